@@ -162,7 +162,7 @@ func (c *State) applyCompute(e *ComputeRegistered) {
 		return
 	}
 	f, _ := c.Fleets.Fleet(is.FleetID)
-	is.Fleet, is.FleetID = f, c.Fleets.Fleets.Get(f).ID
+	is.Fleet, is.FleetID = f, c.fleet(f).ID
 	c.Fleets.AddCompute(is)
 }
 
@@ -179,9 +179,9 @@ func (c *State) applyComputeRemoved(e *ComputeRemoved) {
 
 func (c *State) applyGameCreated(at domain.Time, e *GameSessionCreated) {
 	p, _ := c.Fleets.Process(e.Process)
-	process := c.Fleets.Processes.Get(p)
-	compute := c.Fleets.Computes.Get(process.Compute)
-	f := c.Fleets.Fleets.Get(compute.Fleet)
+	process := c.Process(p)
+	compute := c.compute(process.Compute)
+	f := c.fleet(compute.Fleet)
 	port := process.Port
 	location := process.Location
 	g := c.Sessions.AddGame(session.GameSession{
@@ -196,7 +196,7 @@ func (c *State) applyGameCreated(at domain.Time, e *GameSessionCreated) {
 	c.Fleets.Reindex(p)
 	c.Waiting.Set(Activation, g.Any(), e.ActivateBy)
 	if e.Placement != "" {
-		c.applyPlaced(at, e.Placement, c.Sessions.Games.Get(g))
+		c.applyPlaced(at, e.Placement, c.Game(g))
 	}
 }
 
@@ -223,7 +223,7 @@ func (c *State) applyGame(at domain.Time, event kernel.Event) {
 		c.activated(r)
 	case *GameSessionEnded:
 		r, _ := c.Sessions.Game(e.ID)
-		p := fleet.ProcessRef(c.Sessions.Games.Get(r).Process)
+		p := fleet.ProcessRef(c.Game(r).Process)
 		c.Sessions.EndGame(r, at, e.Reason, c.Ended.Next())
 		c.ended(endedGame, r.Any())
 		g := c.Sessions.Games.Mut(r)
@@ -243,7 +243,7 @@ func (c *State) applyGame(at domain.Time, event kernel.Event) {
 // activated frees the compute of a game session that has left ACTIVATING for the next one.
 func (c *State) activated(r session.GameRef) {
 	c.Waiting.Clear(Activation, r.Any())
-	p := fleet.ProcessRef(c.Sessions.Games.Get(r).Process)
+	p := fleet.ProcessRef(c.Game(r).Process)
 	c.Fleets.Processes.Mut(p).Activating = false
 	c.Fleets.Reindex(p)
 }

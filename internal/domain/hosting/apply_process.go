@@ -86,7 +86,7 @@ func (c *State) applyActivated(at domain.Time, e *ProcessActivated) {
 		c.clearProcess(r)
 		c.Waiting.Clear(ForgetProcess, r.Any())
 		c.Fleets.Renew(r, at)
-		c.Fleets.Computes.Mut(c.Fleets.Processes.Get(r).Compute).ProcessesEver++
+		c.Fleets.Computes.Mut(c.Process(r).Compute).ProcessesEver++
 	}
 	r := c.changeProcess(e.Process, func(p *fleet.Process) {
 		if p.State == fleet.Initialized {

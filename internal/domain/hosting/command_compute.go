@@ -36,7 +36,7 @@ func (cmd *RegisterCompute) Decide(k *kernel.Tx) error {
 	var tags []fleet.Tag
 	registration := x.Registration
 	if r, ok := t.Fleets.Compute(x.FleetID, x.Name); ok {
-		old := t.Fleets.Computes.Get(r)
+		old := t.compute(r)
 		if old.Location != x.Location {
 			return domain.Refuse(domain.Conflict, "compute %s is registered in location %s already", x.Name, old.Location)
 		}
@@ -49,7 +49,7 @@ func (cmd *RegisterCompute) Decide(k *kernel.Tx) error {
 		CertificatePath: x.CertificatePath, Created: t.Now, Tags: tags, Registration: registration,
 	}})
 	r, _ := t.Fleets.Compute(x.FleetID, x.Name)
-	*x = *t.Fleets.Computes.Get(r)
+	*x = *t.compute(r)
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (t *Tx) computeByName(fleetID, name string) (fleet.ComputeRef, *fleet.Compu
 	if !ok {
 		return 0, nil, domain.Refuse(domain.NotFound, "compute %s not found in fleet %s", name, fleetID)
 	}
-	return r, t.Fleets.Computes.Get(r), nil
+	return r, t.compute(r), nil
 }
 
 // DeregisterCompute removes a host. It voids the host's tokens and ends its server processes and game sessions in the state; the
@@ -103,7 +103,7 @@ func (t *Tx) removeCompute(r fleet.ComputeRef) {
 	for _, p := range running {
 		t.endProcess(p, fleet.EndedWithCompute, 0)
 	}
-	x := t.Fleets.Computes.Get(r)
+	x := t.compute(r)
 	t.Emit(&ComputeRemoved{x.FleetID, x.Name})
 }
 

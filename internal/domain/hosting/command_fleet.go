@@ -148,7 +148,7 @@ func (t *Tx) fleetByID(id string) (fleet.Ref, *fleet.Fleet, error) {
 	if !ok {
 		return 0, nil, domain.Refuse(domain.NotFound, "fleet %s not found", id)
 	}
-	return r, t.Fleets.Fleets.Get(r), nil
+	return r, t.fleet(r), nil
 }
 
 // lastingFleet finds a fleet and refuses one that is being deleted.

@@ -75,9 +75,9 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 	}
 
 	// Facts.
-	f = c.Fleets.Fleets.Get(r)
+	f = c.fleet(r)
 	t.Emit(&GameSessionCreated{
-		ID: id, Process: c.Fleets.Processes.Get(p).Key, Name: cmd.Title, Data: cmd.Data, MatchmakerData: cmd.MatchmakerData,
+		ID: id, Process: c.Process(p).Key, Name: cmd.Title, Data: cmd.Data, MatchmakerData: cmd.MatchmakerData,
 		Properties: cmd.Properties, Creator: cmd.Creator, PlayersMax: cmd.PlayersMax, FullProtection: f.FullProtection,
 		ActivateBy: t.activateBy(f), Parameters: cmd.Parameters,
 	})
@@ -85,7 +85,7 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 		t.Emit(&CreationCounted{fleet.Creation{FleetID: f.ID, Creator: cmd.Creator, At: t.Now, Until: t.Now.Add(period)}})
 	}
 	g, _ := c.Sessions.Game(id)
-	cmd.Game = *c.Sessions.Games.Get(g)
+	cmd.Game = *c.Game(g)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func (t *Tx) activateBy(f *fleet.Fleet) domain.ContactTime {
 func (cmd *CreateGameSession) repeated(t *Tx, id session.ID) (done bool, err error) {
 	old := cmd.Archived
 	if r, ok := t.Sessions.Game(id); ok {
-		old = t.Sessions.Games.Get(r)
+		old = t.Game(r)
 	} else if cmd.Parameters != 0 && cmd.ArchivedAt != t.Forgotten() {
 		return false, domain.Refuse(domain.Stale, "the archive has grown since it was asked for %s", id)
 	}
@@ -160,7 +160,7 @@ func (t *Tx) gameByID(id session.ID) (session.GameRef, *session.GameSession, err
 	if !ok {
 		return 0, nil, domain.Refuse(domain.NotFound, "game session %s not found", id)
 	}
-	return r, t.Sessions.Games.Get(r), nil
+	return r, t.Game(r), nil
 }
 
 // UpdateGameSession changes the given fields and keeps the others.
@@ -213,7 +213,7 @@ func (cmd *UpdateGameSession) Decide(k *kernel.Tx) error {
 	kernel.Patch(&e.DenyPlayers, cmd.DenyPlayers)
 	kernel.Patch(&e.FullProtection, cmd.FullProtection)
 	t.Emit(e)
-	cmd.Game = *t.Sessions.Games.Get(r)
+	cmd.Game = *t.Game(r)
 	return nil
 }
 
@@ -254,7 +254,7 @@ func (cmd *TerminateGameSession) Decide(k *kernel.Tx) error {
 		}
 		t.askTermination(p, fleet.EndedForced)
 	}
-	cmd.Game = *t.Sessions.Games.Get(r)
+	cmd.Game = *t.Game(r)
 	return nil
 }
 
@@ -275,7 +275,7 @@ func (t *Tx) endGame(r session.GameRef, reason session.StatusReason, cause sessi
 	for _, e := range sitting {
 		t.Emit(e)
 	}
-	g := t.Sessions.Games.Get(r)
+	g := t.Game(r)
 	id, of := g.ID, g.Placement
 	if t.hooks != nil {
 		t.hooks.GameEmptied(id)

@@ -51,7 +51,7 @@ func (cmd *StartPlacement) check(t *Tx) error {
 	if !ok {
 		return domain.Refuse(domain.NotFound, "queue %s not found", p.Queue)
 	}
-	q := c.Placements.Queues.Get(r)
+	q := c.Queue(r)
 	if p.PlayersMax > c.Config.PlayersInGameMax {
 		return domain.Refuse(domain.Invalid, "MaximumPlayerSessionCount: %d is more than %d", p.PlayersMax, c.Config.PlayersInGameMax)
 	}
@@ -128,28 +128,28 @@ type StopPlacement struct {
 func (cmd *StopPlacement) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, ok := t.Placements.Placement(cmd.ID)
-	if !ok || !cmd.By.MayTouch(t.Placements.Placements.Get(r).Maker) {
+	if !ok || !cmd.By.MayTouch(t.Placement(r).Maker) {
 		return domain.Refuse(domain.NotFound, "placement %s not found", cmd.ID)
 	}
-	switch p := t.Placements.Placements.Get(r); {
+	switch p := t.Placement(r); {
 	case p.Status != placement.Pending:
 		return domain.Refuse(domain.Invalid, "placement %s is %s; only a PENDING one can be stopped", p.ID, p.Status)
 	case p.Game != "":
 		return domain.Refuse(domain.Invalid, "placement %s has a game session already: %s", p.ID, p.Game)
 	}
 	t.endPlacement(r, placement.Cancelled)
-	cmd.Placement = *t.Placements.Placements.Get(r)
+	cmd.Placement = *t.Placement(r)
 	return nil
 }
 
 // endPlacement ends a pending placement without success. A game session that is ACTIVATING for it ends, too, because it would hold a
 // process for no caller.
 func (t *Tx) endPlacement(r placement.Ref, status placement.Status) {
-	p := t.Placements.Placements.Get(r)
+	p := t.Placement(r)
 	id, game := p.ID, session.ID(p.Game)
 	t.finishPlacement(id, status, t.passedOver(r))
 	if g, ok := t.Sessions.Game(game); ok && game != "" {
-		if x := t.Sessions.Games.Get(g); x.Live() && x.Placement == id {
+		if x := t.Game(g); x.Live() && x.Placement == id {
 			process := fleet.ProcessRef(x.Process)
 			t.endGame(g, session.NoReason, session.EndedWithPlacement)
 			t.askTermination(process, fleet.EndedActivationLate)
@@ -159,7 +159,7 @@ func (t *Tx) endPlacement(r placement.Ref, status placement.Status) {
 
 // passedOver explains why a placement ends without a game session.
 func (t *Tx) passedOver(r placement.Ref) []placement.Try {
-	p := t.Placements.Placements.Get(r)
+	p := t.Placement(r)
 	if p.Game != "" {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (c *State) noneFree(at placement.Place, now domain.Time) placement.Try {
 // failPlacementOf ends the placement of a game session that is terminated before it was active.
 func (t *Tx) failPlacementOf(g *session.GameSession) {
 	if r, ok := t.pendingFor(g.Placement, g.ID); ok {
-		t.finishPlacement(t.Placements.Placements.Get(r).ID, placement.Failed, nil)
+		t.finishPlacement(t.Placement(r).ID, placement.Failed, nil)
 	}
 }
 
@@ -196,7 +196,7 @@ func (t *Tx) pendingFor(id string, game session.ID) (placement.Ref, bool) {
 	if !ok {
 		return 0, false
 	}
-	p := t.Placements.Placements.Get(r)
+	p := t.Placement(r)
 	return r, p.Status == placement.Pending && p.Game == string(game)
 }
 
@@ -211,11 +211,11 @@ func (t *Tx) placedGameEnded(id string, game session.ID) {
 // fulfilPlacement ends the placement that a newly active game session belongs to, if any, and reserves the seats of its players.
 func (t *Tx) fulfilPlacement(game session.ID) {
 	g, _ := t.Sessions.Game(game)
-	r, ok := t.pendingFor(t.Sessions.Games.Get(g).Placement, game)
+	r, ok := t.pendingFor(t.Game(g).Placement, game)
 	if !ok {
 		return
 	}
-	p := t.Placements.Placements.Get(r)
+	p := t.Placement(r)
 	id, players, maker := p.ID, p.Players, p.Maker
 	var own time.Duration
 	if t.hooks != nil {
@@ -238,7 +238,7 @@ func (t *Tx) Settle() {
 		if n := len(t.dirty); n > 0 {
 			r := t.dirty[0]
 			t.dirty = t.dirty[1:]
-			if t.Placements.Placements.Get(r).Status == placement.Pending {
+			if t.Placement(r).Status == placement.Pending {
 				t.round(r)
 			}
 			continue
@@ -274,7 +274,7 @@ func (t *Tx) round(r placement.Ref) {
 				return
 			}
 		}
-		p := t.Placements.Placements.Get(r)
+		p := t.Placement(r)
 		if o := p.Override; o != nil && !o.Only && !p.PassedOnce {
 			t.Emit(&PlacementPassed{p.ID})
 			continue // one more round, over the queue's other locations as well
@@ -296,9 +296,9 @@ func (t *Tx) place(r placement.Ref, at placement.Place) bool {
 		return false
 	}
 	in, _ := t.Fleets.Fleet(at.Fleet)
-	f, p := t.Fleets.Fleets.Get(in), t.Placements.Placements.Get(r)
+	f, p := t.fleet(in), t.Placement(r)
 	t.Emit(&GameSessionCreated{
-		ID: session.MakeID(at.Fleet, at.Location, p.ID), Process: t.Fleets.Processes.Get(process).Key,
+		ID: session.MakeID(at.Fleet, at.Location, p.ID), Process: t.Process(process).Key,
 		Name: p.Name, Data: p.Data, MatchmakerData: p.MatchmakerData, Properties: p.Properties, PlayersMax: p.PlayersMax,
 		FullProtection: f.FullProtection, ActivateBy: t.activateBy(f), Placement: p.ID,
 	})

@@ -70,7 +70,7 @@ func (cmd *ReservePlayers) Decide(k *kernel.Tx) error {
 	for i, p := range cmd.Players {
 		t.Emit(&PlayerReserved{PlayerSession: p.ID, GameSession: id, Player: p.Player, Data: p.Data, ReserveBy: by, Maker: cmd.By})
 		made, _ := t.Sessions.PlayerByID(p.ID)
-		cmd.Reserved[i] = t.playerSession(t.Sessions.Players.Get(made), t.Sessions.Games.Get(r))
+		cmd.Reserved[i] = t.playerSession(t.PlayerSession(made), t.Game(r))
 	}
 	return nil
 }
@@ -96,17 +96,17 @@ type ReleasePlayer struct {
 func (cmd *ReleasePlayer) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, ok := t.Sessions.PlayerByID(cmd.Player)
-	if !ok || !cmd.By.MayTouch(t.Sessions.Players.Get(r).Maker) {
+	if !ok || !cmd.By.MayTouch(t.PlayerSession(r).Maker) {
 		return domain.Refuse(domain.NotFound, "player session %s not found", cmd.Player)
 	}
-	switch p := t.Sessions.Players.Get(r); p.Status {
+	switch p := t.PlayerSession(r); p.Status {
 	case session.Reserved:
 		t.endSeat(p, session.Completed)
 	case session.PlayerActive:
 		return domain.Refuse(domain.WrongPlayerState,
 			"player session %s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)
 	}
-	p := t.Sessions.Players.Get(r)
-	cmd.Released = t.playerSession(p, t.Sessions.Games.Get(p.Game))
+	p := t.PlayerSession(r)
+	cmd.Released = t.playerSession(p, t.Game(p.Game))
 	return nil
 }

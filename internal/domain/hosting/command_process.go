@@ -30,8 +30,8 @@ func (cmd *ConnectProcess) Decide(k *kernel.Tx) error {
 	switch {
 	case !known && int(x.Processes) >= c.Config.ProcessesOnComputeMax:
 		return domain.Refuse(domain.LimitExceeded, "compute %s has %d processes; the limit is %d", x.Name, x.Processes, c.Config.ProcessesOnComputeMax)
-	case known && c.Fleets.Processes.Get(r).State == fleet.Ended:
-		cmd.Found = *c.Fleets.Processes.Get(r)
+	case known && c.Process(r).State == fleet.Ended:
+		cmd.Found = *c.Process(r)
 		return nil
 	}
 	e := &ProcessConnected{Process: cmd.Process, Link: cmd.Link, SDK: cmd.SDK, New: !known}
@@ -41,7 +41,7 @@ func (cmd *ConnectProcess) Decide(k *kernel.Tx) error {
 	t.Emit(e)
 	t.hostChanged(cmd.Process)
 	r, _ = c.Fleets.Process(cmd.Process)
-	cmd.Found = *c.Fleets.Processes.Get(r)
+	cmd.Found = *c.Process(r)
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (cmd *LoseLink) Decide(k *kernel.Tx) error {
 	if !ok {
 		return nil
 	}
-	if p := t.Fleets.Processes.Get(r); p.Linked && p.Link == cmd.Link && p.State != fleet.Ended {
+	if p := t.Process(r); p.Linked && p.Link == cmd.Link && p.State != fleet.Ended {
 		t.Emit(&ProcessLinkLost{cmd.Process, t.Contact.Add(t.Config.LinkGrace)})
 		t.hostChanged(cmd.Process)
 	}
@@ -83,7 +83,7 @@ func (cmd *ActivateProcess) Decide(k *kernel.Tx) error {
 	if !ok {
 		return domain.Refuse(domain.NotFound, "server process %s not found", cmd.Process.Process)
 	}
-	p := t.Fleets.Processes.Get(r)
+	p := t.Process(r)
 	if p.Activation == cmd.Request {
 		cmd.Repeated = true
 		return nil
@@ -92,7 +92,7 @@ func (cmd *ActivateProcess) Decide(k *kernel.Tx) error {
 		// A process hosts one game session in its life and does not become ready after it was asked to end, so this is another process
 		// with the same id.
 		t.endProcess(r, fleet.EndedReplaced, 0)
-		p = t.Fleets.Processes.Get(r)
+		p = t.Process(r)
 	}
 	t.Emit(&ProcessActivated{
 		Process: cmd.Process, Link: cmd.Link, Port: cmd.Port, LogPaths: cmd.LogPaths, SDK: cmd.SDK, Tool: cmd.Tool,
@@ -114,7 +114,7 @@ func (cmd *ReportHealth) Decide(k *kernel.Tx) error {
 	if !ok {
 		return nil
 	}
-	p := t.Fleets.Processes.Get(r)
+	p := t.Process(r)
 	health := fleet.Unhealthy
 	if cmd.Healthy {
 		health = fleet.Healthy
@@ -140,7 +140,7 @@ func (cmd *SettleProcess) Decide(k *kernel.Tx) error {
 	if !ok {
 		return nil
 	}
-	if p := t.Fleets.Processes.Get(r); p.State == fleet.ProcessReady && p.Health == fleet.Unheard && !p.Settled {
+	if p := t.Process(r); p.State == fleet.ProcessReady && p.Health == fleet.Unheard && !p.Settled {
 		t.Emit(&ProcessSettled{cmd.Process})
 	}
 	return nil
@@ -160,7 +160,7 @@ func (cmd *RefreshProcess) Decide(k *kernel.Tx) error {
 	if !ok {
 		return nil
 	}
-	switch p := t.Fleets.Processes.Get(r); {
+	switch p := t.Process(r); {
 	case p.Refreshing == cmd.Begin || cmd.Begin && !p.Linked:
 		return nil
 	case cmd.Begin && p.Activating:
@@ -193,7 +193,7 @@ func (cmd *PromptGameSession) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", cmd.Game, g.Status)
 	}
 	t.Emit(&GameSessionPrompted{cmd.Game})
-	cmd.Prompted = *t.Sessions.Games.Get(r)
+	cmd.Prompted = *t.Game(r)
 	return nil
 }
 
@@ -317,7 +317,7 @@ func (t *Tx) playerIn(key fleet.Key, game session.ID, id domain.PlayerSessionID)
 	if !ok {
 		return nil, domain.Refuse(domain.NotFound, "PlayerSession (%s) not found", id)
 	}
-	p := t.Sessions.Players.Get(r)
+	p := t.PlayerSession(r)
 	if p.Game != g {
 		return nil, domain.Refuse(domain.NotFound, "PlayerSession (%s) is not one of game session %s", id, game)
 	}
@@ -337,7 +337,7 @@ func (cmd *EndProcess) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.NotFound, "server process %s not found", cmd.Process.Process)
 	}
 	// A late repeat must not end another process that has taken over the id.
-	if p := t.Fleets.Processes.Get(r); p.State != fleet.Ended && p.Ending != cmd.Request {
+	if p := t.Process(r); p.State != fleet.Ended && p.Ending != cmd.Request {
 		t.endProcess(r, fleet.EndedNormally, cmd.Request)
 	}
 	return nil
@@ -353,14 +353,14 @@ var endCauses = [...]session.EndCause{
 // endProcess ends a process and its game session. An abnormal end goes to the fleet's event log.
 func (t *Tx) endProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint64) {
 	c := t.State
-	if g := session.GameRef(c.Fleets.Processes.Get(r).Session); g != 0 {
+	if g := session.GameRef(c.Process(r).Session); g != 0 {
 		status := session.NoReason
-		if c.Sessions.Games.Get(g).Status == session.Terminating {
+		if c.Game(g).Status == session.Terminating {
 			status = session.TriggeredOnProcessTerminate
 		}
 		t.endGame(g, status, endCauses[reason])
 	}
-	p := c.Fleets.Processes.Get(r)
+	p := c.Process(r)
 	fleetID, who := p.Key.Fleet, describeProcess(p)
 	t.Emit(&ProcessEnded{p.Key, reason, request, t.Now.Add(c.Config.EndedKept)})
 	switch reason {
@@ -375,7 +375,7 @@ func (t *Tx) endProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint
 
 // askTermination asks a process to end.
 func (t *Tx) askTermination(r fleet.ProcessRef, why fleet.EndReason) {
-	p := t.Fleets.Processes.Get(r)
+	p := t.Process(r)
 	if p.TerminateBy != 0 || p.State == fleet.Ended {
 		return
 	}

@@ -84,7 +84,7 @@ func (t *Tx) checkDestinations(q *placement.Queue) error {
 		if !ok {
 			continue // a terminal alias
 		}
-		switch f := t.Fleets.Fleets.Get(r); {
+		switch f := t.fleet(r); {
 		case first == nil:
 			first = f
 		case f.CertificateType != first.CertificateType:
@@ -128,7 +128,7 @@ func (cmd *UpdateQueue) Decide(k *kernel.Tx) error {
 	if !ok {
 		return domain.Refuse(domain.NotFound, "queue %s not found", cmd.Name)
 	}
-	q := *t.Placements.Queues.Get(r)
+	q := *t.Queue(r)
 	kernel.Patch(&q.Timeout, cmd.Timeout)
 	kernel.Patch(&q.Destinations, cmd.Destinations)
 	kernel.Patch(&q.LatencyPolicies, cmd.LatencyPolicies)

@@ -26,7 +26,7 @@ func (c *State) FleetTags(id string) (kernel.Tagged, error) {
 	if !ok {
 		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "fleet %s not found", id)
 	}
-	f := *c.Fleets.Fleets.Get(r)
+	f := *c.fleet(r)
 	return kernel.Tagged{Tags: f.Tags, Own: ownFleetTags, Store: func(tags []fleet.Tag) kernel.Event { f.Tags = tags; return &FleetChanged{f} }}, nil
 }
 
@@ -46,7 +46,7 @@ func (c *State) QueueTags(name string) (kernel.Tagged, error) {
 	if !ok {
 		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "queue %s not found", name)
 	}
-	q := *c.Placements.Queues.Get(r)
+	q := *c.Queue(r)
 	return kernel.Tagged{Tags: q.Tags, Store: func(tags []fleet.Tag) kernel.Event { q.Tags = tags; return &QueueChanged{q} }}, nil
 }
 
@@ -56,7 +56,7 @@ func (c *State) ComputeTags(id string) (kernel.Tagged, error) {
 	if err != nil {
 		return kernel.Tagged{}, err
 	}
-	x := *c.Fleets.Computes.Get(r)
+	x := *c.compute(r)
 	return kernel.Tagged{Tags: x.Tags, Own: ownComputeTags, Store: func(tags []fleet.Tag) kernel.Event { x.Tags = tags; return &ComputeRegistered{x} }}, nil
 }
 

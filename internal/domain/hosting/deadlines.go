@@ -42,12 +42,13 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	c := t.State
 	switch d.Kind {
 	case Reservation:
-		t.endSeat(c.Sessions.Players.Get(session.PlayerRef(d.Ref)), session.TimedOut)
+		t.endSeat(c.PlayerSession(session.PlayerRef(d.Ref)), session.TimedOut)
 	case Activation:
-		g := c.Sessions.Games.Get(session.GameRef(d.Ref))
+		r := session.GameRef(d.Ref)
+		g := c.Game(r)
 		p, id := fleet.ProcessRef(g.Process), g.ID
-		who := describeProcess(c.Fleets.Processes.Get(p))
-		t.endGame(session.GameRef(d.Ref), session.NoReason, session.EndedNotActivated)
+		who := describeProcess(c.Process(p))
+		t.endGame(r, session.NoReason, session.EndedNotActivated)
 		t.fleetEvent(id.Fleet(), "GAME_SESSION_ACTIVATION_TIMEOUT", "Game session "+string(id)+" was not activated in time by "+who)
 		t.askTermination(p, fleet.EndedActivationLate)
 	case Ready:
@@ -55,17 +56,19 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	case Lost:
 		t.endProcess(fleet.ProcessRef(d.Ref), fleet.EndedCrashed, 0)
 	case Unhealthy:
-		p := c.Fleets.Processes.Get(fleet.ProcessRef(d.Ref))
+		r := fleet.ProcessRef(d.Ref)
+		p := c.Process(r)
 		fleetID, who := p.Key.Fleet, describeProcess(p)
-		t.askTermination(fleet.ProcessRef(d.Ref), fleet.EndedUnhealthy)
+		t.askTermination(r, fleet.EndedUnhealthy)
 		t.fleetEvent(fleetID, "SERVER_PROCESS_TERMINATED_UNHEALTHY", "Server "+who+" sent no good health report for "+c.Config.UnhealthyAfter.String()+"; it was told to end")
 	case Termination:
-		p := c.Fleets.Processes.Get(fleet.ProcessRef(d.Ref))
+		r := fleet.ProcessRef(d.Ref)
+		p := c.Process(r)
 		fleetID, who := p.Key.Fleet, describeProcess(p)
-		t.endProcess(fleet.ProcessRef(d.Ref), p.TerminateWhy, 0)
+		t.endProcess(r, p.TerminateWhy, 0)
 		t.fleetEvent(fleetID, "SERVER_PROCESS_FORCE_TERMINATED", "Server "+who+" did not end in time after it was told to; it was given up")
 	case ForgetProcess:
-		t.Emit(&ProcessForgotten{c.Fleets.Processes.Get(fleet.ProcessRef(d.Ref)).Key})
+		t.Emit(&ProcessForgotten{c.Process(fleet.ProcessRef(d.Ref)).Key})
 	case Creation:
 		t.Emit(&CreationsForgotten{})
 	case Sweep:
@@ -84,7 +87,7 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 // or the fleet.
 func (t *Tx) sweepFleet(r fleet.Ref) {
 	c := t.State
-	f := *c.Fleets.Fleets.Get(r)
+	f := *c.fleet(r)
 	left := fleet.ComputeRef(0)
 	for _, l := range f.Locations {
 		if left == 0 && (f.Status == fleet.Deleting || l.Status == fleet.Deleting) {

@@ -28,7 +28,7 @@ func (c *State) destination(index int, arn string) placement.Destination {
 		d.Problem, d.Detail = placement.NoSuchFleet, "fleet "+name+" not found"
 		return d
 	}
-	f := c.Fleets.Fleets.Get(r)
+	f := c.fleet(r)
 	if f.Status != fleet.Active {
 		d.Problem, d.Detail = placement.FleetNotActive, "the fleet is "+f.Status.String()
 		return d
@@ -50,12 +50,12 @@ func (c *State) destination(index int, arn string) placement.Destination {
 // candidates returns the places that a placement may use now, best first, with places where an attempt failed at the end; and the places
 // that it may not use, with the reason.
 func (c *State) candidates(r placement.Ref, now domain.Time) ([]placement.Candidate, []placement.Try) {
-	p := c.Placements.Placements.Get(r)
+	p := c.Placement(r)
 	queue, ok := c.Placements.Queue(p.Queue)
 	if !ok {
 		return nil, nil
 	}
-	q := c.Placements.Queues.Get(queue)
+	q := c.Queue(queue)
 	destinations := make([]placement.Destination, len(q.Destinations))
 	for i, arn := range q.Destinations {
 		destinations[i] = c.destination(i, arn)
@@ -80,10 +80,10 @@ func failures(p *placement.Placement, at placement.Place) int {
 
 // planRound schedules the next change of a waiting placement's latency cap.
 func (c *State) planRound(r placement.Ref, now domain.Time) {
-	p := c.Placements.Placements.Get(r)
+	p := c.Placement(r)
 	next := domain.Time(0)
 	if queue, ok := c.Placements.Queue(p.Queue); ok && len(p.Latencies) > 0 {
-		if _, until := c.Placements.Queues.Get(queue).Cap(now.Sub(p.Start)); until > 0 {
+		if _, until := c.Queue(queue).Cap(now.Sub(p.Start)); until > 0 {
 			next = p.Start.Add(until)
 		}
 	}

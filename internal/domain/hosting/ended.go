@@ -65,7 +65,7 @@ func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
 		p := v.placement(placement.Ref(e.Ref))
 		return kernel.EndedRecord{Kind: kernel.APlacement, ID: p.ID, Created: p.Start, Ended: p.End, Data: wire.Append(nil, &p)}
 	default:
-		p := v.player(v.c.Sessions.Players.Get(session.PlayerRef(e.Ref)))
+		p := v.player(v.c.PlayerSession(session.PlayerRef(e.Ref)))
 		return kernel.EndedRecord{Kind: kernel.APlayerSession, ID: string(p.ID[:]), Created: p.Created, Ended: p.Ended, GameID: string(p.GameID), Player: p.Player, Data: wire.Append(nil, &p)}
 	}
 }

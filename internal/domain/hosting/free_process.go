@@ -92,7 +92,7 @@ func (v *View) Places(fleetID string) (places []PlaceCounts) {
 	if !ok {
 		return nil
 	}
-	for _, l := range v.c.Fleets.Fleets.Get(r).Locations {
+	for _, l := range v.c.fleet(r).Locations {
 		places = append(places, v.placeCounts(fleetID, l.Name))
 	}
 	return places

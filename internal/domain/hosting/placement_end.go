@@ -17,10 +17,10 @@ func (t *Tx) finishPlacement(id string, status placement.Status, passed []placem
 // tellPlacementEnd records the notices about the end of a placement.
 func (t *Tx) tellPlacementEnd(id string) {
 	r, _ := t.Placements.Placement(id)
-	queue, ok := t.Placements.Queue(t.Placements.Placements.Get(r).Queue)
+	queue, ok := t.Placements.Queue(t.Placement(r).Queue)
 	if !ok {
 		return
 	}
-	q := t.Placements.Queues.Get(queue)
+	q := t.Queue(queue)
 	t.notices.Tell(notice.Notice{Placement: id, CustomEventData: q.CustomEventData}, q.NotificationTarget)
 }

@@ -48,6 +48,10 @@ func New(k *kernel.Kernel, config *Config, notices Notices) *Tx {
 	return &Tx{Tx: k.Tx(), State: s, notices: notices}
 }
 
+func (c *State) fleet(r fleet.Ref) *fleet.Fleet { return c.Fleets.Fleets.Get(r) }
+
+func (c *State) compute(r fleet.ComputeRef) *fleet.Compute { return c.Fleets.Computes.Get(r) }
+
 // Connect sets the hooks. It is called once, before the first command.
 func (t *Tx) Connect(h Hooks) { t.hooks = h }
 

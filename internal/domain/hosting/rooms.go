@@ -42,7 +42,7 @@ func (c *State) Process(r fleet.ProcessRef) *fleet.Process { return c.Fleets.Pro
 // HasCertificate reports whether a compute was registered with a certificate, so that its game servers speak TLS.
 func (c *State) HasCertificate(fleetID, compute string) bool {
 	r, ok := c.Fleets.Compute(fleetID, compute)
-	return ok && c.Fleets.Computes.Get(r).CertificatePath != ""
+	return ok && c.compute(r).CertificatePath != ""
 }
 
 // FindPlacement finds a placement in memory.
@@ -84,7 +84,7 @@ func (t *Tx) BeginPlacement(p placement.Placement) {
 
 // StopPlacement cancels a pending placement.
 func (t *Tx) StopPlacement(id string) {
-	if r, ok := t.Placements.Placement(id); ok && t.Placements.Placements.Get(r).Status == placement.Pending {
+	if r, ok := t.Placements.Placement(id); ok && t.Placement(r).Status == placement.Pending {
 		t.endPlacement(r, placement.Cancelled)
 	}
 }
@@ -95,7 +95,7 @@ func (t *Tx) TerminateGame(id session.ID) {
 	if !ok {
 		return
 	}
-	if g := t.Sessions.Games.Get(r); g.Live() && g.Status != session.Terminating {
+	if g := t.Game(r); g.Live() && g.Status != session.Terminating {
 		p := fleet.ProcessRef(g.Process)
 		t.Emit(&GameSessionTerminating{id})
 		t.askTermination(p, fleet.EndedForced)
@@ -149,5 +149,5 @@ func (c *State) DelayPlacement(id string, by domain.Time) {
 		return
 	}
 	c.changePlacement(id, func(p *placement.Placement) { p.TimeoutAt += by })
-	c.Waiting.SetWall(PlacementTimeout, r.Any(), c.Placements.Placements.Get(r).TimeoutAt)
+	c.Waiting.SetWall(PlacementTimeout, r.Any(), c.Placement(r).TimeoutAt)
 }

@@ -39,7 +39,7 @@ func (v *View) Fleet(id string) (fleet.Fleet, bool) {
 		v.SawAll()
 		return fleet.Fleet{}, false
 	}
-	f := *v.c.Fleets.Fleets.Get(r)
+	f := *v.c.fleet(r)
 	v.Saw(f.Changed)
 	return f, true
 }
@@ -75,7 +75,7 @@ func (v *View) Compute(fleetID, name string) (fleet.Compute, bool) {
 		v.SawAll()
 		return fleet.Compute{}, false
 	}
-	x := *v.c.Fleets.Computes.Get(r)
+	x := *v.c.compute(r)
 	v.Saw(x.Changed)
 	return x, true
 }
@@ -104,7 +104,7 @@ func (v *View) Process(key fleet.Key) (fleet.Process, bool) {
 		v.SawAll()
 		return fleet.Process{}, false
 	}
-	p := *v.c.Fleets.Processes.Get(r)
+	p := *v.c.Process(r)
 	v.Saw(p.Changed)
 	return p, true
 }
@@ -112,11 +112,11 @@ func (v *View) Process(key fleet.Key) (fleet.Process, bool) {
 // Hosting returns the game session that a process hosts.
 func (v *View) Hosting(key fleet.Key) (session.GameSession, bool) {
 	r, ok := v.c.Fleets.Process(key)
-	if !ok || v.c.Fleets.Processes.Get(r).Session == 0 {
+	if !ok || v.c.Process(r).Session == 0 {
 		v.SawAll()
 		return session.GameSession{}, false
 	}
-	return v.game(session.GameRef(v.c.Fleets.Processes.Get(r).Session)), true
+	return v.game(session.GameRef(v.c.Process(r).Session)), true
 }
 
 // ProcessesOn returns the running processes of a compute.
@@ -151,7 +151,7 @@ func (v *View) Utilization(fleetID, location string) Utilization {
 	if !ok {
 		return u
 	}
-	for _, l := range v.c.Fleets.Fleets.Get(r).Locations {
+	for _, l := range v.c.fleet(r).Locations {
 		if location != "" && l.Name != location {
 			continue
 		}
@@ -194,7 +194,7 @@ func (v *View) GameSession(id session.ID) (session.GameSession, bool) {
 }
 
 func (v *View) game(r session.GameRef) session.GameSession {
-	g := *v.c.Sessions.Games.Get(r)
+	g := *v.c.Game(r)
 	v.Saw(g.Changed)
 	return g
 }
@@ -259,12 +259,12 @@ func (v *View) PlayerSession(id domain.PlayerSessionID) (PlayerSession, bool) {
 		v.SawAll()
 		return PlayerSession{}, false
 	}
-	return v.player(v.c.Sessions.Players.Get(r)), true
+	return v.player(v.c.PlayerSession(r)), true
 }
 
 func (v *View) player(p *session.PlayerSession) PlayerSession {
 	v.Saw(p.Changed)
-	return v.c.playerSession(p, v.c.Sessions.Games.Get(p.Game))
+	return v.c.playerSession(p, v.c.Game(p.Game))
 }
 
 // PlayersIn returns the player sessions of a game session in memory, in creation order, beginning after (created, id). Status 0 selects

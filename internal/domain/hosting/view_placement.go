@@ -12,7 +12,7 @@ func (v *View) Queue(name string) (placement.Queue, bool) {
 		v.SawAll()
 		return placement.Queue{}, false
 	}
-	q := *v.c.Placements.Queues.Get(r)
+	q := *v.c.Queue(r)
 	v.Saw(q.Changed)
 	return q, true
 }
@@ -39,7 +39,7 @@ func (v *View) Placement(id string) (placement.Placement, bool) {
 }
 
 func (v *View) placement(r placement.Ref) placement.Placement {
-	p := *v.c.Placements.Placements.Get(r)
+	p := *v.c.Placement(r)
 	v.Saw(p.Changed)
 	return p
 }
@@ -55,7 +55,7 @@ func (v *View) Choices(id string, now domain.Time) (choices []Choice) {
 	v.SawAll()
 	now = max(now, v.c.Last())
 	r, ok := v.c.Placements.Placement(id)
-	if !ok || v.c.Placements.Placements.Get(r).Status != placement.Pending {
+	if !ok || v.c.Placement(r).Status != placement.Pending {
 		return nil
 	}
 	best, passed := v.c.candidates(r, now)

@@ -19,7 +19,7 @@ func (v *View) SearchResults(q *searchindex.Query, places []search.Place) ([]ses
 		if !ok {
 			continue
 		}
-		g := v.c.Sessions.Games.Get(r)
+		g := v.c.Game(r)
 		if g.Status == session.Active && (q.Location == "" || g.Location == q.Location) && q.Filter.Match(g.Row()) {
 			results, kept = append(results, *g), append(kept, p)
 		}

@@ -142,7 +142,7 @@ func (c *State) applyCompleted(at domain.Time, e *MatchCompleted) {
 		game = *c.hosting.Game(g)
 	}
 	left := e.Sessions
-	for _, s := range m.Matches.Get(match).Seats {
+	for _, s := range c.Match(match).Seats {
 		r, ok := m.TicketNo(s.Ticket)
 		if !ok {
 			continue
@@ -168,9 +168,9 @@ func (c *State) applyHosted(event kernel.Event) {
 	case *HostedChanged:
 		h := e.Hosted
 		if r, ok := m.HostedBy(h.Game); ok {
-			h.Of = m.Hosted.Get(r).Of
+			h.Of = c.hosted(r).Of
 		} else if r, ok := m.Match(h.Match); ok {
-			h.Of = m.Matches.Get(r).Of
+			h.Of = c.Match(r).Of
 		}
 		h.Changed = c.Touch()
 		m.PutHosted(h)

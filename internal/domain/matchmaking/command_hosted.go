@@ -14,7 +14,7 @@ import (
 
 // advanceMatch begins the placement or the backfill of an accepted match.
 func (t *Tx) advanceMatch(match MatchRef) {
-	x := t.Records.Matches.Get(match)
+	x := t.Match(match)
 	_, backfill := x.Backfill()
 	switch {
 	case x.Of.Standalone:
@@ -30,7 +30,7 @@ func (t *Tx) advanceMatch(match MatchRef) {
 
 // completeMatch ends a match with success.
 func (t *Tx) completeMatch(match MatchRef, game session.ID, sessions []domain.PlayerSessionID) {
-	id := t.Records.Matches.Get(match).ID
+	id := t.Match(match).ID
 	t.tellSucceeded(match, game, sessions)
 	t.Emit(&MatchCompleted{id, game, sessions})
 }
@@ -38,12 +38,11 @@ func (t *Tx) completeMatch(match MatchRef, game session.ID, sessions []domain.Pl
 // MatchedPlayers returns all players of a match with their teams, the attributes that the matcher used, and their latencies. The rule set
 // still exists, because a match prevents its deletion.
 func (t *Tx) MatchedPlayers(match MatchRef) (players []Player, latencies []placement.Latency) {
-	m := t.Records
-	x := m.Matches.Get(match)
-	rules := m.Compiled(x.Of.RuleSet)
+	x := t.Match(match)
+	rules := t.Records.Compiled(x.Of.RuleSet)
 	for _, s := range x.Seats {
-		r, _ := m.TicketNo(s.Ticket)
-		for _, p := range m.Tickets.Get(r).PlayersOf() {
+		r, _ := t.Records.TicketNo(s.Ticket)
+		for _, p := range t.Ticket(r).PlayersOf() {
 			for _, l := range p.Latencies {
 				latencies = append(latencies, placement.Latency{Player: p.ID, Location: l.Region, Milliseconds: float32(l.Milliseconds)})
 			}
@@ -55,10 +54,9 @@ func (t *Tx) MatchedPlayers(match MatchRef) (players []Player, latencies []place
 
 // makersOf maps those players of a match whose tickets were made with a client key to that key.
 func (t *Tx) makersOf(match MatchRef) (makers map[string]domain.Maker) {
-	m := t.Records
-	for _, s := range m.Matches.Get(match).Seats {
-		r, _ := m.TicketNo(s.Ticket)
-		x := m.Tickets.Get(r)
+	for _, s := range t.Match(match).Seats {
+		r, _ := t.Records.TicketNo(s.Ticket)
+		x := t.Ticket(r)
 		if x.Maker == 0 {
 			continue
 		}
@@ -74,8 +72,7 @@ func (t *Tx) makersOf(match MatchRef) (makers map[string]domain.Maker) {
 
 // placeMatch starts the placement of a match's game session, in the same transaction.
 func (t *Tx) placeMatch(match MatchRef) {
-	m := t.Records
-	x := *m.Matches.Get(match)
+	x := *t.Match(match)
 	queue := ""
 	for _, arn := range x.Of.Queues {
 		if name := queueName(arn); t.HasQueue(name) {
@@ -118,7 +115,7 @@ func (t *Tx) MatchPlaced(id string, status placement.Status) {
 	if !ok {
 		return
 	}
-	of := t.Records.Matches.Get(match).Of
+	of := t.Match(match).Of
 	switch {
 	case status == placement.Fulfilled:
 		t.matchHosted(match)
@@ -135,7 +132,7 @@ func (t *Tx) MatchPlaced(id string, status placement.Status) {
 
 // matchHosted completes a match whose game session is active.
 func (t *Tx) matchHosted(match MatchRef) {
-	x := *t.Records.Matches.Get(match)
+	x := *t.Match(match)
 	r, _ := t.hosting.FindPlacement(x.ID)
 	p := t.hosting.Placement(r)
 	game, sessions := session.ID(p.Game), make([]domain.PlayerSessionID, len(p.Players))
@@ -151,11 +148,10 @@ func (t *Tx) matchHosted(match MatchRef) {
 // completeBackfill reserves seats for the newcomers of a match in its running game session. If there is no room any more, they search on,
 // because they are not at fault; so does the backfill, if seats may become free again. B114.
 func (t *Tx) completeBackfill(match MatchRef) {
-	m := t.Records
-	x := *m.Matches.Get(match)
+	x := *t.Match(match)
 	seat, _ := x.Backfill()
-	r, _ := m.TicketNo(seat.Ticket)
-	ticket := *m.Tickets.Get(r)
+	r, _ := t.Records.TicketNo(seat.Ticket)
+	ticket := *t.Ticket(r)
 	game := session.ID(ticket.Game)
 	players, _ := t.MatchedPlayers(match)
 	roster, newcomers := t.split(ticket.Roster, players)
@@ -191,7 +187,7 @@ func (t *Tx) tooMuchData(game session.ID, players []Player) bool {
 	if !ok {
 		return false
 	}
-	h := t.Records.Hosted.Get(r)
+	h := t.hosted(r)
 	const ticket = 64 // room for the id of an automatic backfill
 	return len(h.Data(t.teams(h.Of), players, ""))+ticket > DataMax
 }
@@ -219,7 +215,7 @@ func (t *Tx) updateData(game session.ID, players []Player, autoTicket string, wh
 	if !ok {
 		return
 	}
-	h := *t.Records.Hosted.Get(r)
+	h := *t.hosted(r)
 	t.hosting.SetMatchmakerData(game, h.Data(t.teams(h.Of), players, autoTicket))
 	h.Roster = EncodeRoster(players)
 	h.Updates, h.Why, h.Ticket = h.Updates+1, why, ticket
@@ -247,7 +243,7 @@ func (t *Tx) backfillEnded(x *Ticket, status Status, why Reason) {
 	if g, ok := t.hosting.FindGame(game); !ok || !t.hosting.Game(g).Live() {
 		return
 	}
-	h := *t.Records.Hosted.Get(r)
+	h := *t.hosted(r)
 	update := map[Status]Update{
 		TimedOut: BackfillTimedOut, Failed: BackfillFailed, Cancelled: BackfillCancelled,
 	}[status]
@@ -271,10 +267,10 @@ func (t *Tx) backfillEnded(x *Ticket, status Status, why Reason) {
 func (t *Tx) automaticBackfill(game session.ID) {
 	m := t.Records
 	at, ok := m.HostedBy(string(game))
-	if !ok || !m.Hosted.Get(at).Automatic {
+	if !ok || !t.hosted(at).Automatic {
 		return
 	}
-	h := *m.Hosted.Get(at)
+	h := *t.hosted(at)
 	_, open := m.BackfillOf(string(game))
 	c, ok := m.Configuration(h.Of.Name)
 	if open || !ok || c.Standalone {
@@ -330,23 +326,22 @@ func (t *Tx) Sits(player string, game session.ID) (yes bool) {
 // PlayerLeft renews the open backfill of a game session without a player who has left for good. It does so only for rosters that the core
 // has made: automatic ones, if the configuration says so, and those of Game.EnterMatchmaking.
 func (t *Tx) PlayerLeft(r session.GameRef) {
-	m := t.Records
 	game := t.hosting.Game(r).ID
-	at, ok := m.HostedBy(string(game))
+	at, ok := t.Records.HostedBy(string(game))
 	if !ok {
 		return
 	}
-	open, searching := m.BackfillOf(string(game))
+	open, searching := t.Records.BackfillOf(string(game))
 	if searching && t.hooks.RenewBackfill(open) {
 		return
 	}
-	if !m.Hosted.Get(at).Automatic || !m.Hosted.Get(at).Of.BackfillLeavers() {
+	if !t.hosted(at).Automatic || !t.hosted(at).Of.BackfillLeavers() {
 		return
 	}
 	if searching {
-		if x := m.Tickets.Get(open); !x.Automatic || !x.Status.Waits() {
+		if x := t.Ticket(open); !x.Automatic || !x.Status.Waits() {
 			return // the outcome of the match starts the next one
-		} else if x.Roster == EncodeRoster(t.rosterNow(m.Hosted.Get(at))) {
+		} else if x.Roster == EncodeRoster(t.rosterNow(t.hosted(at))) {
 			return // it names no player who has left
 		}
 		t.EndTicket(open, Cancelled, Replaced)
@@ -364,7 +359,7 @@ func (t *Tx) BackfillLost(game session.ID) {
 	if !ok {
 		return
 	}
-	x := m.Tickets.Get(r)
+	x := t.Ticket(r)
 	if x.Status != RequiresAcceptance {
 		t.EndTicket(r, Failed, GameSessionLost)
 		return
@@ -385,7 +380,7 @@ type TellHosted struct {
 func (cmd *TellHosted) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, ok := t.Records.HostedBy(string(cmd.Game))
-	if ok && t.Records.Hosted.Get(r).Told < cmd.Update {
+	if ok && t.hosted(r).Told < cmd.Update {
 		t.Emit(&HostedTold{cmd.Game, cmd.Update})
 	}
 	return nil

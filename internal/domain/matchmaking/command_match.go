@@ -142,7 +142,7 @@ func seats(m *Records, refs []TicketRef, tickets []ProposedTicket) []Seat {
 // its last seats are held for players who may never come, the backfill waits. With STANDALONE only the caller knows the room in its game
 // session, unless that is a game instance.
 func (t *Tx) checkSlots(c *Configuration, backfill TicketRef, newcomers int32) *domain.Refusal {
-	x := t.Records.Tickets.Get(backfill)
+	x := t.Ticket(backfill)
 	id := x.Game
 	free, ok := t.FreeSlots(id)
 	if c.Standalone && (!ok || !t.hostsInstance(id)) {
@@ -196,12 +196,11 @@ type AcceptMatch struct {
 
 func (cmd *AcceptMatch) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	m := t.Records
-	r, ok := m.Ticket(cmd.Ticket)
-	if !ok || !cmd.By.MayTouch(m.Tickets.Get(r).Maker) {
+	r, ok := t.Records.Ticket(cmd.Ticket)
+	if !ok || !cmd.By.MayTouch(t.Ticket(r).Maker) {
 		return domain.Refuse(domain.NotFound, TicketNotFound)
 	}
-	x := m.Tickets.Get(r)
+	x := t.Ticket(r)
 	switch {
 	case x.Status != RequiresAcceptance:
 		return TicketCannotAnswer(x.Status)
@@ -230,7 +229,7 @@ func (cmd *AcceptMatch) Decide(k *kernel.Tx) error {
 		answers[at] = byte(said)
 	}
 	no, id := x.No, x.Outcome.Match
-	match, _ := m.Match(id)
+	match, _ := t.Records.Match(id)
 	t.Emit(&PlayersAnswered{TicketNo(no), string(answers)})
 	t.tellMatch(match, "AcceptMatch", nil)
 	t.hooks.MatchAnswered(match, !cmd.Accept)
@@ -254,7 +253,7 @@ func TicketCannotAnswer(s Status) error {
 }
 
 func (t *Tx) allAccepted(match MatchRef) bool {
-	for _, s := range t.Records.Matches.Get(match).Seats {
+	for _, s := range t.Match(match).Seats {
 		if s.Team != "" && !t.accepted(s.Ticket) {
 			return false
 		}
@@ -265,7 +264,7 @@ func (t *Tx) allAccepted(match MatchRef) bool {
 // accepted reports whether all players of a ticket have accepted.
 func (c *State) accepted(no uint64) bool {
 	r, _ := c.Records.TicketNo(no)
-	x := c.Records.Tickets.Get(r)
+	x := c.Ticket(r)
 	for i := range int(x.Players) {
 		if x.Outcome.Answer(i) != Accepted {
 			return false
@@ -277,7 +276,7 @@ func (c *State) accepted(no uint64) bool {
 // acceptanceDue drops a match that not all players have accepted in time. Tickets with a player who did not answer end; see B111.
 func (t *Tx) acceptanceDue(match MatchRef) {
 	d := drop{acceptance: "TimedOut", others: ProposedMatchTimedOut, blamed: map[uint64]end{}}
-	for _, s := range t.Records.Matches.Get(match).Seats {
+	for _, s := range t.Match(match).Seats {
 		if s.Team != "" && !t.accepted(s.Ticket) {
 			d.blamed[s.Ticket] = end{Cancelled, AcceptanceTimedOut}
 		}
@@ -301,7 +300,7 @@ type drop struct {
 // up.
 func (t *Tx) dropMatch(match MatchRef, d drop) {
 	m := t.Records
-	x := m.Matches.Get(match)
+	x := t.Match(match)
 	id, seats := x.ID, x.Seats
 	if d.acceptance != "" {
 		t.tellAccepted(match, d.acceptance)
@@ -321,29 +320,28 @@ func (t *Tx) dropMatch(match MatchRef, d drop) {
 	t.Emit(dropped)
 	for _, no := range dropped.Returned {
 		r, ok := m.TicketNo(uint64(no))
-		if !ok || m.Tickets.Get(r).Status != Searching {
+		if !ok || t.Ticket(r).Status != Searching {
 			continue // the end of an earlier ticket has ended this one, too
 		}
 		if _, rival := m.Rival(r); rival { // a player has begun another search while this one was placed
 			t.EndTicket(r, Cancelled, DuplicatePlayer)
-		} else if m.Tickets.Get(r).TimeoutAt <= t.Now {
+		} else if t.Ticket(r).TimeoutAt <= t.Now {
 			t.EndTicket(r, TimedOut, RequestTimedOut)
 		} else {
 			t.tellSearching(r)
-			t.hooks.TicketReturned(t.Records.Tickets.Get(r))
+			t.hooks.TicketReturned(t.Ticket(r))
 		}
 	}
 }
 
 // failMatch ends a match and all its tickets.
 func (t *Tx) failMatch(match MatchRef, why Reason) {
-	m := t.Records
-	x := m.Matches.Get(match)
+	x := t.Match(match)
 	id, seats := x.ID, x.Seats
 	t.tellFailed(match, why)
 	for _, s := range seats {
-		if r, ok := m.TicketNo(s.Ticket); ok {
-			ticket := *m.Tickets.Get(r)
+		if r, ok := t.Records.TicketNo(s.Ticket); ok {
+			ticket := *t.Ticket(r)
 			t.Emit(&TicketEnded{TicketNo(s.Ticket), Failed, why})
 			t.backfillEnded(&ticket, Failed, why)
 			t.hooks.TicketEnded(&ticket, why)

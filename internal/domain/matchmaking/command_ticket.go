@@ -99,7 +99,7 @@ func (t *Tx) CheckPlayers(c *Configuration, players []Player) error {
 // refuses an id that is taken otherwise.
 func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (TicketRef, error) {
 	if r, ok := t.Records.Ticket(x.ID); ok {
-		old := t.Records.Tickets.Get(r)
+		old := t.Ticket(r)
 		if old.Status.Active() && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster && old.Maker == x.Maker {
 			return r, nil
 		}
@@ -133,7 +133,7 @@ func (t *Tx) checkRivals(players []Player, by domain.Maker) error {
 		if !ok {
 			continue
 		}
-		if x := t.Records.Tickets.Get(r); x.Status != Placing && !by.MayTouch(x.Maker) {
+		if x := t.Ticket(r); x.Status != Placing && !by.MayTouch(x.Maker) {
 			return domain.Refuse(domain.Invalid, "Players[%d].PlayerId: the player has a ticket that another access key made", i)
 		}
 	}
@@ -164,7 +164,7 @@ func (t *Tx) StartTicket(c *Configuration, x Ticket) TicketRef {
 func (t *Tx) cancelRivals(x *Ticket) {
 	for id := range x.EachPlayer {
 		r, ok := t.Records.TicketOf(id)
-		if !ok || t.Records.Tickets.Get(r).Status == Placing {
+		if !ok || t.Ticket(r).Status == Placing {
 			continue
 		}
 		t.CancelTicket(r, DuplicatePlayer)
@@ -173,7 +173,7 @@ func (t *Tx) cancelRivals(x *Ticket) {
 
 // CancelTicket ends a ticket that waits or whose match awaits acceptance; the other tickets of the match search on.
 func (t *Tx) CancelTicket(r TicketRef, why Reason) {
-	x := t.Records.Tickets.Get(r)
+	x := t.Ticket(r)
 	if x.Status != RequiresAcceptance {
 		t.EndTicket(r, Cancelled, why)
 		return
@@ -344,7 +344,7 @@ func (cmd *StopMatchmaking) Decide(k *kernel.Tx) error {
 	if !ok {
 		return domain.Refuse(domain.NotFound, TicketNotFound)
 	}
-	x := t.Records.Tickets.Get(r)
+	x := t.Ticket(r)
 	if !cmd.By.MayTouch(x.Maker) {
 		return domain.Refuse(domain.NotFound, TicketNotFound)
 	}
@@ -373,7 +373,7 @@ func TicketCannotStop(s Status) error {
 
 // EndTicket ends a ticket that is in no match, or whose match is about to be dropped, and records the notices.
 func (t *Tx) EndTicket(r TicketRef, status Status, why Reason) {
-	x := *t.Records.Tickets.Get(r)
+	x := *t.Ticket(r)
 	t.Emit(&TicketEnded{TicketNo(x.No), status, why})
 	t.tellTicketEnd(r, status, why)
 	t.backfillEnded(&x, status, why)
@@ -392,7 +392,7 @@ func (t *Tx) waitingTicket(key TicketKey) (TicketRef, *Ticket, bool) {
 	if !ok {
 		return 0, nil, false
 	}
-	x := t.Records.Tickets.Get(r)
+	x := t.Ticket(r)
 	return r, x, x.Generation == key.Generation && x.Status.Waits()
 }
 
@@ -415,7 +415,7 @@ func (cmd *BeginSearch) Decide(k *kernel.Tx) error {
 	t.Emit(e)
 	for _, r := range begun {
 		t.tellSearching(r)
-		t.hooks.SearchBegun(t.Records.Tickets.Get(r))
+		t.hooks.SearchBegun(t.Ticket(r))
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (t *Tx) metrics(c *Configuration, counts []RuleCount) []notice.MatchRule {
 }
 
 func (t *Tx) tellSearching(r TicketRef) {
-	x := t.Records.Tickets.Get(r)
+	x := t.Ticket(r)
 	c, _ := t.Records.Configuration(x.Configuration)
 	if !t.someoneListens(c) {
 		return
@@ -72,7 +72,7 @@ func (t *Tx) tellSearching(r TicketRef) {
 // tellTicketEnd records the event of a ticket that ended alone. For a cancellation that no caller requested the cloud service sends no
 // event; a configuration may ask for one.
 func (t *Tx) tellTicketEnd(r TicketRef, status Status, why Reason) {
-	x := t.Records.Tickets.Get(r)
+	x := t.Ticket(r)
 	c, _ := t.Records.Configuration(x.Configuration)
 	if !t.someoneListens(c) {
 		return
@@ -103,15 +103,14 @@ func gameARN(x *Ticket) string {
 
 // tellMatch records an event about all tickets of a match; more adds the fields that only this kind has.
 func (t *Tx) tellMatch(match MatchRef, kind string, more func(*notice.Match)) {
-	m := t.Records
-	x := m.Matches.Get(match)
+	x := t.Match(match)
 	if !t.someoneListens(x.Of) {
 		return
 	}
 	e := notice.Match{Type: kind, ID: x.ID}
 	for _, s := range x.Seats {
-		if r, ok := m.TicketNo(s.Ticket); ok {
-			e.Tickets = append(e.Tickets, noticeTicket(m.Tickets.Get(r)))
+		if r, ok := t.Records.TicketNo(s.Ticket); ok {
+			e.Tickets = append(e.Tickets, noticeTicket(t.Ticket(r)))
 		}
 	}
 	if more != nil {
@@ -121,7 +120,7 @@ func (t *Tx) tellMatch(match MatchRef, kind string, more func(*notice.Match)) {
 }
 
 func (t *Tx) tellProposed(match MatchRef) {
-	x := t.Records.Matches.Get(match)
+	x := t.Match(match)
 	of, asked, counts, answerIn := x.Of, x.AcceptBy != 0, x.Counts, x.AcceptBy.Sub(t.Now)
 	t.tellMatch(match, "PotentialMatchCreated", func(e *notice.Match) {
 		e.Rules = t.metrics(of, counts)
@@ -145,7 +144,7 @@ func (t *Tx) tellAccepted(match MatchRef, how string) {
 }
 
 func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.PlayerSessionID) {
-	region, standalone := t.Records.Matches.Get(match).Region, t.Records.Matches.Get(match).Of.Standalone
+	region, standalone := t.Match(match).Region, t.Match(match).Of.Standalone
 	t.tellMatch(match, "MatchmakingSucceeded", func(e *notice.Match) {
 		if standalone {
 			e.Location = region
@@ -158,7 +157,7 @@ func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.Pl
 		left := sessions
 		for i := range e.Tickets {
 			players := e.Tickets[i].Players
-			if at, ok := t.Records.TicketNo(e.Tickets[i].No); ok && t.Records.Tickets.Get(at).Backfill || len(left) < len(players) {
+			if at, ok := t.Records.TicketNo(e.Tickets[i].No); ok && t.Ticket(at).Backfill || len(left) < len(players) {
 				continue
 			}
 			for j := range players {
@@ -170,7 +169,7 @@ func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.Pl
 }
 
 func (t *Tx) tellFailed(match MatchRef, why Reason) {
-	of, counts := t.Records.Matches.Get(match).Of, t.Records.Matches.Get(match).Counts
+	of, counts := t.Match(match).Of, t.Match(match).Counts
 	t.tellMatch(match, "MatchmakingFailed", func(e *notice.Match) {
 		e.Reason, e.Message, e.Rules = why.Code(), why.Message(""), t.metrics(of, counts)
 		for i := range e.Tickets {

@@ -19,6 +19,8 @@ func (c *State) Ticket(r TicketRef) *Ticket { return c.Records.Tickets.Get(r) }
 // Match returns a pending match.
 func (c *State) Match(r MatchRef) *Match { return c.Records.Matches.Get(r) }
 
+func (c *State) hosted(r HostedRef) *Hosted { return c.Records.Hosted.Get(r) }
+
 // EachConfiguration yields the configurations in the order of their names.
 func (c *State) EachConfiguration(yield func(*Configuration) bool) {
 	c.Records.ConfigurationsFrom("", yield)
@@ -43,7 +45,7 @@ func (c *State) HostedMatch(game string) (Hosted, bool) {
 	if !ok {
 		return Hosted{}, false
 	}
-	return *c.Records.Hosted.Get(r), true
+	return *c.hosted(r), true
 }
 
 // BackfillOf finds the active backfill ticket of a game session.

@@ -17,7 +17,7 @@ func (c *State) TicketView(r TicketRef, now domain.Time) (t TicketView) {
 	if r == 0 {
 		return t
 	}
-	t.Ticket = *c.Records.Tickets.Get(r)
+	t.Ticket = *c.Ticket(r)
 	if t.Status.Active() {
 		t.EstimatedWait, t.WaitKnown = c.Records.EstimatedWait(t.Configuration, now)
 	}
@@ -128,7 +128,7 @@ func (v *View) FreeSlots(game string) (free int32, ok bool) {
 	v.SawAll()
 	free, ok = v.c.FreeSlots(game)
 	if r, open := v.c.Records.BackfillOf(game); open {
-		if most := v.c.Records.Tickets.Get(r).Slots; most > 0 {
+		if most := v.c.Ticket(r).Slots; most > 0 {
 			free = min(free, most)
 		}
 	}
@@ -142,7 +142,7 @@ func (v *View) Match(id string) (Match, bool) {
 	if !ok {
 		return Match{}, false
 	}
-	return *v.c.Records.Matches.Get(r), true
+	return *v.c.Match(r), true
 }
 
 // Hosted returns the record of a game session that a match created.
@@ -152,7 +152,7 @@ func (v *View) Hosted(game session.ID) (Hosted, bool) {
 		v.SawAll()
 		return Hosted{}, false
 	}
-	h := *v.c.Records.Hosted.Get(r)
+	h := *v.c.hosted(r)
 	v.Saw(h.Changed)
 	return h, true
 }
