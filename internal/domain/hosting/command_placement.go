@@ -40,7 +40,7 @@ func (cmd *StartPlacement) Decide(k *kernel.Tx) error {
 	if err := t.checkPlacementRoom(&cmd.Placement); err != nil {
 		return err
 	}
-	t.BeginPlacement(cmd.Placement)
+	t.BeginPlacement(&cmd.Placement)
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (cmd *StartPlacement) check(t *Tx) error {
 		return domain.Refuse(domain.Stale, "the archive has grown since it was asked for placement %s", p.ID)
 	}
 	p.Region, p.Account, p.Status, p.Start = q.Region, q.Account, placement.Pending, t.Now
-	p.TimeoutAt, p.No = t.Now.Add(q.Timeout), c.placementNo+1
+	p.TimeoutAt = t.Now.Add(q.Timeout)
 	return nil
 }
 

@@ -75,9 +75,9 @@ func (t *Tx) CheckPlacement(p *placement.Placement) error {
 }
 
 // BeginPlacement starts a placement that was checked in the same transaction.
-func (t *Tx) BeginPlacement(p placement.Placement) {
+func (t *Tx) BeginPlacement(p *placement.Placement) {
 	p.No = t.placementNo + 1
-	t.Emit(&PlacementStarted{p})
+	t.Emit(&PlacementStarted{*p})
 	made, _ := t.Placements.Placement(p.ID)
 	t.dirty = append(t.dirty, made)
 }

@@ -99,7 +99,7 @@ func (t *Tx) placeMatch(match MatchRef) {
 		p.Players[i] = placement.Player{Player: players[i].ID, Data: t.hooks.PlayerData(players[i].ID), ID: domain.PlayerSessionID(t.NewID()), Maker: makers[players[i].ID]}
 	}
 	p.Regions = t.hooks.Regions(x.ID)
-	t.hosting.BeginPlacement(p)
+	t.hosting.BeginPlacement(&p)
 }
 
 func (t *Tx) teams(c *Configuration) []ruleset.Team {

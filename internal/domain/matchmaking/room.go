@@ -60,7 +60,7 @@ type Hosting interface {
 	CheckProperties(properties []session.Property) error
 	// Hosted refuses a game session that is not hosted by a server process.
 	Hosted(process fleet.Key, id session.ID) (session.GameRef, *session.GameSession, error)
-	BeginPlacement(p placement.Placement)
+	BeginPlacement(p *placement.Placement)
 	Reserve(r session.Reservation)
 	SetMatchmakerData(id session.ID, data string)
 }

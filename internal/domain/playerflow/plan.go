@@ -73,7 +73,7 @@ func (t *Games) checkPlan(plan *GamePlan) (begin func(), err error) {
 	}
 	return func() {
 		t.begin(flow.Instance{ID: plan.ID, Rules: rules, Placement: start.ID, Attributes: plan.Attributes}, members)
-		t.hosting.BeginPlacement(start)
+		t.hosting.BeginPlacement(&start)
 	}, nil
 }
 

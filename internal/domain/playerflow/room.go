@@ -85,7 +85,7 @@ type Hosting interface {
 	Placement(r placement.Ref) *placement.Placement
 
 	CheckPlacement(p *placement.Placement) error
-	BeginPlacement(p placement.Placement)
+	BeginPlacement(p *placement.Placement)
 	StopPlacement(id string)
 	TerminateGame(id session.ID)
 	Reserve(r session.Reservation)

@@ -61,7 +61,7 @@ func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 		t.Games.fail(r, flow.HostError)
 		return
 	}
-	t.hosting.BeginPlacement(start)
+	t.hosting.BeginPlacement(&start)
 }
 
 // commitStandaloneBackfill seats the parties of a match in the game that asked for more players, if that is one of player flow
