@@ -35,13 +35,13 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// Config is what the door needs.
+// Config has the parts and settings of the door.
 type Config struct {
 	Engine    *engine.Engine
-	Secret    identity.CellSecret                // what partner and connection tokens are derived from
+	Secret    identity.CellSecret                // source of partner and connection tokens
 	Keys      identity.Finder                    // service accounts of partners and operators
-	Hooks     *playerhooks.Hooks                 // nil: the studio is asked nothing
-	Providers map[string]authentication.Provider // who says who a player is, by the name in Login; "backend" is always there
+	Hooks     *playerhooks.Hooks                 // nil: no hooks
+	Providers map[string]authentication.Provider // identity providers of players, by the name in Login; "backend" always exists
 	LoginKeys *authentication.LoginKeys          // of backends that sign tokens for their players; nil: they fetch login tickets only
 	Dev       bool                               // partners and operators need no credentials
 	Transport edge.Transport                     // tells which requests came over TLS; its proxies are trusted for X-Forwarded-For, too
@@ -107,7 +107,7 @@ func NewDoor(c Config) *Door {
 	return d
 }
 
-// Close tells players' clients that the service stops, closes their streams, and waits until nothing of the door runs.
+// Close tells players' clients that the service is stopping, closes their streams, and waits until all goroutines of the door have ended.
 func (d *Door) Close() {
 	d.desk.Close()
 	d.streams.Close()
@@ -271,7 +271,7 @@ func (d *Door) serveReady(w http.ResponseWriter) {
 	problem.WriteJSON(w, "application/json", http.StatusOK, []byte(`{"ready":true}`))
 }
 
-// Count is how many players' streams are attached.
+// Count returns the number of attached streams of players.
 func (d *Door) Count() int { return d.streams.Count() }
 
 // Refuse answers a request that does not reach the door.
@@ -279,7 +279,7 @@ func Refuse(w http.ResponseWriter, message string) {
 	problem.Write(w, problem.New(flow.PermissionDenied, "%s", message))
 }
 
-// elsewhere says of a call that another listener has where that is.
+// elsewhere names the listener of a call that this one does not serve.
 func (d *Door) elsewhere(path string) string {
 	for _, x := range []struct {
 		realm  *calls.Realm

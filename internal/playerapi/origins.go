@@ -17,11 +17,11 @@ const (
 	originMethods  = "GET, POST"
 	originHeaders  = "Authorization, Content-Type, X-Request-Id, X-If-Rev"
 	exposedHeaders = "Retry-After, X-Request-Id, RateLimit, RateLimit-Policy"
-	originSeconds  = "600" // how long a browser may remember the answer to a preflight
+	originSeconds  = "600" // how long a browser may cache the answer to a preflight
 )
 
-// crossOrigin tells browsers whether pages of other sites may read the answers, and answers their question before the call. No
-// cookies are ever looked at, so a page can do nothing in the name of its visitor: it has to hold an access token.
+// crossOrigin sets whether pages of other sites may read the answers, and answers preflight requests. The API uses no cookies, so a page
+// cannot act in its visitor's name without an access token.
 func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if len(d.config.Origins) == 0 {
 		return false

@@ -44,7 +44,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Command is a request to change the state. Its fields below "Result" are filled in when it succeeds.
+// Command is an instruction to change the state. Its fields below "Result" are filled in when it succeeds.
 type Command interface {
 	// Decide checks the command and emits what follows from it. An error is a *domain.Refusal, and then nothing was emitted.
 	Decide(t *Tx) error

@@ -31,9 +31,8 @@ const (
 	rsaBitsMin       = 2048
 )
 
-// LoginKeys checks tokens that a studio's backend signs for players whom it has authenticated: JWTs that live for minutes and
-// are good for one login. The public keys are in a file, as a JWK set; a file that changes is read again.
-// docs/spec/player-identity.md#backend.
+// LoginKeys checks tokens that a studio's backend signs for players whom it has authenticated: JWTs that live for minutes and are valid
+// for one login. The public keys are in a file, as a JWK set; a changed file is read again. docs/spec/player-identity.md#backend.
 type LoginKeys struct {
 	LoginKeysConfig
 
@@ -43,7 +42,7 @@ type LoginKeys struct {
 	version fileVersion
 }
 
-// LoginKeysConfig says whose tokens are taken.
+// LoginKeysConfig says which tokens are accepted.
 type LoginKeysConfig struct {
 	Path      string
 	Audiences []string         // a token must be for one of them; none: it must name no audience
@@ -147,7 +146,7 @@ func loginAlgorithm(key jose.JSONWebKey) (algorithm jose.SignatureAlgorithm, err
 	return algorithm, nil
 }
 
-// find gives the key of a token. Changed files that cannot be used leave the old keys in force.
+// find returns the key of a token. A changed file that is invalid leaves the old keys in force.
 func (k *LoginKeys) find(keyID string) (loginKey, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -225,8 +224,8 @@ func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
 	return Claim{Player: claims.Player, DisplayName: clip(claims.Name), Once: once, Until: domain.TimeOf(until)}, nil
 }
 
-// meant checks that a token was made for us. A backend's key may sign for others as well, so one that says for whom it is must
-// name us; RFC 7519, 4.1.3.
+// meant checks that a token was made for this service. A backend's key may sign for other services, too, so an audience must contain this
+// one; RFC 7519, 4.1.3.
 func (k *LoginKeys) meant(claims *signedClaims) error {
 	if len(k.Issuers) > 0 && !slices.Contains(k.Issuers, claims.Issuer) {
 		return fmt.Errorf("iss %.100q, want one of %q", claims.Issuer, k.Issuers)

@@ -23,7 +23,7 @@ import (
 type OIDCConfig struct {
 	Issuer     string // https; exactly as tokens name it
 	Audiences  []string
-	JWKS       string            // where the keys are; empty: as the issuer's discovery document says
+	JWKS       string            // URL of the keys; empty: the one in the issuer's discovery document
 	Claim      string            // that holds the player's id; empty: sub
 	NameClaim  string            // that holds the name others see; empty: name
 	Prefix     string            // before the id: different issuers must not make the same players
@@ -38,7 +38,7 @@ type OIDCConfig struct {
 const (
 	oidcLeeway      = time.Minute
 	oidcMaxAge      = 24 * time.Hour
-	keysKept        = 10 * time.Minute // when the provider does not say how long
+	keysKept        = 10 * time.Minute // if the provider gives no lifetime
 	keysKeptLeast   = time.Minute
 	keysKeptMost    = 24 * time.Hour
 	keysAskedEvery  = 30 * time.Second // for an unknown key: made-up ids must not cause a storm of requests
@@ -54,14 +54,14 @@ type OIDC struct {
 
 	mu       sync.Mutex
 	keys     jose.JSONWebKeySet // replaced as a whole
-	fetched  time.Time          // when the keys came
+	fetched  time.Time          // when the keys were fetched
 	asked    time.Time          // when they were asked for
 	until    time.Time          // fresh until
 	jwks     string
 	fetching chan struct{} // closed when the fetch that is under way has ended; nil: none is
 }
 
-// NewOIDC checks the configuration. It asks no provider: one that is down must not keep the service from starting.
+// NewOIDC checks the configuration. It makes no request, because a provider that is down must not prevent the service from starting.
 func NewOIDC(c OIDCConfig) (*OIDC, error) {
 	for name, address := range map[string]string{"issuer": c.Issuer, "jwks": c.JWKS} {
 		u, err := url.Parse(address)
@@ -328,7 +328,7 @@ func (o *OIDC) get(ctx context.Context, address string, into any) (http.Header, 
 	return answer.Header, json.Unmarshal(body, into)
 }
 
-// freshFor is how long keys may be used without asking again.
+// freshFor returns how long keys may be used before they are fetched again.
 func freshFor(cacheControl string) time.Duration {
 	for part := range strings.SplitSeq(cacheControl, ",") {
 		var seconds int64

@@ -25,7 +25,7 @@ func (a *Authenticator) AccessToken(loginSession, refresh domain.UUID) string {
 	return accessPrefix + a.Secret.AccessToken(loginSession, refresh)
 }
 
-// Player finds the login session of a player's call, which came from an address.
+// Player finds the login session of a player's call from an address.
 func (a *Authenticator) Player(r *http.Request, from string) (flow.Login, error) {
 	token := Bearer(r)
 	if token == "" {
@@ -35,7 +35,7 @@ func (a *Authenticator) Player(r *http.Request, from string) (flow.Login, error)
 	return a.PlayerByToken(r.Context(), from, token)
 }
 
-// PlayerByToken finds the login session of an access token, which came from an address.
+// PlayerByToken finds the login session of an access token from an address.
 func (a *Authenticator) PlayerByToken(ctx context.Context, from, token string) (flow.Login, error) {
 	var l flow.Login
 	var stale, ok bool
@@ -66,7 +66,7 @@ func (a *Authenticator) refusedToken(from string, reason signin.Reason, problem 
 // BackendProvider is the provider of players who show a login ticket that a trusted backend has fetched, or a token that it has signed.
 const BackendProvider = "backend"
 
-// Login verifies what a player shows at the login, by the name of its provider.
+// Login verifies the credential of a login, by the name of its provider.
 func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, error) {
 	if name == BackendProvider && (a.LoginKeys == nil || strings.HasPrefix(token, TicketPrefix)) {
 		claim, ok := ClaimOfTicket(token)

@@ -16,13 +16,13 @@ type Provider interface {
 // TokenBytesMax is the size of the largest token that a provider looks at.
 const TokenBytesMax = 16 << 10
 
-// Claim is what a verified token says about its bearer.
+// Claim has the verified claims of a token.
 type Claim struct {
 	Player      string
 	DisplayName string
 	Insecure    bool // the player has proved nothing: development only
 
-	// What is left for the core to check, in the commit of the login.
+	// The core checks these in the commit of the login.
 	Ticket domain.UUID // a login ticket that has to be redeemed; zero: none
 	Once   domain.UUID // identifies a signed token that is valid for one login; zero: the token may be used again
 	Until  domain.Time // when the token of Once ends

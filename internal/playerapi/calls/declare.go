@@ -17,7 +17,7 @@ import (
 
 // playerInput is a player's call: its headers and its body.
 type playerInput[B any] struct {
-	RequestID string `header:"X-Request-Id" maxLength:"64" doc:"A repeat with the same one within ten minutes changes nothing and gets the answer of the first."`
+	RequestID string `header:"X-Request-Id" maxLength:"64" doc:"A repeat with the same id within ten minutes changes nothing and gets the first answer."`
 	IfRev     string `header:"X-If-Rev" pattern:"^[0-9]{0,19}$" doc:"Refused with REV_CONFLICT if the flow record has another revision."`
 	Body      B      `required:"false"`
 }

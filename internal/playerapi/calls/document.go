@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// The documents are what huma makes of the calls, with what it cannot know: answers are open, so that a later service may say more
-// than a client knows; which refusals every call has; and the headers of answers.
+// The documents are those of huma, with additions: open answers, so that a later service may add fields; the refusals of every call; and
+// the headers of answers.
 
 // node is an object of a document.
 type node = map[string]any
@@ -97,11 +97,11 @@ func documentsOf(api huma.API, name string) (newest, older []byte, err error) {
 }
 
 var introductions = map[string]string{
-	"player": "Calls of players' clients. Every answer carries `flow`: how the player stands after the call. Answers may get further " +
-		"fields, and further values where `x-extensible-enum` lists those of today: clients pass over what they do not know.",
-	"partner": "Calls of the studio's backend and of game servers. After a game is over, every call about it (`Game.…` and `Server.Exchange`) is answered " +
-		"GAME_ENDED, for as long as the service remembers the game, and GAME_INSTANCE_NOT_FOUND after that; only a repeat of " +
-		"`Game.EndGame` is answered as the first one was. Answers may get further fields, and further values where `x-extensible-enum` lists those of today.",
+	"player": "Calls of players' clients. Every answer has `flow`, the state of the player after the call. Answers may get further " +
+		"fields, and further values where `x-extensible-enum` lists those of today: clients must ignore unknown ones.",
+	"partner": "Calls of the studio's backend and of game servers. After a game is over, every call about it (`Game.…` and `Server.Exchange`) gets " +
+		"GAME_ENDED while the service has the record of the game, and GAME_INSTANCE_NOT_FOUND after that; only a repeat of " +
+		"`Game.EndGame` gets the first answer again. Answers may get further fields, and further values where `x-extensible-enum` lists those of today.",
 	"operator": "Calls of operators. Each needs a reason and is logged. Answers may get further fields, and further values where " +
 		"`x-extensible-enum` lists those of today.",
 }
@@ -125,11 +125,11 @@ func introduce(d node, name string) {
 }
 
 var tagTexts = map[string]string{
-	"Session": "Login sessions, and what happens to the player.", "Party": "Friends who play together, and invites.",
+	"Session": "Login sessions and the events of the player.", "Party": "Friends who play together, and invites.",
 	"Matchmaking": "Searches for a match.", "GameInstance": "The game that a player is in, and the way back into it.",
-	"Flow": "How players stand, and games that the studio makes.", "Game": "A running game, by its server.", "Server": "Credentials of game servers.",
-	"Identity": "Logins of players whom the backend has authenticated.", "Events": "What players are told, for the backend.",
-	"Operator": "What operators may look at and change.",
+	"Flow": "The state of players, and games that the studio creates.", "Game": "A running game, by its server.", "Server": "Credentials of game servers.",
+	"Identity": "Logins of players whom the backend has authenticated.", "Events": "Players' events, for the backend.",
+	"Operator": "Calls with which operators read and change the state.",
 }
 
 func eachOperation(d node, f func(path string, o node)) {
@@ -186,7 +186,7 @@ func bodies(d node) (asked, answered []any) {
 	return asked, answered
 }
 
-// splitSchemas gives answers a schema of their own where requests have the same one, which takes nothing that it does not know.
+// splitSchemas gives answers a schema of their own where they share one with requests, which allow no unknown fields.
 func splitSchemas(d node) {
 	schemas := d["components"].(node)["schemas"].(node)
 	asked, answered := bodies(d)
@@ -225,8 +225,8 @@ func deepCopy(part any) any {
 	return part
 }
 
-// openAnswers lets every schema that no request has take further fields and further values. The type of an event is what tells
-// its schema, and stays.
+// openAnswers allows further fields and values in every schema that no request uses. The type of an event selects its schema, so it stays
+// closed.
 func openAnswers(d node) {
 	schemas := d["components"].(node)["schemas"].(node)
 	asked, _ := bodies(d)
@@ -264,7 +264,7 @@ func openSchema(part any) {
 // otherEventName is the schema of an event of a type that there is not yet.
 const otherEventName = "OtherEvent"
 
-// openEvents lets an event be one of a type that is not in the document.
+// openEvents allows events of types that are not in the document.
 func openEvents(schemas, event node) {
 	other := deepCopy(schemas["OnMaintenance"]).(node)
 	properties := other["properties"].(node)
@@ -277,18 +277,18 @@ func openEvents(schemas, event node) {
 	delete(event, "discriminator") // it would refuse the others
 }
 
-// commonRefusals are those that every call may have; what else there is stands at default.
+// commonRefusals are those that every call may have; all others are under default.
 var commonRefusals = []struct {
 	status int
 	text   string
 }{
-	{400, "INVALID_ARGUMENT: something in the request is not what the call takes."},
+	{400, "INVALID_ARGUMENT: a part of the request is invalid."},
 	{401, "UNAUTHENTICATED, SESSION_NOT_FOUND or TOKEN_EXPIRED: log in again."},
 	{429, "RATE_LIMITED: too many calls of this kind."},
 	{503, "UNAVAILABLE or MAINTENANCE: try again later."},
 }
 
-// declareAnswers says of each call which refusals and which headers its answers have.
+// declareAnswers adds the refusals and headers to the answers of each call.
 func declareAnswers(d node) {
 	d["components"].(node)["headers"] = node{
 		"RateLimit": node{
@@ -325,7 +325,7 @@ func declareAnswers(d node) {
 	})
 }
 
-// dropUnknown leaves out what huma writes and OpenAPI does not have.
+// dropUnknown removes what huma writes beyond OpenAPI.
 func dropUnknown(part any) {
 	switch x := part.(type) {
 	case node:
@@ -340,8 +340,8 @@ func dropUnknown(part any) {
 	}
 }
 
-// downgrade makes OpenAPI 3.0.3 of a document: null is a flag there, a reference stands alone, and a licence has an address. Events
-// are plain objects with their type, because many a generator cannot tell the members of a union apart.
+// downgrade converts a document to OpenAPI 3.0.3: null is a flag there, a reference has no siblings, and a licence has a URL. Events are
+// plain objects with their type, because many generators cannot distinguish the members of a union.
 func downgrade(d node) {
 	d["openapi"] = "3.0.3"
 	d["info"].(node)["license"] = node{"name": "Apache 2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"}

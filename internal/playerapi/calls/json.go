@@ -13,19 +13,17 @@ import (
 	"github.com/musterhq/muster/internal/jsonbody"
 )
 
-// depthMax is how deep a request may be nested. What players put into attributes goes to the clients of others, and many a JSON
-// reader gives up at 64.
+// depthMax is the deepest nesting of a request. Attributes go to the clients of other players, and many JSON parsers stop at 64.
 const depthMax = 32
 
 // valuesMax bounds the values and names of a request. The largest that a realm takes, 200 players with all that can be said of each, has
 // 4,000; attributes of 16 KiB may have 8,000.
 const valuesMax = 10_000
 
-// bounds hold before a request is decoded, which takes hundreds of bytes for some values of two. It also refuses what two readers could
-// read in two ways.
+// bounds hold before a request is decoded, which takes hundreds of bytes for some values of two. They also refuse ambiguous JSON.
 var bounds = jsonbody.Bounds{Depth: depthMax, Values: valuesMax}
 
-// strictFormats refuses what encoding/json would silently accept.
+// strictFormats refuses formats that encoding/json would silently accept.
 var strictFormats = map[string]huma.Format{
 	"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: readJSON},
 }

@@ -80,7 +80,7 @@ const (
 	requestIDMax    = 64
 )
 
-// Check refuses what is no call of the realm. hint says where else the path is served, if anywhere.
+// Check refuses requests that are not calls of the realm. hint says which listener serves the path, if any.
 func (r *Realm) Check(request *http.Request, hint func(path string) string) (rates.Class, *problem.Problem) {
 	c, known := r.classes[request.URL.Path]
 	switch {
@@ -113,7 +113,7 @@ const bodyMax = 64 << 10
 
 type realmKey struct{}
 
-// Serve carries out a call that Check has let pass, for a principal.
+// Serve executes a call that has passed Check, for a principal.
 func (r *Realm) Serve(w http.ResponseWriter, request *http.Request, by *principal.Principal) {
 	request.Header.Set("Content-Type", "application/json") // an empty body may have none
 	request.Header.Set("Accept", "application/json")

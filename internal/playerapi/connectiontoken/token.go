@@ -59,7 +59,7 @@ type Claims struct {
 	Expires  int64  `json:"exp"`
 }
 
-// tokenLeeway is how long a token outlives its reservation, because the clocks of hosts differ.
+// tokenLeeway is the time that a token is valid beyond its reservation, because the clocks of hosts differ.
 const tokenLeeway = 30 * time.Second
 
 // Sign makes the token of a player for a reservation.

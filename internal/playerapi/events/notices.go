@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// Notice writes a notice behind its number.
+// Notice writes the number of a notice and the notice.
 func (w Writer) Notice(x *flow.Noticed) []byte {
 	n, err := flow.DecodeNotice(x.Body)
 	data := fields{}
@@ -46,7 +46,7 @@ func noticeData(kind flow.NoticeType, n *flow.Notice) fields {
 	return fields{"player_id": n.Player}.unlessEmpty("reason", n.Reason)
 }
 
-// ServerSync writes, behind its number, an OnSync for a game server.
+// ServerSync writes a number and an OnSync for a game server.
 func (w Writer) ServerSync(commit string, data *objects.StartDataAnswer) []byte {
 	return w.tail(commit, w.State.Instant(), flow.OnSync.String(), data)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// What events say: docs/spec/player-api.md#events. The documents are made of these types, so they cannot say anything else.
+// The data of events: docs/spec/player-api.md#events. The documents are generated from these types.
 type (
 	// KeysChanged is the data of OnGameSessionChanged.
 	KeysChanged struct {
@@ -17,7 +17,7 @@ type (
 		Phase          string       `json:"phase" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME"`
 		Keys           objects.Keys `json:"keys"`
 		Changed        []KeyChange  `json:"changed"`
-		Cause          string       `json:"cause" doc:"The call, the deadline, or what happened to the game."`
+		Cause          string       `json:"cause" doc:"The call, the deadline, or the event of the game."`
 		AllowedActions []string     `json:"allowed_actions"`
 	}
 	// KeyChange is one key before and after.
@@ -44,7 +44,7 @@ type (
 		Party  *objects.Party  `json:"party"`
 		Change PartyChangeData `json:"change"`
 	}
-	// PartyChangeData is what happened to a party.
+	// PartyChangeData is a change of a party.
 	PartyChangeData struct {
 		Kind     string `json:"kind" enum:"CREATED,JOINED,LEFT,KICKED,LEADER,READY,PREFERENCES,ATTRIBUTES,CODE"`
 		PlayerID string `json:"player_id,omitempty"`
@@ -86,7 +86,7 @@ type (
 	// ResumedData is the data of OnMatchmakingResumed.
 	ResumedData struct {
 		Ticket *objects.Ticket `json:"ticket"`
-		Reason string          `json:"reason,omitempty" doc:"Why the match that was found did not come about."`
+		Reason string          `json:"reason,omitempty" doc:"Why the proposed match failed."`
 	}
 	// MatchFoundData is the data of OnMatchFound.
 	MatchFoundData struct {
@@ -112,7 +112,7 @@ type (
 	MatchmakingFailedData struct {
 		MatchmakingID string `json:"matchmaking_id"`
 		Reason        string `json:"reason" enum:"TIMEOUT,ACCEPT_DECLINED,ACCEPT_TIMEOUT,ENGINE,TICKET_SUPERSEDED,QUEUE_CLOSED,VERSION"`
-		By            string `json:"by,omitempty" doc:"Who declined or did not answer; several are separated by commas."`
+		By            string `json:"by,omitempty" doc:"The players who declined or did not answer, separated by commas."`
 	}
 	// AddedToGameData is the data of OnAddedToGame.
 	AddedToGameData struct {
@@ -144,7 +144,7 @@ type (
 	ReconnectAvailableData struct {
 		GameInstanceID string `json:"game_instance_id"`
 		Reconnect      string `json:"reconnect" enum:"OFF,OPTIONAL,REQUIRED"`
-		Deadline       string `json:"deadline,omitempty" format:"date-time" doc:"Absent when the seat is kept to the end of the game."`
+		Deadline       string `json:"deadline,omitempty" format:"date-time" doc:"Absent if the seat is held until the end of the game."`
 		CanDecline     bool   `json:"can_decline"`
 		HostSuspect    bool   `json:"host_suspect"`
 	}
@@ -180,7 +180,7 @@ type (
 	}
 )
 
-// forms are the events, with what they say, in the order of docs/spec/player-api.md#events.
+// forms has the events with their data, in the order of docs/spec/player-api.md#events.
 var forms = []struct {
 	kind flow.MessageType
 	data reflect.Type
@@ -217,7 +217,7 @@ var forms = []struct {
 	{flow.OnAllowedActionsChanged, reflect.TypeFor[ActionsData]()},
 }
 
-// How a client goes on.
+// How a client continues.
 const (
 	ResumeReplay   = "REPLAY"
 	ResumeSnapshot = "SNAPSHOT"
@@ -232,10 +232,10 @@ type Hello struct {
 	Rev            uint64 `json:"rev"`
 	PingIntervalMS int64  `json:"ping_interval_ms"`
 	DeadAfterMS    int64  `json:"dead_after_ms" doc:"A stream that is silent for so long is closed, and the player is offline."`
-	Resume         string `json:"resume" enum:"REPLAY,SNAPSHOT" doc:"REPLAY: what was missed follows. SNAPSHOT: one OnSync does."`
+	Resume         string `json:"resume" enum:"REPLAY,SNAPSHOT" doc:"REPLAY: the missed events follow. SNAPSHOT: one OnSync follows."`
 }
 
-// Event is one as it goes out.
+// Event is an event as it is sent.
 type Event string
 
 // MarshalJSON writes the event.
@@ -249,10 +249,10 @@ func Kinds() (names []any) {
 	return names
 }
 
-// Name is what the documents call any event. Each one has its own name there, too.
+// Name is the name of any event in the documents. Each type has its own name there, too.
 const Name = "Event"
 
-// Schema of an event: one of all there are, told apart by their type.
+// Schema of an event: a union, distinguished by type.
 func (Event) Schema(r huma.Registry) *huma.Schema {
 	const refs = "#/components/schemas/"
 	all := r.Map()

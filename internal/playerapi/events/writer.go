@@ -17,7 +17,7 @@ type Writer struct {
 	State *state.State
 }
 
-// Tail writes an event behind its number: the same for all who are told, but for OnSync, which is for one player.
+// Tail writes an event without its number: the same for all recipients, except OnSync, which is for one player.
 func (w Writer) Tail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
 	if x.Type == flow.OnSync {
 		return w.syncTail(ctx, seq, x, player)
@@ -69,8 +69,8 @@ func Whole(seq uint64, tail []byte) []byte {
 	return append(b, tail...)
 }
 
-// syncTail is an OnSync: the outbox has its number, and the state what it says. A client goes on behind the number, although
-// the state may be later: what follows may not be in it, such as the offer to return to a game.
+// syncTail writes an OnSync: its number is from the outbox, its data from the present state. A client continues after the number,
+// although the state may be later, because later events may contain more, such as the offer to return to a game.
 func (w Writer) syncTail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
 	s, err := w.State.Snapshot(ctx, player)
 	if err != nil { // the service stops
@@ -80,7 +80,7 @@ func (w Writer) syncTail(ctx context.Context, seq uint64, x *flow.Told, player s
 	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, flow.OnSync.String(), s)
 }
 
-// fields are what is told to game servers.
+// fields returns the data for game servers.
 type fields map[string]any
 
 func (f fields) unlessEmpty(key, value string) fields {
@@ -90,7 +90,7 @@ func (f fields) unlessEmpty(key, value string) fields {
 	return f
 }
 
-// data is what an event says, of the type that eventForms has for it.
+// data returns the data of an event, of the type in eventForms.
 func (w Writer) data(kind flow.MessageType, m *flow.Message, player string) any {
 	switch kind {
 	case flow.OnGameSessionChanged:
@@ -115,7 +115,7 @@ func (w Writer) data(kind flow.MessageType, m *flow.Message, player string) any 
 	return w.gameData(kind, m, player)
 }
 
-// changedOf is what OnGameSessionChanged says.
+// changedOf returns the data of OnGameSessionChanged.
 func changedOf(m *flow.Message) KeysChanged {
 	changes := []KeyChange{}
 	was, is := objects.KeysOf(m.Old), objects.KeysOf(m.Stand.Keys)

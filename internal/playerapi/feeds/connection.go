@@ -20,19 +20,18 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// feed is where the frames of a connection come from. Only the goroutine of the connection calls it, except take.
+// feed is the source of a connection's frames. Only the goroutine of the connection calls it, except take.
 type feed interface {
-	// hello is the first frame. It promises the intervals of heartbeats.
+	// hello returns the first frame, which has the intervals of heartbeats.
 	hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error)
-	// next appends what the receiver does not have yet to frames. more: there is some behind it already. A code ends the connection
-	// behind these frames.
+	// next appends the next frames for the receiver. more: others are waiting. A code ends the connection after these frames.
 	next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error)
-	// take notes that the receiver has what came up to a number.
+	// take records that the receiver has everything up to a number.
 	take(ctx context.Context, no uint64)
 }
 
-// connection is the WebSocket of a game server or of the studio's backend. Unlike a player's stream it holds nothing that waits: its
-// goroutine reads what is new from the state, as fast as the receiver takes it. There are far fewer of them than of players.
+// connection is the WebSocket of a game server or of the studio's backend. Unlike a player's stream it has no queue: its goroutine reads
+// new events from the state, as fast as the receiver takes them. There are far fewer of them than of players.
 type connection struct {
 	feeds *Feeds
 	conn  net.Conn
@@ -40,20 +39,20 @@ type connection struct {
 	gone  chan struct{} // closed when the connection has ended
 	feed  feed
 
-	life     context.Context     // of the access key that it was opened with
-	promised *flow.SessionConfig // of which the times of heartbeats hold for this line, whatever is set later
-	code     atomic.Uint32       // how it is to be closed; 0: not
+	life     context.Context     // of the access key with which it was opened
+	promised *flow.SessionConfig // its intervals of heartbeats stay in force for this connection
+	code     atomic.Uint32       // close code; 0: none yet
 	write    sync.Mutex          // for one frame or more
 
 	mu     sync.Mutex
-	closed bool // the receiver was told so: what it says then does not count, and keeps nothing open
+	closed bool // a close frame was sent: later frames of the receiver do not count
 }
 
-// wake says that there may be something new.
+// wake reports that there may be new events.
 func (l *connection) wake() {
 	select {
 	case l.wakes <- struct{}{}:
-	default: // it will look anyway
+	default: // it is awake already
 	}
 }
 
@@ -63,13 +62,13 @@ func (l *connection) end(code uint16) {
 	l.wake()
 }
 
-// revokedFarewell is how long a receiver has to close the connection after its access key was revoked.
+// revokedFarewell is the time that a receiver has to close the connection after its access key was revoked.
 const revokedFarewell = 500 * time.Millisecond
 
-// connectionPace is for acknowledgements, of which each may be for one event.
+// connectionPace bounds frames; each acknowledgement may be for one event.
 var connectionPace = rate.PerSecond(5_000, 10_000)
 
-// admit checks a request for a connection: what it is, by whom, how often, and after which event it continues.
+// admit checks a request for a connection: its form, principal and rate, and after which event it continues.
 func (x *Feeds) admit(r *http.Request, subprotocol, number string) (by *principal.Principal, after uint64, given bool, refused *problem.Problem) {
 	by = x.Auth.Stranger(r)
 	if refused = socket.Check(r, subprotocol); refused != nil {
@@ -85,7 +84,7 @@ func (x *Feeds) admit(r *http.Request, subprotocol, number string) (by *principa
 	return by, after, given, refused
 }
 
-// open makes a connection of a request. The caller registers it and runs it.
+// open upgrades a request. The caller registers the connection and runs it.
 func (x *Feeds) open(w http.ResponseWriter, r *http.Request, by *principal.Principal, subprotocol string, f feed) (*connection, bool) {
 	if connlimit.Use(r.Context(), connlimit.PartnerStreams) != nil {
 		problem.Write(w, problem.Later(flow.RateLimited, problem.Again, "%s", connlimit.ErrFull))
@@ -104,17 +103,17 @@ func (x *Feeds) open(w http.ResponseWriter, r *http.Request, by *principal.Princ
 	return l, true
 }
 
-// heard gives the receiver time until its next sign of life. It reports whether there is still one to hear.
+// heard extends the time until the receiver's next heartbeat. It reports whether the connection is open.
 func (l *connection) heard() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
-		_ = l.conn.SetReadDeadline(time.Now().Add(l.promised.DeadAfter)) // fails on a connection that is gone already
+		_ = l.conn.SetReadDeadline(time.Now().Add(l.promised.DeadAfter)) // fails on a connection that has ended
 	}
 	return !l.closed
 }
 
-// run tells until the connection ends, or the service stops.
+// run sends events until the connection ends or the service stops.
 func (l *connection) run(ctx context.Context) {
 	defer context.AfterFunc(l.life, l.revoked)()
 	ping := time.NewTicker(l.promised.PingInterval)
@@ -165,7 +164,7 @@ func (l *connection) run(ctx context.Context) {
 }
 
 // revoked ends the connection because its access key was revoked. A receiver that does not read, or does not answer the close
-// frame, is left alone soon.
+// frame, is dropped soon.
 func (l *connection) revoked() {
 	l.end(socket.Unauthenticated)
 	select {
@@ -186,7 +185,7 @@ var always = func() <-chan struct{} {
 func (l *connection) send(frames []byte) bool {
 	l.write.Lock()
 	defer l.write.Unlock()
-	_ = l.conn.SetWriteDeadline(time.Now().Add(socket.ClientPatience)) // fails on a connection that is gone already
+	_ = l.conn.SetWriteDeadline(time.Now().Add(socket.ClientPatience)) // fails on a connection that has ended
 	if _, err := l.conn.Write(frames); err != nil {
 		l.drop()
 		return false
@@ -199,13 +198,13 @@ func (l *connection) close(code uint16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	_ = l.conn.SetReadDeadline(time.Now().Add(socket.Farewell)) // fails on a connection that is gone already
+	_ = l.conn.SetReadDeadline(time.Now().Add(socket.Farewell)) // fails on a connection that has ended
 }
 
-// drop ends the connection without waiting for the receiver.
+// drop closes the connection without waiting for the receiver.
 func (l *connection) drop() { socket.Drop(l.conn) }
 
-// receive takes one frame of the receiver.
+// receive reads one frame of the receiver.
 func (l *connection) receive(data []byte) {
 	var f struct {
 		Type string `json:"type"`
@@ -223,12 +222,12 @@ func (l *connection) receive(data []byte) {
 	}
 }
 
-// fromReceiver is what a receiver's frames lead to.
+// fromReceiver handles a receiver's frames.
 type fromReceiver struct{ *connection }
 
 func (x fromReceiver) Ping(payload []byte) {
 	if x.heard() {
-		x.send(socket.Append(nil, socket.Pong, payload)) // waits for a receiver that does not read
+		x.send(socket.Append(nil, socket.Pong, payload)) // blocks while the receiver does not read
 	}
 }
 
@@ -242,7 +241,7 @@ func (x fromReceiver) Message(data []byte) {
 
 func (x fromReceiver) Wrong(v *frames.Violation) { x.end(v.Code) }
 
-// End answers a receiver that goes with its own code.
+// End answers the close frame of a receiver with its own code.
 func (x fromReceiver) End(err error) {
 	l := x.connection
 	defer close(l.gone)

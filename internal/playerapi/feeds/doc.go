@@ -1,4 +1,4 @@
-// Package feeds tells those who are not players what happens: a game server hears of the players of its game, a backend of the studio
-// subscribes to the events of all players, by a stream or a webhook. The core keeps what is not acknowledged, so a feed holds
-// no events: it reads from the state as fast as its receiver takes them.
+// Package feeds sends events to recipients other than players: a game server gets notices about the players of its game, and a backend of
+// the studio subscribes to the events of all players, by a stream or a webhook. The core stores unacknowledged events, so a feed holds
+// none: it reads from the state as fast as its receiver takes them.
 package feeds

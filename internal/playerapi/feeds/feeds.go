@@ -23,17 +23,17 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// FeedsConfig is what the feeds need.
+// FeedsConfig has the parts and settings of the feeds.
 type Config struct {
 	State    *state.State
 	Auth     *authentication.Authenticator
 	Buckets  *rates.Buckets
-	Webhooks webhook.Targets // where subscriptions may have their events posted
+	Webhooks webhook.Targets // permitted URLs of subscriptions' webhooks
 	Panics   *panics.Guard
 }
 
-// Feeds tell game servers and the studio's backends what happens, by streams and by webhooks. The state has what is to be told; the
-// feeds only follow when to look.
+// Feeds send events to game servers and the studio's backends, by streams and webhooks. The events are in the state; the feeds follow
+// commits only to know when to read.
 type Feeds struct {
 	Config
 	events  events.Writer
@@ -43,8 +43,8 @@ type Feeds struct {
 	client  *http.Client
 
 	unfollow func()
-	turn     sync.Mutex // for one subscription that comes or goes at a time; taken before mu
-	unlisten func()     // of what players are told; nil without subscriptions
+	turn     sync.Mutex // held while a subscription begins or ends; locked before mu
+	unlisten func()     // ends the follower of players' events; nil without subscriptions
 	reading  frames.Config
 
 	mu         sync.Mutex
@@ -85,7 +85,7 @@ func Open(c Config) *Feeds {
 	return x
 }
 
-// Close ends all connections and webhooks. The next run repeats what is under way.
+// Close ends all connections and webhooks. The next run repeats messages in progress.
 func (x *Feeds) Close() {
 	x.mu.Lock()
 	x.closed = true
@@ -101,7 +101,7 @@ func (x *Feeds) Close() {
 	x.client.CloseIdleConnections()
 }
 
-// follow wakes those who have something to look at.
+// follow wakes the connections and webhooks with new events.
 func (x *Feeds) follow(c engine.Committed) {
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
@@ -131,7 +131,7 @@ func (x *Feeds) wakeServers(instance domain.UUID) {
 	}
 }
 
-// subscribed begins to tell a subscription, or goes on with it. Players' events are followed only while there is one.
+// subscribed starts or continues a subscription. Players' events are followed only while there is one.
 func (x *Feeds) subscribed(s flow.Subscription) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
@@ -148,11 +148,11 @@ func (x *Feeds) subscribed(s flow.Subscription) {
 	x.mu.Unlock()
 	if first {
 		x.unlisten = x.State.Follow(kernel.Kinds(new(playerflow.PlayersTold)), x.wakeStudio)
-		x.wakeStudio(engine.Committed{}) // for what happened before
+		x.wakeStudio(engine.Committed{}) // for earlier events
 	}
 }
 
-// unsubscribed ends a subscription, or leaves it alone.
+// unsubscribed ends a subscription, if it exists.
 func (x *Feeds) unsubscribed(id domain.UUID) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
@@ -193,7 +193,7 @@ func (x *Feeds) wakeStudio(c engine.Committed) {
 	}
 }
 
-// serve runs a connection, which enter registers, until it ends; then leave removes it.
+// serve registers a connection with enter, runs it until it ends, and removes it with leave.
 func (x *Feeds) serve(l *connection, enter, leave func()) {
 	if !x.begin(l, enter) {
 		l.drop()
@@ -207,7 +207,7 @@ func (x *Feeds) serve(l *connection, enter, leave func()) {
 	})
 }
 
-// begin starts to read from a connection; false when the door is closed.
+// begin starts to read from a connection; false if the door is closed.
 func (x *Feeds) begin(l *connection, enter func()) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

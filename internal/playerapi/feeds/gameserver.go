@@ -22,10 +22,10 @@ import (
 const serverProtocol = "playerflow.partner.v1"
 
 const (
-	// noticesStep is how many notices are read at once.
+	// noticesStep is the number of notices in one read.
 	noticesStep = 64
-	// connectionsMax is how many streams one game has at once: that of its server, earlier ones that are not known to be lost, and
-	// those of who watches.
+	// connectionsMax is the most concurrent streams of one game: that of its server, earlier ones whose loss is not detected yet, and
+	// those of observers.
 	connectionsMax = 16
 )
 
@@ -62,7 +62,7 @@ func (x *Feeds) ServeGameServer(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// streamedInstance is the game instance that a stream is wanted of: by its id, or by that of its game session.
+// streamedInstance finds the game instance of a stream by its id or by the id of its game session.
 func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (instance domain.UUID, err error) {
 	query := r.URL.Query()
 	named := query.Get("game_session_id")
@@ -94,15 +94,15 @@ func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (inst
 	return instance, err
 }
 
-// serverFeed is what the server of a game instance is told.
+// serverFeed has the notices for the server of a game instance.
 type serverFeed struct {
 	of       *Feeds
 	instance domain.UUID
-	after    uint64 // number of the latest one that was told
-	whole    bool   // everything is to be told first
+	after    uint64 // number of the latest sent notice
+	whole    bool   // a full OnSync comes first
 }
 
-func (*serverFeed) take(context.Context, uint64) {} // what is kept is bounded as it is
+func (*serverFeed) take(context.Context, uint64) {} // notices need no acknowledgement, because their number is bounded
 
 // serverHello is the first frame of a game server's stream.
 type serverHello struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// What the feeds show those who watch: looked at when they ask, so that it costs nothing meanwhile.
+// The feeds' metrics are computed when they are scraped, so that they cost nothing otherwise.
 var (
 	serverStreams = prometheus.NewDesc("muster_flow_server_streams", "Streams of game servers and of those who watch their games.", nil, nil)
 	eventsWaiting = prometheus.NewDesc("muster_flow_events_waiting", "Players' events behind what the receiver of a subscription has.", []string{"subscription"}, nil)
@@ -36,7 +36,7 @@ func (x *Feeds) Collect(to chan<- prometheus.Metric) {
 	var all []flow.Subscription
 	var head uint64
 	if err := x.State.Read(x.ctx, func(v *cell.View) error { all, head = v.Subscriptions(); return nil }); err != nil {
-		return // the engine has stopped, which other numbers say
+		return // the engine has stopped, which other metrics show
 	}
 	for _, s := range all {
 		id := objects.SubscriptionID(s.ID)

@@ -21,13 +21,13 @@ import (
 // eventsProtocol is its subprotocol.
 const eventsProtocol = "playerflow.events.v1"
 
-// How much is read at once.
+// Bounds of one read.
 const (
 	eventsStep  = 100
 	eventsBytes = 256 << 10
 )
 
-// ServeSubscription opens the stream of a subscription. A later stream of it takes the place of an earlier one.
+// ServeSubscription opens the stream of a subscription. A later stream of it replaces an earlier one.
 func (x *Feeds) ServeSubscription(w http.ResponseWriter, r *http.Request) {
 	by, after, given, refused := x.admit(r, eventsProtocol, "after")
 	if refused != nil {
@@ -92,19 +92,19 @@ func (x *Feeds) streamedSubscription(ctx context.Context, by *principal.Principa
 	return s, nil
 }
 
-// eventFeed is what a subscription is told.
+// eventFeed has the events of a subscription.
 type eventFeed struct {
 	of    *Feeds
 	id    domain.UUID
-	after uint64 // number of the latest one that was told, or passed over
-	told  uint64 // number of the latest one that was told
-	gap   uint64 // number behind which a gap was told, plus one
+	after uint64 // number of the latest event that was sent or skipped
+	told  uint64 // number of the latest sent event
+	gap   uint64 // number after which a gap was reported, plus one
 
-	taken atomic.Uint64 // what the state knows that the receiver has
+	taken atomic.Uint64 // number up to which the state has the receiver's acknowledgement
 	seen  atomic.Uint64 // after, for other goroutines than that of the connection
 }
 
-// take notes that the receiver has the events up to a number, if it was told of them: they need not be kept for it.
+// take records that the receiver has the events up to a number, if they were sent to it, so that they need not be kept.
 func (f *eventFeed) take(ctx context.Context, no uint64) {
 	no = min(no, f.seen.Load())
 	// When it fails the engine has stopped, and the receiver gets them again.
@@ -141,7 +141,7 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 		return frames, false, 0, err
 	case !ok:
 		return frames, false, socket.Ended, nil
-	case page.Missed > 0 && f.gap != f.after+1: // once, although it stands until the receiver has acknowledged something
+	case page.Missed > 0 && f.gap != f.after+1: // once, although the page reports it until the receiver acknowledges an event
 		f.gap = f.after + 1
 		frames = socket.Append(frames, socket.Text, []byte(`{"type":"gap","missed":`+strconv.FormatUint(page.Missed, 10)+`}`))
 	}
@@ -153,7 +153,7 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 	if n := len(page.Events); n > 0 {
 		f.told = page.Events[n-1].No
 	}
-	// What it does not want it has, but not what comes before and was not acknowledged.
+	// Unwanted events count as acknowledged, but not earlier ones that were not acknowledged.
 	if taken := f.taken.Load(); taken >= f.told && f.after >= taken+passedOver {
 		f.take(ctx, f.after)
 	}

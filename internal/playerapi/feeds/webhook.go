@@ -20,19 +20,19 @@ import (
 const (
 	webhookPatience   = 10 * time.Second // for one answer
 	webhookFirstRetry = time.Second      // doubled for each attempt that fails
-	webhookLastRetry  = 30 * time.Second // a receiver that is back waits no longer than that
-	// passedOver is how many events that a subscription does not want are worth a word in the journal.
+	webhookLastRetry  = 30 * time.Second // the longest wait of a receiver that is back
+	// passedOver is the number of skipped events after which the journal records the progress.
 	passedOver = 1000
 )
 
-// delivery is the webhook of one subscription: one message at a time, so that the order of events is that of the commits. What
-// the receiver has not taken stays in the state, and is told again, by the next run as well.
+// delivery is the webhook of one subscription: one message at a time, so that the order of events is that of the commits. Events that the
+// receiver has not taken stay in the state and are sent again, also by the next run.
 type delivery struct {
 	feeds *Feeds
 	id    domain.UUID
 	url   string
-	after uint64 // number of the latest event that was told, or passed over; its goroutine alone uses it
-	taken uint64 // that the state knows of
+	after uint64 // number of the latest event that was sent or skipped; only its goroutine uses it
+	taken uint64 // as recorded in the state
 	wakes chan struct{}
 	ctx   context.Context
 	stop  context.CancelFunc
@@ -50,11 +50,11 @@ func newDelivery(x *Feeds, s *flow.Subscription) *delivery {
 func (d *delivery) wake() {
 	select {
 	case d.wakes <- struct{}{}:
-	default: // it will look anyway
+	default: // it is awake already
 	}
 }
 
-// run tells until the subscription ends, or the service stops.
+// run sends events until the subscription ends or the service stops.
 func (d *delivery) run() {
 	for d.ctx.Err() == nil {
 		page, ok, err := d.feeds.studioEvents(d.ctx, d.id, d.after)
@@ -80,10 +80,10 @@ func (d *delivery) run() {
 	}
 }
 
-// wait waits until there may be something to do; false when it is over.
+// wait waits until there may be work; false when the delivery has ended.
 func (d *delivery) wait(pause <-chan time.Time) bool {
 	wakes := d.wakes
-	if pause != nil { // nothing is sooner than the next attempt
+	if pause != nil { // the next attempt comes first
 		wakes = nil
 	}
 	select {
@@ -95,15 +95,15 @@ func (d *delivery) wait(pause <-chan time.Time) bool {
 	return true
 }
 
-// take tells the state which events the receiver has.
+// take records in the state which events the receiver has.
 func (d *delivery) take(no uint64) {
-	// When it fails the engine has stopped; the next run tells them again.
+	// When it fails the engine has stopped; the next run sends them again.
 	if d.feeds.State.Do(context.WithoutCancel(d.ctx), &playerflow.TakeEvents{ID: d.id, No: no}) == nil {
 		d.taken = no
 	}
 }
 
-// post sends one message with some events, and notes how it went. Only an answer of 2xx says that the receiver has them.
+// post sends one message with some events, and records the outcome. Only an answer of 2xx confirms them.
 func (d *delivery) post(page *playerflow.StudioPage) error {
 	err := d.try(page)
 	if d.ctx.Err() != nil {
@@ -141,7 +141,7 @@ func (d *delivery) try(page *playerflow.StudioPage) (err error) {
 	})
 }
 
-// pause grows with each failure, and varies so that not all come at once.
+// pause grows with each failure, and varies so that not all attempts come at once.
 func (d *delivery) pause() time.Duration {
 	d.mu.Lock()
 	n := d.failures - 1
@@ -157,7 +157,7 @@ func (d *delivery) pause() time.Duration {
 // webhooks may not go to would make this service a scanner of networks that its callers cannot reach.
 const notTaken = "the receiver did not take the last message; the log of the service has the reason"
 
-// Health is how a subscription goes.
+// Health returns the state of a subscription's webhook.
 func (x *Feeds) Health(id domain.UUID) (attached bool, failures int, lastError string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -24,7 +24,7 @@ func text(prefix string, u domain.UUID) string {
 	return prefix + u.String()
 }
 
-// SubscriptionPrefix begins the identifiers of subscriptions. Such an identifier also names the signing key of its webhook.
+// SubscriptionPrefix is the prefix of subscription identifiers. Such an identifier also names the signing key of its webhook.
 const SubscriptionPrefix = "evs-"
 
 // The identifiers of the API; the zero UUID gives the empty string.

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Stand is what every answer to a player carries: a client that only looks at answers is correct.
+// Stand is in every answer to a player, so that a client that only reads answers is correct.
 type Stand struct {
 	Rev   uint64 `json:"rev" doc:"Rises by one with each commit that changes the keys."`
 	Seq   uint64 `json:"seq" doc:"Number of the player's last event."`
@@ -17,14 +17,14 @@ type Stand struct {
 	Keys  Keys   `json:"keys"`
 }
 
-// Keys say which part of the platform a player belongs to. One that is absent has no value.
+// Keys has the party, search and game of a player. An absent key has no value.
 type Keys struct {
 	PartyID        string `json:"PARTY_ID,omitempty"`
 	MatchmakingID  string `json:"MATCHMAKING_ID,omitempty"`
 	GameInstanceID string `json:"GAME_INSTANCE_ID,omitempty"`
 }
 
-// FlowSnapshot is everything that a player's client has to know, as of one moment.
+// FlowSnapshot is the complete state for a player's client at one moment.
 type FlowSnapshot struct {
 	PlayerID        string           `json:"player_id"`
 	Rev             uint64           `json:"rev"`
@@ -39,7 +39,7 @@ type FlowSnapshot struct {
 	Invites         []Invite         `json:"invites"`
 	Locks           []Lock           `json:"locks"`
 	LastGame        *LastGame        `json:"last_game,omitempty"`
-	AllowedActions  []string         `json:"allowed_actions" doc:"What the player may do now: what user interfaces bind to."`
+	AllowedActions  []string         `json:"allowed_actions" doc:"The calls that the player may make now, for user interfaces."`
 	ForeignSessions []ForeignSession `json:"foreign_sessions,omitempty" doc:"Live player sessions that a backend made outside player flow."`
 }
 
@@ -52,7 +52,7 @@ type Session struct {
 	Insecure    bool   `json:"insecure,omitempty" doc:"Logged in by the provider for development."`
 }
 
-// Party is 1 to N players who want to play together.
+// Party is 1 to N players who play together.
 type Party struct {
 	PartyID     string   `json:"party_id"`
 	Rev         uint64   `json:"rev"`
@@ -66,7 +66,7 @@ type Party struct {
 	Members     []Member `json:"members"`
 }
 
-// Member is what others see of a member of a party.
+// Member is a member of a party as others see it.
 type Member struct {
 	PlayerID      string           `json:"player_id"`
 	DisplayName   string           `json:"display_name"`
@@ -93,7 +93,7 @@ type Ticket struct {
 	Acceptance      *Acceptance `json:"acceptance,omitempty"`
 }
 
-// Acceptance is a match that waits to be accepted.
+// Acceptance is a match that awaits acceptance.
 type Acceptance struct {
 	MatchID  string   `json:"match_id"`
 	Deadline string   `json:"deadline" format:"date-time"`
@@ -111,7 +111,7 @@ type GameInstance struct {
 	MatchID        string                 `json:"match_id,omitempty"`
 	Team           string                 `json:"team,omitempty"`
 	MembersCount   int                    `json:"members_count"`
-	HeldSeats      int32                  `json:"held_seats,omitempty" doc:"Seats that are kept for players who are away; the counts of the hosting API leave them out."`
+	HeldSeats      int32                  `json:"held_seats,omitempty" doc:"Seats that are held for absent players; the counts of the hosting API leave them out."`
 	Membership     Membership             `json:"membership"`
 	HostSuspect    bool                   `json:"host_suspect,omitempty" doc:"The game server has not sent a sign of life for a while."`
 	Host           *HostConnectionDetails `json:"host,omitempty" doc:"Only while a player session is reserved that was not used yet."`
@@ -129,7 +129,7 @@ type Membership struct {
 	CanLeave             bool   `json:"can_leave"`
 }
 
-// HostConnectionDetails is how a player reaches the game server.
+// HostConnectionDetails has the address of the game server and the player's credentials.
 type HostConnectionDetails struct {
 	GameInstanceID       string `json:"game_instance_id"`
 	GameSessionID        string `json:"game_session_id"`
@@ -159,7 +159,7 @@ type Invite struct {
 	ExpiresAt    string `json:"expires_at" format:"date-time"`
 }
 
-// Lock keeps a player from searching.
+// Lock prevents a player from searching.
 type Lock struct {
 	Kind           string `json:"kind" enum:"DODGE,LEAVE,AFK,REQUEUE,OPERATOR"`
 	Until          string `json:"until,omitempty" format:"date-time"`
@@ -168,7 +168,7 @@ type Lock struct {
 	GameInstanceID string `json:"game_instance_id,omitempty"`
 }
 
-// LastGame is how the last game ended, for a player who was away. It is kept for a day.
+// LastGame says how the last game ended, for a player who was away. It is kept for a day.
 type LastGame struct {
 	GameInstanceID      string `json:"game_instance_id"`
 	EndReason           string `json:"end_reason,omitempty" doc:"Absent when the game went on."`
@@ -184,7 +184,7 @@ type ForeignSession struct {
 	Status          string `json:"status"`
 }
 
-// Object is a JSON object of whatever a studio puts into it. It is kept as text; empty means {}.
+// Object is a JSON object with a studio's own content. It is stored as text; empty means {}.
 type Object string
 
 // MarshalJSON writes the object.
@@ -195,7 +195,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return []byte(o), nil
 }
 
-// UnmarshalJSON takes an object, without the space between its parts. It goes to others as it is, in text frames too, for which
+// UnmarshalJSON reads an object and removes white space. The object goes to other clients unchanged, also in text frames, for which
 // encoding/json is not strict enough.
 func (o *Object) UnmarshalJSON(b []byte) error {
 	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '{' {
@@ -214,7 +214,7 @@ func (o *Object) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Schema of an object: anything goes.
+// Schema of an object: any content.
 func (Object) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
@@ -225,7 +225,7 @@ const (
 	PlayerAttributesMax = 4 << 10
 )
 
-// Text is the object as text; nil when it was not given.
+// Text returns the object as text; nil if it was not given.
 func (o *Object) Text() *string {
 	if o == nil {
 		return nil
@@ -233,7 +233,7 @@ func (o *Object) Text() *string {
 	return (*string)(o)
 }
 
-// OrNothing is the object as text; empty when it was not given.
+// OrNothing returns the object as text; empty if it was not given.
 func (o *Object) OrNothing() string {
 	if o == nil {
 		return ""

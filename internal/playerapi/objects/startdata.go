@@ -4,7 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// StartDataAnswer is what a game server has to know to begin.
+// StartDataAnswer is what a game server needs to start a game.
 type StartDataAnswer struct {
 	GameInstanceID string        `json:"game_instance_id"`
 	Status         string        `json:"status" enum:"PENDING,ACTIVE,ENDING,ENDED"`

@@ -20,7 +20,7 @@ func KeysOf(k flow.Keys) Keys {
 	return Keys{PartyID: PartyID(k.Party), MatchmakingID: TicketID(k.Ticket), GameInstanceID: GameInstanceID(k.Game)}
 }
 
-// Snapshot is everything that a player's client has to know.
+// Snapshot returns the complete state for a player's client.
 func (t Translator) Snapshot(s *playerflow.FlowSnapshot, now domain.Time) FlowSnapshot {
 	x := FlowSnapshot{
 		PlayerID: s.Player, Rev: s.Stand.Rev, Seq: s.Stand.Seq, ServerTime: Stamp(now),
@@ -113,7 +113,7 @@ func TicketOf(s *flow.Search) *Ticket {
 	return x
 }
 
-// Game is a game instance as one of its players sees it.
+// Game returns a game instance as one of its players sees it.
 func (t Translator) Game(player string, g *playerflow.GameView) *GameInstance {
 	m := &g.Membership
 	x := &GameInstance{
@@ -130,7 +130,7 @@ func (t Translator) Game(player string, g *playerflow.GameView) *GameInstance {
 	return x
 }
 
-// Host is how a player reaches a game server.
+// Host returns how a player reaches a game server.
 func (t Translator) Host(player string, h *flow.Host) *HostConnectionDetails {
 	return &HostConnectionDetails{
 		GameInstanceID: GameInstanceID(h.Instance), GameSessionID: GameSessionARN(h.Region, h.GameSession),

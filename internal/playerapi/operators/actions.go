@@ -76,7 +76,7 @@ type BanRequest struct {
 	Banned   bool   `json:"banned"`
 }
 
-// AuditAnswer is what should be empty.
+// AuditAnswer lists violated invariants; it should be empty.
 type AuditAnswer struct {
 	Violations []Violation `json:"violations"`
 	Players    int         `json:"players"`
@@ -84,17 +84,17 @@ type AuditAnswer struct {
 	Games      int         `json:"game_instances"`
 }
 
-// StuckAnswer is what holds a player; empty when nothing does.
+// StuckAnswer lists what holds a player; empty if nothing does.
 type StuckAnswer struct {
 	Holdings []Holding `json:"holdings"`
 }
 
-// Holding is something that keeps a player where they are, and what will free them from it.
+// Holding is a record that holds a player, with the event that will end that.
 type Holding struct {
 	Key    string `json:"key" enum:"PARTY_ID,MATCHMAKING_ID,GAME_INSTANCE_ID,LOGIN,LOCK,BANNED"`
 	By     string `json:"by,omitempty" doc:"The party, ticket or game instance."`
 	Status string `json:"status,omitempty"`
-	Ends   string `json:"ends,omitempty" doc:"What will end it first; absent: only a call of a player, a game server or an operator."`
+	Ends   string `json:"ends,omitempty" doc:"The earliest deadline that ends it; absent: only a call of a player, a game server or an operator ends it."`
 	Until  string `json:"until,omitempty" format:"date-time" doc:"Absent when no deadline will end it."`
 }
 
@@ -106,10 +106,10 @@ type Violation struct {
 	Detail    string `json:"detail"`
 }
 
-// operatorCall declares one call of operators, which is logged before it is carried out.
+// operatorCall declares a call of operators, which is logged before it is executed.
 func operatorCall[B interface{ why() string }, A any](d *door, name, summary string, f func(ctx context.Context, body *B) (*A, error)) {
 	calls.Partner(d.realm, name, summary, func(ctx context.Context, _ string, body *B) (*A, error) {
-		said, err := json.Marshal(body) // as it was asked: a log in text would show where some fields lie, and not what they say
+		said, err := json.Marshal(body) // as JSON, because a text log would show pointers instead of some values
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (d *door) declareOperator() {
 		func(ctx context.Context, body *OnePlayerRequest) (*calls.None, error) {
 			return &calls.None{}, d.State.Do(ctx, &playerflow.ForceLogout{Player: body.PlayerID})
 		})
-	operatorCall(d, "Operator.ForceRelease", "Takes keys from a player, with all that goes with them.",
+	operatorCall(d, "Operator.ForceRelease", "Removes keys of a player, with all consequences.",
 		func(ctx context.Context, body *ForceReleaseRequest) (*calls.None, error) {
 			cmd := playerflow.ForceRelease{Player: body.PlayerID}
 			for _, key := range body.Keys {
@@ -134,7 +134,7 @@ func (d *door) declareOperator() {
 			}
 			return &calls.None{}, d.State.Do(ctx, &cmd)
 		})
-	operatorCall(d, "Operator.ForceEnd", "Ends a game instance and tells its host to end.",
+	operatorCall(d, "Operator.ForceEnd", "Ends a game instance and asks its host to end.",
 		func(ctx context.Context, body *OneInstanceRequest) (*calls.None, error) {
 			instance, err := problem.ParsePrefixed("game_instance_id", "gi-", body.GameInstanceID)
 			if err != nil {
@@ -167,11 +167,11 @@ func (d *door) declareOperator() {
 		func(ctx context.Context, body *ClearPenaltyRequest) (*calls.None, error) {
 			return &calls.None{}, d.State.Do(ctx, &playerflow.SetPenalty{Player: body.PlayerID, Penalty: flow.Penalty{Kind: penaltyKindOf(body.Kind)}})
 		})
-	operatorCall(d, "Operator.BanPlayer", "Refuses a player's logins and takes the player out of everything; or lets the player in again.",
+	operatorCall(d, "Operator.BanPlayer", "Refuses a player's logins and removes the player from party, search and game; or allows logins again.",
 		func(ctx context.Context, body *BanRequest) (*calls.None, error) {
 			return &calls.None{}, d.State.Do(ctx, &playerflow.BanPlayer{Player: body.PlayerID, Banned: body.Banned})
 		})
-	operatorCall(d, "Operator.ExplainStuck", "What holds a player, and the deadline that will free the player.",
+	operatorCall(d, "Operator.ExplainStuck", "What prevents the player from continuing, and the deadline that will end that.",
 		func(ctx context.Context, body *OnePlayerRequest) (*StuckAnswer, error) {
 			answer := &StuckAnswer{Holdings: []Holding{}}
 			err := d.State.Read(ctx, func(v *cell.View) error {

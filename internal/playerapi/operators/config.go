@@ -17,14 +17,14 @@ import (
 // SetConfigRequest changes options.
 type SetConfigRequest struct {
 	Why
-	Config objects.Object `json:"config" doc:"A document as of the settings file: sections with options, and queues. Options that it does not name stay; null takes back what was set before."`
+	Config objects.Object `json:"config" doc:"A document in the form of the settings file: sections with options, and queues. Options that it does not name stay; null reverts an earlier setting."`
 }
 
-// ConfigAnswer is the configuration that is in force.
+// ConfigAnswer is the configuration in force.
 type ConfigAnswer struct {
 	Config    objects.Object  `json:"config" doc:"All options, as a document."`
-	Overrides objects.Object  `json:"overrides" doc:"What operators have set, as a document."`
-	Ignored   []problem.Field `json:"ignored" doc:"What of that does not count, because it does not go with what the service was started with."`
+	Overrides objects.Object  `json:"overrides" doc:"The operators' changes, as a document."`
+	Ignored   []problem.Field `json:"ignored" doc:"The parts that have no effect, because they contradict the settings with which the service was started."`
 	Options   []OptionState   `json:"options"`
 	Changes   []Change        `json:"changes" doc:"The latest ones by operators, oldest first."`
 }
@@ -41,7 +41,7 @@ type OptionState struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// Change is what an operator has changed.
+// Change is a change by an operator.
 type Change struct {
 	At     string         `json:"at" format:"date-time"`
 	By     string         `json:"by" doc:"The access key; empty in development."`
@@ -55,13 +55,13 @@ type Value string
 // MarshalJSON writes the value.
 func (v Value) MarshalJSON() ([]byte, error) { return []byte(v), nil }
 
-// Schema of a value: anything goes.
+// Schema of a value: any type.
 func (Value) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
 func (d *door) declareConfig() {
-	operatorCall(d, "Operator.GetConfig", "The configuration that is in force, and where each value comes from.",
+	operatorCall(d, "Operator.GetConfig", "The configuration in force, and the source of each value.",
 		func(ctx context.Context, _ *Why) (*ConfigAnswer, error) { return d.configNow(ctx) })
-	operatorCall(d, "Operator.SetConfig", "Changes options while the service runs: all that is named, or nothing. It outlives restarts.",
+	operatorCall(d, "Operator.SetConfig", "Changes options while the service runs: all named ones, or none. The change survives restarts.",
 		func(ctx context.Context, body *SetConfigRequest) (*ConfigAnswer, error) {
 			document, err := body.Config.MarshalJSON()
 			if err != nil {
@@ -70,7 +70,7 @@ func (d *door) declareConfig() {
 			cmd := playerflow.SetFlowConfig{Document: string(document), By: principal.Of(ctx).ID, Reason: body.Reason}
 			err = d.State.Do(ctx, &cmd)
 			if err == nil {
-				err = d.State.Reconfigure(ctx) // the answer means that it is in force
+				err = d.State.Reconfigure(ctx) // the change is in force when the call is answered
 			}
 			if err != nil {
 				return nil, err

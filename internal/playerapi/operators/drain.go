@@ -11,30 +11,30 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// DrainRequest sends players' clients away, or lets them come again.
+// DrainRequest drains players' clients, or admits them again.
 type DrainRequest struct {
 	Why
-	Node             string `json:"node,omitempty" maxLength:"255" doc:"The machine that is meant; absent: the one that answers."`
-	Drain            *bool  `json:"drain,omitempty" doc:"false lets clients come again; absent: true."`
-	ReconnectAfterMS int64  `json:"reconnect_after_ms,omitempty" minimum:"0" maximum:"86400000" doc:"When clients are told to come again; 0: ten seconds. They spread it by themselves."`
-	HoldMS           int64  `json:"hold_ms,omitempty" minimum:"0" maximum:"86400000" doc:"How long players who cannot come back keep all that they have; 0: an hour."`
+	Node             string `json:"node,omitempty" maxLength:"255" doc:"The machine; absent: the one that answers."`
+	Drain            *bool  `json:"drain,omitempty" doc:"false admits clients again; absent: true."`
+	ReconnectAfterMS int64  `json:"reconnect_after_ms,omitempty" minimum:"0" maximum:"86400000" doc:"When clients should try again; 0: ten seconds. They add a random delay by themselves."`
+	HoldMS           int64  `json:"hold_ms,omitempty" minimum:"0" maximum:"86400000" doc:"How long players who cannot come back keep their parties, searches and games; 0: an hour."`
 }
 
-// DrainAnswer is how it stands.
+// DrainAnswer is the state of the drain.
 type DrainAnswer struct {
 	Node     string `json:"node"`
 	Draining bool   `json:"draining"`
 	Closed   int    `json:"streams_closed"`
 }
 
-// AnnounceMaintenanceRequest tells players that the service will be down.
+// AnnounceMaintenanceRequest announces downtime to players.
 type AnnounceMaintenanceRequest struct {
 	Why
 	StartsAt string `json:"starts_at" format:"date-time"`
 	Message  string `json:"message" maxLength:"1024" doc:"For players."`
 }
 
-// AnnounceMaintenanceAnswer is how many players were told.
+// AnnounceMaintenanceAnswer has the number of players who got the announcement.
 type AnnounceMaintenanceAnswer struct {
 	PlayersTold int `json:"players_told"`
 }
@@ -42,13 +42,13 @@ type AnnounceMaintenanceAnswer struct {
 const (
 	defaultAway = 10 * time.Second
 	defaultHold = time.Hour
-	// announceStep is how many players are told in one transaction.
+	// announceStep is the number of players in one transaction.
 	announceStep = 256
 )
 
 func (d *door) declareDrain() {
-	operatorCall(d, "Operator.Drain", "Sends players' clients away before work on this machine, or lets them come again. No player loses a key.", d.drain)
-	operatorCall(d, "Operator.AnnounceMaintenance", "Tells all players who are online that the service will be down.", d.announceMaintenance)
+	operatorCall(d, "Operator.Drain", "Drains players' clients before maintenance of this machine, or admits them again. No player loses a key.", d.drain)
+	operatorCall(d, "Operator.AnnounceMaintenance", "Announces downtime of the service to all online players.", d.announceMaintenance)
 }
 
 func (d *door) drain(ctx context.Context, body *DrainRequest) (*DrainAnswer, error) {
@@ -83,7 +83,7 @@ func (d *door) announceMaintenance(ctx context.Context, body *AnnounceMaintenanc
 	}
 	answer := &AnnounceMaintenanceAnswer{}
 	cmd := playerflow.AnnounceMaintenance{StartsAt: domain.TimeOf(at), Text: body.Message, Limit: announceStep}
-	// An operator whose connection breaks has told all players, or the service has gone.
+	// If the operator's connection breaks, the announcement still goes to all players, unless the service stops.
 	ctx = context.WithoutCancel(ctx)
 	for {
 		if err := d.State.Do(ctx, &cmd); err != nil {

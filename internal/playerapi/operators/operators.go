@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/streams"
 )
 
-// OperatorsConfig is what the calls of operators need.
+// OperatorsConfig has the parts that the calls of operators use.
 type Config struct {
 	State   *state.State
 	Streams *streams.Streams

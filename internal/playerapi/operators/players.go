@@ -11,12 +11,12 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// ListPlayersRequest asks for players; what is left out chooses all.
+// ListPlayersRequest selects players; omitted fields select all.
 type ListPlayersRequest struct {
 	Why
 	Phase       string `json:"phase,omitempty" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME_WITH_PARTY,IN_GAME_WITHOUT_PARTY"`
-	OlderThanMS int64  `json:"older_than_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"Only those whose keys have not changed for so long."`
-	HostLost    *bool  `json:"host_lost,omitempty" doc:"Only those in a game whose host is suspected to be lost; false: only the others."`
+	OlderThanMS int64  `json:"older_than_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"Only players whose keys have not changed for this time."`
+	HostLost    *bool  `json:"host_lost,omitempty" doc:"Only players in a game whose host may be lost; false: only the others."`
 	After       uint32 `json:"after,omitempty" doc:"The next of the answer before."`
 	Limit       int    `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"0: a hundred."`
 }
@@ -24,7 +24,7 @@ type ListPlayersRequest struct {
 // ListPlayersAnswer is one page of them.
 type ListPlayersAnswer struct {
 	PlayerIDs []string       `json:"player_ids"`
-	Players   []ListedPlayer `json:"players" doc:"The same ones, with how they stand."`
+	Players   []ListedPlayer `json:"players" doc:"The same players, with their states."`
 	Next      uint32         `json:"next,omitempty" doc:"Absent when there are no more. A page with few players, or none, may have one: a call looks at a part of all players only."`
 }
 
@@ -45,7 +45,7 @@ type GetPlayerRequest struct {
 	Commits  int    `json:"commits,omitempty" minimum:"0" maximum:"1000" doc:"How many of the last commits that changed the player's keys; 0: a thousand."`
 }
 
-// PlayerAnswer is how a player stands, what will happen by itself, and what happened.
+// PlayerAnswer has the state of a player, pending deadlines, and recent commits.
 type PlayerAnswer struct {
 	Player   objects.FlowSnapshot `json:"player"`
 	Presence string               `json:"presence" enum:"OFFLINE,ONLINE,UNKNOWN"`
@@ -56,10 +56,10 @@ type PlayerAnswer struct {
 
 // Timer is a deadline that concerns a player.
 type Timer struct {
-	Kind   string `json:"kind" doc:"The setting it comes from, or what it is for."`
-	Of     string `json:"of" doc:"What it is on: the player, a party, ticket, game instance, player session, login session or invite."`
-	Until  string `json:"until,omitempty" format:"date-time" doc:"Absent when the clock stands still."`
-	LeftMS int64  `json:"left_ms,omitempty" doc:"Of a clock that stands still because the host of the game is suspected to be lost."`
+	Kind   string `json:"kind" doc:"The setting that determines it, or its purpose."`
+	Of     string `json:"of" doc:"The record with the deadline: the player, a party, ticket, game instance, player session, login session or invite."`
+	Until  string `json:"until,omitempty" format:"date-time" doc:"Absent while the clock is stopped."`
+	LeftMS int64  `json:"left_ms,omitempty" doc:"Time left on a clock that is stopped because the host of the game may be lost."`
 	Then   string `json:"then" doc:"What happens."`
 }
 
@@ -71,11 +71,11 @@ type Commit struct {
 	Rev         uint64       `json:"rev" doc:"Of the flow record after it."`
 	Phase       string       `json:"phase" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME"`
 	Keys        objects.Keys `json:"keys" doc:"After it."`
-	Cause       string       `json:"cause" doc:"The call, the deadline, or what happened to the game."`
+	Cause       string       `json:"cause" doc:"The call, the deadline, or the event of the game."`
 	Caller      Actor        `json:"caller"`
 }
 
-// Actor is who brought a commit about.
+// Actor is the principal that caused a commit.
 type Actor struct {
 	Kind string `json:"kind" enum:"UNKNOWN,PLAYER,PARTNER,OPERATOR,GAME_SERVER,DEADLINE,MATCHMAKER,AWS_CLIENT"`
 	ID   string `json:"id,omitempty" doc:"A login session, an access key, a game instance, or a server process as FLEET/COMPUTE/PROCESS."`
@@ -88,10 +88,10 @@ var phases = map[string]flow.Phase{
 	"IN_GAME_WITHOUT_PARTY": flow.InGame,
 }
 
-// declareOperatorLooks declares the calls that only look at players.
+// declareOperatorLooks declares the calls that only read players.
 func (d *door) declareOperatorLooks() {
-	operatorCall(d, "Operator.ListPlayers", "Players by phase, by how long they stand as they do, and by the loss of their host.", d.listPlayers)
-	operatorCall(d, "Operator.GetPlayer", "How a player stands, every deadline that concerns the player, and the last commits that changed the keys.", d.getPlayer)
+	operatorCall(d, "Operator.ListPlayers", "Players by phase, by the time since their keys changed, and by the loss of their host.", d.listPlayers)
+	operatorCall(d, "Operator.GetPlayer", "The state of a player, all deadlines of the player, and the last commits that changed the keys.", d.getPlayer)
 }
 
 func (d *door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAnswer, error) {
@@ -124,7 +124,7 @@ func (d *door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAn
 }
 
 const (
-	listStep = 1024      // players looked at under one lock
+	listStep = 1024      // players read under one lock
 	listMost = 256 << 10 // and for one call
 )
 

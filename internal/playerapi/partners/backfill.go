@@ -9,10 +9,10 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/principal"
 )
 
-// GameSearchRequest lets a game search for more players.
+// GameSearchRequest starts a game's search for more players.
 type GameSearchRequest struct {
 	GameInstanceID string `json:"game_instance_id,omitempty" maxLength:"64"`
-	Queue          string `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the one that the game came of. Required for a game that came of none."`
+	Queue          string `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the one that created the game. Required for a game that no matchmaking configuration created."`
 	Slots          int32  `json:"slots,omitempty" minimum:"0" maximum:"1000" doc:"How many players are wanted; 0: as many as there is room for."`
 
 	Teams map[string]string `json:"teams,omitempty" doc:"By player: the team of the rule set, where no match has put the player into one, or it is another one by now. Not needed where the rule set has one team."`
@@ -32,7 +32,7 @@ type GameSearchEndedAnswer struct {
 
 func (d *door) declareBackfill() {
 	calls.Partner(d.realm, "Game.EnterMatchmaking", "The game searches for more players. A second search replaces the first. No player's keys change.", d.gameEntersMatchmaking)
-	calls.Partner(d.realm, "Game.LeaveMatchmaking", "The game does not search any more. Where it does not, nothing happens.",
+	calls.Partner(d.realm, "Game.LeaveMatchmaking", "Ends the search of a game for players. It has no effect if the game does not search.",
 		func(ctx context.Context, _ string, body *OneGameRequest) (*GameSearchEndedAnswer, error) {
 			instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
 			if err != nil {

@@ -22,7 +22,7 @@ type IssueLoginTicketRequest struct {
 	SingleUse   *bool  `json:"single_use,omitempty" doc:"Unless it is false, the ticket is good for one login."`
 }
 
-// LoginTicketAnswer is what the player shows to Session.Login with the provider backend.
+// LoginTicketAnswer has the ticket for Session.Login with the provider backend.
 type LoginTicketAnswer struct {
 	LoginTicket string `json:"login_ticket"`
 	ExpiresAt   string `json:"expires_at" format:"date-time"`
@@ -36,7 +36,7 @@ type PlayersRequest struct {
 // PlayersAnswer is one consistent read.
 type PlayersAnswer struct {
 	Players []objects.FlowSnapshot `json:"players"`
-	Unknown []string               `json:"unknown" doc:"Players of whom nothing is known."`
+	Unknown []string               `json:"unknown" doc:"Unknown players."`
 }
 
 // MakeGameRequest is a match that the studio has made.
@@ -72,21 +72,21 @@ type ShutDownPartyRequest struct {
 	Reason  string `json:"reason,omitempty" maxLength:"256"`
 }
 
-// PlayerAttributesRequest is what the studio says about a player; it overrides what the client says.
+// PlayerAttributesRequest sets the studio's attributes of a player, which override the client's.
 type PlayerAttributesRequest struct {
 	PlayerID   string         `json:"player_id" minLength:"1" maxLength:"128"`
 	Attributes objects.Object `json:"attributes"`
 }
 
-// BlocksRequest is with whom a player wants neither invites nor a common party.
+// BlocksRequest lists players with whom a player wants neither invites nor a common party.
 type BlocksRequest struct {
 	PlayerID string   `json:"player_id" minLength:"1" maxLength:"128"`
 	Blocked  []string `json:"blocked" maxItems:"1000"`
 }
 
 func (d *door) declarePartner() {
-	calls.Partner(d.realm, "Identity.IssueLoginTicket", "Lets a player log in whom the backend has authenticated.", d.issueLoginTicket)
-	calls.Partner(d.realm, "Flow.GetPlayers", "How players stand: one consistent read.", d.getPlayers)
+	calls.Partner(d.realm, "Identity.IssueLoginTicket", "Makes a login ticket for a player whom the backend has authenticated.", d.issueLoginTicket)
+	calls.Partner(d.realm, "Flow.GetPlayers", "The state of players in one consistent read.", d.getPlayers)
 	calls.Partner(d.realm, "Flow.CreateGameInstance", "A match that the studio has made: all players are moved in one commit, or none.", d.makeGame)
 	calls.Partner(d.realm, "Flow.ShutDownParty", "Ends a party for all its members.",
 		func(ctx context.Context, _ string, body *ShutDownPartyRequest) (*calls.None, error) {

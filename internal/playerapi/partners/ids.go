@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// idOf makes the identifier that a call needs. With an X-Request-Id it is the same each time that one caller makes one call, so that a
-// repeat is about the same record, however long after.
+// idOf makes the identifier of a call's new record. With an X-Request-Id it is derived from the caller and the call, so that a repeat is
+// always about the same record.
 func idOf(call, by, request string) domain.UUID {
 	if request == "" {
 		return objects.NewID()

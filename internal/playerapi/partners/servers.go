@@ -22,9 +22,9 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// ExchangeRequest is a game server process that shows the token it connects to the service with.
+// ExchangeRequest has a game server process and the token with which it connects to the service.
 type ExchangeRequest struct {
-	AuthToken     string `json:"auth_token" maxLength:"64" doc:"The auth token of the process's compute: one in force, or the one that the process was started with."`
+	AuthToken     string `json:"auth_token" maxLength:"64" doc:"The auth token of the process's compute: a valid one, or the one with which the process was started."`
 	ProcessID     string `json:"process_id" maxLength:"1024"`
 	GameSessionID string `json:"game_session_id" maxLength:"1024"`
 }
@@ -35,19 +35,19 @@ type ExchangeAnswer struct {
 	GameInstanceID string `json:"game_instance_id"`
 }
 
-// OneGameRequest is about one game. A game server may leave the id out: its token says which.
+// OneGameRequest is about one game. A game server may omit the id, which its token contains.
 type OneGameRequest struct {
 	GameInstanceID string `json:"game_instance_id,omitempty" maxLength:"64"`
 }
 
-// VerifyRequest is what a player has shown.
+// VerifyRequest has the connection token of a player.
 type VerifyRequest struct {
 	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
 	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
 	ConnectionToken string `json:"connection_token" maxLength:"4096"`
 }
 
-// VerifyAnswer is who the player is.
+// VerifyAnswer identifies the player.
 type VerifyAnswer struct {
 	PlayerID       string `json:"player_id"`
 	GameInstanceID string `json:"game_instance_id"`
@@ -62,19 +62,19 @@ type ConnectedRequest struct {
 	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
 }
 
-// DisconnectedRequest says why a player is gone.
+// DisconnectedRequest says why a player's connection has ended.
 type DisconnectedRequest struct {
 	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
 	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
 	Reason          string `json:"reason" enum:"CONNECTION_LOST,QUIT"`
 }
 
-// DisconnectedAnswer says whether anything was done.
+// DisconnectedAnswer says whether the call had an effect.
 type DisconnectedAnswer struct {
-	Stale bool `json:"stale" doc:"The player has a newer player session: nothing was done about the player."`
+	Stale bool `json:"stale" doc:"The player has a newer player session, so nothing was changed."`
 }
 
-// RemovePlayersRequest takes players out of a game that goes on.
+// RemovePlayersRequest removes players from a game, which continues.
 type RemovePlayersRequest struct {
 	GameInstanceID string         `json:"game_instance_id,omitempty" maxLength:"64"`
 	Players        []RemovePlayer `json:"players" minItems:"1" maxItems:"200"`
@@ -88,7 +88,7 @@ type RemovePlayer struct {
 	Result   *objects.Object `json:"result,omitempty"`
 }
 
-// ReleasePlayersRequest lets players go, never with a penalty.
+// ReleasePlayersRequest releases players, never with a penalty.
 type ReleasePlayersRequest struct {
 	GameInstanceID string          `json:"game_instance_id,omitempty" maxLength:"64"`
 	PlayerIDs      []string        `json:"player_ids" minItems:"1" maxItems:"200"`
@@ -117,7 +117,7 @@ type FailedPlayer struct {
 	Code     problem.Code `json:"code"`
 }
 
-// UpdateRequest changes what the server says about the game.
+// UpdateRequest changes the server's report about the game.
 type UpdateRequest struct {
 	GameInstanceID   string                    `json:"game_instance_id,omitempty" maxLength:"64"`
 	Attributes       *objects.Object           `json:"attributes,omitempty"`
@@ -135,12 +135,12 @@ type EndGameRequest struct {
 func (d *door) declareServers() {
 	calls.Partner(d.realm, "Server.Exchange", "A game server gets a token for the calls of its game.", d.exchange)
 	calls.Partner(d.realm, "Game.GetStartData", "The game and its players.", d.startData)
-	calls.Partner(d.realm, "Game.VerifyPlayer", "Checks what a player has shown.", d.verifyPlayer)
-	gameCall(d, "Game.Ready", "The server takes players. Needed only with manual ready.",
+	calls.Partner(d.realm, "Game.VerifyPlayer", "Checks the connection token of a player.", d.verifyPlayer)
+	gameCall(d, "Game.Ready", "Reports that the server takes players. Needed only with manual ready.",
 		func(instance domain.UUID) kernel.Command { return &playerflow.ReadyGame{Instance: instance} })
-	gameCall(d, "Game.KeepAlive", "A sign of life of a server that promised them.",
+	gameCall(d, "Game.KeepAlive", "A heartbeat of a server that has announced heartbeats.",
 		func(instance domain.UUID) kernel.Command { return &playerflow.KeepGameAlive{Instance: instance} })
-	calls.Partner(d.realm, "Game.PlayerConnected", "The player is in the game: the same as accepting the player session.",
+	calls.Partner(d.realm, "Game.PlayerConnected", "Reports that the player is in the game, like accepting the player session.",
 		func(ctx context.Context, _ string, body *ConnectedRequest) (*calls.None, error) {
 			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
 			if err != nil {
@@ -148,7 +148,7 @@ func (d *door) declareServers() {
 			}
 			return &calls.None{}, d.State.Do(ctx, &playerflow.ConnectMember{Instance: instance, PlayerSession: player})
 		})
-	calls.Partner(d.realm, "Game.PlayerDisconnected", "The player's connection is gone, and whether that was wanted.",
+	calls.Partner(d.realm, "Game.PlayerDisconnected", "Reports that the player's connection has ended, and whether the player wanted that.",
 		func(ctx context.Context, _ string, body *DisconnectedRequest) (*DisconnectedAnswer, error) {
 			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
 			if err != nil {
@@ -158,8 +158,8 @@ func (d *door) declareServers() {
 			err = d.State.Do(ctx, &cmd)
 			return &DisconnectedAnswer{cmd.Stale}, err
 		})
-	calls.Partner(d.realm, "Game.RemovePlayers", "Takes players out of a game that goes on.", d.removePlayers)
-	calls.Partner(d.realm, "Game.ReleasePlayers", "Lets players go, never with a penalty.",
+	calls.Partner(d.realm, "Game.RemovePlayers", "Removes players from a game, which continues.", d.removePlayers)
+	calls.Partner(d.realm, "Game.ReleasePlayers", "Releases players, never with a penalty.",
 		func(ctx context.Context, _ string, body *ReleasePlayersRequest) (*UnknownAnswer, error) {
 			instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
 			if err != nil {
@@ -169,8 +169,8 @@ func (d *door) declareServers() {
 			err = d.State.Do(ctx, &cmd)
 			return &UnknownAnswer{objects.OrEmpty(cmd.Unknown)}, err
 		})
-	calls.Partner(d.realm, "Game.AddPlayers", "Seats players who are idle or in a party. A game server may seat again those who were in its game; others fail with JOIN_NOT_ALLOWED.", d.addPlayers)
-	calls.Partner(d.realm, "Game.Update", "Changes what the server says about the game and its players.", d.updateGame)
+	calls.Partner(d.realm, "Game.AddPlayers", "Seats players who are idle or in a party. A game server may seat again the players who were in its game; others fail with JOIN_NOT_ALLOWED.", d.addPlayers)
+	calls.Partner(d.realm, "Game.Update", "Changes the server's report about the game and its players.", d.updateGame)
 	calls.Partner(d.realm, "Game.EndGame", "The game is over. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *EndGameRequest) (*calls.None, error) {
 			instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
@@ -181,7 +181,7 @@ func (d *door) declareServers() {
 		})
 }
 
-// gameCall declares a call with nothing but the game.
+// gameCall declares a call whose only argument is the game.
 func gameCall(d *door, name, summary string, command func(instance domain.UUID) kernel.Command) {
 	calls.Partner(d.realm, name, summary, func(ctx context.Context, _ string, body *OneGameRequest) (*calls.None, error) {
 		instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
@@ -220,8 +220,8 @@ func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 		if !ok {
 			return wrong
 		}
-		// The newest token, the one before, and the one that the process was started with: a game does not see those that
-		// its SDK got since.
+		// The newest token, the previous one, and the one with which the process was started are valid, because a game does not see
+		// tokens that its SDK got later.
 		generations := []uint32{compute.TokenGeneration, max(compute.TokenGeneration, 1) - 1}
 		if p, ok := v.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID}); ok && p.State != fleet.Ended {
 			generations = append(generations, p.Token)
@@ -248,7 +248,7 @@ func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 	return &ExchangeAnswer{d.Auth.ServerToken(instance), objects.GameInstanceID(instance)}, nil
 }
 
-// endedInstance is the game instance that a game session hosted, if that is still known.
+// endedInstance returns the game instance that a game session hosted, if its record still exists.
 func endedInstance(v *cell.View, g *session.GameSession) (domain.UUID, bool) {
 	for _, p := range g.Properties {
 		if p.Key != playerflow.InstanceProperty {
@@ -281,7 +281,7 @@ func (d *door) startData(ctx context.Context, _ string, body *OneGameRequest) (*
 	return answer, err
 }
 
-// gameOver is what every call of a game is answered when the game has ended, but for Game.EndGame, which has nothing left to do.
+// gameOver is the answer to every call of a game that has ended, except Game.EndGame, which then succeeds without an effect.
 func gameOver(instance domain.UUID) *problem.Problem {
 	return problem.New(flow.GameHasEnded, "game instance %s has ended", objects.GameInstanceID(instance))
 }

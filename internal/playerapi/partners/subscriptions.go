@@ -15,20 +15,20 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// SubscribeRequest is what a backend of the studio wants to hear of.
+// SubscribeRequest selects the events for a backend of the studio.
 type SubscribeRequest struct {
-	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook: https, or http to the machine of the service, where the operator allows it; empty: the events come by the stream of the subscription."`
-	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Event types, as players hear them; none: all but OnAllowedActionsChanged."`
+	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"The URL of a webhook: https, or http to the service's own machine if the operator allows it; empty: the subscription's stream carries the events."`
+	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Types of players' events; none: all except OnAllowedActionsChanged."`
 	PlayerIDs []string `json:"player_ids,omitempty" maxItems:"1000" doc:"Only events for these players; none: for all players."`
 }
 
 // SubscribeAnswer is the subscription.
 type SubscribeAnswer struct {
 	SubscriptionID string `json:"subscription_id"`
-	SigningKey     string `json:"signing_key,omitempty" doc:"What the messages to the webhook are signed with."`
+	SigningKey     string `json:"signing_key,omitempty" doc:"The key that signs the messages to the webhook."`
 	StreamPath     string `json:"stream_path,omitempty" doc:"Where its stream is, if it has no webhook."`
-	Head           uint64 `json:"head" doc:"Number of the latest event: those behind it are told."`
-	LapsedAt       string `json:"lapsed_at,omitempty" format:"date-time" doc:"The subscription had lapsed then and goes on now: what happened in between is not told."`
+	Head           uint64 `json:"head" doc:"Number of the latest event: the subscription gets the events after it."`
+	LapsedAt       string `json:"lapsed_at,omitempty" format:"date-time" doc:"The subscription had lapsed and is resumed now; events in between are lost."`
 }
 
 // UnsubscribeRequest ends a subscription.
@@ -36,7 +36,7 @@ type UnsubscribeRequest struct {
 	SubscriptionID string `json:"subscription_id" maxLength:"64"`
 }
 
-// UnsubscribeAnswer says whether there was one.
+// UnsubscribeAnswer says whether the subscription existed.
 type UnsubscribeAnswer struct {
 	Known bool `json:"known"`
 }
@@ -47,7 +47,7 @@ type SubscriptionsAnswer struct {
 	Head          uint64         `json:"head" doc:"Number of the latest event."`
 }
 
-// Subscription is one of them, and how it goes.
+// Subscription is a subscription with its state.
 type Subscription struct {
 	SubscriptionID string   `json:"subscription_id"`
 	URL            string   `json:"url,omitempty"`
@@ -59,12 +59,12 @@ type Subscription struct {
 	Attached       bool     `json:"attached" doc:"Its stream is open."`
 	Failures       int      `json:"failures,omitempty" doc:"Attempts in a row that its webhook did not take."`
 	LastError      string   `json:"last_error,omitempty" doc:"That the last attempt failed. Why, only the log of the service says."`
-	LapsesAt       string   `json:"lapses_at,omitempty" format:"date-time" doc:"When it lapses unless its receiver takes something; absent: nothing waits for it."`
-	LapsedAt       string   `json:"lapsed_at,omitempty" format:"date-time" doc:"Since when nothing is kept or told: its receiver took nothing for too long. Events.Subscribe with the X-Request-Id of before lets it go on."`
+	LapsesAt       string   `json:"lapses_at,omitempty" format:"date-time" doc:"When it lapses unless its receiver takes events; absent: no events wait."`
+	LapsedAt       string   `json:"lapsed_at,omitempty" format:"date-time" doc:"Since when no events are kept or sent, because its receiver took none for too long. Events.Subscribe with the earlier X-Request-Id resumes it."`
 }
 
 func (d *door) declareEvents() {
-	calls.Partner(d.realm, "Events.Subscribe", "Tells the studio's backend what players are told, by a webhook or a stream.", d.subscribe)
+	calls.Partner(d.realm, "Events.Subscribe", "Sends players' events to the studio's backend, by a webhook or a stream.", d.subscribe)
 	calls.Partner(d.realm, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *UnsubscribeRequest) (*UnsubscribeAnswer, error) {
 			id, err := problem.ParsePrefixed("subscription_id", objects.SubscriptionPrefix, body.SubscriptionID)

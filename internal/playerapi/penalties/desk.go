@@ -18,15 +18,15 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// PenaltyConfig is what a desk needs.
+// PenaltyConfig has the parts of a desk.
 type Config struct {
 	State  *state.State
-	Hooks  *playerhooks.Hooks // nil: the studio decides about no penalties
+	Hooks  *playerhooks.Hooks // nil: no hook for penalties
 	Panics *panics.Guard
 }
 
-// PenaltyDesk asks the studio what it makes of each penalty. That cannot be done in the commit that gives it, so the penalty
-// holds as it was computed until the answer comes; if none comes, or the service dies before, it goes on to hold.
+// PenaltyDesk asks the studio to decide about each penalty. The commit that gives the penalty cannot wait, so the computed penalty holds
+// until the answer comes, and stays if none comes or the service crashes before.
 type Desk struct {
 	Config
 	asked    chan offence
@@ -35,8 +35,8 @@ type Desk struct {
 	done     sync.WaitGroup
 
 	// Only the follower uses these.
-	seen map[offenceKey]domain.Time // penalties of a moment ago, which other changes of the player repeat
-	told rate.Lines                 // of those that are not asked about
+	seen map[offenceKey]domain.Time // recent penalties, which other changes of the player repeat
+	told rate.Lines                 // for penalties without a hook call
 }
 
 type offence struct {
@@ -52,7 +52,7 @@ type offenceKey struct {
 const (
 	penaltiesWaiting = 1024
 	penaltiesAtOnce  = 8
-	offenceFresh     = 10 * time.Second // between an offence and the first that is heard of it
+	offenceFresh     = 10 * time.Second // from an offence to its first event
 )
 
 func Open(c Config) *Desk {
@@ -77,7 +77,7 @@ func (x *Desk) Close() {
 	x.done.Wait()
 }
 
-// committed looks for penalties that are new.
+// committed finds new penalties.
 func (x *Desk) committed(c engine.Committed) {
 	for _, e := range c.Events {
 		e, ok := e.Event.(*playerflow.PlayerChanged)
@@ -128,7 +128,7 @@ func (x *Desk) work(ctx context.Context) {
 }
 
 func (x *Desk) decide(ctx context.Context, o *offence) {
-	defer x.Panics.Confine(state.PanicDoor, nil) // the penalty holds as it was computed
+	defer x.Panics.Confine(state.PanicDoor, nil) // the computed penalty holds
 	p := &o.penalty
 	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
 		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: objects.Stamp(p.Since), Until: objects.Stamp(p.Until), Reason: p.Reason.String(),

@@ -12,16 +12,16 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// CreateGameRequest makes a game of the player's own.
+// CreateGameRequest creates a player's own game.
 type CreateGameRequest struct {
-	Attributes *objects.Object `json:"attributes,omitempty" doc:"What those who are in the game see of it."`
+	Attributes *objects.Object `json:"attributes,omitempty" doc:"Attributes that the members of the game see."`
 	MaxPlayers int32           `json:"max_players,omitempty" minimum:"0" maximum:"1000" doc:"0: as many as the service has it, which is the most, too."`
 }
 
-// JoinGameRequest takes a free seat in a game that runs.
+// JoinGameRequest takes a free seat in a running game.
 type JoinGameRequest struct {
 	GameInstanceID string `json:"game_instance_id" maxLength:"64"`
-	Code           string `json:"code,omitempty" maxLength:"64" doc:"For the studio's backend, which says what it means. Refused when that is not asked."`
+	Code           string `json:"code,omitempty" maxLength:"64" doc:"For the studio's backend, which defines its meaning. Refused if the service does not ask the backend."`
 }
 
 // UpdateGameRequest changes the attributes of the game that the player is in.
@@ -36,7 +36,7 @@ func (d *door) declareDirectGames() {
 		"Changes the attributes of the player's game. Off unless the studio's backend is asked.", d.updateOwnGame)
 }
 
-// gameAfter is the answer of a call that was carried out: with how the player stood right after it.
+// gameAfter returns the answer to an executed call, with the state of the player directly after it.
 func (d *door) gameAfter(ctx context.Context, by *playerflow.Caller, err error) (*GameAnswer, error) {
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (d *door) gameAfter(ctx context.Context, by *playerflow.Caller, err error) 
 	}
 	answer.Flow = objects.StandOf(by.Flow)
 	if answer.GameInstance != nil && answer.GameInstance.GameInstanceID != answer.Flow.Keys.GameInstanceID {
-		answer.GameInstance = nil // the player has moved on since
+		answer.GameInstance = nil // the player has left it by now
 	}
 	return answer, nil
 }
@@ -66,7 +66,7 @@ func (d *door) createGame(ctx context.Context, by *playerflow.Caller, body *Crea
 	return d.gameAfter(ctx, &cmd.Caller, err)
 }
 
-// planGame asks everything that the studio has to say of a game that a player wants to make.
+// planGame makes all hook calls about a game that a player wants to create.
 func (d *door) planGame(ctx context.Context, cmd *playerflow.CreateGameInstance) error {
 	plan := &cmd.Plan
 	answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, d.Hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{

@@ -40,7 +40,7 @@ func (d *door) declareGames() {
 			return answer, err
 		})
 	calls.Player(d.realm, "GameInstance.GetHostConnectionDetails", rates.Details,
-		"How to reach the game server. To a player who lost the connection it gives a fresh reservation on the kept seat.", d.hostConnectionDetails)
+		"How to reach the game server. For a disconnected player it makes a new reservation on the held seat.", d.hostConnectionDetails)
 	calls.Player(d.realm, "GameInstance.DeclineReconnect", rates.Decline, "Gives up the seat that is held for the player.",
 		func(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*Done, error) {
 			instance, err := problem.ParsePrefixed("game_instance_id", "gi-", body.GameInstanceID)
@@ -81,7 +81,7 @@ func (d *door) hostConnectionDetails(ctx context.Context, by *playerflow.Caller,
 		return nil, err
 	}
 	if cmd.Lost {
-		// No refusal of the core: the membership has ended by it.
+		// Not a refusal of the core, because the call has ended the membership.
 		return nil, problem.New(flow.GameFull, "game instance %s is full, and the seat was not kept", body.GameInstanceID)
 	}
 	answer := &HostAnswer{Flow: objects.StandOf(cmd.Flow)}

@@ -12,13 +12,13 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// Where the studio's backend is asked. First the core says whether it would carry the wish out, so that no hook is asked in
-// vain and refusals come in their order; then the hooks are asked; then the core checks everything again and carries it out.
+// This file calls the studio's hooks. First the core checks whether it would execute the call, so that no hook is called in vain and
+// refusals come in their order; then the hooks are called; then the core checks everything again and executes the call.
 
-// askedMax is how often the studio is asked about one call whose party changes meanwhile.
+// askedMax is how often hooks are called for one call whose party changes meanwhile.
 const askedMax = 3
 
-// consulted carries out a player's wish; if a hook wants to hear of it, not before ask has heard it. by is the command's.
+// consulted executes a player's call, after ask has called the hooks that apply. by is the caller of the command.
 func (d *door) consulted(ctx context.Context, by *playerflow.Caller, cmd kernel.Command, hooked bool, ask func() error) error {
 	if !hooked {
 		return d.State.Do(ctx, cmd)
@@ -41,7 +41,7 @@ func (d *door) consulted(ctx context.Context, by *playerflow.Caller, cmd kernel.
 	}
 }
 
-// searchOf is what hooks are told of a player and of all who search with this one.
+// searchOf returns the data for hooks about a player and all who search together.
 func (d *door) searchOf(ctx context.Context, player, purpose string) (q playerhooks.Search, err error) {
 	q.PlayerID, q.Purpose = player, purpose
 	err = d.State.Read(ctx, func(v *cell.View) error {
@@ -79,7 +79,7 @@ const (
 	purposeReconnect   = "RECONNECT"
 )
 
-// adviseSearch asks everything that the studio has to say of a search that is about to begin.
+// adviseSearch makes all hook calls about a search that is about to begin.
 func (d *door) adviseSearch(ctx context.Context, cmd *playerflow.EnterMatchmaking) error {
 	q, err := d.searchOf(ctx, cmd.Player, purposeMatchmaking)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *door) adviseSearch(ctx context.Context, cmd *playerflow.EnterMatchmakin
 	return nil
 }
 
-// playerData asks for the PlayerData of one player's session. Not known means that the hook is off, or has said nothing.
+// playerData calls the hook for the PlayerData of a player session. Not known: the hook is off or has given none.
 func (d *door) playerData(ctx context.Context, player, purpose, instance string) (data string, known bool, err error) {
 	if !d.Hooks.On(playerhooks.BuildPlayerData) {
 		return "", false, nil

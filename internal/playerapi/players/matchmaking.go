@@ -16,10 +16,10 @@ import (
 // EnterMatchmakingRequest begins a search.
 type EnterMatchmakingRequest struct {
 	Queue      string          `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the party's preference."`
-	Attributes *objects.Object `json:"attributes,omitempty" doc:"Of this search: above those of the player and the party, below those of the studio."`
+	Attributes *objects.Object `json:"attributes,omitempty" doc:"Attributes for this search: they override those of the player and the party, and the studio's override them."`
 }
 
-// TicketAnswer is the search of the party; absent when there is none any more.
+// TicketAnswer is the search of the party; absent if there is none any more.
 type TicketAnswer struct {
 	Ticket *objects.Ticket `json:"ticket,omitempty"`
 	Flow   objects.Stand   `json:"flow"`

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 )
 
-// PartyAnswer is how the party is after the call; absent when the player is in none.
+// PartyAnswer is the party after the call; absent if the player is in none.
 type PartyAnswer struct {
 	Party *objects.Party `json:"party,omitempty"`
 	Flow  objects.Stand  `json:"flow"`
@@ -50,13 +50,13 @@ type CreatePartyRequest struct {
 	OnExisting
 }
 
-// JoinPartyByIDRequest goes to a party.
+// JoinPartyByIDRequest joins a party.
 type JoinPartyByIDRequest struct {
 	PartyID string `json:"party_id" maxLength:"64"`
 	OnExisting
 }
 
-// JoinPartyByCodeRequest goes to a party whose code the player was told.
+// JoinPartyByCodeRequest joins the party with a code.
 type JoinPartyByCodeRequest struct {
 	Code string `json:"code" minLength:"1" maxLength:"16" doc:"In small letters or capitals; spaces and hyphens do not count."`
 	OnExisting
@@ -84,7 +84,7 @@ type SetReadyRequest struct {
 	Ready bool `json:"ready"`
 }
 
-// SetPartyPreferencesRequest changes what is given.
+// SetPartyPreferencesRequest changes the given fields.
 type SetPartyPreferencesRequest struct {
 	Queue       *string         `json:"queue,omitempty" maxLength:"128"`
 	Regions     *[]string       `json:"regions,omitempty" maxItems:"32"`
@@ -92,7 +92,7 @@ type SetPartyPreferencesRequest struct {
 	Attributes  *objects.Object `json:"attributes,omitempty"`
 }
 
-// SetPlayerPreferencesRequest changes what is given.
+// SetPlayerPreferencesRequest changes the given fields.
 type SetPlayerPreferencesRequest struct {
 	LatencyMS     *map[string]int32 `json:"latency_ms,omitempty" doc:"To regions, as the client measured them."`
 	Attributes    *objects.Object   `json:"attributes,omitempty"`
@@ -197,7 +197,7 @@ func (d *door) declareParty() {
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.SetPartyPreferences", rates.Party, "Changes the preferences of the party. Its members are no longer ready.", d.setPartyPreferences)
-	calls.Player(d.realm, "Party.SetPlayerPreferences", rates.Party, "Changes what the player's client says about itself.", d.setPlayerPreferences)
+	calls.Player(d.realm, "Party.SetPlayerPreferences", rates.Party, "Changes the attributes that the player's client sets for itself.", d.setPlayerPreferences)
 	calls.Player(d.realm, "Party.RotateInviteCode", rates.Party, "Gives the party another code.",
 		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*PartyAnswer, error) {
 			cmd := playerflow.RotateInviteCode{Caller: *by}
@@ -210,12 +210,12 @@ func (d *door) declareParty() {
 		})
 }
 
-// spoken is a code as the core knows it: people read it to each other, and type it as they like.
+// spoken returns a code in the core's form: players read codes to each other and type them in various ways.
 func spoken(code string) string {
 	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 }
 
-// joinByCode counts failures of an address beside the calls of a player: codes are short, and could be guessed.
+// joinByCode also counts failures by address, because codes are short and could be guessed.
 func (d *door) joinByCode(ctx context.Context, by *playerflow.Caller, body *JoinPartyByCodeRequest) (*PartyAnswer, error) {
 	address := principal.Of(ctx).Address
 	if wait, ok := d.Buckets.Open(rates.CodeAddress, address); !ok {
@@ -252,7 +252,7 @@ func (d *door) setPlayerPreferences(ctx context.Context, by *playerflow.Caller, 
 	return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 }
 
-// partyAfter is the answer of a call that was carried out: with how the player stood right after it.
+// partyAfter returns the answer to an executed call, with the state of the player directly after it.
 func (d *door) partyAfter(ctx context.Context, by *playerflow.Caller, err error) (*PartyAnswer, error) {
 	if err != nil {
 		return nil, err
@@ -263,7 +263,7 @@ func (d *door) partyAfter(ctx context.Context, by *playerflow.Caller, err error)
 	}
 	answer.Flow = objects.StandOf(by.Flow)
 	if answer.Party != nil && answer.Party.PartyID != answer.Flow.Keys.PartyID {
-		answer.Party = nil // the player has moved on since
+		answer.Party = nil // the player has left it by now
 	}
 	return answer, nil
 }

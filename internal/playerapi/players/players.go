@@ -9,15 +9,15 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// PlayersConfig is what the calls of players need.
+// PlayersConfig has the parts that the calls of players use.
 type Config struct {
 	State     *state.State
 	Auth      *authentication.Authenticator
-	Hooks     *playerhooks.Hooks // nil: no call asks the studio's backend
+	Hooks     *playerhooks.Hooks // nil: no hooks
 	Streams   *streams.Streams
 	Buckets   *rates.Buckets
 	Logins    *rates.LoginQueue
-	PublicURL string // where players' clients reach the stream; empty: where they sent Login to
+	PublicURL string // base of the stream's URL for clients; empty: the address of their Login
 }
 
 type door struct {

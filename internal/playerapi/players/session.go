@@ -19,14 +19,14 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 )
 
-// Done is an answer with nothing but how the player stands.
+// Done is an answer with only the state of the player.
 type Done struct {
 	Flow objects.Stand `json:"flow"`
 }
 
 // LoginRequest begins a login session.
 type LoginRequest struct {
-	Provider      string   `json:"provider" maxLength:"64" doc:"Who says who the player is: a name of the configuration, or backend for a login ticket and for a token that the studio's backend has signed."`
+	Provider      string   `json:"provider" maxLength:"64" doc:"The authority for the player's identity: a name of the configuration, or backend for a login ticket and for a token that the studio's backend has signed."`
 	Token         string   `json:"token" maxLength:"16384" doc:"What the provider gave to the player."`
 	ClientVersion string   `json:"client_version,omitempty" maxLength:"64"`
 	DeviceLabel   string   `json:"device_label,omitempty" maxLength:"64"`
@@ -51,7 +51,7 @@ type RefreshAnswer struct {
 	Flow        objects.Stand `json:"flow"`
 }
 
-// GetFlowRequest asks for everything, or for some parts.
+// GetFlowRequest selects everything or some parts.
 type GetFlowRequest struct {
 	Include []string `json:"include,omitempty" enum:"party,ticket,game_instance,invites,locks,last_game,foreign_sessions" doc:"The parts that are wanted beside the keys; none: all."`
 }
@@ -62,7 +62,7 @@ type SnapshotAnswer struct {
 	Flow         objects.Stand        `json:"flow"`
 }
 
-// AckRequest says what the client has.
+// AckRequest acknowledges events.
 type AckRequest struct {
 	Seq uint64 `json:"seq"`
 }
@@ -70,7 +70,7 @@ type AckRequest struct {
 const autoReconnect = "auto_reconnect"
 
 func (d *door) declareSession() {
-	calls.Player(d.realm, "Session.Login", rates.Login, "Begins a login session. Never refused because of what the player is in.", d.login)
+	calls.Player(d.realm, "Session.Login", rates.Login, "Begins a login session. A party, search or game of the player is never a reason to refuse it.", d.login)
 	calls.Player(d.realm, "Session.Refresh", rates.Other, "A new access token; the old one is good for a while more.",
 		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*RefreshAnswer, error) {
 			cmd := playerflow.RefreshLogin{Caller: *by, Nonce: objects.NewID()}
@@ -110,7 +110,7 @@ func (d *door) declareSession() {
 		})
 }
 
-// done is the answer of a call that gives nothing else.
+// done returns the answer to a call without other results.
 func (d *door) done(ctx context.Context, player string) (*Done, error) {
 	stand, err := d.State.Stand(ctx, player)
 	return &Done{stand}, err
@@ -120,7 +120,7 @@ func standOfSnapshot(s *objects.FlowSnapshot) objects.Stand {
 	return objects.Stand{Rev: s.Rev, Seq: s.Seq, Phase: s.Phase, Keys: s.Keys}
 }
 
-// keepParts leaves the rest out.
+// keepParts removes the parts that were not requested.
 func keepParts(s *objects.FlowSnapshot, include []string) {
 	if len(include) == 0 {
 		return
@@ -200,8 +200,8 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 	return answer, nil
 }
 
-// checkTicket refuses a login ticket that cannot be good before anything is counted for the player whom it names: that name
-// is believed only with the ticket.
+// checkTicket refuses an invalid login ticket before any attempt is counted for the player that it names, because only a valid ticket
+// proves the name.
 func (d *door) checkTicket(ctx context.Context, cmd *playerflow.Login) error {
 	if cmd.Ticket.IsZero() {
 		return nil
@@ -217,7 +217,7 @@ func (d *door) checkTicket(ctx context.Context, cmd *playerflow.Login) error {
 	return err
 }
 
-// queueLogin lets a player in, or says when to come back. Players who are in a game go first.
+// queueLogin admits a player, or returns when to come back. Players in a game come first.
 func (d *door) queueLogin(ctx context.Context, player string) error {
 	inGame, online, logins := false, 0, &d.State.Settings().Logins
 	err := d.State.Read(ctx, func(v *cell.View) error {
@@ -244,10 +244,10 @@ func (d *door) queueLogin(ctx context.Context, player string) error {
 	return p
 }
 
-// fullRetry is how long a player waits for another one to go.
+// fullRetry is the wait of a player while the service is full.
 const fullRetry = 5 * time.Second
 
-// streamURL is where a client opens its stream.
+// streamURL returns the URL of a client's stream.
 func (d *door) streamURL(x *principal.Principal) string {
 	if base := strings.TrimRight(d.PublicURL, "/"); base != "" {
 		if rest, ok := strings.CutPrefix(base, "http"); ok {

@@ -1,3 +1,3 @@
-// Package principal says who a request of the player API is made by: a player's login session, an access key, or a game server.
-// The context of a call carries it.
+// Package principal identifies the caller of a player API request: a player's login session, an access key, or a game server. It is in
+// the context of a call.
 package principal

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// Principal is who a request is made by, and how it came. Before it is authenticated only the latter is known. The ID of a player's
-// principal is empty, and that of a game server's is the id of its game instance.
+// Principal identifies the caller of a request, and how the request came; before authentication only the latter is set. The ID of a
+// player's principal is empty, and that of a game server's is the id of its game instance.
 type Principal struct {
 	identity.Principal
 
@@ -35,7 +35,7 @@ const (
 	OperatorRealm = "operator"
 )
 
-// Actor is how the journal names the principal.
+// Actor returns the principal's name in the journal.
 func (p *Principal) Actor() flow.Actor {
 	switch {
 	case p.Player != "":
@@ -50,7 +50,7 @@ func (p *Principal) Actor() flow.Actor {
 	return flow.Actor{Kind: flow.ByPartner, ID: p.ID}
 }
 
-// InstanceFor reads the game instance that a call is about. A game server may leave it out, and may name only its own.
+// InstanceFor parses the game instance of a call. A game server may omit it, and may name only its own.
 func (p *Principal) InstanceFor(text string) (domain.UUID, error) {
 	if text == "" && !p.Instance.IsZero() {
 		return p.Instance, nil
@@ -72,12 +72,12 @@ func (p *Principal) BackendOnly() error {
 
 type principalKey struct{}
 
-// With returns a context that carries a principal.
+// With returns a context with a principal.
 func With(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// Of is the principal of a request; nil when the service acts by itself.
+// Of returns the principal of a request; nil if the service acts by itself.
 func Of(ctx context.Context) *Principal {
 	p, _ := ctx.Value(principalKey{}).(*Principal)
 	return p

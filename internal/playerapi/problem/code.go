@@ -27,7 +27,7 @@ func (Code) Schema(r huma.Registry) *huma.Schema {
 }
 
 func codeSchema() *huma.Schema {
-	s := &huma.Schema{Type: huma.TypeString, Description: "What programs act upon. Clients treat a code that they do not know by its HTTP status.\n\n" +
+	s := &huma.Schema{Type: huma.TypeString, Description: "Programs act on it. Clients handle an unknown code by its HTTP status.\n\n" +
 		"| code | HTTP status | action | meaning |\n| --- | --- | --- | --- |\n"}
 	for _, code := range slices.SortedFunc(maps.Keys(spellings), func(a, b flow.Code) int {
 		return cmp.Or(cmp.Compare(spellings[a].status, spellings[b].status), strings.Compare(string(a), string(b)))

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// nearest are the codes for refusals of the core that carry none: those of placements and of the engine itself.
+// nearest has the codes for refusals of the core without one: those of placements and of the engine.
 var nearest = map[domain.Reason]flow.Code{
 	domain.Invalid: flow.InvalidArgument, domain.NotFound: flow.QueueNotFound, domain.WrongPlayerState: flow.InvalidToken,
 	domain.Conflict: flow.InvalidArgument, domain.TokenMismatch: flow.InvalidArgument, domain.LimitExceeded: flow.RateLimited,
@@ -56,7 +56,7 @@ func Of(err error, now domain.Time, log *slog.Logger) *Problem {
 	return New(code, "%s", refused.Detail)
 }
 
-// problemOfDenied is the answer to a call that a hook has denied.
+// problemOfDenied returns the answer to a call that a hook has denied.
 func problemOfDenied(denied *playerhooks.Denied) *Problem {
 	code := flow.PermissionDenied
 	if denied.Hook == playerhooks.BeforeJoinParty || denied.Hook == playerhooks.BeforeDirectJoin {
@@ -70,7 +70,7 @@ func problemOfDenied(denied *playerhooks.Denied) *Problem {
 	return p
 }
 
-// problemOfRefusal is the answer to a call that player flow has refused.
+// problemOfRefusal returns the answer to a call that player flow has refused.
 func problemOfRefusal(why *flow.Refusal, detail string, now domain.Time) *Problem {
 	p := New(why.Code, "%s", detail)
 	details := Details{Players: why.Players}

@@ -15,27 +15,27 @@ import (
 // Problem is the body of every answer that is a refusal.
 type Problem struct {
 	status  int
-	headers http.Header // beside those that follow from the fields
+	headers http.Header // besides those that follow from the fields
 
 	Code         Code           `json:"code"`
 	Message      string         `json:"message" doc:"For people; never parsed."`
 	Details      Details        `json:"details" doc:"Which fields it has depends on the code; often none."`
 	RetryAfterMS *int64         `json:"retry_after_ms,omitempty" doc:"When it is worth another try."`
-	Action       string         `json:"action" enum:"LOGIN,RETRY,SYNC,NONE" doc:"What a client does about it: log in again, try again later, ask for the flow, or nothing."`
-	Flow         *objects.Stand `json:"flow,omitempty" doc:"How the player stands, when the player is known."`
+	Action       string         `json:"action" enum:"LOGIN,RETRY,SYNC,NONE" doc:"What the client should do: log in again, try again later, read the flow, or nothing."`
+	Flow         *objects.Stand `json:"flow,omitempty" doc:"The player's flow, if the player is known."`
 }
 
 // Details says more about a refusal.
 type Details struct {
-	Players        []string      `json:"players,omitempty" doc:"Whom the code speaks of."`
-	CanDecline     *bool         `json:"can_decline,omitempty" doc:"Of PLAYER_IN_GAME: whether all who are named may decline their game."`
-	InGame         []InGame      `json:"in_game,omitempty" doc:"Of PLAYER_IN_GAME: each of them."`
+	Players        []string      `json:"players,omitempty" doc:"The players whom the code is about."`
+	CanDecline     *bool         `json:"can_decline,omitempty" doc:"With PLAYER_IN_GAME: whether all named players may decline their game."`
+	InGame         []InGame      `json:"in_game,omitempty" doc:"With PLAYER_IN_GAME: each of these players."`
 	GameInstanceID string        `json:"game_instance_id,omitempty"`
-	Lock           *objects.Lock `json:"lock,omitempty" doc:"Of MATCHMAKING_LOCKED."`
-	Position       int           `json:"position,omitempty" doc:"Of LOGIN_QUEUED: place in the login queue."`
-	Fields         []Field       `json:"fields,omitempty" doc:"Of INVALID_ARGUMENT: what is wrong with the request."`
-	Hook           string        `json:"hook,omitempty" doc:"Of what the studio's backend did not allow, or could not be asked about."`
-	HookMessage    string        `json:"hook_message,omitempty" doc:"What the studio's backend says to the player."`
+	Lock           *objects.Lock `json:"lock,omitempty" doc:"With MATCHMAKING_LOCKED."`
+	Position       int           `json:"position,omitempty" doc:"With LOGIN_QUEUED: the place in the login queue."`
+	Fields         []Field       `json:"fields,omitempty" doc:"With INVALID_ARGUMENT: the errors of the request."`
+	Hook           string        `json:"hook,omitempty" doc:"The hook, if the studio's backend refused the call or did not answer."`
+	HookMessage    string        `json:"hook_message,omitempty" doc:"The message of the studio's backend to the player."`
 }
 
 // InGame is one of the players who are in a game.
@@ -44,7 +44,7 @@ type InGame struct {
 	CanDecline bool   `json:"can_decline" doc:"Whether this player may decline to come back to the game."`
 }
 
-// Field is one thing that is wrong with a request.
+// Field is an error in a request.
 type Field struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
@@ -52,10 +52,10 @@ type Field struct {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Message }
 
-// GetStatus is the HTTP status.
+// GetStatus returns the HTTP status.
 func (p *Problem) GetStatus() int { return p.status }
 
-// GetHeaders are the headers of the answer: when to try again is there for proxies and libraries as well, in whole seconds.
+// GetHeaders returns the headers of the answer. Retry-After is for proxies and libraries, in whole seconds.
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	maps.Copy(h, p.headers)
@@ -73,7 +73,7 @@ const (
 	actionNone  = "NONE"
 )
 
-// Codes that only this door answers with.
+// Only this door answers with these codes.
 const (
 	LoginQueued = flow.Code("LOGIN_QUEUED")
 	Maintenance = flow.Code("MAINTENANCE")
@@ -86,9 +86,9 @@ type spelling struct {
 	meaning string // a sentence for the documents
 }
 
-// spellings is the table of docs/spec/player-api.md#errors. SYNC is for what only a client with an old picture would ask.
+// spellings is the table of docs/spec/player-api.md#errors. SYNC is for calls that only a client with outdated state makes.
 var spellings = map[flow.Code]spelling{
-	flow.InvalidArgument:          {400, actionNone, "A field, a header or the body is not what the call takes; details.fields says which and what is wanted."},
+	flow.InvalidArgument:          {400, actionNone, "A field, a header or the body is invalid; details.fields says which, and what is expected."},
 	flow.CannotTargetSelf:         {400, actionNone, "The call is about another player, and names the caller."},
 	flow.Unauthenticated:          {401, actionLogin, "The token, or what was shown at the login, is not valid."},
 	flow.SessionNotFound:          {401, actionLogin, "The login session has ended."},
@@ -145,7 +145,7 @@ var spellings = map[flow.Code]spelling{
 	Maintenance:                   {503, actionRetry, "The service takes no players for a while."},
 }
 
-// New makes a Problem with nothing but a code and a text.
+// New returns a Problem with only a code and a text.
 func New(code flow.Code, format string, args ...any) *Problem {
 	s, ok := spellings[code]
 	if !ok {
