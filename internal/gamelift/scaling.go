@@ -81,7 +81,7 @@ func (s *Service) DescribeScalingPolicies(ctx context.Context, in *gamelift.Desc
 	}
 	out := &gamelift.DescribeScalingPoliciesOutput{ScalingPolicies: []types.ScalingPolicy{}}
 	if f.Managed == nil || in.StatusFilter != "" && in.StatusFilter != types.ScalingStatusTypeActive {
-		return out, nil // there are none, or all of them are in force
+		return out, nil // there are none, or all are in force
 	}
 	size, from := pageSize(in.Limit, pageMax), 0
 	if cursor != "" {

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/sigv4"
 )
 
-// unsignedPayload stands for the hash of a body that the signature does not cover.
+// unsignedPayload replaces the hash of a body that the signature does not cover.
 const unsignedPayload = "UNSIGNED-PAYLOAD"
 
 // Keys finds the access keys that work.
@@ -39,8 +39,8 @@ type verifier struct {
 	signins, operators *signin.Door // which see requests to the API, and those to other doors
 }
 
-// signature is one whose header makes sense: an access key is named that works, and a time that is now. Whether it was
-// made with the secret of that key is not known yet, unless proven says so.
+// signature is a signature with a valid header: it names a valid access key and a present time. Only proven says that it was made with
+// the secret of that key.
 type signature struct {
 	authorization
 	key    identity.AccessKey
@@ -53,9 +53,8 @@ type signature struct {
 	address string // of the client
 }
 
-// begin checks what can be checked before the body has come, so that it costs a stranger more than a header to make the
-// service take one. service is the one that the scope must name. Clients that send the hash of the body as a header, and
-// sign that, are checked whole.
+// begin checks what it can before the body arrives, so that the service does not read bodies of strangers. service is the one that the
+// scope must name. Clients that send the hash of the body as a header, and sign that, are checked whole.
 func (v *verifier) begin(r *http.Request, service string) (signature, smithy.APIError) {
 	return v.beginAt(v.signins, r, service)
 }
@@ -108,7 +107,7 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	return s, nil
 }
 
-// finish tells who signed the request, now that its body is there.
+// finish returns the principal that signed the request, once its body has arrived.
 func (v *verifier) finish(r *http.Request, body []byte, s signature) (Caller, smithy.APIError) {
 	if s.dev {
 		return s.caller, nil
@@ -127,7 +126,7 @@ func (v *verifier) finish(r *http.Request, body []byte, s signature) (Caller, sm
 	return s.caller, nil
 }
 
-// failed counts a failed sign-in and gives the answer: the one that says why, or that there were too many.
+// failed counts a failed sign-in and returns the answer: the reason, or that there were too many failures.
 func (s *signature) failed(reason signin.Reason, refused smithy.APIError) smithy.APIError {
 	if slow := s.door.Fail(signin.Failure{From: s.address, Reason: reason, KeyID: s.KeyID}); slow != nil {
 		return slowed(slow)
@@ -144,7 +143,7 @@ func wrongSignature() smithy.APIError {
 		"Check your secret access key and signing method.")
 }
 
-// verify tells, for another door than the API, who signed a request whose body is there already.
+// verify returns, for another door than the API, the principal that signed a request with its body.
 func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller, smithy.APIError) {
 	s, refused := v.beginAt(v.operators, r, service)
 	if refused != nil {
@@ -153,7 +152,7 @@ func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller,
 	return v.finish(r, body, s)
 }
 
-// trusting takes from credentials what there is to take. A known key keeps its role, so that roles can be tried out.
+// trusting accepts any credentials. A known key keeps its role, so that roles can be tried out.
 func (v *verifier) trusting(header, address string) Caller {
 	caller := localCaller
 	caller.Address = address
@@ -201,8 +200,8 @@ func (v *verifier) checkDate(date string, a *authorization) smithy.APIError {
 
 var canonicalBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// matches makes the signature that the request should have and compares in constant time. payload is the hash of the body
-// in hexadecimal digits, or what stands in its place.
+// matches computes the signature that the request should have and compares in constant time. payload is the hash of the body in
+// hexadecimal digits, or its replacement.
 func (v *verifier) matches(r *http.Request, payload []byte, date string, key identity.AccessKey, a *authorization) bool {
 	pooled := canonicalBuffers.Get().(*[]byte)
 	defer canonicalBuffers.Put(pooled)
@@ -230,7 +229,7 @@ func appendCanonicalRequest(dst []byte, r *http.Request, a *authorization, paylo
 	return append(dst, payload...)
 }
 
-// appendCanonicalPath escapes the path as it came, so what was escaped is escaped twice: all services but S3 have it so.
+// appendCanonicalPath escapes the path as it arrived, so escapes are escaped twice, as for all services except S3.
 func appendCanonicalPath(dst []byte, path string) []byte {
 	if path == "" {
 		return append(dst, '/')
@@ -252,7 +251,7 @@ func appendCanonicalQuery(dst []byte, query string) []byte {
 	return append(dst, strings.Join(parameters, "&")...)
 }
 
-// headerKeys spares the making of a canonical key for what clients sign.
+// headerKeys has the canonical keys of the headers that clients sign, so that they need not be computed.
 var headerKeys = map[string]string{
 	"accept":                "Accept",
 	"amz-sdk-invocation-id": "Amz-Sdk-Invocation-Id",

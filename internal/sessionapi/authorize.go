@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// authorize tells who calls, and refuses a role that may not. A script cannot sign requests as the AWS clients do, so it shows its
-// access key: "Bearer KEYID.SECRET", or Basic with the two as user and password.
+// authorize returns the principal of a call, and refuses roles without the right. A script cannot sign requests like AWS clients, so it
+// presents its access key: "Bearer KEYID.SECRET", or Basic with the two as user and password.
 func (d *Door) authorize(r *http.Request, may identity.Roles, what string) (*identity.Principal, *Problem) {
 	by, problem := d.identify(r)
 	if problem != nil {
@@ -25,7 +25,7 @@ func (d *Door) authorize(r *http.Request, may identity.Roles, what string) (*ide
 	return by, nil
 }
 
-// identify tells who calls.
+// identify returns the principal of a call.
 func (d *Door) identify(r *http.Request) (*identity.Principal, *Problem) {
 	id, secret, problem := credentials(r)
 	from := d.config.Proxies.Of(r)

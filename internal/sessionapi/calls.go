@@ -17,20 +17,20 @@ import (
 // Limits bound what asynchronous calls and event streams hold in memory.
 type Limits struct {
 	Pending   int           // calls under way
-	Kept      int           // events that are kept for readers and polls
-	KeptBytes int           // or so many bytes of them
+	Kept      int           // events kept for readers and polls
+	KeptBytes int           // their bytes
 	KeptFor   time.Duration // and for how long
 	Readers   int           // open event streams
 }
 
 var defaultLimits = Limits{Pending: 4096, Kept: 100_000, KeptBytes: 64 << 20, KeptFor: 10 * time.Minute, Readers: 10_000}
 
-// calls remembers what asynchronous calls are under way, and for a while how they ended. All of it is in one line, oldest
-// first, so that one bound holds for all callers together and the oldest goes first.
+// calls stores the running asynchronous calls and, for a while, their outcomes. All are in one list, oldest first, so that one bound
+// applies to all callers together and the oldest is dropped first.
 type calls struct {
 	limits Limits
 	now    func() time.Time
-	epoch  string // of this run of the service: event ids of another one mean nothing
+	epoch  string // of this run of the service; event ids of other runs are invalid
 
 	pending  fair.Shares // calls under way
 	watching fair.Shares // tickets
@@ -56,7 +56,7 @@ type call struct {
 	connected chan struct{}        // JoinSession: closed once the script has said
 	made      atomic.Pointer[bool] // whether its connection was made
 
-	progress any  // what a poll is told before the end
+	progress any  // what a poll gets before the end
 	done     bool // exactly once
 	outcome  []byte
 }
@@ -79,7 +79,7 @@ func newCalls(limits Limits, now func() time.Time) *calls {
 		pending: newShares(limits.Pending), watching: newShares(limits.Pending), readers: newShares(limits.Readers)}
 }
 
-// state is what a poll, or the event at the end, says of a call.
+// state is the state of a call in a poll or in its final event.
 type state struct {
 	CallID   string   `json:"callId"`
 	Node     string   `json:"node"`
@@ -106,7 +106,7 @@ func (c *calls) begin(r *request, n *node) (*call, *Problem) {
 	return x, nil
 }
 
-// tell says how far a call has come, before its end.
+// tell reports the progress of a call before its end.
 func (c *calls) tell(x *call, name string, progress any) {
 	data := mustEncode(state{CallID: x.id, Node: x.node.name, State: "PENDING", Progress: progress})
 	c.mu.Lock()
@@ -166,7 +166,7 @@ func (c *calls) dropOldest() {
 	}
 }
 
-// expire forgets what was kept for long enough.
+// expire removes outcomes that were kept long enough.
 func (c *calls) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +176,7 @@ func (c *calls) expire() {
 	}
 }
 
-// say notes what the script says of its connection; the first word counts.
+// say stores the script's report about its connection; the first one counts.
 func (x *call) say(made bool) {
 	if x.made.CompareAndSwap(nil, &made) {
 		close(x.connected)
@@ -197,7 +197,7 @@ func (c *calls) find(owner, id string) (*call, *Problem) {
 		Message: fmt.Sprintf("call %s is not known: it ended more than %s ago, or the service was restarted since", shortened(id), c.limits.KeptFor)}
 }
 
-// look is what a poll is told.
+// look returns the answer to a poll.
 func (c *calls) look(x *call) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +210,7 @@ func (c *calls) look(x *call) []byte {
 func mustEncode(v any) []byte {
 	data, err := encode(v)
 	if err != nil {
-		panic(err) // the types of answers have nothing that JSON has no form for
+		panic(err) // the types of answers can always be marshalled
 	}
 	return data
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What the API's model allows in the members that these fields become.
+// The API's model bounds the members to which these fields are translated.
 var (
 	fleetForm    = regexp.MustCompile(`^([a-z]*fleet-[a-zA-Z0-9\-]+|arn:.*:[a-z]*fleet/[a-z]*fleet-[a-zA-Z0-9\-]+)$`)
 	aliasForm    = regexp.MustCompile(`^(alias-\S+|arn:.*:alias/alias-\S+)$`)
@@ -110,7 +110,7 @@ func (c *checks) properties(field string, properties map[string]string) (list []
 	return list
 }
 
-// lastPart returns the id in an ARN, or what is an id already.
+// lastPart returns the id in an ARN, or an id unchanged.
 func lastPart(idOrARN string) string {
 	if !strings.HasPrefix(idOrARN, "arn:") {
 		return idOrARN

@@ -25,7 +25,7 @@ import (
 // Prefix is where every path of this door begins.
 const Prefix = "/session/v1/"
 
-// Config is what a Door needs.
+// Config has the parts and limits of a Door.
 type Config struct {
 	Engine *engine.Engine
 	Keys   Keys
@@ -45,7 +45,7 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// panicDoor is what panics of this door are counted under.
+// panicDoor is the label of panics of this door.
 const panicDoor = "sessionapi"
 
 // Keys finds the access keys that work.
@@ -53,7 +53,7 @@ type Keys interface {
 	Find(id string) (identity.AccessKey, bool)
 }
 
-// defaultWorking is far above what a machine works on at a time when it keeps up.
+// defaultWorking is far above the concurrent requests of a machine that keeps up.
 const defaultWorking = 8192
 
 // Door answers scripts.
@@ -79,7 +79,7 @@ func newShares(most int) fair.Shares {
 	return fair.NewShares(n, n/2, n/2, n/8)
 }
 
-// NewDoor opens the door. Close ends what it has begun.
+// NewDoor opens the door.
 func NewDoor(c Config) *Door {
 	if c.Working == 0 {
 		c.Working = defaultWorking
@@ -124,14 +124,14 @@ func NewDoor(c Config) *Door {
 	return d
 }
 
-// Close ends event streams and calls that wait. The port goes on answering what is under way meanwhile.
+// Close ends event streams and waiting calls. The port continues to answer running requests meanwhile.
 func (d *Door) Close() {
 	d.stop()
 	d.running.Wait()
 	d.news.close()
 }
 
-// sweep lets go what was kept for long enough.
+// sweep removes outcomes that were kept long enough.
 func (d *Door) sweep() {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -147,7 +147,7 @@ func (d *Door) sweep() {
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.routes.ServeHTTP(w, r) }
 
-// asyncSuffix is what the node library calls the asynchronous form of a node: CreateSessionAsync is CreateSession with ?async=1.
+// asyncSuffix is the node library's suffix for the asynchronous form of a node: CreateSessionAsync is CreateSession with ?async=1.
 const asyncSuffix = "Async"
 
 // request is one call of a node, with what it may ask about it.
@@ -261,7 +261,7 @@ func patient(w http.ResponseWriter) {
 func answer(w http.ResponseWriter, status int, body any) {
 	text, err := encode(body)
 	if err != nil {
-		panic(err) // the types of answers have nothing that JSON has no form for
+		panic(err) // the types of answers can always be marshalled
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

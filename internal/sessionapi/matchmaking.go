@@ -33,7 +33,7 @@ const ticketWanted = "1 to 128 letters, digits, dots and dashes"
 
 type startMatchmakingRequest struct {
 	ConfigurationName string        `json:"configurationName"`
-	TicketID          string        `json:"ticketId"` // made when there is none
+	TicketID          string        `json:"ticketId"` // generated if empty
 	Players           []matchPlayer `json:"players"`
 
 	players []matchmaking.Player
@@ -94,7 +94,7 @@ func (in *matchPlayer) check(c *checks, field string, p *matchmaking.Player) {
 
 const attributeWanted = `exactly one of {"S":"x"}, {"N":23}, {"SL":["a"]} and {"SDM":{"k":1.5}}`
 
-// readAttribute reads a value, or says what is wanted in its place. Script nodes hold it as a text with JSON in it.
+// readAttribute reads a value, or says what was expected. Script nodes send it as a text that contains JSON.
 func readAttribute(raw json.RawMessage) (v ruleset.Value, expected string) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) > 0 && raw[0] == '"' {
@@ -205,8 +205,7 @@ func (d *Door) acceptMatch(ctx context.Context, r *request, in *acceptMatchReque
 	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, matchmaking.TicketCannotAnswer)
 }
 
-// endedTicket says that a ticket has ended where the core, which remembers the archived ones no longer, says that there is
-// none.
+// endedTicket reports that a ticket has ended where the core, which no longer has archived ones, reports that it does not exist.
 func (d *Door) endedTicket(ctx context.Context, r *request, id string, refused error, because func(matchmaking.Status) error) error {
 	if !isRefused(refused, domain.NotFound) {
 		return refused
@@ -270,7 +269,7 @@ func (d *Door) ticket(ctx context.Context, r *request, id string) (matchmaking.T
 	return t, err
 }
 
-// describeTicket is for scripts that ask now and then instead of listening.
+// describeTicket is for scripts that poll.
 func (d *Door) describeTicket(ctx context.Context, r *request, _ *nothing) (*ticketState, error) {
 	t, err := d.ticket(ctx, r, r.path)
 	if err != nil {

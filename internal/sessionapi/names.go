@@ -28,11 +28,11 @@ type configureAnswer struct {
 	OK bool `json:"ok"`
 }
 
-// cloudRegion is how regions of the cloud are called, those to come included: scripts keep the one that they had there.
+// cloudRegion matches names of the cloud's regions, also future ones, because scripts keep the region that they used there.
 var cloudRegion = regexp.MustCompile(`^(us|eu|ap|sa|ca|me|af|il|mx|cn)(-gov|-iso[a-z]?)?-(central|north|south|east|west|northeast|northwest|southeast|southwest)-[1-9]$`)
 
-// configureClient has nothing to set up: this service is all regions at once. It tells the script whether its credentials, its
-// connection and the name of its region are right.
+// configureClient sets up nothing, because this service serves all regions. It tells the script whether its credentials, its connection
+// and the name of its region are valid.
 func (d *Door) configureClient(ctx context.Context, _ *request, in *configureRequest) (*configureAnswer, error) {
 	if in.Region == "" || cloudRegion.MatchString(in.Region) {
 		return &configureAnswer{true}, nil
@@ -99,7 +99,7 @@ func (d *Door) resourceNameID(ctx context.Context, _ *request, in *resourceNameR
 	return out, err
 }
 
-// fleetOf is the fleet that a request names, or that its alias stands for now.
+// fleetOf returns the fleet that a request names, or to which its alias points now.
 func (d *Door) fleetOf(ctx context.Context, fleetID, aliasID string) (f fleet.Fleet, err error) {
 	err = d.engine.Read(ctx, func(v *cell.View) (err error) {
 		id := lastPart(fleetID)

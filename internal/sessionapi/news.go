@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// news wakes those who wait for the end of a placement, or for what becomes of a player session or a ticket. It follows the engine
-// only after the first waiting call: most installations have none, and their commits should not pay for it.
+// news wakes calls that wait for the end of a placement or for changes of a player session or a ticket. It follows the engine only after
+// the first waiting call, so that commits cost no more in installations without such calls.
 type news struct {
 	engine *engine.Engine
 
@@ -20,7 +20,7 @@ type news struct {
 	unfollow func()
 }
 
-// until returns once settled says so, looking again whenever there is news of the key, and when early is closed.
+// until returns once settled is true. It checks again at each change of the key, and when early is closed.
 func (n *news) until(ctx context.Context, key any, early <-chan struct{}, settled func() (bool, error)) error {
 	woken := make(chan struct{}, 1)
 	n.add(key, woken)

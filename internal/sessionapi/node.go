@@ -10,7 +10,7 @@ import (
 // node is one node of the script interface: docs/spec/session-interface.md#nodes.
 type node struct {
 	name   string
-	event  string // what completes its asynchronous form; "" when it has none
+	event  string // the event that completes its asynchronous form; "" if it has none
 	access identity.Roles
 	waits  bool // its answer may wait for something
 
@@ -19,7 +19,7 @@ type node struct {
 	read func(body []byte) (in any, problem *Problem)
 	run  func(d *Door, ctx context.Context, r *request, in any) (out any, err error)
 
-	// begin, when set, is what an asynchronous call does in place of run: it may tell of progress before it ends.
+	// begin, if set, replaces run in an asynchronous call: it may report progress before it ends.
 	begin func(d *Door, ctx context.Context, r *request, in any) (out any, err error)
 }
 
@@ -75,14 +75,14 @@ var nodes = []*node{
 	serve("StopPolling", "", identity.MayPlayOrLook, (*Door).stopPolling),
 }
 
-// Beside the nodes: what a script asks about what a node began.
+// Further calls, with which a script follows what a node has started.
 var (
 	placementNode = serve("placements", "", identity.MayPlayOrLook, (*Door).describePlacement)
 	ticketNode    = serve("tickets", "", identity.MayPlayOrLook, (*Door).describeTicket)
 	connectedNode = serve("connected", "", identity.MayPlay, (*Door).connected)
 )
 
-// nothing is the body of requests that have none.
+// nothing is the body of requests without arguments.
 type nothing struct{}
 
 func (*nothing) check(*checks) {}

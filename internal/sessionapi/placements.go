@@ -16,7 +16,7 @@ const listMax = 10_000
 
 type createOnQueueRequest struct {
 	QueueName         string            `json:"queueName"`
-	PlacementID       string            `json:"placementId"` // made when there is none
+	PlacementID       string            `json:"placementId"` // generated if empty
 	CreatorID         string            `json:"creatorId"`   // a placement has none; it is taken because every create request has one
 	SessionName       string            `json:"sessionName"`
 	SessionProperties map[string]string `json:"sessionProperties"`
@@ -112,8 +112,8 @@ func placementOf(p *placement.Placement) placementAnswer {
 	return a
 }
 
-// createOnQueueNode is CreateSessionOnQueue: answered at once it starts a placement; asynchronously it completes when that is over,
-// because a script that was told to go on has nothing to do with a placement that waits.
+// createOnQueueNode is CreateSessionOnQueue: it starts a placement and answers at once; asynchronously it completes when the placement
+// ends, because a script cannot use a pending placement.
 func createOnQueueNode() *node {
 	n := waiting(serve("CreateSessionOnQueue", "OnCreateSessionAsyncComplete", identity.MayPlay, (*Door).createSessionOnQueue))
 	n.begin = func(d *Door, ctx context.Context, r *request, in any) (any, error) {
@@ -126,7 +126,7 @@ func createOnQueueNode() *node {
 	return n
 }
 
-// startedEvent tells an asynchronous CreateSessionOnQueue the id of its placement.
+// startedEvent gives an asynchronous CreateSessionOnQueue the id of its placement.
 const startedEvent = "OnCreateSessionOnQueueStarted"
 
 // createSessionOnQueue starts a placement. Like the script interface's own node it answers with the placement's id; with
@@ -170,7 +170,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 	return &createOnQueueAnswer{p.ID, placementOf(&cmd.Placement)}, nil
 }
 
-// describePlacement is for scripts that ask now and then instead of waiting.
+// describePlacement is for scripts that poll.
 func (d *Door) describePlacement(ctx context.Context, r *request, _ *nothing) (*placementAnswer, error) {
 	p, err := d.engine.Placement(ctx, r.path)
 	if err == nil && !r.principal.Maker().MayTouch(p.Maker) {

@@ -24,7 +24,8 @@ func (in *joinSessionRequest) check(c *checks) {
 	c.text("playerData", in.PlayerData, playerDataMax)
 }
 
-// joinSessionAnswer is where to go and the ticket to show there. The seat is kept for a while (60 s if not set otherwise).
+// joinSessionAnswer has the address of the game server and the ticket for it. The seat is reserved for a while (60 s if not set
+// otherwise).
 type joinSessionAnswer struct {
 	Reserved        bool   `json:"reserved"`
 	PlayerSessionID string `json:"playerSessionId"`
@@ -47,7 +48,7 @@ func (d *Door) joinSession(ctx context.Context, r *request, in *joinSessionReque
 	return &joinSessionAnswer{true, p.ID.String(), p.IPAddress, p.DNSName, int(p.Port)}, nil
 }
 
-// reservedEvent tells an asynchronous JoinSession where to connect.
+// reservedEvent gives an asynchronous JoinSession the address to connect to.
 const reservedEvent = "OnJoinSessionReserved"
 
 // joinedAnswer completes an asynchronous JoinSession.
@@ -57,8 +58,8 @@ type joinedAnswer struct {
 	Reason          string `json:"reason,omitempty"` // why it is false
 }
 
-// joinAndWait reserves a seat, tells so, and ends when the player is in or will not be: the game server has accepted the
-// player, the reservation is over, or the script has said whether its connection was made.
+// joinAndWait reserves a seat, reports that, and ends when the outcome is known: the game server has accepted the player, the reservation
+// is over, or the script has reported whether it has connected.
 func (d *Door) joinAndWait(ctx context.Context, r *request, in *joinSessionRequest) (*joinedAnswer, error) {
 	reserved, err := d.joinSession(ctx, r, in)
 	if err != nil {
@@ -103,7 +104,7 @@ func (in *connectedRequest) check(c *checks) {
 	}
 }
 
-// connected is what a script says of the connection that it made for an asynchronous JoinSession.
+// connected is a script's report about the connection for an asynchronous JoinSession.
 func (d *Door) connected(_ context.Context, r *request, in *connectedRequest) (*nothing, error) {
 	c, problem := d.calls.find(r.principal.ID, r.path)
 	if problem != nil {
@@ -133,8 +134,8 @@ type leaveSessionAnswer struct {
 	Status          string `json:"status"`
 }
 
-// leaveSession gives back a seat that is only reserved. One whose player is connected is given back by the game server,
-// which sees the player go: there is nothing to do here but to say so.
+// leaveSession frees a reserved seat. The game server frees the seat of a connected player when the player leaves, so in that case the
+// node only says so.
 func (d *Door) leaveSession(ctx context.Context, r *request, in *leaveSessionRequest) (*leaveSessionAnswer, error) {
 	id, err := playerSessionID(in.PlayerSessionID)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Problem is why a node failed. Name is for programs and is never changed; Message is for people. Field, Value and
-// Expected are there when something in the request is wrong.
+// Problem is why a node failed. Name is for programs and is never changed; Message is for people. Field, Value and Expected are set if a
+// part of the request is wrong.
 type Problem struct {
 	status int
 	retry  int // seconds after which to try again; 0: the default
@@ -63,8 +63,8 @@ var refusals = map[domain.Reason]struct {
 	domain.Stale:            {http.StatusInternalServerError, internalError}, // never leaves the engine
 }
 
-// problemOf makes a problem of any error. What is neither a refusal nor a problem already is ours: the client learns nothing
-// of it, and the log has the cause.
+// problemOf converts any error to a problem. An error that is neither a refusal nor a problem is the service's own failure: the client
+// does not learn its cause, which is in the log.
 func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -87,7 +87,7 @@ func internalProblem() *Problem {
 	return &Problem{status: http.StatusInternalServerError, Name: internalError, Message: "the request failed inside the service; the log has the cause"}
 }
 
-// invalid is a field with a value that cannot be. Expected says what would be right there.
+// invalid is a field with an invalid value. Expected says what would be right.
 func invalid(field string, value any, expected string) *Problem {
 	if text, ok := value.(string); ok {
 		value = shortened(text)
@@ -111,7 +111,7 @@ func inWords(value any) string {
 	return fmt.Sprint(value)
 }
 
-// shortened keeps what a client sent from filling answers and logs.
+// shortened bounds clients' texts in answers and logs.
 func shortened(s string) string {
 	const most = 100
 	if len(s) <= most {

@@ -127,8 +127,8 @@ func invalidExpression(field, text string, err error) *Problem {
 	return p
 }
 
-// A token is the place where the next page begins, behind a digest of it and of what was asked for: against mistakes, not
-// against forgers, who could ask for that page anyway.
+// A token has the place where the next page begins, after a digest of the place and the request. The digest detects mistakes, not
+// forgeries, since a forger could request that page anyway.
 const digestBytes = 8
 
 func (in *searchSessionsRequest) token(cursor string) string {

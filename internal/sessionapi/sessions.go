@@ -41,7 +41,7 @@ func configOf(g *session.GameSession) sessionConfig {
 		SessionProperties: make(map[string]string, len(g.Properties)), MatchmakingData: g.MatchmakerData,
 		DNSName: g.DNSName, IPAddress: g.IPAddress, Port: int(g.Port), MaxPlayer: g.PlayersMax, CurrentPlayer: g.Seated(),
 	}
-	if g.StatusReason == session.Interrupted { // the only other one that the engine has a name for
+	if g.StatusReason == session.Interrupted { // the only other reason that the engine names
 		c.StatusReason = "Interrupted"
 	}
 	for _, p := range g.Properties {
@@ -134,8 +134,7 @@ func (d *Door) createSession(ctx context.Context, _ *request, in *createSessionR
 	return &createSessionAnswer{config.SessionID, config}, nil
 }
 
-// ended says that a game session has ended where the core, which remembers the archived ones no longer, says that there
-// is none.
+// ended reports that a game session has ended where the core, which no longer has archived ones, reports that it does not exist.
 func (d *Door) ended(ctx context.Context, id session.ID, refused error) error {
 	if !isRefused(refused, domain.NotFound) {
 		return refused

@@ -16,13 +16,13 @@ import (
 // streamKey names an event stream: clients of one access key choose their names themselves.
 type streamKey struct{ owner, client string }
 
-// stream is what one client hears. It holds no queue for a reader: a slow one misses what is dropped at the front, and is
-// told so, and an absent one costs nothing but what is kept anyway.
+// stream has the events of one client. It has no queue for each reader: a slow reader misses events that are dropped at the front, and
+// gets a notice of that; an absent one costs no more than the kept events.
 type stream struct {
 	key     streamKey
 	events  []*event
 	dropped uint64        // number of the newest event that was dropped
-	wake    chan struct{} // closed when there is more
+	wake    chan struct{} // closed when there are more events
 	users   int           // readers, and calls that will end here
 }
 
@@ -56,19 +56,19 @@ func (s *stream) dropOldest() {
 }
 
 const (
-	// keepAlive is how often a line goes out that means nothing, so that proxies keep a quiet stream open.
+	// keepAlive is the interval of empty comment lines, which make proxies keep a quiet stream open.
 	keepAlive = 15 * time.Second
-	// readerPatience is how long a reader may take to read what was written. After that it may come back with Last-Event-ID.
+	// readerPatience is the time that a reader has to read a write. After that the stream ends, and the reader may come back with
+	// Last-Event-ID.
 	readerPatience = 10 * time.Second
-	// batchBytes is where a write ends, and the reader gets its patience anew.
+	// batchBytes is the size of a write, for each of which the reader has readerPatience.
 	batchBytes = 64 << 10
 )
 
 // missedEvent is for a reader that was away or slow for too long.
 const missedEvent = "OnEventsMissed"
 
-// serveEvents follows a client's stream with server-sent events. It begins with what is kept, behind Last-Event-ID if that
-// is given.
+// serveEvents follows a client's stream with server-sent events. It begins with the kept events, after Last-Event-ID if that is given.
 func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	by, problem := d.authorize(r, identity.MayPlayOrLook, "events")
 	var client string
@@ -128,7 +128,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read opens a stream for a reader, who begins behind what is no longer kept.
+// read opens a stream for a reader, which begins with the oldest kept event.
 func (c *calls) read(by *identity.Principal, client string) (s *stream, after uint64, problem *Problem) {
 	if !c.readers.Take(by, 1) {
 		return nil, 0, &Problem{status: http.StatusServiceUnavailable, Name: overloaded,
@@ -159,8 +159,7 @@ func (c *calls) after(id string) uint64 {
 	return n
 }
 
-// next writes some events behind a number, and gives the number of the last one. When there is none, more is closed once
-// there is one.
+// next writes some events after a number, and returns the number of the last one. If there is none, more is closed once there is one.
 func (c *calls) next(s *stream, after uint64, text *bytes.Buffer) (last uint64, more <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

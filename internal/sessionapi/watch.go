@@ -35,8 +35,8 @@ type watchKey struct {
 	ticket string
 }
 
-// startPolling tells the caller's event stream what becomes of a ticket, once for each thing that happens, and nothing is
-// polled. Any number of tickets may be watched.
+// startPolling sends the changes of a ticket to the caller's event stream, each once, without polling. Any number of tickets may be
+// watched.
 func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingRequest) (*nothing, error) {
 	if r.client == "" {
 		return nil, missing("X-Client-Id", "the name of the event stream that shall hear of the ticket")
@@ -63,7 +63,7 @@ func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingReq
 	return &nothing{}, nil
 }
 
-// stopPolling does not cancel the ticket: StopMatchmaking does. To stop what is not watched does no harm.
+// stopPolling does not cancel the ticket: StopMatchmaking does. It has no effect for a ticket that is not watched.
 func (d *Door) stopPolling(_ context.Context, r *request, in *stopPollingRequest) (*nothing, error) {
 	if r.client == "" {
 		return nil, missing("X-Client-Id", "the name of the event stream that heard of the ticket")
@@ -72,12 +72,12 @@ func (d *Door) stopPolling(_ context.Context, r *request, in *stopPollingRequest
 	return &nothing{}, nil
 }
 
-// matchNews is what an event says of a ticket.
+// matchNews is an event about a ticket.
 type matchNews struct {
 	TicketID string       `json:"ticketId"`
 	Ticket   *ticketState `json:"ticket,omitempty"`
 
-	// Of OnMatchComplete: the ticket that the watching player shows to the game server; empty when there is no seat.
+	// Of OnMatchComplete: the ticket that the watching player presents to the game server; empty if there is no seat.
 	PlayerID        string `json:"playerId,omitempty"`
 	PlayerSessionID string `json:"playerSessionId,omitempty"`
 
@@ -92,7 +92,7 @@ type watch struct {
 	player string
 	by     *identity.Principal
 	to     *stream // set by calls.watch
-	asked  string  // the match whose acceptance was told last
+	asked  string  // the match whose acceptance was sent last
 }
 
 func (w *watch) follow(ctx context.Context) error {
@@ -114,7 +114,7 @@ func (w *watch) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		again := false // what happened before it was listened for
+		again := false // what happened before it followed events
 		if no == 0 && t.Status.Active() {
 			no, again = t.No, true
 			listen(matchmaking.TicketNo(no))
@@ -142,7 +142,7 @@ func (w *watch) follow(ctx context.Context) error {
 	}
 }
 
-// tell says what there is to say, and reports whether that was all.
+// tell sends the pending events, and reports whether the watch is complete.
 func (w *watch) tell(t *matchmaking.TicketView) (over bool) {
 	state := stateOf(t)
 	news := matchNews{TicketID: t.ID, Ticket: &state}
@@ -199,7 +199,7 @@ func (c *calls) stopWatch(key watchKey) {
 	}
 }
 
-// endWatch lets go what a watch holds, however it ended.
+// endWatch releases the resources of a watch.
 func (c *calls) endWatch(w *watch) {
 	c.watching.Give(w.by, 1)
 	c.mu.Lock()
@@ -211,7 +211,8 @@ func (c *calls) endWatch(w *watch) {
 	c.tidy(w.to)
 }
 
-// publish tells what a watch has seen, unless it was stopped. The last event ends it: who hears it may watch anew.
+// publish sends an event of a watch, unless it was stopped. The last event ends the watch, so that a client that gets it may start
+// another one.
 func (c *calls) publish(w *watch, name string, v any, last bool) {
 	data := mustEncode(v)
 	c.mu.Lock()
