@@ -22,7 +22,7 @@ import (
 // attackDescriptors is the descriptor limit that the service has under attacks on its connections: what many systems allow.
 const attackDescriptors = 1024
 
-// limitedService starts a service in production mode that may open so many descriptors, with what `more` says besides.
+// limitedService starts a service in production mode with a limit of descriptors and the flags of `more`.
 func limitedService(t *testing.T, descriptors int, args ...string) (*service, *gamelift.Client) {
 	t.Helper()
 	prlimit, err := exec.LookPath("prlimit")
@@ -209,11 +209,11 @@ func TestAttackSlowConnectionsEnd(t *testing.T) {
 	}
 }
 
-// clientHelloStart is the head of a TLS record, and a little of what it announces.
+// clientHelloStart is the head of a TLS record and the beginning of its content.
 const clientHelloStart = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
-// A client that makes an anonymous request now and then keeps its connection for a minute at most. It is told with an
-// answer, so that it does not send its next request into a connection that is gone.
+// A client that makes an anonymous request now and then keeps its connection for a minute at most. It learns that from an answer, so that
+// it does not send its next request on a closed connection.
 func TestAttackIdleKeepAlive(t *testing.T) {
 	t.Parallel()
 	s, _ := limitedService(t, attackDescriptors)

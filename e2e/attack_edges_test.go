@@ -131,7 +131,7 @@ func startProductionAt(t *testing.T, port string, args ...string) (*service, *ga
 	return s, s.apiWith(id, secret)
 }
 
-// A proxy is believed when it is named, and only about what it says of its own client.
+// The service trusts only named proxies, and only what they report about their own client.
 func TestAttackForwardedHeaders(t *testing.T) {
 	t.Parallel()
 	ip := elsewhere(t)

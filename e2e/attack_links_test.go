@@ -124,7 +124,7 @@ func TestAttackTokenSurvivesDeregistration(t *testing.T) {
 	must(t, err)
 	_, err = api.RegisterCompute(ctx, &gamelift.RegisterComputeInput{FleetId: &p.fleet, ComputeName: &p.compute, IpAddress: aws.String("127.0.0.1"), Location: &p.location})
 	must(t, err)
-	for range 3 { // the generations begin anew
+	for range 3 { // the generations start again
 		out, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &p.fleet, ComputeName: &p.compute})
 		must(t, err)
 		if *out.AuthToken == leaked {
@@ -188,7 +188,7 @@ func TestAttackLeakedTokenIsRotated(t *testing.T) {
 	if out, err := rotate(keyID, secret, "--keep-links"); err != nil {
 		t.Fatalf("rotate-token --keep-links: %v\n%s", err, out)
 	}
-	for push := range honest.pushes { // the connection stays, and is told
+	for push := range honest.pushes { // the connection stays, and gets the new token
 		if push.action == "RefreshConnection" {
 			break
 		}

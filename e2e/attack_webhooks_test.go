@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A backend's key makes no scanner of the service: what it names as a webhook is reached at public addresses only, and nothing
-// reveals whether a program listens elsewhere.
+// A backend's key cannot use the service as a scanner: the service calls webhooks at public addresses only, and reveals nothing about
+// listeners elsewhere.
 func TestAttackWebhooksScan(t *testing.T) {
 	t.Parallel()
 	_, partner, _ := net.SplitHostPort(freeAddress(t))
@@ -30,7 +30,7 @@ func TestAttackWebhooksScan(t *testing.T) {
 			t.Errorf("%s: %d %v, want 400", url, status, o)
 		}
 	}
-	// A name is taken for what it is, and what it resolves to is looked at with each connection.
+	// A name is accepted, and the address to which it resolves is checked for each connection.
 	host, err := os.Hostname()
 	must(t, err)
 	if addresses, err := net.LookupHost(host); err != nil || len(addresses) == 0 {

@@ -289,8 +289,7 @@ func TestServerThatDoesNotComeBackAfterARestart(t *testing.T) {
 	p.untilPlayer(psess, types.PlayerSessionStatusCompleted)
 }
 
-// A process that was free before a restart can be given a session after it; one that was told of its session is not
-// told again.
+// A process that was free before a restart can be given a session after it; one that has received its session does not receive it again.
 func TestPromptAcrossARestart(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()

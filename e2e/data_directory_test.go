@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// refusesToStart starts the service, waits until it has given up, and returns what it said at its end.
+// refusesToStart starts the service, waits until it has exited, and returns its last output.
 func (s *service) refusesToStart() string {
 	s.t.Helper()
 	s.launch()
@@ -110,7 +110,7 @@ func TestLostEndOfTheJournal(t *testing.T) {
 	s.staysHealthy()
 }
 
-// A flipped bit in the archive costs what lies there and nothing else, is told to those who may know, and is repaired by a command.
+// A flipped bit in the archive loses only the records there, is reported to operators, and can be repaired by a command.
 func TestDamagedArchive(t *testing.T) {
 	t.Parallel()
 	s, admin := startProduction(t, "--ended-linger", "1ms")

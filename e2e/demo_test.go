@@ -24,7 +24,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The demo needs nothing but the program itself: a release has no more.
+// The demo needs only the program itself, because a release contains nothing else.
 func TestDemoFromTheBinaryAlone(t *testing.T) {
 	t.Parallel()
 	alone := filepath.Join(t.TempDir(), "muster")
@@ -39,7 +39,7 @@ func TestDemoFromTheBinaryAlone(t *testing.T) {
 	}
 }
 
-// Who starts a second service is told how to choose another port.
+// The start of a second service fails with advice on how to choose another port.
 func TestABusyPortNamesTheFlag(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -49,8 +49,8 @@ func fillDisk(t *testing.T, dir string) string {
 	return path
 }
 
-// The disk becomes full under load, again and again: writes are refused as long as there is no space, with an error that
-// clients try again after, and go on by themselves afterwards. What was acknowledged is there, now and after a restart.
+// The disk becomes full under load, again and again: the service refuses writes while there is no space, with an error that clients
+// retry, and accepts them by itself afterwards. Acknowledged changes exist, now and after a restart.
 func TestAttackFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--limit-players-per-game-session", "10000")

@@ -43,7 +43,7 @@ type guide struct {
 	answers map[string]object // by the CLI's command
 }
 
-// commandsOf are the commands of a page: indented lines that begin with one, and what they go on with.
+// commandsOf returns the commands of a page: indented lines that begin with one, and their continuations.
 func commandsOf(t *testing.T, page string) (commands []string) {
 	text, err := os.ReadFile(page)
 	must(t, err)

@@ -229,7 +229,7 @@ func TestTokenIsRefreshed(t *testing.T) {
 	server.must("ending")
 }
 
-// Until the compute is deregistered; then its token is void and its servers are told to end.
+// Until the compute is deregistered; then its token is void and its servers are asked to end.
 func TestDeregisteredCompute(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()

@@ -17,7 +17,7 @@ type seatOp struct {
 	kind string // reserve, free or count
 }
 
-// seatAnswer is what the client was told.
+// seatAnswer is the client's answer.
 type seatAnswer struct {
 	ok    bool  // reserve: got a seat; false: the session is full
 	count int32 // count: how many are held

@@ -27,9 +27,9 @@ func (s *service) placement(id string) types.GameSessionPlacement {
 	return *out.GameSessionPlacement
 }
 
-// The answer to StartGameSessionPlacement is lost on its way, so the SDK sends the request again by itself. The caller hears
-// that the id was used before, by which he knows that the first one arrived; there is one placement, and it gets one game
-// session, also when the service dies before.
+// The answer to StartGameSessionPlacement is lost on its way, so the SDK sends the request again by itself. The caller gets the error
+// that the id was used before, and so knows that the first request arrived; there is one placement, and it gets one game session, also if
+// the service crashes before.
 func TestPlacementWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

@@ -54,7 +54,8 @@ func (o object) only(names ...string) object {
 	return few
 }
 
-// What a player may do changes without the keys: a member who is ready, a seat that is kept, a lock. Buttons follow the stream alone.
+// Allowed actions change without the keys: by a member who becomes ready, a held seat, a lock. A user interface can follow the stream
+// alone.
 func TestAllowedActionsAreTold(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t, "--player-rates", "get-flow=off")
@@ -79,7 +80,7 @@ func TestAllowedActionsAreTold(t *testing.T) {
 	ann.call("Party.LeaveParty", object{})
 	bob.call("Party.LeaveParty", object{})
 
-	// Who enters and leaves again and again is locked for a while, and hears of both.
+	// A player who enters and leaves again and again is locked for a while, and gets events about the lock and its end.
 	for range 3 {
 		ann.call("Matchmaking.EnterMatchmaking", object{"queue": "duel"})
 		ann.call("Matchmaking.LeaveMatchmaking", object{})

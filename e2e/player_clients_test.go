@@ -109,7 +109,7 @@ func wholeStory(t *testing.T, p *place, change ...func(*gameclient.PlayerOptions
 	p.noViolations(t)
 }
 
-// Where no WebSocket gets through, the whole story is told by long poll.
+// The whole story works by long polling where WebSockets are blocked.
 func TestPlayersByLongPoll(t *testing.T) {
 	t.Parallel()
 	wholeStory(t, startFlow(t), func(o *gameclient.PlayerOptions) { o.LongPoll = true })

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// One story, from the party to the end of the game. The service is killed before the first step and after each one; what was
-// acknowledged is there when it is back, and the story goes on. The game server is one on the official SDK, which finds back by itself.
+// One story, from the party to the end of the game. The service is killed before the first step and after each one; acknowledged changes
+// exist after the restart, and the story continues. The game server uses the official SDK, which reconnects by itself.
 func TestStoryOverKills(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -18,7 +18,7 @@ func TestStoryOverKills(t *testing.T) {
 	all := p.come("ann", "bob")
 	ann, bob := all[0], all[1]
 	var instance, seat string
-	var last object // what was told last
+	var last object // the latest snapshot
 	restart := func() {
 		before, release := server.connections(), n.hold()
 		p.kill()
@@ -111,8 +111,8 @@ func TestStoryOverKills(t *testing.T) {
 	bob.fails("GameInstance.LeaveGame", http.StatusGone, "GAME_ENDED", game())
 }
 
-// remembered is what a restart must not change in a snapshot: all but the clock, who is there, and deadlines, which it moves by the
-// time that the service was down.
+// remembered returns what a restart must not change in a snapshot: everything except the clock, presence, and deadlines, which move by
+// the downtime.
 func (o object) remembered() string {
 	kept := object{"rev": o["rev"], "keys": o["keys"], "phase": o["phase"], "epoch": o.at("session", "epoch"), "party": o.at("party", "party_id"),
 		"code": o.at("party", "invite_code"), "search": o.at("ticket", "matchmaking_id"), "entered": o.at("ticket", "entered_at"),

@@ -16,8 +16,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// documents are the OpenAPI documents of the realms, which the service serves as they are in the repository. Every answer and
-// every event of every story about players is held against them, by a library that knows nothing of how they are made.
+// documents has the OpenAPI documents of the realms, which the service serves as they are in the repository. An independent library
+// validates every answer and event of every story about players against them.
 type documents struct {
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler

@@ -28,8 +28,8 @@ func (s *service) listen(t *testing.T, path, protocol string) *flowPlayer {
 	return p
 }
 
-// A game server listens to what happens to the players of its game: who comes back with which player session, who is gone and
-// why. It loses its stream, the service is killed meanwhile; behind the last notice nothing is missing.
+// A game server gets notices about the players of its game: who comes back with which player session, who has left and why. It loses its
+// stream, and the service is killed meanwhile; no later notice is missing.
 func TestGameServerIsTold(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")
@@ -78,7 +78,7 @@ func TestGameServerIsTold(t *testing.T) {
 	if o := again.until("OnPlayerLeft"); o.text("data", "player_id") != "ann" || o.text("data", "reason") != "DECLINED" {
 		t.Errorf("ann is gone: %v", o)
 	}
-	// A game of the studio's own making came of no match: where it is to search has to be said.
+	// A game that the studio has created has no matchmaking configuration, so the call must name one.
 	s.flowCall(t, "partner", "Game.EnterMatchmaking", "", http.StatusBadRequest, object{"game_instance_id": instance})
 	s.partner(t, "Game.EndGame", object{"game_instance_id": instance})
 	if o := again.until("OnPlayerLeft"); o.text("data", "player_id") != "bob" || o.text("data", "reason") != "GAME_ENDED" {
@@ -91,8 +91,8 @@ func TestGameServerIsTold(t *testing.T) {
 	s.noViolations(t)
 }
 
-// A game searches for one more player, and is told of the search and of the newcomer: one that came of a match, and one that the
-// studio has made, which names the queue.
+// A game searches for one more player and gets notices about the search and the newcomer: a game from a match, and one that the studio
+// has created, which names the queue.
 func TestGameSearchesForPlayers(t *testing.T) {
 	t.Parallel()
 	t.Run("of a match", func(t *testing.T) { t.Parallel(); gameSearches(t, false) })
@@ -240,8 +240,8 @@ func (x *studio) until(what string, fits func(object) bool) (types []string) {
 	return types
 }
 
-// The studio hears what players hear, by a webhook that is down for a while; the service is killed meanwhile. Every event comes at
-// least once, in order, also those that the player's client has said that it has.
+// The studio gets players' events by a webhook that is down for a while, and the service is killed meanwhile. Every event arrives at
+// least once, in order, also those that the player's client has acknowledged.
 func TestStudioIsTold(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")
@@ -281,8 +281,8 @@ func TestStudioIsTold(t *testing.T) {
 	}
 }
 
-// A subscription without a webhook comes by a stream, which goes on behind what was acknowledged; the service is killed meanwhile.
-// A second stream takes the place of the first; the end of the subscription closes it.
+// A subscription without a webhook uses a stream, which continues after the acknowledged events although the service is killed meanwhile.
+// A second stream replaces the first; the end of the subscription closes it.
 func TestStudioListens(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")

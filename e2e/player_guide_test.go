@@ -61,7 +61,7 @@ func TestGuideToPlayerFlow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // for all of the page
 	defer cancel()
 	end, err := out.until(ctx, mark+"the end: ")
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // those who listen go on for ever
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its listeners would run for ever
 	if err != nil || end != mark+"the end: 0" {
 		t.Fatalf("%s%v\n%s\n%s", end, err, out, errs)
 	}

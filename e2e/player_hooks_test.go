@@ -79,8 +79,8 @@ func (b *hookBackend) checkSignatures(key string) {
 	}
 }
 
-// The studio's backend says no to one party, and what another one's game is; a silent backend stops what it must be heard
-// about, and nothing else.
+// The studio's backend refuses the search of one party and sets the properties of another one's game; a silent backend stops only calls
+// whose hook is required.
 func TestStudioHooks(t *testing.T) {
 	t.Parallel()
 	backend, server := newHookBackend(t)

@@ -51,7 +51,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 			return code != "RATE_LIMITED"
 		})
 		if round%50 == 0 {
-			all[1].hears("OnGameInstanceUpdated", "attributes.round", float64(round)) // who reads hears all
+			all[1].hears("OnGameInstanceUpdated", "attributes.round", float64(round)) // a client that reads gets all events
 		}
 	}
 	go slow.read(socket)
@@ -67,7 +67,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 }
 
 // The plain API cannot touch a player who is in player flow: it cannot end a player's search, or seat a player twice.
-// Where strictPlayers is off, a player session beside player flow changes nothing there, and shows.
+// With strictPlayers off, a player session outside player flow changes nothing there, but is shown.
 func TestStrictPlayers(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)

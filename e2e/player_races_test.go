@@ -266,7 +266,7 @@ func raceStreamLost(t *testing.T, p *place) {
 	}
 	g.tells("EndGame", object{"result": object{"winner": "red"}})
 	ann, bob := all[0], all[1]
-	ann.attach() // behind what it has
+	ann.attach() // after the events that it has
 	ann.hears("OnGameEnded", "result.winner", "red")
 	ann.hears("OnRemovedFromGame", "reason", "GAME_ENDED")
 	if last := bob.comeBack(); last.text("flow_snapshot", "last_game", "result", "winner") != "red" || last.text("flow_snapshot", "last_game", "membership_end_reason") != "GAME_ENDED" {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What a lost connection means in each mode, with a game server that has nothing but the server SDK.
+// A lost connection in each mode, with a game server that uses only the server SDK.
 
 // OPTIONAL: the seat is kept for a while; the player may decline it, or be too late.
 func TestReconnectIsOptional(t *testing.T) {

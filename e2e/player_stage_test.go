@@ -47,7 +47,7 @@ func (s *service) come(names ...string) (players []*flowPlayer) {
 	return players
 }
 
-// hears takes events until one of a type says all of this: a path with dots in its data, and a value, and so on.
+// hears reads events until one of a type has all given values: a path with dots in its data, its value, and so on.
 func (p *flowPlayer) hears(kind string, says ...any) object {
 	p.t.Helper()
 	for {
@@ -84,7 +84,7 @@ func (p *flowPlayer) stands(phase, membership string) object {
 	return o
 }
 
-// comeBack is a crashed client that is started again, on any device: it has nothing but the login.
+// comeBack is a crashed client that is started again, on any device: it has only the login.
 func (p *flowPlayer) comeBack() object {
 	p.t.Helper()
 	o := p.loginAgain()
@@ -106,7 +106,7 @@ func gather(leader *flowPlayer, others ...*flowPlayer) string {
 	return party.text("party", "party_id")
 }
 
-// flowGame is a game that runs on a server with the official SDK, which knows nothing of player flow.
+// flowGame is a game on a server with the official SDK, without any code for player flow.
 type flowGame struct {
 	place    *place
 	instance string

@@ -18,7 +18,7 @@ func (s *service) flowClient(t *testing.T, name, script string, flags ...string)
 	return run(t, cmd)
 }
 
-// matchOf makes a matchmaking configuration for one team of so many players.
+// matchOf makes a matchmaking configuration for one team of n players.
 func (p *place) matchOf(name, players string) {
 	p.t.Helper()
 	rules := `{"ruleLanguageVersion":"1.0","teams":[{"name":"all","minPlayers":` + players + `,"maxPlayers":` + players + `}]}`
@@ -39,7 +39,7 @@ func regexpUntil(p *program, pattern string) {
 }
 
 // Four terminals: a party, a search that all accept, a game. One client is killed, is started again, and is back in the
-// running game with the coin that it had. The game server is the example's, which knows nothing of player flow.
+// running game with the coin that it had. The game server is the example's, without any code for player flow.
 func TestKilledClientComesBackIntoTheGame(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")

@@ -229,8 +229,8 @@ func (s *service) noViolations(t *testing.T) {
 	}
 }
 
-// Friends form a party, the studio makes a match for them, they get the address of the server and play. One crashes, starts
-// the game again, and is back on the same seat. The game server is one that knows nothing of player flow.
+// Friends form a party, the studio makes a match for them, they get the address of the server and play. One crashes, starts the game
+// again, and is back on the same seat. The game server has no code for player flow.
 func TestPlayerFlow(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")
@@ -317,8 +317,8 @@ func TestPlayerFlow(t *testing.T) {
 	s.noViolations(t)
 }
 
-// Everything that players were told is there after the service was killed: a client that comes back gets what it missed, in
-// order; a repeated call gets the first answer.
+// All events of players exist after the service was killed: a client that comes back gets what it missed, in order; a repeated call gets
+// the first answer.
 func TestPlayerFlowSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")
@@ -341,8 +341,8 @@ func TestPlayerFlowSurvivesAKill(t *testing.T) {
 	s.noViolations(t)
 }
 
-// Two devices: the later login controls the player, the earlier one is told so and closed with 4409. Two streams of one
-// login: 4406. After Logout: 4410. Without a token: 4401.
+// Two devices: the later login controls the player, the earlier one gets an event and is closed with 4409. Two streams of one login:
+// 4406. After Logout: 4410. Without a token: 4401.
 func TestPlayerFlowStreamsAreClosedWithCodes(t *testing.T) {
 	t.Parallel()
 	s := startService(t, "--player-flow")

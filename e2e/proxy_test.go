@@ -11,7 +11,7 @@ import (
 type network struct {
 	address string // what clients connect to
 
-	held sync.RWMutex // who has it for reading goes on to the service
+	held sync.RWMutex // locked for reading while data passes to the service
 
 	mu    sync.Mutex
 	links map[*link]bool

@@ -135,7 +135,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 	})
 }
 
-// The link's grace is over: crashed. A process that comes back afterwards is told to end.
+// The link's grace is over: crashed. A process that comes back afterwards is asked to end.
 func TestServerThatStaysAway(t *testing.T) {
 	t.Parallel()
 	p := startService(t, "--link-grace", "1s").prepare()
@@ -225,7 +225,7 @@ func TestUnwellProcess(t *testing.T) {
 	server.untilEvent("start", 1)
 }
 
-// A session that is never activated ends, and its process is told to.
+// A session that is never activated ends, and its process is asked to end.
 func TestSessionThatIsNeverActivated(t *testing.T) {
 	t.Parallel()
 	p := startService(t, "--virtual-clock", "--activation-timeout", "1s").prepare()
@@ -333,7 +333,7 @@ func TestErrorsOfServerSDK(t *testing.T) {
 	})
 }
 
-// A wrong token is tried again for minutes by the SDK; what the game is told meanwhile is in the SDK's log.
+// A wrong token is tried again for minutes by the SDK; the reasons are in the SDK's log.
 func TestWrongToken(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()
@@ -420,7 +420,7 @@ func TestServersComeBackAfterAnOutage(t *testing.T) {
 	}
 }
 
-// SIGTERM to the example server: players are told, the session ends, the status is 0.
+// SIGTERM to the example server: it informs players, the session ends, the status is 0.
 func TestArenaEndsProperly(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()

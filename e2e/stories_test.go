@@ -19,9 +19,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// step is a step of a story: what a client calls, and what it has to get. Stories are the files in stories/, and each
-// client tells the same ones; e2e/js/stories.js reads them for JavaScript. A $name stands for what an earlier step saved.
-// Members are named by a path with dots; a list on the way stands for its first element, and .length is how many it has.
+// step is a step of a story: a client's call and the expected answer. Stories are the files in stories/, and each client plays the same
+// ones; e2e/js/stories.js reads them for JavaScript. A $name stands for a value that an earlier step has saved. Members are named by a
+// path with dots; a list on the way stands for its first element, and .length is how many it has.
 type step struct {
 	Call  string            // operation
 	Until string            // operation, called again and again until the answer is the wanted one

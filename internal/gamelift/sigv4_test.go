@@ -131,7 +131,7 @@ func TestSkewWithinFiveMinutesPasses(t *testing.T) {
 	}
 }
 
-// A key that was revoked and made again under its old id must not go on with the old secret.
+// A key that was revoked and made again under its old id must not accept the old secret.
 func TestNewSecretIsUsedAtOnce(t *testing.T) {
 	v := newVerifier()
 	keys := v.keys.(testKeys)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// check holds what happened against what a case expects.
+// check compares what happened with the expectations of a case.
 func (w *world) check() {
 	e := &w.c.Expect
 	taken := make([]bool, len(w.matches))

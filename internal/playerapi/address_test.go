@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Behind a proxy each client has a limit of its own; who makes up addresses has that of the last one that is known.
+// Behind a proxy each client has a limit of its own; a client that makes up addresses has the limit of the last trusted one.
 func TestLoginsPerAddress(t *testing.T) {
 	x := newLobby(t, func(c *Config) {
 		c.LoginsPerAddress, c.Transport.Proxies = 30, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

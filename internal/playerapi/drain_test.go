@@ -60,7 +60,7 @@ func TestDrain(t *testing.T) {
 	if code := <-f.code; code != 4503 {
 		t.Errorf("who comes is closed with %d, want 4503", code)
 	}
-	// Calls that need no stream go on, and keys stay.
+	// Calls that need no stream still work, and keys stay.
 	if o := x.call(http.StatusOK, "player/Session.GetFlow", b, `{}`); o["flow"].(answer)["keys"].(answer)["PARTY_ID"] != party {
 		t.Errorf("flow: %v", o["flow"])
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Streams of the partner realm want what its calls want; a game server hears of its own game alone, and of no other players.
+// Streams of the partner realm need the same credentials as its calls; a game server gets notices only about its own game.
 func TestWhoMayListen(t *testing.T) {
 	s := settings.Defaults()
 	s.Listen, s.Data, s.PlayerFlow, s.PartnerListen = "127.0.0.1:0", t.TempDir(), true, "127.0.0.1:0"
@@ -50,7 +50,7 @@ func TestWhoMayListen(t *testing.T) {
 		{"stream?game_instance_id=" + own, "pgs_" + own + "_guessed", 401},
 		{"stream?game_instance_id=" + own, client, 403},
 		{"stream?game_instance_id=" + other, server, 403},
-		{"stream", server, 404}, // who may ask is told that there is none
+		{"stream", server, 404}, // an authorised caller learns that it does not exist
 		{"stream", backend, 400},
 		{"stream?game_instance_id=" + own, backend, 404},
 		{"stream?game_session_id=nobody", backend, 404},
@@ -124,13 +124,13 @@ func TestRevokedKeyHearsNothing(t *testing.T) {
 	}
 }
 
-// taker notes whether a receiver has every event once it is told that something was the last one.
+// taker records whether a receiver has every event up to a last one.
 type taker struct {
 	mu     sync.Mutex
 	last   float64
 	wrong  string
 	ends   int
-	over   chan struct{} // closed when so many parties have ended
+	over   chan struct{} // closed after the wanted number of ended parties
 	wanted int
 }
 

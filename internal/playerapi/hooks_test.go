@@ -175,7 +175,7 @@ func (s *backend) wantAsked(names ...playerhooks.Name) []question {
 	return all
 }
 
-// call makes a call of a player, who logs in with the first one.
+// call makes a call of a player, and a login before the first one.
 func (s *backend) call(player, name, body string) (status int, answer map[string]any) {
 	s.Helper()
 	if s.tokens[player] == "" && name != "Session.Login" {
@@ -335,7 +335,7 @@ func TestHooksOfSearches(t *testing.T) {
 	}
 }
 
-// match proposes the match of all who search, and holds the first one's skill against what the studio said.
+// match proposes a match of all searching players, and compares the first one's skill with the studio's answer.
 func (s *backend) match(first string) {
 	s.Helper()
 	var tickets []matchmaking.ProposedTicket
@@ -399,8 +399,8 @@ func TestPartyChangesWhileAsked(t *testing.T) {
 	}
 }
 
-// A game of a player's own: the studio says where it is placed and what it is; others join it with a code that the studio
-// knows; its attributes change only as the studio says.
+// A game of a player's own: the studio chooses its location and properties, decides about joins with a code, and about changes of its
+// attributes.
 func TestHooksOfDirectGames(t *testing.T) {
 	s := newBackend(t, playerhooks.Deny, playerhooks.BeforeDirectJoin, playerhooks.BuildPlayerData, playerhooks.BeforePlayerUpdate, playerhooks.ChooseRegions)
 	s.says(playerhooks.BeforeDirectJoin, `{"allow":false,"message":"members only"}`)
@@ -493,7 +493,7 @@ func TestHookOfPenalties(t *testing.T) {
 		policy playerhooks.OnTimeout
 		answer string // empty: none
 		locked bool
-		level  int32 // one more than the step that is told
+		level  int32 // one more than the step in the event
 	}{
 		"KEEP":          {playerhooks.Deny, `{"decision":"KEEP"}`, false, 1},
 		"CLEAR":         {playerhooks.Deny, `{"decision":"CLEAR"}`, false, 0},

@@ -80,7 +80,7 @@ func TestRates(t *testing.T) {
 	}
 
 	for c, want := range classed {
-		if c == rates.Login || c == rates.Logout { // the first has no player yet, and after the second there is none any more
+		if c == rates.Login || c == rates.Logout { // a login has no player before, a logout none after it
 			continue
 		}
 		player := fmt.Sprint("player-", c)

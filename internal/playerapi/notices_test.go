@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// What game servers are told is in the AsyncAPI page, each type with its data.
+// The AsyncAPI page has every type of notice for game servers with its data.
 func TestEveryNoticeIsDescribed(t *testing.T) {
 	page, err := os.ReadFile("../../docs/player-flow/asyncapi-partner.yaml")
 	if err != nil {

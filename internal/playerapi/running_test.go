@@ -58,7 +58,7 @@ func (x *running) call(want int, path, token, body string) answer {
 	return o
 }
 
-// try is call for goroutines beside the test's: it fails the test and goes on, with nothing.
+// try is call for other goroutines than the test's: it fails the test and returns nothing.
 func (x *running) try(want int, path, token, body string) answer {
 	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, "http://"+x.base+path, bytes.NewReader([]byte(body)))

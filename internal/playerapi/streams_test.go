@@ -41,7 +41,7 @@ func (l *listener) hear(message []byte) {
 	}
 }
 
-// The players of a full party join it and make changes at once while their streams attach: each hears everything in order.
+// The players of a full party join it and make changes at once while their streams attach: each gets all events in order.
 func TestManyStreams(t *testing.T) {
 	x := run(t, func(s *settings.Settings) { s.PlayerLogins = 0 })
 	base := x.base + "player/"

@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// What players are told is posted over TLS, or does not leave the machine, as with hooks.
+// Players' events are posted over TLS or stay on the machine, as with hooks.
 func TestSubscriptionsGoOverTLS(t *testing.T) {
 	x := newLobby(t, func(c *Config) { c.Dev = true })
 	const subscribe = objects.PartnerPrefix + "Events.Subscribe"

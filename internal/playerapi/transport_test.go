@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// What could be read in two ways, or not by all who get to see it, is refused, and the refusal says what is wrong with what.
+// Ambiguous JSON, or JSON that not all its readers can parse, is refused, and the refusal names the field and the error.
 func TestWrongBodies(t *testing.T) {
 	x := newLobby(t, nil)
 	token := x.login("ann")
@@ -186,7 +186,7 @@ func TestHeadersOfAnswers(t *testing.T) {
 	}
 }
 
-// A code is told over a headset and typed by hand.
+// Players tell each other codes and type them by hand.
 func TestCodesAsPeopleTypeThem(t *testing.T) {
 	x := newLobby(t, nil)
 	party := x.wants(200, "")(x.call(x.login("ann"), "Party.CreateParty", `{}`))["party"].(map[string]any)

@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// docs/spec/server-sdk.md#accept-11: one bad report and no session comes; a good one in between and nothing happens; bad for too long, and the
-// process is told to end, and then is ended.
+// docs/spec/server-sdk.md#accept-11: after one bad report no session comes; with a good one in between nothing happens; after too long
+// without a good one the process is asked to end, and then ended.
 func TestUnhealthy(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -48,7 +48,7 @@ func TestUnhealthy(t *testing.T) {
 	}
 }
 
-// A process that only ever reports unhealthy is told to end too.
+// A process that only reports unhealthy is asked to end, too.
 func TestNeverHealthy(t *testing.T) {
 	w := newWorld(t)
 	s := w.connect("p")
@@ -138,7 +138,7 @@ func TestNeverReady(t *testing.T) {
 	}
 }
 
-// docs/spec/server-sdk.md#lives: a process that comes back after it was given up is told to end, closed when it does not, and then
+// docs/spec/server-sdk.md#lives: a process that comes back after the service gave it up is asked to end, closed if it does not, and then
 // refused for a while.
 func TestSurvivor(t *testing.T) {
 	w := newWorld(t)
@@ -253,7 +253,7 @@ func TestLateEndOfTheProcessBefore(t *testing.T) {
 	w.until("the process to be eligible", func() bool { return w.eligible("p") })
 }
 
-// A game server that connects is told by the state that it has to end; the event, when it comes late, says nothing new.
+// The state makes the service ask a connecting game server to end; a late event causes no second message.
 func TestToldToEndOnce(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -264,7 +264,7 @@ func TestToldToEndOnce(t *testing.T) {
 	w.door.follow(engine.Committed{Events: []kernel.Emitted{{Event: asked}}})
 	s.noPush()
 	s = s.again()
-	s.push("TerminateProcess") // what it was told before may not have arrived
+	s.push("TerminateProcess") // the earlier message may not have arrived
 	w.door.follow(engine.Committed{Events: []kernel.Emitted{{Event: asked}}})
 	s.noPush()
 }
@@ -279,7 +279,7 @@ func TestDeregisteredCompute(t *testing.T) {
 	s.ok(s.Heartbeat(background, true))
 }
 
-// What no SDK does, a broken or hostile game server may: nothing but its own requests suffers.
+// A broken or hostile game server, which sends what no SDK does, harms only its own requests.
 func TestLies(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.config.Rates = DefaultRates()

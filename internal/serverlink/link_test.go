@@ -260,7 +260,7 @@ func TestRotatedToken(t *testing.T) {
 	w.connect("p")
 }
 
-// On request connections stay, and their processes are told the new token.
+// On request connections stay, and their processes get the new token.
 func TestRotatedTokenKeepsLinks(t *testing.T) {
 	w := newWorld(t)
 	before := w.token()

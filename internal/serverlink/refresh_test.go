@@ -20,8 +20,8 @@ func (w *world) look() {
 	w.door.watchAll()
 }
 
-// A Go server sends and hears nothing for five seconds when it changes over. So one that has signed is left alone when it
-// gets ready, and gets no game session while it changes over to a token before its signature ends.
+// A Go server sends and reads nothing for five seconds when it changes over. So one that has signed is not asked to when it becomes
+// ready, and gets no game session while it changes over to a token before its signature expires.
 func TestSignedConnectionIsRefreshedBeforeTheSignatureEnds(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Superseded = time.Hour })
 	key, err := w.keys.Create(identity.Backend, "game servers")

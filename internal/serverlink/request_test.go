@@ -53,7 +53,7 @@ func TestWhatCannotBeAnswered(t *testing.T) {
 	}
 }
 
-// FuzzReadRequest holds the reader against the standard library: what is one is valid for both, and the members agree.
+// FuzzReadRequest compares the reader with the standard library: both accept the same requests with the same members.
 func FuzzReadRequest(f *testing.F) {
 	f.Add([]byte(`{"Action":"ActivateServerProcess","RequestId":"1","Port":7777.0,"LogPaths":["a",null,"\u00e9"],"x":[{"y":-1.5e3}]}`))
 	f.Add([]byte(`{"action":"HeartbeatServerProcess","REQUESTID":"1","HealthStatus":true}`))

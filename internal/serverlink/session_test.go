@@ -123,7 +123,7 @@ func TestSessionWaitsForTheFirstHeartbeat(t *testing.T) {
 	}
 }
 
-// A slow health callback: no heartbeat comes, and the process is taken as it is after a moment.
+// A slow health callback: no heartbeat comes, and after a moment the process counts as healthy.
 func TestSlowHealthCallback(t *testing.T) {
 	w := newWorld(t)
 	s := w.connect("p")
@@ -198,7 +198,7 @@ func TestPagesOfPlayers(t *testing.T) {
 	}
 }
 
-// docs/spec/server-sdk.md#accept-16: what a game is told when it asks for what it may not have.
+// docs/spec/server-sdk.md#accept-16: the answers to requests that a game may not make.
 func TestErrorCodes(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.ready("p"), w.connect("other")

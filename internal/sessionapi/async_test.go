@@ -126,7 +126,7 @@ func TestAsyncJoin(t *testing.T) {
 	}
 }
 
-// A reader that was away hears what it missed and nothing twice; one who comes late hears what is kept; others hear nothing.
+// A reader that was away gets what it missed and nothing twice; a late one gets the kept events; others get nothing.
 func TestEventStreamResumes(t *testing.T) {
 	s := newStage(t)
 	search := func() string {
@@ -169,7 +169,7 @@ func TestEventStreamResumes(t *testing.T) {
 	}
 }
 
-// Neither open streams nor calls that wait hold a restart up, and a new run knows nothing of them.
+// Neither open streams nor waiting calls delay a restart, and a new run does not have them.
 func TestStopEndsStreams(t *testing.T) {
 	s := newStage(t)
 	queue := s.fleet.NewQueue(600)

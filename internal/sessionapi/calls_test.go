@@ -119,7 +119,7 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// A slow reader is told that it missed something, and goes on with what is left.
+// A slow reader gets a notice that it missed events, and continues with the rest.
 func TestSlowReader(t *testing.T) {
 	l := newLine(t, Limits{Kept: 5})
 	s, after, _ := l.read(&identity.Principal{ID: "key"}, "tool")

@@ -58,7 +58,7 @@ type problem struct {
 	Value                          any
 }
 
-// call sends a body as it is; header are names and values in turn.
+// call sends a body unchanged; header has names and values in turn.
 func (s *stage) call(method, path, body string, header ...string) answer {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.srv.Endpoint()+"/session/v1/"+path, strings.NewReader(body))

@@ -44,7 +44,7 @@ func (s *stage) ticket(configuration, player string) (id string) {
 	return "t-" + player
 }
 
-// From two wishes to a seat: each watcher hears of each thing once.
+// From two tickets to a seat: each watcher gets each event once.
 func TestMatchmaking(t *testing.T) {
 	s := newStage(t)
 	duel := s.matchmaker()

@@ -32,7 +32,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/state"
 )
 
-// studio is the feeds of a cell, and its players, who act without the API.
+// studio has the feeds of a cell, and its players, who act without the API.
 type studio struct {
 	testing.TB
 	feeds *Feeds
@@ -123,7 +123,7 @@ func (x *studio) connectionOf(id domain.UUID) (c *connection) {
 	return c
 }
 
-// receiver is the other end of a connection. It passes on what it is told.
+// receiver is the other end of a connection. It passes events on to the test.
 type receiver struct {
 	got   chan map[string]any
 	ended chan int
@@ -181,7 +181,7 @@ func TestClosedConnectionEnds(t *testing.T) {
 	}
 }
 
-// A receiver does not have what it was never told, whatever it says.
+// An acknowledgement of events that were never sent does not count.
 func TestAckOfWhatIsToCome(t *testing.T) {
 	x := newStudio(t)
 	f := &eventFeed{of: x.feeds, id: x.subscribe()}
@@ -203,7 +203,7 @@ func TestAckOfWhatIsToCome(t *testing.T) {
 	}
 }
 
-// A receiver that asks for events that are no longer kept is told of the gap once.
+// A receiver that asks for events that are no longer kept gets the gap once.
 func TestGapIsToldOnce(t *testing.T) {
 	x := newStudio(t)
 	f := &eventFeed{of: x.feeds, id: x.subscribe()}

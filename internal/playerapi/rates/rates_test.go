@@ -38,8 +38,8 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// Logins come in at the rate, in the order of their first try; players in a game go past those who wait.
-// TestLoginRateChanges: a waiting line moves at the new rate, and no player loses the place in it.
+// Logins come in at the rate, in the order of their first try; players in a game pass those who wait. TestLoginRateChanges: a waiting
+// line moves at the new rate, and no player loses the place in it.
 func TestLoginRateChanges(t *testing.T) {
 	now := time.Unix(1000, 0)
 	q := NewLoginQueue(func() time.Time { return now })
@@ -72,7 +72,7 @@ func TestLoginRateChanges(t *testing.T) {
 	}
 }
 
-// TestLoginLineIsBounded: with as many places as may be, newcomers get none, and those who have one keep it.
+// TestLoginLineIsBounded: when all places are taken, newcomers get none, and players with a place keep it.
 func TestLoginLineIsBounded(t *testing.T) {
 	now := time.Unix(1000, 0)
 	q := NewLoginQueue(func() time.Time { return now })

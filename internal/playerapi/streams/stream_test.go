@@ -40,8 +40,8 @@ func TestSlowClientIsClosed(t *testing.T) {
 	s.of.running.Wait()
 }
 
-// A client that begins to read again while a write still waits for it hears why it was closed: the time for its answer runs
-// from the close frame on.
+// A client that begins to read again while a write still waits for it gets the close code: the time for its answer starts with the close
+// frame.
 func TestSlowClientHearsWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
