@@ -219,8 +219,8 @@ func TestMissedEvents(t *testing.T) {
 	}
 }
 
-// A receiver that takes nothing of what waits for it loses its subscription after a while, and not before: the list of events
-// does not grow for nobody.
+// A receiver that takes none of its waiting events loses its subscription after a while, and not before, so that the list of events does
+// not grow without a reader.
 func TestSubscriptionsLapse(t *testing.T) {
 	const day = 24 * time.Hour
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = 7 * day })

@@ -47,7 +47,7 @@ func (n *Node) VerifyRead(ctx context.Context) (number uint64, err error) {
 	}
 }
 
-// verify holds rounds until nobody has joined the next one.
+// verify holds rounds until no caller has joined the next one.
 func (n *Node) verify() {
 	for {
 		n.rounds.mu.Lock()
