@@ -48,9 +48,19 @@ func ParseID[T interface{ ID[K] }, K Kind](text string) (T, error) {
 	return T{}, fmt.Errorf("want %s and a UUID", k.Prefix())
 }
 
-// PlayerSessionID names a player session. It is declared here because several kinds of records hold it.
-type PlayerSessionID = ID[playerSessionKind]
+// Ids that records of several packages hold.
+type (
+	PlayerSessionID = ID[playerSessionKind]
+	TicketID        = ID[ticketKind]   // a party's ticket, as its players see it
+	BackfillID      = ID[backfillKind] // a ticket of Game.EnterMatchmaking
+)
 
-type playerSessionKind struct{}
+type (
+	playerSessionKind struct{}
+	ticketKind        struct{}
+	backfillKind      struct{}
+)
 
 func (playerSessionKind) Prefix() string { return "psess-" }
+func (ticketKind) Prefix() string        { return "mm-" }
+func (backfillKind) Prefix() string      { return "bf-" }

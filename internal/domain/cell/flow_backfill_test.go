@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/domain/wire"
 )
 
 // matchedGame is a game instance of a match of two parties of one, whose server runs.
@@ -114,6 +115,50 @@ func TestBackfillLeavesLeaversAlone(t *testing.T) {
 	w.setConfig(`{"GameInstanceServiceConfig": {"strictPlayers": false}}`)
 	w.must(named)
 	w.wantPhase("a", flow.InParty)
+}
+
+// A backfill that a game server has begun under an id like those of Game.EnterMatchmaking is the server's: player flow does not
+// replace it when a player leaves.
+func TestBackfillOfAServerIsItsOwn(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	x := w.matchedGame("a", "b")
+	w.connect(x.ID, "a", "b")
+	own := &matchmaking.StartMatchBackfill{
+		Configuration: testQueue, ID: domain.BackfillID(w.id()).String(), Game: x.Game,
+		Players: []matchmaking.Player{{ID: "a", Team: "red"}, {ID: "b", Team: "blue"}},
+	}
+	w.must(own)
+	seat := w.member("a").Session
+	w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: x.ID})
+	w.lose(x.ID, seat)
+	r, _ := w.cell.matchmaking.Records.Ticket(own.ID)
+	if ticket := w.cell.matchmaking.Records.Tickets.Get(r); !ticket.Status.Active() || ticket.Owner != matchmaking.ClientOwned {
+		t.Errorf("the ticket is %s, with owner %d", ticket.Status, ticket.Owner)
+	}
+}
+
+// Journals of releases before 0.2 say nothing of a ticket's owner, but for automatic backfills.
+func TestOwnersOfOldTickets(t *testing.T) {
+	const digits = "0123abcd-ef45-4678-9abc-def012345678"
+	for id, want := range map[string]matchmaking.Owner{
+		"mm-" + digits: matchmaking.PartyOwned, "bf-" + digits: matchmaking.ClientOwned, "mm-1": matchmaking.ClientOwned, digits: matchmaking.ClientOwned,
+	} {
+		records := matchmaking.NewRecords()
+		if x := records.Tickets.Get(records.AddTicket(matchmaking.Ticket{ID: id, No: 1, Status: matchmaking.Queued})); x.Owner != want {
+			t.Errorf("%s has owner %d, want %d", id, x.Owner, want)
+		}
+	}
+	records := matchmaking.NewRecords()
+	if x := records.Tickets.Get(records.AddTicket(matchmaking.Ticket{ID: "bf-" + digits, Backfill: true, Status: matchmaking.Queued})); x.Owner != matchmaking.InstanceOwned {
+		t.Errorf("a backfill of a game instance has owner %d", x.Owner)
+	}
+	var old matchmaking.Ticket // id and automatic, as an old journal has them
+	if err := wire.Unmarshal(append([]byte{0x0a, 1, 'x', 0x30, 1}, 0x40, 1, 0x48, 1), &old); err != nil {
+		t.Fatal(err)
+	}
+	if x := records.Tickets.Get(records.AddTicket(old)); x.Owner != matchmaking.ServiceOwned {
+		t.Errorf("an automatic backfill has owner %d", x.Owner)
+	}
 }
 
 // A game that the studio has made may search, too: in a named queue, once the team of each member is known. Its server gets the same

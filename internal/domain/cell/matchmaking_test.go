@@ -389,7 +389,7 @@ func TestAutomaticBackfill(t *testing.T) {
 		}
 		x := w.cell.matchmaking.Records.Tickets.Get(r)
 		v := w.cell.View()
-		if g, _ := v.GameSession(game); !x.Automatic || !strings.Contains(g.MatchmakerData, `"autoBackfillTicketId":"`+x.ID+`"`) {
+		if g, _ := v.GameSession(game); x.Owner != matchmaking.ServiceOwned || !strings.Contains(g.MatchmakerData, `"autoBackfillTicketId":"`+x.ID+`"`) {
 			t.Errorf("open backfill %+v, match data %s", x, g.MatchmakerData)
 		}
 		return x.ID

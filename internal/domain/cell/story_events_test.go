@@ -209,7 +209,7 @@ func (s *story) eventOfMatchmaking(event kernel.Event) string {
 		for _, p := range t.PlayersOf() {
 			players = append(players, p.ID+storyWhen(p.Team != "", " in "+p.Team))
 		}
-		kind := storyWhen(t.Automatic, "automatic ") + storyWhen(t.Backfill, "backfill ")
+		kind := storyWhen(t.Owner == matchmaking.ServiceOwned, "automatic ") + storyWhen(t.Backfill, "backfill ")
 		return fmt.Sprintf("%s%s is QUEUED in %s with %s, until %s", kind, name, t.Configuration, strings.Join(players, ", "), s.at(t.TimeoutAt))
 	case *matchmaking.TicketsSearching:
 		return s.tickets(e.Tickets) + " SEARCHING"

@@ -248,17 +248,17 @@ func (t *Tx) backfillEnded(x *Ticket, status Status, why Reason) {
 		TimedOut: BackfillTimedOut, Failed: BackfillFailed, Cancelled: BackfillCancelled,
 	}[status]
 	replaced := why == Replaced || why == ReplacedByServer
-	if x.Automatic && status != TimedOut && !replaced && h.Automatic {
+	if x.Owner == ServiceOwned && status != TimedOut && !replaced && h.Automatic {
 		h.Automatic = false // the server has turned it off: the service must not start it again
 		t.ChangeHosted(h)
 	}
-	if x.Automatic {
+	if x.Owner == ServiceOwned {
 		t.updateData(game, DecodeRoster(h.Roster), "", update, x.ID)
 	} else if why != ReplacedByServer {
 		h.Updates, h.Why, h.Ticket = h.Updates+1, update, x.ID
 		t.ChangeHosted(h)
 	}
-	if x.Automatic && status == TimedOut {
+	if x.Owner == ServiceOwned && status == TimedOut {
 		t.automaticBackfill(game)
 	}
 }
@@ -291,7 +291,7 @@ func (t *Tx) automaticBackfill(game session.ID) {
 	}
 	g, _ := t.hosting.FindGame(game)
 	x := Ticket{
-		ID: "auto-backfill-" + t.NewID().String(), Backfill: true, Automatic: true, Players: int32(len(players)), Game: string(game),
+		ID: "auto-backfill-" + t.NewID().String(), Owner: ServiceOwned, Backfill: true, Players: int32(len(players)), Game: string(game),
 		GameRegion: t.hosting.Game(g).Region, Roster: EncodeRoster(players),
 	}
 	t.StartTicket(c, x)
@@ -339,7 +339,7 @@ func (t *Tx) PlayerLeft(r session.GameRef) {
 		return
 	}
 	if searching {
-		if x := t.Ticket(open); !x.Automatic || !x.Status.Waits() {
+		if x := t.Ticket(open); x.Owner != ServiceOwned || !x.Status.Waits() {
 			return // the outcome of the match starts the next one
 		} else if x.Roster == EncodeRoster(t.rosterNow(t.hosted(at))) {
 			return // it names no player who has left

@@ -1,6 +1,7 @@
 package matchmaking
 
 import (
+	"cmp"
 	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -58,7 +59,7 @@ func (cmd *StartMatchmaking) Decide(k *kernel.Tx) error {
 		cmd.Players[i].Team = "" // only the matchmaker assigns teams; see B108
 	}
 	x := Ticket{
-		ID: cmd.ID, Configuration: c.Name, Players: int32(len(cmd.Players)), Roster: EncodeRoster(cmd.Players),
+		ID: cmd.ID, Owner: ClientOwned, Configuration: c.Name, Players: int32(len(cmd.Players)), Roster: EncodeRoster(cmd.Players),
 		Maker: cmd.By,
 	}
 	if old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt); old != 0 || err != nil {
@@ -100,7 +101,7 @@ func (t *Tx) CheckPlayers(c *Configuration, players []Player) error {
 func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (TicketRef, error) {
 	if r, ok := t.Records.Ticket(x.ID); ok {
 		old := t.Ticket(r)
-		if old.Status.Active() && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster && old.Maker == x.Maker {
+		if old.Status.Active() && old.Owner == x.Owner && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster && old.Maker == x.Maker {
 			return r, nil
 		}
 		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
@@ -148,6 +149,7 @@ func (t *Tx) StartTicket(c *Configuration, x Ticket) TicketRef {
 		x.Start = t.Now
 	}
 	x.Configuration, x.Region, x.Account = c.Name, c.Region, c.Account
+	x.automatic = x.Owner == ServiceOwned
 	if x.TimeoutAt == 0 {
 		x.TimeoutAt = t.Now.Add(c.RequestTimeout)
 	}
@@ -192,7 +194,8 @@ type StartMatchBackfill struct {
 	Slots         int32      // players wanted; 0: as many as there is room for
 	Server        *fleet.Key // the server process that calls; nil: another caller
 
-	Unmatched bool // the game session may have been created without a match
+	Owner     Owner // 0: a client
+	Unmatched bool  // the game session may have been created without a match
 
 	kernel.ArchivedID
 
@@ -238,7 +241,7 @@ func (t *Tx) CheckBackfill(cmd *StartMatchBackfill) (begin func(), err error) {
 		}
 	}
 	x := Ticket{
-		ID: cmd.ID, Configuration: c.Name, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game, Slots: cmd.Slots,
+		ID: cmd.ID, Owner: cmp.Or(cmd.Owner, ClientOwned), Configuration: c.Name, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game, Slots: cmd.Slots,
 		Roster: EncodeRoster(cmd.Players),
 	}
 	if !c.Standalone {

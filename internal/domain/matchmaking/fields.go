@@ -51,7 +51,7 @@ func (t *Ticket) Fields(c *wire.Codec) {
 	wire.Int(c, 6, &t.Status)
 	wire.Int(c, 7, &t.Reason)
 	c.Bool(8, &t.Backfill)
-	c.Bool(9, &t.Automatic)
+	c.Bool(9, &t.automatic)
 	wire.Int(c, 10, &t.Generation)
 	wire.Int(c, 11, &t.Players)
 	wire.Int(c, 12, &t.Start)
@@ -64,6 +64,7 @@ func (t *Ticket) Fields(c *wire.Codec) {
 	wire.Int(c, 19, &t.EndedNo)
 	wire.Int(c, 20, &t.Slots)
 	c.Fixed64(21, (*uint64)(&t.Maker))
+	wire.Int(c, 22, &t.Owner)
 }
 
 func (o *Outcome) fields(c *wire.Codec) {

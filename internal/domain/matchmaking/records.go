@@ -116,6 +116,17 @@ func (s Status) Waits() bool { return s == Queued || s == Searching }
 // Active reports whether the ticket has not ended.
 func (s Status) Active() bool { return s < Completed }
 
+// Owner is who a ticket belongs to.
+type Owner uint8
+
+// The owners.
+const (
+	ClientOwned   Owner = iota + 1 // a client of the service API, or a game server that asks for more players
+	PartyOwned                     // a party of player flow; the ticket's id is a domain.TicketID
+	InstanceOwned                  // a game instance of player flow, by Game.EnterMatchmaking; the id is a domain.BackfillID
+	ServiceOwned                   // the service itself: an automatic backfill
+)
+
 // Ticket is a request for a match by 1 to 10 players who stay together, or for more players in a running game session. It is small,
 // because a hundred thousand may wait.
 type Ticket struct {
@@ -127,7 +138,8 @@ type Ticket struct {
 	Status          Status
 	Reason          Reason
 	Backfill        bool
-	Automatic       bool   // a backfill ticket that the service made
+	Owner           Owner
+	automatic       bool   // Owner is ServiceOwned; what releases before 0.2 wrote instead
 	Generation      uint32 // counts its entries into the pool: a proposal with an earlier one is stale
 	Players         int32
 	Start, End      domain.Time // Start never changes

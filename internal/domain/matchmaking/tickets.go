@@ -30,6 +30,9 @@ func (s *Records) BackfillOf(game string) (TicketRef, bool) {
 
 // AddTicket stores a ticket, which becomes its players' newest if it is active.
 func (s *Records) AddTicket(t Ticket) TicketRef {
+	if t.Owner == 0 {
+		t.Owner = ownerByID(&t)
+	}
 	r, rec := s.Tickets.Add()
 	*rec = t
 	s.tickets[t.ID] = r
@@ -139,4 +142,19 @@ func (t *Ticket) PlayersOf() []Player {
 		}
 	}
 	return all
+}
+
+// ownerByID is the owner of a ticket that a release before 0.2 has written: the first letters of its id told the owner.
+func ownerByID(t *Ticket) Owner {
+	_, ofParty := domain.ParseID[domain.TicketID](t.ID)
+	_, ofInstance := domain.ParseID[domain.BackfillID](t.ID)
+	switch {
+	case t.automatic:
+		return ServiceOwned
+	case ofParty == nil:
+		return PartyOwned
+	case ofInstance == nil && t.Backfill:
+		return InstanceOwned
+	}
+	return ClientOwned
 }

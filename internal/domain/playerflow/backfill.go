@@ -1,6 +1,7 @@
 package playerflow
 
 import (
+	"github.com/musterhq/muster/internal/domain"
 	"maps"
 	"slices"
 	"strings"
@@ -53,13 +54,6 @@ func (t *backfills) mayBegin(r flow.InstanceRef, slots int32) error {
 	return t.Games.hasRoom(r, max(slots, 1)-kept)
 }
 
-// gameBackfillPrefix begins the ids of tickets that Game.EnterMatchmaking has made.
-const gameBackfillPrefix = "bf-"
-
-func isGameBackfill(x *matchmaking.Ticket) bool {
-	return x.Backfill && !x.Automatic && strings.HasPrefix(x.ID, gameBackfillPrefix)
-}
-
 // renew puts a ticket without those who have left the game in the place of one that Game.EnterMatchmaking has made:
 // as old, and with the same end. Without anybody there is no backfill.
 func (t *backfills) renew(open matchmaking.TicketRef) {
@@ -76,7 +70,7 @@ func (t *backfills) renew(open matchmaking.TicketRef) {
 	}
 	t.matchmaking.EndTicket(open, matchmaking.Cancelled, matchmaking.ReplacedByServer)
 	t.matchmaking.StartTicket(c, matchmaking.Ticket{
-		ID: gameBackfillPrefix + t.NewID().String(), Backfill: true, Players: int32(len(players)), Game: old.Game, GameRegion: old.GameRegion,
+		ID: domain.BackfillID(t.NewID()).String(), Owner: matchmaking.InstanceOwned, Backfill: true, Players: int32(len(players)), Game: old.Game, GameRegion: old.GameRegion,
 		Slots: old.Slots, Start: old.Start, TimeoutAt: old.TimeoutAt, Roster: matchmaking.EncodeRoster(players),
 	})
 }

@@ -30,7 +30,7 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 		return err
 	}
 	x := t.Flow.Instances.Get(r)
-	id := gameBackfillPrefix + cmd.Ticket.String()
+	id := domain.BackfillID(cmd.Ticket).String()
 	if old, ok := t.matchmaking.FindTicket(id); ok {
 		cmd.Made = t.matchmaking.TicketView(old, t.Now)
 		return nil
@@ -53,7 +53,7 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 	if err := t.backfills.putIntoTeams(players, c, cmd.Teams); err != nil {
 		return err
 	}
-	start := &matchmaking.StartMatchBackfill{Configuration: c.Name, ID: id, Players: players, Game: x.Game, Slots: cmd.Slots, Unmatched: true}
+	start := &matchmaking.StartMatchBackfill{Configuration: c.Name, ID: id, Players: players, Game: x.Game, Slots: cmd.Slots, Owner: matchmaking.InstanceOwned, Unmatched: true}
 	begin, err := t.matchmaking.CheckBackfill(start)
 	if err != nil {
 		if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.Overloaded {

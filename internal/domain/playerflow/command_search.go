@@ -57,7 +57,7 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 	if err == nil {
 		err = t.searches.checkLocks(&x)
 	}
-	ticket := matchmaking.Ticket{ID: "mm-" + cmd.Ticket.String(), Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players)}
+	ticket := matchmaking.Ticket{ID: domain.TicketID(cmd.Ticket).String(), Owner: matchmaking.PartyOwned, Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players)}
 	if err == nil {
 		err = t.matchmaking.CheckRoom(&ticket)
 	}

@@ -74,7 +74,7 @@ func (t *Matches) BackfillEnded(x *matchmaking.Ticket, matched bool, why matchma
 
 // RenewBackfill takes players who have left out of an open backfill that Game.EnterMatchmaking has made.
 func (t *Matches) RenewBackfill(open matchmaking.TicketRef) (done bool) {
-	if !isGameBackfill(t.matchmaking.Ticket(open)) {
+	if t.matchmaking.Ticket(open).Owner != matchmaking.InstanceOwned {
 		return false
 	}
 	t.backfills.renew(open)

@@ -15,11 +15,10 @@ import (
 
 // partyOfTicket finds the party that a ticket is for.
 func (t *Matches) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
-	id := ticketUUID(x.ID)
-	if id.IsZero() {
+	if x.Owner != matchmaking.PartyOwned {
 		return 0, false
 	}
-	return t.Flow.PartyByTicket(id)
+	return t.Flow.PartyByTicket(ticketUUID(x.ID))
 }
 
 // HeldBack reports whether a member who is away keeps a ticket from being matched.

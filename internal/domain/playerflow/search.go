@@ -276,7 +276,7 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 		advice.Ticket = id
 		t.advices.keep(advice)
 		t.begin(party, c, matchmaking.Ticket{
-			ID: "mm-" + id.String(), Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
+			ID: domain.TicketID(id).String(), Owner: matchmaking.PartyOwned, Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
 		})
 		again = append(again, p.Players()...)
 	}
