@@ -2,7 +2,6 @@ package ruleset
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 )
 
@@ -114,39 +113,4 @@ func (s *Sort) aggregate(party [][]Value, key string) (x float64, ok bool) {
 	}
 	x = s.Party.Of(numbers)
 	return x, finite(x)
-}
-
-// PoolKey returns a ticket's key in the pool's order under the batchingPreference sorted: a party's average, or its first
-// player's string; lists and maps by their JSON text.
-func PoolKey(column int, party [][]Value) SortKey {
-	if len(party) == 0 {
-		return SortKey{Missing: true}
-	}
-	switch v := &party[0][column]; v.Kind {
-	case Number:
-		by := Sort{Column: column, Kind: Number, Party: Avg}
-		return by.value("", party)
-	case String:
-		return SortKey{Text: v.Text}
-	case List:
-		text, _ := json.Marshal(v.List) // strings always marshal
-		return SortKey{Text: string(text)}
-	case Map:
-		pairs := make(map[string]float64, len(v.Map)) // marshalled by key
-		for _, e := range v.Map {
-			pairs[e.Key] = e.Number
-		}
-		text, _ := json.Marshal(pairs) // as do finite numbers
-		return SortKey{Text: string(text)}
-	default:
-		return SortKey{Missing: true}
-	}
-}
-
-// ComparePool orders keys of PoolKey.
-func ComparePool(a, b SortKey) int {
-	if a.Missing || b.Missing {
-		return sign(a.Missing) - sign(b.Missing)
-	}
-	return a.compare(b)
 }

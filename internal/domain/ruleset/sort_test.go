@@ -1,7 +1,6 @@
 package ruleset
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,26 +57,5 @@ func TestSort(t *testing.T) {
 		if got := strings.Join(names, " "); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.rule, got, test.want)
 		}
-	}
-}
-
-func TestPoolKey(t *testing.T) {
-	set := exampleSet(t)
-	values, err := set.Player([]NamedValue{
-		{"skill", Value{Kind: Number, Number: 4}}, {"modes", Value{Kind: List, List: []string{"b", "a"}}},
-		{"maps", Value{Kind: Map, Map: []Entry{{"z", 1}, {"y", 2.5}}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for column := range set.Attributes {
-		got = append(got, fmt.Sprint(PoolKey(column, [][]Value{values})))
-	}
-	if want := []string{`{false 4 }`, `{false 0 ["b","a"]}`, `{true 0 }`, `{false 0 {"y":2.5,"z":1}}`}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if ComparePool(PoolKey(2, nil), PoolKey(0, [][]Value{values})) <= 0 {
-		t.Error("a ticket without a value is not last")
 	}
 }
