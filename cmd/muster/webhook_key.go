@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/notify"
-	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
@@ -17,8 +17,9 @@ type webhookKeyCommand struct {
 }
 
 func (c *webhookKeyCommand) Run(stdout io.Writer) error {
-	if !notify.IsTarget(c.Target) && c.Target != playerhooks.KeyTarget && !strings.HasPrefix(c.Target, objects.SubscriptionPrefix) {
-		return fmt.Errorf("target %q: want the ARN of a topic, %q, %q or %s and a UUID", c.Target, notify.BusTarget, playerhooks.KeyTarget, objects.SubscriptionPrefix)
+	_, err := domain.ParseID[flow.SubscriptionID](c.Target)
+	if err != nil && !notify.IsTarget(c.Target) && c.Target != playerhooks.KeyTarget {
+		return fmt.Errorf("target %q: %w, the ARN of a topic, %q or %q", c.Target, err, notify.BusTarget, playerhooks.KeyTarget)
 	}
 	secret, err := identity.ReadCellSecret(c.Data)
 	if err != nil {

@@ -98,7 +98,7 @@ func fillHosts(do do) error {
 // fillGame makes a game session with connected players.
 func fillGame(do do, i, players int) (localGame, error) {
 	key := fleet.Key{Fleet: localFleet, Compute: "host-" + strconv.Itoa(i%localComputes), Process: randomID().String()}
-	create := &hosting.CreateGameSession{Fleet: localFleet, Location: location, Name: "gsess-" + randomID().String(), PlayersMax: seatsMax}
+	create := &hosting.CreateGameSession{Fleet: localFleet, Location: location, Name: session.NameID(randomID()).String(), PlayersMax: seatsMax}
 	for _, cmd := range []kernel.Command{
 		&hosting.ConnectProcess{Process: key, Link: uint64(i) + 1, SDK: "Go 5.5.0"},
 		&hosting.ActivateProcess{Process: key, Link: uint64(i) + 1, Port: 7777, SDK: "Go 5.5.0", Request: uint64(i) + 1},

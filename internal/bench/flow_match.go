@@ -117,7 +117,7 @@ func (x *flowMatch) setUp() error {
 		return err
 	}
 	for i := range x.players {
-		login := &playerflow.Login{Player: playerOf(0, i+1), Session: randomID(), Token: randomID()}
+		login := &playerflow.Login{Player: playerOf(0, i+1), Session: flow.LoginSessionID(randomID()), Token: randomID()}
 		if err := x.do(login, &playerflow.AttachStream{Player: login.Player, Session: login.Session, Stream: uint64(i) + 1}); err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (x *flowMatch) commit() (time.Duration, error) {
 
 // search makes a party and lets it search.
 func (x *flowMatch) search(players []playerflow.Caller) (matchmaking.TicketKey, error) {
-	party, ticket := randomID(), randomID()
+	party, ticket := flow.PartyID(randomID()), domain.TicketID(randomID())
 	err := x.do(&playerflow.CreateParty{Caller: players[0], ID: party, Joinability: flow.Open})
 	for i, player := range players {
 		if i > 0 && err == nil {
@@ -181,9 +181,9 @@ func (x *flowMatch) search(players []playerflow.Caller) (matchmaking.TicketKey, 
 	}
 	var key matchmaking.TicketKey
 	return key, x.cell.Read(x.ctx, func(v *cell.View) error {
-		t, ok := v.Ticket("mm-" + ticket.String())
+		t, ok := v.Ticket(ticket.String())
 		if !ok {
-			return fmt.Errorf("ticket mm-%s is not to be found", ticket)
+			return fmt.Errorf("ticket %s is not to be found", ticket)
 		}
 		key = matchmaking.TicketKey{No: t.No, Generation: t.Generation}
 		return nil
@@ -192,7 +192,7 @@ func (x *flowMatch) search(players []playerflow.Caller) (matchmaking.TicketKey, 
 
 // free ends the game and the parties.
 func (x *flowMatch) free() error {
-	var game domain.UUID
+	var game flow.InstanceID
 	if err := x.cell.Read(x.ctx, func(v *cell.View) error {
 		s, _ := v.Stand(x.players[0].Player)
 		game = s.Keys.Game

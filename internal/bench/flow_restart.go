@@ -36,9 +36,9 @@ func (b *bench) fillFlow(ctx context.Context, dir string) error {
 		return err
 	}
 	err = inParallel(b.sizes.flowRecords/2, filling, func(i int) error {
-		party := randomID()
+		party := flow.PartyID(randomID())
 		for n := range 2 {
-			login := &playerflow.Login{Player: "player-" + strconv.Itoa(2*i+n), Session: randomID(), Token: randomID(), Device: "PC", ClientVersion: "1.0"}
+			login := &playerflow.Login{Player: "player-" + strconv.Itoa(2*i+n), Session: flow.LoginSessionID(randomID()), Token: randomID(), Device: "PC", ClientVersion: "1.0"}
 			if err := c.Do(ctx, login); err != nil {
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ID is the identifier of a record that the service makes: "pty-<uuid>". K is the kind of record, so that the compiler keeps ids of
+// ID is the identifier of a record that the service makes: a prefix and a UUID. K is the kind of record, so that the compiler keeps ids of
 // different records apart. The package of the record names its type: type PartyID = domain.ID[partyKind]. The zero value means
 // that there is no record.
 type ID[K Kind] UUID
@@ -37,7 +37,7 @@ func (id ID[K]) String() string {
 	return string(b)
 }
 
-// ParseID reads the text of an id: domain.ParseID[flow.PartyID]("pty-…"). An error says what was expected, and not what was found.
+// ParseID reads the text of an id: domain.ParseID[flow.PartyID](text). An error says what was expected, and not what was found.
 func ParseID[T interface{ ID[K] }, K Kind](text string) (T, error) {
 	var k K
 	if rest, ok := strings.CutPrefix(text, k.Prefix()); ok {
@@ -48,7 +48,7 @@ func ParseID[T interface{ ID[K] }, K Kind](text string) (T, error) {
 	return T{}, fmt.Errorf("want %s and a UUID", k.Prefix())
 }
 
-// Ids that records of several packages hold.
+// Ids that records of packages hold which do not import each other.
 type (
 	PlayerSessionID = ID[playerSessionKind]
 	TicketID        = ID[ticketKind]   // a party's ticket, as its players see it

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// UUID is the random part of an identifier that the service makes ("psess-…", "fleet-…"). The core never makes a random one; it comes
+// UUID is the random part of an identifier that the service makes; see ID. The core never makes a random one; it comes
 // with the command.
 type UUID uuid.UUID
 

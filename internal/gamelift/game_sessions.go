@@ -28,7 +28,7 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 	if chosen := cmp.Or(in.IdempotencyToken, in.GameSessionId); chosen != nil {
 		cmd.Choose(*chosen)
 	} else {
-		cmd.Name = "gsess-" + newID().String()
+		cmd.Name = session.NameID(newID()).String()
 	}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err

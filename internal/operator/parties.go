@@ -3,7 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -12,33 +12,38 @@ import (
 )
 
 // flowID reads an id of player flow, with its prefix or without.
-func flowID(what, prefix, text string) (domain.UUID, error) {
-	id, ok := domain.ParseUUID(strings.TrimPrefix(text, prefix))
-	if !ok {
-		return id, domain.Refuse(domain.Invalid, "%s id %s: want %s and a UUID", what, text, prefix)
+func flowID[T interface{ domain.ID[K] }, K domain.Kind](what, text string) (T, error) {
+	id, err := domain.ParseID[T, K](text)
+	if u, ok := domain.ParseUUID(text); ok {
+		return T(u), nil
+	}
+	if err != nil {
+		return id, domain.Refuse(domain.Invalid, "%s id %s: %v", what, text, err)
 	}
 	return id, nil
 }
 
 // explainParty explains a party: its members and deadlines.
 func (d *Door) explainParty(ctx context.Context, text string) (*Explanation, error) {
-	id, err := flowID("party", "pty-", text)
+	id, err := flowID[flow.PartyID]("party", text)
 	if err != nil {
 		return nil, err
 	}
-	x := &Explanation{Kind: "party", ID: "pty-" + id.String()}
+	x := &Explanation{Kind: "party", ID: id.String()}
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		p, ok := v.Party(id)
 		if !ok {
 			return domain.Refuse(domain.NotFound, "party %s not found: it never existed, or has ended", x.ID)
 		}
 		x.Status, x.Why = "IN_PARTY", fmt.Sprintf("It has %d of at most %d members, and does not search.", len(p.Members), p.MembersMax)
+		of := []string{x.ID}
 		if s := p.Search; s != nil {
-			x.Status, x.Why = s.Status.String(), "It searches in queue "+s.Queue+": muster explain ticket mm-"+s.Ticket.String()+" says what it waits for."
+			of = append(of, s.Ticket.String())
+			x.Status, x.Why = s.Status.String(), "It searches in queue "+s.Queue+": muster explain ticket "+s.Ticket.String()+" says what it waits for."
 		}
 		x.fact("created", clock(p.Created))
 		partyFacts(x, &p)
-		x.Deadlines = membersDeadlines(v, partyMembers(&p), domain.TimeOf(d.engine.Now()), x.ID)
+		x.Deadlines = membersDeadlines(v, partyMembers(&p), domain.TimeOf(d.engine.Now()), of...)
 		x.moment(p.Created, "CREATED", "")
 		for _, m := range p.Members {
 			x.moment(m.Joined, "JOINED", m.Player)
@@ -59,11 +64,11 @@ func partyMembers(p *flow.PartyView) (players []string) {
 }
 
 // membersDeadlines are the deadlines of players, shared ones once, without those of their login sessions.
-func membersDeadlines(v *cell.View, players []string, now domain.Time, of string) (all []Deadline) {
+func membersDeadlines(v *cell.View, players []string, now domain.Time, of ...string) (all []Deadline) {
 	seen := map[inspection.Timer]bool{}
 	for _, player := range players {
 		for _, t := range v.FlowTimers(player, now) {
-			if t.Of != of && t.Of != player && !strings.HasPrefix(t.Of, "mm-") || seen[t] {
+			if t.Of != player && !slices.Contains(of, t.Of) || seen[t] {
 				continue
 			}
 			seen[t] = true
@@ -75,11 +80,11 @@ func membersDeadlines(v *cell.View, players []string, now domain.Time, of string
 
 // explainGameInstance explains a game instance: its players and its host.
 func (d *Door) explainGameInstance(ctx context.Context, text string) (*Explanation, error) {
-	id, err := flowID("game instance", "gi-", text)
+	id, err := flowID[flow.InstanceID]("game instance", text)
 	if err != nil {
 		return nil, err
 	}
-	x := &Explanation{Kind: "game-instance", ID: "gi-" + id.String()}
+	x := &Explanation{Kind: "game-instance", ID: id.String()}
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		g, members, ok := v.GameInstance(id)
 		if !ok {

@@ -105,7 +105,7 @@ func playerFacts(x *Explanation, s *standing) {
 	}
 	x.fact("revision", strconv.FormatUint(p.Stand.Rev, 10))
 	if !p.Login.ID.IsZero() {
-		x.fact("login session", "fs-"+p.Login.ID.String()+" on "+cmp.Or(p.Login.Device, "an unnamed device")+", since "+clock(p.Login.Created))
+		x.fact("login session", p.Login.ID.String()+" on "+cmp.Or(p.Login.Device, "an unnamed device")+", since "+clock(p.Login.Created))
 	} else {
 		x.fact("login session", "none")
 	}
@@ -113,7 +113,7 @@ func playerFacts(x *Explanation, s *standing) {
 		partyFacts(x, p.Party)
 	}
 	if g := p.Game; g != nil {
-		x.fact("game instance", "gi-"+g.ID.String()+" "+g.Status.String()+", reconnect "+g.Rules.Reconnect.String())
+		x.fact("game instance", g.ID.String()+" "+g.Status.String()+", reconnect "+g.Rules.Reconnect.String())
 		x.fact("game session", g.Game)
 		x.fact("placement", g.Placement)
 		m := &g.Membership
@@ -123,7 +123,7 @@ func playerFacts(x *Explanation, s *standing) {
 		}
 	}
 	if l := p.LastGame; l != nil {
-		x.fact("last game", "gi-"+l.Instance.String()+" until "+clock(l.Ended)+": "+l.Membership.String())
+		x.fact("last game", l.Instance.String()+" until "+clock(l.Ended)+": "+l.Membership.String())
 	}
 	for _, lock := range p.Locks {
 		x.fact("lock", fmt.Sprintf("%s, level %d, until %s", lock.Kind, lock.Step(), clock(lock.Until)))
@@ -134,7 +134,7 @@ func playerFacts(x *Explanation, s *standing) {
 }
 
 func partyFacts(x *Explanation, p *flow.PartyView) {
-	x.fact("party", "pty-"+p.ID.String())
+	x.fact("party", p.ID.String())
 	for i, m := range p.Members {
 		who := p.People[i]
 		words := []string{m.Player}
@@ -149,7 +149,7 @@ func partyFacts(x *Explanation, p *flow.PartyView) {
 		x.fact("member", strings.Join(append(words, who.Phase.String()), ", "))
 	}
 	if s := p.Search; s != nil {
-		x.fact("ticket", "mm-"+s.Ticket.String()+" in queue "+s.Queue+": "+s.Status.String())
+		x.fact("ticket", s.Ticket.String()+" in queue "+s.Queue+": "+s.Status.String())
 		x.fact("held by", strings.Join(s.HeldBy, ", "))
 		x.fact("has accepted", strings.Join(s.Accepted, ", "))
 		x.fact("has not answered", strings.Join(s.Pending, ", "))
@@ -170,10 +170,10 @@ func membershipInWords(m *flow.Membership) string {
 func changeInWords(c *flow.Change) string {
 	text := c.Keys.Phase().String() + ", by " + c.By.String()
 	if !c.Keys.Game.IsZero() {
-		text += ", gi-" + c.Keys.Game.String()
+		text += ", " + c.Keys.Game.String()
 	}
 	if !c.Keys.Ticket.IsZero() {
-		text += ", mm-" + c.Keys.Ticket.String()
+		text += ", " + c.Keys.Ticket.String()
 	}
 	return text
 }

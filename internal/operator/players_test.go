@@ -15,7 +15,7 @@ import (
 func TestPlayerWhoWaitsForAHost(t *testing.T) {
 	now := domain.TimeOf(time.Unix(1_700_000_000, 0))
 	s := standing{line: inspection.PlayerLine{Since: now.Add(-90 * time.Second)}}
-	s.Game = domain.UUID{15: 7}
+	s.Game = flow.InstanceID{15: 7}
 	s.snapshot.Game = &playerflow.GameView{Instance: flow.Instance{Status: flow.InstancePending, Placement: "p-1"}, Membership: flow.Membership{Status: flow.MemberPending}}
 	for _, part := range []string{"The player is in a game, without a party, unchanged for 1m30s.", "no host yet: muster explain placement p-1 says why"} {
 		if why := whyPlayer(&s, now); !strings.Contains(why, part) {

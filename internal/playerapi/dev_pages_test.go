@@ -1,6 +1,7 @@
 package playerapi_test
 
 import (
+	"github.com/musterhq/muster/internal/domain/flow"
 	"net/http"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 func TestDevelopmentStreamsAreForNoPage(t *testing.T) {
 	x := run(t, nil)
 	for path, here := range map[string]int{
-		objects.ServerStreamPath + "?game_instance_id=gi-00000000-0000-4000-8000-000000000001":                         http.StatusNotFound,
-		objects.EventsPath + "?subscription_id=" + objects.SubscriptionPrefix + "00000000-0000-4000-8000-000000000001": http.StatusNotFound,
+		objects.ServerStreamPath + "?game_instance_id=gi-00000000-0000-4000-8000-000000000001": http.StatusNotFound,
+		objects.EventsPath + "?subscription_id=" + flow.SubscriptionID{15: 1}.String():         http.StatusNotFound,
 	} {
 		for origin, want := range map[string]int{"": here, "http://" + x.address: here, "https://evil.example": http.StatusForbidden} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+x.address+path, nil)

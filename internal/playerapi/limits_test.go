@@ -3,6 +3,7 @@ package playerapi
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"regexp"
 	"strings"
 	"testing"
@@ -198,7 +199,7 @@ func TestLargestEvent(t *testing.T) {
 		x.wants(200, "")(x.call(token, "Party.SetPlayerPreferences", attributes))
 	}
 	const frameMax = 64 << 10
-	attached := &playerflow.AttachStream{Player: "leader", Session: x.sessionOf("leader"), Stream: 1}
+	attached := &playerflow.AttachStream{Player: "leader", Session: flow.LoginSessionID(x.sessionOf("leader")), Stream: 1}
 	if err := x.door.state.Do(t.Context(), attached); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func (x *lobby) sessionOf(player string) (id domain.UUID) {
 	x.Helper()
 	err := x.door.state.Read(x.Context(), func(v *cell.View) error {
 		s, _ := v.FlowOf(player, domain.TimeOf(x.clock()))
-		id = s.Login.ID
+		id = domain.UUID(s.Login.ID)
 		return nil
 	})
 	if err != nil {

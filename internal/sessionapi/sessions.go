@@ -125,7 +125,7 @@ func (d *Door) createSession(ctx context.Context, _ *request, in *createSessionR
 	if in.IdempotencyToken != "" {
 		cmd.Choose(in.IdempotencyToken)
 	} else {
-		cmd.Name = "gsess-" + newID().String()
+		cmd.Name = session.NameID(newID()).String()
 	}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func (w *Wishes) someone(v *cell.View) (playerflow.FlowSnapshot, playerflow.Call
 	s, _ := v.FlowOf(w.playerName(), w.now)
 	by := playerflow.Caller{Player: s.Player, Session: s.Login.ID}
 	if w.oneIn(20) {
-		by.Session = w.uuid()
+		by.Session = flow.LoginSessionID(w.uuid())
 	}
 	if w.oneIn(4) {
 		by.Request = fmt.Sprint("request-", w.chance.IntN(40))
@@ -94,7 +94,7 @@ func logIn(w *Wishes, v *cell.View) kernel.Command {
 	if s, ok := v.FlowOf(name, w.now); ok && !s.Login.ID.IsZero() && !w.oneIn(4) {
 		return nil
 	}
-	return &playerflow.Login{Player: name, Session: w.uuid(), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(3)}
+	return &playerflow.Login{Player: name, Session: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(3)}
 }
 
 func attachStream(w *Wishes, v *cell.View) kernel.Command {
@@ -132,7 +132,7 @@ func ackEvents(w *Wishes, v *cell.View) kernel.Command {
 
 func createParty(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &playerflow.CreateParty{Caller: by, ID: w.uuid(), Joinability: flow.Joinability(w.chance.IntN(4)), FailOnExisting: w.oneIn(3), MembersMax: int32(w.chance.IntN(5))}
+	return &playerflow.CreateParty{Caller: by, ID: flow.PartyID(w.uuid()), Joinability: flow.Joinability(w.chance.IntN(4)), FailOnExisting: w.oneIn(3), MembersMax: int32(w.chance.IntN(5))}
 }
 
 func joinParty(w *Wishes, v *cell.View) kernel.Command {
@@ -191,7 +191,7 @@ func setPreferences(w *Wishes, v *cell.View) kernel.Command {
 
 func sendInvite(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &playerflow.SendInvite{Caller: by, ID: w.uuid(), Target: w.playerName()}
+	return &playerflow.SendInvite{Caller: by, ID: flow.InviteID(w.uuid()), Target: w.playerName()}
 }
 
 func cancelInvite(w *Wishes, v *cell.View) kernel.Command {
@@ -213,7 +213,7 @@ func declineInvite(w *Wishes, v *cell.View) kernel.Command {
 
 func enterMatchmaking(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	cmd := &playerflow.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
+	cmd := &playerflow.EnterMatchmaking{Caller: by, Ticket: domain.TicketID(w.uuid()), Party: flow.PartyID(w.uuid()), Queue: w.matchmakerName()}
 	if w.oneIn(3) { // with the answer of a hook
 		cmd.Advice = flow.Advice{Trusted: `{"skill":10}`, Regions: []string{"us-east-1"}, Players: []flow.PlayerAdvice{{Player: by.Player, Data: "data of " + by.Player}}}
 	}
@@ -235,13 +235,13 @@ func answerMatch(w *Wishes, v *cell.View) kernel.Command {
 }
 
 // played returns the game instance of a player; most of the time an active one.
-func (w *Wishes) played(v *cell.View) (s playerflow.FlowSnapshot, by playerflow.Caller, instance domain.UUID) {
+func (w *Wishes) played(v *cell.View) (s playerflow.FlowSnapshot, by playerflow.Caller, instance flow.InstanceID) {
 	for i := range 10 {
 		if s, by = w.someone(v); s.Game != nil && (s.Game.Status == flow.InstanceActive || i > 7) {
 			return s, by, s.Game.ID
 		}
 	}
-	return s, by, w.uuid()
+	return s, by, flow.InstanceID(w.uuid())
 }
 
 func hostDetails(w *Wishes, v *cell.View) kernel.Command {
@@ -265,7 +265,7 @@ func leaveGame(w *Wishes, v *cell.View) kernel.Command {
 }
 
 func (w *Wishes) plan() playerflow.GamePlan {
-	return playerflow.GamePlan{ID: w.uuid(), Queue: w.queueName(), PlayersMax: int32(1 + w.chance.IntN(5)), Reconnect: flow.Reconnect(w.chance.IntN(4))}
+	return playerflow.GamePlan{ID: flow.InstanceID(w.uuid()), Queue: w.queueName(), PlayersMax: int32(1 + w.chance.IntN(5)), Reconnect: flow.Reconnect(w.chance.IntN(4))}
 }
 
 func createInstance(w *Wishes, v *cell.View) kernel.Command {

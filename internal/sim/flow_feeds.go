@@ -22,7 +22,7 @@ func subscribe(w *Wishes, v *cell.View) kernel.Command {
 	if len(all) > 2 {
 		return nil
 	}
-	x := flow.Subscription{ID: w.uuid(), By: "backend"}
+	x := flow.Subscription{ID: flow.SubscriptionID(w.uuid()), By: "backend"}
 	if w.oneIn(2) {
 		x.Types = []string{"OnPartyChanged", "OnPenaltyApplied"}
 	}
@@ -61,7 +61,7 @@ func enterBackfill(w *Wishes, v *cell.View) kernel.Command {
 	if s.Game == nil {
 		return nil
 	}
-	return &playerflow.EnterBackfill{Instance: g, Ticket: w.uuid(), Slots: int32(w.chance.IntN(3))}
+	return &playerflow.EnterBackfill{Instance: g, Ticket: domain.BackfillID(w.uuid()), Slots: int32(w.chance.IntN(3))}
 }
 
 func leaveBackfill(w *Wishes, v *cell.View) kernel.Command {
@@ -75,7 +75,7 @@ func leaveBackfill(w *Wishes, v *cell.View) kernel.Command {
 // feedsTold has what followers have read of the feeds.
 type feedsTold struct {
 	studio    uint64
-	instances map[domain.UUID]uint64
+	instances map[flow.InstanceID]uint64
 }
 
 // feedDurable reads a durable event like a follower: the numbers of the studio's events, and of each game server's notices, have no gaps.
@@ -91,10 +91,10 @@ func (w *World) feedDurable(e kernel.Event) {
 		w.feeds.studio = e.No
 	case *playerflow.GameInstanceTold:
 		if w.feeds.instances == nil {
-			w.feeds.instances = map[domain.UUID]uint64{}
+			w.feeds.instances = map[flow.InstanceID]uint64{}
 		}
 		if last := w.feeds.instances[e.Instance]; e.Seq != last+1 {
-			w.violated("gi-%s: notice %d follows %d", e.Instance, e.Seq, last)
+			w.violated("%s: notice %d follows %d", e.Instance, e.Seq, last)
 		}
 		w.feeds.instances[e.Instance] = e.Seq
 		if _, err := flow.DecodeNotice(e.Body); err != nil {
@@ -110,7 +110,7 @@ func (w *World) checkFeeds(v *cell.View) {
 	for _, x := range all {
 		page, ok := v.StudioEvents(x.ID, x.Done, 1<<20, 1<<30)
 		if ok != (x.Lapsed == 0) || ok && page.Missed != x.Lost || x.Done > head {
-			w.violated("subscription evs-%s, lapsed at %d, has %d of %d events taken and lost %d, and has missed %d", x.ID, x.Lapsed, x.Done, head, x.Lost, page.Missed)
+			w.violated("subscription %s, lapsed at %d, has %d of %d events taken and lost %d, and has missed %d", x.ID, x.Lapsed, x.Done, head, x.Lost, page.Missed)
 		}
 	}
 }

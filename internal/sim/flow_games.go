@@ -14,8 +14,8 @@ import (
 // gameBook follows the seats of games in durable entries, also across restarts: each membership makes only permitted transitions, and
 // each reservation belongs to a membership.
 type gameBook struct {
-	rules   map[domain.UUID]flow.Rules
-	status  map[domain.UUID]flow.InstanceStatus
+	rules   map[flow.InstanceID]flow.Rules
+	status  map[flow.InstanceID]flow.InstanceStatus
 	members map[string]flow.Membership
 	open    []domain.PlayerSessionID          // player sessions of memberships that may be live
 	owner   map[domain.PlayerSessionID]string // of those that ever were
@@ -41,7 +41,7 @@ var neverUnder = map[flow.Reconnect]string{
 
 func (b *gameBook) event(w *World, e kernel.Event) {
 	if b.members == nil {
-		b.rules, b.status = map[domain.UUID]flow.Rules{}, map[domain.UUID]flow.InstanceStatus{}
+		b.rules, b.status = map[flow.InstanceID]flow.Rules{}, map[flow.InstanceID]flow.InstanceStatus{}
 		b.members, b.owner, b.late = map[string]flow.Membership{}, map[domain.PlayerSessionID]string{}, map[string]bool{}
 	}
 	switch e := e.(type) {
@@ -63,7 +63,7 @@ func (b *gameBook) event(w *World, e kernel.Event) {
 	case *playerflow.MembershipEnded:
 		m, ok := b.members[e.Player]
 		if !ok || e.LastGame.Instance != m.Instance {
-			w.violated("%s comes out of gi-%s, and was in gi-%s", e.Player, e.LastGame.Instance, m.Instance)
+			w.violated("%s comes out of %s, and was in %s", e.Player, e.LastGame.Instance, m.Instance)
 		}
 		mode := b.rules[m.Instance].Reconnect
 		if why := e.LastGame.Membership.String(); contains(neverUnder[mode], why) {
@@ -78,10 +78,10 @@ func (b *gameBook) event(w *World, e kernel.Event) {
 func (b *gameBook) instance(w *World, x *flow.Instance) {
 	old := b.status[x.ID]
 	if x.Status < old || old == flow.InstanceEnded {
-		w.violated("gi-%s was %s, is %s", x.ID, old, x.Status)
+		w.violated("%s was %s, is %s", x.ID, old, x.Status)
 	}
 	if rules, ok := b.rules[x.ID]; ok && rules != x.Rules {
-		w.violated("gi-%s has other rules than it began with: %+v, %+v", x.ID, x.Rules, rules)
+		w.violated("%s has other rules than it began with: %+v, %+v", x.ID, x.Rules, rules)
 	}
 	b.rules[x.ID], b.status[x.ID] = x.Rules, x.Status
 	switch {
@@ -101,7 +101,7 @@ func (b *gameBook) membership(w *World, m *flow.Membership) {
 	old, was := b.members[m.Player]
 	switch {
 	case !contains(seatWays[old.Status], m.Status.String()):
-		w.violated("%s was %s in gi-%s, is %s in gi-%s", m.Player, old.Status, old.Instance, m.Status, m.Instance)
+		w.violated("%s was %s in %s, is %s in %s", m.Player, old.Status, old.Instance, m.Status, m.Instance)
 	case was && (m.Instance != old.Instance || m.Attempt < old.Attempt || m.Attempt > old.Attempt+1 || m.Epoch < old.Epoch || old.WasActive && !m.WasActive):
 		w.violated("%s was %+v, is %+v", m.Player, old, m)
 	case was && m.Disconnects != old.Disconnects && (old.Status != flow.MemberActive || m.Disconnects != old.Disconnects+1 || m.LostAt == old.LostAt):
@@ -175,9 +175,9 @@ func (b *gameBook) reservations(w *World, v *cell.View) {
 		m, ok := b.members[player]
 		switch {
 		case !ok || m.Session != id && m.Next != id:
-			w.violated("%s is reserved for %s, who has %s in gi-%s, %s", id, player, m.Status, m.Instance, m.Session)
+			w.violated("%s is reserved for %s, who has %s in %s, %s", id, player, m.Status, m.Instance, m.Session)
 		case b.status[m.Instance] == flow.InstanceEnded:
-			w.violated("%s is reserved in gi-%s, which has ended", id, m.Instance)
+			w.violated("%s is reserved in %s, which has ended", id, m.Instance)
 		case !reserved[player].IsZero():
 			w.violated("%s and %s are both reserved for %s", id, reserved[player], player)
 		}

@@ -169,7 +169,7 @@ func (w *Wishes) plays(v *cell.View, id session.ID) bool {
 }
 
 // referee returns a game server's command about the players of a game instance.
-func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession, id domain.UUID) kernel.Command {
+func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession, id flow.InstanceID) kernel.Command {
 	x, members, _ := v.GameInstance(id)
 	if !x.Ready && x.Status == flow.InstanceActive && !w.oneIn(3) {
 		return &playerflow.ReadyGame{Instance: id}
@@ -203,7 +203,7 @@ func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession,
 	case draw < 66:
 		return &playerflow.AddMembers{Instance: id, Players: []playerflow.PlannedPlayer{{Player: w.playerName(), Team: "blue"}, {Player: w.playerName(), Team: "red"}}}
 	case draw < 74:
-		cmd := &playerflow.EnterBackfill{Instance: id, Ticket: w.uuid(), Slots: int32(w.chance.IntN(2))}
+		cmd := &playerflow.EnterBackfill{Instance: id, Ticket: domain.BackfillID(w.uuid()), Slots: int32(w.chance.IntN(2))}
 		if x.Queue == "" || w.oneIn(8) {
 			cmd.Queue, cmd.Teams = w.matchmakerName(), map[string]string{}
 			for _, m := range members {
@@ -242,7 +242,7 @@ func (w *Wishes) memberName(members []flow.Membership) string {
 }
 
 // accept accepts a player in one of the two ways of game servers.
-func (w *Wishes) accept(p *fleet.Process, g *session.GameSession, instance domain.UUID, id domain.PlayerSessionID) kernel.Command {
+func (w *Wishes) accept(p *fleet.Process, g *session.GameSession, instance flow.InstanceID, id domain.PlayerSessionID) kernel.Command {
 	if w.oneIn(2) {
 		return &hosting.AcceptPlayer{Process: p.Key, Game: g.ID, Player: id, Request: w.request()}
 	}
@@ -262,7 +262,7 @@ func (w *Wishes) live(v *cell.View) kernel.Command {
 		if s.Player != "" {
 			name = s.Player
 		}
-		return &playerflow.Login{Player: name, Session: w.uuid(), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(4)}
+		return &playerflow.Login{Player: name, Session: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(4)}
 	case s.Presence != flow.Online && !w.oneIn(4):
 		return &playerflow.AttachStream{Player: by.Player, Session: by.Session, Stream: w.number()}
 	case s.Game == nil:
@@ -289,7 +289,7 @@ func (w *Wishes) play(s *playerflow.FlowSnapshot, by playerflow.Caller) kernel.C
 	case draw < 14:
 		return &playerflow.LoseStream{Player: s.Player, Stream: s.Stream}
 	case draw < 24: // another device
-		return &playerflow.Login{Player: s.Player, Session: w.uuid(), Token: w.uuid(), Device: "console", AutoReconnect: w.oneIn(2)}
+		return &playerflow.Login{Player: s.Player, Session: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "console", AutoReconnect: w.oneIn(2)}
 	case draw < 26:
 		return &playerflow.UpdateOwnGame{Caller: by, Attributes: `{"map":"harbour"}`}
 	case m.Status == flow.MemberPending && draw < 80, m.Status == flow.MemberActive && draw < 70, draw > 90:
@@ -315,7 +315,7 @@ func (w *Wishes) lookForGame(v *cell.View, s *playerflow.FlowSnapshot, by player
 	case draw < 70:
 		return &playerflow.SetReady{Caller: by, Ready: true}
 	case draw < 88:
-		return &playerflow.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
+		return &playerflow.EnterMatchmaking{Caller: by, Ticket: domain.TicketID(w.uuid()), Party: flow.PartyID(w.uuid()), Queue: w.matchmakerName()}
 	case draw < 95:
 		return answerMatch(w, v)
 	}

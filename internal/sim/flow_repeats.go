@@ -66,11 +66,11 @@ func (w *World) toldCall(cmd kernel.Command) {
 	switch cmd := cmd.(type) {
 	case *playerflow.GetHostConnectionDetails:
 		if made := cmd.Made; !cmd.Repeated && !made.IsZero() && w.games.owner[domain.PlayerSessionID(made)] != cmd.Player {
-			w.violated("%s was told of %s, which is not durable", cmd.Player, made)
+			w.violated("%s was told of %s, which is not durable", cmd.Player, domain.PlayerSessionID(made))
 		}
 	case *playerflow.EndGame:
 		if s, ok := w.games.status[cmd.Instance]; ok && s != flow.InstanceEnded {
-			w.violated("gi-%s has ended, says the answer; durable is %s", cmd.Instance, s)
+			w.violated("%s has ended, says the answer; durable is %s", cmd.Instance, s)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"github.com/musterhq/muster/internal/domain"
 	"slices"
 	"testing"
 	"time"
@@ -111,7 +112,7 @@ func TestRequeueLockIsTold(t *testing.T) {
 	w.online("a")
 	var locks []flow.Penalty
 	leave := func() {
-		w.must(&playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue})
+		w.must(&playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: domain.TicketID(w.id()), Queue: testQueue})
 		since := w.seq("a")
 		w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
 		v := w.cell.View()

@@ -119,7 +119,7 @@ func (w *flowWorld) dataOf(id domain.PlayerSessionID) string {
 }
 
 // enterWith lets a party enter the test queue with what was said of its search.
-func (w *flowWorld) enterWith(a flow.Advice, players ...string) domain.UUID {
+func (w *flowWorld) enterWith(a flow.Advice, players ...string) domain.TicketID {
 	w.t.Helper()
 	w.queues()
 	w.party(players...)
@@ -130,12 +130,12 @@ func (w *flowWorld) enterWith(a flow.Advice, players ...string) domain.UUID {
 	if len(players) > 1 {
 		w.must(&playerflow.SetReady{Caller: w.as(players[0]), Ready: true})
 	}
-	cmd := &playerflow.EnterMatchmaking{Caller: w.as(players[0]), Ticket: w.id(), Queue: testQueue, Advice: a}
+	cmd := &playerflow.EnterMatchmaking{Caller: w.as(players[0]), Ticket: domain.TicketID(w.id()), Queue: testQueue, Advice: a}
 	w.must(cmd)
-	return cmd.Made
+	return domain.TicketID(cmd.Made)
 }
 
-func (w *flowWorld) skillOf(ticket domain.UUID, player string) float64 {
+func (w *flowWorld) skillOf(ticket domain.TicketID, player string) float64 {
 	w.t.Helper()
 	for _, p := range matchmaking.DecodeRoster(w.ticket(ticket).Roster) {
 		if p.ID == player && len(p.Attributes) == 1 {
@@ -168,16 +168,16 @@ func TestAttributesOfASearch(t *testing.T) {
 			w := newFlowWorld(t, nil)
 			w.queues()
 			w.online("a")
-			w.must(&playerflow.CreateParty{Caller: w.as("a"), ID: w.id(), Attributes: party})
+			w.must(&playerflow.CreateParty{Caller: w.as("a"), ID: flow.PartyID(w.id()), Attributes: party})
 			if tc.client != nil {
 				w.must(&playerflow.SetPlayerPreferences{Caller: w.as("a"), Attributes: tc.client})
 			}
 			if tc.trusted != nil {
 				w.must(&playerflow.SetPlayerAttributes{Player: "a", Attributes: *tc.trusted})
 			}
-			cmd := &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue, Advice: tc.advice}
+			cmd := &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: domain.TicketID(w.id()), Queue: testQueue, Advice: tc.advice}
 			w.must(cmd)
-			if got := w.skillOf(cmd.Made, "a"); got != tc.want {
+			if got := w.skillOf(domain.TicketID(cmd.Made), "a"); got != tc.want {
 				t.Errorf("skill is %g, want %g", got, tc.want)
 			}
 		})
@@ -282,8 +282,8 @@ func TestEnterAboutOthers(t *testing.T) {
 	w.queues()
 	w.party("me", "friend")
 	w.ready()
-	w.refused(&playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Queue: testQueue, About: []string{"me"}}, flow.RevConflict)
-	w.must(&playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Queue: testQueue, About: []string{"me", "friend"}})
+	w.refused(&playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Queue: testQueue, About: []string{"me"}}, flow.RevConflict)
+	w.must(&playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Queue: testQueue, About: []string{"me", "friend"}})
 }
 
 // TestPlacementOrder: the locations that a placement wants come before all that the queue has of order; the filter stays.
@@ -316,30 +316,30 @@ func TestCreateGameInstanceDefaults(t *testing.T) {
 	w.party("a")
 	w.must(&playerflow.SetPlayerPreferences{Caller: w.as("a"), Latencies: &[]flow.Latency{{Region: testLocation, Milliseconds: 20}}})
 	for _, size := range []int32{-1, 5} {
-		w.refused(&playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: w.id()}, Size: size}, flow.InvalidArgument)
+		w.refused(&playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: flow.InstanceID(w.id())}, Size: size}, flow.InvalidArgument)
 	}
-	cmd := &playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: w.id(), Attributes: `{"mode":"sandbox"}`}, Data: "data of a"}
+	cmd := &playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: flow.InstanceID(w.id()), Attributes: `{"mode":"sandbox"}`}, Data: "data of a"}
 	w.must(cmd)
-	r, _ := w.cell.hosting.Placements.Placement("gi-" + cmd.Made.String())
+	r, _ := w.cell.hosting.Placements.Placement(flow.InstanceID(cmd.Made).String())
 	p := w.cell.hosting.Placements.Placements.Get(r)
 	if p.Queue != "q" || p.PlayersMax != 4 || len(p.Latencies) != 1 || p.Players[0].Data != "data of a" {
 		t.Errorf("the placement is %+v", p)
 	}
-	if got := w.instance(cmd.Made).Attributes; got != `{"mode":"sandbox"}` {
+	if got := w.instance(flow.InstanceID(cmd.Made)).Attributes; got != `{"mode":"sandbox"}` {
 		t.Errorf("attributes %s", got)
 	}
-	w.activateHost(w.server("late"), cmd.Made)
-	w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: cmd.Made})
-	small := &playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: w.id(), PlayersMax: 9}, Size: 2} // the studio's word is above it
+	w.activateHost(w.server("late"), flow.InstanceID(cmd.Made))
+	w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: flow.InstanceID(cmd.Made)})
+	small := &playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: flow.InstanceID(w.id()), PlayersMax: 9}, Size: 2} // the studio's word is above it
 	w.must(small)
-	r, _ = w.cell.hosting.Placements.Placement("gi-" + small.Made.String())
+	r, _ = w.cell.hosting.Placements.Placement(flow.InstanceID(small.Made).String())
 	if got := w.cell.hosting.Placements.Placements.Get(r).PlayersMax; got != 9 {
 		t.Errorf("%d players", got)
 	}
 	nowhere := newFlowWorld(t, func(c *flow.Config) { c.Games.DirectCreate = true })
 	nowhere.online("a")
-	nowhere.refused(&playerflow.CreateGameInstance{Caller: nowhere.as("a"), Plan: playerflow.GamePlan{ID: nowhere.id()}}, flow.JoinNotAllowed)
-	look := &playerflow.CreateGameInstance{Caller: nowhere.as("a"), Plan: playerflow.GamePlan{ID: nowhere.id()}}
+	nowhere.refused(&playerflow.CreateGameInstance{Caller: nowhere.as("a"), Plan: playerflow.GamePlan{ID: flow.InstanceID(nowhere.id())}}, flow.JoinNotAllowed)
+	look := &playerflow.CreateGameInstance{Caller: nowhere.as("a"), Plan: playerflow.GamePlan{ID: flow.InstanceID(nowhere.id())}}
 	look.Look = true
 	nowhere.must(look)
 	if !look.Would {
@@ -363,7 +363,7 @@ func TestUpdateOwnGame(t *testing.T) {
 		if got := w.instance(w.keys("me").Game).Attributes; got != `{"map":"harbour"}` {
 			t.Errorf("attributes %s", got)
 		}
-		w.refused(&playerflow.UpdateOwnGame{Caller: w.as("me"), Attributes: "{}", Instance: w.id()}, flow.NotInGame)
+		w.refused(&playerflow.UpdateOwnGame{Caller: w.as("me"), Attributes: "{}", Instance: flow.InstanceID(w.id())}, flow.NotInGame)
 		game := w.gameOf(w.keys("me").Game)
 		w.must(&hosting.TerminateGameSession{ID: game.ID})
 		w.refused(&playerflow.UpdateOwnGame{Caller: w.as("me"), Attributes: "{}"}, flow.GameIsEnding)

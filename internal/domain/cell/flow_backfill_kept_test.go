@@ -90,8 +90,8 @@ func TestBackfillEndsWhenThePlayerIsBack(t *testing.T) {
 // more: the team has room again.
 func TestGameAsksForAKeptSeat(t *testing.T) {
 	w, x := fullGame(t)
-	w.refused(&playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id(), Slots: 2}, flow.GameFull)
-	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id(), Slots: 1}
+	w.refused(&playerflow.EnterBackfill{Instance: x.ID, Ticket: domain.BackfillID(w.id()), Slots: 2}, flow.GameFull)
+	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: domain.BackfillID(w.id()), Slots: 1}
 	w.must(more)
 	roster := func() (players string, ticket matchmaking.Ticket) {
 		r, ok := w.cell.matchmaking.Records.BackfillOf(x.Game)
@@ -152,7 +152,7 @@ func TestSeatTakenWhileAMatchIsAccepted(t *testing.T) {
 }
 
 // wayBack lets a player ask for the way back into a game.
-func (w *flowWorld) wayBack(g domain.UUID, player string) {
+func (w *flowWorld) wayBack(g flow.InstanceID, player string) {
 	w.t.Helper()
 	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as(player), Instance: g})
 }

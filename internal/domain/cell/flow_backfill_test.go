@@ -30,7 +30,7 @@ func (w *flowWorld) matchedGame(red, blue string) *flow.Instance {
 func TestNewcomersReservation(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Reservation = 5 * time.Minute })
 	x := w.matchedGame("a", "b")
-	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id()}
+	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: domain.BackfillID(w.id())}
 	w.must(more)
 	ticket := w.enterWith(flow.Advice{Players: []flow.PlayerAdvice{{Player: "c", Data: "level=3"}}}, "c")
 	if refused := w.proposeBackfill(more.Made.ID, ticket, "red"); refused != nil {
@@ -94,12 +94,12 @@ func TestBackfillLeavesLeaversAlone(t *testing.T) {
 	x := w.matchedGame("a", "b")
 	w.connect(x.ID, "a", "b")
 	w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: x.ID})
-	again := &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue}
+	again := &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: domain.TicketID(w.id()), Queue: testQueue}
 	w.must(again)
 
-	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id()}
+	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: domain.BackfillID(w.id())}
 	w.must(more)
-	if w.keys("a").Ticket != again.Made {
+	if w.keys("a").Ticket != domain.TicketID(again.Made) {
 		t.Errorf("a has keys %+v", w.keys("a"))
 	}
 	r, _ := w.cell.matchmaking.Records.Ticket(more.Made.ID)
@@ -109,7 +109,7 @@ func TestBackfillLeavesLeaversAlone(t *testing.T) {
 
 	named := &matchmaking.StartMatchBackfill{Configuration: testQueue, ID: "named", Game: x.Game, Players: []matchmaking.Player{{ID: "a", Team: "red"}, {ID: "b", Team: "blue"}}}
 	refused, ok := errors.AsType[*domain.Refusal](w.do(named))
-	if !ok || refused.Reason != domain.Invalid || w.keys("a").Ticket != again.Made {
+	if !ok || refused.Reason != domain.Invalid || w.keys("a").Ticket != domain.TicketID(again.Made) {
 		t.Errorf("a server named a: %v; a has keys %+v", refused, w.keys("a"))
 	}
 	w.setConfig(`{"GameInstanceServiceConfig": {"strictPlayers": false}}`)
@@ -117,8 +117,8 @@ func TestBackfillLeavesLeaversAlone(t *testing.T) {
 	w.wantPhase("a", flow.InParty)
 }
 
-// A backfill that a game server has begun under an id like those of Game.EnterMatchmaking is the server's: player flow does not
-// replace it when a player leaves.
+// A game server may choose a ticket id that looks like those of Game.EnterMatchmaking. The backfill is still its own: player flow
+// does not replace it when a player leaves.
 func TestBackfillOfAServerIsItsOwn(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	x := w.matchedGame("a", "b")
@@ -137,7 +137,7 @@ func TestBackfillOfAServerIsItsOwn(t *testing.T) {
 	}
 }
 
-// Journals of releases before 0.2 say nothing of a ticket's owner, but for automatic backfills.
+// Old journals say nothing of a ticket's owner, except for automatic backfills.
 func TestOwnersOfOldTickets(t *testing.T) {
 	const digits = "0123abcd-ef45-4678-9abc-def012345678"
 	for id, want := range map[string]matchmaking.Owner{
@@ -168,13 +168,13 @@ func TestStudioGameIsBackfilled(t *testing.T) {
 	w.queues()
 	w.online("a", "b", "zoe")
 	key := w.server("studio")
-	plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 4, Players: []playerflow.PlannedPlayer{{Player: "a"}, {Player: "b", Team: "blue"}}}
+	plan := playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "q", PlayersMax: 4, Players: []playerflow.PlannedPlayer{{Player: "a"}, {Player: "b", Team: "blue"}}}
 	w.must(&playerflow.MakeGame{Plan: plan})
 	w.activateHost(key, plan.ID)
 	w.connect(plan.ID, "a", "b")
 	game := w.instance(plan.ID).Game
 	more := func(queue string, teams map[string]string) *playerflow.EnterBackfill {
-		return &playerflow.EnterBackfill{Instance: plan.ID, Ticket: w.id(), Queue: queue, Teams: teams}
+		return &playerflow.EnterBackfill{Instance: plan.ID, Ticket: domain.BackfillID(w.id()), Queue: queue, Teams: teams}
 	}
 	w.refused(more("", nil), flow.InvalidArgument)
 	w.refused(more("nosuch", nil), flow.QueueNotFound)
@@ -224,8 +224,8 @@ func TestTeamsOfABackfill(t *testing.T) {
 	}})
 	w.online("me")
 	g := w.play(false, flow.ReconnectOptional, "me")
-	roster := func(queue string, g domain.UUID, teams map[string]string) string {
-		more := &playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Queue: queue, Teams: teams}
+	roster := func(queue string, g flow.InstanceID, teams map[string]string) string {
+		more := &playerflow.EnterBackfill{Instance: g, Ticket: domain.BackfillID(w.id()), Queue: queue, Teams: teams}
 		w.must(more)
 		r, _ := w.cell.matchmaking.Records.Ticket(more.Made.ID)
 		text := ""

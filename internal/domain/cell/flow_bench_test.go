@@ -2,6 +2,8 @@ package cell
 
 import (
 	"fmt"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"testing"
 	"time"
 
@@ -32,9 +34,9 @@ func BenchmarkMatchOf60(b *testing.B) {
 			for _, m := range members {
 				w.must(&playerflow.SetReady{Caller: w.as(m), Ready: true})
 			}
-			cmd := &playerflow.EnterMatchmaking{Caller: w.as(members[0]), Ticket: w.id(), Queue: "large"}
+			cmd := &playerflow.EnterMatchmaking{Caller: w.as(members[0]), Ticket: domain.TicketID(w.id()), Queue: "large"}
 			w.must(cmd)
-			x := w.ticket(cmd.Made)
+			x := w.ticket(domain.TicketID(cmd.Made))
 			tickets = append(tickets, matchmaking.ProposedTicket{TicketKey: matchmaking.TicketKey{No: x.No, Generation: x.Generation}, Team: []string{"red", "blue"}[party%2]})
 		}
 		c, _ := w.cell.matchmaking.Records.Configuration("large")
@@ -73,7 +75,7 @@ func BenchmarkIdlePlayers(b *testing.B) {
 	for b.Loop() {
 		n++
 		id := fmt.Sprint("player-", n)
-		w.must(&playerflow.Login{Player: id, Session: w.id(), Token: w.id()})
+		w.must(&playerflow.Login{Player: id, Session: flow.LoginSessionID(w.id()), Token: w.id()})
 		w.must(&playerflow.Logout{Caller: playerflow.Caller{Player: id, Session: w.cell.playerflow.Flow.Logins.Get(w.player(id).Login()).ID}})
 		w.journal = nil
 	}

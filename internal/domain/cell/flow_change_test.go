@@ -21,7 +21,7 @@ func (w *flowWorld) changes(player string) (lines []string) {
 		for _, k := range []struct {
 			name string
 			id   domain.UUID
-		}{{"P", x.Keys.Party}, {"M", x.Keys.Ticket}, {"G", x.Keys.Game}} {
+		}{{"P", domain.UUID(x.Keys.Party)}, {"M", domain.UUID(x.Keys.Ticket)}, {"G", domain.UUID(x.Keys.Game)}} {
 			if !k.id.IsZero() {
 				keys += k.name
 			}
@@ -121,7 +121,7 @@ func BenchmarkKeyChange(b *testing.B) {
 	w.online("a")
 	for i := 0; b.Loop(); i++ {
 		if i%2 == 0 {
-			w.must(&playerflow.CreateParty{Caller: w.as("a"), ID: w.id()})
+			w.must(&playerflow.CreateParty{Caller: w.as("a"), ID: flow.PartyID(w.id())})
 		} else {
 			w.must(&playerflow.LeaveParty{Caller: w.as("a")})
 		}

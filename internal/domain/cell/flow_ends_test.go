@@ -18,15 +18,15 @@ import (
 func TestPendingGameIsEnded(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		end    func(w *flowWorld, g domain.UUID)
+		end    func(w *flowWorld, g flow.InstanceID)
 		reason flow.Reason
 		told   string
 	}{
-		{"by an operator", func(w *flowWorld, g domain.UUID) { w.must(&playerflow.ForceEnd{Instance: g}) }, flow.ByTheOperator,
+		{"by an operator", func(w *flowWorld, g flow.InstanceID) { w.must(&playerflow.ForceEnd{Instance: g}) }, flow.ByTheOperator,
 			"GameSessionChanged GameEnded:OPERATOR RemovedFromGame:OPERATOR"},
-		{"by the studio", func(w *flowWorld, g domain.UUID) { w.must(&playerflow.EndGame{Instance: g}) }, flow.Finished,
+		{"by the studio", func(w *flowWorld, g flow.InstanceID) { w.must(&playerflow.EndGame{Instance: g}) }, flow.Finished,
 			"GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED"},
-		{"after all time", func(w *flowWorld, _ domain.UUID) { w.pass(61 * time.Second) }, flow.AbsoluteTimeout,
+		{"after all time", func(w *flowWorld, _ flow.InstanceID) { w.pass(61 * time.Second) }, flow.AbsoluteTimeout,
 			"GameSessionChanged GameEnded:ABSOLUTE_TIMEOUT RemovedFromGame:ABSOLUTE_TIMEOUT"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestNoBackfillOfFinishedGames(t *testing.T) {
 		w := newFlowWorld(t, nil)
 		x := w.matchedGame("a", "b")
 		w.connect(x.ID, "a", "b")
-		more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id()}
+		more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: domain.BackfillID(w.id())}
 		w.must(more)
 		before := w.noticeHead(x.ID)
 		w.must(&playerflow.EndGame{Instance: x.ID})

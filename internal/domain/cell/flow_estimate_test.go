@@ -33,7 +33,7 @@ func TestEstimates(t *testing.T) {
 	matched := 0
 	match := func(after time.Duration) { // two tickets that have waited for so long
 		t.Helper()
-		var tickets [2]domain.UUID
+		var tickets [2]domain.TicketID
 		for i := range tickets {
 			matched++
 			tickets[i] = w.search(fmt.Sprint("matched-", matched))

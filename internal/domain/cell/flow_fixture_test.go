@@ -25,7 +25,7 @@ import (
 type flowWorld struct {
 	*world
 	config *flow.Config
-	logins map[string]domain.UUID
+	logins map[string]flow.LoginSessionID
 	made   int
 	stream uint64
 }
@@ -41,7 +41,7 @@ func newFlowWorld(t testing.TB, change func(*flow.Config)) *flowWorld {
 	}
 	config.PlayerFlow.Flow = &settings
 	config.PlayerFlow.Tokens = testTokens{}
-	w := &flowWorld{world: newWorld(t, config), config: &settings, logins: map[string]domain.UUID{}}
+	w := &flowWorld{world: newWorld(t, config), config: &settings, logins: map[string]flow.LoginSessionID{}}
 	w.hall()
 	w.must(&hosting.CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/" + testFleet}}})
 	if _, test := t.(*testing.T); test { // benchmarks keep no journal
@@ -77,7 +77,7 @@ func (w *flowWorld) id() domain.UUID {
 // login logs a player in; online attaches a stream, too.
 func (w *flowWorld) login(player string) playerflow.Caller {
 	w.t.Helper()
-	cmd := &playerflow.Login{Player: player, Session: w.id(), Token: w.id(), Device: "test"}
+	cmd := &playerflow.Login{Player: player, Session: flow.LoginSessionID(w.id()), Token: w.id(), Device: "test"}
 	w.must(cmd)
 	w.logins[player] = cmd.Session
 	return w.as(player)
@@ -129,21 +129,21 @@ func (w *flowWorld) member(id string) *flow.Membership {
 }
 
 // party makes a party of players who are online; the first one leads it.
-func (w *flowWorld) party(players ...string) domain.UUID {
+func (w *flowWorld) party(players ...string) flow.PartyID {
 	w.t.Helper()
 	w.online(players...)
 	id := w.id()
-	w.must(&playerflow.CreateParty{Caller: w.as(players[0]), ID: id, Joinability: flow.Open})
+	w.must(&playerflow.CreateParty{Caller: w.as(players[0]), ID: flow.PartyID(id), Joinability: flow.Open})
 	for _, player := range players[1:] {
-		w.must(&playerflow.JoinParty{Caller: w.as(player), Party: id})
+		w.must(&playerflow.JoinParty{Caller: w.as(player), Party: flow.PartyID(id)})
 	}
-	return id
+	return flow.PartyID(id)
 }
 
 // play puts players into a new game instance; unless pending it is active, and all members have a reservation.
-func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) domain.UUID {
+func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) flow.InstanceID {
 	w.t.Helper()
-	plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: int32(len(players)) + 1, Reconnect: mode}
+	plan := playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "q", PlayersMax: int32(len(players)) + 1, Reconnect: mode}
 	for _, player := range players {
 		plan.Players = append(plan.Players, playerflow.PlannedPlayer{Player: player})
 	}
@@ -158,21 +158,21 @@ func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) d
 }
 
 // activateHost lets the server that was found for a game instance of the studio begin.
-func (w *flowWorld) activateHost(key fleet.Key, instance domain.UUID) {
+func (w *flowWorld) activateHost(key fleet.Key, instance flow.InstanceID) {
 	w.t.Helper()
-	game := session.MakeID(testFleet, testLocation, "gi-"+instance.String())
+	game := session.MakeID(testFleet, testLocation, instance.String())
 	w.must(&hosting.PromptGameSession{Process: key, Game: game})
 	w.must(&hosting.ActivateGameSession{Process: key, Game: game})
 }
 
-func (w *flowWorld) gameOf(instance domain.UUID) *session.GameSession {
+func (w *flowWorld) gameOf(instance flow.InstanceID) *session.GameSession {
 	r, _ := w.cell.playerflow.Flow.Instance(instance)
 	g, _ := w.cell.hosting.Sessions.Game(session.ID(w.cell.playerflow.Flow.Instances.Get(r).Game))
 	return w.cell.hosting.Sessions.Games.Get(g)
 }
 
 // accept lets the game server accept a player session.
-func (w *flowWorld) accept(instance domain.UUID, playerSession domain.PlayerSessionID) error {
+func (w *flowWorld) accept(instance flow.InstanceID, playerSession domain.PlayerSessionID) error {
 	w.seed++
 	g := w.gameOf(instance)
 	key := processKey(g.ProcessID)
@@ -180,7 +180,7 @@ func (w *flowWorld) accept(instance domain.UUID, playerSession domain.PlayerSess
 }
 
 // connect lets a player who has a reservation connect.
-func (w *flowWorld) connect(instance domain.UUID, players ...string) {
+func (w *flowWorld) connect(instance flow.InstanceID, players ...string) {
 	w.t.Helper()
 	for _, player := range players {
 		if err := w.accept(instance, w.member(player).Session); err != nil {
@@ -190,7 +190,7 @@ func (w *flowWorld) connect(instance domain.UUID, players ...string) {
 }
 
 // lose lets the game server report that a player is gone.
-func (w *flowWorld) lose(instance domain.UUID, playerSession domain.PlayerSessionID) {
+func (w *flowWorld) lose(instance flow.InstanceID, playerSession domain.PlayerSessionID) {
 	w.t.Helper()
 	g := w.gameOf(instance)
 	w.must(&hosting.RemovePlayer{Process: processKey(g.ProcessID), Game: g.ID, Player: playerSession})
@@ -306,7 +306,7 @@ func (w *flowWorld) queues() {
 }
 
 // searchIn makes a party of players and lets it enter a queue.
-func (w *flowWorld) searchIn(queue string, players ...string) domain.UUID {
+func (w *flowWorld) searchIn(queue string, players ...string) domain.TicketID {
 	w.t.Helper()
 	w.queues()
 	w.party(players...)
@@ -315,26 +315,26 @@ func (w *flowWorld) searchIn(queue string, players ...string) domain.UUID {
 			w.must(&playerflow.SetReady{Caller: w.as(player), Ready: true})
 		}
 	}
-	cmd := &playerflow.EnterMatchmaking{Caller: w.as(players[0]), Ticket: w.id(), Queue: queue}
+	cmd := &playerflow.EnterMatchmaking{Caller: w.as(players[0]), Ticket: domain.TicketID(w.id()), Queue: queue}
 	w.must(cmd)
-	return cmd.Made
+	return domain.TicketID(cmd.Made)
 }
 
-func (w *flowWorld) search(players ...string) domain.UUID {
+func (w *flowWorld) search(players ...string) domain.TicketID {
 	w.t.Helper()
 	return w.searchIn(testQueue, players...)
 }
 
-func (w *flowWorld) ticket(id domain.UUID) *matchmaking.Ticket {
-	r, ok := w.cell.matchmaking.Records.Ticket("mm-" + id.String())
+func (w *flowWorld) ticket(id domain.TicketID) *matchmaking.Ticket {
+	r, ok := w.cell.matchmaking.Records.Ticket(id.String())
 	if !ok {
-		w.t.Fatalf("ticket mm-%s is not known", id)
+		w.t.Fatalf("ticket %s is not known", id)
 	}
 	return w.cell.matchmaking.Records.Tickets.Get(r)
 }
 
 // propose proposes a match of two tickets, and returns why it was refused.
-func (w *flowWorld) propose(queue string, red, blue domain.UUID) *domain.Refusal {
+func (w *flowWorld) propose(queue string, red, blue domain.TicketID) *domain.Refusal {
 	w.t.Helper()
 	c, _ := w.cell.matchmaking.Records.Configuration(queue)
 	a, b := w.ticket(red), w.ticket(blue)

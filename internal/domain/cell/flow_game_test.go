@@ -13,11 +13,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-func (w *flowWorld) instance(id domain.UUID) *flow.Instance {
+func (w *flowWorld) instance(id flow.InstanceID) *flow.Instance {
 	w.t.Helper()
 	r, ok := w.cell.playerflow.Flow.Instance(id)
 	if !ok {
-		w.t.Fatalf("gi-%s is not known", id)
+		w.t.Fatalf("%s is not known", id)
 	}
 	return w.cell.playerflow.Flow.Instances.Get(r)
 }
@@ -27,38 +27,38 @@ func TestT3(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		pending bool
-		end     func(w *flowWorld, g domain.UUID)
+		end     func(w *flowWorld, g flow.InstanceID)
 		reason  flow.Reason // of the instance
 		told    string
 		lives   bool // the game session goes on
 	}{
-		{"allocation timeout", true, func(w *flowWorld, _ domain.UUID) { w.pass(2*time.Minute + time.Second) }, flow.AllocationFailed,
+		{"allocation timeout", true, func(w *flowWorld, _ flow.InstanceID) { w.pass(2*time.Minute + time.Second) }, flow.AllocationFailed,
 			"GameSessionChanged FailedToAllocateGameInstance:TIMEOUT", false},
-		{"placement stopped", true, func(w *flowWorld, g domain.UUID) { w.must(&hosting.StopPlacement{ID: "gi-" + g.String()}) }, flow.AllocationFailed,
+		{"placement stopped", true, func(w *flowWorld, g flow.InstanceID) { w.must(&hosting.StopPlacement{ID: g.String()}) }, flow.AllocationFailed,
 			"GameSessionChanged FailedToAllocateGameInstance:CANCELLED", false},
-		{"queue deleted", true, func(w *flowWorld, _ domain.UUID) { w.must(&hosting.DeleteQueue{Name: "q"}) }, flow.AllocationFailed,
+		{"queue deleted", true, func(w *flowWorld, _ flow.InstanceID) { w.must(&hosting.DeleteQueue{Name: "q"}) }, flow.AllocationFailed,
 			"GameSessionChanged FailedToAllocateGameInstance:HOST_ERROR", false},
-		{"EndGame", false, func(w *flowWorld, g domain.UUID) { w.must(&playerflow.EndGame{Instance: g}) }, flow.Finished,
+		{"EndGame", false, func(w *flowWorld, g flow.InstanceID) { w.must(&playerflow.EndGame{Instance: g}) }, flow.Finished,
 			"GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED", true},
-		{"process ended", false, func(w *flowWorld, g domain.UUID) {
+		{"process ended", false, func(w *flowWorld, g flow.InstanceID) {
 			w.must(&hosting.EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
 		}, flow.Finished, "GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED", false},
-		{"process ended when it was told to", false, func(w *flowWorld, g domain.UUID) {
+		{"process ended when it was told to", false, func(w *flowWorld, g flow.InstanceID) {
 			w.must(&hosting.TerminateGameSession{ID: w.gameOf(g).ID})
 			w.must(&hosting.EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
 		}, flow.Terminated, "GameSessionChanged GameEnded:TERMINATED RemovedFromGame:GAME_TERMINATED", false},
-		{"process died", false, func(w *flowWorld, g domain.UUID) {
+		{"process died", false, func(w *flowWorld, g flow.InstanceID) {
 			w.must(&hosting.LoseLink{Process: processKey(w.gameOf(g).ProcessID), Link: 7})
 			w.pass(101 * time.Second)
 		}, flow.HostLost, "GameSessionChanged GameEnded:HOST_LOST RemovedFromGame:HOST_LOST", false},
-		{"terminated", false, func(w *flowWorld, g domain.UUID) {
+		{"terminated", false, func(w *flowWorld, g flow.InstanceID) {
 			w.must(&hosting.TerminateGameSession{ID: w.gameOf(g).ID})
 			w.refused(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.GameIsEnding)
 			w.pass(31 * time.Second)
 		}, flow.Terminated, "GameSessionChanged GameEnded:TERMINATED RemovedFromGame:GAME_TERMINATED", true},
-		{"absolute timeout", false, func(w *flowWorld, _ domain.UUID) { w.pass(6*time.Hour + time.Second) }, flow.AbsoluteTimeout,
+		{"absolute timeout", false, func(w *flowWorld, _ flow.InstanceID) { w.pass(6*time.Hour + time.Second) }, flow.AbsoluteTimeout,
 			"GameSessionChanged GameEnded:ABSOLUTE_TIMEOUT RemovedFromGame:ABSOLUTE_TIMEOUT", true},
-		{"force end", false, func(w *flowWorld, g domain.UUID) { w.must(&playerflow.ForceEnd{Instance: g}) }, flow.ByTheOperator,
+		{"force end", false, func(w *flowWorld, g flow.InstanceID) { w.must(&playerflow.ForceEnd{Instance: g}) }, flow.ByTheOperator,
 			"GameSessionChanged GameEnded:OPERATOR RemovedFromGame:OPERATOR", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestT3(t *testing.T) {
 				if x, _ := w.cell.hosting.Sessions.Game(game); w.cell.hosting.Sessions.Games.Get(x).Live() != row.lives {
 					t.Errorf("the game session lives: %t", !row.lives)
 				}
-			} else if p, _ := w.cell.hosting.Placements.Placement("gi-" + g.String()); w.cell.hosting.Placements.Placements.Get(p).Status == 1 {
+			} else if p, _ := w.cell.hosting.Placements.Placement(g.String()); w.cell.hosting.Placements.Placements.Get(p).Status == 1 {
 				t.Error("the placement is still pending")
 			}
 			w.pass(11 * time.Minute)
@@ -166,7 +166,7 @@ func TestMakeGameIsAllOrNothing(t *testing.T) {
 	w.online("a", "b")
 	w.search("c")
 	plan := func(players ...string) *playerflow.MakeGame {
-		p := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 4}
+		p := playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "q", PlayersMax: 4}
 		for _, x := range players {
 			p.Players = append(p.Players, playerflow.PlannedPlayer{Player: x})
 		}
@@ -176,7 +176,7 @@ func TestMakeGameIsAllOrNothing(t *testing.T) {
 	w.refused(plan("a", "nobody"), flow.PlayerNotFound)
 	w.refused(plan("a", "a"), flow.InvalidArgument)
 	w.refused(plan(), flow.InvalidArgument)
-	if err := w.do(&playerflow.MakeGame{Plan: playerflow.GamePlan{ID: w.id(), Queue: "nosuch", PlayersMax: 4, Players: []playerflow.PlannedPlayer{{Player: "a"}}}}); err == nil {
+	if err := w.do(&playerflow.MakeGame{Plan: playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "nosuch", PlayersMax: 4, Players: []playerflow.PlannedPlayer{{Player: "a"}}}}); err == nil {
 		t.Error("there is no such queue")
 	}
 	game := plan("a", "b")
@@ -198,7 +198,7 @@ func TestLeaverWhilePending(t *testing.T) {
 	if p := w.player("me").Penalties; len(p) != 1 || p[0].Kind != flow.Dodge || p[0].Until != 0 {
 		t.Errorf("penalties %+v, want a warning", p)
 	}
-	w.startMatch("gi-" + g.String())
+	w.startMatch(g.String())
 	if x := w.gameOf(g); x.SeatsHeld != 1 {
 		t.Errorf("%d seats are held", x.SeatsHeld)
 	}

@@ -19,11 +19,11 @@ func TestInvitesTellNothing(t *testing.T) {
 	targets := []string{"free", "blocks", "nobody"}
 	sent := map[string]*playerflow.SendInvite{}
 	for _, target := range targets {
-		sent[target] = &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: target}
+		sent[target] = &playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: target}
 		w.must(sent[target])
-		again := &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: target}
+		again := &playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: target}
 		w.must(again)
-		if sent[target].Made != sent[target].ID || again.Made != sent[target].ID {
+		if flow.InviteID(sent[target].Made) != sent[target].ID || flow.InviteID(again.Made) != sent[target].ID {
 			t.Errorf("%s: made %v, then %v, want %v twice", target, sent[target].Made, again.Made, sent[target].ID)
 		}
 	}
@@ -41,7 +41,7 @@ func TestInvitesTellNothing(t *testing.T) {
 		before := w.seq("a")
 		w.must(&playerflow.CancelInvite{Caller: w.as("a"), Invite: sent[target].ID})
 		w.wantTold("a", before, "PartyInviteCancelled:CANCELLED")
-		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: target})
+		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: target})
 	}
 	before = w.seq("a")
 	w.pass(2*time.Minute + time.Second)
@@ -53,15 +53,15 @@ func TestInvitesTellNothing(t *testing.T) {
 func TestInviteIsSeenLater(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a")
-	first := &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}
+	first := &playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: "friend"}
 	w.must(first)
 	w.online("friend")
 	if len(w.cell.playerflow.Flow.InvitesTo("friend")) != 0 {
 		t.Error("the invite is seen at once")
 	}
-	again := &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}
+	again := &playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: "friend"}
 	w.must(again)
-	if again.Made != first.ID || len(w.cell.playerflow.Flow.InvitesTo("friend")) != 1 {
+	if flow.InviteID(again.Made) != first.ID || len(w.cell.playerflow.Flow.InvitesTo("friend")) != 1 {
 		t.Errorf("made %v, want %v, and one that is seen", again.Made, first.ID)
 	}
 	w.must(&playerflow.JoinParty{Caller: w.as("friend"), Invite: first.ID})
@@ -69,8 +69,8 @@ func TestInviteIsSeenLater(t *testing.T) {
 	w.must(&playerflow.KickPlayer{Caller: w.as("a"), Target: "friend"})
 	most := w.cell.playerflow.Config.Parties.InvitesMax
 	for i := range most {
-		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "nobody-" + string(rune('a'+i))})
+		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: "nobody-" + string(rune('a'+i))})
 	}
-	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}, flow.RateLimited)
-	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "not a name"}, flow.InvalidArgument)
+	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: "friend"}, flow.RateLimited)
+	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: "not a name"}, flow.InvalidArgument)
 }

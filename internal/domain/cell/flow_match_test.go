@@ -24,9 +24,9 @@ func TestEnterChecks(t *testing.T) {
 	w.online("solo")
 	w.party("a", "b", "c")
 	enter := func(queue string) kernel.Command {
-		return &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Party: w.id(), Queue: queue}
+		return &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: queue}
 	}
-	w.refused(&playerflow.EnterMatchmaking{Caller: w.as("b"), Ticket: w.id(), Queue: testQueue}, flow.NotLeader)
+	w.refused(&playerflow.EnterMatchmaking{Caller: w.as("b"), Ticket: domain.TicketID(w.id()), Queue: testQueue}, flow.NotLeader)
 	g := w.play(false, flow.ReconnectOptional, "b", "c")
 	w.connect(g, "b", "c")
 	w.offline("b")
@@ -111,7 +111,7 @@ func TestMatchCommit(t *testing.T) {
 	if w.cell.hosting.Sessions.Players.Get(p).Status != session.Reserved || w.gameOf(game).SeatsHeld != 3 {
 		t.Error("the seats are not reserved once")
 	}
-	if got := w.gameOf(game).Properties; len(got) != 3 || got[0].Value != "gi-"+game.String() {
+	if got := w.gameOf(game).Properties; len(got) != 3 || got[0].Value != game.String() {
 		t.Errorf("properties %v", got)
 	}
 	w.connect(game, "a", "b", "c")
@@ -177,7 +177,7 @@ func TestHeldTicket(t *testing.T) {
 
 // TestT2Acceptance holds the rows of docs/spec/player-flow.md#t2 about matches that have to be accepted.
 func TestT2Acceptance(t *testing.T) {
-	begin := func(t *testing.T) (*flowWorld, domain.UUID, domain.UUID) {
+	begin := func(t *testing.T) (*flowWorld, domain.TicketID, domain.TicketID) {
 		w := newFlowWorld(t, nil)
 		red, blue := w.searchIn(acceptQueue, "a", "b"), w.searchIn(acceptQueue, "c")
 		if refused := w.propose(acceptQueue, red, blue); refused != nil {
@@ -253,17 +253,17 @@ func TestT2Acceptance(t *testing.T) {
 // TestT2SearchEnds holds the rows of docs/spec/player-flow.md#t2 about tickets that end from outside.
 func TestT2SearchEnds(t *testing.T) {
 	for name, row := range map[string]struct {
-		end  func(w *flowWorld, ticket domain.UUID)
+		end  func(w *flowWorld, ticket domain.TicketID)
 		want string
 	}{
-		"timeout": {func(w *flowWorld, _ domain.UUID) { w.pass(5*time.Minute + time.Second) }, "MatchmakingFailed:TIMEOUT"},
-		"stopped": {func(w *flowWorld, id domain.UUID) { w.must(&matchmaking.StopMatchmaking{ID: "mm-" + id.String()}) }, "MatchmakingFailed:TICKET_SUPERSEDED"},
-		"closed": {func(w *flowWorld, _ domain.UUID) {
+		"timeout": {func(w *flowWorld, _ domain.TicketID) { w.pass(5*time.Minute + time.Second) }, "MatchmakingFailed:TIMEOUT"},
+		"stopped": {func(w *flowWorld, id domain.TicketID) { w.must(&matchmaking.StopMatchmaking{ID: id.String()}) }, "MatchmakingFailed:TICKET_SUPERSEDED"},
+		"closed": {func(w *flowWorld, _ domain.TicketID) {
 			w.must(&playerflow.SetQueue{Name: testQueue, Closed: true})
 			w.must(&kernel.Tick{})
 		}, "MatchmakingFailed:QUEUE_CLOSED"},
-		"kicked": {func(w *flowWorld, _ domain.UUID) { w.must(&playerflow.KickPlayer{Caller: w.as("a"), Target: "b"}) }, "LeftMatchmaking:MEMBER_KICKED PartyChanged:KICKED"},
-		"left":   {func(w *flowWorld, _ domain.UUID) { w.must(&playerflow.LeaveParty{Caller: w.as("b")}) }, "LeftMatchmaking:MEMBER_LEFT PartyChanged:LEFT"},
+		"kicked": {func(w *flowWorld, _ domain.TicketID) { w.must(&playerflow.KickPlayer{Caller: w.as("a"), Target: "b"}) }, "LeftMatchmaking:MEMBER_KICKED PartyChanged:KICKED"},
+		"left":   {func(w *flowWorld, _ domain.TicketID) { w.must(&playerflow.LeaveParty{Caller: w.as("b")}) }, "LeftMatchmaking:MEMBER_LEFT PartyChanged:LEFT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFlowWorld(t, nil)
@@ -285,7 +285,7 @@ func TestRequeueLock(t *testing.T) {
 	w.queues()
 	w.online("a")
 	enter := func() kernel.Command {
-		return &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
+		return &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: testQueue}
 	}
 	for range 3 {
 		w.must(enter())
@@ -318,7 +318,7 @@ func TestRequeueAfterFailedAllocation(t *testing.T) {
 	w.wantPhase("a", flow.Matchmaking)
 	w.wantPhase("c", flow.InParty)
 	if ticket := w.keys("a").Ticket; ticket == red || w.ticket(ticket).Start != entered || w.ticket(red).Status.Active() || w.player("a").Rev != rev+1 {
-		t.Errorf("ticket mm-%s, old one mm-%s", ticket, red)
+		t.Errorf("ticket %s, old one %s", ticket, red)
 	}
 	w.wantTold("a", before, "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:TIMEOUT")
 }
@@ -398,8 +398,8 @@ func TestMatchWithStrangers(t *testing.T) {
 	red := w.search("a")
 	w.online("stranger")
 	stranger := w.id()
-	w.must(&matchmaking.StartMatchmaking{Configuration: testQueue, ID: "mm-" + stranger.String(), Players: []matchmaking.Player{{ID: "stranger"}}})
-	if refused := w.propose(testQueue, red, stranger); refused != nil {
+	w.must(&matchmaking.StartMatchmaking{Configuration: testQueue, ID: domain.TicketID(stranger).String(), Players: []matchmaking.Player{{ID: "stranger"}}})
+	if refused := w.propose(testQueue, red, domain.TicketID(stranger)); refused != nil {
 		t.Fatal(refused)
 	}
 	g := w.keys("a").Game

@@ -17,22 +17,22 @@ import (
 // states puts "me" into each status of table T4 in a game with "mate", under a mode; nil: there is no such state.
 var states = []struct {
 	status flow.MembershipStatus
-	enter  func(w *flowWorld, mode flow.Reconnect) domain.UUID
+	enter  func(w *flowWorld, mode flow.Reconnect) flow.InstanceID
 }{
-	{flow.MemberPending, func(w *flowWorld, mode flow.Reconnect) domain.UUID { return w.play(true, mode, "me", "mate") }},
-	{flow.MemberReserved, func(w *flowWorld, mode flow.Reconnect) domain.UUID { return w.play(false, mode, "me", "mate") }},
-	{flow.MemberNoShow, func(w *flowWorld, mode flow.Reconnect) domain.UUID {
+	{flow.MemberPending, func(w *flowWorld, mode flow.Reconnect) flow.InstanceID { return w.play(true, mode, "me", "mate") }},
+	{flow.MemberReserved, func(w *flowWorld, mode flow.Reconnect) flow.InstanceID { return w.play(false, mode, "me", "mate") }},
+	{flow.MemberNoShow, func(w *flowWorld, mode flow.Reconnect) flow.InstanceID {
 		g := w.play(false, mode, "me", "mate")
 		w.connect(g, "mate")
 		w.pass(61 * time.Second)
 		return g
 	}},
-	{flow.MemberActive, func(w *flowWorld, mode flow.Reconnect) domain.UUID {
+	{flow.MemberActive, func(w *flowWorld, mode flow.Reconnect) flow.InstanceID {
 		g := w.play(false, mode, "me", "mate")
 		w.connect(g, "me", "mate")
 		return g
 	}},
-	{flow.MemberDisconnected, func(w *flowWorld, mode flow.Reconnect) domain.UUID {
+	{flow.MemberDisconnected, func(w *flowWorld, mode flow.Reconnect) flow.InstanceID {
 		g := w.play(false, mode, "me", "mate")
 		w.connect(g, "me", "mate")
 		w.lose(g, w.member("me").Session)
@@ -75,7 +75,7 @@ var t4 = []struct {
 }
 
 // trigger does something about the membership of "me".
-func (w *flowWorld) trigger(name string, instance domain.UUID) (kernel.Command, bool) {
+func (w *flowWorld) trigger(name string, instance flow.InstanceID) (kernel.Command, bool) {
 	switch name {
 	case "details":
 		return &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: instance}, false
@@ -111,7 +111,7 @@ func (w *flowWorld) trigger(name string, instance domain.UUID) (kernel.Command, 
 }
 
 // eachT4 runs a test for each cell of table T4, with "me" in its status. What is wanted is an outcome of t4.
-func eachT4(t *testing.T, test func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance domain.UUID, trigger, want string)) {
+func eachT4(t *testing.T, test func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance flow.InstanceID, trigger, want string)) {
 	for _, line := range t4 {
 		for _, state := range states {
 			if line.status != state.status && (line.status != 0 || state.status == flow.MemberPending) {
@@ -134,7 +134,7 @@ func eachT4(t *testing.T, test func(t *testing.T, w *flowWorld, status flow.Memb
 
 // TestT4 is table T4, docs/spec/player-flow.md#t4.
 func TestT4(t *testing.T) {
-	eachT4(t, func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance domain.UUID, trigger, want string) {
+	eachT4(t, func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance flow.InstanceID, trigger, want string) {
 		if got := w.member("me").Status; got != status {
 			t.Fatalf("membership is %s, want %s", got, status)
 		}
@@ -163,12 +163,12 @@ func TestT4(t *testing.T) {
 }
 
 // wantReservationsClosed: no reservation of a player outlives the membership.
-func (w *flowWorld) wantReservationsClosed(instance domain.UUID) {
+func (w *flowWorld) wantReservationsClosed(instance flow.InstanceID) {
 	w.t.Helper()
 	v := w.cell.View()
 	for _, p := range v.PlayersNamed("me", 0, domain.PlayerSessionID{}, 100) {
 		if p.Status.String() == "RESERVED" {
-			w.t.Errorf("reservation %s of gi-%s is still open", p.ID, instance)
+			w.t.Errorf("reservation %s of %s is still open", p.ID, instance)
 		}
 	}
 }
@@ -302,12 +302,12 @@ func TestHoldIsFixed(t *testing.T) {
 // ends that before its time.
 func TestHoldIsOver(t *testing.T) {
 	for _, active := range []bool{true, false} {
-		ends := map[string]func(w *flowWorld, g domain.UUID, id domain.PlayerSessionID){
-			"the server's SDK": func(w *flowWorld, g domain.UUID, id domain.PlayerSessionID) { w.lose(g, id) },
-			"the server": func(w *flowWorld, g domain.UUID, id domain.PlayerSessionID) {
+		ends := map[string]func(w *flowWorld, g flow.InstanceID, id domain.PlayerSessionID){
+			"the server's SDK": func(w *flowWorld, g flow.InstanceID, id domain.PlayerSessionID) { w.lose(g, id) },
+			"the server": func(w *flowWorld, g flow.InstanceID, id domain.PlayerSessionID) {
 				w.must(&playerflow.DisconnectMember{Instance: g, PlayerSession: id})
 			},
-			"a backend": func(w *flowWorld, _ domain.UUID, id domain.PlayerSessionID) {
+			"a backend": func(w *flowWorld, _ flow.InstanceID, id domain.PlayerSessionID) {
 				w.must(&hosting.ReleasePlayer{Player: id})
 			},
 		}

@@ -31,16 +31,16 @@ func (p *flowPlay) player4(x *modelPlayer) *modelPlayer {
 }
 
 // gameFor is the game that a player means, and what a player is refused with who is not in it.
-func (p *flowPlay) gameFor(x *modelPlayer) (domain.UUID, flow.Code) {
+func (p *flowPlay) gameFor(x *modelPlayer) (flow.InstanceID, flow.Code) {
 	switch {
 	case x.seat != nil:
-		return x.seat.game.id, ""
+		return flow.InstanceID(x.seat.game.id), ""
 	case x.last != nil && x.lastEnded:
-		return x.last.id, flow.GameHasEnded
+		return flow.InstanceID(x.last.id), flow.GameHasEnded
 	case x.last != nil:
-		return x.last.id, flow.NotInGame
+		return flow.InstanceID(x.last.id), flow.NotInGame
 	}
-	return p.id(), flow.NotInGame
+	return flow.InstanceID(p.id()), flow.NotInGame
 }
 
 func (p *flowPlay) declines(x *modelPlayer) {
@@ -68,9 +68,9 @@ func (p *flowPlay) leavesGame(x *modelPlayer) {
 // joinsGame is the way into a game that runs without matchmaking.
 func (p *flowPlay) joinsGame(x *modelPlayer) {
 	g, ok := one(p, p.live(func(*modelGame) bool { return true }))
-	cmd := &playerflow.JoinGameInstance{Caller: p.as(x.name), Instance: p.id(), Team: "red"}
+	cmd := &playerflow.JoinGameInstance{Caller: p.as(x.name), Instance: flow.InstanceID(p.id()), Team: "red"}
 	if ok && p.rand.IntN(8) > 0 {
-		cmd.Instance = g.id
+		cmd.Instance = flow.InstanceID(g.id)
 	}
 	refusal := flow.Code("")
 	switch {
@@ -109,8 +109,8 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 	if i := slices.IndexFunc(searching, seldom); i >= 0 && p.rand.IntN(2) == 0 {
 		party = searching[i]
 	}
-	p.doing = fmt.Sprintf("backfill of gi-%s", g.id)
-	more := &playerflow.EnterBackfill{Instance: g.id, Ticket: p.id(), Queue: testQueue, Slots: int32(p.rand.IntN(3)), Teams: map[string]string{}}
+	p.doing = fmt.Sprintf("backfill of %s", g.id)
+	more := &playerflow.EnterBackfill{Instance: flow.InstanceID(g.id), Ticket: domain.BackfillID(p.id()), Queue: testQueue, Slots: int32(p.rand.IntN(3)), Teams: map[string]string{}}
 	for _, s := range g.seats {
 		if !g.matched {
 			more.Teams[s.player.name] = "blue"
@@ -146,7 +146,7 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 		}
 		party.search = nil
 	}
-	p.must(&playerflow.LeaveBackfill{Instance: g.id})
+	p.must(&playerflow.LeaveBackfill{Instance: flow.InstanceID(g.id)})
 }
 
 // disconnectsGhost lets a game server end the connection of a player who has left.
@@ -165,8 +165,8 @@ func (p *flowPlay) disconnectsGhost(*modelPlayer) {
 		v := p.cell.View()
 		s, _ := v.FlowOf(name, p.now)
 		for _, foreign := range s.Foreign {
-			if foreign.GameID == p.gameOf(g.id).ID {
-				p.lose(g.id, foreign.ID)
+			if foreign.GameID == p.gameOf(flow.InstanceID(g.id)).ID {
+				p.lose(flow.InstanceID(g.id), foreign.ID)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (p *flowPlay) disconnectsGhost(*modelPlayer) {
 
 // made is a game that the studio's backend makes.
 func (p *flowPlay) made(*modelPlayer) {
-	plan := playerflow.GamePlan{ID: p.id(), Queue: "q", PlayersMax: 4, Reconnect: flow.ReconnectOff + flow.Reconnect(p.rand.IntN(3))}
+	plan := playerflow.GamePlan{ID: flow.InstanceID(p.id()), Queue: "q", PlayersMax: 4, Reconnect: flow.ReconnectOff + flow.Reconnect(p.rand.IntN(3))}
 	var players []*modelPlayer
 	free := true
 	for range 1 + p.rand.IntN(4) {
@@ -211,7 +211,7 @@ func (p *flowPlay) allocation(*modelPlayer) {
 	p.doing = "allocation"
 	p.made1()
 	for _, g := range waiting {
-		r, _ := p.cell.playerflow.Flow.Instance(g.id)
+		r, _ := p.cell.playerflow.Flow.Instance(flow.InstanceID(g.id))
 		id := session.MakeID(testFleet, testLocation, p.cell.playerflow.Flow.Instances.Get(r).Placement)
 		game, ok := p.cell.hosting.Sessions.Game(id)
 		if !ok {
@@ -231,9 +231,9 @@ func (p *flowPlay) allocation(*modelPlayer) {
 func (p *flowPlay) getsReady(*modelPlayer) {
 	g, ok := one(p, p.live(func(g *modelGame) bool { return g.status == flow.InstanceActive && !g.ready }))
 	if ok {
-		p.doing = fmt.Sprintf("gi-%s is ready", g.id)
+		p.doing = fmt.Sprintf("%s is ready", g.id)
 		p.happened["READY"]++
-		p.must(&playerflow.ReadyGame{Instance: g.id})
+		p.must(&playerflow.ReadyGame{Instance: flow.InstanceID(g.id)})
 		p.m.getsReady(g)
 	}
 }
@@ -244,14 +244,14 @@ func (p *flowPlay) stranger(*modelPlayer) {
 	if !ok {
 		return
 	}
-	p.doing = fmt.Sprintf("a stranger wants to join gi-%s, %d of %d seats are free", g.id, g.free(), g.most)
+	p.doing = fmt.Sprintf("a stranger wants to join %s, %d of %d seats are free", g.id, g.free(), g.most)
 	id := p.id()
-	err := p.do(&hosting.ReservePlayers{Game: p.gameOf(g.id).ID, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(id), Player: "stranger-" + id.String()}}})
+	err := p.do(&hosting.ReservePlayers{Game: p.gameOf(flow.InstanceID(g.id)).ID, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(id), Player: "stranger-" + id.String()}}})
 	switch refused, _ := errors.AsType[*domain.Refusal](err); {
 	case (err == nil) != (g.free() > 0):
 		p.t.Errorf("the stranger: %v, in the model %d seats are free", err, g.free())
 	case err == nil:
-		if err := p.accept(g.id, domain.PlayerSessionID(id)); err != nil {
+		if err := p.accept(flow.InstanceID(g.id), domain.PlayerSessionID(id)); err != nil {
 			p.t.Error(err)
 		}
 		g.strangers++
@@ -288,7 +288,7 @@ func (p *flowPlay) accepts(*modelPlayer) {
 		id, what = m.Next, "TAKEOVER accepted"
 	}
 	p.happened[what]++
-	if err := p.accept(s.game.id, id); err != nil {
+	if err := p.accept(flow.InstanceID(s.game.id), id); err != nil {
 		p.t.Error(err)
 		return
 	}
@@ -299,7 +299,7 @@ func (p *flowPlay) loses(*modelPlayer) {
 	s, ok := one(p, p.seats(func(s *modelSeat) bool { return s.status == flow.MemberActive }))
 	if ok {
 		p.doing = s.player.name + " loses the game connection"
-		p.lose(s.game.id, p.member(s.player.name).Session)
+		p.lose(flow.InstanceID(s.game.id), p.member(s.player.name).Session)
 		p.m.connectionLost(s)
 	}
 }
@@ -312,7 +312,7 @@ func (p *flowPlay) hosted() (*modelSeat, bool) {
 func (p *flowPlay) released(*modelPlayer) {
 	if s, ok := p.hosted(); ok {
 		p.doing = s.player.name + " is released"
-		p.must(&playerflow.ReleaseMembers{Instance: s.game.id, Players: []string{s.player.name}})
+		p.must(&playerflow.ReleaseMembers{Instance: flow.InstanceID(s.game.id), Players: []string{s.player.name}})
 		p.m.goesAway(s)
 	}
 }
@@ -320,7 +320,7 @@ func (p *flowPlay) released(*modelPlayer) {
 func (p *flowPlay) removed(*modelPlayer) {
 	if s, ok := p.hosted(); ok {
 		p.doing = s.player.name + " is removed"
-		p.must(&playerflow.RemoveMembers{Instance: s.game.id, Players: []playerflow.RemovedMember{{Player: s.player.name, Reason: flow.RemovedAFK}}})
+		p.must(&playerflow.RemoveMembers{Instance: flow.InstanceID(s.game.id), Players: []playerflow.RemovedMember{{Player: s.player.name, Reason: flow.RemovedAFK}}})
 		p.m.endSeat(s)
 	}
 }
@@ -328,7 +328,7 @@ func (p *flowPlay) removed(*modelPlayer) {
 func (p *flowPlay) gameEnds(*modelPlayer) {
 	if s, ok := p.hosted(); ok {
 		p.doing = "a game ends"
-		p.must(&playerflow.EndGame{Instance: s.game.id})
+		p.must(&playerflow.EndGame{Instance: flow.InstanceID(s.game.id)})
 		p.m.endGame(s.game)
 	}
 }

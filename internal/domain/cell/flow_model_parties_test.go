@@ -10,7 +10,7 @@ import (
 // --- what players do
 
 func (p *flowPlay) createParty(x *modelPlayer) {
-	cmd := &playerflow.CreateParty{Caller: p.as(x.name), ID: p.id(), FailOnExisting: p.rand.IntN(3) == 0}
+	cmd := &playerflow.CreateParty{Caller: p.as(x.name), ID: flow.PartyID(p.id()), FailOnExisting: p.rand.IntN(3) == 0}
 	refusal := flow.Code("")
 	switch {
 	case x.phase() == flow.Matchmaking:
@@ -39,12 +39,12 @@ func (p *flowPlay) joinParty(x *modelPlayer) {
 	case len(target.members) == modelMembersMax:
 		refusal = flow.PartyFull
 	}
-	p.try(x, &playerflow.JoinParty{Caller: p.as(x.name), Party: target.id}, refusal, func() { p.m.leaveParty(x); p.m.join(x, target) })
+	p.try(x, &playerflow.JoinParty{Caller: p.as(x.name), Party: flow.PartyID(target.id)}, refusal, func() { p.m.leaveParty(x); p.m.join(x, target) })
 }
 
 // kicked is asked of the party's record: the model has no invites that would undo it.
 func (p *flowPlay) kicked(party *modelParty, x *modelPlayer) bool {
-	r, _ := p.cell.playerflow.Flow.Party(party.id)
+	r, _ := p.cell.playerflow.Flow.Party(flow.PartyID(party.id))
 	return slices.ContainsFunc(p.cell.playerflow.Flow.Parties.Get(r).Kicked, func(k flow.Kicked) bool { return k.Player == x.name })
 }
 

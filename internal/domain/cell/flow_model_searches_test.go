@@ -2,6 +2,7 @@ package cell
 
 import (
 	"fmt"
+	"github.com/musterhq/muster/internal/domain"
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -10,7 +11,7 @@ import (
 
 func (p *flowPlay) enter(x *modelPlayer) {
 	queue, _ := one(p, []string{testQueue, testQueue, acceptQueue, "nosuch"})
-	cmd := &playerflow.EnterMatchmaking{Caller: p.as(x.name), Ticket: p.id(), Party: p.id(), Queue: queue}
+	cmd := &playerflow.EnterMatchmaking{Caller: p.as(x.name), Ticket: domain.TicketID(p.id()), Party: flow.PartyID(p.id()), Queue: queue}
 	members := []*modelPlayer{x}
 	if x.party != nil {
 		members = x.party.members
@@ -27,8 +28,8 @@ func (p *flowPlay) enter(x *modelPlayer) {
 		refusal = flow.PlayerInGame
 	case x.party != nil && x.party.search != nil && x.party.search.queue == queue:
 		p.try(x, cmd, "", func() {
-			if cmd.Made != x.party.search.ticket {
-				p.t.Errorf("entering the same queue again gave mm-%s, not the ticket that there is", cmd.Made)
+			if domain.TicketID(cmd.Made) != x.party.search.ticket {
+				p.t.Errorf("entering the same queue again gave %s, not the ticket that there is", domain.TicketID(cmd.Made))
 			}
 		})
 		return
@@ -148,5 +149,5 @@ func (p *flowPlay) proposed(*modelPlayer) {
 func (p *flowPlay) committed(parties [2]*modelParty) {
 	p.happened["match committed"]++
 	g := p.m.commit(parties[0], parties[1])
-	g.id = p.keys(g.seats[0].player.name).Game
+	g.id = flow.InstanceID(domain.UUID(p.keys(g.seats[0].player.name).Game))
 }

@@ -33,7 +33,7 @@ type modelPlayer struct {
 }
 
 type modelParty struct {
-	id       domain.UUID
+	id       flow.PartyID
 	members  []*modelPlayer // in the order of joining
 	leader   *modelPlayer
 	ready    map[*modelPlayer]bool
@@ -42,7 +42,7 @@ type modelParty struct {
 }
 
 type modelSearch struct {
-	ticket    domain.UUID
+	ticket    domain.TicketID
 	queue     string
 	timeoutAt int64
 	match     *modelMatch // waits to be accepted
@@ -55,7 +55,7 @@ type modelMatch struct {
 }
 
 type modelGame struct {
-	id         domain.UUID
+	id         flow.InstanceID
 	mode       flow.Reconnect
 	status     flow.InstanceStatus
 	seats      []*modelSeat
@@ -65,7 +65,7 @@ type modelGame struct {
 	ghosts     map[*modelPlayer]bool // who has left, and is connected yet: the server says when that ends
 	allocateBy int64
 	matched    bool // it came of a match
-	ticketOf   map[*modelPlayer]domain.UUID
+	ticketOf   map[*modelPlayer]domain.TicketID
 }
 
 type modelSeat struct {
@@ -104,7 +104,7 @@ func (p *modelPlayer) phase() flow.Phase {
 
 // --- parties
 
-func (m *flowModel) createParty(p *modelPlayer, id domain.UUID) *modelParty {
+func (m *flowModel) createParty(p *modelPlayer, id flow.PartyID) *modelParty {
 	party := &modelParty{id: id, leader: p, members: []*modelPlayer{p}, ready: map[*modelPlayer]bool{}}
 	m.parties = append(m.parties, party)
 	p.party = party
@@ -188,7 +188,7 @@ func (m *flowModel) held(party *modelParty) bool {
 
 // commit moves all players of two parties into a game, whose id is known afterwards.
 func (m *flowModel) commit(a, b *modelParty) *modelGame {
-	g := m.begin(domain.UUID{}, flow.ReconnectOptional, 6)
+	g := m.begin(flow.InstanceID{}, flow.ReconnectOptional, 6)
 	g.matched = true
 	for _, party := range []*modelParty{a, b} {
 		for _, x := range party.members {
@@ -202,10 +202,10 @@ func (m *flowModel) commit(a, b *modelParty) *modelGame {
 
 // --- games
 
-func (m *flowModel) begin(id domain.UUID, mode flow.Reconnect, most int) *modelGame {
+func (m *flowModel) begin(id flow.InstanceID, mode flow.Reconnect, most int) *modelGame {
 	g := &modelGame{
 		id: id, mode: mode, status: flow.InstancePending, most: most, ghosts: map[*modelPlayer]bool{}, allocateBy: m.now + 120*modelSecond,
-		ticketOf: map[*modelPlayer]domain.UUID{},
+		ticketOf: map[*modelPlayer]domain.TicketID{},
 	}
 	m.games = append(m.games, g)
 	return g

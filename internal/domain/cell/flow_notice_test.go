@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // noticed is what the server of a game instance was told behind a number: type, player and reason of each notice.
-func (w *flowWorld) noticed(instance domain.UUID, after uint64) string {
+func (w *flowWorld) noticed(instance flow.InstanceID, after uint64) string {
 	w.t.Helper()
 	v := w.cell.View()
 	notices, head, _, ok := v.ServerNotices(instance, after, 1000)
@@ -39,12 +38,12 @@ func (w *flowWorld) noticed(instance domain.UUID, after uint64) string {
 	return strings.Join(all, " ")
 }
 
-func (w *flowWorld) noticeHead(instance domain.UUID) uint64 {
+func (w *flowWorld) noticeHead(instance flow.InstanceID) uint64 {
 	r, _ := w.cell.playerflow.Flow.Instance(instance)
 	return w.cell.playerflow.Flow.Instances.Get(r).NoticeSeq()
 }
 
-func (w *flowWorld) wantNoticed(instance domain.UUID, after uint64, want string) {
+func (w *flowWorld) wantNoticed(instance flow.InstanceID, after uint64, want string) {
 	w.t.Helper()
 	if got := w.noticed(instance, after); got != want {
 		w.t.Errorf("the server was told\n %s\nwant\n %s", got, want)
@@ -82,7 +81,7 @@ func noticesOf(status flow.MembershipStatus, trigger, want string) string {
 
 // TestServerNotices is table T4 as the game server hears of it.
 func TestServerNotices(t *testing.T) {
-	eachT4(t, func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance domain.UUID, trigger, want string) {
+	eachT4(t, func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance flow.InstanceID, trigger, want string) {
 		before := w.noticeHead(instance)
 		if cmd, done := w.trigger(trigger, instance); !done {
 			_ = w.do(cmd) // TestT4 looks at how it ends
@@ -106,7 +105,7 @@ func TestServerIsToldOfPlayers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate", "late", "guest")
 	key := w.server("server")
-	plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 5, Reconnect: flow.ReconnectOptional, Players: []playerflow.PlannedPlayer{
+	plan := playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "q", PlayersMax: 5, Reconnect: flow.ReconnectOptional, Players: []playerflow.PlannedPlayer{
 		{Player: "me", Team: "red"}, {Player: "mate"}, {Player: "late"},
 	}}
 	w.must(&playerflow.MakeGame{Plan: plan})

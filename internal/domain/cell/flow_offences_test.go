@@ -203,7 +203,7 @@ func TestActionsOfAPlayerWithoutAParty(t *testing.T) {
 		return w.cell.playerflow.AllowedActions(r)&flow.CanEnterMatchmaking != 0
 	}
 	enter := func() kernel.Command {
-		return &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
+		return &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: testQueue}
 	}
 	if !may() {
 		t.Error("searching is possible")

@@ -279,8 +279,8 @@ func TestBlocksBeforeTheFirstLogin(t *testing.T) {
 	w.refused(&playerflow.SetBlocks{Player: "zoe", Blocked: []string{"no name"}}, flow.InvalidArgument)
 	w.must(&playerflow.SetBlocks{Player: "zoe", Blocked: []string{"ann"}})
 	w.online("ann", "zoe")
-	w.must(&playerflow.CreateParty{Caller: w.as("ann"), ID: w.id()})
-	w.must(&playerflow.SendInvite{Caller: w.as("ann"), ID: w.id(), Target: "zoe"})
+	w.must(&playerflow.CreateParty{Caller: w.as("ann"), ID: flow.PartyID(w.id())})
+	w.must(&playerflow.SendInvite{Caller: w.as("ann"), ID: flow.InviteID(w.id()), Target: "zoe"})
 	if n := len(w.cell.playerflow.Flow.InvitesTo("zoe")); n != 0 {
 		t.Errorf("zoe sees %d invites of a player whom she blocks", n)
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -16,7 +15,7 @@ func TestT2Party(t *testing.T) {
 		w := newFlowWorld(t, nil)
 		w.party("a")
 		w.online("b")
-		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "b"})
+		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: "b"})
 		before := w.seq("a")
 		w.pass(2*time.Minute + time.Second)
 		w.wantTold("a", before, "PartyInviteCancelled:EXPIRED")
@@ -185,18 +184,18 @@ func TestRepeatedRequest(t *testing.T) {
 	w.online("a")
 	by := w.as("a")
 	by.Request = "r1"
-	first := &playerflow.CreateParty{Caller: by, ID: w.id()}
+	first := &playerflow.CreateParty{Caller: by, ID: flow.PartyID(w.id())}
 	w.must(first)
 	w.must(&playerflow.SetReady{Caller: w.as("a"), Ready: true})
 	entries, dump := len(w.journal), string(w.dump())
-	again := &playerflow.CreateParty{Caller: by, ID: w.id()}
+	again := &playerflow.CreateParty{Caller: by, ID: flow.PartyID(w.id())}
 	w.must(again)
 	if !again.Repeated || again.Made != first.Made || again.Flow != first.Flow || len(w.journal) != entries || string(w.dump()) != dump {
 		t.Errorf("repeat: %+v, first %+v", again.Caller, first.Caller)
 	}
 	other := w.login("b")
 	other.Request = "r1"
-	w.must(&playerflow.CreateParty{Caller: other, ID: w.id()})
+	w.must(&playerflow.CreateParty{Caller: other, ID: flow.PartyID(w.id())})
 	w.pass(10*time.Minute + time.Second)
 	w.must(again)
 	if again.Repeated && again.Made == first.Made {
@@ -225,11 +224,11 @@ func TestInvitesOutliveTheirSender(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	id := w.party("a", "b")
 	w.online("c")
-	invite := &playerflow.SendInvite{Caller: w.as("b"), ID: w.id(), Target: "c"}
+	invite := &playerflow.SendInvite{Caller: w.as("b"), ID: flow.InviteID(w.id()), Target: "c"}
 	w.must(invite)
-	again := &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "c"}
+	again := &playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: "c"}
 	w.must(again)
-	if again.Made != invite.ID {
+	if flow.InviteID(again.Made) != invite.ID {
 		t.Error("a second invite was made")
 	}
 	w.must(&playerflow.LeaveParty{Caller: w.as("b")})
@@ -241,9 +240,9 @@ func TestInvitesOutliveTheirSender(t *testing.T) {
 	if len(w.cell.playerflow.Flow.InvitesTo("c")) != 0 {
 		t.Error("the invite is still there")
 	}
-	w.refused(&playerflow.CancelInvite{Caller: w.as("c"), Invite: domain.UUID{1}}, flow.InviteNotFound)
+	w.refused(&playerflow.CancelInvite{Caller: w.as("c"), Invite: flow.InviteID{1}}, flow.InviteNotFound)
 	w.online("d")
-	w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: domain.UUID{2}, Target: "d"})
-	w.refused(&playerflow.CancelInvite{Caller: w.as("c"), Invite: domain.UUID{2}}, flow.NotLeader)
-	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "a"}, flow.CannotTargetSelf)
+	w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID{2}, Target: "d"})
+	w.refused(&playerflow.CancelInvite{Caller: w.as("c"), Invite: flow.InviteID{2}}, flow.NotLeader)
+	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: "a"}, flow.CannotTargetSelf)
 }

@@ -42,29 +42,29 @@ func TestWrappedPlayerData(t *testing.T) {
 	w.online("me")
 	g := domain.UUID{}
 	{ // by a placement, with PlayerData of the studio
-		plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 3, Players: []playerflow.PlannedPlayer{{Player: "me", Team: "red", Data: `skin="blue"`}}}
+		plan := playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "q", PlayersMax: 3, Players: []playerflow.PlannedPlayer{{Player: "me", Team: "red", Data: `skin="blue"`}}}
 		w.must(&playerflow.MakeGame{Plan: plan})
-		w.startMatch("gi-" + plan.ID.String())
-		g = plan.ID
+		w.startMatch(plan.ID.String())
+		g = domain.UUID(plan.ID)
 	}
 	want := playerflow.Wrapped{Attempt: 1, Team: "red", Data: `skin="blue"`}
 	w.bound("me", want)
 
 	// A reconnect has another token, and so has a takeover.
-	w.connect(g, "me")
-	w.lose(g, w.member("me").Session)
-	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+	w.connect(flow.InstanceID(g), "me")
+	w.lose(flow.InstanceID(g), w.member("me").Session)
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: flow.InstanceID(g)})
 	want.Attempt = 2
 	w.bound("me", want)
-	w.connect(g, "me")
+	w.connect(flow.InstanceID(g), "me")
 	w.login("me")
-	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: flow.InstanceID(g)})
 	want.Attempt = 3
 	w.bound("me", want)
 
 	// Who comes later.
 	w.online("guest")
-	w.must(&playerflow.AddMembers{Instance: g, Players: []playerflow.PlannedPlayer{{Player: "guest"}}})
+	w.must(&playerflow.AddMembers{Instance: flow.InstanceID(g), Players: []playerflow.PlannedPlayer{{Player: "guest"}}})
 	w.bound("guest", playerflow.Wrapped{Attempt: 1})
 }
 

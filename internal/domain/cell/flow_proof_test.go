@@ -14,10 +14,10 @@ func TestLoginAgain(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	ticket := w.id()
 	w.must(&playerflow.IssueLoginTicket{Hash: ticket, Player: "ann", Life: time.Minute, Once: true})
-	first := &playerflow.Login{Player: "ann", Ticket: ticket, Request: "r1", Session: w.id(), Token: w.id()}
+	first := &playerflow.Login{Player: "ann", Ticket: ticket, Request: "r1", Session: flow.LoginSessionID(w.id()), Token: w.id()}
 	w.must(first)
 	again := func(player, request string, ticket domain.UUID) *playerflow.Login {
-		return &playerflow.Login{Player: player, Ticket: ticket, Request: request, Session: w.id(), Token: w.id()}
+		return &playerflow.Login{Player: player, Ticket: ticket, Request: request, Session: flow.LoginSessionID(w.id()), Token: w.id()}
 	}
 	number := w.number
 	repeat := again("ann", "r1", ticket)
@@ -60,7 +60,7 @@ func TestCallsOfOneKey(t *testing.T) {
 	w.online("ann", "eve")
 	ann := w.as("ann")
 	ann.Request = "r"
-	w.must(&playerflow.CreateParty{Caller: ann, ID: w.id()})
+	w.must(&playerflow.CreateParty{Caller: ann, ID: flow.PartyID(w.id())})
 	x, ok := w.cell.playerflow.Flow.Request(playerflow.RequestKey(&ann))
 	if !ok {
 		t.Fatal("the call is not remembered")
@@ -88,7 +88,7 @@ func TestRefreshAgain(t *testing.T) {
 	w.online("ann")
 	by := w.as("ann")
 	by.Request = "r"
-	w.must(&playerflow.CreateParty{Caller: by, ID: w.id()})
+	w.must(&playerflow.CreateParty{Caller: by, ID: flow.PartyID(w.id())})
 	first := &playerflow.RefreshLogin{Caller: by, Token: w.id(), Nonce: w.id()}
 	w.must(first)
 	if first.Repeated || first.Made != first.Nonce || first.Login.Token != first.Token {
@@ -112,7 +112,7 @@ func TestSignedTokenOnce(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	once, until := w.id(), w.now.Add(time.Minute)
 	login := func(once domain.UUID, until domain.Time, request string) *playerflow.Login {
-		return &playerflow.Login{Player: "ann", Once: once, Until: until, Request: request, Session: w.id(), Token: w.id()}
+		return &playerflow.Login{Player: "ann", Once: once, Until: until, Request: request, Session: flow.LoginSessionID(w.id()), Token: w.id()}
 	}
 	first := login(once, until, "r")
 	w.must(first)
@@ -125,7 +125,7 @@ func TestSignedTokenOnce(t *testing.T) {
 	if repeat.Made.ID != first.Session {
 		t.Errorf("the repeat got %+v", repeat.Made)
 	}
-	w.refused(&playerflow.Login{Player: "ann", Ticket: once, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&playerflow.Login{Player: "ann", Ticket: once, Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
 	w.refused(login(w.id(), w.now, ""), flow.Unauthenticated)
 	w.refused(login(w.id(), w.now.Add(playerflow.SignedTokenMax+time.Millisecond), ""), flow.Unauthenticated)
 	w.pass(time.Minute)
@@ -150,7 +150,7 @@ func TestTicketsThatAreWorthATry(t *testing.T) {
 	if !knows("ann", ticket, "") {
 		t.Error("a good ticket is not known")
 	}
-	w.must(&playerflow.Login{Player: "ann", Ticket: ticket, Request: "r", Session: w.id(), Token: w.id()})
+	w.must(&playerflow.Login{Player: "ann", Ticket: ticket, Request: "r", Session: flow.LoginSessionID(w.id()), Token: w.id()})
 	if !knows("ann", ticket, "r") || knows("ann", ticket, "") || knows("ann", ticket, "r2") || knows("bob", ticket, "r") || knows("ann", w.id(), "r") {
 		t.Error("a used ticket is known for something else than the repeat")
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // race puts "me" and "mate" into a game where both play, under OPTIONAL.
-func race(t *testing.T) (*flowWorld, domain.UUID) {
+func race(t *testing.T) (*flowWorld, flow.InstanceID) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
 	g := w.play(false, flow.ReconnectOptional, "me", "mate")
@@ -22,13 +22,13 @@ func race(t *testing.T) (*flowWorld, domain.UUID) {
 }
 
 // lostGame is a race where "me" has lost the connection.
-func lostGame(t *testing.T) (*flowWorld, domain.UUID) {
+func lostGame(t *testing.T) (*flowWorld, flow.InstanceID) {
 	w, g := race(t)
 	w.lose(g, w.member("me").Session)
 	return w, g
 }
 
-func (w *flowWorld) details(g domain.UUID) *flow.Host {
+func (w *flowWorld) details(g flow.InstanceID) *flow.Host {
 	w.t.Helper()
 	cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 	w.must(cmd)
@@ -264,7 +264,7 @@ func TestRaces(t *testing.T) {
 		w.online("me")
 		key := w.server("late")
 		g := w.play(true, 0, "me")
-		game := session.MakeID(testFleet, testLocation, "gi-"+g.String())
+		game := session.MakeID(testFleet, testLocation, g.String())
 		w.must(&hosting.PromptGameSession{Process: key, Game: game})
 		w.pass(2*time.Minute + time.Second)
 		if err := w.do(&hosting.ActivateGameSession{Process: key, Game: game}); err == nil {
@@ -345,7 +345,7 @@ func TestRaces(t *testing.T) {
 	t.Run("automatic reconnect", func(t *testing.T) {
 		w, g := lostGame(t)
 		w.offline("me")
-		login := &playerflow.Login{Player: "me", Session: w.id(), Token: w.id(), AutoReconnect: true}
+		login := &playerflow.Login{Player: "me", Session: flow.LoginSessionID(w.id()), Token: w.id(), AutoReconnect: true}
 		w.must(login)
 		w.logins["me"] = login.Session
 		before := w.seq("me")

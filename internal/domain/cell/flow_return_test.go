@@ -14,7 +14,7 @@ import (
 // relaunch is a client that crashed and logs in again before the service has noticed.
 func (w *flowWorld) relaunch(player string, auto bool) (since uint64) {
 	w.t.Helper()
-	login := &playerflow.Login{Player: player, Session: w.id(), Token: w.id(), AutoReconnect: auto}
+	login := &playerflow.Login{Player: player, Session: flow.LoginSessionID(w.id()), Token: w.id(), AutoReconnect: auto}
 	w.must(login)
 	w.logins[player] = login.Session
 	return w.seq(player)
@@ -129,7 +129,7 @@ func TestCommitsAndTimes(t *testing.T) {
 	a := w.as("a")
 	env := kernel.Env{Number: w.number, Follow: kernel.Kinds(new(playerflow.PlayersTold))}
 	for i, cmd := range []kernel.Command{
-		&playerflow.CreateParty{Caller: a, ID: w.id(), Joinability: flow.Open}, &playerflow.SetReady{Caller: a, Ready: true}, &playerflow.SetReady{Caller: a, Ready: true}, &playerflow.SetReady{Caller: a, Ready: false},
+		&playerflow.CreateParty{Caller: a, ID: flow.PartyID(w.id()), Joinability: flow.Open}, &playerflow.SetReady{Caller: a, Ready: true}, &playerflow.SetReady{Caller: a, Ready: true}, &playerflow.SetReady{Caller: a, Ready: false},
 	} {
 		w.now = w.now.Add(7 * time.Millisecond)
 		env.Now, env.Seed = w.now, domain.UUID{15: byte(i)}

@@ -65,7 +65,7 @@ func TestLeaverWhoPlaysOn(t *testing.T) {
 	g := w.play(true, flow.ReconnectOptional, "me", "mate")
 	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
 	w.must(&playerflow.EndGame{Instance: w.play(true, flow.ReconnectOptional, "me")})
-	w.startMatch("gi-" + g.String())
+	w.startMatch(g.String())
 	if n := w.gameOf(g).SeatsHeld; n != 1 {
 		t.Errorf("%d seats are held", n)
 	}

@@ -25,7 +25,7 @@ func TestT5Login(t *testing.T) {
 			t.Errorf("S%d: the login changed the keys from %v to %v", phase, keys, w.keys("me"))
 		}
 		w.wantTold("me", before, "SessionReplaced")
-		w.refused(&playerflow.CreateParty{Caller: old, ID: w.id()}, flow.SessionReplaced)
+		w.refused(&playerflow.CreateParty{Caller: old, ID: flow.PartyID(w.id())}, flow.SessionReplaced)
 		if p := w.player("me"); p.Presence != flow.Online || p.PresenceBy == 0 {
 			t.Errorf("S%d: presence %s until %d: the new client has not had the time to attach", phase, p.Presence, p.PresenceBy)
 		}
@@ -44,7 +44,9 @@ func TestT5Login(t *testing.T) {
 func TestT5Reject(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.RejectDuplicates = true })
 	w.online("me")
-	again := func() kernel.Command { return &playerflow.Login{Player: "me", Session: w.id(), Token: w.id()} }
+	again := func() kernel.Command {
+		return &playerflow.Login{Player: "me", Session: flow.LoginSessionID(w.id()), Token: w.id()}
+	}
 	w.refused(again(), flow.AlreadyLoggedIn)
 	w.offline("me")
 	w.must(again())
@@ -58,9 +60,9 @@ func TestT5Flapping(t *testing.T) {
 		w.online("me")
 		w.login("me")
 	}
-	w.refused(&playerflow.Login{Player: "me", Session: w.id(), Token: w.id()}, flow.LoginFlapping)
+	w.refused(&playerflow.Login{Player: "me", Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.LoginFlapping)
 	w.attach("me")
-	w.must(&playerflow.CreateParty{Caller: w.as("me"), ID: w.id()})
+	w.must(&playerflow.CreateParty{Caller: w.as("me"), ID: flow.PartyID(w.id())})
 	w.pass(61 * time.Second)
 	w.login("me")
 }
@@ -96,8 +98,8 @@ func TestT5Ban(t *testing.T) {
 		if phase == 2 {
 			w.wantPhase("friend", flow.InParty)
 		}
-		w.refused(&playerflow.Login{Player: "me", Session: w.id(), Token: w.id()}, flow.PlayerBanned)
-		w.refused(&playerflow.CreateParty{Caller: w.as("me"), ID: w.id()}, flow.SessionNotFound)
+		w.refused(&playerflow.Login{Player: "me", Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.PlayerBanned)
+		w.refused(&playerflow.CreateParty{Caller: w.as("me"), ID: flow.PartyID(w.id())}, flow.SessionNotFound)
 		w.must(&playerflow.BanPlayer{Player: "me"})
 		w.login("me")
 	}
@@ -180,15 +182,15 @@ func TestLoginTicket(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	hash := w.id()
 	w.must(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", DisplayName: "Ann", Life: time.Minute, Once: true})
-	login := &playerflow.Login{Ticket: hash, Session: w.id(), Token: w.id()}
+	login := &playerflow.Login{Ticket: hash, Session: flow.LoginSessionID(w.id()), Token: w.id()}
 	w.must(login)
 	if login.Player != "ann" || login.Made.Epoch != 1 || w.player("ann").Profile.DisplayName != "Ann" {
 		t.Errorf("%+v", login)
 	}
-	w.refused(&playerflow.Login{Ticket: hash, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&playerflow.Login{Ticket: hash, Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
 	w.must(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true})
 	w.pass(61 * time.Second)
-	w.refused(&playerflow.Login{Ticket: hash, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&playerflow.Login{Ticket: hash, Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
 	w.refused(&playerflow.IssueLoginTicket{Hash: hash, Player: "an n", Life: time.Minute}, flow.InvalidArgument)
 	w.refused(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Hour}, flow.InvalidArgument)
 }
@@ -303,7 +305,7 @@ func TestFlowQueues(t *testing.T) {
 func TestLongDowntime(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b")
-	w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: w.online1("c")})
+	w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: flow.InviteID(w.id()), Target: w.online1("c")})
 	w.login("b")
 	for _, player := range []string{"a", "b", "c"} {
 		w.must(&playerflow.Logout{Caller: w.as(player)})

@@ -49,20 +49,20 @@ func TestStandalone(t *testing.T) {
 	if x := w.ticket(red); x.Status != matchmaking.Completed {
 		t.Errorf("the ticket is %s", x.Status)
 	}
-	p := w.placement("gi-" + game.String())
+	p := w.placement(game.String())
 	if p.Queue != "q" || p.PlayersMax != 6 || len(p.Players) != 3 || p.Status != placement.Pending {
 		t.Errorf("placement %+v", p)
 	}
 	w.check()
 
 	key := w.server("host")
-	id := session.MakeID(testFleet, testLocation, "gi-"+game.String())
+	id := session.MakeID(testFleet, testLocation, game.String())
 	w.must(&hosting.PromptGameSession{Process: key, Game: id})
 	w.must(&hosting.ActivateGameSession{Process: key, Game: id})
 	if m := w.member("a"); m.Status != flow.MemberReserved {
 		t.Errorf("a is %s", m.Status)
 	}
-	if got := w.gameOf(game).Properties; len(got) != 3 || got[0].Value != "gi-"+game.String() || got[2].Value != alone {
+	if got := w.gameOf(game).Properties; len(got) != 3 || got[0].Value != game.String() || got[2].Value != alone {
 		t.Errorf("properties %v", got)
 	}
 	w.connect(game, "a", "b", "c")
@@ -73,7 +73,7 @@ func TestStandaloneIsEntered(t *testing.T) {
 	for _, queue := range []string{"", "missing"} {
 		w := newStandaloneWorld(t, func(c *flow.Config) { c.Search.PlacementQueue = queue })
 		w.party("a")
-		w.refused(&playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: alone}, flow.QueueNotFound)
+		w.refused(&playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: domain.TicketID(w.id()), Queue: alone}, flow.QueueNotFound)
 	}
 }
 
@@ -106,10 +106,10 @@ func TestStandaloneBackfill(t *testing.T) {
 	w.connect(g, "host")
 	backfill := func(game string) domain.UUID {
 		id := w.id()
-		w.must(&matchmaking.StartMatchBackfill{Configuration: alone, ID: "mm-" + id.String(), Game: game, Players: []matchmaking.Player{{ID: "host", Team: "red"}}})
+		w.must(&matchmaking.StartMatchBackfill{Configuration: alone, ID: domain.TicketID(id).String(), Game: game, Players: []matchmaking.Player{{ID: "host", Team: "red"}}})
 		return id
 	}
-	propose := func(ticket, team domain.UUID) {
+	propose := func(ticket, team domain.TicketID) {
 		c, _ := w.cell.matchmaking.Records.Configuration(alone)
 		a, b := w.ticket(ticket), w.ticket(team)
 		cmd := &matchmaking.ProposeMatches{Configuration: alone, Version: c.Version, Proposals: []matchmaking.Proposal{{ID: w.id(), PlayersMax: 2, Tickets: []matchmaking.ProposedTicket{
@@ -120,13 +120,13 @@ func TestStandaloneBackfill(t *testing.T) {
 			t.Fatal(cmd.Refused[0])
 		}
 	}
-	propose(w.searchIn(alone, "a"), backfill(string(w.gameOf(g).ID)))
+	propose(w.searchIn(alone, "a"), domain.TicketID(backfill(string(w.gameOf(g).ID))))
 	if w.keys("a").Game != g || w.member("a").Status != flow.MemberReserved {
 		t.Errorf("a has keys %v", w.keys("a"))
 	}
 	ticket := w.searchIn(alone, "b")
 	before := w.seq("b")
-	propose(ticket, backfill("elsewhere"))
+	propose(ticket, domain.TicketID(backfill("elsewhere")))
 	w.wantTold("b", before, "GameSessionChanged MatchmakingFailed:ENGINE")
 	w.wantPhase("b", flow.InParty)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-func (w *flowWorld) subscribe(change func(*flow.Subscription)) domain.UUID {
+func (w *flowWorld) subscribe(change func(*flow.Subscription)) flow.SubscriptionID {
 	w.t.Helper()
-	cmd := &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id(), By: "backend"}}
+	cmd := &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: flow.SubscriptionID(w.id()), By: "backend"}}
 	if change != nil {
 		change(&cmd.Subscription)
 	}
@@ -23,7 +23,7 @@ func (w *flowWorld) subscribe(change func(*flow.Subscription)) domain.UUID {
 }
 
 // heard are the types that a subscription brings behind a number, with the players of each.
-func (w *flowWorld) heard(id domain.UUID, after uint64) (types string, last uint64) {
+func (w *flowWorld) heard(id flow.SubscriptionID, after uint64) (types string, last uint64) {
 	w.t.Helper()
 	v := w.cell.View()
 	page, ok := v.StudioEvents(id, after, 1000, 1<<20)
@@ -132,7 +132,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	for range playerflow.SubscriptionsMax {
 		w.subscribe(nil)
 	}
-	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
+	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: flow.SubscriptionID(w.id())}}, flow.InvalidArgument)
 	first := w.cell.playerflow.Flow.Studio.Subscriptions()[0]
 	again := &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: first.ID, URL: "https://other.example"}}
 	if w.must(again); again.Subscription.URL != "" {
@@ -141,7 +141,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 }
 
 // proposeBackfill proposes a match of a game instance's backfill and one party, and returns why it was refused.
-func (w *flowWorld) proposeBackfill(backfill string, party domain.UUID, team string) *domain.Refusal {
+func (w *flowWorld) proposeBackfill(backfill string, party domain.TicketID, team string) *domain.Refusal {
 	w.t.Helper()
 	c, _ := w.cell.matchmaking.Records.Configuration(testQueue)
 	r, _ := w.cell.matchmaking.Records.Ticket(backfill)
@@ -163,12 +163,12 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	w.connect(g, "a", "b")
 	head, rev := w.noticeHead(g), w.player("a").Rev
 
-	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Queue: "none"}, flow.QueueNotFound)
-	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Slots: -1}, flow.InvalidArgument)
-	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Slots: 5}, flow.GameFull)
-	w.refused(&playerflow.EnterBackfill{Instance: w.id(), Ticket: w.id()}, flow.GameInstanceNotFound)
+	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: domain.BackfillID(w.id()), Queue: "none"}, flow.QueueNotFound)
+	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: domain.BackfillID(w.id()), Slots: -1}, flow.InvalidArgument)
+	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: domain.BackfillID(w.id()), Slots: 5}, flow.GameFull)
+	w.refused(&playerflow.EnterBackfill{Instance: flow.InstanceID(w.id()), Ticket: domain.BackfillID(w.id())}, flow.GameInstanceNotFound)
 
-	first := &playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Slots: 1}
+	first := &playerflow.EnterBackfill{Instance: g, Ticket: domain.BackfillID(w.id()), Slots: 1}
 	w.must(first)
 	w.must(&playerflow.EnterBackfill{Instance: g, Ticket: first.Ticket, Slots: 3}) // a repeat
 	w.wantNoticed(g, head, "GameInstanceEnteredMatchmaking")
@@ -179,7 +179,7 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	if refused := w.proposeBackfill(first.Made.ID, w.search("x", "y"), "red"); refused == nil || refused.Reason != domain.Full {
 		t.Errorf("two players for one slot: %v", refused)
 	}
-	second := &playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Slots: 2}
+	second := &playerflow.EnterBackfill{Instance: g, Ticket: domain.BackfillID(w.id()), Slots: 2}
 	w.must(second)
 	w.wantNoticed(g, head+1, "GameInstanceLeftMatchmaking:REPLACED GameInstanceEnteredMatchmaking")
 	if refused := w.proposeBackfill(second.Made.ID, w.search("c", "d"), "blue"); refused != nil {
@@ -189,7 +189,7 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	if w.keys("c").Game != g || w.player("a").Rev != rev {
 		t.Errorf("c has %v, a's revision went from %d to %d", w.keys("c"), rev, w.player("a").Rev)
 	}
-	w.must(&playerflow.EnterBackfill{Instance: g, Ticket: w.id()})
+	w.must(&playerflow.EnterBackfill{Instance: g, Ticket: domain.BackfillID(w.id())})
 	stop := &playerflow.LeaveBackfill{Instance: g}
 	if w.must(stop); stop.Ticket == "" {
 		t.Error("there was no search to end")
@@ -225,14 +225,14 @@ func TestSubscriptionsLapse(t *testing.T) {
 	const day = 24 * time.Hour
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = 7 * day })
 	studio := &w.cell.playerflow.Flow.Studio
-	find := func(id domain.UUID) flow.Subscription { x, _ := studio.Find(id); return x }
+	find := func(id flow.SubscriptionID) flow.Subscription { x, _ := studio.Find(id); return x }
 	gone := w.subscribe(nil)
 	quiet := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"zoe"} })
 	well := w.subscribe(nil)
-	take := func(id domain.UUID) { w.must(&playerflow.TakeEvents{ID: id, No: studio.Head()}) }
+	take := func(id flow.SubscriptionID) { w.must(&playerflow.TakeEvents{ID: id, No: studio.Head()}) }
 
 	w.pass(30 * day)
-	for _, id := range []domain.UUID{gone, quiet, well} {
+	for _, id := range []flow.SubscriptionID{gone, quiet, well} {
 		if x := find(id); x.Lapsed != 0 || x.TakeBy != 0 {
 			t.Fatalf("with nothing to take: %+v", x)
 		}
@@ -251,7 +251,7 @@ func TestSubscriptionsLapse(t *testing.T) {
 	if x := find(gone); x.Lapsed == 0 || x.TakeBy != 0 {
 		t.Errorf("after seven days: %+v", x)
 	}
-	for _, id := range []domain.UUID{quiet, well} {
+	for _, id := range []flow.SubscriptionID{quiet, well} {
 		if x := find(id); x.Lapsed != 0 {
 			t.Errorf("another lapsed, too: %+v", x)
 		}
@@ -390,5 +390,5 @@ func TestLapsedSubscriptionsMakeRoom(t *testing.T) {
 	if _, ok := w.cell.playerflow.Flow.Studio.Find(first); ok {
 		t.Error("it is still there")
 	}
-	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
+	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: flow.SubscriptionID(w.id())}}, flow.InvalidArgument)
 }

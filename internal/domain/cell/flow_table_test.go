@@ -33,19 +33,21 @@ type row struct {
 }
 
 // other is a party of other players.
-func other(w *flowWorld) domain.UUID { return w.party("host", "guest") }
+func other(w *flowWorld) flow.PartyID { return w.party("host", "guest") }
 
-var otherParty domain.UUID
+var otherParty flow.PartyID
 
 func joinsOther(w *flowWorld) { otherParty = other(w) }
 
-func inGame(w *flowWorld) domain.UUID { return w.keys("me").Game }
+func inGame(w *flowWorld) flow.InstanceID { return w.keys("me").Game }
 
 var t1 = []row{
-	{name: "CreateParty", action: func(w *flowWorld) kernel.Command { return &playerflow.CreateParty{Caller: w.as("me"), ID: w.id()} },
+	{name: "CreateParty", action: func(w *flowWorld) kernel.Command {
+		return &playerflow.CreateParty{Caller: w.as("me"), ID: flow.PartyID(w.id())}
+	},
 		want: [5]string{"S1", "S1", "IN_MATCHMAKING", "S3", "S3"}},
 	{name: "CreateParty on_existing FAIL", action: func(w *flowWorld) kernel.Command {
-		return &playerflow.CreateParty{Caller: w.as("me"), ID: w.id(), FailOnExisting: true}
+		return &playerflow.CreateParty{Caller: w.as("me"), ID: flow.PartyID(w.id()), FailOnExisting: true}
 	},
 		want: [5]string{"S1", "ALREADY_IN_PARTY", "IN_MATCHMAKING", "ALREADY_IN_PARTY", "S3"}},
 	{name: "JoinParty by id", before: joinsOther, action: func(w *flowWorld) kernel.Command { return &playerflow.JoinParty{Caller: w.as("me"), Party: otherParty} },
@@ -56,30 +58,30 @@ var t1 = []row{
 	}, want: [5]string{"S1", "S1", "IN_MATCHMAKING", "S3", "S3"}},
 	{name: "JoinParty by invite", before: func(w *flowWorld) {
 		other(w)
-		w.must(&playerflow.SendInvite{Caller: w.as("guest"), ID: domain.UUID{7}, Target: "me"})
+		w.must(&playerflow.SendInvite{Caller: w.as("guest"), ID: flow.InviteID{7}, Target: "me"})
 	}, action: func(w *flowWorld) kernel.Command {
-		return &playerflow.JoinParty{Caller: w.as("me"), Invite: domain.UUID{7}}
+		return &playerflow.JoinParty{Caller: w.as("me"), Invite: flow.InviteID{7}}
 	},
 		want: [5]string{"S1", "S1", "IN_MATCHMAKING", "S3", "S3"}},
 	{name: "SendInvite", before: func(w *flowWorld) { w.online("stranger") },
 		action: func(w *flowWorld) kernel.Command {
-			return &playerflow.SendInvite{Caller: w.as("me"), ID: w.id(), Target: "stranger"}
+			return &playerflow.SendInvite{Caller: w.as("me"), ID: flow.InviteID(w.id()), Target: "stranger"}
 		},
 		want: [5]string{"NOT_IN_PARTY", "S1", "S2", "S3", "NOT_IN_PARTY"}},
 	{name: "CancelInvite", before: func(w *flowWorld) {
 		w.online("stranger")
 		if !w.keys("me").Party.IsZero() {
-			w.must(&playerflow.SendInvite{Caller: w.as("me"), ID: domain.UUID{7}, Target: "stranger"})
+			w.must(&playerflow.SendInvite{Caller: w.as("me"), ID: flow.InviteID{7}, Target: "stranger"})
 		}
 	}, action: func(w *flowWorld) kernel.Command {
-		return &playerflow.CancelInvite{Caller: w.as("me"), Invite: domain.UUID{7}}
+		return &playerflow.CancelInvite{Caller: w.as("me"), Invite: flow.InviteID{7}}
 	},
 		want: [5]string{"INVITE_NOT_FOUND", "S1", "S2", "S3", "INVITE_NOT_FOUND"}},
 	{name: "DeclineInvite", before: func(w *flowWorld) {
 		other(w)
-		w.must(&playerflow.SendInvite{Caller: w.as("guest"), ID: domain.UUID{7}, Target: "me"})
+		w.must(&playerflow.SendInvite{Caller: w.as("guest"), ID: flow.InviteID{7}, Target: "me"})
 	}, action: func(w *flowWorld) kernel.Command {
-		return &playerflow.DeclineInvite{Caller: w.as("me"), Invite: domain.UUID{7}}
+		return &playerflow.DeclineInvite{Caller: w.as("me"), Invite: flow.InviteID{7}}
 	},
 		want: [5]string{"S0", "S1", "S2", "S3", "S4"}},
 	{name: "LeaveParty", action: func(w *flowWorld) kernel.Command { return &playerflow.LeaveParty{Caller: w.as("me")} },
@@ -141,12 +143,12 @@ var t1 = []row{
 		after: func(t *testing.T, w *flowWorld, phase int) { w.wantPhase("friend", flow.Idle) }},
 	{name: "EnterMatchmaking", before: func(w *flowWorld) { w.queues(); w.ready() },
 		action: func(w *flowWorld) kernel.Command {
-			return &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
+			return &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: testQueue}
 		},
 		want: [5]string{"S2", "S2", "S2", "PLAYER_IN_GAME", "PLAYER_IN_GAME"}},
 	{name: "EnterMatchmaking in another queue", before: func(w *flowWorld) { w.queues(); w.ready() },
 		action: func(w *flowWorld) kernel.Command {
-			return &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Party: w.id(), Queue: otherQueue}
+			return &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: otherQueue}
 		},
 		want: [5]string{"S2", "S2", "IN_MATCHMAKING", "PLAYER_IN_GAME", "PLAYER_IN_GAME"}},
 	{name: "LeaveMatchmaking", action: func(w *flowWorld) kernel.Command { return &playerflow.LeaveMatchmaking{Caller: w.as("me")} },
@@ -169,10 +171,10 @@ var t1 = []row{
 	},
 		want: [5]string{"NOT_IN_GAME", "NOT_IN_GAME", "NOT_IN_GAME", "S1", "S0"}},
 	{name: "CreateGameInstance, off", action: func(w *flowWorld) kernel.Command {
-		return &playerflow.CreateGameInstance{Caller: w.as("me"), Plan: playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 2}}
+		return &playerflow.CreateGameInstance{Caller: w.as("me"), Plan: playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "q", PlayersMax: 2}}
 	}, want: [5]string{"JOIN_NOT_ALLOWED", "JOIN_NOT_ALLOWED", "IN_MATCHMAKING", "PLAYER_IN_GAME", "PLAYER_IN_GAME"}},
 	{name: "JoinGameInstance, off", action: func(w *flowWorld) kernel.Command {
-		return &playerflow.JoinGameInstance{Caller: w.as("me"), Instance: w.id()}
+		return &playerflow.JoinGameInstance{Caller: w.as("me"), Instance: flow.InstanceID(w.id())}
 	},
 		want: [5]string{"JOIN_NOT_ALLOWED", "JOIN_NOT_ALLOWED", "IN_MATCHMAKING", "PLAYER_IN_GAME", "PLAYER_IN_GAME"}},
 	{name: "Logout", action: func(w *flowWorld) kernel.Command { return &playerflow.Logout{Caller: w.as("me")} },
@@ -244,7 +246,7 @@ func TestT1Direct(t *testing.T) {
 				w.online("host")
 				running := w.play(false, 0, "host")
 				phases[phase](w)
-				var cmd kernel.Command = &playerflow.CreateGameInstance{Caller: w.as("me"), Plan: playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 2}}
+				var cmd kernel.Command = &playerflow.CreateGameInstance{Caller: w.as("me"), Plan: playerflow.GamePlan{ID: flow.InstanceID(w.id()), Queue: "q", PlayersMax: 2}}
 				if join {
 					cmd = &playerflow.JoinGameInstance{Caller: w.as("me"), Instance: running}
 				}
@@ -268,12 +270,12 @@ func TestJoinChecks(t *testing.T) {
 	id := w.party("host")
 	w.online("me", "full")
 	join := func() kernel.Command { return &playerflow.JoinParty{Caller: w.as("me"), Party: id} }
-	w.refused(&playerflow.JoinParty{Caller: w.as("me"), Party: w.id()}, flow.PartyNotFound)
+	w.refused(&playerflow.JoinParty{Caller: w.as("me"), Party: flow.PartyID(w.id())}, flow.PartyNotFound)
 	w.refused(&playerflow.JoinParty{Caller: w.as("me"), Code: "NOSUCH22"}, flow.PartyNotFound)
-	w.refused(&playerflow.JoinParty{Caller: w.as("me"), Invite: w.id()}, flow.InviteNotFound)
+	w.refused(&playerflow.JoinParty{Caller: w.as("me"), Invite: flow.InviteID(w.id())}, flow.InviteNotFound)
 	w.must(&playerflow.SetPartyPreferences{Caller: w.as("host"), Joinability: flow.InviteOnly})
 	w.refused(join(), flow.PartyClosed)
-	invite := &playerflow.SendInvite{Caller: w.as("host"), ID: w.id(), Target: "me"}
+	invite := &playerflow.SendInvite{Caller: w.as("host"), ID: flow.InviteID(w.id()), Target: "me"}
 	w.must(invite)
 	w.must(&playerflow.SetPartyPreferences{Caller: w.as("host"), Joinability: flow.Closed})
 	w.refused(&playerflow.JoinParty{Caller: w.as("me"), Invite: invite.ID}, flow.PartyClosed)
@@ -286,14 +288,14 @@ func TestJoinChecks(t *testing.T) {
 	w.must(&playerflow.KickPlayer{Caller: w.as("host"), Target: "me"})
 	w.must(&playerflow.JoinParty{Caller: w.as("full"), Party: id})
 	w.refused(join(), flow.KickedNeedsInvite) // before PARTY_FULL
-	w.must(&playerflow.SendInvite{Caller: w.as("host"), ID: w.id(), Target: "me"})
+	w.must(&playerflow.SendInvite{Caller: w.as("host"), ID: flow.InviteID(w.id()), Target: "me"})
 	w.refused(join(), flow.PartyFull)
 	w.must(&playerflow.LeaveParty{Caller: w.as("full")})
 	w.must(join())
 	w.must(&playerflow.LeaveParty{Caller: w.as("me")})
 	v1, v2 := "1.0", "2.0"
 	w.must(&playerflow.SetPlayerPreferences{Caller: w.as("host"), ClientVersion: &v1})
-	w.must(&playerflow.CreateParty{Caller: w.as("me"), ID: w.id()})
+	w.must(&playerflow.CreateParty{Caller: w.as("me"), ID: flow.PartyID(w.id())})
 	w.must(&playerflow.SetPlayerPreferences{Caller: w.as("me"), ClientVersion: &v2})
 	old := w.keys("me")
 	w.refused(join(), flow.PartyVersionMismatch)
@@ -302,7 +304,7 @@ func TestJoinChecks(t *testing.T) {
 	}
 	w.must(&playerflow.SetBlocks{Player: "host", Blocked: []string{"me"}})
 	w.refused(join(), flow.JoinNotAllowed)
-	w.refused(&playerflow.SendInvite{Caller: w.as("host"), ID: w.id(), Target: "me"}, flow.PermissionDenied)
+	w.refused(&playerflow.SendInvite{Caller: w.as("host"), ID: flow.InviteID(w.id()), Target: "me"}, flow.PermissionDenied)
 }
 
 // TestPartyChangeLocked is docs/spec/player-flow.md#t1-note-2.
@@ -311,7 +313,7 @@ func TestPartyChangeLocked(t *testing.T) {
 	id := other(w)
 	w.online("me")
 	w.play(false, 0, "me")
-	w.refused(&playerflow.CreateParty{Caller: w.as("me"), ID: w.id()}, flow.PartyChangeLocked)
+	w.refused(&playerflow.CreateParty{Caller: w.as("me"), ID: flow.PartyID(w.id())}, flow.PartyChangeLocked)
 	w.refused(&playerflow.JoinParty{Caller: w.as("me"), Party: id}, flow.PartyChangeLocked)
 }
 

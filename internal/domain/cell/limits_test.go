@@ -211,7 +211,7 @@ func TestLimitOfPlayers(t *testing.T) {
 	w.login("ann")
 	w.wantCount("players", 3, 3)
 	for _, cmd := range []kernel.Command{
-		&playerflow.Login{Player: "late", Session: w.id(), Token: w.id()},
+		&playerflow.Login{Player: "late", Session: flow.LoginSessionID(w.id()), Token: w.id()},
 		&playerflow.SetPlayerAttributes{Player: "late", Attributes: `{}`},
 		&playerflow.SetBlocks{Player: "late", Blocked: []string{"eve"}},
 	} {
@@ -230,12 +230,12 @@ func TestLimitOfLoginTickets(t *testing.T) {
 	w.cell.config.PlayerFlow.LoginTicketsMax = 2
 	ticket := &playerflow.IssueLoginTicket{Hash: w.id(), Player: "ann", Life: time.Minute}
 	w.must(ticket)
-	w.must(&playerflow.Login{Player: "bob", Once: w.id(), Until: w.now.Add(time.Minute), Session: w.id(), Token: w.id()})
+	w.must(&playerflow.Login{Player: "bob", Once: w.id(), Until: w.now.Add(time.Minute), Session: flow.LoginSessionID(w.id()), Token: w.id()})
 	w.wantCount("login_tickets", 2, 2)
 	w.refused(&playerflow.IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute}, flow.RateLimited)
-	w.refused(&playerflow.Login{Player: "cyd", Once: w.id(), Until: w.now.Add(time.Minute), Session: w.id(), Token: w.id()}, flow.RateLimited)
+	w.refused(&playerflow.Login{Player: "cyd", Once: w.id(), Until: w.now.Add(time.Minute), Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.RateLimited)
 	w.must(ticket) // a repeat takes no more room
-	w.must(&playerflow.Login{Ticket: ticket.Hash, Player: "ann", Session: w.id(), Token: w.id()})
+	w.must(&playerflow.Login{Ticket: ticket.Hash, Player: "ann", Session: flow.LoginSessionID(w.id()), Token: w.id()})
 	w.pass(2 * time.Minute)
 	w.wantCount("login_tickets", 0, 2)
 	w.must(&playerflow.IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute})
@@ -276,7 +276,7 @@ func TestLimitOfInvites(t *testing.T) {
 	invites := map[string]*playerflow.SendInvite{}
 	for _, fan := range []string{"a", "b", "c"} {
 		w.party(fan)
-		invites[fan] = &playerflow.SendInvite{Caller: w.as(fan), ID: w.id(), Target: "idol"}
+		invites[fan] = &playerflow.SendInvite{Caller: w.as(fan), ID: flow.InviteID(w.id()), Target: "idol"}
 		w.must(invites[fan])
 	}
 	if n := len(w.cell.playerflow.Flow.InvitesTo("idol")); n != 2 {
@@ -284,7 +284,7 @@ func TestLimitOfInvites(t *testing.T) {
 	}
 	w.refused(&playerflow.JoinParty{Caller: w.as("idol"), Invite: invites["c"].ID}, flow.InviteNotFound)
 	w.must(&playerflow.DeclineInvite{Caller: w.as("idol"), Invite: invites["a"].ID})
-	w.must(&playerflow.SendInvite{Caller: w.as("c"), ID: w.id(), Target: "idol"})
+	w.must(&playerflow.SendInvite{Caller: w.as("c"), ID: flow.InviteID(w.id()), Target: "idol"})
 	w.must(&playerflow.JoinParty{Caller: w.as("idol"), Invite: invites["c"].ID})
 }
 
@@ -292,10 +292,10 @@ func TestLimitOfInvites(t *testing.T) {
 func TestLimitOfSubscriptions(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	for range playerflow.SubscriptionsMax {
-		w.must(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}})
+		w.must(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: flow.SubscriptionID(w.id())}})
 	}
 	w.wantCount("event_subscriptions", playerflow.SubscriptionsMax, playerflow.SubscriptionsMax)
-	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
+	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: flow.SubscriptionID(w.id())}}, flow.InvalidArgument)
 }
 
 // TestLimitOfBlocks: a player's list of blocked players is bounded.

@@ -159,14 +159,14 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 		names := a.names()
 		all = s.online(names...)
 		id := s.made()
-		all = append(all, &playerflow.CreateParty{Caller: s.callerOf(names[0]), ID: id, Joinability: flow.Open})
+		all = append(all, &playerflow.CreateParty{Caller: s.callerOf(names[0]), ID: flow.PartyID(id), Joinability: flow.Open})
 		for _, player := range names[1:] {
-			all = append(all, &playerflow.JoinParty{Caller: s.callerOf(player), Party: id})
+			all = append(all, &playerflow.JoinParty{Caller: s.callerOf(player), Party: flow.PartyID(id)})
 		}
 		return all
 	},
 	"create-party": func(s *story, a words) []kernel.Command {
-		cmd := &playerflow.CreateParty{Caller: s.caller(a), ID: s.made()}
+		cmd := &playerflow.CreateParty{Caller: s.caller(a), ID: flow.PartyID(s.made())}
 		if a.has("open") {
 			cmd.Joinability = flow.Open
 		}
@@ -175,9 +175,9 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 	"join": func(s *story, a words) []kernel.Command {
 		cmd := &playerflow.JoinParty{Caller: s.caller(a)}
 		if to := a.or("to", ""); strings.HasPrefix(to, "invite") {
-			cmd.Invite = s.id(to)
+			cmd.Invite = flow.InviteID(s.id(to))
 		} else {
-			cmd.Party = s.id(to)
+			cmd.Party = flow.PartyID(s.id(to))
 		}
 		return []kernel.Command{cmd}
 	},
@@ -203,18 +203,18 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 		return []kernel.Command{&playerflow.DisbandParty{Caller: s.caller(a)}}
 	},
 	"invite": func(s *story, a words) []kernel.Command {
-		return []kernel.Command{&playerflow.SendInvite{Caller: s.callerOf(a.or("by", "")), ID: s.made(), Target: a.one()}}
+		return []kernel.Command{&playerflow.SendInvite{Caller: s.callerOf(a.or("by", "")), ID: flow.InviteID(s.made()), Target: a.one()}}
 	},
 	"cancel-invite": func(s *story, a words) []kernel.Command {
-		return []kernel.Command{&playerflow.CancelInvite{Caller: s.callerOf(a.or("by", "")), Invite: s.id(a.one())}}
+		return []kernel.Command{&playerflow.CancelInvite{Caller: s.callerOf(a.or("by", "")), Invite: flow.InviteID(s.id(a.one()))}}
 	},
 	"decline-invite": func(s *story, a words) []kernel.Command {
-		return []kernel.Command{&playerflow.DeclineInvite{Caller: s.callerOf(a.or("by", "")), Invite: s.id(a.one())}}
+		return []kernel.Command{&playerflow.DeclineInvite{Caller: s.callerOf(a.or("by", "")), Invite: flow.InviteID(s.id(a.one()))}}
 	},
 
 	// Searches of players
 	"search": func(s *story, a words) []kernel.Command {
-		return []kernel.Command{&playerflow.EnterMatchmaking{Caller: s.caller(a), Ticket: s.made(), Party: s.madeIfNeeded(a.one()), Queue: a.or("in", "duel")}}
+		return []kernel.Command{&playerflow.EnterMatchmaking{Caller: s.caller(a), Ticket: domain.TicketID(s.made()), Party: flow.PartyID(s.madeIfNeeded(a.one())), Queue: a.or("in", "duel")}}
 	},
 	"stop-search": func(s *story, a words) []kernel.Command {
 		return []kernel.Command{&playerflow.LeaveMatchmaking{Caller: s.caller(a)}}
@@ -227,7 +227,7 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 
 	// Games
 	"play": func(s *story, a words) []kernel.Command {
-		plan := playerflow.GamePlan{ID: s.made(), Queue: "q", PlayersMax: a.number("seats", storySeats)}
+		plan := playerflow.GamePlan{ID: flow.InstanceID(s.made()), Queue: "q", PlayersMax: a.number("seats", storySeats)}
 		for _, player := range a.names() {
 			plan.Players = append(plan.Players, playerflow.PlannedPlayer{Player: player})
 		}
@@ -249,10 +249,10 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 				teams[player] = team
 			}
 		}
-		return []kernel.Command{&playerflow.EnterBackfill{Instance: s.id(a.one()), Ticket: s.made(), Queue: a.or("in", ""), Slots: a.number("slots", 0), Teams: teams}}
+		return []kernel.Command{&playerflow.EnterBackfill{Instance: flow.InstanceID(s.id(a.one())), Ticket: domain.BackfillID(s.made()), Queue: a.or("in", ""), Slots: a.number("slots", 0), Teams: teams}}
 	},
 	"stop-backfill": func(s *story, a words) []kernel.Command {
-		return []kernel.Command{&playerflow.LeaveBackfill{Instance: s.id(a.one())}}
+		return []kernel.Command{&playerflow.LeaveBackfill{Instance: flow.InstanceID(s.id(a.one()))}}
 	},
 	"report-lost": func(s *story, a words) []kernel.Command {
 		return []kernel.Command{&playerflow.DisconnectMember{Instance: s.gameOf(a), PlayerSession: domain.PlayerSessionID(s.id(a.or("with", "")))}}
@@ -264,10 +264,10 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 		return []kernel.Command{&playerflow.ReleaseMembers{Instance: s.gameOf(a), Players: a.names()}}
 	},
 	"end-game": func(s *story, a words) []kernel.Command {
-		return []kernel.Command{&playerflow.EndGame{Instance: s.id(a.one())}}
+		return []kernel.Command{&playerflow.EndGame{Instance: flow.InstanceID(s.id(a.one()))}}
 	},
 	"force-end": func(s *story, a words) []kernel.Command {
-		return []kernel.Command{&playerflow.ForceEnd{Instance: s.id(a.one())}}
+		return []kernel.Command{&playerflow.ForceEnd{Instance: flow.InstanceID(s.id(a.one()))}}
 	},
 	"force-release": func(s *story, a words) []kernel.Command {
 		return []kernel.Command{&playerflow.ForceRelease{Player: a.one("party", "ticket", "game"), Party: a.has("party"), Ticket: a.has("ticket"), Game: a.has("game")}}
@@ -290,8 +290,8 @@ func storyAnswerMatch(s *story, a words, yes bool) (all []kernel.Command) {
 func (s *story) login(player string, autoReconnect bool) *playerflow.Login {
 	id := s.made()
 	delete(s.seen, player) // a client that has just begun has seen nothing
-	s.logins[player] = append(s.logins[player], id)
-	return &playerflow.Login{Player: player, Session: id, Token: s.made(), AutoReconnect: autoReconnect}
+	s.logins[player] = append(s.logins[player], flow.LoginSessionID(id))
+	return &playerflow.Login{Player: player, Session: flow.LoginSessionID(id), Token: s.made(), AutoReconnect: autoReconnect}
 }
 
 // online logs players in, if they are not, and opens their streams. A client that only lost its stream resumes it.
@@ -369,15 +369,15 @@ func (s *story) look(player string) playerflow.FlowSnapshot {
 }
 
 // gameOf is the game instance of a line's player, or the one that the line names.
-func (s *story) gameOf(a words) domain.UUID {
+func (s *story) gameOf(a words) flow.InstanceID {
 	if name := a.or("in", ""); name != "" {
-		return s.id(name)
+		return flow.InstanceID(s.id(name))
 	}
 	if x := s.look(a.one()); x.Game != nil {
 		return x.Game.ID
 	}
 	s.d.Fatalf(s.t, "%s is in no game; name one with in=", a.one())
-	return domain.UUID{}
+	return flow.InstanceID(domain.UUID{})
 }
 
 // callerOf is a player by the latest login session.
@@ -426,7 +426,7 @@ func (s *story) ticketKey(name string) matchmaking.TicketKey {
 func (s *story) placementID(name string) string {
 	id := s.id(name)
 	if strings.HasPrefix(name, "game") {
-		return "gi-" + id.String()
+		return flow.InstanceID(id).String()
 	}
 	return id.String()
 }

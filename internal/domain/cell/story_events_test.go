@@ -84,7 +84,7 @@ func (s *story) event(e kernel.Event) string {
 		state := map[flow.LoginState]string{flow.LoginLive: "is live", flow.LoginReplaced: "is replaced"}[e.Login.State]
 		return s.changed(fmt.Sprintf("login %d of %s", e.Login.Epoch, e.Login.Player), state)
 	case *playerflow.LoginRemoved:
-		return s.name(e.ID, "login") + " is removed"
+		return s.name(domain.UUID(e.ID), "login") + " is removed"
 	case *playerflow.PresenceChanged:
 		text := "is " + e.Presence.String()
 		for _, x := range []struct {
@@ -111,18 +111,18 @@ func (s *story) event(e kernel.Event) string {
 		}
 		return s.changed("penalties of "+e.Player, storyWhen(penalties != nil || s.shown["penalties of "+e.Player] != "", "["+strings.Join(penalties, "; ")+"]"))
 	case *playerflow.PartyChanged:
-		return s.changed(s.name(e.Party.ID, "party"), s.party(&e.Party))
+		return s.changed(s.name(domain.UUID(e.Party.ID), "party"), s.party(&e.Party))
 	case *playerflow.PartyRemoved:
-		return s.name(e.ID, "party") + " ends"
+		return s.name(domain.UUID(e.ID), "party") + " ends"
 	case *playerflow.InviteChanged:
 		x := e.Invite
-		text := fmt.Sprintf("from %s to %s into %s, until %s", x.From, x.To, s.name(x.Party, "party"), s.by(x.ExpireBy))
+		text := fmt.Sprintf("from %s to %s into %s, until %s", x.From, x.To, s.name(domain.UUID(x.Party), "party"), s.by(x.ExpireBy))
 		if x.Expired {
 			text = "has expired"
 		}
-		return s.changed(s.name(x.ID, "invite"), text)
+		return s.changed(s.name(domain.UUID(x.ID), "invite"), text)
 	case *playerflow.InviteRemoved:
-		return s.name(e.ID, "invite") + " is removed"
+		return s.name(domain.UUID(e.ID), "invite") + " is removed"
 	case *playerflow.GameInstanceChanged:
 		x := e.Instance
 		text := "is " + x.Status.String() + storyWhen(x.EndReason != 0, " "+x.EndReason.String())
@@ -132,12 +132,12 @@ func (s *story) event(e kernel.Event) string {
 		case x.Status == flow.InstancePending:
 			text += ", host wanted by " + s.by(x.AllocateBy)
 		}
-		return s.changed(s.name(x.ID, "game"), text)
+		return s.changed(s.name(domain.UUID(x.ID), "game"), text)
 	case *playerflow.MembershipChanged:
 		m := e.Membership
-		return s.changed(m.Player+" in "+s.name(m.Instance, "game"), s.membership(&m))
+		return s.changed(m.Player+" in "+s.name(domain.UUID(m.Instance), "game"), s.membership(&m))
 	case *playerflow.MembershipEnded:
-		record := e.Player + " in " + s.name(e.LastGame.Instance, "game")
+		record := e.Player + " in " + s.name(domain.UUID(e.LastGame.Instance), "game")
 		delete(s.shown, record)
 		return record + " ended " + e.LastGame.Membership.String()
 	case *playerflow.FlowQueueChanged:
@@ -316,19 +316,19 @@ func (s *story) notice(e *playerflow.GameInstanceTold) string {
 	if !n.Old.IsZero() {
 		parts = append(parts, "for "+s.name(domain.UUID(n.Old), "ps"))
 	}
-	return fmt.Sprintf("  tell the server of %s: %s{%s}", s.name(e.Instance, "game"), e.Type, strings.Join(parts, " "))
+	return fmt.Sprintf("  tell the server of %s: %s{%s}", s.name(domain.UUID(e.Instance), "game"), e.Type, strings.Join(parts, " "))
 }
 
 func (s *story) keys(k flow.Keys) string {
 	var keys []string
 	if !k.Party.IsZero() {
-		keys = append(keys, s.name(k.Party, "party"))
+		keys = append(keys, s.name(domain.UUID(k.Party), "party"))
 	}
 	if !k.Ticket.IsZero() {
-		keys = append(keys, s.name(k.Ticket, "ticket"))
+		keys = append(keys, s.name(domain.UUID(k.Ticket), "ticket"))
 	}
 	if !k.Game.IsZero() {
-		keys = append(keys, s.name(k.Game, "game"))
+		keys = append(keys, s.name(domain.UUID(k.Game), "game"))
 	}
 	return "{" + strings.Join(keys, " ") + "}"
 }
@@ -340,7 +340,7 @@ func (s *story) party(p *flow.Party) string {
 	}
 	text := "has " + strings.Join(members, ", ")
 	if p.Search != nil {
-		text += "; " + s.name(p.Search.Ticket, "ticket") + " is " + p.Search.Status.String()
+		text += "; " + s.name(domain.UUID(p.Search.Ticket), "ticket") + " is " + p.Search.Status.String()
 	}
 	if p.LeaderBy != 0 {
 		text += "; another leader at " + s.by(p.LeaderBy)
@@ -422,13 +422,13 @@ func (s *story) printState() {
 	}
 	for n := range s.kinds["party"] {
 		name := fmt.Sprint("party", n+1)
-		if p, ok := v.Party(s.ids[name]); ok {
+		if p, ok := v.Party(flow.PartyID(s.ids[name])); ok {
 			s.printf("%s %s", name, s.party(&p.Party))
 		}
 	}
 	for n := range s.kinds["game"] {
 		name := fmt.Sprint("game", n+1)
-		x, members, ok := v.GameInstance(s.ids[name])
+		x, members, ok := v.GameInstance(flow.InstanceID(s.ids[name]))
 		if !ok {
 			continue
 		}

@@ -80,23 +80,23 @@ type story struct {
 	seed    uint64
 	stream  uint64
 
-	ids       map[string]domain.UUID   // what the script calls things: party1, game1, ps1
-	names     map[domain.UUID]string   // the reverse
-	kinds     map[string]int           // how many of a kind have a name
-	logins    map[string][]domain.UUID // login sessions of a player, the oldest first
-	server    map[session.ID]string    // of a game session: its process
-	hosted    map[string]session.ID    // of a process: the game session that it got last
-	ticket    map[uint64]string        // by number
-	ticketIDs map[string]string        // by name
-	seen      map[string]uint64        // number of the last event that a player got before its stream was lost
-	missed    map[string]uint64        // and of the last one that there was when the stream came back
-	shown     map[string]string        // what was printed of a record last, so that it is printed only when it differs
+	ids       map[string]domain.UUID           // what the script calls things: party1, game1, ps1
+	names     map[domain.UUID]string           // the reverse
+	kinds     map[string]int                   // how many of a kind have a name
+	logins    map[string][]flow.LoginSessionID // login sessions of a player, the oldest first
+	server    map[session.ID]string            // of a game session: its process
+	hosted    map[string]session.ID            // of a process: the game session that it got last
+	ticket    map[uint64]string                // by number
+	ticketIDs map[string]string                // by name
+	seen      map[string]uint64                // number of the last event that a player got before its stream was lost
+	missed    map[string]uint64                // and of the last one that there was when the stream came back
+	shown     map[string]string                // what was printed of a record last, so that it is printed only when it differs
 }
 
 // begin makes a cell with one host, one queue for game sessions, "q", and nothing else.
 func (s *story) begin(options *flow.Config) {
 	s.ids, s.names, s.kinds = map[string]domain.UUID{}, map[domain.UUID]string{}, map[string]int{}
-	s.logins, s.server, s.hosted = map[string][]domain.UUID{}, map[session.ID]string{}, map[string]session.ID{}
+	s.logins, s.server, s.hosted = map[string][]flow.LoginSessionID{}, map[session.ID]string{}, map[string]session.ID{}
 	s.ticketIDs = map[string]string{}
 	s.ticket, s.shown, s.seen, s.missed = map[uint64]string{}, map[string]string{}, map[string]uint64{}, map[string]uint64{}
 	s.config = cell.DefaultConfig()

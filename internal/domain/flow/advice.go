@@ -8,7 +8,7 @@ import (
 // Advice is what was said of one search alone, by the client that began it and by the studio's hooks. It is kept until
 // nothing can come of the search any more: the players are out of it, or their game has a host.
 type Advice struct {
-	Ticket     domain.UUID
+	Ticket     domain.TicketID
 	Attributes string   // of the client: a JSON object; empty for none
 	Trusted    string   // of the studio, for everybody in the search: a JSON object
 	Regions    []string // where the studio wants the game: the best first
@@ -40,7 +40,7 @@ func (a *Advice) Of(player string) PlayerAdvice {
 
 // Fields of an Advice.
 func (a *Advice) Fields(c *wire.Codec) {
-	c.UUID(1, &a.Ticket)
+	wire.ID(c, 1, &a.Ticket)
 	c.String(2, &a.Attributes)
 	c.String(3, &a.Trusted)
 	c.Strings(4, &a.Regions)
@@ -55,7 +55,7 @@ func (p *PlayerAdvice) Fields(c *wire.Codec) {
 }
 
 // Advice finds what was said of a search.
-func (s *State) Advice(ticket domain.UUID) (*Advice, bool) {
+func (s *State) Advice(ticket domain.TicketID) (*Advice, bool) {
 	r, ok := s.advised[ticket]
 	if !ok {
 		return nil, false
@@ -74,7 +74,7 @@ func (s *State) AddAdvice(a Advice) {
 }
 
 // RemoveAdvice forgets it.
-func (s *State) RemoveAdvice(ticket domain.UUID) {
+func (s *State) RemoveAdvice(ticket domain.TicketID) {
 	s.Advices.Remove(s.advised[ticket])
 	delete(s.advised, ticket)
 }

@@ -70,7 +70,7 @@ type Refusal struct {
 	Code      Code
 	Players   []string // whom the code speaks of
 	Decliners []string // PLAYER_IN_GAME: those of them who may decline to come back
-	Instance  domain.UUID
+	Instance  InstanceID
 	Lock      *Penalty    // MATCHMAKING_LOCKED
 	Until     domain.Time // when it is worth another try; 0: not known
 	Faults    Faults      // INVALID_ARGUMENT of a document: all that is wrong with it

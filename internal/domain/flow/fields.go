@@ -8,9 +8,9 @@ import (
 
 // Fields of Keys.
 func (k *Keys) Fields(c *wire.Codec) {
-	c.UUID(1, &k.Party)
-	c.UUID(2, &k.Ticket)
-	c.UUID(3, &k.Game)
+	wire.ID(c, 1, &k.Party)
+	wire.ID(c, 2, &k.Ticket)
+	wire.ID(c, 3, &k.Game)
 }
 
 // Fields of a Stand.
@@ -77,7 +77,7 @@ func (l *Latency) Fields(c *wire.Codec) {
 
 // Fields of a LastGame.
 func (l *LastGame) Fields(c *wire.Codec) {
-	c.UUID(1, &l.Instance)
+	wire.ID(c, 1, &l.Instance)
 	wire.Int(c, 2, &l.EndReason)
 	wire.Int(c, 3, &l.Membership)
 	wire.Int(c, 4, &l.Ended)
@@ -90,13 +90,13 @@ func (p *Penalty) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &p.Level)
 	wire.Int(c, 3, &p.Since)
 	wire.Int(c, 4, &p.Until)
-	c.UUID(5, &p.Instance)
+	wire.ID(c, 5, &p.Instance)
 	wire.Int(c, 6, &p.Reason)
 }
 
 // Fields of a Login.
 func (l *Login) Fields(c *wire.Codec) {
-	c.UUID(1, &l.ID)
+	wire.ID(c, 1, &l.ID)
 	c.String(2, &l.Player)
 	wire.Int(c, 3, &l.Epoch)
 	wire.Int(c, 4, &l.State)
@@ -114,7 +114,7 @@ func (l *Login) Fields(c *wire.Codec) {
 
 // Fields of a Party.
 func (p *Party) Fields(c *wire.Codec) {
-	c.UUID(1, &p.ID)
+	wire.ID(c, 1, &p.ID)
 	wire.Int(c, 2, &p.Rev)
 	wire.Int(c, 3, &p.Created)
 	wire.Int(c, 4, &p.MembersMax)
@@ -147,7 +147,7 @@ func (k *Kicked) Fields(c *wire.Codec) {
 
 // Fields of a Search.
 func (s *Search) Fields(c *wire.Codec) {
-	c.UUID(1, &s.Ticket)
+	wire.ID(c, 1, &s.Ticket)
 	c.Shared(2, &s.Queue)
 	wire.Int(c, 3, &s.Entered)
 	wire.Int(c, 4, &s.Expires)
@@ -162,8 +162,8 @@ func (s *Search) Fields(c *wire.Codec) {
 
 // Fields of an Invite.
 func (x *Invite) Fields(c *wire.Codec) {
-	c.UUID(1, &x.ID)
-	c.UUID(2, &x.Party)
+	wire.ID(c, 1, &x.ID)
+	wire.ID(c, 2, &x.Party)
 	c.String(3, &x.From)
 	c.String(4, &x.To)
 	wire.Int(c, 5, &x.Created)
@@ -200,7 +200,7 @@ func (q *Queue) Fields(c *wire.Codec) {
 	wire.Int(c, 4, &q.EstimateMS)
 	wire.Int(c, 5, &q.ToldAt)
 	wire.Int(c, 6, &q.TellAt)
-	c.UUID(7, &q.TellAfter)
+	wire.ID(c, 7, &q.TellAfter)
 }
 
 // Fields of Rules.
@@ -226,7 +226,7 @@ func (r *Rules) Fields(c *wire.Codec) {
 
 // Fields of an Instance.
 func (x *Instance) Fields(c *wire.Codec) {
-	c.UUID(1, &x.ID)
+	wire.ID(c, 1, &x.ID)
 	wire.Int(c, 2, &x.Status)
 	wire.Int(c, 3, &x.EndReason)
 	wire.Int(c, 4, &x.Created)
@@ -266,11 +266,11 @@ func (l *Loss) Fields(c *wire.Codec) {
 
 // Fields of a Membership.
 func (m *Membership) Fields(c *wire.Codec) {
-	c.UUID(1, &m.Instance)
+	wire.ID(c, 1, &m.Instance)
 	c.String(2, &m.Player)
 	wire.Int(c, 3, &m.Status)
 	c.Shared(4, &m.Team)
-	c.UUID(5, &m.Party)
+	wire.ID(c, 5, &m.Party)
 	wire.Int(c, 6, &m.Joined)
 	wire.Int(c, 7, &m.Attempt)
 	wire.Int(c, 8, &m.Disconnects)
@@ -285,7 +285,7 @@ func (m *Membership) Fields(c *wire.Codec) {
 	c.String(17, &m.Attributes)
 	c.Bool(18, &m.Excused)
 	wire.Int(c, 19, &m.HoldLeft)
-	c.UUID(20, &m.Ticket)
+	wire.ID(c, 20, &m.Ticket)
 	wire.Int(c, 21, &m.Entered)
 	wire.Int(c, 22, &m.TokenUntil)
 	c.Bool(23, &m.Overdue)

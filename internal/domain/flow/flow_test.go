@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 func TestPhases(t *testing.T) {
 	p, m, g := domain.UUID{1}, domain.UUID{2}, domain.UUID{3}
 	for keys, want := range map[Keys]Phase{
-		{}: Idle, {Party: p}: InParty, {Party: p, Ticket: m}: Matchmaking, {Party: p, Game: g}: InGameWithParty, {Game: g}: InGame,
+		{}: Idle, {Party: PartyID(p)}: InParty, {Party: PartyID(p), Ticket: domain.TicketID(m)}: Matchmaking, {Party: PartyID(p), Game: InstanceID(g)}: InGameWithParty, {Game: InstanceID(g)}: InGame,
 	} {
 		if got := keys.Phase(); got != want {
 			t.Errorf("%v is phase %d, want %d", keys, got, want)
@@ -84,7 +84,7 @@ func TestNames(t *testing.T) {
 // TestMessage: what is written is read.
 func TestMessage(t *testing.T) {
 	m := Message{
-		Cause: "CreateParty", Stand: Stand{Rev: 3, Keys: Keys{Party: domain.UUID{1}}}, Allowed: CanLogout, Host: &Host{Port: 7777},
+		Cause: "CreateParty", Stand: Stand{Rev: 3, Keys: Keys{Party: PartyID{1}}}, Allowed: CanLogout, Host: &Host{Port: 7777},
 		Party: &PartyView{Party: Party{Members: []Member{{Player: "ann", Leader: true}}}, People: []MemberView{{Online: true}}},
 	}
 	got, err := DecodeMessage(m.Encode())

@@ -69,7 +69,7 @@ type Rules struct {
 
 // Instance is one game being set up, played or finished.
 type Instance struct {
-	ID         domain.UUID
+	ID         InstanceID
 	Status     InstanceStatus
 	EndReason  Reason
 	Created    domain.Time
@@ -137,14 +137,14 @@ func (s MembershipStatus) String() string {
 
 // Membership is a player's seat in a game instance. It outlives single player sessions.
 type Membership struct {
-	Instance    domain.UUID
+	Instance    InstanceID
 	Player      string
 	Status      MembershipStatus
 	Team        string
-	Party       domain.UUID // when the membership began
+	Party       PartyID // when the membership began
 	Joined      domain.Time
-	Ticket      domain.UUID // that the match was made of; zero: of none
-	Entered     domain.Time // when that began to wait
+	Ticket      domain.TicketID // that the match was made of; zero: of none
+	Entered     domain.Time     // when that began to wait
 	Attempt     int32
 	Disconnects int32
 	WasActive   bool

@@ -48,7 +48,7 @@ type Notice struct {
 // AddedMember is a player who belongs to the game from now on.
 type AddedMember struct {
 	Player, Team string
-	Party        domain.UUID
+	Party        PartyID
 }
 
 // Fields of a Notice.
@@ -67,7 +67,7 @@ func (n *Notice) Fields(c *wire.Codec) {
 func (m *AddedMember) fields(c *wire.Codec) {
 	c.String(1, &m.Player)
 	c.Shared(2, &m.Team)
-	c.UUID(3, &m.Party)
+	wire.ID(c, 3, &m.Party)
 }
 
 // Encode writes the notice.
@@ -134,14 +134,14 @@ func (s *State) TellServer(r InstanceRef, n Noticed, first uint64) *Instance {
 
 // ServerOutbox is the outbox of a game instance as a snapshot holds it.
 type ServerOutbox struct {
-	Instance domain.UUID
+	Instance InstanceID
 	Seq      uint64
 	Notices  []Noticed
 }
 
 // Fields of a ServerOutbox.
 func (b *ServerOutbox) Fields(c *wire.Codec) {
-	c.UUID(1, &b.Instance)
+	wire.ID(c, 1, &b.Instance)
 	wire.Int(c, 2, &b.Seq)
 	wire.Many(c, 3, &b.Notices, (*Noticed).Fields)
 }

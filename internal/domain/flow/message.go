@@ -83,13 +83,13 @@ type Message struct {
 	Player   string // of whom it speaks; "by"
 	Party    *PartyView
 	Change   PartyChange
-	PartyID  domain.UUID
+	PartyID  PartyID
 	Reason   Reason
 	Online   bool
 	Accepted bool // of an invite's answer
 	Invite   *InviteView
 
-	Ticket        domain.UUID
+	Ticket        domain.TicketID
 	Search        *Search
 	Match         string
 	Deadline      domain.Time
@@ -97,7 +97,7 @@ type Message struct {
 	AcceptedCount int32
 	PendingCount  int32
 
-	Instance   domain.UUID
+	Instance   InstanceID
 	Team       string
 	Reconnect  Reconnect
 	Attributes string
@@ -116,7 +116,7 @@ type Message struct {
 
 // Host is how a player reaches the game server.
 type Host struct {
-	Instance    domain.UUID
+	Instance    InstanceID
 	GameSession string // session.ID
 	Region      string // of its ARN
 	IPAddress   string
@@ -173,19 +173,19 @@ func (m *Message) Fields(c *wire.Codec) {
 	c.String(5, &m.Player)
 	wire.Optional(c, 6, &m.Party, (*PartyView).Fields)
 	wire.Int(c, 7, &m.Change)
-	c.UUID(8, &m.PartyID)
+	wire.ID(c, 8, &m.PartyID)
 	wire.Int(c, 9, &m.Reason)
 	c.Bool(10, &m.Online)
 	c.Bool(11, &m.Accepted)
 	wire.Optional(c, 12, &m.Invite, (*InviteView).Fields)
-	c.UUID(13, &m.Ticket)
+	wire.ID(c, 13, &m.Ticket)
 	wire.Optional(c, 14, &m.Search, (*Search).Fields)
 	c.String(15, &m.Match)
 	wire.Int(c, 16, &m.Deadline)
 	wire.Int(c, 17, &m.Players)
 	wire.Int(c, 18, &m.AcceptedCount)
 	wire.Int(c, 19, &m.PendingCount)
-	c.UUID(20, &m.Instance)
+	wire.ID(c, 20, &m.Instance)
 	c.String(21, &m.Team)
 	wire.Int(c, 22, &m.Reconnect)
 	c.String(23, &m.Attributes)
@@ -203,7 +203,7 @@ func (m *Message) Fields(c *wire.Codec) {
 
 // Fields of a Host.
 func (h *Host) Fields(c *wire.Codec) {
-	c.UUID(1, &h.Instance)
+	wire.ID(c, 1, &h.Instance)
 	c.String(2, &h.GameSession)
 	c.String(3, &h.Region)
 	c.String(4, &h.IPAddress)

@@ -25,11 +25,34 @@ type (
 	ChangeRef      = chunk.Ref[Change]
 )
 
+// The ids of player flow, beside domain.TicketID.
+type (
+	LoginSessionID = domain.ID[loginSessionKind]
+	PartyID        = domain.ID[partyKind]
+	InviteID       = domain.ID[inviteKind]
+	InstanceID     = domain.ID[instanceKind]
+	SubscriptionID = domain.ID[subscriptionKind] // it also names the signing key of the subscription's webhook
+)
+
+type (
+	loginSessionKind struct{}
+	partyKind        struct{}
+	inviteKind       struct{}
+	instanceKind     struct{}
+	subscriptionKind struct{}
+)
+
+func (loginSessionKind) Prefix() string { return "fs-" }
+func (partyKind) Prefix() string        { return "pty-" }
+func (inviteKind) Prefix() string       { return "inv-" }
+func (instanceKind) Prefix() string     { return "gi-" }
+func (subscriptionKind) Prefix() string { return "evs-" }
+
 // Keys say which part of the platform a player belongs to. Zero means absent.
 type Keys struct {
-	Party  domain.UUID // "pty-<uuid>"
-	Ticket domain.UUID // "mm-<uuid>"
-	Game   domain.UUID // "gi-<uuid>", a game instance
+	Party  PartyID
+	Ticket domain.TicketID
+	Game   InstanceID
 }
 
 // Phase is derived from the keys and never stored.
@@ -171,7 +194,7 @@ type Latency struct {
 
 // LastGame is what a player who was away asks for: how the last game ended. It is kept for a day.
 type LastGame struct {
-	Instance   domain.UUID
+	Instance   InstanceID
 	EndReason  Reason // of the game instance; 0 when that went on
 	Membership Reason // of the player's membership
 	Ended      domain.Time
@@ -200,7 +223,7 @@ type Penalty struct {
 	Level    int32       // offences that are not forgotten; see Step
 	Since    domain.Time // of the latest one
 	Until    domain.Time // no search until then, if penalties are enforced
-	Instance domain.UUID // that the latest one is for
+	Instance InstanceID  // that the latest one is for
 	Reason   Reason
 }
 
@@ -223,7 +246,7 @@ func LevelAt(kind PenaltyKind, step int32) int32 {
 
 // Login is one authenticated client of a player.
 type Login struct {
-	ID            domain.UUID // "fs-<uuid>"
+	ID            LoginSessionID
 	Player        string
 	Epoch         uint32
 	State         LoginState
@@ -265,7 +288,7 @@ func (j Joinability) String() string { return joinabilities[j] }
 
 // Party is 1 to N players who want to play together.
 type Party struct {
-	ID          domain.UUID
+	ID          PartyID
 	Rev         uint64
 	Created     domain.Time
 	MembersMax  int32
@@ -300,7 +323,7 @@ type Kicked struct {
 
 // Search is the live ticket of a party.
 type Search struct {
-	Ticket  domain.UUID
+	Ticket  domain.TicketID
 	Queue   string
 	Entered domain.Time
 	Expires domain.Time
@@ -368,8 +391,8 @@ func (p *Party) ReadyBy() (first domain.ContactTime) {
 
 // Invite is permission for one player to join one party.
 type Invite struct {
-	ID       domain.UUID
-	Party    domain.UUID
+	ID       InviteID
+	Party    PartyID
 	From, To string
 	Created  domain.Time
 	ExpireBy domain.ContactTime // of one that has expired: forgotten
@@ -412,9 +435,9 @@ type Queue struct {
 	Closed  bool
 	Drained bool // since it was closed nobody searches in it any more
 
-	EstimateMS int64       // expected wait that those who search were told in the latest round
-	ToldAt     domain.Time // when that began
-	TellAt     domain.Time // when a round begins, or goes on; 0: none is wanted
-	TellAfter  domain.UUID // the round has come to this ticket; zero: it has not begun
+	EstimateMS int64           // expected wait that those who search were told in the latest round
+	ToldAt     domain.Time     // when that began
+	TellAt     domain.Time     // when a round begins, or goes on; 0: none is wanted
+	TellAfter  domain.TicketID // the round has come to this ticket; zero: it has not begun
 	Changed    uint64
 }

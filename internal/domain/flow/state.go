@@ -27,15 +27,15 @@ type State struct {
 	Studio      Studio
 
 	players     map[string]PlayerRef
-	logins      map[domain.UUID]LoginRef
+	logins      map[LoginSessionID]LoginRef
 	tokens      map[domain.UUID]LoginRef
-	parties     map[domain.UUID]PartyRef
+	parties     map[PartyID]PartyRef
 	codes       map[string]PartyRef
-	searches    map[domain.UUID]PartyRef // parties by ticket
-	invites     map[domain.UUID]InviteRef
+	searches    map[domain.TicketID]PartyRef // parties by ticket
+	invites     map[InviteID]InviteRef
 	invitesTo   map[string][]InviteRef
-	invitesOf   map[domain.UUID][]InviteRef
-	instances   map[domain.UUID]InstanceRef
+	invitesOf   map[PartyID][]InviteRef
+	instances   map[InstanceID]InstanceRef
 	placements  map[string]InstanceRef
 	games       map[string]InstanceRef
 	tickets     map[domain.UUID]LoginTicketRef
@@ -43,18 +43,18 @@ type State struct {
 	requestTime []RequestRef // oldest first, from requestHead on
 	requestHead int
 	queues      map[string]QueueRef
-	searching   map[string]sorted.Set[domain.UUID] // tickets of parties by queue
-	advised     map[domain.UUID]AdviceRef          // by ticket
+	searching   map[string]sorted.Set[domain.TicketID] // tickets of parties by queue
+	advised     map[domain.TicketID]AdviceRef          // by ticket
 	changes     map[string]waitingChanges
 }
 
 // New returns an empty State.
 func New() *State {
 	return &State{
-		players: map[string]PlayerRef{}, logins: map[domain.UUID]LoginRef{}, tokens: map[domain.UUID]LoginRef{}, parties: map[domain.UUID]PartyRef{},
-		codes: map[string]PartyRef{}, searches: map[domain.UUID]PartyRef{}, invites: map[domain.UUID]InviteRef{}, invitesTo: map[string][]InviteRef{},
-		invitesOf: map[domain.UUID][]InviteRef{}, instances: map[domain.UUID]InstanceRef{}, placements: map[string]InstanceRef{}, games: map[string]InstanceRef{},
-		tickets: map[domain.UUID]LoginTicketRef{}, requests: map[uint64]RequestRef{}, queues: map[string]QueueRef{}, searching: map[string]sorted.Set[domain.UUID]{}, advised: map[domain.UUID]AdviceRef{}, changes: map[string]waitingChanges{},
+		players: map[string]PlayerRef{}, logins: map[LoginSessionID]LoginRef{}, tokens: map[domain.UUID]LoginRef{}, parties: map[PartyID]PartyRef{},
+		codes: map[string]PartyRef{}, searches: map[domain.TicketID]PartyRef{}, invites: map[InviteID]InviteRef{}, invitesTo: map[string][]InviteRef{},
+		invitesOf: map[PartyID][]InviteRef{}, instances: map[InstanceID]InstanceRef{}, placements: map[string]InstanceRef{}, games: map[string]InstanceRef{},
+		tickets: map[domain.UUID]LoginTicketRef{}, requests: map[uint64]RequestRef{}, queues: map[string]QueueRef{}, searching: map[string]sorted.Set[domain.TicketID]{}, advised: map[domain.TicketID]AdviceRef{}, changes: map[string]waitingChanges{},
 	}
 }
 
@@ -124,7 +124,7 @@ func (s *State) Trim(r PlayerRef, first uint64) *Player {
 const EventsLimit = eventsLimit
 
 // Login finds a login session, also one that was replaced a while ago.
-func (s *State) Login(id domain.UUID) (LoginRef, bool) {
+func (s *State) Login(id LoginSessionID) (LoginRef, bool) {
 	r, ok := s.logins[id]
 	return r, ok
 }
@@ -177,7 +177,7 @@ func (s *State) RemoveLogin(r LoginRef) {
 }
 
 // Party finds a party.
-func (s *State) Party(id domain.UUID) (PartyRef, bool) {
+func (s *State) Party(id PartyID) (PartyRef, bool) {
 	r, ok := s.parties[id]
 	return r, ok
 }
@@ -189,7 +189,7 @@ func (s *State) PartyByCode(code string) (PartyRef, bool) {
 }
 
 // PartyByTicket finds the party that a ticket is for.
-func (s *State) PartyByTicket(ticket domain.UUID) (PartyRef, bool) {
+func (s *State) PartyByTicket(ticket domain.TicketID) (PartyRef, bool) {
 	r, ok := s.searches[ticket]
 	return r, ok
 }
@@ -233,7 +233,7 @@ func (s *State) RemoveParty(r PartyRef) {
 }
 
 // Invite finds an invite, also one that has expired a while ago.
-func (s *State) Invite(id domain.UUID) (InviteRef, bool) {
+func (s *State) Invite(id InviteID) (InviteRef, bool) {
 	r, ok := s.invites[id]
 	return r, ok
 }
@@ -242,7 +242,7 @@ func (s *State) Invite(id domain.UUID) (InviteRef, bool) {
 func (s *State) InvitesTo(player string) []InviteRef { return s.invitesTo[player] }
 
 // InvitesOf are the invites to a party, oldest first.
-func (s *State) InvitesOf(party domain.UUID) []InviteRef { return s.invitesOf[party] }
+func (s *State) InvitesOf(party PartyID) []InviteRef { return s.invitesOf[party] }
 
 // PutInvite stores an invite or replaces it.
 func (s *State) PutInvite(x Invite) InviteRef {
@@ -278,7 +278,7 @@ func without[K comparable, T any](m map[K][]chunk.Ref[T], key K, r chunk.Ref[T])
 }
 
 // Instance finds a game instance, also one that has ended a while ago.
-func (s *State) Instance(id domain.UUID) (InstanceRef, bool) {
+func (s *State) Instance(id InstanceID) (InstanceRef, bool) {
 	r, ok := s.instances[id]
 	return r, ok
 }
@@ -464,16 +464,16 @@ func (s *State) QueueNamed(name string) (QueueRef, bool) {
 func (s *State) search(x *Search) {
 	all := s.searching[x.Queue]
 	if all == nil {
-		all = sorted.NewSet(func(a, b domain.UUID) bool { return slices.Compare(a[:], b[:]) < 0 })
+		all = sorted.NewSet(domain.TicketID.Less)
 		s.searching[x.Queue] = all
 	}
 	all.Set(x.Ticket)
 }
 
 // SearchingIn yields the parties that search in a queue, in the order of their tickets, beginning behind a ticket.
-func (s *State) SearchingIn(queue string, after domain.UUID, yield func(PartyRef) bool) {
+func (s *State) SearchingIn(queue string, after domain.TicketID, yield func(PartyRef) bool) {
 	if all := s.searching[queue]; all != nil {
-		all.Ascend(after, func(ticket domain.UUID) bool { return ticket == after || yield(s.searches[ticket]) })
+		all.Ascend(after, func(ticket domain.TicketID) bool { return ticket == after || yield(s.searches[ticket]) })
 	}
 }
 

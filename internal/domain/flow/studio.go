@@ -10,11 +10,11 @@ import (
 // Subscription is a backend of the studio that wants to hear what players are told. It is told of what happens behind the
 // subscription, from the list of StudioEvents, until it has said that it has it.
 type Subscription struct {
-	ID      domain.UUID // "evs-<uuid>"
-	URL     string      // of a webhook; empty: it comes by a stream
-	Types   []string    // of MessageType; none: all
-	Players []string    // sorted; none: all
-	By      string      // who made it
+	ID      SubscriptionID
+	URL     string   // of a webhook; empty: it comes by a stream
+	Types   []string // of MessageType; none: all
+	Players []string // sorted; none: all
+	By      string   // who made it
 	Created domain.Time
 	Done    uint64 // number of the latest event that the receiver has
 	// TakeBy is when the subscription lapses unless its receiver takes something; 0: nothing waits for it.
@@ -26,7 +26,7 @@ type Subscription struct {
 
 // Fields of a Subscription.
 func (s *Subscription) Fields(c *wire.Codec) {
-	c.UUID(1, &s.ID)
+	wire.ID(c, 1, &s.ID)
 	c.String(2, &s.URL)
 	c.Strings(3, &s.Types)
 	c.Strings(4, &s.Players)
@@ -93,7 +93,7 @@ type Studio struct {
 	events        []StudioEvent  // their numbers have no gap
 	head          uint64         // number of the latest event that was ever written
 	bytes         int
-	latest        map[domain.UUID]uint64 // by subscription: number of the latest event that it wants; of the live state only
+	latest        map[SubscriptionID]uint64 // by subscription: number of the latest event that it wants; of the live state only
 }
 
 // Bounds of what is kept for receivers that do not take it; then the oldest are given up.
@@ -130,7 +130,7 @@ func (s *Studio) Listens() bool {
 }
 
 // Waits reports whether a subscription wants an event behind a number.
-func (s *Studio) Waits(id domain.UUID, no uint64) bool { return s.latest[id] > no }
+func (s *Studio) Waits(id SubscriptionID, no uint64) bool { return s.latest[id] > no }
 
 // KeptWith is the number of the oldest event that can be kept when one of a size is added.
 func (s *Studio) KeptWith(size int) uint64 {
@@ -168,7 +168,7 @@ func (s *Studio) Write(e StudioEvent, first uint64, takeBy domain.ContactTime) {
 
 func (s *Studio) noteWanted(e *StudioEvent) {
 	if s.latest == nil {
-		s.latest = map[domain.UUID]uint64{}
+		s.latest = map[SubscriptionID]uint64{}
 	}
 	for i := range s.subscriptions {
 		if x := &s.subscriptions[i]; x.Wants(e.Type, e.To) {
@@ -194,7 +194,7 @@ func (s *Studio) trim(first uint64) {
 }
 
 // Find finds a subscription.
-func (s *Studio) Find(id domain.UUID) (Subscription, bool) {
+func (s *Studio) Find(id SubscriptionID) (Subscription, bool) {
 	i := s.index(id)
 	if i < 0 {
 		return Subscription{}, false
@@ -202,7 +202,7 @@ func (s *Studio) Find(id domain.UUID) (Subscription, bool) {
 	return s.subscriptions[i], true
 }
 
-func (s *Studio) index(id domain.UUID) int {
+func (s *Studio) index(id SubscriptionID) int {
 	return slices.IndexFunc(s.subscriptions, func(x Subscription) bool { return x.ID == id })
 }
 
@@ -219,7 +219,7 @@ func (s *Studio) Put(x Subscription) {
 }
 
 // Remove drops a subscription.
-func (s *Studio) Remove(id domain.UUID) {
+func (s *Studio) Remove(id SubscriptionID) {
 	delete(s.latest, id)
 	s.subscriptions = slices.DeleteFunc(slices.Clone(s.subscriptions), func(x Subscription) bool { return x.ID == id })
 	s.forgetTaken()

@@ -3,14 +3,12 @@ package flow
 import (
 	"strings"
 	"testing"
-
-	"github.com/musterhq/muster/internal/domain"
 )
 
 // What is kept for the studio is bounded in number and in bytes; a frozen copy is not changed by what follows.
 func TestStudioIsBounded(t *testing.T) {
 	var s Studio
-	s.Put(Subscription{ID: domain.UUID{1}})
+	s.Put(Subscription{ID: SubscriptionID{1}})
 	write := func(n int, body string) {
 		for range n {
 			s.Write(StudioEvent{No: s.Head() + 1, Body: body}, s.KeptWith(StudioEventSize(body, 0)), 0)
@@ -29,7 +27,7 @@ func TestStudioIsBounded(t *testing.T) {
 	if len(frozen.After(0)) != StudioEventsMax || frozen.After(0)[0].No != 11 {
 		t.Error("the frozen copy has changed")
 	}
-	s.Remove(domain.UUID{1})
+	s.Remove(SubscriptionID{1})
 	if s.bytes != 0 || s.After(0) != nil {
 		t.Errorf("%d bytes are kept for nobody", s.bytes)
 	}

@@ -15,7 +15,7 @@ import (
 // CreateGameSession creates a game session on a free server process. The call does not wait for the server.
 type CreateGameSession struct {
 	Fleet, Location string
-	Name            string // last part of the id: the caller's idempotency token, or "gsess-<uuid>"
+	Name            string // last part of the id: the caller's idempotency token, or a session.NameID
 	Title           string // what the API calls Name
 	Data            string
 	MatchmakerData  string

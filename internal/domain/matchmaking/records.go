@@ -139,7 +139,7 @@ type Ticket struct {
 	Reason          Reason
 	Backfill        bool
 	Owner           Owner
-	automatic       bool   // Owner is ServiceOwned; what releases before 0.2 wrote instead
+	automatic       bool   // Owner is ServiceOwned; old journals have this instead
 	Generation      uint32 // counts its entries into the pool: a proposal with an earlier one is stale
 	Players         int32
 	Start, End      domain.Time // Start never changes

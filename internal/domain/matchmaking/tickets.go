@@ -144,7 +144,7 @@ func (t *Ticket) PlayersOf() []Player {
 	return all
 }
 
-// ownerByID is the owner of a ticket that a release before 0.2 has written: the first letters of its id told the owner.
+// ownerByID returns the owner of a ticket from a journal of before tickets had one: there the prefix of the id says it.
 func ownerByID(t *Ticket) Owner {
 	_, ofParty := domain.ParseID[domain.TicketID](t.ID)
 	_, ofInstance := domain.ParseID[domain.BackfillID](t.ID)

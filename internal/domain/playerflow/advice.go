@@ -34,14 +34,14 @@ func (t *advices) keep(a flow.Advice) {
 }
 
 // of is what was said of a search; the zero one when that is nothing.
-func (t *advices) of(ticket domain.UUID) flow.Advice {
+func (t *advices) of(ticket domain.TicketID) flow.Advice {
 	if a, ok := t.Flow.Advice(ticket); ok {
 		return *a
 	}
 	return flow.Advice{Ticket: ticket}
 }
 
-func (t *advices) drop(ticket domain.UUID) {
+func (t *advices) drop(ticket domain.TicketID) {
 	if _, ok := t.Flow.Advice(ticket); ok {
 		t.Emit(&SearchAdviceDropped{ticket})
 	}
@@ -69,12 +69,12 @@ func (t *advices) memberLeft(left *flow.Membership) {
 }
 
 // ofMembers are what was said of the searches that memberships came out of.
-func (t *advices) ofMembers(members []flow.Membership) map[domain.UUID]flow.Advice {
-	var all map[domain.UUID]flow.Advice
+func (t *advices) ofMembers(members []flow.Membership) map[domain.TicketID]flow.Advice {
+	var all map[domain.TicketID]flow.Advice
 	for _, m := range members {
 		if a, ok := t.Flow.Advice(m.Ticket); ok {
 			if all == nil {
-				all = map[domain.UUID]flow.Advice{}
+				all = map[domain.TicketID]flow.Advice{}
 			}
 			all[m.Ticket] = *a
 		}
@@ -87,8 +87,8 @@ func (t *advices) ofMembers(members []flow.Membership) map[domain.UUID]flow.Advi
 func (t *advices) regions(r flow.InstanceRef) []string {
 	var orders [][]string
 	var weights []int
-	players := map[domain.UUID]int{}
-	var tickets []domain.UUID
+	players := map[domain.TicketID]int{}
+	var tickets []domain.TicketID
 	for _, m := range t.Flow.Instances.Get(r).Members() {
 		ticket := t.Flow.Memberships.Get(m).Ticket
 		if players[ticket]++; players[ticket] == 1 {

@@ -129,7 +129,7 @@ func (c *State) delaySearch(r flow.PartyRef, by int64) {
 	p := c.Flow.Parties.Mut(r)
 	s := *p.Search
 	s.Expires += domain.Time(by)
-	s.AcceptBy = c.matchmaking.DelaySearch("mm-"+s.Ticket.String(), s.Match.String(), s.AcceptBy, domain.Time(by))
+	s.AcceptBy = c.matchmaking.DelaySearch(s.Ticket.String(), s.Match.String(), s.AcceptBy, domain.Time(by))
 	p.Search, p.Changed = &s, c.Number()
 }
 

@@ -11,7 +11,7 @@ import (
 // Caller is the player who wishes something, by a client that is logged in.
 type Caller struct {
 	Player  string
-	Session domain.UUID
+	Session flow.LoginSessionID
 	Request string  // X-Request-Id: a repeat within ten minutes gets the same answer; empty: none
 	IfRev   *uint64 // the wish holds only for this revision of the flow record
 	Look    bool    // change nothing: only say whether the wish would be fulfilled. Not every command can
@@ -81,13 +81,13 @@ func (t *transaction) flowOn() error {
 }
 
 // controls checks that a login session is the one that acts for a player.
-func (t *transaction) controls(player string, id domain.UUID) (flow.PlayerRef, error) {
+func (t *transaction) controls(player string, id flow.LoginSessionID) (flow.PlayerRef, error) {
 	r, ok := t.Flow.Login(id)
 	if !ok || t.Flow.Logins.Get(r).Player != player {
-		return 0, flow.Refuse(flow.Refusal{Code: flow.SessionNotFound}, "login session fs-%s of player %s not found", id, player)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.SessionNotFound}, "login session %s of player %s not found", id, player)
 	}
 	if t.Flow.Logins.Get(r).State != flow.LoginLive {
-		return 0, flow.Refuse(flow.Refusal{Code: flow.SessionReplaced}, "login session fs-%s of player %s was replaced by a later one", id, player)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.SessionReplaced}, "login session %s of player %s was replaced by a later one", id, player)
 	}
 	p, _ := t.Flow.Player(player)
 	return p, nil

@@ -12,10 +12,10 @@ import (
 // EnterBackfill lets a game instance search for more players (Game.EnterMatchmaking): the same as a StartMatchBackfill of its
 // server, with the players that the core knows. A second one takes the place of the first.
 type EnterBackfill struct {
-	Instance domain.UUID
-	Ticket   domain.UUID // of the ticket to be; a repeat with the same one changes nothing
-	Queue    string      // a matchmaking configuration; empty: the one that the game instance came of
-	Slots    int32       // how many players are wanted; 0: as many as there is room for
+	Instance flow.InstanceID
+	Ticket   domain.BackfillID // of the ticket to be; a repeat with the same one changes nothing
+	Queue    string            // a matchmaking configuration; empty: the one that the game instance came of
+	Slots    int32             // how many players are wanted; 0: as many as there is room for
 	// Teams are those of players whom no match has put into one, or who are in another one by now.
 	Teams map[string]string
 
@@ -30,7 +30,7 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 		return err
 	}
 	x := t.Flow.Instances.Get(r)
-	id := domain.BackfillID(cmd.Ticket).String()
+	id := cmd.Ticket.String()
 	if old, ok := t.matchmaking.FindTicket(id); ok {
 		cmd.Made = t.matchmaking.TicketView(old, t.Now)
 		return nil
@@ -40,7 +40,7 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 		queue = x.Queue
 	}
 	if queue == "" {
-		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "queue: empty, and game instance gi-%s came of no match; want a matchmaking configuration", x.ID)
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "queue: empty, and game instance %s came of no match; want a matchmaking configuration", x.ID)
 	}
 	c, ok := t.matchmaking.Configuration(queue)
 	if !ok || c.Standalone {
@@ -59,11 +59,11 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 		if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.Overloaded {
 			return err // it is not the caller's fault, and another try may do
 		}
-		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "game instance gi-%s cannot be backfilled: %v", cmd.Instance, err)
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "game instance %s cannot be backfilled: %v", cmd.Instance, err)
 	}
 	if _, known := t.matchmaking.HostedMatch(x.Game); !known { // from now on it is a game session with match data, as others are
 		of := *c
-		t.matchmaking.SetHosted(matchmaking.Hosted{Game: x.Game, Match: "gi-" + x.ID.String(), Of: &of})
+		t.matchmaking.SetHosted(matchmaking.Hosted{Game: x.Game, Match: x.ID.String(), Of: &of})
 	}
 	begin()
 	cmd.Made = start.Ticket
@@ -73,7 +73,7 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 // LeaveBackfill ends the search of a game instance for more players (Game.LeaveMatchmaking). Where there is none, nothing
 // happens.
 type LeaveBackfill struct {
-	Instance domain.UUID
+	Instance flow.InstanceID
 
 	// Result: the search that was ended; empty when there was none.
 	Ticket string

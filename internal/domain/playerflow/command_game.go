@@ -10,7 +10,7 @@ import (
 // is kept, or to take over from another device. Made is the player session.
 type GetHostConnectionDetails struct {
 	Caller
-	Instance domain.UUID
+	Instance flow.InstanceID
 	Data     *string // PlayerData of a reservation that is made by it; nil: that of the one before
 
 	// Result
@@ -51,7 +51,7 @@ func (cmd *GetHostConnectionDetails) Decide(k *kernel.Tx) error {
 // DeclineReconnect gives up the seat that is kept.
 type DeclineReconnect struct {
 	Caller
-	Instance domain.UUID
+	Instance flow.InstanceID
 }
 
 func (cmd *DeclineReconnect) Decide(k *kernel.Tx) error {
@@ -62,10 +62,10 @@ func (cmd *DeclineReconnect) Decide(k *kernel.Tx) error {
 	}
 	m := t.Flow.Memberships.Get(ref)
 	if mode := t.Flow.Instances.Get(m.InstanceRef()).Rules.Reconnect; mode != flow.ReconnectOptional {
-		return flow.Refuse(flow.Refusal{Code: flow.CannotDeclineReconnect}, "reconnect is %s in game instance gi-%s", mode, cmd.Instance)
+		return flow.Refuse(flow.Refusal{Code: flow.CannotDeclineReconnect}, "reconnect is %s in game instance %s", mode, cmd.Instance)
 	}
 	if !t.mayDecline(m) {
-		return flow.Refuse(flow.Refusal{Code: flow.NotDisconnected}, "player %s is %s in game instance gi-%s", cmd.Player, m.Status, cmd.Instance)
+		return flow.Refuse(flow.Refusal{Code: flow.NotDisconnected}, "player %s is %s in game instance %s", cmd.Player, m.Status, cmd.Instance)
 	}
 	t.Memberships.end(ref, flow.DeclinedReconnect)
 	return nil
@@ -74,7 +74,7 @@ func (cmd *DeclineReconnect) Decide(k *kernel.Tx) error {
 // LeaveGame goes out of the game for good.
 type LeaveGame struct {
 	Caller
-	Instance domain.UUID
+	Instance flow.InstanceID
 }
 
 func (cmd *LeaveGame) Decide(k *kernel.Tx) error {
@@ -84,7 +84,7 @@ func (cmd *LeaveGame) Decide(k *kernel.Tx) error {
 		return err
 	}
 	if t.Flow.Instances.Get(t.Flow.Memberships.Get(ref).InstanceRef()).Rules.Reconnect == flow.ReconnectRequired {
-		return flow.Refuse(flow.Refusal{Code: flow.LeaveNotAllowed}, "game instance gi-%s is not to be left: reconnect is REQUIRED", cmd.Instance)
+		return flow.Refuse(flow.Refusal{Code: flow.LeaveNotAllowed}, "game instance %s is not to be left: reconnect is REQUIRED", cmd.Instance)
 	}
 	t.Memberships.end(ref, flow.Left)
 	return nil
@@ -123,14 +123,14 @@ func (cmd *CreateGameInstance) Decide(k *kernel.Tx) error {
 		return err
 	}
 	begin()
-	cmd.Made = plan.ID
+	cmd.Made = domain.UUID(plan.ID)
 	return nil
 }
 
 // JoinGameInstance takes a free seat in a game instance that is active; it is off by default. Made is its id.
 type JoinGameInstance struct {
 	Caller
-	Instance domain.UUID
+	Instance flow.InstanceID
 	Team     string
 	Data     string // PlayerData of the player
 }
@@ -155,21 +155,21 @@ func (cmd *JoinGameInstance) Decide(k *kernel.Tx) error {
 		return err
 	}
 	if !t.Games.letsIn(x) {
-		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "the game session of gi-%s accepts no new players (DENY_ALL)", cmd.Instance)
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "the game session of %s accepts no new players (DENY_ALL)", cmd.Instance)
 	}
 	if cmd.looks() {
 		return nil
 	}
 	t.Memberships.addSeated(x, newMember{player: r, team: cmd.Team, data: cmd.Data})
-	cmd.Made = cmd.Instance
+	cmd.Made = domain.UUID(cmd.Instance)
 	return nil
 }
 
 // UpdateOwnGame changes the attributes of the game instance that the caller is in. Made is its id.
 type UpdateOwnGame struct {
 	Caller
-	Attributes string      // a JSON object
-	Instance   domain.UUID // the one that the studio was asked about; zero: whichever it is
+	Attributes string          // a JSON object
+	Instance   flow.InstanceID // the one that the studio was asked about; zero: whichever it is
 }
 
 func (cmd *UpdateOwnGame) Decide(k *kernel.Tx) error {
@@ -182,10 +182,10 @@ func (cmd *UpdateOwnGame) Decide(k *kernel.Tx) error {
 	if p.Membership() == 0 || !cmd.Instance.IsZero() && cmd.Instance != p.Keys.Game {
 		return flow.Refuse(flow.Refusal{Code: flow.NotInGame}, "player %s is in no game, or in another one", p.ID)
 	}
-	cmd.Made = p.Keys.Game
+	cmd.Made = domain.UUID(p.Keys.Game)
 	x := t.Flow.Memberships.Get(p.Membership()).InstanceRef()
 	if t.Flow.Instances.Get(x).Status == flow.InstanceEnding {
-		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", cmd.Made)
+		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance %s is about to end", flow.InstanceID(cmd.Made))
 	}
 	if cmd.looks() {
 		return nil
@@ -195,6 +195,6 @@ func (cmd *UpdateOwnGame) Decide(k *kernel.Tx) error {
 	for _, m := range t.Flow.Instances.Get(x).Members() {
 		players = append(players, t.Flow.Memberships.Get(m).Player)
 	}
-	t.tellPlayers(flow.OnGameInstanceUpdated, flow.Message{Instance: cmd.Made, Attributes: cmd.Attributes}, players...)
+	t.tellPlayers(flow.OnGameInstanceUpdated, flow.Message{Instance: flow.InstanceID(cmd.Made), Attributes: cmd.Attributes}, players...)
 	return nil
 }

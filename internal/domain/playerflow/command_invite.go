@@ -14,7 +14,7 @@ import (
 // counts, can be taken back, and expires. Nobody else sees it (B193). So is an invite for a player who has InvitesToPlayerMax.
 type SendInvite struct {
 	Caller
-	ID     domain.UUID // of the invite to be
+	ID     flow.InviteID // of the invite to be
 	Target string
 }
 
@@ -41,14 +41,14 @@ func (cmd *SendInvite) Decide(k *kernel.Tx) error {
 	old := t.invites.sent(x.ID, cmd.Target)
 	if old != 0 {
 		sent := t.Flow.Invites.Get(old)
-		cmd.Made = sent.ID
+		cmd.Made = domain.UUID(sent.ID)
 		if unseen || !sent.Unseen || cmd.looks() {
 			return nil
 		}
 		cmd.ID = sent.ID // it can be seen from now on
 		t.Emit(&InviteRemoved{sent.ID})
 	} else if n, most := t.invites.countPending(x.ID), t.Config.Parties.InvitesMax; n >= most {
-		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "party pty-%s has %d pending invites; the limit is %d", x.ID, n, most)
+		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "party %s has %d pending invites; the limit is %d", x.ID, n, most)
 	}
 	if cmd.looks() {
 		return nil
@@ -60,14 +60,14 @@ func (cmd *SendInvite) Decide(k *kernel.Tx) error {
 	if !unseen {
 		t.tellPlayers(flow.OnPartyInviteReceived, flow.Message{Invite: t.inviteView(&invite)}, invite.To)
 	}
-	cmd.Made = cmd.ID
+	cmd.Made = domain.UUID(cmd.ID)
 	return nil
 }
 
 // CancelInvite takes an invite back: its sender may, and a leader of the party.
 type CancelInvite struct {
 	Caller
-	Invite domain.UUID
+	Invite flow.InviteID
 }
 
 func (cmd *CancelInvite) Decide(k *kernel.Tx) error {
@@ -79,14 +79,14 @@ func (cmd *CancelInvite) Decide(k *kernel.Tx) error {
 	p := t.Flow.Players.Get(r)
 	invite, ok := t.Flow.Invite(cmd.Invite)
 	if !ok || p.Keys.Party.IsZero() || t.Flow.Invites.Get(invite).Party != p.Keys.Party {
-		return flow.Refuse(flow.Refusal{Code: flow.InviteNotFound}, "invite inv-%s not found", cmd.Invite)
+		return flow.Refuse(flow.Refusal{Code: flow.InviteNotFound}, "invite %s not found", cmd.Invite)
 	}
 	party, _ := t.Flow.Party(p.Keys.Party)
 	switch x := t.Flow.Invites.Get(invite); {
 	case x.Expired:
-		return flow.Refuse(flow.Refusal{Code: flow.InviteExpired}, "invite inv-%s has expired", cmd.Invite)
+		return flow.Refuse(flow.Refusal{Code: flow.InviteExpired}, "invite %s has expired", cmd.Invite)
 	case x.From != p.ID && !t.Flow.Parties.Get(party).Leads(p.ID):
-		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "invite inv-%s was sent by %s", cmd.Invite, x.From)
+		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "invite %s was sent by %s", cmd.Invite, x.From)
 	}
 	t.invites.end(invite, flow.Cancelled)
 	return nil
@@ -95,7 +95,7 @@ func (cmd *CancelInvite) Decide(k *kernel.Tx) error {
 // DeclineInvite says no to an invite. JoinParty says yes.
 type DeclineInvite struct {
 	Caller
-	Invite domain.UUID
+	Invite flow.InviteID
 }
 
 func (cmd *DeclineInvite) Decide(k *kernel.Tx) error {

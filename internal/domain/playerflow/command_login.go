@@ -11,13 +11,13 @@ import (
 // Login makes a login session for a player whose identity the front door has checked, or whose login ticket it brings.
 // The player's keys are the same before and after it.
 type Login struct {
-	Player        string      // with Ticket: whom it names, which is not believed
-	Ticket        domain.UUID // hash of a login ticket; zero: none
-	Once          domain.UUID // hash of the name of a signed token that is good for one login; zero: none
-	Until         domain.Time // with Once: when that token ends
-	Request       string      // X-Request-Id: a repeat within ten minutes with the same proof gets the same login session; empty: none
-	Session       domain.UUID // of the login session to be
-	Token         domain.UUID // first half of the SHA-256 of its access token
+	Player        string              // with Ticket: whom it names, which is not believed
+	Ticket        domain.UUID         // hash of a login ticket; zero: none
+	Once          domain.UUID         // hash of the name of a signed token that is good for one login; zero: none
+	Until         domain.Time         // with Once: when that token ends
+	Request       string              // X-Request-Id: a repeat within ten minutes with the same proof gets the same login session; empty: none
+	Session       flow.LoginSessionID // of the login session to be
+	Token         domain.UUID         // first half of the SHA-256 of its access token
 	Device        string
 	ClientVersion string
 	DisplayName   string // empty: as it was
@@ -135,7 +135,7 @@ func (cmd *Logout) Decide(k *kernel.Tx) error {
 // AttachStream says that the event stream of a login session is open.
 type AttachStream struct {
 	Player  string
-	Session domain.UUID
+	Session flow.LoginSessionID
 	Stream  uint64 // a number that no other stream of the cell has; never 0
 	After   uint64 // number of the last event that the client has; 0: none
 
@@ -193,7 +193,7 @@ func (cmd *LoseStream) Decide(k *kernel.Tx) error {
 // connection may be dead.
 type PollEvents struct {
 	Player  string
-	Session domain.UUID
+	Session flow.LoginSessionID
 	After   *uint64 // number of the last event that the client has; nil: it does not ask for events
 
 	// Result
@@ -223,7 +223,7 @@ func (cmd *PollEvents) Decide(k *kernel.Tx) error {
 // AckEvents says that a client has the events up to a number: they need not be kept for it.
 type AckEvents struct {
 	Player  string
-	Session domain.UUID
+	Session flow.LoginSessionID
 	Seq     uint64
 }
 
@@ -290,7 +290,7 @@ func (cmd *Login) proof() domain.UUID {
 // caller is under what a login is remembered: apart from the player's other calls, and only for the same proof.
 func (cmd *Login) caller() *Caller {
 	proof := cmd.proof()
-	return &Caller{Player: cmd.Player, Request: cmd.Request, Made: cmd.Session, kind: "Login\x00" + string(proof[:]), proof: proof}
+	return &Caller{Player: cmd.Player, Request: cmd.Request, Made: domain.UUID(cmd.Session), kind: "Login\x00" + string(proof[:]), proof: proof}
 }
 
 // SignedTokenMax bounds how long the use of a signed token has to be remembered.

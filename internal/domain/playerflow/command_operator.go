@@ -3,7 +3,6 @@ package playerflow
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -47,7 +46,7 @@ func (cmd *ForceRelease) Decide(k *kernel.Tx) error {
 }
 
 // ForceEnd ends a game instance and tells its host to end.
-type ForceEnd struct{ Instance domain.UUID }
+type ForceEnd struct{ Instance flow.InstanceID }
 
 func (cmd *ForceEnd) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
@@ -56,7 +55,7 @@ func (cmd *ForceEnd) Decide(k *kernel.Tx) error {
 	}
 	r, ok := t.Flow.Instance(cmd.Instance)
 	if !ok {
-		return flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance gi-%s not found", cmd.Instance)
+		return flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance %s not found", cmd.Instance)
 	}
 	t.Cause = "ForceEnd"
 	game := t.Flow.Instances.Get(r).Game

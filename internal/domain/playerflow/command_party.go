@@ -11,8 +11,8 @@ import (
 // CreateParty makes a party of one. Made is its id.
 type CreateParty struct {
 	Caller
-	ID             domain.UUID // of the party to be
-	Attributes     string      // a JSON object; empty for none
+	ID             flow.PartyID // of the party to be
+	Attributes     string       // a JSON object; empty for none
 	Joinability    flow.Joinability
 	MembersMax     int32 // 0: the default
 	FailOnExisting bool  // on_existing FAIL: not when the caller is in a party
@@ -43,16 +43,16 @@ func (cmd *CreateParty) Decide(k *kernel.Tx) error {
 	}
 	t.parties.leave(r, flow.Switched)
 	t.parties.create(r, flow.Party{ID: cmd.ID, Attributes: cmd.Attributes, Joinability: cmd.Joinability, MembersMax: cmd.MembersMax})
-	cmd.Made = cmd.ID
+	cmd.Made = domain.UUID(cmd.ID)
 	return nil
 }
 
 // JoinParty goes to a party: by its id, by its code, or by an invite that is accepted. Made is the party's id.
 type JoinParty struct {
 	Caller
-	Party          domain.UUID
+	Party          flow.PartyID
 	Code           string
-	Invite         domain.UUID
+	Invite         flow.InviteID
 	FailOnExisting bool
 }
 
@@ -75,7 +75,7 @@ func (cmd *JoinParty) Decide(k *kernel.Tx) error {
 	}
 	party := t.Flow.Parties.Get(target)
 	id := party.ID
-	cmd.Made = id
+	cmd.Made = domain.UUID(id)
 	if cmd.looks() {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (cmd *DisbandParty) Decide(k *kernel.Tx) error {
 }
 
 // ShutDownParty ends a party from outside: for the studio's backend, or an operator.
-type ShutDownParty struct{ Party domain.UUID }
+type ShutDownParty struct{ Party flow.PartyID }
 
 func (cmd *ShutDownParty) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
@@ -191,7 +191,7 @@ func (cmd *ShutDownParty) Decide(k *kernel.Tx) error {
 	}
 	r, ok := t.Flow.Party(cmd.Party)
 	if !ok {
-		return flow.Refuse(flow.Refusal{Code: flow.PartyNotFound}, "party pty-%s not found", cmd.Party)
+		return flow.Refuse(flow.Refusal{Code: flow.PartyNotFound}, "party %s not found", cmd.Party)
 	}
 	t.Cause = "ShutDownParty"
 	t.parties.shutDown(r, flow.ShutDown)

@@ -13,11 +13,11 @@ import (
 // ticket. A player without a party gets one, unless that is off.
 type EnterMatchmaking struct {
 	Caller
-	Ticket domain.UUID // of the ticket to be
-	Party  domain.UUID // of the party to be, if the player has none
-	Queue  string      // a matchmaking configuration; empty: the party's preference
-	Advice flow.Advice // what was said of this search alone
-	About  []string    // the players that the studio was asked about; if they are others now, the wish does not hold. Nil: whoever they are
+	Ticket domain.TicketID // of the ticket to be
+	Party  flow.PartyID    // of the party to be, if the player has none
+	Queue  string          // a matchmaking configuration; empty: the party's preference
+	Advice flow.Advice     // what was said of this search alone
+	About  []string        // the players that the studio was asked about; if they are others now, the wish does not hold. Nil: whoever they are
 
 	// Result
 	Search flow.Search // of a look: nothing but the queue
@@ -47,7 +47,7 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 	}
 	if again, err := t.searches.mayEnter(p, &x, inParty, queue, cmd.Queue); again || err != nil {
 		if again {
-			cmd.Search, cmd.Made = *x.Search, x.Search.Ticket
+			cmd.Search, cmd.Made = *x.Search, domain.UUID(x.Search.Ticket)
 		}
 		return err
 	}
@@ -57,12 +57,12 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 	if err == nil {
 		err = t.searches.checkLocks(&x)
 	}
-	ticket := matchmaking.Ticket{ID: domain.TicketID(cmd.Ticket).String(), Owner: matchmaking.PartyOwned, Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players)}
+	ticket := matchmaking.Ticket{ID: cmd.Ticket.String(), Owner: matchmaking.PartyOwned, Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players)}
 	if err == nil {
 		err = t.matchmaking.CheckRoom(&ticket)
 	}
 	if err == nil && !cmd.Look && cmd.About != nil && !slices.Equal(cmd.About, x.Players()) {
-		err = flow.Refuse(flow.Refusal{Code: flow.RevConflict}, "the members of party pty-%s have changed since the studio was asked about them", x.ID)
+		err = flow.Refuse(flow.Refusal{Code: flow.RevConflict}, "the members of party %s have changed since the studio was asked about them", x.ID)
 	}
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 		party = t.parties.create(r, flow.Party{ID: cmd.Party})
 	}
 	t.advices.keep(advice)
-	cmd.Search, cmd.Made = t.searches.begin(party, config, ticket), cmd.Ticket
+	cmd.Search, cmd.Made = t.searches.begin(party, config, ticket), domain.UUID(cmd.Ticket)
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (cmd *LeaveMatchmaking) Decide(k *kernel.Tx) error {
 	p := t.Flow.Players.Get(r)
 	if p.Membership() != 0 {
 		if m := t.Flow.Memberships.Get(p.Membership()); !m.WasActive {
-			return flow.Refuse(flow.Refusal{Code: flow.AlreadyMatched, Instance: m.Instance}, "player %s has a match: gi-%s", p.ID, m.Instance)
+			return flow.Refuse(flow.Refusal{Code: flow.AlreadyMatched, Instance: m.Instance}, "player %s has a match: %s", p.ID, m.Instance)
 		}
 	}
 	if p.Keys.Ticket.IsZero() {
@@ -103,7 +103,7 @@ func (cmd *LeaveMatchmaking) Decide(k *kernel.Tx) error {
 // AnswerMatch is what the caller says to the proposed match.
 type AnswerMatch struct {
 	Caller
-	Ticket domain.UUID
+	Ticket domain.TicketID
 	Accept bool
 
 	// Result
@@ -132,7 +132,7 @@ func (cmd *AnswerMatch) Decide(k *kernel.Tx) error {
 	if search == nil || search.Status != flow.RequiresAcceptance || search.Ticket != cmd.Ticket {
 		return closed
 	}
-	answer := &matchmaking.AcceptMatch{Ticket: "mm-" + cmd.Ticket.String(), Players: []string{p.ID}, Accept: cmd.Accept}
+	answer := &matchmaking.AcceptMatch{Ticket: cmd.Ticket.String(), Players: []string{p.ID}, Accept: cmd.Accept}
 	if err := answer.Decide(t.Tx); err != nil {
 		return closed
 	}

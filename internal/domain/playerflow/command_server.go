@@ -40,7 +40,7 @@ func (cmd *MakeGame) Decide(k *kernel.Tx) error {
 }
 
 // ReadyGame says that a server takes players (Game.Ready). It matters only with manualReady.
-type ReadyGame struct{ Instance domain.UUID }
+type ReadyGame struct{ Instance flow.InstanceID }
 
 func (cmd *ReadyGame) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
@@ -52,7 +52,7 @@ func (cmd *ReadyGame) Decide(k *kernel.Tx) error {
 	case x.Ready:
 		return nil
 	case x.Status == flow.InstanceEnding:
-		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
+		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance %s is about to end", x.ID)
 	}
 	t.changeInstance(r, func(x *flow.Instance) { x.Ready, x.AllocateBy = true, 0 })
 	t.Memberships.admitAll(r)
@@ -62,7 +62,7 @@ func (cmd *ReadyGame) Decide(k *kernel.Tx) error {
 // ConnectMember says that a player has connected to the game server (Game.PlayerConnected): the same as AcceptPlayer, for
 // a server that is known by its game session.
 type ConnectMember struct {
-	Instance      domain.UUID
+	Instance      flow.InstanceID
 	PlayerSession domain.PlayerSessionID
 }
 
@@ -88,7 +88,7 @@ func (cmd *ConnectMember) Decide(k *kernel.Tx) error {
 // DisconnectMember says that a player's game connection is gone (Game.PlayerDisconnected), and whether the player wanted
 // it so.
 type DisconnectMember struct {
-	Instance      domain.UUID
+	Instance      flow.InstanceID
 	PlayerSession domain.PlayerSessionID
 	Quit          bool
 
@@ -130,7 +130,7 @@ func (cmd *DisconnectMember) Decide(k *kernel.Tx) error {
 
 // RemoveMembers takes players out of a game that goes on (Game.RemovePlayers).
 type RemoveMembers struct {
-	Instance domain.UUID
+	Instance flow.InstanceID
 	Players  []RemovedMember
 
 	// Result: those who were not in the game.
@@ -172,7 +172,7 @@ func (cmd *RemoveMembers) Decide(k *kernel.Tx) error {
 
 // ReleaseMembers lets players go, never with a penalty (Game.ReleasePlayers): the exit from REQUIRED.
 type ReleaseMembers struct {
-	Instance domain.UUID
+	Instance flow.InstanceID
 	Players  []string
 	Result   string
 
@@ -198,7 +198,7 @@ func (cmd *ReleaseMembers) Decide(k *kernel.Tx) error {
 
 // AddMembers seats players who are idle or in a party (Game.AddPlayers). Who cannot be seated is listed.
 type AddMembers struct {
-	Instance domain.UUID
+	Instance flow.InstanceID
 	Players  []PlannedPlayer
 
 	// ByGame says that the game server asks, not the studio's backend. It may seat only players who were in this very game
@@ -230,7 +230,7 @@ func (cmd *AddMembers) Decide(k *kernel.Tx) error {
 			err = t.mayPlayDirectly(p)
 		}
 		if err == nil && cmd.ByGame && !t.Memberships.wasIn(cmd.Instance, p) {
-			err = flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "player %s was never in game instance gi-%s; the studio's backend may add the player", x.Player, cmd.Instance)
+			err = flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "player %s was never in game instance %s; the studio's backend may add the player", x.Player, cmd.Instance)
 		}
 		if err == nil {
 			err = t.Games.hasRoom(r, 1)
@@ -246,7 +246,7 @@ func (cmd *AddMembers) Decide(k *kernel.Tx) error {
 
 // UpdateGame changes what a game server says about the game and its players (Game.Update).
 type UpdateGame struct {
-	Instance         domain.UUID
+	Instance         flow.InstanceID
 	Attributes       *string
 	PlayerAttributes map[string]string
 	Unranked         *bool // leaving it is no offence from now on
@@ -275,7 +275,7 @@ func (cmd *UpdateGame) Decide(k *kernel.Tx) error {
 }
 
 // KeepGameAlive is the sign of life of a game server that promised them (Game.KeepAlive).
-type KeepGameAlive struct{ Instance domain.UUID }
+type KeepGameAlive struct{ Instance flow.InstanceID }
 
 func (cmd *KeepGameAlive) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
@@ -297,7 +297,7 @@ func (cmd *KeepGameAlive) Decide(k *kernel.Tx) error {
 
 // EndGame says that the game is over, with its results (Game.EndGame). A second one changes nothing.
 type EndGame struct {
-	Instance domain.UUID
+	Instance flow.InstanceID
 	Result   string            // a JSON object; empty for none
 	Results  map[string]string // of single players
 }
@@ -309,7 +309,7 @@ func (cmd *EndGame) Decide(k *kernel.Tx) error {
 	}
 	r, ok := t.Flow.Instance(cmd.Instance)
 	if !ok {
-		return flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance gi-%s not found", cmd.Instance)
+		return flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance %s not found", cmd.Instance)
 	}
 	t.Cause = "Game.EndGame"
 	if x := t.Flow.Instances.Get(r); x.Live() {

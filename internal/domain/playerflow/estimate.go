@@ -31,7 +31,7 @@ func (t *searches) queue(name string) flow.Queue {
 // MatchesMade wants a round when what is expected has changed by a match, and somebody waits.
 func (t *Matches) MatchesMade(queue string) {
 	somebody := false
-	t.Flow.SearchingIn(queue, domain.UUID{}, func(flow.PartyRef) bool {
+	t.Flow.SearchingIn(queue, domain.TicketID{}, func(flow.PartyRef) bool {
 		somebody = true
 		return false
 	})
@@ -62,7 +62,7 @@ func (t *searches) tellEstimates(r flow.QueueRef) {
 	if len(some) == EstimateStep {
 		q.TellAt, q.TellAfter = t.Now, t.Flow.Parties.Get(some[len(some)-1]).Search.Ticket
 	} else {
-		q.TellAfter = domain.UUID{}
+		q.TellAfter = domain.TicketID{}
 	}
 	t.Emit(&FlowQueueChanged{q})
 	for _, party := range some {

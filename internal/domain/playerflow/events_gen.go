@@ -86,10 +86,10 @@ func (*LoginChanged) Kind() kernel.Kind      { return 122 }
 func (e *LoginChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Login, true, (*flow.Login).Fields) }
 
 // LoginRemoved is the end of a login session, or of the memory of it.
-type LoginRemoved struct{ ID domain.UUID }
+type LoginRemoved struct{ ID flow.LoginSessionID }
 
 func (*LoginRemoved) Kind() kernel.Kind      { return 123 }
-func (e *LoginRemoved) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
+func (e *LoginRemoved) Fields(c *wire.Codec) { wire.ID(c, 1, &e.ID) }
 
 // PresenceChanged is where a player's client is now, and what waits for it.
 type PresenceChanged struct {
@@ -234,10 +234,10 @@ func (*PartyChanged) Kind() kernel.Kind      { return 131 }
 func (e *PartyChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Party, true, (*flow.Party).Fields) }
 
 // PartyRemoved is the end of a party. Its members left before, in the same transaction.
-type PartyRemoved struct{ ID domain.UUID }
+type PartyRemoved struct{ ID flow.PartyID }
 
 func (*PartyRemoved) Kind() kernel.Kind      { return 132 }
-func (e *PartyRemoved) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
+func (e *PartyRemoved) Fields(c *wire.Codec) { wire.ID(c, 1, &e.ID) }
 
 // InviteChanged is an invite as it is now.
 type InviteChanged struct{ Invite flow.Invite }
@@ -246,10 +246,10 @@ func (*InviteChanged) Kind() kernel.Kind      { return 133 }
 func (e *InviteChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Invite, true, (*flow.Invite).Fields) }
 
 // InviteRemoved is the end of an invite.
-type InviteRemoved struct{ ID domain.UUID }
+type InviteRemoved struct{ ID flow.InviteID }
 
 func (*InviteRemoved) Kind() kernel.Kind      { return 134 }
-func (e *InviteRemoved) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
+func (e *InviteRemoved) Fields(c *wire.Codec) { wire.ID(c, 1, &e.ID) }
 
 // GameInstanceChanged is a game instance as it is now.
 type GameInstanceChanged struct{ Instance flow.Instance }
@@ -260,10 +260,10 @@ func (e *GameInstanceChanged) Fields(c *wire.Codec) {
 }
 
 // GameInstanceForgotten says that an ended game instance leaves memory.
-type GameInstanceForgotten struct{ ID domain.UUID }
+type GameInstanceForgotten struct{ ID flow.InstanceID }
 
 func (*GameInstanceForgotten) Kind() kernel.Kind      { return 136 }
-func (e *GameInstanceForgotten) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
+func (e *GameInstanceForgotten) Fields(c *wire.Codec) { wire.ID(c, 1, &e.ID) }
 
 // MembershipChanged is a player's membership as it is now.
 type MembershipChanged struct{ Membership flow.Membership }
@@ -329,7 +329,7 @@ func (e *PlayersAwaited) Fields(c *wire.Codec) { wire.Int(c, 1, &e.PresenceBy) }
 // GameInstanceTold is one notice for the server of a game instance: its outbox takes it. First is the number of the oldest
 // notice that is kept.
 type GameInstanceTold struct {
-	Instance domain.UUID
+	Instance flow.InstanceID
 	Seq      uint64
 	First    uint64          // number of the oldest one that is kept
 	Type     flow.NoticeType // flow.NoticeType
@@ -338,7 +338,7 @@ type GameInstanceTold struct {
 
 func (*GameInstanceTold) Kind() kernel.Kind { return 150 }
 func (e *GameInstanceTold) Fields(c *wire.Codec) {
-	c.UUID(1, &e.Instance)
+	wire.ID(c, 1, &e.Instance)
 	wire.Int(c, 2, &e.Seq)
 	wire.Int(c, 3, &e.First)
 	wire.Int(c, 4, &e.Type)
@@ -354,22 +354,22 @@ func (e *EventsSubscribed) Fields(c *wire.Codec) {
 }
 
 // EventsUnsubscribed is the end of one.
-type EventsUnsubscribed struct{ ID domain.UUID }
+type EventsUnsubscribed struct{ ID flow.SubscriptionID }
 
 func (*EventsUnsubscribed) Kind() kernel.Kind      { return 152 }
-func (e *EventsUnsubscribed) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
+func (e *EventsUnsubscribed) Fields(c *wire.Codec) { wire.ID(c, 1, &e.ID) }
 
 // EventsTaken says that the receiver of a subscription has the events up to a number, and until when it has time for the next;
 // 0: none that it wants waits.
 type EventsTaken struct {
-	ID     domain.UUID
+	ID     flow.SubscriptionID
 	No     uint64
 	TakeBy domain.ContactTime // 0: nothing that it wants waits
 }
 
 func (*EventsTaken) Kind() kernel.Kind { return 153 }
 func (e *EventsTaken) Fields(c *wire.Codec) {
-	c.UUID(1, &e.ID)
+	wire.ID(c, 1, &e.ID)
 	wire.Int(c, 2, &e.No)
 	wire.Int(c, 3, &e.TakeBy)
 }
@@ -381,10 +381,10 @@ func (*SearchAdvised) Kind() kernel.Kind      { return 154 }
 func (e *SearchAdvised) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Advice, true, (*flow.Advice).Fields) }
 
 // SearchAdviceDropped says that no search needs it any more.
-type SearchAdviceDropped struct{ Ticket domain.UUID }
+type SearchAdviceDropped struct{ Ticket domain.TicketID }
 
 func (*SearchAdviceDropped) Kind() kernel.Kind      { return 155 }
-func (e *SearchAdviceDropped) Fields(c *wire.Codec) { c.UUID(1, &e.Ticket) }
+func (e *SearchAdviceDropped) Fields(c *wire.Codec) { wire.ID(c, 1, &e.Ticket) }
 
 // FlowCommitted says why the keys of players are other ones than before the transaction, and who wished it. It comes behind
 // the last change of them.
@@ -404,12 +404,12 @@ func (e *FlowCommitted) Fields(c *wire.Codec) {
 // SubscriptionLapsed says that nothing is kept for a subscription any more: its receiver has taken nothing for too long.
 // Waiting is how many events were behind what it has.
 type SubscriptionLapsed struct {
-	ID      domain.UUID
+	ID      flow.SubscriptionID
 	Waiting uint64
 }
 
 func (*SubscriptionLapsed) Kind() kernel.Kind { return 160 }
 func (e *SubscriptionLapsed) Fields(c *wire.Codec) {
-	c.UUID(1, &e.ID)
+	wire.ID(c, 1, &e.ID)
 	wire.Int(c, 2, &e.Waiting)
 }

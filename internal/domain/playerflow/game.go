@@ -3,7 +3,6 @@ package playerflow
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -112,26 +111,26 @@ func (t *Games) HostTerminating(game session.ID) {
 }
 
 // live finds a game instance that has not ended.
-func (t *Games) live(id domain.UUID) (flow.InstanceRef, error) {
+func (t *Games) live(id flow.InstanceID) (flow.InstanceRef, error) {
 	r, ok := t.Flow.Instance(id)
 	switch {
 	case !ok:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance gi-%s not found", id)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance %s not found", id)
 	case !t.Flow.Instances.Get(r).Live():
-		return 0, flow.Refuse(flow.Refusal{Code: flow.GameHasEnded, Instance: id}, "game instance gi-%s has ended", id)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.GameHasEnded, Instance: id}, "game instance %s has ended", id)
 	}
 	return r, nil
 }
 
 // served finds a game instance that has a host.
-func (t *Games) served(id domain.UUID, cause string) (flow.InstanceRef, error) {
+func (t *Games) served(id flow.InstanceID, cause string) (flow.InstanceRef, error) {
 	if err := t.flowOn(); err != nil {
 		return 0, err
 	}
 	t.Cause = cause
 	r, err := t.live(id)
 	if err == nil && t.Flow.Instances.Get(r).Status == flow.InstancePending {
-		err = flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host yet", id)
+		err = flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance %s has no host yet", id)
 	}
 	return r, err
 }
@@ -141,14 +140,14 @@ func (t *Games) hasRoom(r flow.InstanceRef, newcomers int32) error {
 	x := t.Flow.Instances.Get(r)
 	switch x.Status {
 	case flow.InstancePending:
-		return flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host yet", x.ID)
+		return flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance %s has no host yet", x.ID)
 	case flow.InstanceEnding:
-		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
+		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance %s is about to end", x.ID)
 	}
 	g, _ := t.hosting.FindGame(session.ID(x.Game))
 	waiting := t.unseated(r, g)
 	if game := t.hosting.Game(g); game.SeatsHeld+waiting+newcomers > game.PlayersMax {
-		return flow.Refuse(flow.Refusal{Code: flow.GameFull}, "game instance gi-%s: %d of %d seats are taken", x.ID, game.SeatsHeld+waiting, game.PlayersMax)
+		return flow.Refuse(flow.Refusal{Code: flow.GameFull}, "game instance %s: %d of %d seats are taken", x.ID, game.SeatsHeld+waiting, game.PlayersMax)
 	}
 	return nil
 }

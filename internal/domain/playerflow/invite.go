@@ -3,7 +3,6 @@ package playerflow
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
@@ -14,7 +13,7 @@ func (t *invites) mayReceive(player, sender string) bool {
 }
 
 // sent finds an invite that a party waits with, also one that only its sender knows of; 0 when there is none.
-func (t *invites) sent(party domain.UUID, player string) flow.InviteRef {
+func (t *invites) sent(party flow.PartyID, player string) flow.InviteRef {
 	for _, r := range t.Flow.InvitesOf(party) {
 		if x := t.Flow.Invites.Get(r); x.To == player && !x.Expired {
 			return r
@@ -24,7 +23,7 @@ func (t *invites) sent(party domain.UUID, player string) flow.InviteRef {
 }
 
 // pending finds a player's invite to a party; 0 when there is none that can be accepted.
-func (t *invites) pending(party domain.UUID, player string) flow.InviteRef {
+func (t *invites) pending(party flow.PartyID, player string) flow.InviteRef {
 	for _, r := range t.Flow.InvitesTo(player) {
 		if x := t.Flow.Invites.Get(r); x.Party == party && !x.Expired {
 			return r
@@ -33,7 +32,7 @@ func (t *invites) pending(party domain.UUID, player string) flow.InviteRef {
 	return 0
 }
 
-func (t *invites) countPending(party domain.UUID) (n int) {
+func (t *invites) countPending(party flow.PartyID) (n int) {
 	for _, r := range t.Flow.InvitesOf(party) {
 		if !t.Flow.Invites.Get(r).Expired {
 			n++
@@ -43,14 +42,14 @@ func (t *invites) countPending(party domain.UUID) (n int) {
 }
 
 // answerable finds an invite that a player can answer.
-func (t *invites) answerable(player string, id domain.UUID) (*flow.Invite, error) {
+func (t *invites) answerable(player string, id flow.InviteID) (*flow.Invite, error) {
 	r, ok := t.Flow.Invite(id)
 	if !ok || t.Flow.Invites.Get(r).To != player || t.Flow.Invites.Get(r).Unseen {
-		return nil, flow.Refuse(flow.Refusal{Code: flow.InviteNotFound}, "invite inv-%s not found", id)
+		return nil, flow.Refuse(flow.Refusal{Code: flow.InviteNotFound}, "invite %s not found", id)
 	}
 	x := t.Flow.Invites.Get(r)
 	if x.Expired {
-		return nil, flow.Refuse(flow.Refusal{Code: flow.InviteExpired}, "invite inv-%s has expired", id)
+		return nil, flow.Refuse(flow.Refusal{Code: flow.InviteExpired}, "invite %s has expired", id)
 	}
 	return x, nil
 }

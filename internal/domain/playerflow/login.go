@@ -15,7 +15,7 @@ func (t *logins) again(cmd *Login) (done bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	r, ok := t.Flow.Login(x.Made)
+	r, ok := t.Flow.Login(flow.LoginSessionID(x.Made))
 	if !ok {
 		return false, nil
 	}

@@ -18,7 +18,7 @@ func (t *Matches) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
 	if x.Owner != matchmaking.PartyOwned {
 		return 0, false
 	}
-	return t.Flow.PartyByTicket(ticketUUID(x.ID))
+	return t.Flow.PartyByTicket(ticketID(x))
 }
 
 // HeldBack reports whether a member who is away keeps a ticket from being matched.
@@ -90,7 +90,7 @@ func (t *Matches) TicketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
 		if why == matchmaking.AcceptanceTimedOut && t.Flow.Players.Get(p).Presence == flow.Unknown {
 			continue // the service was down, and the player is not back yet
 		}
-		t.penalties.add(p, flow.Dodge, domain.UUID{}, reason)
+		t.penalties.add(p, flow.Dodge, flow.InstanceID{}, reason)
 	}
 }
 
@@ -152,7 +152,7 @@ func (t *Matches) MatchProposed(match matchmaking.MatchRef) {
 			s.Status, s.Match, s.AcceptBy, s.Accepted, s.Pending, s.HeldBy = flow.RequiresAcceptance, id, deadline, nil, players, nil
 		})
 		t.tellPlayers(flow.OnMatchFound, flow.Message{
-			Ticket: ticketUUID(x.ID), Match: id.String(), Deadline: deadline, Players: accepted + pending,
+			Ticket: ticketID(x), Match: id.String(), Deadline: deadline, Players: accepted + pending,
 		}, players...)
 	})
 }
@@ -200,7 +200,7 @@ func (t *Matches) MatchAnswered(match matchmaking.MatchRef, declined bool) {
 type matched struct {
 	party   flow.PartyRef
 	team    string
-	ticket  domain.UUID
+	ticket  domain.TicketID
 	entered domain.Time
 	players []string
 }
@@ -208,7 +208,7 @@ type matched struct {
 // takeMatched takes the parties of a match out of matchmaking.
 func (t *Matches) takeMatched(match matchmaking.MatchRef) (all []matched) {
 	t.eachSearching(match, func(x *matchmaking.Ticket, team string, party flow.PartyRef) {
-		all = append(all, matched{party, team, ticketUUID(x.ID), x.Start, t.Flow.Parties.Get(party).Players()})
+		all = append(all, matched{party, team, ticketID(x), x.Start, t.Flow.Parties.Get(party).Players()})
 	})
 	for _, m := range all {
 		p := *t.Flow.Parties.Get(m.party)
@@ -239,7 +239,7 @@ func (t *Matches) MatchCommitted(match matchmaking.MatchRef) {
 	}
 	t.Cause = "MatchCommitted"
 	t.Games.begin(flow.Instance{
-		ID: t.NewID(), Rules: t.Config.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Placement: x.ID,
+		ID: flow.InstanceID(t.NewID()), Rules: t.Config.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Placement: x.ID,
 	}, t.newMembers(all))
 }
 
@@ -252,7 +252,7 @@ func (t *Matches) Newcomers(match matchmaking.MatchRef, game session.ID) map[str
 		rules = t.Flow.Instances.Get(r).Rules
 	}
 	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.PartyRef) {
-		advice := t.advices.of(ticketUUID(x.ID))
+		advice := t.advices.of(ticketID(x))
 		for _, player := range t.Flow.Parties.Get(party).Players() {
 			all[player] = matchmaking.Newcomer{Data: advice.Of(player).Data, Wait: rules.Reservation}
 		}
@@ -273,7 +273,7 @@ func (t *Matches) BackfillCommitted(match matchmaking.MatchRef, game session.ID)
 	r, ok := t.Flow.InstanceOfGame(string(game))
 	if !ok {
 		r = t.Games.begin(flow.Instance{ // whose server has asked for players, and so takes them
-			ID: t.NewID(), Rules: t.Config.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Ready: true,
+			ID: flow.InstanceID(t.NewID()), Rules: t.Config.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Ready: true,
 		}, members)
 		t.Games.host(r, game)
 		return

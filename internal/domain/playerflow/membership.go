@@ -13,9 +13,9 @@ type newMember struct {
 	player  flow.PlayerRef
 	team    string
 	data    string
-	ticket  domain.UUID // that the match was made of
-	entered domain.Time // when that began to wait
-	unasked bool        // neither the player nor the studio asked for it, but the game server
+	ticket  domain.TicketID // that the match was made of
+	entered domain.Time     // when that began to wait
+	unasked bool            // neither the player nor the studio asked for it, but the game server
 }
 
 // add makes a membership, pending.
@@ -29,7 +29,7 @@ func (t *Memberships) add(r flow.InstanceRef, m newMember) {
 	}})
 	game := told.Instance
 	t.tellAdded(r, t.Flow.Memberships.Get(t.Flow.Players.Get(m.player).Membership()))
-	t.setKeys(m.player, func(k *flow.Keys) { k.Ticket, k.Game = domain.UUID{}, game })
+	t.setKeys(m.player, func(k *flow.Keys) { k.Ticket, k.Game = domain.TicketID{}, game })
 	t.tellPlayers(flow.OnAddedToGame, told, id)
 	t.planEmpty(r)
 }
@@ -52,7 +52,7 @@ func (t *Memberships) drop(r flow.MembershipRef, end, reason flow.Reason, result
 	t.tellMemberEnd(&m, reason)
 	t.Emit(&MembershipEnded{m.Player, &flow.LastGame{Instance: m.Instance, EndReason: end, Membership: reason, Ended: t.Now, Result: result}})
 	t.advices.memberLeft(&m)
-	t.setKeys(m.PlayerRef(), func(k *flow.Keys) { k.Game = domain.UUID{} })
+	t.setKeys(m.PlayerRef(), func(k *flow.Keys) { k.Game = flow.InstanceID{} })
 	open := []domain.PlayerSessionID{m.Session, m.Next}
 	if g, ok := t.hosting.FindGame(session.ID(t.Flow.Instances.Get(m.InstanceRef()).Game)); ok && m.Status == flow.MemberPending {
 		open[0], _ = t.reservationIn(g, m.Player) // what the placement made, for when the server is ready
@@ -129,7 +129,7 @@ func (c *State) memberIn(r flow.InstanceRef, player string) (flow.MembershipRef,
 }
 
 // leftBy reports whether a player's last game was this one, and ended for the player by the same call: it is a repeat.
-func (t *Memberships) leftBy(instance domain.UUID, player string, why flow.Reason) bool {
+func (t *Memberships) leftBy(instance flow.InstanceID, player string, why flow.Reason) bool {
 	p, ok := t.Flow.Player(player)
 	if !ok {
 		return false
@@ -139,7 +139,7 @@ func (t *Memberships) leftBy(instance domain.UUID, player string, why flow.Reaso
 }
 
 // wasIn reports whether the last game of a player was this one.
-func (t *Memberships) wasIn(instance domain.UUID, r flow.PlayerRef) bool {
+func (t *Memberships) wasIn(instance flow.InstanceID, r flow.PlayerRef) bool {
 	last := t.Flow.Players.Get(r).LastGame
 	return last != nil && last.Instance == instance
 }
@@ -161,19 +161,19 @@ func (t *Memberships) sessionOf(r flow.InstanceRef, id domain.PlayerSessionID) (
 }
 
 // of finds the membership of a player in the game instance that the player means.
-func (t *Memberships) of(r flow.PlayerRef, instance domain.UUID) (flow.MembershipRef, error) {
+func (t *Memberships) of(r flow.PlayerRef, instance flow.InstanceID) (flow.MembershipRef, error) {
 	p := t.Flow.Players.Get(r)
 	if p.Keys.Game == instance && !instance.IsZero() {
 		return p.Membership(), nil
 	}
 	if l := p.LastGame; l != nil && l.Instance == instance && l.EndReason != flow.NoReason && l.Ended.Add(t.Config.Games.LastGameKept) > t.Now {
-		return 0, flow.Refuse(flow.Refusal{Code: flow.GameHasEnded, Instance: instance}, "game instance gi-%s has ended: %s", instance, l.EndReason)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.GameHasEnded, Instance: instance}, "game instance %s has ended: %s", instance, l.EndReason)
 	}
-	return 0, flow.Refuse(flow.Refusal{Code: flow.NotInGame}, "player %s is not in game instance gi-%s", p.ID, instance)
+	return 0, flow.Refuse(flow.Refusal{Code: flow.NotInGame}, "player %s is not in game instance %s", p.ID, instance)
 }
 
 // gameCaller finds the membership of the player who wishes something of a game; see caller.
-func (t *Memberships) gameCaller(by *Caller, cause string, instance domain.UUID) (member flow.MembershipRef, done bool, err error) {
+func (t *Memberships) gameCaller(by *Caller, cause string, instance flow.InstanceID) (member flow.MembershipRef, done bool, err error) {
 	r, done, err := t.caller(by, cause)
 	if err == nil && !done {
 		member, err = t.of(r, instance)

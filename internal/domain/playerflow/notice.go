@@ -110,7 +110,7 @@ type ServerNotice struct {
 
 // ServerNotices are the notices of a game instance behind number `after`, the number of the latest one, and whether the
 // game instance goes on. Not ok: they are not all there any more, or `after` is ahead of the head.
-func (v *View) ServerNotices(instance domain.UUID, after uint64, limit int) (notices []ServerNotice, head uint64, live, ok bool) {
+func (v *View) ServerNotices(instance flow.InstanceID, after uint64, limit int) (notices []ServerNotice, head uint64, live, ok bool) {
 	r, known := v.c.Flow.Instance(instance)
 	if !known {
 		v.SawAll()

@@ -3,7 +3,6 @@ package playerflow
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
@@ -109,7 +108,7 @@ func (t *parties) leave(r flow.PlayerRef, reason flow.Reason) {
 		t.Emit(e)
 	}
 	t.touch(r)
-	t.setKeys(r, func(k *flow.Keys) { k.Party = domain.UUID{} })
+	t.setKeys(r, func(k *flow.Keys) { k.Party = flow.PartyID{} })
 	t.tellPlayers(flow.OnRemovedFromParty, flow.Message{PartyID: id, Reason: reason}, who)
 	if len(t.Flow.Parties.Get(party).Members) == 1 {
 		t.remove(party)
@@ -160,7 +159,7 @@ func (t *parties) shutDown(r flow.PartyRef, reason flow.Reason) {
 	id, players := p.ID, p.Players()
 	for _, player := range players {
 		m, _ := t.Flow.Player(player)
-		t.setKeys(m, func(k *flow.Keys) { k.Party = domain.UUID{} })
+		t.setKeys(m, func(k *flow.Keys) { k.Party = flow.PartyID{} })
 	}
 	t.tellPlayers(flow.OnRemovedFromParty, flow.Message{PartyID: id, Reason: reason}, players...)
 	t.remove(r)
@@ -183,7 +182,7 @@ func (t *parties) ledBy(r flow.PlayerRef) (flow.PartyRef, error) {
 		return 0, err
 	}
 	if p := t.Flow.Players.Get(r); !t.Flow.Parties.Get(party).Leads(p.ID) {
-		return 0, flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "player %s does not lead party pty-%s", p.ID, p.Keys.Party)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "player %s does not lead party %s", p.ID, p.Keys.Party)
 	}
 	return party, nil
 }
@@ -240,13 +239,13 @@ func (t *parties) toJoin(cmd *JoinParty, p *flow.Player) (flow.PartyRef, error) 
 	party := t.Flow.Parties.Get(target)
 	switch {
 	case p.Keys.Party == party.ID:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty}, "player %s is in party pty-%s already", p.ID, party.ID)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty}, "player %s is in party %s already", p.ID, party.ID)
 	case cmd.FailOnExisting && !p.Keys.Party.IsZero():
 		return 0, flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty}, "player %s is in a party", p.ID)
 	case party.Joinability == flow.Closed:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyClosed}, "party pty-%s is closed", party.ID)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyClosed}, "party %s is closed", party.ID)
 	case party.Joinability == flow.InviteOnly && cmd.Code == "" && invite == nil && t.invites.pending(party.ID, p.ID) == 0:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyClosed}, "party pty-%s can be joined by code or invite", party.ID)
+		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyClosed}, "party %s can be joined by code or invite", party.ID)
 	}
 	return target, nil
 }
@@ -256,7 +255,7 @@ func (t *parties) mayJoin(target flow.PartyRef, p *flow.Player) error {
 	party := t.Flow.Parties.Get(target)
 	for _, k := range party.Kicked {
 		if k.Player == p.ID && t.invites.pending(party.ID, p.ID) == 0 {
-			return flow.Refuse(flow.Refusal{Code: flow.KickedNeedsInvite}, "player %s was kicked from party pty-%s and needs a new invite", p.ID, party.ID)
+			return flow.Refuse(flow.Refusal{Code: flow.KickedNeedsInvite}, "player %s was kicked from party %s and needs a new invite", p.ID, party.ID)
 		}
 	}
 	for _, m := range party.Members {
@@ -266,9 +265,9 @@ func (t *parties) mayJoin(target flow.PartyRef, p *flow.Player) error {
 	}
 	switch {
 	case party.Search != nil && (!t.Config.Parties.JoinCancelsMatchmaking || party.Search.Status >= flow.Placing):
-		return flow.Refuse(flow.Refusal{Code: flow.PartyInMatchmaking}, "party pty-%s is in matchmaking", party.ID)
+		return flow.Refuse(flow.Refusal{Code: flow.PartyInMatchmaking}, "party %s is in matchmaking", party.ID)
 	case int32(len(party.Members)) >= party.MembersMax:
-		return flow.Refuse(flow.Refusal{Code: flow.PartyFull}, "party pty-%s: %d of %d members", party.ID, len(party.Members), party.MembersMax)
+		return flow.Refuse(flow.Refusal{Code: flow.PartyFull}, "party %s: %d of %d members", party.ID, len(party.Members), party.MembersMax)
 	}
 	mine := versionOf(p)
 	for _, m := range party.Members {

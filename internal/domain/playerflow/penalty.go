@@ -39,7 +39,7 @@ func (t *penalties) couldNotCome(m *flow.Membership, x *flow.Instance, reason fl
 
 // add moves a player one step up a scale. The lock is computed in every mode but OFF; whether it keeps the player
 // from searching is looked at then.
-func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance domain.UUID, reason flow.Reason) {
+func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.InstanceID, reason flow.Reason) {
 	config := &t.Config.Penalties
 	if config.Mode == flow.PenaltiesOff {
 		return

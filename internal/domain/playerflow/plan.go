@@ -13,7 +13,7 @@ import (
 
 // GamePlan is a game instance that the studio, or a player, wants.
 type GamePlan struct {
-	ID         domain.UUID // of the game instance to be; a repeat with the same one changes nothing
+	ID         flow.InstanceID // of the game instance to be; a repeat with the same one changes nothing
 	Players    []PlannedPlayer
 	Queue      string // a game session queue
 	PlayersMax int32
@@ -57,7 +57,7 @@ func (t *Games) checkPlan(plan *GamePlan) (begin func(), err error) {
 		rules.Reconnect = plan.Reconnect
 	}
 	start := placement.Placement{
-		ID: "gi-" + plan.ID.String(), Queue: plan.Queue, PlayersMax: plan.PlayersMax, Name: plan.Name, Data: plan.Data,
+		ID: plan.ID.String(), Queue: plan.Queue, PlayersMax: plan.PlayersMax, Name: plan.Name, Data: plan.Data,
 		Properties: flowProperties(plan.Properties, plan.ID, rules.Reconnect, ""), Latencies: plan.Latencies, Regions: plan.Regions,
 	}
 	if !rules.ManualReady {
@@ -81,9 +81,9 @@ func (t *Games) checkPlan(plan *GamePlan) (begin func(), err error) {
 const InstanceProperty = "pf.instance"
 
 // flowProperties are the properties that every game session of player flow has, beside others.
-func flowProperties(own []session.Property, id domain.UUID, mode flow.Reconnect, queue string) []session.Property {
+func flowProperties(own []session.Property, id flow.InstanceID, mode flow.Reconnect, queue string) []session.Property {
 	own = slices.DeleteFunc(slices.Clone(own), func(p session.Property) bool { return strings.HasPrefix(p.Key, "pf.") })
-	own = append(own, keyvalue.Pair{Key: InstanceProperty, Value: "gi-" + id.String()}, keyvalue.Pair{Key: "pf.reconnect", Value: mode.String()})
+	own = append(own, keyvalue.Pair{Key: InstanceProperty, Value: id.String()}, keyvalue.Pair{Key: "pf.reconnect", Value: mode.String()})
 	if queue != "" {
 		own = append(own, keyvalue.Pair{Key: "pf.queue", Value: queue})
 	}

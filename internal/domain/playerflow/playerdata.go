@@ -30,6 +30,6 @@ func (t *Memberships) wrapData(r flow.MembershipRef) {
 	t.changeMembership(r, func(m *flow.Membership) { m.TokenUntil = until })
 	m := t.Flow.Memberships.Get(r)
 	host = t.HostOf(m)
-	data, _ := json.Marshal(Wrapped{1, "gi-" + m.Instance.String(), m.Attempt, m.Team, t.Limits.Tokens.TokenHash(m.Player, host), m.Data}) // has no way to fail
+	data, _ := json.Marshal(Wrapped{1, m.Instance.String(), m.Attempt, m.Team, t.Limits.Tokens.TokenHash(m.Player, host), m.Data}) // has no way to fail
 	t.hosting.WrapData(host.Session, string(data))
 }

@@ -17,7 +17,7 @@ type reach struct {
 }
 
 // mayReach checks that a member can be told how to reach the game server.
-func (t *Memberships) mayReach(r flow.PlayerRef, instance domain.UUID) (way reach, err error) {
+func (t *Memberships) mayReach(r flow.PlayerRef, instance flow.InstanceID) (way reach, err error) {
 	way.member, err = t.of(r, instance)
 	if err != nil {
 		return way, err
@@ -28,9 +28,9 @@ func (t *Memberships) mayReach(r flow.PlayerRef, instance domain.UUID) (way reac
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	switch {
 	case m.Status == flow.MemberPending:
-		return way, flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host that takes players yet", x.ID)
+		return way, flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance %s has no host that takes players yet", x.ID)
 	case x.Status == flow.InstanceEnding:
-		return way, flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
+		return way, flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance %s is about to end", x.ID)
 	case m.Status == flow.MemberActive && x.Rules.DenyTakeover:
 		return way, flow.Refuse(flow.Refusal{Code: flow.NotDisconnected}, "player %s is connected to the game", p.ID)
 	}
@@ -49,7 +49,7 @@ func (t *Memberships) mayReach(r flow.PlayerRef, instance domain.UUID) (way reac
 
 // connectionDetails gives a member the details, with a reservation that is good for a while. No host and no error mean that the
 // seat is lost, and with it the membership.
-func (t *Memberships) connectionDetails(r flow.PlayerRef, instance domain.UUID, data *string) (*flow.Host, error) {
+func (t *Memberships) connectionDetails(r flow.PlayerRef, instance flow.InstanceID, data *string) (*flow.Host, error) {
 	way, err := t.mayReach(r, instance)
 	switch {
 	case err != nil:

@@ -18,7 +18,7 @@ func (t *searches) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, 
 		return false, flow.Refuse(flow.Refusal{Code: flow.NotInParty}, "player %s is in no party", p.ID)
 	}
 	if !x.Leads(p.ID) {
-		return false, flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "player %s does not lead party pty-%s", p.ID, x.ID)
+		return false, flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "player %s does not lead party %s", p.ID, x.ID)
 	}
 	var playing []flow.PlayerRef
 	var away, unready []string
@@ -41,7 +41,7 @@ func (t *searches) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, 
 	case x.Search != nil && (named == "" || x.Search.Queue == queue):
 		return true, nil
 	case x.Search != nil:
-		return false, flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "party pty-%s is in queue %s", x.ID, x.Search.Queue)
+		return false, flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "party %s is in queue %s", x.ID, x.Search.Queue)
 	case len(away) > 0:
 		return false, flow.Refuse(flow.Refusal{Code: flow.MembersOffline, Players: away}, "offline: %s", strings.Join(away, ", "))
 	case len(unready) > 0 && len(x.Members) > 1 && !config.Parties.NoReadyRequired:
@@ -64,7 +64,7 @@ func (t *searches) enterable(x *flow.Party, queue string, advice *flow.Advice) (
 		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.QueueIsClosed}, "queue %s is closed", queue)
 	}
 	if n, most := len(x.Members), t.partyMax(c, &settings); n > most {
-		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.PartyTooLarge}, "party pty-%s has %d members; queue %s takes %d", x.ID, n, queue, most)
+		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.PartyTooLarge}, "party %s has %d members; queue %s takes %d", x.ID, n, queue, most)
 	}
 	players := t.players(x, t.matchmaking.Compiled(c.RuleSet), advice)
 	if err := t.matchmaking.CheckPlayers(c, players); err != nil {
@@ -151,7 +151,7 @@ func (t *searches) begin(r flow.PartyRef, c *matchmaking.Configuration, ticket m
 	made := *t.matchmaking.Ticket(t.matchmaking.StartTicket(c, ticket))
 	p := *t.Flow.Parties.Get(r)
 	search := &flow.Search{
-		Ticket: ticketUUID(made.ID), Queue: c.Name, Entered: made.Start, Expires: made.TimeoutAt, Status: flow.Queued,
+		Ticket: ticketID(&made), Queue: c.Name, Entered: made.Start, Expires: made.TimeoutAt, Status: flow.Queued,
 	}
 	search.EstimateMS = t.estimate(c.Name)
 	p.Search = search
@@ -164,14 +164,10 @@ func (t *searches) begin(r flow.PartyRef, c *matchmaking.Configuration, ticket m
 	return *search
 }
 
-// ticketUUID is the random part of a ticket's id; zero when it is none of player flow.
-func ticketUUID(id string) domain.UUID {
-	rest, ok := strings.CutPrefix(id, "mm-")
-	if !ok {
-		return domain.UUID{}
-	}
-	u, _ := domain.ParseUUID(rest)
-	return u
+// ticketID is the id of a party's ticket as its players see it.
+func ticketID(x *matchmaking.Ticket) domain.TicketID {
+	id, _ := domain.ParseID[domain.TicketID](x.ID) // player flow made it
+	return id
 }
 
 // leave is a member's wish to end the search. Where a match waits to be accepted it is a decline.
@@ -180,7 +176,7 @@ func (t *searches) leave(r flow.PlayerRef, why flow.Reason) error {
 	party, _ := t.Flow.Party(p.Keys.Party)
 	x := t.Flow.Parties.Get(party)
 	if t.Config.Search.LeaderCancels && !x.Leads(p.ID) {
-		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "only the leader ends the search of party pty-%s", x.ID)
+		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "only the leader ends the search of party %s", x.ID)
 	}
 	t.declines(r, party, func() {
 		t.end(party, flow.OnLeftMatchmaking, why, p.ID)
@@ -195,7 +191,7 @@ func (t *searches) declines(r flow.PlayerRef, party flow.PartyRef, do func()) {
 	search := t.Flow.Parties.Get(party).Search
 	do()
 	if search != nil && search.Status == flow.RequiresAcceptance {
-		t.penalties.add(r, flow.Dodge, domain.UUID{}, flow.AcceptDeclined)
+		t.penalties.add(r, flow.Dodge, flow.InstanceID{}, flow.AcceptDeclined)
 	}
 }
 
@@ -232,14 +228,14 @@ func (t *searches) end(r flow.PartyRef, told flow.MessageType, why flow.Reason, 
 	players := p.Players()
 	for _, player := range players {
 		m, _ := t.Flow.Player(player)
-		t.setKeys(m, func(k *flow.Keys) { k.Ticket = domain.UUID{} })
+		t.setKeys(m, func(k *flow.Keys) { k.Ticket = domain.TicketID{} })
 	}
 	t.advices.drop(search.Ticket)
 	t.tellPlayers(told, flow.Message{Ticket: search.Ticket, Reason: why, Player: by}, players...)
 	if i, ok := p.Member(by); ok && (why == flow.Requested || why == flow.NotReady) && p.Members[i].Ready {
 		t.changeParty(r, flow.ReadyChanged, by, func(p *flow.Party) { p.Members[i].Ready = false })
 	}
-	ticket, ok := t.matchmaking.FindTicket("mm-" + search.Ticket.String())
+	ticket, ok := t.matchmaking.FindTicket(search.Ticket.String())
 	if !ok {
 		return
 	}
@@ -250,13 +246,13 @@ func (t *searches) end(r flow.PartyRef, told flow.MessageType, why flow.Reason, 
 
 // requeue puts the parties of a game instance that got no host back into the queue with their old age: those that are
 // online and as they were when they were matched. It returns their players, sorted.
-func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.UUID]flow.Advice) (again []string) {
+func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.TicketID]flow.Advice) (again []string) {
 	c, ok := t.matchmaking.Configuration(x.Queue)
 	_, open := t.Config.Queue(x.Queue)
 	if !x.Rules.Requeue || !ok || !open || !t.takesParties(c) || t.Flow.Closed(x.Queue) {
 		return nil
 	}
-	var tried []domain.UUID
+	var tried []domain.TicketID
 	for _, m := range out {
 		if m.Ticket.IsZero() || slices.Contains(tried, m.Ticket) { // who came without a search has none to go on with
 			continue
@@ -272,11 +268,11 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 		if t.matchmaking.CheckPlayers(c, players) != nil {
 			continue
 		}
-		id := t.NewID()
+		id := domain.TicketID(t.NewID())
 		advice.Ticket = id
 		t.advices.keep(advice)
 		t.begin(party, c, matchmaking.Ticket{
-			ID: domain.TicketID(id).String(), Owner: matchmaking.PartyOwned, Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
+			ID: id.String(), Owner: matchmaking.PartyOwned, Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
 		})
 		again = append(again, p.Players()...)
 	}
@@ -285,7 +281,7 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 }
 
 // asMatched reports whether a party has the same members as when its ticket was matched, all of them online.
-func (t *searches) asMatched(party flow.PartyRef, ticket domain.UUID, out []flow.Membership) bool {
+func (t *searches) asMatched(party flow.PartyRef, ticket domain.TicketID, out []flow.Membership) bool {
 	p := t.Flow.Parties.Get(party)
 	n := 0
 	for _, m := range out {
@@ -307,7 +303,7 @@ const drainStep = 64
 func (t *searches) drain(r flow.QueueRef) {
 	q := *t.Flow.Queues.Get(r)
 	var searching []flow.PartyRef
-	t.Flow.SearchingIn(q.Name, domain.UUID{}, func(party flow.PartyRef) bool {
+	t.Flow.SearchingIn(q.Name, domain.TicketID{}, func(party flow.PartyRef) bool {
 		searching = append(searching, party)
 		return len(searching) < drainStep
 	})

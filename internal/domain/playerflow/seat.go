@@ -158,7 +158,7 @@ func (t *Memberships) noteLoss(r flow.InstanceRef, player string) {
 }
 
 // pardon takes the penalty for a loss back.
-func (t *Memberships) pardon(l flow.Loss, instance domain.UUID) {
+func (t *Memberships) pardon(l flow.Loss, instance flow.InstanceID) {
 	r, ok := t.Flow.Player(l.Player)
 	if !ok {
 		return

@@ -116,7 +116,7 @@ func (t *transaction) searching(p *flow.Player) bool {
 }
 
 // SearchWaits reports whether a party searches and no match of its ticket waits to be accepted.
-func (c *State) SearchWaits(party domain.UUID) bool {
+func (c *State) SearchWaits(party flow.PartyID) bool {
 	r, ok := c.Flow.Party(party)
 	if !ok {
 		return false
@@ -127,7 +127,7 @@ func (c *State) SearchWaits(party domain.UUID) bool {
 
 // planParty sets the deadlines of a party where nobody is, or whose leader is away, and holds its search back while a
 // member is.
-func (t *transaction) planParty(id domain.UUID) {
+func (t *transaction) planParty(id flow.PartyID) {
 	r, ok := t.Flow.Party(id)
 	if !ok {
 		return

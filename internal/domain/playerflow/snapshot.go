@@ -85,7 +85,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 			return true, err
 		}
 		if _, ok := f.Player(x.Player); !ok && x.State == flow.LoginLive {
-			return true, fmt.Errorf("snapshot: login session fs-%s of an unknown player: %w", x.ID, wire.ErrMalformed)
+			return true, fmt.Errorf("snapshot: login session %s of an unknown player: %w", x.ID, wire.ErrMalformed)
 		}
 		f.PutLogin(x)
 	case partParty:
@@ -101,7 +101,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		}
 		_, member := f.Player(m.Player)
 		if _, ok := f.Instance(m.Instance); !ok || !member {
-			return true, fmt.Errorf("snapshot: membership of player %q in gi-%s without one of them: %w", m.Player, m.Instance, wire.ErrMalformed)
+			return true, fmt.Errorf("snapshot: membership of player %q in %s without one of them: %w", m.Player, m.Instance, wire.ErrMalformed)
 		}
 		f.PutMembership(m)
 	case partRequest:

@@ -35,10 +35,10 @@ func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 		return
 	}
 	t.Cause = "MatchCommitted"
-	id, rules := t.NewID(), t.Config.RulesOf(x.Of.Name)
+	id, rules := flow.InstanceID(t.NewID()), t.Config.RulesOf(x.Of.Name)
 	own := t.Config.Of(x.Of.Name)
 	start := placement.Placement{
-		ID: "gi-" + id.String(), Queue: own.Search.PlacementQueue, PlayersMax: x.PlayersMax, Name: x.ID,
+		ID: id.String(), Queue: own.Search.PlacementQueue, PlayersMax: x.PlayersMax, Name: x.ID,
 		Properties: flowProperties(x.Of.Properties, id, rules.Reconnect, x.Of.Name),
 	}
 	r := t.Games.begin(flow.Instance{ID: id, Rules: rules, Queue: x.Of.Name, Match: x.ID, Placement: start.ID}, t.newMembers(all))

@@ -135,7 +135,7 @@ func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
 
 // UnsubscribeEvents ends a subscription (Events.Unsubscribe). One that there is not does not matter.
 type UnsubscribeEvents struct {
-	ID domain.UUID
+	ID flow.SubscriptionID
 
 	// Result
 	Known bool
@@ -151,7 +151,7 @@ func (cmd *UnsubscribeEvents) Decide(k *kernel.Tx) error {
 
 // TakeEvents says that the receiver of a subscription has the events up to a number.
 type TakeEvents struct {
-	ID domain.UUID
+	ID flow.SubscriptionID
 	No uint64
 }
 
@@ -184,7 +184,7 @@ const studioLook = 2000
 
 // StudioEvents are the events of a subscription behind a number, as many as fit. Not ok: there is no such subscription, or it
 // has lapsed.
-func (v *View) StudioEvents(id domain.UUID, after uint64, limit, bytes int) (page StudioPage, ok bool) {
+func (v *View) StudioEvents(id flow.SubscriptionID, after uint64, limit, bytes int) (page StudioPage, ok bool) {
 	v.SawAll()
 	s := &v.c.Flow.Studio
 	x, ok := s.Find(id)
@@ -265,7 +265,7 @@ func (c *State) loadFeed(l *kernel.Loader, body []byte) error {
 		return err
 	}
 	if p.Server != nil && !c.Flow.RestoreServerOutbox(*p.Server) {
-		return fmt.Errorf("snapshot: an outbox of gi-%s, which there is not: %w", p.Server.Instance, wire.ErrMalformed)
+		return fmt.Errorf("snapshot: an outbox of %s, which there is not: %w", p.Server.Instance, wire.ErrMalformed)
 	}
 	c.Flow.Studio.Restore(p.Head, p.Subscription, p.Event)
 	return nil

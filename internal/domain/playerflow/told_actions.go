@@ -3,7 +3,6 @@ package playerflow
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -76,7 +75,7 @@ func (t *transaction) noteLeaders(r flow.PlayerRef) {
 	}
 }
 
-func (t *transaction) noteMembers(party domain.UUID) {
+func (t *transaction) noteMembers(party flow.PartyID) {
 	r, ok := t.Flow.Party(party)
 	if !ok {
 		return

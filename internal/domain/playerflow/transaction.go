@@ -20,13 +20,13 @@ type scratch struct {
 	told    []telling
 	notices []serverNotice
 	players []flow.PlayerRef
-	parties []domain.UUID
+	parties []flow.PartyID
 
 	actors []actionsBefore
 
 	isChanged, isTouched map[flow.PlayerRef]bool
 	isActor              map[string]bool
-	isPlanned            map[domain.UUID]bool
+	isPlanned            map[flow.PartyID]bool
 	caller               *Caller
 	by                   flow.Actor  // who asks for the command, if the command itself does not tell
 	of                   string      // whose stand is answered
@@ -48,7 +48,7 @@ func (t *transaction) touch(r flow.PlayerRef) {
 	t.touchParty(t.Flow.Players.Get(r).Keys.Party)
 }
 
-func (t *transaction) touchParty(id domain.UUID) {
+func (t *transaction) touchParty(id flow.PartyID) {
 	if !id.IsZero() && !t.own().isPlanned[id] {
 		note(&t.own().isPlanned, id)
 		t.own().parties = append(t.own().parties, id)

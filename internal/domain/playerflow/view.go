@@ -59,7 +59,7 @@ func (v *View) LoginByToken(token domain.UUID, now domain.Time) (l flow.Login, s
 }
 
 // Login finds a login session.
-func (v *View) Login(id domain.UUID) (flow.Login, bool) {
+func (v *View) Login(id flow.LoginSessionID) (flow.Login, bool) {
 	r, ok := v.c.Flow.Login(id)
 	if !ok {
 		v.SawAll()
@@ -191,7 +191,7 @@ func (c *State) inviteView(x *flow.Invite) *flow.InviteView {
 }
 
 // Party returns a party as its members see it.
-func (v *View) Party(id domain.UUID) (flow.PartyView, bool) {
+func (v *View) Party(id flow.PartyID) (flow.PartyView, bool) {
 	v.SawAll()
 	r, ok := v.c.Flow.Party(id)
 	if !ok {
@@ -229,7 +229,7 @@ func (v *View) EventsAfter(player string, after uint64, limit int) (events []Pla
 }
 
 // GameInstance returns a game instance and its members.
-func (v *View) GameInstance(id domain.UUID) (x flow.Instance, members []flow.Membership, ok bool) {
+func (v *View) GameInstance(id flow.InstanceID) (x flow.Instance, members []flow.Membership, ok bool) {
 	v.SawAll()
 	r, ok := v.c.Flow.Instance(id)
 	if !ok {
@@ -243,17 +243,17 @@ func (v *View) GameInstance(id domain.UUID) (x flow.Instance, members []flow.Mem
 }
 
 // GameInstanceOf returns the id of the live game instance that a game session hosts.
-func (v *View) GameInstanceOf(game session.ID) (domain.UUID, bool) {
+func (v *View) GameInstanceOf(game session.ID) (flow.InstanceID, bool) {
 	v.SawAll()
 	r, ok := v.c.Flow.InstanceOfGame(string(game))
 	if !ok {
-		return domain.UUID{}, false
+		return flow.InstanceID{}, false
 	}
 	return v.c.Flow.Instances.Get(r).ID, true
 }
 
 // VerifyPlayer checks what a connection token says against the state, for a game server that wants to let its bearer in.
-func (v *View) VerifyPlayer(instance domain.UUID, playerSession domain.PlayerSessionID, epoch uint32, attempt int32) (flow.Membership, error) {
+func (v *View) VerifyPlayer(instance flow.InstanceID, playerSession domain.PlayerSessionID, epoch uint32, attempt int32) (flow.Membership, error) {
 	v.SawAll()
 	refuse := func(code flow.Code, why string) (flow.Membership, error) {
 		return flow.Membership{}, flow.Refuse(flow.Refusal{Code: code}, "player session %s: %s", playerSession, why)

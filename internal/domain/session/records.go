@@ -23,6 +23,13 @@ type ID string
 // MakeID joins the parts of an ID.
 func MakeID(fleet, location, name string) ID { return ID(fleet + "/" + location + "/" + name) }
 
+// NameID is the last part of an ID whose creator has not chosen one.
+type NameID = domain.ID[nameKind]
+
+type nameKind struct{}
+
+func (nameKind) Prefix() string { return "gsess-" }
+
 // Fleet returns the fleet's id.
 func (id ID) Fleet() string {
 	fleet, _, _ := strings.Cut(string(id), "/")

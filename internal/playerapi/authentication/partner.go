@@ -20,8 +20,8 @@ import (
 const serverPrefix = "pgs_"
 
 // ServerToken is the token by which a game server makes the calls of its game instance.
-func (a *Authenticator) ServerToken(instance domain.UUID) string {
-	name := objects.GameInstanceID(instance)
+func (a *Authenticator) ServerToken(instance flow.InstanceID) string {
+	name := objects.ID(instance)
 	return serverPrefix + name + "_" + a.Secret.PartnerToken(name)
 }
 
@@ -63,8 +63,8 @@ func (a *Authenticator) identified(r *http.Request, p *principal.Principal, real
 // server verifies the rest of a game server's token.
 func (a *Authenticator) server(p *principal.Principal, rest string) *problem.Problem {
 	name, mac, _ := strings.Cut(rest, "_")
-	instance, ok := domain.ParseUUID(strings.TrimPrefix(name, "gi-"))
-	if !identity.Equal(mac, a.Secret.PartnerToken(name)) || !ok {
+	instance, err := domain.ParseID[flow.InstanceID](name)
+	if !identity.Equal(mac, a.Secret.PartnerToken(name)) || err != nil {
 		return Failed(a.Signins.Partners, signin.Failure{From: p.Address, Reason: signin.WrongToken},
 			problem.New(flow.Unauthenticated, "the token is not one of a game server; Server.Exchange gives one"))
 	}

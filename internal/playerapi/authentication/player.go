@@ -21,7 +21,7 @@ import (
 const accessPrefix = "pfa_"
 
 // AccessToken is the access token of a login session after a refresh; zero: after the login. A repeated call gets the same token.
-func (a *Authenticator) AccessToken(loginSession, refresh domain.UUID) string {
+func (a *Authenticator) AccessToken(loginSession flow.LoginSessionID, refresh domain.UUID) string {
 	return accessPrefix + a.Secret.AccessToken(loginSession, refresh)
 }
 

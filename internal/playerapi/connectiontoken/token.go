@@ -66,7 +66,7 @@ const tokenLeeway = 30 * time.Second
 func (t *Signer) Sign(player string, h *flow.Host) string {
 	unique := sha256.Sum256([]byte(domain.UUID(h.Session).String() + "\x00" + player))
 	claims, _ := json.Marshal(Claims{
-		Audience: objects.GameSessionARN(h.Region, h.GameSession), Subject: player, Session: objects.ID(h.Session), Instance: objects.GameInstanceID(h.Instance),
+		Audience: objects.GameSessionARN(h.Region, h.GameSession), Subject: player, Session: objects.ID(h.Session), Instance: objects.ID(h.Instance),
 		Attempt: h.Attempt, Epoch: h.Epoch, ID: hex.EncodeToString(unique[:16]), Expires: cmp.Or(h.TokenUntil, h.ReserveBy).Add(tokenLeeway).Std().Unix(),
 	})
 	signed, err := t.jose.Sign(claims)

@@ -29,7 +29,7 @@ func noticeData(kind flow.NoticeType, n *flow.Notice) fields {
 	case flow.OnPlayersAdded:
 		players := []addedPlayer{}
 		for _, m := range n.Added {
-			players = append(players, addedPlayer{m.Player, m.Team, objects.PartyID(m.Party)})
+			players = append(players, addedPlayer{m.Player, m.Team, objects.ID(m.Party)})
 		}
 		return fields{"players": players}
 	case flow.OnPlayerReconnecting:

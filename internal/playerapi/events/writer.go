@@ -142,11 +142,11 @@ func partyData(kind flow.MessageType, m *flow.Message) any {
 	case flow.OnPartyChanged:
 		return PartyChangedData{objects.PartyOf(m.Party), PartyChangeData{m.Change.String(), m.Player}}
 	case flow.OnAddedToParty:
-		return AddedToPartyData{objects.PartyID(m.PartyID)}
+		return AddedToPartyData{objects.ID(m.PartyID)}
 	case flow.OnRemovedFromParty:
-		return RemovedFromPartyData{objects.PartyID(m.PartyID), m.Reason.String()}
+		return RemovedFromPartyData{objects.ID(m.PartyID), m.Reason.String()}
 	case flow.OnPartyMemberPresence:
-		return PresenceData{objects.PartyID(m.PartyID), m.Player, m.Online}
+		return PresenceData{objects.ID(m.PartyID), m.Player, m.Online}
 	case flow.OnPartyInviteReceived:
 		return InviteData{objects.InviteOf(m.Invite)}
 	case flow.OnPartyInviteCancelled:
@@ -164,19 +164,19 @@ func searchData(kind flow.MessageType, m *flow.Message) any {
 	case flow.OnMatchmakingResumed:
 		return ResumedData{objects.TicketOf(m.Search), m.Reason.String()}
 	case flow.OnMatchFound:
-		return MatchFoundData{objects.TicketID(m.Ticket), m.Match, objects.Stamp(m.Deadline), m.Players}
+		return MatchFoundData{objects.ID(m.Ticket), m.Match, objects.Stamp(m.Deadline), m.Players}
 	case flow.OnMatchAcceptanceChanged:
-		return AcceptanceChangedData{objects.TicketID(m.Ticket), m.AcceptedCount, m.PendingCount, m.Reason == flow.AcceptDeclined}
+		return AcceptanceChangedData{objects.ID(m.Ticket), m.AcceptedCount, m.PendingCount, m.Reason == flow.AcceptDeclined}
 	case flow.OnLeftMatchmaking:
-		return LeftMatchmakingData{objects.TicketID(m.Ticket), m.Reason.String(), m.Player}
+		return LeftMatchmakingData{objects.ID(m.Ticket), m.Reason.String(), m.Player}
 	case flow.OnMatchmakingFailed:
-		return MatchmakingFailedData{objects.TicketID(m.Ticket), m.Reason.String(), m.Player}
+		return MatchmakingFailedData{objects.ID(m.Ticket), m.Reason.String(), m.Player}
 	}
 	return nil
 }
 
 func (w Writer) gameData(kind flow.MessageType, m *flow.Message, player string) any {
-	id := objects.GameInstanceID(m.Instance)
+	id := objects.ID(m.Instance)
 	switch kind {
 	case flow.OnAddedToGame:
 		return AddedToGameData{id, m.Match, m.Team, m.Reconnect.String(), objects.Object(m.Attributes)}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -48,9 +47,9 @@ type Feeds struct {
 	reading  frames.Config
 
 	mu         sync.Mutex
-	servers    map[domain.UUID]map[*connection]bool // by game instance
-	studio     map[domain.UUID]*connection          // by subscription
-	deliveries map[domain.UUID]*delivery            // by subscription
+	servers    map[flow.InstanceID]map[*connection]bool // by game instance
+	studio     map[flow.SubscriptionID]*connection      // by subscription
+	deliveries map[flow.SubscriptionID]*delivery        // by subscription
 	closed     bool
 }
 
@@ -58,7 +57,7 @@ type Feeds struct {
 func Open(c Config) *Feeds {
 	x := &Feeds{
 		Config: c, events: events.Writer{State: c.State}, client: c.Webhooks.NewClient(2),
-		servers: map[domain.UUID]map[*connection]bool{}, studio: map[domain.UUID]*connection{}, deliveries: map[domain.UUID]*delivery{},
+		servers: map[flow.InstanceID]map[*connection]bool{}, studio: map[flow.SubscriptionID]*connection{}, deliveries: map[flow.SubscriptionID]*delivery{},
 	}
 	x.client.Timeout = webhookPatience
 	x.ctx, x.stop = context.WithCancel(context.Background())
@@ -73,12 +72,12 @@ func Open(c Config) *Feeds {
 	}
 	for _, s := range all {
 		if s.Lapsed != 0 {
-			c.State.Log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.SubscriptionID(s.ID), "since", objects.Stamp(s.Lapsed))
+			c.State.Log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.ID(s.ID), "since", objects.Stamp(s.Lapsed))
 			continue
 		}
 		if s.URL != "" && webhook.CheckURL(s.URL) != nil {
 			c.State.Log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
-				"subscription", objects.SubscriptionID(s.ID), "url", webhook.PlainURL(s.URL))
+				"subscription", objects.ID(s.ID), "url", webhook.PlainURL(s.URL))
 		}
 		x.subscribed(s)
 	}
@@ -117,13 +116,13 @@ func (x *Feeds) follow(c engine.Committed) {
 			x.unsubscribed(e.ID)
 		case *playerflow.SubscriptionLapsed:
 			x.State.Log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
-				"subscription", objects.SubscriptionID(e.ID), "waiting", e.Waiting)
+				"subscription", objects.ID(e.ID), "waiting", e.Waiting)
 			x.unsubscribed(e.ID)
 		}
 	}
 }
 
-func (x *Feeds) wakeServers(instance domain.UUID) {
+func (x *Feeds) wakeServers(instance flow.InstanceID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for l := range x.servers[instance] {
@@ -153,7 +152,7 @@ func (x *Feeds) subscribed(s flow.Subscription) {
 }
 
 // unsubscribed ends a subscription, if it exists.
-func (x *Feeds) unsubscribed(id domain.UUID) {
+func (x *Feeds) unsubscribed(id flow.SubscriptionID) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
 	x.mu.Lock()

@@ -13,7 +13,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/archive/archivetest"
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -78,24 +77,24 @@ func (x *studio) do(cmd kernel.Command) {
 }
 
 // subscribe makes a subscription of everything.
-func (x *studio) subscribe() domain.UUID {
+func (x *studio) subscribe() flow.SubscriptionID {
 	x.Helper()
 	id := objects.NewID()
-	x.do(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: id}})
-	return id
+	x.do(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: flow.SubscriptionID(id)}})
+	return flow.SubscriptionID(id)
 }
 
 // login logs a player in, who makes a party; the result sets whether the player is ready.
 func (x *studio) login(player string) (ready func(bool)) {
 	x.Helper()
-	by := playerflow.Caller{Player: player, Session: objects.NewID()}
+	by := playerflow.Caller{Player: player, Session: flow.LoginSessionID(objects.NewID())}
 	x.do(&playerflow.Login{Player: player, Session: by.Session, Token: objects.NewID()})
-	x.do(&playerflow.CreateParty{Caller: by, ID: objects.NewID()})
+	x.do(&playerflow.CreateParty{Caller: by, ID: flow.PartyID(objects.NewID())})
 	return func(ready bool) { x.do(&playerflow.SetReady{Caller: by, Ready: ready}) }
 }
 
 // taken is what the state knows that the receiver of a subscription has.
-func (x *studio) taken(id domain.UUID) (done uint64) {
+func (x *studio) taken(id flow.SubscriptionID) (done uint64) {
 	x.Helper()
 	err := x.feeds.State.Read(x.Context(), func(v *cell.View) error {
 		all, _ := v.Subscriptions()
@@ -113,7 +112,7 @@ func (x *studio) taken(id domain.UUID) (done uint64) {
 }
 
 // connectionOf is the open connection of a subscription.
-func (x *studio) connectionOf(id domain.UUID) (c *connection) {
+func (x *studio) connectionOf(id flow.SubscriptionID) (c *connection) {
 	for c == nil {
 		runtime.Gosched()
 		x.feeds.mu.Lock()
@@ -154,9 +153,9 @@ func (x *studio) open(serve http.HandlerFunc, protocol, token, query string) (*w
 	return s, &receiver{got: make(chan map[string]any, 1000), ended: make(chan int, 1)}
 }
 
-func (x *studio) openSubscription(id domain.UUID, query string) (*websocket.Conn, *receiver) {
+func (x *studio) openSubscription(id flow.SubscriptionID, query string) (*websocket.Conn, *receiver) {
 	x.Helper()
-	return x.open(x.feeds.ServeSubscription, eventsProtocol, "", "subscription_id="+objects.SubscriptionID(id)+query)
+	return x.open(x.feeds.ServeSubscription, eventsProtocol, "", "subscription_id="+objects.ID(id)+query)
 }
 
 // A receiver cannot hold a closed connection open by sending, and what it sends then does not count.
@@ -184,7 +183,7 @@ func TestClosedConnectionEnds(t *testing.T) {
 // An acknowledgement of events that were never sent does not count.
 func TestAckOfWhatIsToCome(t *testing.T) {
 	x := newStudio(t)
-	f := &eventFeed{of: x.feeds, id: x.subscribe()}
+	f := &eventFeed{of: x.feeds, id: flow.SubscriptionID(x.subscribe())}
 	tell := func() uint64 {
 		if _, _, _, err := f.next(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -206,7 +205,7 @@ func TestAckOfWhatIsToCome(t *testing.T) {
 // A receiver that asks for events that are no longer kept gets the gap once.
 func TestGapIsToldOnce(t *testing.T) {
 	x := newStudio(t)
-	f := &eventFeed{of: x.feeds, id: x.subscribe()}
+	f := &eventFeed{of: x.feeds, id: flow.SubscriptionID(x.subscribe())}
 	ready := x.login("ann")
 	if _, _, _, err := f.next(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -239,14 +238,14 @@ func TestGapIsToldOnce(t *testing.T) {
 func TestGameHasFewStreams(t *testing.T) {
 	x := newStudio(t)
 	instance := objects.NewID()
-	x.do(&playerflow.Login{Player: "ann", Session: objects.NewID(), Token: objects.NewID()})
+	x.do(&playerflow.Login{Player: "ann", Session: flow.LoginSessionID(objects.NewID()), Token: objects.NewID()})
 	x.do(&hosting.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
 	x.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
 	x.do(&hosting.CreateQueue{Queue: placement.Queue{
 		Name: "q", Region: "eu-central-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:eu-central-1::fleet/fleet-1"},
 	}})
-	x.do(&playerflow.MakeGame{Plan: playerflow.GamePlan{ID: instance, Queue: "q", PlayersMax: 1, Players: []playerflow.PlannedPlayer{{Player: "ann"}}}})
-	token := x.feeds.Auth.ServerToken(instance)
+	x.do(&playerflow.MakeGame{Plan: playerflow.GamePlan{ID: flow.InstanceID(instance), Queue: "q", PlayersMax: 1, Players: []playerflow.PlannedPlayer{{Player: "ann"}}}})
+	token := x.feeds.Auth.ServerToken(flow.InstanceID(instance))
 	for range connectionsMax {
 		s, c := x.open(x.feeds.ServeGameServer, serverProtocol, token, "")
 		go c.read(s)

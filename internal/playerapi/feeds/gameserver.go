@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -63,7 +62,7 @@ func (x *Feeds) ServeGameServer(w http.ResponseWriter, r *http.Request) {
 }
 
 // streamedInstance finds the game instance of a stream by its id or by the id of its game session.
-func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (instance domain.UUID, err error) {
+func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (instance flow.InstanceID, err error) {
 	query := r.URL.Query()
 	named := query.Get("game_session_id")
 	if named == "" {
@@ -84,12 +83,12 @@ func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (inst
 			instance, known = v.GameInstanceOf(session.ID(name))
 		}
 		if !known {
-			return problem.New(flow.GameInstanceNotFound, "there is no game instance %s", strings.TrimSpace(objects.GameInstanceID(instance)+" "+named))
+			return problem.New(flow.GameInstanceNotFound, "there is no game instance %s", strings.TrimSpace(objects.ID(instance)+" "+named))
 		}
 		return nil
 	})
 	if err == nil && named != "" {
-		_, err = by.InstanceFor(objects.GameInstanceID(instance))
+		_, err = by.InstanceFor(objects.ID(instance))
 	}
 	return instance, err
 }
@@ -97,7 +96,7 @@ func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (inst
 // serverFeed has the notices for the server of a game instance.
 type serverFeed struct {
 	of       *Feeds
-	instance domain.UUID
+	instance flow.InstanceID
 	after    uint64 // number of the latest sent notice
 	whole    bool   // a full OnSync comes first
 }
@@ -127,7 +126,7 @@ func (f *serverFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([
 		resume = events.ResumeSnapshot
 	}
 	body, _ := json.Marshal(serverHello{
-		"hello", objects.GameInstanceID(f.instance), head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(), resume,
+		"hello", objects.ID(f.instance), head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(), resume,
 	})
 	return body, err
 }

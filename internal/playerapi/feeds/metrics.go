@@ -39,7 +39,7 @@ func (x *Feeds) Collect(to chan<- prometheus.Metric) {
 		return // the engine has stopped, which other metrics show
 	}
 	for _, s := range all {
-		id := objects.SubscriptionID(s.ID)
+		id := objects.ID(s.ID)
 		lapsed, waiting := 0.0, float64(head-s.Done)
 		if s.Lapsed != 0 {
 			lapsed, waiting = 1, 0

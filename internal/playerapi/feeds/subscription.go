@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -66,7 +65,7 @@ func (x *Feeds) streamedSubscription(ctx context.Context, by *principal.Principa
 	if err := by.BackendOnly(); err != nil {
 		return s, err
 	}
-	id, err := problem.ParsePrefixed("subscription_id", objects.SubscriptionPrefix, text)
+	id, err := problem.ParseID[flow.SubscriptionID]("subscription_id", text)
 	if err != nil {
 		return s, err
 	}
@@ -95,7 +94,7 @@ func (x *Feeds) streamedSubscription(ctx context.Context, by *principal.Principa
 // eventFeed has the events of a subscription.
 type eventFeed struct {
 	of    *Feeds
-	id    domain.UUID
+	id    flow.SubscriptionID
 	after uint64 // number of the latest event that was sent or skipped
 	told  uint64 // number of the latest sent event
 	gap   uint64 // number after which a gap was reported, plus one
@@ -129,7 +128,7 @@ func (f *eventFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]
 	f.after = min(f.after, head)
 	f.seen.Store(f.after)
 	body, _ := json.Marshal(eventsHello{
-		"hello", objects.SubscriptionID(f.id), f.after, head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(),
+		"hello", objects.ID(f.id), f.after, head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(),
 	})
 	return body, err
 }
@@ -160,7 +159,7 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 	return frames, page.More, 0, nil
 }
 
-func (x *Feeds) studioEvents(ctx context.Context, id domain.UUID, after uint64) (page playerflow.StudioPage, ok bool, err error) {
+func (x *Feeds) studioEvents(ctx context.Context, id flow.SubscriptionID, after uint64) (page playerflow.StudioPage, ok bool, err error) {
 	err = x.State.Read(ctx, func(v *cell.View) error {
 		page, ok = v.StudioEvents(id, after, eventsStep, eventsBytes)
 		return nil

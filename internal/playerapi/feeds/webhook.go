@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -29,7 +28,7 @@ const (
 // receiver has not taken stay in the state and are sent again, also by the next run.
 type delivery struct {
 	feeds *Feeds
-	id    domain.UUID
+	id    flow.SubscriptionID
 	url   string
 	after uint64 // number of the latest event that was sent or skipped; only its goroutine uses it
 	taken uint64 // as recorded in the state
@@ -61,7 +60,7 @@ func (d *delivery) run() {
 		switch {
 		case err != nil || !ok:
 			if err != nil && d.ctx.Err() == nil {
-				d.feeds.State.Log.Error("a webhook of players' events stops", "subscription", objects.SubscriptionID(d.id), "error", err)
+				d.feeds.State.Log.Error("a webhook of players' events stops", "subscription", objects.ID(d.id), "error", err)
 			}
 			return
 		case len(page.Events) == 0 && page.Missed == 0:
@@ -111,7 +110,7 @@ func (d *delivery) post(page *playerflow.StudioPage) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	log := d.feeds.State.Log.With("subscription", objects.SubscriptionID(d.id), "url", webhook.PlainURL(d.url))
+	log := d.feeds.State.Log.With("subscription", objects.ID(d.id), "url", webhook.PlainURL(d.url))
 	switch {
 	case err == nil && d.failures > 0:
 		log.Info("a webhook of players' events takes them again")
@@ -128,7 +127,7 @@ func (d *delivery) try(page *playerflow.StudioPage) (err error) {
 	x := d.feeds
 	defer x.Panics.Catch(state.PanicDoor, &err) // a failure like others: it is tried again, later and later
 	var body bytes.Buffer
-	body.WriteString(`{"subscription_id":"` + objects.SubscriptionID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
+	body.WriteString(`{"subscription_id":"` + objects.ID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
 	for i := range page.Events {
 		if i > 0 {
 			body.WriteByte(',')
@@ -137,7 +136,7 @@ func (d *delivery) try(page *playerflow.StudioPage) (err error) {
 	}
 	body.WriteString("]}")
 	return webhook.Tell(d.ctx, d.feeds.client, time.Now(), &webhook.Message{
-		URL: d.url, Key: x.Auth.Secret.WebhookKey(objects.SubscriptionID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
+		URL: d.url, Key: x.Auth.Secret.WebhookKey(objects.ID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
 	})
 }
 
@@ -158,7 +157,7 @@ func (d *delivery) pause() time.Duration {
 const notTaken = "the receiver did not take the last message; the log of the service has the reason"
 
 // Health returns the state of a subscription's webhook.
-func (x *Feeds) Health(id domain.UUID) (attached bool, failures int, lastError string) {
+func (x *Feeds) Health(id flow.SubscriptionID) (attached bool, failures int, lastError string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if d := x.deliveries[id]; d != nil {

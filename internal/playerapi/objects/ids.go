@@ -17,24 +17,6 @@ func ID[K domain.Kind](id domain.ID[K]) string {
 	return id.String()
 }
 
-func text(prefix string, u domain.UUID) string {
-	if u.IsZero() {
-		return ""
-	}
-	return prefix + u.String()
-}
-
-// SubscriptionPrefix is the prefix of subscription identifiers. Such an identifier also names the signing key of its webhook.
-const SubscriptionPrefix = "evs-"
-
-// The identifiers of the API; the zero UUID gives the empty string.
-func PartyID(u domain.UUID) string        { return text("pty-", u) }
-func InviteID(u domain.UUID) string       { return text("inv-", u) }
-func TicketID(u domain.UUID) string       { return text("mm-", u) }
-func GameInstanceID(u domain.UUID) string { return text("gi-", u) }
-func LoginSessionID(u domain.UUID) string { return text("fs-", u) }
-func SubscriptionID(u domain.UUID) string { return text(SubscriptionPrefix, u) }
-
 // GameSessionARN is the name under which game servers know their game session; no game session gives the empty string.
 func GameSessionARN(region, game string) string {
 	if game == "" {

@@ -25,11 +25,11 @@ type StartPlayer struct {
 // StartDataOf describes a game instance for its server.
 func StartDataOf(x *flow.Instance, members []flow.Membership) *StartDataAnswer {
 	answer := &StartDataAnswer{
-		GameInstanceID: GameInstanceID(x.ID), Status: x.Status.String(), Reconnect: x.Rules.Reconnect.String(), Attributes: Object(x.Attributes),
+		GameInstanceID: ID(x.ID), Status: x.Status.String(), Reconnect: x.Rules.Reconnect.String(), Attributes: Object(x.Attributes),
 		Players: []StartPlayer{},
 	}
 	for _, m := range members {
-		answer.Players = append(answer.Players, StartPlayer{m.Player, PartyID(m.Party), m.Team, m.Status.String(), Object(m.Attributes)})
+		answer.Players = append(answer.Players, StartPlayer{m.Player, ID(m.Party), m.Team, m.Status.String(), Object(m.Attributes)})
 	}
 	return answer
 }

@@ -17,7 +17,7 @@ func StandOf(s flow.Stand) Stand {
 }
 
 func KeysOf(k flow.Keys) Keys {
-	return Keys{PartyID: PartyID(k.Party), MatchmakingID: TicketID(k.Ticket), GameInstanceID: GameInstanceID(k.Game)}
+	return Keys{PartyID: ID(k.Party), MatchmakingID: ID(k.Ticket), GameInstanceID: ID(k.Game)}
 }
 
 // Snapshot returns the complete state for a player's client.
@@ -28,7 +28,7 @@ func (t Translator) Snapshot(s *playerflow.FlowSnapshot, now domain.Time) FlowSn
 		AllowedActions: s.Allowed.Names(),
 	}
 	if !s.Login.ID.IsZero() {
-		x.Session = &Session{SessionID: LoginSessionID(s.Login.ID), Epoch: s.Login.Epoch, DeviceLabel: s.Login.Device, ExpiresAt: Stamp(s.ExpiresAt), Insecure: s.Login.Insecure}
+		x.Session = &Session{SessionID: ID(s.Login.ID), Epoch: s.Login.Epoch, DeviceLabel: s.Login.Device, ExpiresAt: Stamp(s.ExpiresAt), Insecure: s.Login.Insecure}
 	}
 	if s.Party != nil {
 		x.Party = PartyOf(s.Party)
@@ -47,7 +47,7 @@ func (t Translator) Snapshot(s *playerflow.FlowSnapshot, now domain.Time) FlowSn
 	}
 	if l := s.LastGame; l != nil {
 		x.LastGame = &LastGame{
-			GameInstanceID: GameInstanceID(l.Instance), EndReason: l.EndReason.String(), MembershipEndReason: l.Membership.String(),
+			GameInstanceID: ID(l.Instance), EndReason: l.EndReason.String(), MembershipEndReason: l.Membership.String(),
 			EndedAt: Stamp(l.Ended), Result: Object(l.Result),
 		}
 	}
@@ -71,7 +71,7 @@ func PartyOf(p *flow.PartyView) *Party {
 		return nil
 	}
 	x := &Party{
-		PartyID: PartyID(p.ID), Rev: p.Rev, LeaderIDs: []string{}, MaxMembers: p.MembersMax, Joinability: p.Joinability.String(),
+		PartyID: ID(p.ID), Rev: p.Rev, LeaderIDs: []string{}, MaxMembers: p.MembersMax, Joinability: p.Joinability.String(),
 		InviteCode: p.Code, Queue: p.Queue, Regions: OrEmpty(p.Regions), Attributes: Object(p.Attributes), Members: []Member{},
 	}
 	for i, m := range p.Members {
@@ -104,11 +104,11 @@ func TicketOf(s *flow.Search) *Ticket {
 		return nil
 	}
 	x := &Ticket{
-		MatchmakingID: TicketID(s.Ticket), Queue: s.Queue, Status: s.Status.String(), EnteredAt: Stamp(s.Entered), ExpiresAt: Stamp(s.Expires),
+		MatchmakingID: ID(s.Ticket), Queue: s.Queue, Status: s.Status.String(), EnteredAt: Stamp(s.Entered), ExpiresAt: Stamp(s.Expires),
 		EstimatedWaitMS: s.EstimateMS, HeldBy: OrEmpty(s.HeldBy),
 	}
 	if s.Status == flow.RequiresAcceptance {
-		x.Acceptance = &Acceptance{MatchID: text("", s.Match), Deadline: Stamp(s.AcceptBy), Accepted: OrEmpty(s.Accepted), Pending: OrEmpty(s.Pending)}
+		x.Acceptance = &Acceptance{MatchID: s.Match.String(), Deadline: Stamp(s.AcceptBy), Accepted: OrEmpty(s.Accepted), Pending: OrEmpty(s.Pending)}
 	}
 	return x
 }
@@ -117,7 +117,7 @@ func TicketOf(s *flow.Search) *Ticket {
 func (t Translator) Game(player string, g *playerflow.GameView) *GameInstance {
 	m := &g.Membership
 	x := &GameInstance{
-		GameInstanceID: GameInstanceID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: Stamp(g.Created), Queue: g.Queue,
+		GameInstanceID: ID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: Stamp(g.Created), Queue: g.Queue,
 		MatchID: g.Match, Team: m.Team, MembersCount: g.MembersCount, HeldSeats: g.HeldSeats, HostSuspect: g.Suspect != 0, Attributes: Object(g.Attributes),
 		Membership: Membership{
 			Status: m.Status.String(), Attempt: m.Attempt, ReservationExpiresAt: Stamp(g.ReserveUntil), ReconnectDeadline: Stamp(g.HoldUntil),
@@ -133,7 +133,7 @@ func (t Translator) Game(player string, g *playerflow.GameView) *GameInstance {
 // Host returns how a player reaches a game server.
 func (t Translator) Host(player string, h *flow.Host) *HostConnectionDetails {
 	return &HostConnectionDetails{
-		GameInstanceID: GameInstanceID(h.Instance), GameSessionID: GameSessionARN(h.Region, h.GameSession),
+		GameInstanceID: ID(h.Instance), GameSessionID: GameSessionARN(h.Region, h.GameSession),
 		Host:            Host{IPAddress: h.IPAddress, DNSName: h.DNSName, Port: h.Port, TLS: h.TLS},
 		PlayerSessionID: ID(h.Session), ConnectionToken: t.Sign(player, h), ReservationExpiresAt: Stamp(h.ReserveBy),
 		Attempt: h.Attempt, HostSuspect: h.Suspect,
@@ -142,10 +142,10 @@ func (t Translator) Host(player string, h *flow.Host) *HostConnectionDetails {
 
 func InviteOf(x *flow.InviteView) *Invite {
 	return &Invite{
-		InviteID: InviteID(x.ID), PartyID: PartyID(x.Party), FromPlayerID: x.From, ToPlayerID: x.To, CreatedAt: Stamp(x.Created), ExpiresAt: Stamp(x.Expires),
+		InviteID: ID(x.ID), PartyID: ID(x.Party), FromPlayerID: x.From, ToPlayerID: x.To, CreatedAt: Stamp(x.Created), ExpiresAt: Stamp(x.Expires),
 	}
 }
 
 func LockOf(p *flow.Penalty) Lock {
-	return Lock{Kind: p.Kind.String(), Until: Stamp(p.Until), Level: p.Step(), Reason: p.Reason.String(), GameInstanceID: GameInstanceID(p.Instance)}
+	return Lock{Kind: p.Kind.String(), Until: Stamp(p.Until), Level: p.Step(), Reason: p.Reason.String(), GameInstanceID: ID(p.Instance)}
 }

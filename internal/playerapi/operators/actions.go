@@ -136,7 +136,7 @@ func (d *door) declareOperator() {
 		})
 	operatorCall(d, "Operator.ForceEnd", "Ends a game instance and asks its host to end.",
 		func(ctx context.Context, body *OneInstanceRequest) (*calls.None, error) {
-			instance, err := problem.ParsePrefixed("game_instance_id", "gi-", body.GameInstanceID)
+			instance, err := problem.ParseID[flow.InstanceID]("game_instance_id", body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
@@ -144,7 +144,7 @@ func (d *door) declareOperator() {
 		})
 	operatorCall(d, "Operator.ShutDownParty", "Ends a party for all its members.",
 		func(ctx context.Context, body *OnePartyRequest) (*calls.None, error) {
-			party, err := problem.ParsePrefixed("party_id", "pty-", body.PartyID)
+			party, err := problem.ParseID[flow.PartyID]("party_id", body.PartyID)
 			if err != nil {
 				return nil, err
 			}

@@ -2,6 +2,7 @@ package partners
 
 import (
 	"context"
+	"github.com/musterhq/muster/internal/domain"
 
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
@@ -49,7 +50,7 @@ func (d *door) gameEntersMatchmaking(ctx context.Context, request string, body *
 	if err != nil {
 		return nil, err
 	}
-	cmd := playerflow.EnterBackfill{Instance: instance, Ticket: idOf("backfill", objects.GameInstanceID(instance), request), Queue: body.Queue, Slots: body.Slots, Teams: body.Teams}
+	cmd := playerflow.EnterBackfill{Instance: instance, Ticket: domain.BackfillID(idOf("backfill", objects.ID(instance), request)), Queue: body.Queue, Slots: body.Slots, Teams: body.Teams}
 	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}

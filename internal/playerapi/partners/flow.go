@@ -2,6 +2,7 @@ package partners
 
 import (
 	"context"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -90,7 +91,7 @@ func (d *door) declarePartner() {
 	calls.Partner(d.realm, "Flow.CreateGameInstance", "A match that the studio has made: all players are moved in one commit, or none.", d.makeGame)
 	calls.Partner(d.realm, "Flow.ShutDownParty", "Ends a party for all its members.",
 		func(ctx context.Context, _ string, body *ShutDownPartyRequest) (*calls.None, error) {
-			party, err := problem.ParsePrefixed("party_id", "pty-", body.PartyID)
+			party, err := problem.ParseID[flow.PartyID]("party_id", body.PartyID)
 			if err == nil {
 				err = principal.Of(ctx).BackendOnly()
 			}
@@ -165,7 +166,7 @@ func (d *door) makeGame(ctx context.Context, request string, body *MakeGameReque
 		return nil, err
 	}
 	plan := playerflow.GamePlan{
-		ID: idOf("make-game", principal.Of(ctx).ID, request), Queue: body.Queue, PlayersMax: body.MaxPlayers, Reconnect: objects.ReconnectOf(body.Reconnect), Name: body.Name, Data: body.Data,
+		ID: flow.InstanceID(idOf("make-game", principal.Of(ctx).ID, request)), Queue: body.Queue, PlayersMax: body.MaxPlayers, Reconnect: objects.ReconnectOf(body.Reconnect), Name: body.Name, Data: body.Data,
 	}
 	if plan.PlayersMax == 0 {
 		plan.PlayersMax = int32(len(body.Players))
@@ -188,5 +189,5 @@ func (d *door) makeGame(ctx context.Context, request string, body *MakeGameReque
 	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	return &MadeGameAnswer{objects.GameInstanceID(cmd.Instance.ID), cmd.Instance.Status.String()}, nil
+	return &MadeGameAnswer{objects.ID(cmd.Instance.ID), cmd.Instance.Status.String()}, nil
 }

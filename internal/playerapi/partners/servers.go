@@ -137,9 +137,9 @@ func (d *door) declareServers() {
 	calls.Partner(d.realm, "Game.GetStartData", "The game and its players.", d.startData)
 	calls.Partner(d.realm, "Game.VerifyPlayer", "Checks the connection token of a player.", d.verifyPlayer)
 	gameCall(d, "Game.Ready", "Reports that the server takes players. Needed only with manual ready.",
-		func(instance domain.UUID) kernel.Command { return &playerflow.ReadyGame{Instance: instance} })
+		func(instance flow.InstanceID) kernel.Command { return &playerflow.ReadyGame{Instance: instance} })
 	gameCall(d, "Game.KeepAlive", "A heartbeat of a server that has announced heartbeats.",
-		func(instance domain.UUID) kernel.Command { return &playerflow.KeepGameAlive{Instance: instance} })
+		func(instance flow.InstanceID) kernel.Command { return &playerflow.KeepGameAlive{Instance: instance} })
 	calls.Partner(d.realm, "Game.PlayerConnected", "Reports that the player is in the game, like accepting the player session.",
 		func(ctx context.Context, _ string, body *ConnectedRequest) (*calls.None, error) {
 			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
@@ -182,7 +182,7 @@ func (d *door) declareServers() {
 }
 
 // gameCall declares a call whose only argument is the game.
-func gameCall(d *door, name, summary string, command func(instance domain.UUID) kernel.Command) {
+func gameCall(d *door, name, summary string, command func(instance flow.InstanceID) kernel.Command) {
 	calls.Partner(d.realm, name, summary, func(ctx context.Context, _ string, body *OneGameRequest) (*calls.None, error) {
 		instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
 		if err != nil {
@@ -200,7 +200,7 @@ func texts(objects map[string]objects.Object) map[string]string {
 	return all
 }
 
-func playerSessionFor(ctx context.Context, instance, player string) (i domain.UUID, p domain.PlayerSessionID, err error) {
+func playerSessionFor(ctx context.Context, instance, player string) (i flow.InstanceID, p domain.PlayerSessionID, err error) {
 	if i, err = principal.Of(ctx).InstanceFor(instance); err == nil {
 		p, err = problem.ParseID[domain.PlayerSessionID]("player_session_id", player)
 	}
@@ -210,7 +210,7 @@ func playerSessionFor(ctx context.Context, instance, player string) (i domain.UU
 func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*ExchangeAnswer, error) {
 	wrong := problem.New(flow.Unauthenticated, "the token, the process and the game session do not belong together")
 	_, name, _ := strings.Cut(body.GameSessionID, ":gamesession/")
-	var instance domain.UUID
+	var instance flow.InstanceID
 	err := d.State.Read(ctx, func(v *cell.View) error {
 		g, ok := v.GameSession(session.ID(name))
 		if !ok || g.ProcessID != body.ProcessID {
@@ -245,20 +245,20 @@ func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	return &ExchangeAnswer{d.Auth.ServerToken(instance), objects.GameInstanceID(instance)}, nil
+	return &ExchangeAnswer{d.Auth.ServerToken(instance), objects.ID(instance)}, nil
 }
 
 // endedInstance returns the game instance that a game session hosted, if its record still exists.
-func endedInstance(v *cell.View, g *session.GameSession) (domain.UUID, bool) {
+func endedInstance(v *cell.View, g *session.GameSession) (flow.InstanceID, bool) {
 	for _, p := range g.Properties {
 		if p.Key != playerflow.InstanceProperty {
 			continue
 		}
-		id, ok := domain.ParseUUID(strings.TrimPrefix(p.Value, "gi-"))
+		id, err := domain.ParseID[flow.InstanceID](p.Value)
 		x, _, known := v.GameInstance(id)
-		return id, ok && known && !x.Live()
+		return id, err == nil && known && !x.Live()
 	}
-	return domain.UUID{}, false
+	return flow.InstanceID{}, false
 }
 
 func (d *door) startData(ctx context.Context, _ string, body *OneGameRequest) (*objects.StartDataAnswer, error) {
@@ -270,7 +270,7 @@ func (d *door) startData(ctx context.Context, _ string, body *OneGameRequest) (*
 	err = d.State.Read(ctx, func(v *cell.View) error {
 		x, members, ok := v.GameInstance(instance)
 		if !ok {
-			return problem.New(flow.GameInstanceNotFound, "game instance %s not found", objects.GameInstanceID(instance))
+			return problem.New(flow.GameInstanceNotFound, "game instance %s not found", objects.ID(instance))
 		}
 		if !x.Live() {
 			return gameOver(instance)
@@ -282,12 +282,12 @@ func (d *door) startData(ctx context.Context, _ string, body *OneGameRequest) (*
 }
 
 // gameOver is the answer to every call of a game that has ended, except Game.EndGame, which then succeeds without an effect.
-func gameOver(instance domain.UUID) *problem.Problem {
-	return problem.New(flow.GameHasEnded, "game instance %s has ended", objects.GameInstanceID(instance))
+func gameOver(instance flow.InstanceID) *problem.Problem {
+	return problem.New(flow.GameHasEnded, "game instance %s has ended", objects.ID(instance))
 }
 
 // checkLive refuses calls about a game that has ended.
-func (d *door) checkLive(ctx context.Context, instance domain.UUID) error {
+func (d *door) checkLive(ctx context.Context, instance flow.InstanceID) error {
 	return d.State.Read(ctx, func(v *cell.View) error {
 		if x, _, ok := v.GameInstance(instance); ok && !x.Live() {
 			return gameOver(instance)
@@ -308,7 +308,7 @@ func (d *door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) 
 	switch {
 	case !ok || claims.Session != body.PlayerSessionID:
 		return nil, problem.New(flow.InvalidToken, "the connection token is not one for player session %s", body.PlayerSessionID)
-	case claims.Instance != objects.GameInstanceID(instance):
+	case claims.Instance != objects.ID(instance):
 		return nil, problem.New(flow.WrongGame, "the connection token is for game instance %s", claims.Instance)
 	}
 	var m flow.Membership
@@ -319,7 +319,7 @@ func (d *door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) 
 	if err == nil && m.Player != claims.Subject {
 		err = problem.New(flow.InvalidToken, "the connection token is for another player")
 	}
-	return &VerifyAnswer{m.Player, objects.GameInstanceID(m.Instance), m.Attempt, m.Team, objects.PartyID(m.Party)}, err
+	return &VerifyAnswer{m.Player, objects.ID(m.Instance), m.Attempt, m.Team, objects.ID(m.Party)}, err
 }
 
 var removedReasons = map[string]flow.Reason{

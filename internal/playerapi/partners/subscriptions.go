@@ -67,7 +67,7 @@ func (d *door) declareEvents() {
 	calls.Partner(d.realm, "Events.Subscribe", "Sends players' events to the studio's backend, by a webhook or a stream.", d.subscribe)
 	calls.Partner(d.realm, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *UnsubscribeRequest) (*UnsubscribeAnswer, error) {
-			id, err := problem.ParsePrefixed("subscription_id", objects.SubscriptionPrefix, body.SubscriptionID)
+			id, err := problem.ParseID[flow.SubscriptionID]("subscription_id", body.SubscriptionID)
 			if err == nil {
 				err = principal.Of(ctx).BackendOnly()
 			}
@@ -95,12 +95,12 @@ func (d *door) subscribe(ctx context.Context, request string, body *SubscribeReq
 		return nil, err
 	}
 	by := principal.Of(ctx).ID
-	x := flow.Subscription{ID: idOf("subscribe", by, request), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: by}
+	x := flow.Subscription{ID: flow.SubscriptionID(idOf("subscribe", by, request)), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: by}
 	cmd := playerflow.SubscribeEvents{Subscription: x}
 	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	answer := &SubscribeAnswer{SubscriptionID: objects.SubscriptionID(x.ID), Head: cmd.Subscription.Done, LapsedAt: objects.Stamp(cmd.Lapsed)}
+	answer := &SubscribeAnswer{SubscriptionID: objects.ID(x.ID), Head: cmd.Subscription.Done, LapsedAt: objects.Stamp(cmd.Lapsed)}
 	if cmd.Subscription.URL != "" {
 		answer.SigningKey = d.Auth.Secret.WebhookKey(answer.SubscriptionID)
 	} else {
@@ -139,7 +139,7 @@ func (d *door) listSubscriptions(ctx context.Context, _ string, _ *calls.None) (
 	})
 	for i, s := range all {
 		x := Subscription{
-			SubscriptionID: objects.SubscriptionID(s.ID), URL: s.URL, Types: objects.OrEmpty(s.Types), PlayerIDs: objects.OrEmpty(s.Players), CreatedAt: objects.Stamp(s.Created),
+			SubscriptionID: objects.ID(s.ID), URL: s.URL, Types: objects.OrEmpty(s.Types), PlayerIDs: objects.OrEmpty(s.Players), CreatedAt: objects.Stamp(s.Created),
 			CreatedBy: s.By, Taken: s.Done, LapsesAt: objects.Stamp(lapses[i]), LapsedAt: objects.Stamp(s.Lapsed),
 		}
 		x.Attached, x.Failures, x.LastError = d.Feeds.Health(s.ID)

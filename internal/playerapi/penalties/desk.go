@@ -132,7 +132,7 @@ func (x *Desk) decide(ctx context.Context, o *offence) {
 	p := &o.penalty
 	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
 		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: objects.Stamp(p.Since), Until: objects.Stamp(p.Until), Reason: p.Reason.String(),
-		GameInstanceID: objects.GameInstanceID(p.Instance),
+		GameInstanceID: objects.ID(p.Instance),
 	})
 	decision := &playerflow.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
 	_, silent := errors.AsType[*playerhooks.Silent](err)

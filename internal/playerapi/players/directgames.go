@@ -56,7 +56,7 @@ func (d *door) createGame(ctx context.Context, by *playerflow.Caller, body *Crea
 	if err := problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := playerflow.CreateGameInstance{Caller: *by, Plan: playerflow.GamePlan{ID: objects.NewID()}, Size: body.MaxPlayers}
+	cmd := playerflow.CreateGameInstance{Caller: *by, Plan: playerflow.GamePlan{ID: flow.InstanceID(objects.NewID())}, Size: body.MaxPlayers}
 	if body.Attributes != nil {
 		cmd.Plan.Attributes = string(*body.Attributes)
 	}
@@ -70,7 +70,7 @@ func (d *door) createGame(ctx context.Context, by *playerflow.Caller, body *Crea
 func (d *door) planGame(ctx context.Context, cmd *playerflow.CreateGameInstance) error {
 	plan := &cmd.Plan
 	answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, d.Hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{
-		PlayerID: cmd.Player, Action: purposeCreate, GameInstanceID: objects.GameInstanceID(plan.ID), MaxPlayers: cmd.Size, Attributes: playerhooks.Object(plan.Attributes),
+		PlayerID: cmd.Player, Action: purposeCreate, GameInstanceID: objects.ID(plan.ID), MaxPlayers: cmd.Size, Attributes: playerhooks.Object(plan.Attributes),
 	})
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (d *door) planGame(ctx context.Context, cmd *playerflow.CreateGameInstance)
 	if answer.Attributes != nil {
 		plan.Attributes = answer.Attributes.Text()
 	}
-	if cmd.Data, _, err = d.playerData(ctx, cmd.Player, purposeCreate, objects.GameInstanceID(plan.ID)); err != nil {
+	if cmd.Data, _, err = d.playerData(ctx, cmd.Player, purposeCreate, objects.ID(plan.ID)); err != nil {
 		return err
 	}
 	if !d.Hooks.On(playerhooks.ChooseRegions) {
@@ -90,14 +90,14 @@ func (d *door) planGame(ctx context.Context, cmd *playerflow.CreateGameInstance)
 	if err != nil {
 		return err
 	}
-	q.GameInstanceID = objects.GameInstanceID(plan.ID)
+	q.GameInstanceID = objects.ID(plan.ID)
 	regions, err := playerhooks.Ask[playerhooks.RegionsAnswer](ctx, d.Hooks, playerhooks.ChooseRegions, q)
 	plan.Regions = regions.Regions
 	return err
 }
 
 func (d *door) joinGame(ctx context.Context, by *playerflow.Caller, body *JoinGameRequest) (*GameAnswer, error) {
-	instance, err := problem.ParsePrefixed("game_instance_id", "gi-", body.GameInstanceID)
+	instance, err := problem.ParseID[flow.InstanceID]("game_instance_id", body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +132,9 @@ func (d *door) updateOwnGame(ctx context.Context, by *playerflow.Caller, body *U
 	cmd := playerflow.UpdateOwnGame{Caller: *by, Attributes: string(body.Attributes)}
 	err := d.consulted(ctx, &cmd.Caller, &cmd, true, func() error {
 		answer, err := playerhooks.Ask[playerhooks.UpdateAnswer](ctx, hooks, playerhooks.BeforePlayerUpdate, playerhooks.Update{
-			PlayerID: by.Player, GameInstanceID: objects.GameInstanceID(cmd.Made), Attributes: playerhooks.Object(body.Attributes),
+			PlayerID: by.Player, GameInstanceID: objects.ID(flow.InstanceID(cmd.Made)), Attributes: playerhooks.Object(body.Attributes),
 		})
-		cmd.Instance = cmd.Made
+		cmd.Instance = flow.InstanceID(cmd.Made)
 		if answer.Attributes != nil {
 			cmd.Attributes = answer.Attributes.Text()
 		}

@@ -43,7 +43,7 @@ func (d *door) declareGames() {
 		"How to reach the game server. For a disconnected player it makes a new reservation on the held seat.", d.hostConnectionDetails)
 	calls.Player(d.realm, "GameInstance.DeclineReconnect", rates.Decline, "Gives up the seat that is held for the player.",
 		func(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*Done, error) {
-			instance, err := problem.ParsePrefixed("game_instance_id", "gi-", body.GameInstanceID)
+			instance, err := problem.ParseID[flow.InstanceID]("game_instance_id", body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
@@ -53,7 +53,7 @@ func (d *door) declareGames() {
 		})
 	calls.Player(d.realm, "GameInstance.LeaveGame", rates.LeaveGame, "Leaves the game for good.",
 		func(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*Done, error) {
-			instance, err := problem.ParsePrefixed("game_instance_id", "gi-", body.GameInstanceID)
+			instance, err := problem.ParseID[flow.InstanceID]("game_instance_id", body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
@@ -65,7 +65,7 @@ func (d *door) declareGames() {
 }
 
 func (d *door) hostConnectionDetails(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*HostAnswer, error) {
-	instance, err := problem.ParsePrefixed("game_instance_id", "gi-", body.GameInstanceID)
+	instance, err := problem.ParseID[flow.InstanceID]("game_instance_id", body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package players
 import (
 	"context"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -49,7 +48,7 @@ func (d *door) searchOf(ctx context.Context, player, purpose string) (q playerho
 		s, _ := v.FlowOf(player, now)
 		players := []string{player}
 		if s.Party != nil && purpose == purposeMatchmaking {
-			q.PartyID, q.PartyAttributes, q.Regions = objects.PartyID(s.Party.ID), playerhooks.Object(s.Party.Attributes), s.Party.Regions
+			q.PartyID, q.PartyAttributes, q.Regions = objects.ID(s.Party.ID), playerhooks.Object(s.Party.Attributes), s.Party.Regions
 			players = nil
 			for _, m := range s.Party.Members {
 				players = append(players, m.Player)
@@ -139,9 +138,9 @@ func (d *door) createParty(ctx context.Context, cmd *playerflow.CreateParty) err
 
 func (d *door) joinParty(ctx context.Context, cmd *playerflow.JoinParty, way string) error {
 	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeJoinParty), func() error {
-		q := playerhooks.PartyJoined{PlayerID: cmd.Player, PartyID: objects.PartyID(cmd.Made), By: way, Members: []string{}}
+		q := playerhooks.PartyJoined{PlayerID: cmd.Player, PartyID: objects.ID(flow.PartyID(cmd.Made)), By: way, Members: []string{}}
 		err := d.State.Read(ctx, func(v *cell.View) error {
-			party, _ := v.Party(cmd.Made)
+			party, _ := v.Party(flow.PartyID(cmd.Made))
 			for _, m := range party.Members {
 				q.Members = append(q.Members, m.Player)
 			}
@@ -156,7 +155,7 @@ func (d *door) joinParty(ctx context.Context, cmd *playerflow.JoinParty, way str
 
 func (d *door) sendInvite(ctx context.Context, cmd *playerflow.SendInvite) error {
 	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeInvite), func() error {
-		var party domain.UUID
+		var party flow.PartyID
 		err := d.State.Read(ctx, func(v *cell.View) error {
 			s, _ := v.Stand(cmd.Player)
 			party = s.Keys.Party
@@ -164,7 +163,7 @@ func (d *door) sendInvite(ctx context.Context, cmd *playerflow.SendInvite) error
 		})
 		if err == nil {
 			_, err = playerhooks.Ask[playerhooks.Verdict](ctx, d.Hooks, playerhooks.BeforeInvite, playerhooks.PlayerInvited{
-				PlayerID: cmd.Player, PartyID: objects.PartyID(party), TargetID: cmd.Target,
+				PlayerID: cmd.Player, PartyID: objects.ID(party), TargetID: cmd.Target,
 			})
 		}
 		return err

@@ -2,6 +2,7 @@ package players
 
 import (
 	"context"
+	"github.com/musterhq/muster/internal/domain"
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -58,7 +59,7 @@ func (d *door) declareMatchmaking() {
 		})
 	calls.Player(d.realm, "Matchmaking.AcceptMatch", rates.AcceptMatch, "Accepts a match that was found, or declines it.",
 		func(ctx context.Context, by *playerflow.Caller, body *AcceptMatchRequest) (*TicketAnswer, error) {
-			ticket, err := problem.ParsePrefixed("matchmaking_id", "mm-", body.MatchmakingID)
+			ticket, err := problem.ParseID[domain.TicketID]("matchmaking_id", body.MatchmakingID)
 			if err != nil {
 				return nil, err
 			}
@@ -87,7 +88,7 @@ func (d *door) enterMatchmaking(ctx context.Context, by *playerflow.Caller, body
 	if err := problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := playerflow.EnterMatchmaking{Caller: *by, Ticket: objects.NewID(), Party: objects.NewID(), Queue: body.Queue}
+	cmd := playerflow.EnterMatchmaking{Caller: *by, Ticket: domain.TicketID(objects.NewID()), Party: flow.PartyID(objects.NewID()), Queue: body.Queue}
 	if body.Attributes != nil {
 		cmd.Advice.Attributes = string(*body.Attributes)
 	}

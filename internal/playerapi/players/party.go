@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -106,7 +105,7 @@ func (d *door) declareParty() {
 				return nil, err
 			}
 			cmd := playerflow.CreateParty{
-				Caller: *by, ID: objects.NewID(), Joinability: objects.JoinabilityOf(body.Joinability), MembersMax: body.MaxMembers, FailOnExisting: body.fail(),
+				Caller: *by, ID: flow.PartyID(objects.NewID()), Joinability: objects.JoinabilityOf(body.Joinability), MembersMax: body.MaxMembers, FailOnExisting: body.fail(),
 			}
 			if body.Attributes != nil {
 				cmd.Attributes = string(*body.Attributes)
@@ -123,7 +122,7 @@ func (d *door) declareParty() {
 		})
 	calls.Player(d.realm, "Party.JoinPartyById", rates.Party, "Joins a party that is open, or to which the player is invited.",
 		func(ctx context.Context, by *playerflow.Caller, body *JoinPartyByIDRequest) (*PartyAnswer, error) {
-			party, err := problem.ParsePrefixed("party_id", "pty-", body.PartyID)
+			party, err := problem.ParseID[flow.PartyID]("party_id", body.PartyID)
 			if err != nil {
 				return nil, err
 			}
@@ -136,16 +135,16 @@ func (d *door) declareParty() {
 			if wait, ok := d.Buckets.TakeFor(rates.InvitePair, by.Player+"\x00"+body.PlayerID, principal.Of(ctx).Answer); !ok {
 				return nil, problem.Later(flow.RateLimited, wait, "too many invites to one player")
 			}
-			cmd := playerflow.SendInvite{Caller: *by, ID: objects.NewID(), Target: body.PlayerID}
+			cmd := playerflow.SendInvite{Caller: *by, ID: flow.InviteID(objects.NewID()), Target: body.PlayerID}
 			answer, err := d.partyAfter(ctx, &cmd.Caller, d.sendInvite(ctx, &cmd))
 			if err != nil {
 				return nil, err
 			}
-			return &InviteAnswer{objects.InviteID(cmd.Made), answer.Party, answer.Flow}, nil
+			return &InviteAnswer{objects.ID(flow.InviteID(cmd.Made)), answer.Party, answer.Flow}, nil
 		})
-	inviteCall := func(name, summary string, f func(ctx context.Context, by *playerflow.Caller, invite domain.UUID) (*playerflow.Caller, error)) {
+	inviteCall := func(name, summary string, f func(ctx context.Context, by *playerflow.Caller, invite flow.InviteID) (*playerflow.Caller, error)) {
 		calls.Player(d.realm, name, rates.Party, summary, func(ctx context.Context, by *playerflow.Caller, body *InviteRequest) (*PartyAnswer, error) {
-			invite, err := problem.ParsePrefixed("invite_id", "inv-", body.InviteID)
+			invite, err := problem.ParseID[flow.InviteID]("invite_id", body.InviteID)
 			if err != nil {
 				return nil, err
 			}
@@ -154,13 +153,13 @@ func (d *door) declareParty() {
 		})
 	}
 	inviteCall("Party.CancelInvite", "Takes an invite back.",
-		func(ctx context.Context, by *playerflow.Caller, invite domain.UUID) (*playerflow.Caller, error) {
+		func(ctx context.Context, by *playerflow.Caller, invite flow.InviteID) (*playerflow.Caller, error) {
 			cmd := playerflow.CancelInvite{Caller: *by, Invite: invite}
 			return &cmd.Caller, d.State.Do(ctx, &cmd)
 		})
 	calls.Player(d.realm, "Party.RespondToInvite", rates.Party, "Accepts an invite, or declines it.",
 		func(ctx context.Context, by *playerflow.Caller, body *RespondToInviteRequest) (*PartyAnswer, error) {
-			invite, err := problem.ParsePrefixed("invite_id", "inv-", body.InviteID)
+			invite, err := problem.ParseID[flow.InviteID]("invite_id", body.InviteID)
 			if err != nil {
 				return nil, err
 			}

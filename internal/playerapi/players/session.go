@@ -165,7 +165,7 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 		return nil, err
 	}
 	cmd := playerflow.Login{
-		Player: claim.Player, Ticket: claim.Ticket, Once: claim.Once, Until: claim.Until, Request: by.Request, Session: objects.NewID(),
+		Player: claim.Player, Ticket: claim.Ticket, Once: claim.Once, Until: claim.Until, Request: by.Request, Session: flow.LoginSessionID(objects.NewID()),
 		Device: body.DeviceLabel, ClientVersion: body.ClientVersion, DisplayName: claim.DisplayName,
 		AutoReconnect: slices.Contains(body.Capabilities, autoReconnect), Insecure: claim.Insecure,
 	}
@@ -191,7 +191,7 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 		return nil, err
 	}
 	answer := &LoginAnswer{
-		AccessToken: d.Auth.AccessToken(cmd.Made.ID, domain.UUID{}), SessionID: objects.LoginSessionID(cmd.Made.ID), Epoch: cmd.Made.Epoch, StreamURL: d.streamURL(x),
+		AccessToken: d.Auth.AccessToken(cmd.Made.ID, domain.UUID{}), SessionID: objects.ID(cmd.Made.ID), Epoch: cmd.Made.Epoch, StreamURL: d.streamURL(x),
 		FlowSnapshot: s, Flow: objects.StandOf(cmd.Flow),
 	}
 	if s.Session != nil {

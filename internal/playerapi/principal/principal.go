@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -23,9 +22,9 @@ type Principal struct {
 
 	// Of a player.
 	Player         string
-	LoginSessionID domain.UUID
+	LoginSessionID flow.LoginSessionID
 
-	Instance domain.UUID // of a game server: the only game instance that it may act for
+	Instance flow.InstanceID // of a game server: the only game instance that it may act for
 }
 
 // The realms.
@@ -39,9 +38,9 @@ const (
 func (p *Principal) Actor() flow.Actor {
 	switch {
 	case p.Player != "":
-		return flow.Actor{Kind: flow.ByPlayer, ID: objects.LoginSessionID(p.LoginSessionID)}
+		return flow.Actor{Kind: flow.ByPlayer, ID: objects.ID(p.LoginSessionID)}
 	case !p.Instance.IsZero():
-		return flow.Actor{Kind: flow.ByGameServer, ID: objects.GameInstanceID(p.Instance)}
+		return flow.Actor{Kind: flow.ByGameServer, ID: objects.ID(p.Instance)}
 	case p.ID == "":
 		return flow.Actor{}
 	case p.Realm == OperatorRealm:
@@ -51,13 +50,13 @@ func (p *Principal) Actor() flow.Actor {
 }
 
 // InstanceFor parses the game instance of a call. A game server may omit it, and may name only its own.
-func (p *Principal) InstanceFor(text string) (domain.UUID, error) {
+func (p *Principal) InstanceFor(text string) (flow.InstanceID, error) {
 	if text == "" && !p.Instance.IsZero() {
 		return p.Instance, nil
 	}
-	instance, err := problem.ParsePrefixed("game_instance_id", "gi-", text)
+	instance, err := problem.ParseID[flow.InstanceID]("game_instance_id", text)
 	if err == nil && !p.Instance.IsZero() && p.Instance != instance {
-		err = problem.New(flow.PermissionDenied, "game_instance_id: the token is for game instance %s", objects.GameInstanceID(p.Instance))
+		err = problem.New(flow.PermissionDenied, "game_instance_id: the token is for game instance %s", objects.ID(p.Instance))
 	}
 	return instance, err
 }

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -19,16 +18,6 @@ func ParseID[T interface{ domain.ID[K] }, K domain.Kind](field, text string) (T,
 		return id, New(flow.InvalidArgument, "%s: %.60q, %v", field, text, err)
 	}
 	return id, nil
-}
-
-// ParsePrefixed reads an identifier from a field of a request.
-func ParsePrefixed(field, prefix, text string) (domain.UUID, error) {
-	if rest, ok := strings.CutPrefix(text, prefix); ok {
-		if u, ok := domain.ParseUUID(rest); ok {
-			return u, nil
-		}
-	}
-	return domain.UUID{}, New(flow.InvalidArgument, "%s: %.60q, want %s and a UUID", field, text, prefix)
 }
 
 // ParseNumber reads the number of an event from a query.

@@ -84,7 +84,7 @@ func problemOfRefusal(why *flow.Refusal, detail string, now domain.Time) *Proble
 		}
 	}
 	if !why.Instance.IsZero() {
-		details.GameInstanceID = objects.GameInstanceID(why.Instance)
+		details.GameInstanceID = objects.ID(why.Instance)
 	}
 	until := why.Until
 	if why.Lock != nil {

@@ -131,7 +131,7 @@ func (x *Streams) beginning(s *stream, cmd *playerflow.AttachStream, after uint6
 	x.metrics.begun.WithLabelValues(resume).Inc()
 	config := s.promised
 	first, err = json.Marshal(events.Hello{
-		Type: "hello", SessionID: objects.LoginSessionID(s.session), Epoch: cmd.Login.Epoch, HeadSeq: head, Rev: cmd.Flow.Rev,
+		Type: "hello", SessionID: objects.ID(s.session), Epoch: cmd.Login.Epoch, HeadSeq: head, Rev: cmd.Flow.Rev,
 		PingIntervalMS: config.PingInterval.Milliseconds(), DeadAfterMS: config.DeadAfter.Milliseconds(), Resume: resume,
 	})
 	return first, all, head, err

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/rates"
@@ -28,7 +27,7 @@ type stream struct {
 	of      *Streams
 	number  uint64 // unlike any other stream of the cell
 	player  string
-	session domain.UUID
+	session flow.LoginSessionID
 	epoch   uint32 // of the login session
 	conn    net.Conn
 

@@ -3,13 +3,13 @@ package streams
 import (
 	"bufio"
 	"encoding/binary"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"io"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 )
@@ -135,13 +135,13 @@ func TestLongReplayIsNoSlowness(t *testing.T) {
 // A stream of a login session that was replaced meanwhile does not push out the one of its successor, whose client would not
 // come back by itself.
 func TestLateAttachOfAnEarlierLogin(t *testing.T) {
-	x := &Streams{metrics: newStreamMetrics(), gate: newGate(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}}
+	x := &Streams{metrics: newStreamMetrics(), gate: newGate(), players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}}
 	t.Cleanup(func() { x.running.Wait() })
 	made := func(epoch uint32) *stream {
 		ours, theirs := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with the pipe
 		t.Cleanup(func() { ours.Close() })
-		return &stream{of: x, number: uint64(epoch), player: "ann", session: objects.NewID(), epoch: epoch, conn: ours}
+		return &stream{of: x, number: uint64(epoch), player: "ann", session: flow.LoginSessionID(objects.NewID()), epoch: epoch, conn: ours}
 	}
 	early, late := made(1), made(2)
 	if code := x.enter(late); code != 0 {

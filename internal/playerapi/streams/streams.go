@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -51,7 +50,7 @@ type Streams struct {
 
 	mu       sync.Mutex
 	players  map[string]*stream
-	sessions map[domain.UUID]*stream
+	sessions map[flow.LoginSessionID]*stream
 	polls    map[string][]chan struct{}
 	closed   bool
 }
@@ -71,7 +70,7 @@ const (
 // Open begins to follow what players are told. Close it before the engine.
 func Open(c Config) *Streams {
 	x := &Streams{
-		Config: c, events: events.Writer{State: c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{},
+		Config: c, events: events.Writer{State: c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}, polls: map[string][]chan struct{}{},
 	}
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: streamPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
@@ -207,7 +206,7 @@ func (x *Streams) attached(e *playerflow.PlayersTold) (told []addressed) {
 	return told
 }
 
-func (x *Streams) end(session domain.UUID, code uint16) {
+func (x *Streams) end(session flow.LoginSessionID, code uint16) {
 	x.mu.Lock()
 	s := x.sessions[session]
 	x.mu.Unlock()

@@ -27,9 +27,9 @@ func (sink) SetReadDeadline(time.Time) error  { return nil }
 // BenchmarkTell is what a committed change of a party costs the one goroutine that passes changes on: its event is
 // written once and goes to both members.
 func BenchmarkTell(b *testing.B) {
-	x := &Streams{players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{}}
+	x := &Streams{players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}, polls: map[string][]chan struct{}{}}
 	var bytes atomic.Int64
-	view := &flow.PartyView{Party: flow.Party{ID: objects.NewID(), Rev: 7, MembersMax: 8, Code: "ABCDEF"}}
+	view := &flow.PartyView{Party: flow.Party{ID: flow.PartyID(objects.NewID()), Rev: 7, MembersMax: 8, Code: "ABCDEF"}}
 	body := &playerflow.PlayersTold{Type: flow.OnPartyChanged}
 	for _, player := range []string{"ann", "bob"} {
 		x.players[player] = &stream{of: x, player: player, conn: sink{bytes: &bytes}, next: 1}

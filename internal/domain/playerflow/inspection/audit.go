@@ -44,7 +44,7 @@ func (v *View) Audit() []Violation {
 type auditor struct {
 	c       *Inspection
 	found   []Violation
-	waiting map[domain.UUID]bool // tickets whose players wait for a host; nil: not looked at yet
+	waiting map[domain.TicketID]bool // tickets whose players wait for a host; nil: not looked at yet
 }
 
 func (a *auditor) fail(invariant, subject, format string, args ...any) {
@@ -57,23 +57,23 @@ func (a *auditor) player(r flow.PlayerRef, p *flow.Player) {
 		a.fail("I1", p.ID, "its flow record is not the one that is found by its id")
 	}
 	if !k.Ticket.IsZero() && k.Party.IsZero() {
-		a.fail("I2", p.ID, "it has ticket mm-%s and no party", k.Ticket)
+		a.fail("I2", p.ID, "it has ticket %s and no party", k.Ticket)
 	}
 	if !k.Ticket.IsZero() && !k.Game.IsZero() {
-		a.fail("I3", p.ID, "it has ticket mm-%s and game gi-%s", k.Ticket, k.Game)
+		a.fail("I3", p.ID, "it has ticket %s and game %s", k.Ticket, k.Game)
 	}
 	a.playersGame(r, p)
 	if !k.Party.IsZero() {
 		party, ok := f.Party(k.Party)
 		if !ok {
-			a.fail("I7", p.ID, "party pty-%s does not exist", k.Party)
+			a.fail("I7", p.ID, "party %s does not exist", k.Party)
 		} else if _, member := f.Parties.Get(party).Member(p.ID); !member {
-			a.fail("I7", p.ID, "it is not a member of party pty-%s", k.Party)
+			a.fail("I7", p.ID, "it is not a member of party %s", k.Party)
 		}
 	}
 	if p.Login() != 0 {
 		if l := f.Logins.Get(p.Login()); l.Player != p.ID || l.Epoch != p.Epoch || l.State != flow.LoginLive {
-			a.fail("I11", p.ID, "login session fs-%s has epoch %d of %d and state %d", l.ID, l.Epoch, p.Epoch, l.State)
+			a.fail("I11", p.ID, "login session %s has epoch %d of %d and state %d", l.ID, l.Epoch, p.Epoch, l.State)
 		}
 	}
 	a.playersDeadlines(p)
@@ -108,11 +108,11 @@ func (a *auditor) playersGame(r flow.PlayerRef, p *flow.Player) {
 	x := f.Instances.Get(m.InstanceRef())
 	switch {
 	case m.Instance != p.Keys.Game || m.Player != p.ID || m.PlayerRef() != r:
-		a.fail("I6", p.ID, "key gi-%s, membership of %s in gi-%s", p.Keys.Game, m.Player, m.Instance)
+		a.fail("I6", p.ID, "key %s, membership of %s in %s", p.Keys.Game, m.Player, m.Instance)
 	case x.ID != m.Instance || !x.Live():
-		a.fail("I6", p.ID, "game gi-%s is %s", x.ID, x.Status)
+		a.fail("I6", p.ID, "game %s is %s", x.ID, x.Status)
 	case !slices.Contains(x.Members(), p.Membership()):
-		a.fail("I6", p.ID, "game gi-%s does not know its membership", x.ID)
+		a.fail("I6", p.ID, "game %s does not know its membership", x.ID)
 	}
 	a.membership(m, x)
 }
@@ -176,7 +176,7 @@ func (a *auditor) playersDeadlines(p *flow.Player) {
 }
 
 func (a *auditor) party(p *flow.Party) {
-	who := "pty-" + p.ID.String()
+	who := p.ID.String()
 	leaders, here := 0, false
 	for i, m := range p.Members {
 		if m.Leader {
@@ -192,7 +192,7 @@ func (a *auditor) party(p *flow.Party) {
 		}
 		x := a.c.Flow.Players.Get(r)
 		here = here || x.Here() || !x.Keys.Game.IsZero()
-		ticket := domain.UUID{}
+		ticket := domain.TicketID{}
 		if p.Search != nil {
 			ticket = p.Search.Ticket
 			if !x.Keys.Game.IsZero() {
@@ -200,7 +200,7 @@ func (a *auditor) party(p *flow.Party) {
 			}
 		}
 		if x.Keys.Ticket != ticket {
-			a.fail("I4", who, "ticket mm-%s, member %s has mm-%s", ticket, m.Player, x.Keys.Ticket)
+			a.fail("I4", who, "ticket %s, member %s has %s", ticket, m.Player, x.Keys.Ticket)
 		}
 	}
 	switch {
@@ -221,9 +221,9 @@ func (a *auditor) search(who string, p *flow.Party) {
 	if p.Search == nil {
 		return
 	}
-	r, ok := a.c.matchmaking.FindTicket("mm-" + p.Search.Ticket.String())
+	r, ok := a.c.matchmaking.FindTicket(p.Search.Ticket.String())
 	if !ok || !a.c.matchmaking.Ticket(r).Status.Active() {
-		a.fail("I12", who, "its ticket mm-%s is not active", p.Search.Ticket)
+		a.fail("I12", who, "its ticket %s is not active", p.Search.Ticket)
 		return
 	}
 	x := a.c.matchmaking.Ticket(r)
@@ -240,7 +240,7 @@ func (a *auditor) search(who string, p *flow.Party) {
 }
 
 func (a *auditor) instance(r flow.InstanceRef, x *flow.Instance) {
-	who := "gi-" + x.ID.String()
+	who := x.ID.String()
 	for _, m := range x.Members() {
 		if a.c.Flow.Memberships.Get(m).InstanceRef() != r {
 			a.fail("I6", who, "it lists the membership of another one")
@@ -290,7 +290,7 @@ func (a *auditor) advice(x *flow.Advice) {
 		return
 	}
 	if a.waiting == nil { // counted once: there may be as many searches as memberships
-		a.waiting = map[domain.UUID]bool{}
+		a.waiting = map[domain.TicketID]bool{}
 		for _, m := range a.c.Flow.Memberships.All() {
 			if !a.c.Flow.Instances.Get(m.InstanceRef()).Ready {
 				a.waiting[m.Ticket] = true
@@ -300,5 +300,5 @@ func (a *auditor) advice(x *flow.Advice) {
 	if a.waiting[x.Ticket] {
 		return
 	}
-	a.fail("advice", "mm-"+x.Ticket.String(), "it is kept, and nobody searches or waits for a host with this ticket")
+	a.fail("advice", x.Ticket.String(), "it is kept, and nobody searches or waits for a host with this ticket")
 }

@@ -54,7 +54,7 @@ func (v *View) ExplainStuck(player string, now domain.Time) (all []Holding, know
 
 // partyHolds is why a player is in a party: nothing ends that while somebody is there.
 func (c *Inspection) partyHolds(x *flow.Party, p *flow.Player) Holding {
-	h := Holding{Key: "PARTY_ID", By: "pty-" + x.ID.String(), Status: p.Presence.String()}
+	h := Holding{Key: "PARTY_ID", By: x.ID.String(), Status: p.Presence.String()}
 	if p.RemoveBy != 0 {
 		h.first("offlineRemoval", c.WallTime(p.RemoveBy))
 	}
@@ -69,7 +69,7 @@ func (c *Inspection) partyHolds(x *flow.Party, p *flow.Player) Holding {
 
 // searchHolds is why a party is in matchmaking. Any member who stays away takes it out.
 func (c *Inspection) searchHolds(s *flow.Search, x *flow.Party) Holding {
-	h := Holding{Key: "MATCHMAKING_ID", By: "mm-" + s.Ticket.String(), Status: s.Status.String()}
+	h := Holding{Key: "MATCHMAKING_ID", By: s.Ticket.String(), Status: s.Status.String()}
 	if len(s.HeldBy) > 0 {
 		h.Status += " by " + strings.Join(s.HeldBy, ", ")
 	}
@@ -96,7 +96,7 @@ func (c *Inspection) searchHolds(s *flow.Search, x *flow.Party) Holding {
 // gameHolds is why a player is in a game.
 func (c *Inspection) gameHolds(m *flow.Membership) Holding {
 	x := c.Flow.Instances.Get(m.InstanceRef())
-	h := Holding{Key: "GAME_INSTANCE_ID", By: "gi-" + x.ID.String(), Status: x.Status.String() + ", " + m.Status.String()}
+	h := Holding{Key: "GAME_INSTANCE_ID", By: x.ID.String(), Status: x.Status.String() + ", " + m.Status.String()}
 	if x.Suspect != 0 {
 		h.Status += ", the host is suspected to be lost"
 		h.Ends = "the host's return or its end"

@@ -79,11 +79,11 @@ func (t *timers) ofPlayer(p *flow.Player, now domain.Time) {
 	}
 	if p.Login() != 0 {
 		l := t.c.Flow.Logins.Get(p.Login())
-		t.contact("sessionIdleExpiry", "fs-"+l.ID.String(), l.ExpireBy, "the login session ends unless there is a sign of life")
+		t.contact("sessionIdleExpiry", l.ID.String(), l.ExpireBy, "the login session ends unless there is a sign of life")
 	}
 	for _, ref := range t.c.Flow.InvitesTo(p.ID) {
 		if x := t.c.Flow.Invites.Get(ref); !x.Expired {
-			t.contact("inviteTimeout", "inv-"+x.ID.String(), x.ExpireBy, "the invite to party pty-"+x.Party.String()+" expires")
+			t.contact("inviteTimeout", x.ID.String(), x.ExpireBy, "the invite to party "+x.Party.String()+" expires")
 		}
 	}
 	if p.Keys == (flow.Keys{}) {
@@ -92,11 +92,11 @@ func (t *timers) ofPlayer(p *flow.Player, now domain.Time) {
 }
 
 func (t *timers) ofParty(x *flow.Party) {
-	id := "pty-" + x.ID.String()
+	id := x.ID.String()
 	t.contact("leaderGrace", id, x.LeaderBy, "another member leads the party")
 	t.contact("staleExpiration", id, x.StaleBy, "the party is shut down")
 	if s := x.Search; s != nil {
-		ticket := "mm-" + s.Ticket.String()
+		ticket := s.Ticket.String()
 		t.wall("ticketTimeout", ticket, s.Expires, "the search fails")
 		t.wall("acceptanceTimeout", ticket, s.AcceptBy, "the match fails for those who have not accepted it")
 		for _, m := range x.Members { // any of them takes the party out of the queue
@@ -109,7 +109,7 @@ func (t *timers) ofParty(x *flow.Party) {
 
 func (t *timers) ofGame(m *flow.Membership) {
 	x := t.c.Flow.Instances.Get(m.InstanceRef())
-	id := "gi-" + x.ID.String()
+	id := x.ID.String()
 	t.contact("allocationTimeout", id, x.AllocateBy, "the game fails: no host was found, or it does not take players")
 	t.contact("absoluteTimeout", id, x.AbsoluteBy, "the game ends")
 	t.contact("endingGrace", id, x.EndBy, "the game ends")
