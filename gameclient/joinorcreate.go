@@ -1,6 +1,7 @@
 package gameclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -78,9 +79,7 @@ func (c *Client) reserveOrCreate(ctx context.Context, call string, r JoinOrCreat
 	if create.FleetID == "" && create.AliasID == "" {
 		create.FleetID, create.AliasID = r.Search.FleetID, r.Search.AliasID
 	}
-	if create.Location == "" {
-		create.Location = r.Search.Location
-	}
+	create.Location = cmp.Or(create.Location, r.Search.Location)
 	s, err := c.CreateSession(ctx, create)
 	if err == nil && s.Status != SessionActive {
 		s, err = c.AwaitActive(ctx, s.ID)

@@ -1,6 +1,7 @@
 package gameclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,10 +78,7 @@ func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueu
 	if check.err != nil {
 		return Placement{}, check.err
 	}
-	id := r.PlacementID
-	if id == "" {
-		id = NewPlayerID(false, true)
-	}
+	id := cmp.Or(r.PlacementID, NewPlayerID(false, true))
 	in := &gamelift.StartGameSessionPlacementInput{
 		PlacementId: &id, GameSessionQueueName: &r.Queue, MaximumPlayerSessionCount: aws.Int32(int32(r.MaxPlayers)),
 		GameSessionName: text(r.Name), GameProperties: propertiesOf(r.Properties), GameSessionData: text(r.Data),

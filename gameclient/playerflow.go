@@ -1,6 +1,7 @@
 package gameclient
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"strconv"
@@ -165,10 +166,7 @@ type Host struct {
 
 // Address is "host:port" for a dialer, with the DNS name if there is one, because certificates name it.
 func (d HostDetails) Address() string {
-	name := d.Host.DNSName
-	if name == "" {
-		name = d.Host.IPAddress
-	}
+	name := cmp.Or(d.Host.DNSName, d.Host.IPAddress)
 	return net.JoinHostPort(name, strconv.Itoa(d.Host.Port))
 }
 

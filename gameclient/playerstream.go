@@ -1,6 +1,7 @@
 package gameclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -247,9 +248,7 @@ func (p *Player) tlsConfig(host string) *tls.Config {
 	if t, ok := p.options.HTTPClient.Transport.(*http.Transport); ok && t.TLSClientConfig != nil {
 		config = t.TLSClientConfig.Clone()
 	}
-	if config.ServerName == "" {
-		config.ServerName = host
-	}
+	config.ServerName = cmp.Or(config.ServerName, host)
 	config.NextProtos = nil // no HTTP/2 under a WebSocket
 	return config
 }

@@ -1,6 +1,7 @@
 package gameclient
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 	"time"
@@ -58,10 +59,7 @@ type Seat struct {
 
 // Address is "host:port" for a dialer, with the IP address, or with the DNS name if there is none.
 func (s Seat) Address() string {
-	host := s.IPAddress
-	if host == "" {
-		host = s.DNSName
-	}
+	host := cmp.Or(s.IPAddress, s.DNSName)
 	return net.JoinHostPort(host, strconv.Itoa(s.Port))
 }
 

@@ -1,6 +1,7 @@
 package gameserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -50,10 +51,7 @@ func (s *Server) GameInstance(ctx context.Context, o GameInstanceOptions) (*Game
 	case s.options.AuthToken == "":
 		return nil, &Error{call, ErrUnsupported, &OptionError{"AuthToken", "", "a token from get-compute-auth-token: a process that signs has none to exchange"}}
 	}
-	g := &GameInstance{server: s, base: *u.JoinPath("playerflow", "v1", "partner"), client: o.HTTPClient}
-	if g.client == nil {
-		g.client = http.DefaultClient
-	}
+	g := &GameInstance{server: s, base: *u.JoinPath("playerflow", "v1", "partner"), client: cmp.Or(o.HTTPClient, http.DefaultClient)}
 	var answer struct {
 		Token string `json:"partner_token"`
 		ID    string `json:"game_instance_id"`

@@ -1,6 +1,7 @@
 package gameserver
 
 import (
+	"cmp"
 	"crypto/rand"
 	"flag"
 	"fmt"
@@ -107,15 +108,9 @@ func (o Options) inForce(getenv func(string) string) Options {
 			*field = value
 		}
 	}
-	if o.ProcessID == "" {
-		o.ProcessID = "process-" + strings.ToLower(rand.Text())
-	}
-	if o.EndTimeout == 0 {
-		o.EndTimeout = defaultEndTimeout
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.ProcessID = cmp.Or(o.ProcessID, "process-"+strings.ToLower(rand.Text()))
+	o.EndTimeout = cmp.Or(o.EndTimeout, defaultEndTimeout)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 

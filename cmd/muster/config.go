@@ -22,10 +22,7 @@ func (c *configCommand) Run(stdout io.Writer, sources *sources) error {
 	fmt.Fprintln(table, "SETTING\tVALUE\tFROM")
 	values := reflect.ValueOf(c.Settings)
 	for i, name := range settingNames() {
-		value := settings.Shown(name, fmt.Sprint(values.Field(i).Interface()))
-		if value == "" {
-			value = "-"
-		}
+		value := cmp.Or(settings.Shown(name, fmt.Sprint(values.Field(i).Interface())), "-")
 		fmt.Fprintf(table, "%s\t%s\t%s\n", name, value, sources.of(name))
 	}
 	if err := table.Flush(); err != nil {

@@ -92,10 +92,7 @@ func (w *World) Enter(name string) (Message, error) {
 	for y := range w.height {
 		for x := range w.width {
 			if at := (Cell{x, y}); at != w.coin && w.at(at) == nil {
-				p := w.away[name]
-				if p == nil {
-					p = &Player{Name: name}
-				}
+				p := cmp.Or(w.away[name], &Player{Name: name})
 				delete(w.away, name)
 				p.At = at
 				w.players[name] = p

@@ -76,9 +76,7 @@ func Run(ctx context.Context, options Options) (_ *Table, err error) {
 	options.Measure = cmp.Or(options.Measure, 10*time.Second)
 	options.Rounds = cmp.Or(options.Rounds, 2)
 	options.Soak = cmp.Or(options.Soak, 20*time.Minute)
-	if options.Progress == nil {
-		options.Progress = io.Discard
-	}
+	options.Progress = cmp.Or(options.Progress, io.Discard)
 	b := &bench{options: options, sizes: fullSizes}
 	if options.Quick {
 		b.sizes = quickSizes

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -32,10 +33,7 @@ func (b *bench) gamesOn(ctx context.Context, s *server, setup *conn) error {
 	if err := h.connect(ctx, s, b.sizes.gameServers); err != nil {
 		return err
 	}
-	measure := b.sizes.gameMeasure
-	if measure == 0 {
-		measure = b.options.Measure
-	}
+	measure := cmp.Or(b.sizes.gameMeasure, b.options.Measure)
 	whole := load{workers: b.sizes.gameConnections, warm: b.sizes.gameWarm, measure: measure}
 	var most *measured
 	err = b.profileWhile(ctx, s, "games", func() (err error) {

@@ -3,6 +3,7 @@
 package callstats
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 	"time"
@@ -115,10 +116,7 @@ func (d *Door) Done(called string, o Outcome, began time.Time) {
 	if d == nil {
 		return
 	}
-	x := d.operations[called]
-	if x == nil {
-		x = d.unknown
-	}
+	x := cmp.Or(d.operations[called], d.unknown)
 	x.begin.Do(func() { x.make(x) })
 	x.seconds.Observe(time.Since(began).Seconds())
 	x.total[o].Inc()
@@ -163,9 +161,7 @@ func (n *noting) WriteHeader(status int) {
 }
 
 func (n *noting) Write(b []byte) (int, error) {
-	if n.status == 0 {
-		n.status = http.StatusOK
-	}
+	n.status = cmp.Or(n.status, http.StatusOK)
 	return n.ResponseWriter.Write(b)
 }
 

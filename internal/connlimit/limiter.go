@@ -1,6 +1,7 @@
 package connlimit
 
 import (
+	"cmp"
 	"container/list"
 	"log/slog"
 	"net/netip"
@@ -64,9 +65,7 @@ func New(c Config) *Limiter {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return &Limiter{config: c, limits: c.Limits, conns: map[*Conn]struct{}{}, networks: map[netip.Prefix]*network{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
 }
 

@@ -5,6 +5,7 @@
 package datadir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ type loss struct {
 // *embeddb.InUse; parts that cannot be used are one *Problem or several. The caller loads the state next, passes it to CheckState,
 // records the losses, and calls Commit.
 func Open(o Options) (_ *Dir, err error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if err := atomicfile.MakeDir(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}

@@ -119,10 +119,7 @@ func (s *Service) UpdateAlias(ctx context.Context, in *gamelift.UpdateAliasInput
 
 // DeleteAlias removes an alias; its fleet stays.
 func (s *Service) DeleteAlias(ctx context.Context, in *gamelift.DeleteAliasInput) (*gamelift.DeleteAliasOutput, error) {
-	if err := s.engine.Do(ctx, &hosting.DeleteAlias{ID: lastPart(*in.AliasId)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteAliasOutput{}, nil
+	return &gamelift.DeleteAliasOutput{}, s.engine.Do(ctx, &hosting.DeleteAlias{ID: lastPart(*in.AliasId)})
 }
 
 // routeFromWire reads a routing strategy. It refuses members that the type does not use: to keep them would suggest an effect.

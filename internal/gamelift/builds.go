@@ -102,10 +102,7 @@ func (s *Service) UpdateBuild(ctx context.Context, in *gamelift.UpdateBuildInput
 
 // DeleteBuild forgets a build; its files stay where they are.
 func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput) (*gamelift.DeleteBuildOutput, error) {
-	if err := s.engine.Do(ctx, &hosting.DeleteBuild{ID: lastPart(*in.BuildId)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteBuildOutput{}, nil
+	return &gamelift.DeleteBuildOutput{}, s.engine.Do(ctx, &hosting.DeleteBuild{ID: lastPart(*in.BuildId)})
 }
 
 const noBuildStore = "this installation has no store for builds: put the files into one of yours and name it as the StorageLocation of a new build"

@@ -35,10 +35,7 @@ func (s *Service) RegisterCompute(ctx context.Context, in *gamelift.RegisterComp
 
 // DeregisterCompute removes a host with all that runs on it.
 func (s *Service) DeregisterCompute(ctx context.Context, in *gamelift.DeregisterComputeInput) (*gamelift.DeregisterComputeOutput, error) {
-	if err := s.engine.Do(ctx, &hosting.DeregisterCompute{Fleet: lastPart(*in.FleetId), Name: computeName(*in.ComputeName)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeregisterComputeOutput{}, nil
+	return &gamelift.DeregisterComputeOutput{}, s.engine.Do(ctx, &hosting.DeregisterCompute{Fleet: lastPart(*in.FleetId), Name: computeName(*in.ComputeName)})
 }
 
 // DescribeCompute shows one host.

@@ -146,10 +146,7 @@ func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.Update
 
 // DeleteFleet begins to remove a fleet with all that runs in it.
 func (s *Service) DeleteFleet(ctx context.Context, in *gamelift.DeleteFleetInput) (*gamelift.DeleteFleetOutput, error) {
-	if err := s.engine.Do(ctx, &hosting.DeleteFleet{ID: lastPart(*in.FleetId)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteFleetOutput{}, nil
+	return &gamelift.DeleteFleetOutput{}, s.engine.Do(ctx, &hosting.DeleteFleet{ID: lastPart(*in.FleetId)})
 }
 
 func fleetToWire(f *fleet.Fleet) types.FleetAttributes {

@@ -62,10 +62,7 @@ func (s *Service) UpdateGameServer(ctx context.Context, in *gamelift.UpdateGameS
 
 // DeregisterGameServer removes a game server.
 func (s *Service) DeregisterGameServer(ctx context.Context, in *gamelift.DeregisterGameServerInput) (*gamelift.DeregisterGameServerOutput, error) {
-	if err := s.engine.Do(ctx, &gameservers.DeregisterGameServer{Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeregisterGameServerOutput{}, nil
+	return &gamelift.DeregisterGameServerOutput{}, s.engine.Do(ctx, &gameservers.DeregisterGameServer{Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId})
 }
 
 // DescribeGameServer shows one game server.

@@ -1,6 +1,7 @@
 package gamelift
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -72,9 +73,7 @@ func NewHandler(s *Service, c Config) *Handler {
 	if c.Private == nil {
 		c.Private = func(r *http.Request) bool { return r.TLS != nil }
 	}
-	if c.Panics == nil {
-		c.Panics = panics.New(c.Log)
-	}
+	c.Panics = cmp.Or(c.Panics, panics.New(c.Log))
 	return &Handler{
 		service: s,
 		verifier: verifier{

@@ -27,10 +27,7 @@ func (s *Service) CreateLocation(ctx context.Context, in *gamelift.CreateLocatio
 
 // DeleteLocation removes a custom location that no fleet uses.
 func (s *Service) DeleteLocation(ctx context.Context, in *gamelift.DeleteLocationInput) (*gamelift.DeleteLocationOutput, error) {
-	if err := s.engine.Do(ctx, &hosting.DeleteLocation{Name: lastPart(*in.LocationName)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteLocationOutput{}, nil
+	return &gamelift.DeleteLocationOutput{}, s.engine.Do(ctx, &hosting.DeleteLocation{Name: lastPart(*in.LocationName)})
 }
 
 // ListLocations lists the custom locations. There are no others.

@@ -70,10 +70,7 @@ func (s *Service) UpdateMatchmakingConfiguration(ctx context.Context, in *gameli
 
 // DeleteMatchmakingConfiguration removes a configuration without active tickets.
 func (s *Service) DeleteMatchmakingConfiguration(ctx context.Context, in *gamelift.DeleteMatchmakingConfigurationInput) (*gamelift.DeleteMatchmakingConfigurationOutput, error) {
-	if err := s.engine.Do(ctx, &matchmaking.DeleteConfiguration{Name: lastPart(*in.Name)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteMatchmakingConfigurationOutput{}, nil
+	return &gamelift.DeleteMatchmakingConfigurationOutput{}, s.engine.Do(ctx, &matchmaking.DeleteConfiguration{Name: lastPart(*in.Name)})
 }
 
 // DescribeMatchmakingConfigurations shows the configurations that are named, as far as there are any, those that use a rule

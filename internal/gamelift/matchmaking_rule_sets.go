@@ -76,10 +76,7 @@ func compileRuleSet(body string) (*ruleset.RuleSet, error) {
 
 // DeleteMatchmakingRuleSet removes a rule set that no configuration uses.
 func (s *Service) DeleteMatchmakingRuleSet(ctx context.Context, in *gamelift.DeleteMatchmakingRuleSetInput) (*gamelift.DeleteMatchmakingRuleSetOutput, error) {
-	if err := s.engine.Do(ctx, &matchmaking.DeleteRuleSet{Name: lastPart(*in.Name)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteMatchmakingRuleSetOutput{}, nil
+	return &gamelift.DeleteMatchmakingRuleSetOutput{}, s.engine.Do(ctx, &matchmaking.DeleteRuleSet{Name: lastPart(*in.Name)})
 }
 
 // DescribeMatchmakingRuleSets shows the rule sets that are named, or all of them by name.

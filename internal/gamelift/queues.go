@@ -89,10 +89,7 @@ func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.Updat
 
 // DeleteGameSessionQueue removes a queue. Placements that wait in it fail.
 func (s *Service) DeleteGameSessionQueue(ctx context.Context, in *gamelift.DeleteGameSessionQueueInput) (*gamelift.DeleteGameSessionQueueOutput, error) {
-	if err := s.engine.Do(ctx, &hosting.DeleteQueue{Name: lastPart(*in.Name)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteGameSessionQueueOutput{}, nil
+	return &gamelift.DeleteGameSessionQueueOutput{}, s.engine.Do(ctx, &hosting.DeleteQueue{Name: lastPart(*in.Name)})
 }
 
 // DescribeGameSessionQueues shows the queues that are named, as far as there are any, or all of them by name.

@@ -116,10 +116,7 @@ func policyToWire(f *fleet.Fleet, p *fleet.ScalingPolicy, location *string) type
 
 // DeleteScalingPolicy removes a scaling policy.
 func (s *Service) DeleteScalingPolicy(ctx context.Context, in *gamelift.DeleteScalingPolicyInput) (*gamelift.DeleteScalingPolicyOutput, error) {
-	if err := s.engine.Do(ctx, &hosting.DeleteScalingPolicy{Fleet: lastPart(*in.FleetId), Name: *in.Name}); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteScalingPolicyOutput{}, nil
+	return &gamelift.DeleteScalingPolicyOutput{}, s.engine.Do(ctx, &hosting.DeleteScalingPolicy{Fleet: lastPart(*in.FleetId), Name: *in.Name})
 }
 
 // StopFleetActions suspends automatic scaling at a location, by default the home location.

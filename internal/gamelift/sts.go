@@ -1,6 +1,7 @@
 package gamelift
 
 import (
+	"cmp"
 	"encoding/xml"
 	"net/http"
 	"net/url"
@@ -43,10 +44,7 @@ func (h *Handler) answerSTS(w http.ResponseWriter, requestID string, caller Call
 		status = statusOf(refused.ErrorCode())
 		answer = stsError{Type: "Sender", Code: refused.ErrorCode(), Message: refused.ErrorMessage(), RequestID: requestID}
 	} else {
-		name := caller.ID
-		if name == "" {
-			name = "anonymous"
-		}
+		name := cmp.Or(caller.ID, "anonymous")
 		answer = stsAnswer{
 			ARN: "arn:aws:iam::" + caller.Account + ":user/" + caller.Role.String() + "/" + name, UserID: name,
 			Account: caller.Account, RequestID: requestID,

@@ -18,10 +18,7 @@ func (s *Service) TagResource(ctx context.Context, in *gamelift.TagResourceInput
 	if err != nil {
 		return nil, err
 	}
-	if err := s.engine.Do(ctx, &cell.TagResource{Resource: resource, Tags: tagsFromWire(in.Tags)}); err != nil {
-		return nil, err
-	}
-	return &gamelift.TagResourceOutput{}, nil
+	return &gamelift.TagResourceOutput{}, s.engine.Do(ctx, &cell.TagResource{Resource: resource, Tags: tagsFromWire(in.Tags)})
 }
 
 // UntagResource removes tags from a resource. Keys that it does not have are no error.
@@ -30,10 +27,7 @@ func (s *Service) UntagResource(ctx context.Context, in *gamelift.UntagResourceI
 	if err != nil {
 		return nil, err
 	}
-	if err := s.engine.Do(ctx, &cell.TagResource{Resource: resource, Untag: in.TagKeys}); err != nil {
-		return nil, err
-	}
-	return &gamelift.UntagResourceOutput{}, nil
+	return &gamelift.UntagResourceOutput{}, s.engine.Do(ctx, &cell.TagResource{Resource: resource, Untag: in.TagKeys})
 }
 
 // ListTagsForResource lists the tags of a resource by key.

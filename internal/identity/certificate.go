@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 )
@@ -26,8 +27,6 @@ func Certified(r *http.Request) (id string, ok bool) {
 			id = name
 		}
 	}
-	if id == "" {
-		id = certificate.Subject.CommonName
-	}
+	id = cmp.Or(id, certificate.Subject.CommonName)
 	return id, id != ""
 }

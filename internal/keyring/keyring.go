@@ -3,6 +3,7 @@
 package keyring
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -41,9 +42,7 @@ type Ring struct {
 // Open imports the file if that has not happened yet, and follows the state. An error means that the keys cannot be
 // known: the service must not start.
 func Open(ctx context.Context, c Config) (*Ring, error) {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if err := takeOver(ctx, c.Engine, c.Dir, c.Secret, c.Log, 0); err != nil {
 		return nil, err
 	}

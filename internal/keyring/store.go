@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -24,8 +25,6 @@ type New struct {
 }
 
 func (n New) command(by access.Actor, at domain.Time) *access.CreateAccessKey {
-	if n.ID == "" {
-		n.ID = identity.NewKeyID()
-	}
+	n.ID = cmp.Or(n.ID, identity.NewKeyID())
 	return &access.CreateAccessKey{At: at, Key: access.Key{ID: n.ID, Role: n.Role, Account: identity.DefaultAccount, Name: n.Name, CreatedBy: by}}
 }

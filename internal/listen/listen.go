@@ -5,6 +5,7 @@
 package listen
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -131,9 +132,7 @@ func Open(cfg Config) (*Server, error) {
 		waiting:        map[*conn]struct{}{},
 		upgraded:       map[*conn]struct{}{},
 	}
-	if s.log == nil {
-		s.log = slog.Default()
-	}
+	s.log = cmp.Or(s.log, slog.Default())
 	if cfg.Certificate != nil {
 		// No NextProtos: the game server SDKs offer no ALPN, and HTTP/2 has no WebSocket upgrade that they know.
 		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.Certificate}

@@ -2,6 +2,7 @@ package localdoor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -61,9 +62,7 @@ func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
 
 // Create makes a key. It works when Create returns.
 func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
-	if n.ID == "" {
-		n.ID = identity.NewKeyID()
-	}
+	n.ID = cmp.Or(n.ID, identity.NewKeyID())
 	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, c.user}, &d); err != nil {
 		return d, err
 	}

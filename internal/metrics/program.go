@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -29,9 +30,7 @@ func Program(release string, health func() error) []prometheus.Collector {
 func buildInfo(release string) prometheus.Collector {
 	revision := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if release == "" {
-			release = info.Main.Version
-		}
+		release = cmp.Or(release, info.Main.Version)
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
 				revision = s.Value

@@ -78,9 +78,7 @@ type Door struct {
 
 // NewDoor opens the door. Close it before the engine.
 func NewDoor(c Config) *Door {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if c.now == nil {
 		c.now = time.Now
 	}

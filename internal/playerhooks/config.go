@@ -2,6 +2,7 @@ package playerhooks
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,15 +108,9 @@ func (f *file) hook(name Name) (Hook, error) {
 	if !known {
 		return Hook{}, fmt.Errorf("hooks.%s: there is no such hook; want one of %v", name, slices.Sorted(maps.Keys(names)))
 	}
-	section := f.Hooks[name]
-	if section == nil {
-		section = &fileSection{}
-	}
-	x := Hook{URL: section.URL, Timeout: DefaultTimeout, OnTimeout: policy}
+	section := cmp.Or(f.Hooks[name], &fileSection{})
+	x := Hook{URL: cmp.Or(section.URL, f.URL), Timeout: DefaultTimeout, OnTimeout: policy}
 	var errs []error
-	if x.URL == "" {
-		x.URL = f.URL
-	}
 	if x.URL == "" {
 		errs = append(errs, fmt.Errorf("hooks.%s.url: empty, want one here or for all hooks", name))
 	} else if err := webhook.CheckURL(x.URL); err != nil {

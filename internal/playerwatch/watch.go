@@ -4,6 +4,7 @@
 package playerwatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -52,9 +53,7 @@ type Watch struct {
 
 // Start begins to watch.
 func Start(c Config) *Watch {
-	if c.Every == 0 {
-		c.Every = DefaultEvery
-	}
+	c.Every = cmp.Or(c.Every, DefaultEvery)
 	w := &Watch{config: c, counters: newCounters()}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel

@@ -1,6 +1,7 @@
 package serverlink
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -125,15 +126,9 @@ func New(ctx context.Context, config Config) *Server {
 	if config.Periods == (Periods{}) {
 		config.Periods = DefaultPeriods()
 	}
-	if config.ClockSkew == 0 {
-		config.ClockSkew = sigv4.ServerSkew
-	}
-	if config.Links == nil {
-		config.Links = &LinkClock{}
-	}
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
-	}
+	config.ClockSkew = cmp.Or(config.ClockSkew, sigv4.ServerSkew)
+	config.Links = cmp.Or(config.Links, &LinkClock{})
+	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	if rest, ok := strings.CutPrefix(config.Endpoint, "http"); ok {
 		config.Endpoint = "ws" + rest
 	}

@@ -109,10 +109,7 @@ func decodeProblem(err error) *Problem {
 		return p
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		field := wrong.Field
-		if field == "" {
-			field = "body"
-		}
+		field := cmp.Or(wrong.Field, "body")
 		expected := jsonName(wrong.Type.Kind().String())
 		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: field, Value: "a " + wrong.Value, Expected: expected,
 			Message: fmt.Sprintf("%s: a %s; want %s", field, wrong.Value, expected)}

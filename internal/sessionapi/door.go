@@ -2,6 +2,7 @@ package sessionapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,15 +82,9 @@ func newShares(most int) fair.Shares {
 
 // NewDoor opens the door.
 func NewDoor(c Config) *Door {
-	if c.Working == 0 {
-		c.Working = defaultWorking
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Panics == nil {
-		c.Panics = panics.New(c.Log)
-	}
+	c.Working = cmp.Or(c.Working, defaultWorking)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Panics = cmp.Or(c.Panics, panics.New(c.Log))
 	d := &Door{engine: c.Engine, config: c, log: c.Log, calls: newCalls(c.Limits, time.Now)}
 	d.news.engine = c.Engine
 	d.working = newShares(c.Working)

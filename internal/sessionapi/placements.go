@@ -1,6 +1,7 @@
 package sessionapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -142,9 +143,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 		ID: in.PlacementID, Queue: lastPart(in.QueueName), PlayersMax: *in.MaxPlayer, Name: in.SessionName, Data: in.SessionData,
 		Properties: in.properties, Maker: r.principal.Maker(),
 	}
-	if p.ID == "" {
-		p.ID = newID().String()
-	}
+	p.ID = cmp.Or(p.ID, newID().String())
 	for _, x := range in.Players {
 		p.Players = append(p.Players, placement.Player{Player: x.PlayerID, Data: x.PlayerData, ID: domain.PlayerSessionID(newID())})
 	}

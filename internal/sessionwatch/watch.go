@@ -4,6 +4,7 @@
 package sessionwatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -48,9 +49,7 @@ var followed = kernel.Kinds(new(hosting.ProcessConnected), new(hosting.ProcessLi
 
 // Start begins to watch. Close it before the engine.
 func Start(c Config) *Watch {
-	if c.Period == 0 {
-		c.Period = time.Minute
-	}
+	c.Period = cmp.Or(c.Period, time.Minute)
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watch{engine: c.Engine, log: c.Log, lines: newLines(c.Log, c.Each, c.Period), metrics: newMetrics(), stop: stop}
 	w.unfollow = c.Engine.Follow(followed, w.follow)

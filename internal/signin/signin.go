@@ -15,6 +15,7 @@
 package signin
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
@@ -74,9 +75,7 @@ func New(c Config) *Watch {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return &Watch{
 		config: c, started: c.Now(), seed: maphash.MakeSeed(),
 		pairs:     newBudgets("pairs", rate.Every(pairPeriod/failureCosts, pairBurst*failureCosts)),

@@ -43,6 +43,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -114,9 +115,7 @@ func NewPowerCuts(seed uint64) *World {
 	w := newWorld(seed, nil)
 	w.disk = newFiles(seed, w.chance.IntN)
 	w.habits.takeover = 0 // the engines for one machine have none
-	if w.habits.crash == 0 {
-		w.habits.crash = 400
-	}
+	w.habits.crash = cmp.Or(w.habits.crash, 400)
 	return w
 }
 

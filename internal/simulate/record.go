@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -227,9 +228,7 @@ func ReadTable(r io.Reader, kinds map[string]ruleset.Kind) ([]Arrival, error) {
 		case len(party.Players) == partyMax:
 			return nil, fmt.Errorf("line %d: ticket %s has more than %d players", line, a.Ticket, partyMax)
 		}
-		if p.ID == "" {
-			p.ID = a.Ticket + "-" + strconv.Itoa(len(party.Players)+1)
-		}
+		p.ID = cmp.Or(p.ID, a.Ticket+"-"+strconv.Itoa(len(party.Players)+1))
 		party.Players = append(party.Players, p)
 	}
 }

@@ -1,6 +1,7 @@
 package arenaclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -47,9 +48,7 @@ func (o *online) open(ctx context.Context) error {
 	}
 	o.link = &link{name: o.name}
 	o.client = gameclient.New(cfg, o.link)
-	if o.player == "" {
-		o.player = o.name
-	}
+	o.player = cmp.Or(o.player, o.name)
 	return nil
 }
 

@@ -5,6 +5,7 @@
 package acmecert
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -71,12 +72,8 @@ func Open(c Config) (*Certificates, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory of certificates: %w", err)
 	}
-	if c.HTTP == nil {
-		c.HTTP = http.DefaultTransport
-	}
-	if c.Pause == 0 {
-		c.Pause = firstPause
-	}
+	c.HTTP = cmp.Or(c.HTTP, http.DefaultTransport)
+	c.Pause = cmp.Or(c.Pause, firstPause)
 	x := &Certificates{config: c}
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.manager.Store(x.newManager())

@@ -1,6 +1,7 @@
 package authentication
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,18 +86,10 @@ func NewOIDC(c OIDCConfig) (*OIDC, error) {
 		}
 		o.algorithms = append(o.algorithms, jose.SignatureAlgorithm(a))
 	}
-	if c.Claim == "" {
-		c.Claim = "sub"
-	}
-	if c.NameClaim == "" {
-		c.NameClaim = "name"
-	}
-	if c.MaxAge == 0 {
-		c.MaxAge = oidcMaxAge
-	}
-	if c.Client == nil {
-		c.Client = &http.Client{Timeout: providerTimeout, CheckRedirect: stayOnHost}
-	}
+	c.Claim = cmp.Or(c.Claim, "sub")
+	c.NameClaim = cmp.Or(c.NameClaim, "name")
+	c.MaxAge = cmp.Or(c.MaxAge, oidcMaxAge)
+	c.Client = cmp.Or(c.Client, &http.Client{Timeout: providerTimeout, CheckRedirect: stayOnHost})
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -111,9 +112,7 @@ func (d *door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAn
 	if err != nil {
 		return nil, err
 	}
-	if body.Commits == 0 {
-		body.Commits = commitsMax
-	}
+	body.Commits = cmp.Or(body.Commits, commitsMax)
 	changes, err := d.State.ChangesOf(ctx, body.PlayerID, body.Commits)
 	for _, x := range changes {
 		answer.Commits = append(answer.Commits, Commit{
@@ -129,10 +128,7 @@ const (
 )
 
 func (d *door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*ListPlayersAnswer, error) {
-	limit := body.Limit
-	if limit == 0 {
-		limit = 100
-	}
+	limit := cmp.Or(body.Limit, 100)
 	filter := inspection.PlayerFilter{OlderThan: time.Duration(body.OlderThanMS) * time.Millisecond, HostLost: body.HostLost}
 	if body.Phase != "" {
 		filter.Phase = new(phases[body.Phase])

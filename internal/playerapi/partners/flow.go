@@ -1,6 +1,7 @@
 package partners
 
 import (
+	"cmp"
 	"context"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"time"
@@ -125,10 +126,7 @@ func (d *door) issueLoginTicket(ctx context.Context, _ string, body *IssueLoginT
 	if err := principal.Of(ctx).BackendOnly(); err != nil {
 		return nil, err
 	}
-	life := time.Duration(body.TTLMS) * time.Millisecond
-	if life == 0 {
-		life = time.Minute
-	}
+	life := cmp.Or(time.Duration(body.TTLMS)*time.Millisecond, time.Minute)
 	ticket, hash := authentication.NewTicket(body.PlayerID)
 	cmd := playerflow.IssueLoginTicket{
 		Hash: hash, Player: body.PlayerID, DisplayName: body.DisplayName, Life: life, Once: body.SingleUse == nil || *body.SingleUse,
@@ -168,9 +166,7 @@ func (d *door) makeGame(ctx context.Context, request string, body *MakeGameReque
 	plan := playerflow.GamePlan{
 		ID: flow.InstanceID(idOf("make-game", principal.Of(ctx).ID, request)), Queue: body.Queue, PlayersMax: body.MaxPlayers, Reconnect: objects.ReconnectOf(body.Reconnect), Name: body.Name, Data: body.Data,
 	}
-	if plan.PlayersMax == 0 {
-		plan.PlayersMax = int32(len(body.Players))
-	}
+	plan.PlayersMax = cmp.Or(plan.PlayersMax, int32(len(body.Players)))
 	if body.Attributes != nil {
 		plan.Attributes = string(*body.Attributes)
 	}
