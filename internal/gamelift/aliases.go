@@ -52,27 +52,16 @@ func (s *Service) DescribeAlias(ctx context.Context, in *gamelift.DescribeAliasI
 
 // ListAliases lists aliases in creation order: all, or those of a name or a kind.
 func (s *Service) ListAliases(ctx context.Context, in *gamelift.ListAliasesInput) (*gamelift.ListAliasesOutput, error) {
-	after, err := pagePlace("ListAliases", in, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	size := pageSize(in.Limit, pageMax)
-	var page []fleet.Alias
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		page = v.Aliases(after.catalog(), size+1, func(a *fleet.Alias) bool {
+	page, next, err := pageOf(ctx, s, "ListAliases", in, in.Limit, in.NextToken, func(v *cell.View, after place, limit int) []fleet.Alias {
+		return v.Aliases(after.catalog(), limit, func(a *fleet.Alias) bool {
 			return (in.Name == nil || a.Name == *in.Name) &&
 				(in.RoutingStrategyType == "" || a.Terminal == (in.RoutingStrategyType == types.RoutingStrategyTypeTerminal))
 		})
-		return nil
-	})
+	}, func(x *fleet.Alias) place { return place{int64(x.Created), x.ID} })
 	if err != nil {
 		return nil, err
 	}
-	out := &gamelift.ListAliasesOutput{Aliases: []types.Alias{}}
-	if len(page) > size {
-		page = page[:size]
-		out.NextToken = pageToken("ListAliases", in, place{int64(page[size-1].Created), page[size-1].ID}.String())
-	}
+	out := &gamelift.ListAliasesOutput{Aliases: []types.Alias{}, NextToken: next}
 	for i := range page {
 		out.Aliases = append(out.Aliases, aliasToWire(&page[i]))
 	}

@@ -65,26 +65,15 @@ func (s *Service) build(ctx context.Context, idOrARN string) (b fleet.Build, err
 
 // ListBuilds lists builds in creation order: all, or those of a status.
 func (s *Service) ListBuilds(ctx context.Context, in *gamelift.ListBuildsInput) (*gamelift.ListBuildsOutput, error) {
-	after, err := pagePlace("ListBuilds", in, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	size := pageSize(in.Limit, pageMax)
-	var page []fleet.Build
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		page = v.Builds(after.catalog(), size+1, func(b *fleet.Build) bool {
+	page, next, err := pageOf(ctx, s, "ListBuilds", in, in.Limit, in.NextToken, func(v *cell.View, after place, limit int) []fleet.Build {
+		return v.Builds(after.catalog(), limit, func(b *fleet.Build) bool {
 			return in.Status == "" || buildStatus(b) == in.Status
 		})
-		return nil
-	})
+	}, func(x *fleet.Build) place { return place{int64(x.Created), x.ID} })
 	if err != nil {
 		return nil, err
 	}
-	out := &gamelift.ListBuildsOutput{Builds: []types.Build{}}
-	if len(page) > size {
-		page = page[:size]
-		out.NextToken = pageToken("ListBuilds", in, place{int64(page[size-1].Created), page[size-1].ID}.String())
-	}
+	out := &gamelift.ListBuildsOutput{Builds: []types.Build{}, NextToken: next}
 	for i := range page {
 		out.Builds = append(out.Builds, *buildToWire(&page[i]))
 	}

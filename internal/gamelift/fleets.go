@@ -96,21 +96,9 @@ func (s *Service) listFleets(ctx context.Context, operation string, in any, idsO
 // pageOfFleets returns a page of list's results from a place on.
 func (s *Service) pageOfFleets(ctx context.Context, operation string, in any, limit *int32, token *string,
 	list func(v *cell.View, created domain.Time, id string, limit int) []fleet.Fleet) (page []fleet.Fleet, next *string, err error) {
-	after, err := pagePlace(operation, in, token)
-	if err != nil {
-		return nil, nil, err
-	}
-	size := pageSize(limit, pageMax)
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		page = list(v, domain.Time(after.created), after.id, size+1)
-		return nil
-	})
-	if err == nil && len(page) > size {
-		page = page[:size]
-		last := page[size-1]
-		next = pageToken(operation, in, place{int64(last.Created), last.ID}.String())
-	}
-	return page, next, err
+	return pageOf(ctx, s, operation, in, limit, token, func(v *cell.View, after place, limit int) []fleet.Fleet {
+		return list(v, domain.Time(after.created), after.id, limit)
+	}, func(f *fleet.Fleet) place { return place{int64(f.Created), f.ID} })
 }
 
 func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) (page []fleet.Fleet, err error) {

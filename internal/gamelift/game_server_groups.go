@@ -51,24 +51,13 @@ func (s *Service) gameServerGroup(ctx context.Context, nameOrARN string) (g game
 
 // ListGameServerGroups lists all groups in creation order.
 func (s *Service) ListGameServerGroups(ctx context.Context, in *gamelift.ListGameServerGroupsInput) (*gamelift.ListGameServerGroupsOutput, error) {
-	after, err := pagePlace("ListGameServerGroups", in, in.NextToken)
+	page, next, err := pageOf(ctx, s, "ListGameServerGroups", in, in.Limit, in.NextToken, func(v *cell.View, after place, limit int) []gameservers.Group {
+		return v.GameServerGroups(after.catalog(), limit)
+	}, func(x *gameservers.Group) place { return place{int64(x.Created), x.Name} })
 	if err != nil {
 		return nil, err
 	}
-	size := pageSize(in.Limit, pageMax)
-	var page []gameservers.Group
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		page = v.GameServerGroups(after.catalog(), size+1)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.ListGameServerGroupsOutput{GameServerGroups: []types.GameServerGroup{}}
-	if len(page) > size {
-		page = page[:size]
-		out.NextToken = pageToken("ListGameServerGroups", in, place{int64(page[size-1].Created), page[size-1].Name}.String())
-	}
+	out := &gamelift.ListGameServerGroupsOutput{GameServerGroups: []types.GameServerGroup{}, NextToken: next}
 	for i := range page {
 		out.GameServerGroups = append(out.GameServerGroups, *groupToWire(&page[i]))
 	}

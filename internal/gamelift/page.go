@@ -1,8 +1,11 @@
 package gamelift
 
 import (
+	"context"
 	"strconv"
 	"strings"
+
+	"github.com/musterhq/muster/internal/domain/cell"
 )
 
 // Page sizes. A cheap record is a few hundred bytes; a game session may hold hundreds of kilobytes of data.
@@ -44,4 +47,24 @@ func pagePlace(operation string, input any, token *string) (place, error) {
 		return place{}, invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
 	}
 	return place{n, id}, nil
+}
+
+// pageOf returns a page of the records of list, in creation order, and the token of the next page. list returns at most limit
+// records behind a place, and placeOf is the place of a record.
+func pageOf[T any](ctx context.Context, s *Service, operation string, in any, limit *int32, token *string,
+	list func(v *cell.View, after place, limit int) []T, placeOf func(*T) place) (page []T, next *string, err error) {
+	after, err := pagePlace(operation, in, token)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := pageSize(limit, pageMax)
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		page = list(v, after, size+1)
+		return nil
+	})
+	if err == nil && len(page) > size {
+		page = page[:size]
+		next = pageToken(operation, in, placeOf(&page[size-1]).String())
+	}
+	return page, next, err
 }
