@@ -51,7 +51,11 @@ func theBatchStaysTheCallers(t *testing.T, j *journalUnderTest) {
 }
 
 func largeAndEmptyBatches(t *testing.T, j *journalUnderTest) {
-	large := bytes.Repeat([]byte("0123456789abcdef"), 20<<20/16) // larger than any group of commands
+	size := 20 << 20 // larger than any group of commands
+	if testing.Short() {
+		size = 2 << 20
+	}
+	large := bytes.Repeat([]byte("0123456789abcdef"), size/16)
 	for n, given := range [][]byte{nil, large, {}, {0}} {
 		if err := j.Append(j.Context(), uint64(n)+1, given); err != nil {
 			t.Fatalf("append %d bytes: %v", len(given), err)

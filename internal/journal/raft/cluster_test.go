@@ -206,3 +206,5 @@ func wantEntries(t testing.TB, n *Node, from, first, last uint64) {
 		t.Fatalf("node %s: entries end before %d, want up to %d", n.options.ID, next, last)
 	}
 }
+
+func (c *cluster) quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
