@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test attack lint commits audit bench soak crash sim fuzz dist generate clean
+.PHONY: run build test attack lint commits audit bench soak crash sim elections fuzz dist generate clean
 
 run: build ## build, start the service, play the demo through it, stay up
 	bin/muster demo
@@ -40,6 +40,9 @@ audit: ## gosec, and known vulnerabilities of what is linked
 SEEDS ?= 100
 sim: ## the simulator, with SEEDS new seeds
 	SIM_SEEDS=$(SEEDS) go test ./internal/sim/... -count=1 -timeout=0
+
+elections: ## the simulation of the cluster's journal, with SEEDS new seeds
+	RAFT_SEEDS=$(SEEDS) go test ./internal/journal/raft -run '^TestElections$$' -count=1 -timeout=0
 
 FUZZTIME ?= 10s
 fuzz: ## each fuzz test for FUZZTIME

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -87,6 +88,32 @@ func Open(options Options) (*Journal, error) {
 	j, err := open(options)
 	if err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", options.Dir, err)
+	}
+	return j, nil
+}
+
+// Create makes a journal in options.Dir, where there is none, that begins with a snapshot after entry at; with at 0 it begins with entry 1 and
+// write is not called. Only what it returns is whole: after an error, or a crash meanwhile, the directory is to be removed.
+func Create(options Options, installation uuid.UUID, at uint64, write func(io.Writer) error) (_ *Journal, err error) {
+	j, err := Open(options)
+	if err != nil {
+		return nil, err
+	}
+	if j.last.Load() != 0 || j.snapshots.latestAt() != 0 {
+		err = errors.New("there is a journal")
+	}
+	if err == nil && installation != uuid.Nil {
+		err = j.SetInstallation(installation)
+	}
+	if err == nil && at != 0 {
+		if err = j.snapshots.save(at, installation, j.usable, write); err == nil {
+			err = j.beginAfter(at)
+		}
+		j.first.Store(at + 1)
+		j.last.Store(at)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create journal %s: %w", options.Dir, err), j.Close())
 	}
 	return j, nil
 }

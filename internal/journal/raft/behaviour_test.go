@@ -493,6 +493,67 @@ func TestAFailingDiskAtTheLeader(t *testing.T) {
 	}
 }
 
+// A follower that cannot write its term must not answer in it. Raft's library panics there; the node fails instead.
+func TestAFailingDiskAtAFollower(t *testing.T) {
+	inCluster(t, three, func(t *testing.T, c *cluster, disks map[string]*embeddbtest.Disk) {
+		j, a := leading(t, c)
+		mustAppend(t, j, 1, 5)
+		b, other := others(a)[0], others(a)[1]
+		wantEntries(t, c.nodes[b], 1, 1, 5)
+		time.Sleep(time.Second) // nothing is under way
+		disks[b].FailAt(1, syscall.EIO, false)
+		if err := c.nodes[a].HandOver(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		<-c.nodes[b].Failed()
+		if err := c.nodes[b].Err(); !errors.Is(err, syscall.EIO) {
+			t.Errorf("the node failed with %v", err)
+		}
+		next, err := c.nodes[other].Lead(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, next, 6, 8)
+		if err := c.stop(b); err != nil {
+			t.Errorf("close after a failure: %v", err)
+		}
+	})
+}
+
+// A committed entry that cannot be read when it is to be applied fails the node; Raft's library panics there.
+func TestACommittedEntryThatCannotBeRead(t *testing.T) {
+	inCluster(t, three, func(t *testing.T, c *cluster, _ map[string]*embeddbtest.Disk) {
+		j, a := leading(t, c)
+		mustAppend(t, j, 1, 5)
+		b := others(a)[0]
+		wantEntries(t, c.nodes[b], 1, 1, 5)
+		s := c.nodes[b].store
+		stop := make(chan struct{})
+		go func() { // damages each entry behind the fifth as soon as it is stored, before it is known to be committed
+			defer close(stop)
+			index := s.last.Load() + 1
+			for s.last.Load() < index {
+				time.Sleep(time.Millisecond)
+			}
+			s.writing.Lock()
+			defer s.writing.Unlock()
+			if err := s.db.Set(logKey(index), []byte("not an entry of the log, by far"), nil); err != nil {
+				t.Error(err)
+			}
+		}()
+		c.links[a].Disconnect(c.links[others(a)[1]].LocalAddr()) // so that it waits for this follower
+		go func() { _ = j.Append(t.Context(), 6, batch(6)) }()
+		<-stop
+		<-c.nodes[b].Failed()
+		if _, ok := errors.AsType[*journal.Damaged](c.nodes[b].Err()); !ok {
+			t.Errorf("the node failed with %v, want *journal.Damaged", c.nodes[b].Err())
+		}
+		if err := c.stop(b); err != nil {
+			t.Errorf("close after a failure: %v", err)
+		}
+	})
+}
+
 // What is damaged on the disk is an error that names it, at the start, never less of a journal.
 func TestDamageIsRefused(t *testing.T) {
 	whole := embeddbtest.NewDisk()

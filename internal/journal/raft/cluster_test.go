@@ -162,6 +162,11 @@ func (c *cluster) grow(ids ...string) error {
 			return err
 		}
 	}
+	for _, id := range ids { // a voter that does not know another one refuses it its vote
+		for c.nodes[id].voters() < len(ids) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
 	return nil
 }
 

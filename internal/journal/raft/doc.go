@@ -48,6 +48,11 @@
 // follower, at most 64 entries, and a run of the number map for each change of leader since the last trim. One snapshot is sent at a time to each follower, at the speed of
 // the connection, while appends to others go on.
 //
+// # From one machine to a cluster, and back
+//
+// Adopt turns the journal of journal/pebble into that of a cluster of one, Leave turns a cluster of one back. Both write the new journal beside its place and
+// rename it there when it is whole, so at every moment one of the two counts, with all entries; a second call finishes what a crash has interrupted.
+//
 // # What differs from one machine
 //
 // Trim makes entries unreadable at once, and leaves the last Options.Trailing entries of Raft's log on the disk for followers that are a moment behind. LatestSnapshot is that

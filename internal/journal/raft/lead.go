@@ -270,9 +270,10 @@ func (j *Journal) append(ctx context.Context, next uint64, batch []byte) error {
 		case errors.Is(err, raft.ErrNotLeader), errors.Is(err, errStale): // nothing was written, or nothing that counts
 			return j.end(journal.ErrFenced)
 		case errors.Is(err, raft.ErrLeadershipLost):
-			return j.end(fmt.Errorf("%w: %w", journal.ErrFenced, ErrUnknown))
+			err = journal.ErrFenced
 		}
-		return j.end(fmt.Errorf("%w: %w", err, ErrUnknown))
+		_ = j.end(err) // the run may have ended before, by what made this append fail; its own outcome is unknown all the same
+		return fmt.Errorf("%w: %w: %w", journal.ErrFailed, err, ErrUnknown)
 	}
 }
 

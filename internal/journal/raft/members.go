@@ -113,7 +113,10 @@ func (n *Node) SetAddress(ctx context.Context, id, address string) error {
 	})
 }
 
-// Promote gives a member a vote. Only the leader can.
+// Promote gives a member a vote. Only the leader can. Every voter should be well and have caught up before and after, which the caller sees in
+// their status: Raft's library refuses its vote to a node that is no voter in the configuration that it has. A voter that was
+// away when another one was promoted, and comes back when the leader is gone, refuses the new one, and lacks entries to be elected itself. The two
+// then wait until a third voter is back.
 func (n *Node) Promote(ctx context.Context, id string) error {
 	old, ok := n.member(id)
 	if !ok {
@@ -180,7 +183,7 @@ func (n *Node) changeMembers(ctx context.Context, what string, change func(patie
 }
 
 // HandOver makes another voter the leader: the node with that id, or the one that is furthest, when id is empty. It returns when this
-// node no longer leads. Appends wait meanwhile; they fail with ErrFenced when it succeeds, and with nothing when it does not.
+// node no longer leads. The append under way is finished first, and others wait: when it succeeds they fail with ErrFenced, and nothing of them was written.
 func (n *Node) HandOver(ctx context.Context, id string) error {
 	if n.raft.State() != raft.Leader {
 		return fmt.Errorf("hand over: %w", n.notLeader())
@@ -193,6 +196,13 @@ func (n *Node) HandOver(ctx context.Context, id string) error {
 		return fmt.Errorf("hand over to node %s: %w: it has no vote", id, ErrMember)
 	case id == "" && n.voters() < 2:
 		return fmt.Errorf("hand over: %w: no other node has a vote", ErrMember)
+	}
+	n.office.mu.Lock()
+	run := n.office.run
+	n.office.mu.Unlock()
+	if run != nil { // an append under way when the office is lost would have an unknown outcome
+		run.appending.Lock()
+		defer run.appending.Unlock()
 	}
 	if err := n.begin(); err != nil {
 		return fmt.Errorf("hand over: %w: %w", journal.ErrFailed, err)

@@ -244,7 +244,6 @@ func (n *Node) start() (err error) {
 	if n.raft, err = raft.NewRaft(config, n.machine, n.store, n.store, n.snaps, n.options.Transport); err != nil {
 		return err
 	}
-	n.store.live.Store(true)
 	n.stop = sync.OnceValue(func() error { return n.raft.Shutdown().Error() })
 	n.watch()
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -29,12 +30,11 @@ const (
 // tail can be distinguished from damage, and each is synced before it returns.
 //
 // Raft's library panics when it cannot write its term or read a committed entry. The store never returns these errors to it: it
-// fails the node and ends the goroutine, with its deferred calls. The failed node shuts Raft down, which waits for no one else.
+// fails the node and ends the goroutine, with its deferred calls. The failed node then shuts Raft down.
 type store struct {
 	db     *embeddb.DB
 	synced *embeddb.SyncedFile
 	fail   func(error) // fails the node; set before Raft starts
-	live   atomic.Bool // Raft's goroutines run: end them instead of returning an error that they panic on
 
 	writing     sync.Mutex // held for a whole commit
 	first, last atomic.Uint64
@@ -221,13 +221,34 @@ func (s *store) read(index uint64, use func(*raft.Log) error) error {
 // explain returns why a read failed: after a failed write Pebble misses what it believes it has written.
 func (s *store) explain(err error) error { return damaged(s.db.Explain(err)) }
 
-// end fails the node, and ends the goroutine of Raft that would panic on err.
+// end fails the node, and ends the goroutine if Raft would panic on err. Its replication returns from the error instead, and must: it
+// has goroutines to stop.
 func (s *store) end(err error) error {
 	s.fail(err)
-	if s.live.Load() {
+	if panics() {
 		runtime.Goexit()
 	}
 	return err
+}
+
+// panics reports whether Raft called the store where it panics on an error. While it starts, a panic is an error of Open.
+func panics() bool {
+	var callers [32]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	found := false
+	for {
+		frame, more := frames.Next()
+		switch name, ok := strings.CutPrefix(frame.Function, "github.com/hashicorp/raft."); {
+		case !ok:
+		case name == "NewRaft", name == "BootstrapCluster":
+			return false
+		case name == "(*Raft).processLogs", name == "(*Raft).setCurrentTerm":
+			found = true
+		}
+		if !more {
+			return found
+		}
+	}
 }
 
 // StoreLog implements raft.LogStore.
