@@ -363,6 +363,7 @@ func TestChangesOfMembersThatDoNotFit(t *testing.T) {
 		for doing, err := range map[string]error{
 			"promote a stranger": n.Promote(t.Context(), "x"), "demote a stranger": n.Demote(t.Context(), "x"), "remove a stranger": n.Remove(t.Context(), "x"),
 			"add a voter": n.AddObserver(t.Context(), b, "at-"+b), "hand over to a stranger": n.HandOver(t.Context(), "x"), "hand over to itself": n.HandOver(t.Context(), a),
+			"demote itself": n.Demote(t.Context(), a), "remove itself": n.Remove(t.Context(), a),
 		} {
 			if !errors.Is(err, ErrMember) {
 				t.Errorf("%s: got %v, want ErrMember", doing, err)

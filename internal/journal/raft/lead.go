@@ -38,7 +38,7 @@ func (n *Node) notLeader() error {
 
 // office is this node's leadership. It begins not with the election but when the node has applied everything of earlier terms.
 type office struct {
-	entering sync.Mutex // held by Lead
+	entering chan struct{} // has room for one call of Lead
 
 	mu      sync.Mutex
 	term    uint64        // in which this node leads; 0: it does not
@@ -117,8 +117,12 @@ func (n *Node) leave() {
 // Lead waits until this node leads the cluster and has applied everything of earlier terms, and returns the journal of this run. A
 // journal is good for one run: when leadership is lost, or Lead is called again, it fails for good with ErrFenced.
 func (n *Node) Lead(ctx context.Context) (*Journal, error) {
-	n.office.entering.Lock()
-	defer n.office.entering.Unlock()
+	select {
+	case n.office.entering <- struct{}{}:
+		defer func() { <-n.office.entering }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("lead the cluster: %w", ctx.Err())
+	}
 	for {
 		if err := errors.Join(ctx.Err(), n.usable()); err != nil {
 			return nil, fmt.Errorf("lead the cluster: %w", err)
@@ -146,8 +150,8 @@ func (n *Node) takeOver(term uint64) *Journal {
 	n.office.mu.Unlock()
 	if previous != nil {
 		previous.end(journal.ErrFenced)
-		previous.appending.Lock() // no append of it begins from here on
-		previous.appending.Unlock()
+		previous.appending <- struct{}{} // no append of it begins from here on
+		<-previous.appending
 		if previous.term == term { // what it may have left on its way arrives before the new run reads the last number
 			if n.begin() != nil {
 				return nil
@@ -164,7 +168,7 @@ func (n *Node) takeOver(term uint64) *Journal {
 	if n.office.term != term {
 		return nil
 	}
-	j := &Journal{node: n, term: term, ended: make(chan struct{})}
+	j := &Journal{node: n, term: term, appending: make(chan struct{}, 1), ended: make(chan struct{})}
 	j.last.Store(n.machine.last())
 	n.office.run = j
 	return j
@@ -175,7 +179,7 @@ type Journal struct {
 	node *Node
 	term uint64
 
-	appending sync.Mutex // held for a whole append: one is in flight
+	appending chan struct{} // has room for one append: one is in flight
 	last      atomic.Uint64
 
 	state struct {
@@ -240,8 +244,12 @@ func (j *Journal) append(ctx context.Context, next uint64, batch []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j.appending.Lock()
-	defer j.appending.Unlock()
+	select {
+	case j.appending <- struct{}{}:
+		defer func() { <-j.appending }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if err := j.usable(); err != nil {
 		return err
 	}

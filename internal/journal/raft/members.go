@@ -127,7 +127,7 @@ func (n *Node) Promote(ctx context.Context, id string) error {
 	})
 }
 
-// Demote takes a member's vote. Only the leader can; when it demotes itself, it loses its office.
+// Demote takes a member's vote. Only the leader can, and not its own: it hands over first.
 func (n *Node) Demote(ctx context.Context, id string) error {
 	if err := n.spare(id); err != nil {
 		return fmt.Errorf("demote node %s: %w", id, err)
@@ -137,7 +137,7 @@ func (n *Node) Demote(ctx context.Context, id string) error {
 	})
 }
 
-// Remove removes a member from the cluster. Only the leader can; when it removes itself, it loses its office.
+// Remove removes a member from the cluster. Only the leader can, and not itself: it hands over first.
 func (n *Node) Remove(ctx context.Context, id string) error {
 	if err := n.spare(id); err != nil {
 		return fmt.Errorf("remove node %s: %w", id, err)
@@ -147,11 +147,15 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 	})
 }
 
-// spare refuses to take the only vote of a cluster.
+// spare refuses to take the only vote of a cluster, and that of the leader. Raft's library lets no node stand for election that is no voter in the
+// newest configuration it has. If a leader that takes its own vote dies before another node has the change, it alone has all entries, and it may not stand.
 func (n *Node) spare(id string) error {
 	old, ok := n.member(id)
 	if !ok {
 		return fmt.Errorf("%w: it is no member", ErrMember)
+	}
+	if id == n.options.ID && n.raft.State() == raft.Leader && n.voters() > 1 {
+		return fmt.Errorf("%w: it is the leader; hand over first", ErrMember)
 	}
 	if old.Suffrage == raft.Voter && n.voters() == 1 {
 		return fmt.Errorf("%w: it has the only vote", ErrMember)
@@ -201,8 +205,12 @@ func (n *Node) HandOver(ctx context.Context, id string) error {
 	run := n.office.run
 	n.office.mu.Unlock()
 	if run != nil { // an append under way when the office is lost would have an unknown outcome
-		run.appending.Lock()
-		defer run.appending.Unlock()
+		select {
+		case run.appending <- struct{}{}:
+			defer func() { <-run.appending }()
+		case <-ctx.Done():
+			return fmt.Errorf("hand over: %w", ctx.Err())
+		}
 	}
 	if err := n.begin(); err != nil {
 		return fmt.Errorf("hand over: %w: %w", journal.ErrFailed, err)

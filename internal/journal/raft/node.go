@@ -107,7 +107,7 @@ func open(options Options) (_ *Node, err error) {
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
-	n.office.changed = make(chan struct{})
+	n.office.changed, n.office.entering = make(chan struct{}), make(chan struct{}, 1)
 	if n.store, err = openStore(options.FS, options.Dir, options.Program, n.log); err != nil {
 		return nil, err
 	}
