@@ -87,86 +87,45 @@ func readRequest(message []byte) (request, bool) {
 	return r, true
 }
 
+// requestMembers are the members that requests have, and where their values go.
+var requestMembers = []struct {
+	name string
+	take func(r *request, name string, value []byte)
+}{
+	{"Action", func(r *request, _ string, value []byte) { r.takeAction(value) }},
+	{"RequestId", func(r *request, name string, value []byte) { r.takeString(name, value, &r.id) }},
+	{"GameSessionId", func(r *request, name string, value []byte) { r.takeString(name, value, &r.gameSession) }},
+	{"GameSessionArn", func(r *request, name string, value []byte) { r.takeString(name, value, &r.game) }},
+	{"PlayerSessionId", func(r *request, name string, value []byte) { r.takeString(name, value, &r.playerSession) }},
+	{"PlayerSessionPolicy", func(r *request, name string, value []byte) { r.takeString(name, value, &r.policy) }},
+	{"PlayerSessionStatusFilter", func(r *request, name string, value []byte) { r.takeString(name, value, &r.status) }},
+	{"PlayerId", func(r *request, name string, value []byte) { r.takeString(name, value, &r.player) }},
+	{"TicketId", func(r *request, name string, value []byte) { r.takeString(name, value, &r.ticket) }},
+	{"MatchmakingConfigurationArn", func(r *request, name string, value []byte) { r.takeString(name, value, &r.configuration) }},
+	{"NextToken", func(r *request, name string, value []byte) { r.takeString(name, value, &r.nextToken) }},
+	{"SdkVersion", func(r *request, name string, value []byte) { r.takeString(name, value, &r.sdkVersion) }},
+	{"SdkLanguage", func(r *request, name string, value []byte) { r.takeString(name, value, &r.sdkLanguage) }},
+	{"SdkToolName", func(r *request, name string, value []byte) { r.takeString(name, value, &r.toolName) }},
+	{"SdkToolVersion", func(r *request, name string, value []byte) { r.takeString(name, value, &r.toolVersion) }},
+	{"HealthStatus", func(r *request, name string, value []byte) { r.takeBool(name, value, &r.healthy) }},
+	{"Port", func(r *request, name string, value []byte) { r.takeInt(name, value, &r.port) }},
+	{"Limit", func(r *request, name string, value []byte) { r.takeInt(name, value, &r.limit) }},
+	{"LogPaths", func(r *request, name string, value []byte) { r.takeStrings(name, value, &r.logPaths) }},
+	{"Players", func(r *request, _ string, value []byte) {
+		if value[0] != 'n' {
+			r.players = bytes.Clone(value) // few requests have it, and none is on the way to a game's start
+		}
+	}},
+}
+
 // set takes one member. Names are matched in any case; null, the empty string and absence are the same; of repeated
 // members the last counts. docs/spec/server-sdk.md#request.
 func (r *request) set(name, value []byte) {
-	is := func(want string) bool {
-		return len(name) == len(want) && (string(name) == want || bytes.EqualFold(name, []byte(want)))
-	}
-	switch len(name) { // lengths keep this from comparing every name with every other
-	case 4:
-		if is("Port") {
-			r.takeInt("Port", value, &r.port)
-		}
-	case 5:
-		if is("Limit") {
-			r.takeInt("Limit", value, &r.limit)
-		}
-	case 6:
-		if is("Action") {
-			r.takeAction(value)
-		}
-	case 7:
-		if is("Players") && value[0] != 'n' {
-			r.players = bytes.Clone(value) // few requests have it, and none is on the way to a game's start
-		}
-	case 8:
-		switch {
-		case is("LogPaths"):
-			r.takeStrings("LogPaths", value, &r.logPaths)
-		case is("PlayerId"):
-			r.takeString("PlayerId", value, &r.player)
-		case is("TicketId"):
-			r.takeString("TicketId", value, &r.ticket)
-		}
-	case 9:
-		switch {
-		case is("RequestId"):
-			r.takeString("RequestId", value, &r.id)
-		case is("NextToken"):
-			r.takeString("NextToken", value, &r.nextToken)
-		}
-	case 10:
-		if is("SdkVersion") {
-			r.takeString("SdkVersion", value, &r.sdkVersion)
-		}
-	case 11:
-		switch {
-		case is("SdkLanguage"):
-			r.takeString("SdkLanguage", value, &r.sdkLanguage)
-		case is("SdkToolName"):
-			r.takeString("SdkToolName", value, &r.toolName)
-		}
-	case 12:
-		if is("HealthStatus") {
-			r.takeBool("HealthStatus", value, &r.healthy)
-		}
-	case 13:
-		if is("GameSessionId") {
-			r.takeString("GameSessionId", value, &r.gameSession)
-		}
-	case 14:
-		switch {
-		case is("SdkToolVersion"):
-			r.takeString("SdkToolVersion", value, &r.toolVersion)
-		case is("GameSessionArn"):
-			r.takeString("GameSessionArn", value, &r.game)
-		}
-	case 15:
-		if is("PlayerSessionId") {
-			r.takeString("PlayerSessionId", value, &r.playerSession)
-		}
-	case 19:
-		if is("PlayerSessionPolicy") {
-			r.takeString("PlayerSessionPolicy", value, &r.policy)
-		}
-	case 25:
-		if is("PlayerSessionStatusFilter") {
-			r.takeString("PlayerSessionStatusFilter", value, &r.status)
-		}
-	case 27:
-		if is("MatchmakingConfigurationArn") {
-			r.takeString("MatchmakingConfigurationArn", value, &r.configuration)
+	for i := range requestMembers {
+		known := &requestMembers[i]
+		if len(name) == len(known.name) && (string(name) == known.name || bytes.EqualFold(name, []byte(known.name))) {
+			known.take(r, known.name, value)
+			return
 		}
 	}
 }
