@@ -194,7 +194,7 @@ func (x *flowMatch) search(players []playerflow.Caller) (matchmaking.TicketKey, 
 func (x *flowMatch) free() error {
 	var game flow.InstanceID
 	if err := x.cell.Read(x.ctx, func(v *cell.View) error {
-		s, _ := v.Stand(x.players[0].Player)
+		s, _ := v.Record(x.players[0].Player)
 		game = s.Keys.Game
 		return nil
 	}); err != nil {

@@ -40,7 +40,7 @@ func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, erro
 		if s.snapshot, ok = v.FlowOf(id, now); !ok {
 			return domain.Refuse(domain.NotFound, "player %s not found: the player never logged in, or last did more than 30 days ago", id)
 		}
-		s.Keys = s.snapshot.Stand.Keys
+		s.Keys = s.snapshot.Record.Keys
 		s.line, _ = v.PlayerLine(id)
 		s.holdings, _ = v.ExplainStuck(id, now)
 		s.timers = v.FlowTimers(id, now)
@@ -103,7 +103,7 @@ func playerFacts(x *Explanation, s *standing) {
 	if s.line.Since != 0 {
 		x.fact("unchanged since", clock(s.line.Since))
 	}
-	x.fact("revision", strconv.FormatUint(p.Stand.Rev, 10))
+	x.fact("revision", strconv.FormatUint(p.Record.Rev, 10))
 	if !p.Login.ID.IsZero() {
 		x.fact("login session", p.Login.ID.String()+" on "+cmp.Or(p.Login.Device, "an unnamed device")+", since "+clock(p.Login.Created))
 	} else {

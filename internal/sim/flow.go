@@ -127,7 +127,7 @@ func refreshLogin(w *Wishes, v *cell.View) kernel.Command {
 
 func ackEvents(w *Wishes, v *cell.View) kernel.Command {
 	s, by := w.someone(v)
-	return &playerflow.AckEvents{Player: by.Player, Session: by.Session, Seq: s.Stand.Seq + uint64(w.chance.IntN(3))}
+	return &playerflow.AckEvents{Player: by.Player, Session: by.Session, Seq: s.Record.Seq + uint64(w.chance.IntN(3))}
 }
 
 func createParty(w *Wishes, v *cell.View) kernel.Command {
@@ -138,7 +138,7 @@ func createParty(w *Wishes, v *cell.View) kernel.Command {
 func joinParty(w *Wishes, v *cell.View) kernel.Command {
 	other, _ := v.FlowOf(w.playerName(), w.now)
 	s, by := w.someone(v)
-	cmd := &playerflow.JoinParty{Caller: by, Party: other.Stand.Keys.Party, FailOnExisting: w.oneIn(5)}
+	cmd := &playerflow.JoinParty{Caller: by, Party: other.Record.Keys.Party, FailOnExisting: w.oneIn(5)}
 	switch {
 	case len(s.Invites) > 0 && w.oneIn(2):
 		cmd.Invite = s.Invites[w.chance.IntN(len(s.Invites))].ID
@@ -368,7 +368,7 @@ func operate(w *Wishes, v *cell.View) kernel.Command {
 	case 2:
 		return &playerflow.ForceEnd{Instance: g}
 	case 3:
-		return &playerflow.ShutDownParty{Party: s.Stand.Keys.Party}
+		return &playerflow.ShutDownParty{Party: s.Record.Keys.Party}
 	case 4:
 		return &playerflow.BanPlayer{Player: w.playerName(), Banned: w.oneIn(4)}
 	case 5:
@@ -452,8 +452,8 @@ func (w *World) playersTold(e *playerflow.PlayersTold) {
 		if e.Type != flow.OnGameSessionChanged {
 			continue
 		}
-		if w.told.announced[to.Player]++; m.Stand.Rev != w.told.rev[to.Player] || m.Stand.Rev != w.told.announced[to.Player] {
-			w.violated("I9 %s: revision %d is announced as the %d. one, as %d", to.Player, w.told.rev[to.Player], w.told.announced[to.Player], m.Stand.Rev)
+		if w.told.announced[to.Player]++; m.Record.Rev != w.told.rev[to.Player] || m.Record.Rev != w.told.announced[to.Player] {
+			w.violated("I9 %s: revision %d is announced as the %d. one, as %d", to.Player, w.told.rev[to.Player], w.told.announced[to.Player], m.Record.Rev)
 		}
 	}
 }

@@ -142,7 +142,7 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 	"offline": func(s *story, a words) (all []kernel.Command) {
 		for _, player := range a.names() {
 			x := s.look(player)
-			s.seen[player] = x.Stand.Seq
+			s.seen[player] = x.Record.Seq
 			all = append(all, &playerflow.LoseStream{Player: player, Stream: x.Stream})
 		}
 		return all
@@ -281,7 +281,7 @@ func storyAnswer(s *story, a words, yes bool) []kernel.Command {
 func storyAnswerMatch(s *story, a words, yes bool) (all []kernel.Command) {
 	for _, player := range a.names() {
 		x := s.look(player)
-		all = append(all, &playerflow.AnswerMatch{Caller: s.callerOf(player), Ticket: x.Stand.Keys.Ticket, Accept: yes})
+		all = append(all, &playerflow.AnswerMatch{Caller: s.callerOf(player), Ticket: x.Record.Keys.Ticket, Accept: yes})
 	}
 	return all
 }
@@ -301,7 +301,7 @@ func (s *story) online(players ...string) (all []kernel.Command) {
 			all = append(all, s.login(player, false))
 		}
 		s.stream++
-		s.missed[player] = s.look(player).Stand.Seq
+		s.missed[player] = s.look(player).Record.Seq
 		all = append(all, &playerflow.AttachStream{Player: player, Session: s.callerOf(player).Session, Stream: s.stream, After: s.seen[player]})
 	}
 	return all

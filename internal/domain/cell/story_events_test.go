@@ -414,7 +414,7 @@ func (s *story) printState() {
 	v := s.cell.View()
 	for _, player := range storySorted(s.logins) {
 		x := s.look(player)
-		text := fmt.Sprintf("%s %s %s %s", player, x.Presence, x.Stand.Keys.Phase(), s.keys(x.Stand.Keys))
+		text := fmt.Sprintf("%s %s %s %s", player, x.Presence, x.Record.Keys.Phase(), s.keys(x.Record.Keys))
 		if x.Game != nil {
 			text += " " + strings.TrimPrefix(s.membership(&x.Game.Membership), "is ")
 		}

@@ -13,8 +13,8 @@ func (k *Keys) Fields(c *wire.Codec) {
 	wire.ID(c, 3, &k.Game)
 }
 
-// Fields of a Stand.
-func (s *Stand) Fields(c *wire.Codec) {
+// Fields of a Record.
+func (s *Record) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &s.Rev)
 	wire.Int(c, 2, &s.Seq)
 	wire.Sub(c, 3, &s.Keys, s.Keys != Keys{}, (*Keys).Fields)
@@ -187,7 +187,7 @@ func (x *Request) Fields(c *wire.Codec) {
 	c.Fixed64(1, &x.Key)
 	wire.Int(c, 2, &x.At)
 	c.Shared(3, &x.Player)
-	wire.Sub(c, 4, &x.Flow, x.Flow != Stand{}, (*Stand).Fields)
+	wire.Sub(c, 4, &x.Flow, x.Flow != Record{}, (*Record).Fields)
 	c.UUID(5, &x.Made)
 	c.UUID(6, &x.Proof)
 }

@@ -84,11 +84,11 @@ func TestNames(t *testing.T) {
 // TestMessage: what is written is read.
 func TestMessage(t *testing.T) {
 	m := Message{
-		Cause: "CreateParty", Stand: Stand{Rev: 3, Keys: Keys{Party: PartyID{1}}}, Allowed: CanLogout, Host: &Host{Port: 7777},
+		Cause: "CreateParty", Record: Record{Rev: 3, Keys: Keys{Party: PartyID{1}}}, Allowed: CanLogout, Host: &Host{Port: 7777},
 		Party: &PartyView{Party: Party{Members: []Member{{Player: "ann", Leader: true}}}, People: []MemberView{{Online: true}}},
 	}
 	got, err := DecodeMessage(m.Encode())
-	if err != nil || got.Cause != m.Cause || got.Stand != m.Stand || *got.Host != *m.Host || got.Party.Members[0] != m.Party.Members[0] || !got.Party.People[0].Online {
+	if err != nil || got.Cause != m.Cause || got.Record != m.Record || *got.Host != *m.Host || got.Party.Members[0] != m.Party.Members[0] || !got.Party.People[0].Online {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

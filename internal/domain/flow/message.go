@@ -76,7 +76,7 @@ func (c PartyChange) String() string {
 // Message is one event for players. Which members are set follows from its type; the names are those of the interface.
 type Message struct {
 	Cause   string // what brought it about
-	Stand   Stand  // OnGameSessionChanged: after the commit
+	Record  Record // OnGameSessionChanged: after the commit
 	Old     Keys   // before it
 	Allowed Actions
 
@@ -167,7 +167,7 @@ func DecodeMessage(body string) (*Message, error) {
 // Fields of a Message.
 func (m *Message) Fields(c *wire.Codec) {
 	c.String(1, &m.Cause)
-	wire.Sub(c, 2, &m.Stand, m.Stand != Stand{}, (*Stand).Fields)
+	wire.Sub(c, 2, &m.Record, m.Record != Record{}, (*Record).Fields)
 	wire.Sub(c, 3, &m.Old, m.Old != Keys{}, (*Keys).Fields)
 	wire.Int(c, 4, &m.Allowed)
 	c.String(5, &m.Player)

@@ -418,13 +418,13 @@ type Request struct {
 	Key    uint64 // hash of the player and the request id
 	At     domain.Time
 	Player string
-	Flow   Stand
+	Flow   Record
 	Made   domain.UUID // what the call made
 	Proof  domain.UUID // of a login: what it used up
 }
 
-// Stand is what every answer to a player carries.
-type Stand struct {
+// Record is the flow record of a player as every answer carries it: its revision, the number of the latest event, and the keys.
+type Record struct {
 	Rev, Seq uint64
 	Keys     Keys
 }

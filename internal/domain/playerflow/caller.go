@@ -17,7 +17,7 @@ type Caller struct {
 	Look    bool    // change nothing: only say whether the wish would be fulfilled. Not every command can
 
 	// Result
-	Flow     flow.Stand  // after the call
+	Flow     flow.Record // after the call
 	Made     domain.UUID // what the call made, if it made something: a party, an invite, a game instance, a player session
 	Repeated bool        // this very request was carried out before; Flow and Made are those of then
 	Would    bool        // of a look: the wish would be fulfilled, and change something
@@ -59,7 +59,9 @@ func (by *Caller) looks() bool {
 }
 
 // answerTo says where the answer goes that tells how a player stands after everything.
-func (t *transaction) answerTo(player string, to *flow.Stand) { t.own().of, t.own().stand = player, to }
+func (t *transaction) answerTo(player string, to *flow.Record) {
+	t.own().of, t.own().record = player, to
+}
 
 func RequestKey(by *Caller) uint64 {
 	return kernel.RequestHash(by.Player + "\x00" + by.kind + by.Request)

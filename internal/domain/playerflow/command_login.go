@@ -26,7 +26,7 @@ type Login struct {
 
 	// Result
 	Made flow.Login
-	Flow flow.Stand
+	Flow flow.Record
 }
 
 func (cmd *Login) Decide(k *kernel.Tx) error {
@@ -140,8 +140,8 @@ type AttachStream struct {
 	After   uint64 // number of the last event that the client has; 0: none
 
 	// Result
-	Sync  uint64     // number of the OnSync that the client begins with; 0: it gets the events behind After
-	Flow  flow.Stand // its Seq is the head
+	Sync  uint64      // number of the OnSync that the client begins with; 0: it gets the events behind After
+	Flow  flow.Record // its Seq is the head
 	Login flow.Login
 }
 
@@ -198,7 +198,7 @@ type PollEvents struct {
 
 	// Result
 	Sync uint64 // number of the OnSync that the client gets; 0: it gets the events behind After
-	Flow flow.Stand
+	Flow flow.Record
 }
 
 func (cmd *PollEvents) Decide(k *kernel.Tx) error {

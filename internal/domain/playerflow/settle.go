@@ -36,7 +36,7 @@ func (t *transaction) Settle() {
 	for _, x := range f.changed {
 		p := t.Flow.Players.Get(x.player)
 		t.write(flow.OnGameSessionChanged, (&flow.Message{
-			Cause: x.cause, Stand: flow.Stand{Rev: p.Rev, Keys: p.Keys}, Old: x.keys, Allowed: t.AllowedActions(x.player),
+			Cause: x.cause, Record: flow.Record{Rev: p.Rev, Keys: p.Keys}, Old: x.keys, Allowed: t.AllowedActions(x.player),
 		}).Encode(), []string{p.ID})
 	}
 	for _, x := range f.told {
@@ -48,7 +48,7 @@ func (t *transaction) Settle() {
 	}
 	t.tellActions()
 	t.writeNotices()
-	if f.stand != nil {
+	if f.record != nil {
 		t.answer()
 	}
 	t.Reset()
@@ -64,7 +64,7 @@ func (t *transaction) answer() {
 		return
 	}
 	p := t.Flow.Players.Get(r)
-	*t.own().stand = flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}
+	*t.own().record = flow.Record{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}
 	by := t.own().caller
 	if by == nil || by.Request == "" {
 		return
@@ -78,7 +78,7 @@ func (t *transaction) answer() {
 		since = max(since, oldest.At+1)
 	}
 	t.Emit(&RequestAnswered{
-		flow.Request{Key: key, At: t.Now, Player: by.Player, Flow: *t.own().stand, Made: by.Made, Proof: by.proof}, since,
+		flow.Request{Key: key, At: t.Now, Player: by.Player, Flow: *t.own().record, Made: by.Made, Proof: by.proof}, since,
 	})
 }
 

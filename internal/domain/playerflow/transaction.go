@@ -28,9 +28,9 @@ type scratch struct {
 	isActor              map[string]bool
 	isPlanned            map[flow.PartyID]bool
 	caller               *Caller
-	by                   flow.Actor  // who asks for the command, if the command itself does not tell
-	of                   string      // whose stand is answered
-	stand                *flow.Stand // where to
+	by                   flow.Actor   // who asks for the command, if the command itself does not tell
+	of                   string       // the player whose flow record the answer carries
+	record               *flow.Record // where to
 }
 
 type keysBefore struct {

@@ -10,7 +10,7 @@ import (
 // FlowSnapshot is everything that a player's client has to know, as of one moment.
 type FlowSnapshot struct {
 	Player    string
-	Stand     flow.Stand
+	Record    flow.Record
 	Now       domain.Time // of the last change of the cell: for the server's time take the engine's clock
 	Presence  flow.Presence
 	Stream    uint64     // number of the attached stream; 0: none
@@ -73,16 +73,16 @@ func (v *View) Login(id flow.LoginSessionID) (flow.Login, bool) {
 // LoginExpires is when a login session ends without a further sign of life.
 func (v *View) LoginExpires(l *flow.Login) domain.Time { return v.c.WallTime(l.ExpireBy) }
 
-// Stand is what every answer to a player carries.
-func (v *View) Stand(player string) (flow.Stand, bool) {
+// Record returns the flow record of a player, which every answer to the player carries.
+func (v *View) Record(player string) (flow.Record, bool) {
 	r, ok := v.c.Flow.Player(player)
 	if !ok {
 		v.SawAll()
-		return flow.Stand{}, false
+		return flow.Record{}, false
 	}
 	p := v.c.Flow.Players.Get(r)
 	v.Saw(p.Changed)
-	return flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, true
+	return flow.Record{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, true
 }
 
 // FlowOf returns everything about a player.
@@ -95,7 +95,7 @@ func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
 	c := v.c
 	p := c.Flow.Players.Get(r)
 	s := FlowSnapshot{
-		Player: p.ID, Stand: flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.Last(), Presence: p.Presence, Stream: p.Stream, Profile: profileOf(p),
+		Player: p.ID, Record: flow.Record{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.Last(), Presence: p.Presence, Stream: p.Stream, Profile: profileOf(p),
 		LastGame: p.LastGame, Allowed: c.AllowedActions(r), FirstKept: p.FirstKept(), Banned: p.Banned,
 	}
 	if p.Login() != 0 {

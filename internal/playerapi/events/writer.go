@@ -118,7 +118,7 @@ func (w Writer) data(kind flow.MessageType, m *flow.Message, player string) any 
 // changedOf returns the data of OnGameSessionChanged.
 func changedOf(m *flow.Message) KeysChanged {
 	changes := []KeyChange{}
-	was, is := objects.KeysOf(m.Old), objects.KeysOf(m.Stand.Keys)
+	was, is := objects.KeysOf(m.Old), objects.KeysOf(m.Record.Keys)
 	for _, x := range []struct{ key, was, is string }{
 		{"PARTY_ID", was.PartyID, is.PartyID}, {"MATCHMAKING_ID", was.MatchmakingID, is.MatchmakingID},
 		{"GAME_INSTANCE_ID", was.GameInstanceID, is.GameInstanceID},
@@ -127,7 +127,7 @@ func changedOf(m *flow.Message) KeysChanged {
 			changes = append(changes, KeyChange{x.key, orNull(x.was), orNull(x.is)})
 		}
 	}
-	return KeysChanged{m.Stand.Rev, m.Stand.Keys.Phase().String(), is, changes, m.Cause, m.Allowed.Names()}
+	return KeysChanged{m.Record.Rev, m.Record.Keys.Phase().String(), is, changes, m.Cause, m.Allowed.Names()}
 }
 
 func orNull(text string) *string {

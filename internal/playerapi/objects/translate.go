@@ -12,7 +12,7 @@ type Translator struct {
 	Sign func(player string, host *flow.Host) string
 }
 
-func StandOf(s flow.Stand) Stand {
+func StandOf(s flow.Record) Stand {
 	return Stand{Rev: s.Rev, Seq: s.Seq, Phase: s.Keys.Phase().String(), Keys: KeysOf(s.Keys)}
 }
 
@@ -23,8 +23,8 @@ func KeysOf(k flow.Keys) Keys {
 // Snapshot returns the complete state for a player's client.
 func (t Translator) Snapshot(s *playerflow.FlowSnapshot, now domain.Time) FlowSnapshot {
 	x := FlowSnapshot{
-		PlayerID: s.Player, Rev: s.Stand.Rev, Seq: s.Stand.Seq, ServerTime: Stamp(now),
-		Phase: s.Stand.Keys.Phase().String(), Keys: KeysOf(s.Stand.Keys), Invites: []Invite{}, Locks: []Lock{},
+		PlayerID: s.Player, Rev: s.Record.Rev, Seq: s.Record.Seq, ServerTime: Stamp(now),
+		Phase: s.Record.Keys.Phase().String(), Keys: KeysOf(s.Record.Keys), Invites: []Invite{}, Locks: []Lock{},
 		AllowedActions: s.Allowed.Names(),
 	}
 	if !s.Login.ID.IsZero() {

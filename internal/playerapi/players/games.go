@@ -95,7 +95,7 @@ func (d *door) gameNow(ctx context.Context, player string) (*GameAnswer, error) 
 	answer := &GameAnswer{}
 	err := d.State.Read(ctx, func(v *cell.View) error {
 		s, ok := v.FlowOf(player, d.State.Instant())
-		answer.Flow = objects.StandOf(s.Stand)
+		answer.Flow = objects.StandOf(s.Record)
 		if ok && s.Game != nil {
 			answer.GameInstance = d.State.Objects.Game(player, s.Game)
 		}

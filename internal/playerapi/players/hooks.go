@@ -157,7 +157,7 @@ func (d *door) sendInvite(ctx context.Context, cmd *playerflow.SendInvite) error
 	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeInvite), func() error {
 		var party flow.PartyID
 		err := d.State.Read(ctx, func(v *cell.View) error {
-			s, _ := v.Stand(cmd.Player)
+			s, _ := v.Record(cmd.Player)
 			party = s.Keys.Party
 			return nil
 		})

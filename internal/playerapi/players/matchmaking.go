@@ -107,7 +107,7 @@ func (d *door) enterMatchmaking(ctx context.Context, by *playerflow.Caller, body
 func (d *door) listQueues(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*QueuesAnswer, error) {
 	answer := &QueuesAnswer{Queues: []Queue{}}
 	err := d.State.Read(ctx, func(v *cell.View) error {
-		s, _ := v.Stand(by.Player)
+		s, _ := v.Record(by.Player)
 		answer.Flow = objects.StandOf(s)
 		for _, q := range v.FlowQueues(d.State.Instant()) {
 			answer.Queues = append(answer.Queues, Queue{q.Name, q.Open, q.PartyMax, q.AcceptanceRequired, q.Reconnect.String(), int64(q.EstimatedSeconds) * 1000})

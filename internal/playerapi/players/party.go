@@ -270,7 +270,7 @@ func (d *door) partyAfter(ctx context.Context, by *playerflow.Caller, err error)
 func (d *door) partyNow(ctx context.Context, player string) (*PartyAnswer, error) {
 	answer := &PartyAnswer{}
 	err := d.State.Read(ctx, func(v *cell.View) error {
-		s, _ := v.Stand(player)
+		s, _ := v.Record(player)
 		answer.Flow = objects.StandOf(s)
 		if p, ok := v.Party(s.Keys.Party); ok {
 			answer.Party = objects.PartyOf(&p)

@@ -221,7 +221,7 @@ func (d *door) checkTicket(ctx context.Context, cmd *playerflow.Login) error {
 func (d *door) queueLogin(ctx context.Context, player string) error {
 	inGame, online, logins := false, 0, &d.State.Settings().Logins
 	err := d.State.Read(ctx, func(v *cell.View) error {
-		if s, ok := v.Stand(player); ok {
+		if s, ok := v.Record(player); ok {
 			inGame = !s.Keys.Game.IsZero() && !logins.QueueInGame
 		}
 		if logins.OnlineMax > 0 {

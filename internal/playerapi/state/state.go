@@ -65,7 +65,7 @@ func (s *State) Instant() domain.Time { return domain.TimeOf(s.Now()) }
 // Stand is the phase and the keys of a player; those of an unknown player are empty.
 func (s *State) Stand(ctx context.Context, player string) (stand objects.Stand, err error) {
 	err = s.Read(ctx, func(v *cell.View) error {
-		x, _ := v.Stand(player)
+		x, _ := v.Record(player)
 		stand = objects.StandOf(x)
 		return nil
 	})
@@ -112,7 +112,7 @@ func (s *State) Problem(ctx context.Context, err error, player string) *problem.
 // StandNow is how a player stands, for the answer to a call that failed; nil for an unknown player.
 func (s *State) StandNow(ctx context.Context, player string) (stand *objects.Stand) {
 	_ = s.Read(ctx, func(v *cell.View) error { // the answer goes out without it
-		if x, ok := v.Stand(player); ok {
+		if x, ok := v.Record(player); ok {
 			stand = new(objects.StandOf(x))
 		}
 		return nil
