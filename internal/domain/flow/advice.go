@@ -10,7 +10,7 @@ import (
 type Advice struct {
 	Ticket     domain.TicketID
 	Attributes string   // of the client: a JSON object; empty for none
-	Trusted    string   // of the studio, for everybody in the search: a JSON object
+	Trusted    string   // of the studio, for all players of the search: a JSON object
 	Regions    []string // where the studio wants the game: the best first
 	Players    []PlayerAdvice
 	Changed    uint64

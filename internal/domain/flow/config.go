@@ -24,7 +24,7 @@ type SessionConfig struct {
 	EventsKept       int           // for each player, and then for so long:
 	EventsKeptFor    time.Duration
 	SubscriptionLife time.Duration // a subscription of the studio whose receiver takes nothing for so long lapses; 0: never
-	RestartGrace     time.Duration // how long everybody has to come back after a restart
+	RestartGrace     time.Duration // how long players have to come back after a restart
 	ReplacesMax      int32         // logins that may replace another one in ReplaceWindow
 	ReplaceWindow    time.Duration
 	FlappingLock     time.Duration

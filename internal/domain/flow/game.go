@@ -158,7 +158,7 @@ type Membership struct {
 	HoldBy      domain.ContactTime     // the player is not back: it ends then
 	HoldLeft    int64                  // milliseconds that were left of it when the host became suspect
 	Overdue     bool                   // the deadline has passed, and the hold ends with the reservation that was open then
-	Keep        bool                   // the seat is kept while nobody sits on it
+	Keep        bool                   // the seat is kept while no player session is on it
 	Data        string
 	Attributes  string // that the game server set; a JSON object
 	Changed     uint64

@@ -112,7 +112,7 @@ type Player struct {
 
 	Presence      Presence
 	Stream        uint64             // number of the attached stream; 0 while none is
-	PresenceBy    domain.ContactTime // OFFLINE then: nobody came back, or polled again
+	PresenceBy    domain.ContactTime // OFFLINE then, unless the client comes back or polls again
 	PolledBy      domain.ContactTime // until then the latest poll keeps the player ONLINE, whatever becomes of the stream; 0: no poll does
 	OfflineSince  domain.Time        // 0 while not OFFLINE, and before the first login
 	RemoveBy      domain.ContactTime // OFFLINE for too long: out of the party
@@ -227,7 +227,7 @@ type Penalty struct {
 	Reason   Reason
 }
 
-// Step is the place on the scale as everybody outside is told: that of the first offence is 0 (docs/spec/fair-play.md#penalties). A lock of
+// Step is the place on the scale as clients and backends see it: that of the first offence is 0 (docs/spec/fair-play.md#penalties). A lock of
 // an operator is on no scale; its level is the operator's.
 func (p *Penalty) Step() int32 {
 	if p.Kind == ByOperator {
@@ -302,7 +302,7 @@ type Party struct {
 	Search      *Search // nil while no ticket is live
 
 	LeaderBy domain.ContactTime // the leader is OFFLINE: another one then
-	StaleBy  domain.ContactTime // nobody is there: shut down then
+	StaleBy  domain.ContactTime // while all members are offline: shut down then
 	Changed  uint64
 }
 
@@ -379,7 +379,7 @@ func (p *Party) Leads(player string) bool {
 	return ok && p.Members[i].Leader
 }
 
-// ReadyBy is when the first of the members is not ready any more; 0: nobody's clock runs.
+// ReadyBy is the first deadline after which a member is no longer ready; 0: none runs.
 func (p *Party) ReadyBy() (first domain.ContactTime) {
 	for _, m := range p.Members {
 		if m.ReadyBy != 0 && (first == 0 || m.ReadyBy < first) {
@@ -397,7 +397,7 @@ type Invite struct {
 	Created  domain.Time
 	ExpireBy domain.ContactTime // of one that has expired: forgotten
 	Expired  bool
-	Unseen   bool // only its sender knows of it: To blocks the sender, or is nobody yet
+	Unseen   bool // only its sender knows of it: To blocks the sender, or is not a known player
 	Changed  uint64
 }
 
@@ -433,7 +433,7 @@ type Record struct {
 type Queue struct {
 	Name    string
 	Closed  bool
-	Drained bool // since it was closed nobody searches in it any more
+	Drained bool // no party searches in it since it was closed
 
 	EstimateMS int64           // expected wait that those who search were told in the latest round
 	ToldAt     domain.Time     // when that began

@@ -38,7 +38,7 @@ func (s *Subscription) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &s.Lost)
 }
 
-// Wants reports whether an event of a type is for the subscription, whoever of these players it is for. OnAllowedActionsChanged is
+// Wants reports whether an event of a type is for the subscription, given the players it is for. OnAllowedActionsChanged is
 // for those who name it: it is for buttons of clients, and follows from what others say.
 func (s *Subscription) Wants(kind MessageType, to []Hearer) bool {
 	if s.Lapsed != 0 {
@@ -86,7 +86,7 @@ func (h *Hearer) fields(c *wire.Codec) {
 	wire.Int(c, 2, &h.Seq)
 }
 
-// Studio is who listens on the studio's side, and what they are still to be told. While nobody has subscribed nothing is
+// Studio has the studio's subscriptions, and the events that wait for their receivers. Without a subscription nothing is
 // kept. The list only grows at its end and is cut at its front, so that frozen copies may share it.
 type Studio struct {
 	subscriptions []Subscription // oldest first
@@ -114,7 +114,7 @@ func (s *Studio) Kept() int { return len(s.events) }
 // FirstKept is the number of the oldest event that is kept; Head+1 when none is.
 func (s *Studio) FirstKept() uint64 { return s.head - uint64(len(s.events)) + 1 }
 
-// Wanted reports whether anybody wants an event, and whether it is the first that waits for one of them.
+// Wanted reports whether a subscription wants an event, and whether it is the first that waits for one of them.
 func (s *Studio) Wanted(kind MessageType, to []Hearer) (wanted, first bool) {
 	for i := range s.subscriptions {
 		if x := &s.subscriptions[i]; x.Wants(kind, to) {

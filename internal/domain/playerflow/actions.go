@@ -4,8 +4,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// AllowedActions is what a player may do now: the rows of the tables T1 and T4 (docs/spec/player-flow.md#t1) that would not be refused for this state,
-// as far as it can be told without their parameters.
+// AllowedActions are the actions that a player may take now: the rows of the tables T1 and T4 (docs/spec/player-flow.md#t1) that would not be refused for this state,
+// as far as that can be said without their parameters.
 func (c *State) AllowedActions(r flow.PlayerRef) flow.Actions {
 	config := &c.Config
 	p := c.Flow.Players.Get(r)
@@ -65,7 +65,7 @@ func (c *State) partyActions(x *flow.Party, p *flow.Player) flow.Actions {
 	return a
 }
 
-// mayEnter reports whether nobody of a party keeps it from entering matchmaking.
+// mayAllEnter reports whether every member of a party may enter matchmaking.
 func (c *State) mayAllEnter(x *flow.Party) bool {
 	for _, m := range x.Members {
 		r, _ := c.Flow.Player(m.Player)

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// Asked is a command whose own fields do not tell who asks for it, with who that is.
+// Asked is a command with the actor that gave it, for commands without such a field.
 type Asked struct {
 	kernel.Command
 	By flow.Actor
@@ -22,14 +22,14 @@ func (a Asked) Decide(k *kernel.Tx) error {
 // Unwrap returns the command itself.
 func (a Asked) Unwrap() kernel.Command { return a.Command }
 
-// account writes down who changed the keys of players, and why: once for all whom the same thing happened to.
+// account records who changed the keys of players, and why: one event for all players with the same cause.
 func (t *transaction) account() {
 	changed := t.own().changed
 	for len(changed) > 0 {
 		e := &FlowCommitted{Cause: changed[0].cause, By: t.actor()}
 		n := 0
 		for n < len(changed) && changed[n].cause == e.Cause {
-			if p := t.Flow.Players.Get(changed[n].player); p.ID != "" { // whoever was forgotten since has no history
+			if p := t.Flow.Players.Get(changed[n].player); p.ID != "" { // a player who was forgotten meanwhile has no history
 				e.Players = append(e.Players, p.ID)
 			}
 			n++
@@ -41,7 +41,7 @@ func (t *transaction) account() {
 	}
 }
 
-// causeNow is what keys are changed by: the call, the deadline, or else the command.
+// causeNow names what changes the keys: the call, the deadline, or else the command.
 func (t *transaction) causeNow() string {
 	if t.Cause == "" {
 		return t.CommandName()
@@ -49,7 +49,7 @@ func (t *transaction) causeNow() string {
 	return t.Cause
 }
 
-// actor is who asks for the command.
+// actor is the principal that gave the command.
 func (t *transaction) actor() flow.Actor {
 	own := t.own()
 	if own.by != (flow.Actor{}) {
@@ -69,7 +69,7 @@ func (t *transaction) actor() flow.Actor {
 	return flow.Actor{Kind: flow.ByAWSClient}
 }
 
-// serverProcess is a game server as an actor; nil: it was somebody else, over the API.
+// serverProcess is a game server as an actor; nil: the command came over the service API.
 func serverProcess(key *fleet.Key) flow.Actor {
 	if key == nil {
 		return flow.Actor{Kind: flow.ByAWSClient}

@@ -18,7 +18,7 @@ func (t *Memberships) admitAll(r flow.InstanceRef) {
 	}
 }
 
-// admit gives a pending member a reservation, or the one that the placement made.
+// admit gives a pending member a reservation: the one that the placement made, or a new one.
 func (t *Memberships) admit(r flow.MembershipRef) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
@@ -67,8 +67,8 @@ func (t *Memberships) reserve(r flow.MembershipRef, kept bool) domain.PlayerSess
 	return id
 }
 
-// lastChance is when the reservation ends that a member has behind the deadline: another one lasts no longer, or a player could
-// keep a seat for ever by asking again and again. While the host is suspected it does not come nearer. See holdOver.
+// lastChance is when the last reservation of a member ends whose hold has passed. A further reservation lasts no longer, or a player could
+// keep a seat for ever by asking repeatedly. While the host is suspected it stays as far away. See holdOver.
 func (t *Memberships) lastChance(m *flow.Membership) domain.ContactTime {
 	by := m.HoldBy
 	if by == 0 {
@@ -94,7 +94,7 @@ func (t *Memberships) tellReconnect(r flow.MembershipRef) {
 	}, m.Player)
 }
 
-// openHostOf is hostOf while the player session is reserved: one that was used lets nobody in.
+// openHostOf is HostOf while the player session is reserved: a used one admits no player.
 func (c *State) openHostOf(m *flow.Membership) *flow.Host {
 	host := c.HostOf(m)
 	if host == nil {

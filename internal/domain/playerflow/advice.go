@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// What was said of single searches: attributes for the matchmaker, PlayerData and the order of locations for the game that
-// comes of it. A match is committed and placed in one transaction, which cannot wait for anybody: so the studio is asked
-// when the search begins.
+// Advice is what the studio says about one search: attributes for the matchmaker, and PlayerData and the order of locations for the game
+// that follows. A match is committed and placed in one transaction, which cannot wait for the studio, so the studio is asked when the
+// search begins.
 
 func (c *State) applyAdvice(event kernel.Event) {
 	switch e := event.(type) {
@@ -33,7 +33,7 @@ func (t *advices) keep(a flow.Advice) {
 	}
 }
 
-// of is what was said of a search; the zero one when that is nothing.
+// of returns the advice for a search; an empty one if there is none.
 func (t *advices) of(ticket domain.TicketID) flow.Advice {
 	if a, ok := t.Flow.Advice(ticket); ok {
 		return *a
@@ -47,14 +47,14 @@ func (t *advices) drop(ticket domain.TicketID) {
 	}
 }
 
-// dropAll forgets what was said of the searches of those who are in a game that takes players now.
+// dropAll forgets the advice for the searches of a game's members, because the game takes players now.
 func (t *advices) dropAll(r flow.InstanceRef) {
 	for _, m := range t.Flow.Instances.Get(r).Members() {
 		t.drop(t.Flow.Memberships.Get(m).Ticket)
 	}
 }
 
-// memberLeft forgets what was said of a search when the last one of those who searched together has left the game.
+// memberLeft forgets the advice for a search when the last player who came by it has left the game.
 func (t *advices) memberLeft(left *flow.Membership) {
 	r, ok := t.Flow.Instance(left.Instance)
 	if !ok || left.Ticket.IsZero() {
@@ -68,7 +68,7 @@ func (t *advices) memberLeft(left *flow.Membership) {
 	t.drop(left.Ticket)
 }
 
-// ofMembers are what was said of the searches that memberships came out of.
+// ofMembers returns the advice for the searches that memberships came from.
 func (t *advices) ofMembers(members []flow.Membership) map[domain.TicketID]flow.Advice {
 	var all map[domain.TicketID]flow.Advice
 	for _, m := range members {
@@ -82,8 +82,8 @@ func (t *advices) ofMembers(members []flow.Membership) map[domain.TicketID]flow.
 	return all
 }
 
-// regions is the order of locations that the studio wants for the game of a match. Where parties differ, a location's
-// place is the sum of its places over all players whose party has an order; behind the last one when it is not in it.
+// regions is the order of locations that the studio wants for the game of a match. Where parties differ, locations are ordered by the sum
+// of their places over all players whose party has an order; a location that an order lacks counts as behind its last one.
 func (t *advices) regions(r flow.InstanceRef) []string {
 	var orders [][]string
 	var weights []int

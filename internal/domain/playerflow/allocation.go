@@ -27,8 +27,8 @@ func (t *Games) ReservationFor(id string) time.Duration {
 	return 0
 }
 
-// host lets a game instance be active in a game session. With manualReady the time for that runs until Game.Ready: before
-// nobody can play.
+// host makes a game instance active in a game session. With manualReady its allocation deadline runs until Game.Ready, because no player
+// can play before.
 func (t *Games) host(r flow.InstanceRef, game session.ID) {
 	t.Cause = "Allocated"
 	t.changeInstance(r, func(x *flow.Instance) {
@@ -82,7 +82,7 @@ func (t *Games) NotPlaced(id string, status placement.Status) {
 	t.fail(r, why)
 }
 
-// fail ends a game instance that nobody can play in.
+// fail ends a game instance that no player can play in.
 func (t *Games) fail(r flow.InstanceRef, why flow.Reason) {
 	t.Cause = "AllocationFailed"
 	x := t.Flow.Instances.Get(r)

@@ -133,14 +133,14 @@ func (c *State) delaySearch(r flow.PartyRef, by int64) {
 	p.Search, p.Changed = &s, c.Number()
 }
 
-// awaitPlayer gives a player time to come back whose client is not known to be here any more.
+// awaitPlayer gives a player time to come back whose presence is unknown.
 func (c *State) awaitPlayer(r flow.PlayerRef, by domain.ContactTime) {
 	x := c.Flow.Players.Mut(r)
 	x.Presence, x.Stream, x.PresenceBy, x.PolledBy, x.Changed = flow.Unknown, 0, by, 0, c.Number()
 	c.waitForPlayer(r)
 }
 
-// applySuspicion stops the clocks of those whose seats are kept while nobody knows whether the host is still there.
+// applySuspicion stops the holds on the seats of a game whose host may be lost.
 func (c *State) applySuspicion(r flow.InstanceRef, now domain.ContactTime) {
 	x := c.Flow.Instances.Mut(r)
 	x.Suspect, x.Changed = now, c.Number()
@@ -238,7 +238,7 @@ func (c *State) waitForPlayer(r flow.PlayerRef) {
 	c.Waiting.SetWall(PlayerUnlock, r.Any(), p.UnlockAt)
 }
 
-// How long is remembered what a player who is away may ask for.
+// How long records are kept that an absent player may ask for.
 const (
 	outboxKept   = 15 * time.Minute
 	playerKept   = 30 * 24 * time.Hour
@@ -248,7 +248,7 @@ const (
 	RequestsKept = 10 * time.Minute
 )
 
-// PlayerAgesAt is when something about a player who is away can be forgotten; 0 when nothing can.
+// PlayerAgesAt is when the next record of an absent player can be forgotten; 0 when none can.
 func (c *State) PlayerAgesAt(p *flow.Player) domain.Time {
 	if p.Here() {
 		return 0
@@ -278,7 +278,7 @@ func (c *State) waitForParty(r flow.PartyRef) {
 	c.Waiting.Set(PartyReady, r.Any(), p.ReadyBy())
 }
 
-// waitForQueue lets the searches of a closed queue end at once, and those of others be told what is expected.
+// waitForQueue sets the deadlines of a queue: to end its searches once it is closed, and to tell players the expected wait.
 func (c *State) waitForQueue(r flow.QueueRef) {
 	at := domain.Time(0)
 	if q := c.Flow.Queues.Get(r); q.Closed && !q.Drained {

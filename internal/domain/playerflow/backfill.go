@@ -55,7 +55,7 @@ func (t *backfills) mayBegin(r flow.InstanceRef, slots int32) error {
 }
 
 // renew puts a ticket without those who have left the game in the place of one that Game.EnterMatchmaking has made:
-// as old, and with the same end. Without anybody there is no backfill.
+// as old, and with the same end. If no player is left, there is no backfill.
 func (t *backfills) renew(open matchmaking.TicketRef) {
 	old := *t.matchmaking.Ticket(open)
 	r, ok := t.Flow.InstanceOfGame(old.Game)
@@ -101,8 +101,8 @@ func (t *backfills) roster(r flow.InstanceRef, c *matchmaking.Configuration) (pl
 	return players
 }
 
-// playsIn reports whether a player is in the game of a game instance. Who has left it is not, although the game server may
-// not have ended the player session yet: such a player may search again already, and the backfill would end that.
+// playsIn reports whether a player is in the game of a game instance. A player who has left it is not, although the game server may not
+// have ended the player session yet: the player may be searching again, and the backfill would end that search.
 func (t *backfills) playsIn(r flow.InstanceRef, player string) bool {
 	if _, member := t.memberIn(r, player); member {
 		return true
@@ -117,7 +117,7 @@ func (t *backfills) playsIn(r flow.InstanceRef, player string) bool {
 	return t.matchmaking.Sits(player, session.ID(x.Game))
 }
 
-// stop ends the search of a game that is over for more players, and lets none follow: its game session may live on.
+// stop ends the backfill of a game that is over, and prevents further ones, because its game session may go on.
 func (t *backfills) stop(game string) {
 	m := t.matchmaking
 	if open, ok := m.BackfillOf(game); ok && game != "" && m.Ticket(open).Status != matchmaking.Placing {

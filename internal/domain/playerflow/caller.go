@@ -8,25 +8,25 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Caller is the player who wishes something, by a client that is logged in.
+// Caller is the player who makes a call, by a client that is logged in.
 type Caller struct {
 	Player  string
 	Session flow.LoginSessionID
 	Request string  // X-Request-Id: a repeat within ten minutes gets the same answer; empty: none
-	IfRev   *uint64 // the wish holds only for this revision of the flow record
-	Look    bool    // change nothing: only say whether the wish would be fulfilled. Not every command can
+	IfRev   *uint64 // the call is refused for any other revision of the flow record
+	Look    bool    // change nothing: only say whether the call would succeed. Not every command supports it
 
 	// Result
 	Flow     flow.Record // after the call
 	Made     domain.UUID // what the call made, if it made something: a party, an invite, a game instance, a player session
-	Repeated bool        // this very request was carried out before; Flow and Made are those of then
-	Would    bool        // of a look: the wish would be fulfilled, and change something
+	Repeated bool        // this request was carried out before; Flow and Made are those of the first time
+	Would    bool        // of a look: the call would succeed, and change something
 
-	kind  string      // keeps calls apart whose answers hold a secret; empty: together with all others
+	kind  string      // separates calls whose answers contain a secret; empty: shared by all others
 	proof domain.UUID // of a login: what it uses up
 }
 
-// caller finds the player who wishes something and recognises a wish that was fulfilled before.
+// caller finds the player who makes a call, and recognises the repeat of a call that was carried out.
 func (t *transaction) caller(by *Caller, cause string) (r flow.PlayerRef, done bool, err error) {
 	if err := t.flowOn(); err != nil {
 		return 0, false, err
@@ -52,13 +52,13 @@ func (t *transaction) caller(by *Caller, cause string) (r flow.PlayerRef, done b
 	return r, false, nil
 }
 
-// looks reports, behind the last check of a command, whether its caller only wants to know how the checks end.
+// looks reports whether the caller only wants the result of the checks. Commands ask after their last check.
 func (by *Caller) looks() bool {
 	by.Would = by.Look
 	return by.Look
 }
 
-// answerTo says where the answer goes that tells how a player stands after everything.
+// answerTo has Settle write a player's flow record to `to`, as it is at the end of the transaction.
 func (t *transaction) answerTo(player string, to *flow.Record) {
 	t.own().of, t.own().record = player, to
 }
@@ -67,14 +67,14 @@ func RequestKey(by *Caller) uint64 {
 	return kernel.RequestHash(by.Player + "\x00" + by.kind + by.Request)
 }
 
-// Remembered finds the answer of an earlier call with the same request id. The key is short and no secret: that it is the same
-// player's is looked at, too.
+// Remembered finds the answer of an earlier call with the same request id. The key is short and not secret, so the player is
+// compared, too.
 func (t *transaction) Remembered(by *Caller) (*flow.Request, bool) {
 	x, ok := t.Flow.Request(RequestKey(by))
 	return x, ok && by.Request != "" && x.Player == by.Player && x.Proof == by.proof && x.At.Add(RequestsKept) > t.Now
 }
 
-// flowOn refuses what needs player flow when there is none.
+// flowOn refuses a command while player flow is not enabled.
 func (t *transaction) flowOn() error {
 	if t.Limits.Flow == nil {
 		return flow.Refuse(flow.Refusal{Code: flow.Unavailable}, "player flow is not enabled")
@@ -82,7 +82,7 @@ func (t *transaction) flowOn() error {
 	return nil
 }
 
-// controls checks that a login session is the one that acts for a player.
+// controls checks that a login session is the one that controls a player.
 func (t *transaction) controls(player string, id flow.LoginSessionID) (flow.PlayerRef, error) {
 	r, ok := t.Flow.Login(id)
 	if !ok || t.Flow.Logins.Get(r).Player != player {
@@ -104,7 +104,7 @@ func (t *transaction) playerNamed(id string) (flow.PlayerRef, error) {
 	return r, nil
 }
 
-// roomForPlayer refuses a player whom the service does not know yet when it knows as many as it may.
+// roomForPlayer refuses a new player when the service has as many players as it may.
 func (t *transaction) roomForPlayer() error {
 	if n, most := t.Flow.Players.Len(), t.Limits.PlayersMax; n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d players are known; the limit is %d", n, most)
@@ -112,7 +112,7 @@ func (t *transaction) roomForPlayer() error {
 	return nil
 }
 
-// operated finds a player whom an operator acts upon.
+// operated finds the player of an operator's command.
 func (t *transaction) operated(player, cause string) (flow.PlayerRef, error) {
 	if err := t.flowOn(); err != nil {
 		return 0, err
@@ -138,7 +138,7 @@ func checkPlayerID(field, id string) error {
 	return nil
 }
 
-// inGame refuses what players who are in a game cannot do, and says which of them could get out of it.
+// inGame is the refusal of a call because players are in a game. It lists those who may decline to return to it.
 func (t *transaction) inGame(players ...flow.PlayerRef) error {
 	refusal := flow.Refusal{Code: flow.PlayerInGame}
 	for _, r := range players {

@@ -15,8 +15,8 @@ type GetHostConnectionDetails struct {
 
 	// Result
 	Host *flow.Host
-	// Lost says that the seat was not kept and nobody else has left: GAME_FULL, and the membership has ended. It is no
-	// refusal, because something has changed.
+	// Lost says that the seat was not kept and no other one is free: GAME_FULL, and the membership has ended. It is not a
+	// refusal, because the state has changed.
 	Lost bool
 }
 
@@ -115,7 +115,7 @@ func (cmd *CreateGameInstance) Decide(k *kernel.Tx) error {
 		return nil
 	}
 	if plan.Queue == "" {
-		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "nobody says which queue places the game instances of players")
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "no queue is configured for the game instances of players")
 	}
 	plan.Players = []PlannedPlayer{{Player: cmd.Player, Data: cmd.Data}}
 	begin, err := t.Games.checkPlan(&plan)

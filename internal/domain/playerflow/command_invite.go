@@ -10,8 +10,8 @@ import (
 
 // SendInvite lets a player join the caller's party. Made is the invite; one that is pending already stays as it is.
 //
-// A caller does not learn who exists and who blocks them. An invite for such a player is one like any other for its sender: it
-// counts, can be taken back, and expires. Nobody else sees it (B193). So is an invite for a player who has InvitesToPlayerMax.
+// The caller must not learn which players exist or block the caller. An invite to such a player looks like any other to its sender: it
+// counts, can be cancelled, and expires; no other player sees it (B193). The same holds for a player who has InvitesToPlayerMax invites.
 type SendInvite struct {
 	Caller
 	ID     flow.InviteID // of the invite to be

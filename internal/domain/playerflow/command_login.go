@@ -9,7 +9,7 @@ import (
 )
 
 // Login makes a login session for a player whose identity the front door has checked, or whose login ticket it brings.
-// The player's keys are the same before and after it.
+// It does not change the player's keys.
 type Login struct {
 	Player        string              // with Ticket: whom it names, which is not believed
 	Ticket        domain.UUID         // hash of a login ticket; zero: none
@@ -279,7 +279,7 @@ func (cmd *IssueLoginTicket) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// proof is what a login uses up; zero for one that proves who the player is with something else.
+// proof is the ticket or signed token that a login uses up; zero for other proofs.
 func (cmd *Login) proof() domain.UUID {
 	if !cmd.Once.IsZero() {
 		return cmd.Once
@@ -287,7 +287,7 @@ func (cmd *Login) proof() domain.UUID {
 	return cmd.Ticket
 }
 
-// caller is under what a login is remembered: apart from the player's other calls, and only for the same proof.
+// caller is the key by which a login is remembered: separate from the player's other calls, and only for the same proof.
 func (cmd *Login) caller() *Caller {
 	proof := cmd.proof()
 	return &Caller{Player: cmd.Player, Request: cmd.Request, Made: domain.UUID(cmd.Session), kind: "Login\x00" + string(proof[:]), proof: proof}
@@ -297,7 +297,7 @@ func (cmd *Login) caller() *Caller {
 const SignedTokenMax = loginTicketMax + time.Minute // for clocks that differ
 
 // KnowsTicket reports whether a login with a ticket is worth a try: the ticket is good, or the login was carried out with it
-// and its answer can be given again. Without that anybody could make logins of a player whom they only name.
+// and its answer can be given again. Without this check a client could try logins of any player that it names.
 func (v *View) KnowsTicket(cmd *Login, now domain.Time) bool {
 	if _, ok := v.c.loginTicket(cmd.Ticket, now); ok {
 		return true

@@ -100,7 +100,7 @@ func (cmd *LeaveParty) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// KickPlayer takes another member out of the party. Whoever is kicked needs a newer invite to come back.
+// KickPlayer takes another member out of the party. A kicked player needs a new invite to come back.
 type KickPlayer struct {
 	Caller
 	Target string

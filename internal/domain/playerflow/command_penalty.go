@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// DecidePenalty is what the studio makes of a penalty that was given a moment ago. It holds only for that one: a later
-// offence, or an operator, is above it.
+// DecidePenalty changes a penalty as the studio decides, which was asked when it was given. It has no effect once a later offence or an
+// operator has replaced that penalty.
 type DecidePenalty struct {
 	Player string
 	Kind   flow.PenaltyKind

@@ -32,7 +32,7 @@ func (cmd *SetReady) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetPartyPreferences changes what is given; nobody is ready for it any more.
+// SetPartyPreferences changes the given fields. All members have to become ready again.
 type SetPartyPreferences struct {
 	Caller
 	Queue       *string
@@ -79,7 +79,7 @@ func (cmd *SetPartyPreferences) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetPlayerPreferences changes what a member says about the own client.
+// SetPlayerPreferences changes a member's latencies, attributes and client version.
 type SetPlayerPreferences struct {
 	Caller
 	Latencies     *[]flow.Latency

@@ -16,8 +16,8 @@ type EnterMatchmaking struct {
 	Ticket domain.TicketID // of the ticket to be
 	Party  flow.PartyID    // of the party to be, if the player has none
 	Queue  string          // a matchmaking configuration; empty: the party's preference
-	Advice flow.Advice     // what was said of this search alone
-	About  []string        // the players that the studio was asked about; if they are others now, the wish does not hold. Nil: whoever they are
+	Advice flow.Advice     // the studio's advice and the client's attributes for this search
+	About  []string        // the players that the studio was asked about; the call is refused if the members are others now. Nil: any
 
 	// Result
 	Search flow.Search // of a look: nothing but the queue
@@ -120,7 +120,7 @@ func (cmd *AnswerMatch) Decide(k *kernel.Tx) error {
 	closed := flow.Refuse(flow.Refusal{Code: flow.AcceptanceNotOpen}, "no match waits for the answer of player %s", p.ID)
 	if p.Membership() != 0 {
 		if m := t.Flow.Memberships.Get(p.Membership()); cmd.Accept && !m.Ticket.IsZero() && m.Ticket == cmd.Ticket {
-			return nil // it is this match that came of it
+			return nil // this membership came of that match
 		}
 		return closed
 	}

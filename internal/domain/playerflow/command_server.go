@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// MakeGame is a match that the studio's backend has made: all players are checked and moved in one transaction, or none.
+// MakeGame begins a game with players whom the studio's backend has matched: it moves all of them in one transaction, or none.
 type MakeGame struct {
 	Plan GamePlan
 
@@ -59,8 +59,8 @@ func (cmd *ReadyGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ConnectMember says that a player has connected to the game server (Game.PlayerConnected): the same as AcceptPlayer, for
-// a server that is known by its game session.
+// ConnectMember says that a player has connected to the game server (Game.PlayerConnected): AcceptPlayer for a server that is
+// authenticated by its game session.
 type ConnectMember struct {
 	Instance      flow.InstanceID
 	PlayerSession domain.PlayerSessionID
@@ -85,14 +85,13 @@ func (cmd *ConnectMember) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DisconnectMember says that a player's game connection is gone (Game.PlayerDisconnected), and whether the player wanted
-// it so.
+// DisconnectMember says that a player's game connection is gone (Game.PlayerDisconnected), and whether the player quit.
 type DisconnectMember struct {
 	Instance      flow.InstanceID
 	PlayerSession domain.PlayerSessionID
 	Quit          bool
 
-	// Result: Stale when the player session is not the current one of the player: nothing was done about the player.
+	// Result: Stale if the player session is not the player's current one; the membership did not change.
 	Stale bool
 }
 
@@ -170,7 +169,7 @@ func (cmd *RemoveMembers) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ReleaseMembers lets players go, never with a penalty (Game.ReleasePlayers): the exit from REQUIRED.
+// ReleaseMembers ends memberships without a penalty (Game.ReleasePlayers); under REQUIRED it is the only way out.
 type ReleaseMembers struct {
 	Instance flow.InstanceID
 	Players  []string
@@ -196,7 +195,7 @@ func (cmd *ReleaseMembers) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AddMembers seats players who are idle or in a party (Game.AddPlayers). Who cannot be seated is listed.
+// AddMembers seats players who are idle or in a party (Game.AddPlayers). It lists those that it could not seat.
 type AddMembers struct {
 	Instance flow.InstanceID
 	Players  []PlannedPlayer
@@ -348,7 +347,7 @@ func (cmd *SetPlayerAttributes) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetBlocks says with whom a player wants neither invites nor a common party.
+// SetBlocks sets the players from whom a player gets no invites and with whom the player shares no party.
 type SetBlocks struct {
 	Player  string
 	Blocked []string
@@ -374,7 +373,7 @@ func (cmd *SetBlocks) Decide(k *kernel.Tx) error {
 		}
 	}
 	r, ok := t.Flow.Player(cmd.Player)
-	if !ok { // somebody who comes later
+	if !ok { // a player who has not logged in yet
 		if err := t.roomForPlayer(); err != nil {
 			return err
 		}

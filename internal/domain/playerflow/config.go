@@ -68,8 +68,8 @@ func (v *View) FlowOverrides() (set flow.Overrides, ignored flow.Faults) {
 	return set, ignored
 }
 
-// AwaitPlayers gives everybody who is online time to come back, because the service closes their streams. Nobody loses a key
-// meanwhile, and nobody is matched.
+// AwaitPlayers gives all players who are online time to come back, because the service closes their streams. Meanwhile no player loses a
+// key, and none is matched.
 type AwaitPlayers struct {
 	For time.Duration // 0: as after a restart
 }
@@ -98,8 +98,8 @@ func (c *State) applyPlayersAwaited(e *PlayersAwaited) {
 	}
 }
 
-// AnnounceMaintenance tells some of the players who are online that the service will be down; those of the places behind After,
-// so that one transaction stays small. It is called again with Next until there is none, also when it has told nobody.
+// AnnounceMaintenance tells some of the players who are online that the service will be down: those after place After, so that one
+// transaction stays small. The caller repeats it with Next until that is 0, even if it told no player.
 type AnnounceMaintenance struct {
 	StartsAt domain.Time
 	Text     string
@@ -111,8 +111,7 @@ type AnnounceMaintenance struct {
 	Next flow.PlayerRef // 0: these were the last ones
 }
 
-// lookedAtForEach is how many players a transaction looks at for each whom it may tell: of those who are remembered most may
-// be away.
+// lookedAtForEach is how many players a transaction reads for each that it may tell, because most known players may be away.
 const lookedAtForEach = 16
 
 func (cmd *AnnounceMaintenance) Decide(k *kernel.Tx) error {

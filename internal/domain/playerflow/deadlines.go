@@ -15,14 +15,14 @@ const (
 	PartyRemoval                        // a member of a party who is offline
 	QueueRemoval                        // the party of a player who is offline, in the queue
 	PartyLeader                         // a party's leader who is offline
-	PartyStale                          // a party where nobody is
+	PartyStale                          // a party whose members are all offline
 	PartyReady                          // a party whose members are ready, and do not search
 	InviteExpiry                        // an invited player's answer; then the memory of the invite
 	LoginExpiry                         // a login session's next sign of life; then the memory of it
 	InstanceAllocation                  // a game instance's host
 	InstanceAbsolute                    // its end, whatever happens
 	InstanceEnding                      // its end, after its host was told to end
-	InstanceEmpty                       // somebody to play in it
+	InstanceEmpty                       // a player, while it has no members
 	InstanceKeepAlive                   // its server's next sign of life
 	SeatHold                            // a player's return to a kept seat
 	StudioReceivers                     // the receivers of the studio's subscriptions; all in one, for the first of them
@@ -34,7 +34,7 @@ const (
 	QueueEstimate                // those who search in a queue, to be told how long it takes now
 	PlayerAge                    // what is remembered of a player who is away
 	InstanceForget               // an ended game instance
-	LoginTicketAge               // a login ticket that nobody used
+	LoginTicketAge               // an unused login ticket
 	PlayerUnlock                 // a lock that keeps a player from searching
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// contactDue ends what a deadline of player flow waits for. It always moves or clears the deadline.
+// contactDue handles a contact deadline. It always moves or clears it.
 func (t *Tx) contactDue(d kernel.Deadline) {
 	f := t.Flow
 	switch d.Kind {
@@ -64,7 +64,7 @@ func (t *Tx) contactDue(d kernel.Deadline) {
 	}
 }
 
-// wallDue forgets what nobody will ask for.
+// wallDue handles deadlines on the wall clock: most forget a record.
 func (t *Tx) wallDue(d kernel.Deadline) {
 	f := t.Flow
 	switch d.Kind {
@@ -81,11 +81,11 @@ func (t *Tx) wallDue(d kernel.Deadline) {
 		t.searches.drain(flow.QueueRef(d.Ref))
 	case PlayerUnlock:
 		t.Cause = "LockOver"
-		t.changePlayer(flow.PlayerRef(d.Ref), func(*PlayerChanged) {}) // who may search now hears of it
+		t.changePlayer(flow.PlayerRef(d.Ref), func(*PlayerChanged) {}) // the player may search again and is told so
 	}
 }
 
-// playerAged forgets the oldest thing that is remembered of a player who is away.
+// playerAged forgets the oldest of what is kept about an absent player.
 func (t *Tx) playerAged(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	switch events := p.Outbox(); {
@@ -96,7 +96,7 @@ func (t *Tx) playerAged(r flow.PlayerRef) {
 	default:
 		for _, x := range t.Flow.InvitesTo(p.ID) {
 			t.Emit(&InviteRemoved{t.Flow.Invites.Get(x).ID})
-			return // and the rest at the next look
+			return // the others at the next deadline
 		}
 		t.Emit(&PlayerForgotten{p.ID})
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Who searches is told how long it takes, and again when that has changed: in rounds, one for a queue every ten seconds at
-// most, some parties in a transaction, so that no number of them holds anything up. B156.
+// Searching players are told the expected wait, and again when it has changed: in rounds, at most one for a queue every ten seconds,
+// with some parties in each transaction, so that even many of them do not block other commands. B156.
 const (
 	estimateEvery = 10 * time.Second
 	EstimateStep  = 64 // parties that a transaction looks at
@@ -20,7 +20,7 @@ func (t *searches) estimate(queue string) int64 {
 	return int64(seconds) * 1000
 }
 
-// queue is what is known of a queue.
+// queue returns the record of a queue.
 func (t *searches) queue(name string) flow.Queue {
 	if r, ok := t.Flow.QueueNamed(name); ok {
 		return *t.Flow.Queues.Get(r)
@@ -28,14 +28,14 @@ func (t *searches) queue(name string) flow.Queue {
 	return flow.Queue{Name: name}
 }
 
-// MatchesMade wants a round when what is expected has changed by a match, and somebody waits.
+// MatchesMade schedules a round when matches have changed the expected wait of a queue in which a party searches.
 func (t *Matches) MatchesMade(queue string) {
-	somebody := false
+	waits := false
 	t.Flow.SearchingIn(queue, domain.TicketID{}, func(flow.PartyRef) bool {
-		somebody = true
+		waits = true
 		return false
 	})
-	if !somebody {
+	if !waits {
 		return
 	}
 	q := t.searches.queue(queue)
@@ -46,8 +46,8 @@ func (t *Matches) MatchesMade(queue string) {
 	t.Emit(&FlowQueueChanged{q})
 }
 
-// tellEstimates goes on with a round, or begins it. Who was told something else in the latest ten seconds, by entering, is
-// passed over: the next round comes to them.
+// tellEstimates begins or continues a round. It passes over parties that entered within the last ten seconds, because they have an
+// estimate; the next round reaches them.
 func (t *searches) tellEstimates(r flow.QueueRef) {
 	q := *t.Flow.Queues.Get(r)
 	if q.TellAfter.IsZero() {

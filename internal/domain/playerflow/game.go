@@ -42,7 +42,7 @@ func (t *Games) close(r flow.InstanceRef, end, member flow.Reason, result string
 	}
 }
 
-// end ends a game instance and tells its players. For one without a host none is looked for any more.
+// end ends a game instance and tells its players. It stops the placement of one that has no host yet.
 func (t *Games) end(r flow.InstanceRef, end, member flow.Reason, result string, results map[string]string) {
 	x := t.Flow.Instances.Get(r)
 	if !x.Live() {
@@ -96,7 +96,7 @@ func (t *Games) HostEnding(g session.GameRef, cause session.EndCause) {
 	t.end(r, why[0], why[1], "", nil)
 }
 
-// HostTerminating lets nobody new into a game instance whose game session is to end.
+// HostTerminating closes a game instance to new players, because its game session is about to end.
 func (t *Games) HostTerminating(game session.ID) {
 	r, ok := t.Flow.InstanceOfGame(string(game))
 	if !ok || t.Flow.Instances.Get(r).Status != flow.InstanceActive {
@@ -135,7 +135,7 @@ func (t *Games) served(id flow.InstanceID, cause string) (flow.InstanceRef, erro
 	return r, err
 }
 
-// hasRoom checks that newcomers can be seated in a game instance now.
+// hasRoom checks that new members can be seated in a game instance now.
 func (t *Games) hasRoom(r flow.InstanceRef, newcomers int32) error {
 	x := t.Flow.Instances.Get(r)
 	switch x.Status {
@@ -152,8 +152,8 @@ func (t *Games) hasRoom(r flow.InstanceRef, newcomers int32) error {
 	return nil
 }
 
-// letsIn reports whether the game session of a game instance takes players who come by themselves. Its policy is its server's,
-// which may bring some nevertheless; and it says nothing of those who belong to the game.
+// letsIn reports whether the game session of a game instance accepts players who join by themselves. The policy binds neither its server,
+// which may add players, nor members who return.
 func (t *Games) letsIn(r flow.InstanceRef) bool {
 	g, ok := t.hosting.FindGame(session.ID(t.Flow.Instances.Get(r).Game))
 	return ok && matchmaking.TakesPlayers(t.hosting.Game(g))

@@ -12,7 +12,7 @@ func (t *invites) mayReceive(player, sender string) bool {
 	return ok && !slices.Contains(t.Flow.Players.Get(r).Blocked, sender) && len(t.Flow.InvitesTo(player)) < t.Limits.InvitesToPlayerMax
 }
 
-// sent finds an invite that a party waits with, also one that only its sender knows of; 0 when there is none.
+// sent finds a pending invite of a party to a player, also one that only its sender sees; 0 when there is none.
 func (t *invites) sent(party flow.PartyID, player string) flow.InviteRef {
 	for _, r := range t.Flow.InvitesOf(party) {
 		if x := t.Flow.Invites.Get(r); x.To == player && !x.Expired {
@@ -54,7 +54,7 @@ func (t *invites) answerable(player string, id flow.InviteID) (*flow.Invite, err
 	return x, nil
 }
 
-// bothSides are those who hear of the end of an invite.
+// bothSides are the players who are told of the end of an invite.
 func bothSides(x *flow.Invite) []string {
 	if x.Unseen {
 		return []string{x.From}

@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// again answers a login that was carried out, when its answer was lost: the same login session again, although the
-// ticket is used up. A login session that has ended since cannot be given again.
+// again answers the repeat of a login whose answer was lost: with the same login session, although the ticket is used up. A login
+// session that has ended since cannot be returned.
 func (t *logins) again(cmd *Login) (done bool, err error) {
 	x, ok := t.Remembered(cmd.caller())
 	if !ok {
@@ -26,7 +26,7 @@ func (t *logins) again(cmd *Login) (done bool, err error) {
 	return true, nil
 }
 
-// redeem finds the player of a login ticket, and says what becomes of what the login uses up; nil: nothing is.
+// redeem finds the player of a login ticket. It returns the event that marks the ticket or signed token as used; nil if there is none.
 func (t *logins) redeem(cmd *Login) (used kernel.Event, err error) {
 	switch {
 	case !cmd.Once.IsZero():
@@ -55,7 +55,7 @@ func (t *logins) redeem(cmd *Login) (used kernel.Event, err error) {
 	return used, nil
 }
 
-// roomForTicket refuses a login ticket, or a signed token that has to be remembered, when there are as many as may be.
+// roomForTicket refuses a login ticket, or a signed token that has to be remembered, at the limit.
 func (t *logins) roomForTicket() error {
 	if n, most := t.Flow.Tickets.Len(), t.Limits.LoginTicketsMax; n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d login tickets and used signed tokens have not expired; the limit is %d", n, most)
@@ -73,7 +73,7 @@ func (c *State) loginTicket(hash domain.UUID, now domain.Time) (*flow.LoginTicke
 	return x, !x.Used && x.Until > now
 }
 
-// check refuses a login that may not be now, and fills in what it says about the player who is known.
+// check refuses a login that is not allowed now, and fills in the event for a known player.
 func (t *logins) check(p *flow.Player, e *PlayerLoggedIn) error {
 	config := &t.Config.Sessions
 	switch {
@@ -120,7 +120,7 @@ func (t *logins) end(r flow.PlayerRef) {
 	t.goOffline(r)
 }
 
-// signOfLife moves the end of a login session that nobody hears of, at most once in a while.
+// signOfLife extends a login session, but not at every sign of life: each extension is an event of the journal.
 func (t *logins) signOfLife(r flow.PlayerRef) {
 	l := *t.Flow.Logins.Get(t.Flow.Players.Get(r).Login())
 	by := t.Contact.Add(t.Config.Sessions.IdleExpiry)
@@ -130,8 +130,8 @@ func (t *logins) signOfLife(r flow.PlayerRef) {
 	}
 }
 
-// due ends a login session without a sign of life, after a notice. One whose client is here gets more time; one that
-// was replaced is forgotten.
+// due warns the player of an idle login session, and then ends it. It extends one whose client is online, and forgets one that was
+// replaced.
 func (t *logins) due(r flow.LoginRef) {
 	t.Cause = "SessionExpired"
 	l := *t.Flow.Logins.Get(r)
@@ -154,7 +154,7 @@ func (t *logins) due(r flow.LoginRef) {
 // ExpiryNotice is how long before its end the player of a login session is told of it.
 const ExpiryNotice = time.Minute
 
-// LoginActsAt is when something is to be done about a login session that shows no sign of life.
+// LoginActsAt is the next deadline of a login session: the warning, and then its end.
 func LoginActsAt(l *flow.Login) domain.ContactTime {
 	if l.State == flow.LoginLive && !l.Warned {
 		return l.ExpireBy.Add(-ExpiryNotice)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What the matchmaker's tickets and matches mean for the parties that they are for.
+// What matchmaking's tickets and matches mean for the parties that search.
 
 // partyOfTicket finds the party that a ticket is for.
 func (t *Matches) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
@@ -94,7 +94,7 @@ func (t *Matches) TicketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
 	}
 }
 
-// answered are the players of a ticket who have given an answer.
+// answered are the players of a ticket who have given a certain answer.
 func answered(x *matchmaking.Ticket, answer matchmaking.Answer) (players []string) {
 	i := 0
 	for id := range x.EachPlayer {
@@ -106,7 +106,7 @@ func answered(x *matchmaking.Ticket, answer matchmaking.Answer) (players []strin
 	return players
 }
 
-// TicketReturned notes that a party searches on: its match came to nothing without its doing.
+// TicketReturned notes that a party goes on searching after its match failed through no fault of its own.
 func (t *Matches) TicketReturned(x *matchmaking.Ticket) {
 	r, ok := t.partyOfTicket(x)
 	if !ok || t.Flow.Parties.Get(r).Search.Status != flow.RequiresAcceptance {
@@ -196,7 +196,7 @@ func (t *Matches) MatchAnswered(match matchmaking.MatchRef, declined bool) {
 	})
 }
 
-// matched is a party's way from its search into a game.
+// matched is a party that goes from its search into a game.
 type matched struct {
 	party   flow.PartyRef
 	team    string
@@ -230,7 +230,7 @@ func (t *Matches) newMembers(all []matched) (members []newMember) {
 }
 
 // MatchCommitted moves all players of a match from their tickets into a game instance, in the transaction that makes the
-// match final: nobody can see one of them with the old key and another one with the new one.
+// match final: no reader sees one of them with the old key and another with the new one.
 func (t *Matches) MatchCommitted(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	all := t.takeMatched(match)
@@ -272,7 +272,7 @@ func (t *Matches) BackfillCommitted(match matchmaking.MatchRef, game session.ID)
 	members := t.newMembers(all)
 	r, ok := t.Flow.InstanceOfGame(string(game))
 	if !ok {
-		r = t.Games.begin(flow.Instance{ // whose server has asked for players, and so takes them
+		r = t.Games.begin(flow.Instance{ // its server has asked for players, so it takes them
 			ID: flow.InstanceID(t.NewID()), Rules: t.Config.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Ready: true,
 		}, members)
 		t.Games.host(r, game)
@@ -286,7 +286,7 @@ func (t *Matches) BackfillCommitted(match matchmaking.MatchRef, game session.ID)
 	}
 }
 
-// MatchFailed ends the game instance of a match that came to nothing after it was final.
+// MatchFailed ends the game instance of a match that failed after its commit.
 func (t *Matches) MatchFailed(id string) {
 	if r, ok := t.Flow.InstanceOfPlacement(id); ok {
 		t.Games.fail(r, flow.HostError)
@@ -310,8 +310,8 @@ func (t *Matches) OwnsPlacement(match string) bool {
 	return ok
 }
 
-// MayBeForeign refuses what is done with a player whom player flow knows to be somewhere, unless that is allowed: anybody
-// who can call it could end a stranger's search, or seat one player in two games.
+// MayBeForeign refuses a call of the service API about a player who is in a party, search or game of player flow, unless laxPlayers
+// allows it: such a call could end the player's search, or seat one player in two games.
 func (t *Matches) MayBeForeign(field string, i int, player string) error {
 	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase == flow.Idle })
 }
@@ -335,7 +335,7 @@ func (t *Matches) MayBeBackfilled(field string, i int, player string) error {
 	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase != flow.Matchmaking })
 }
 
-// PlayerData is the PlayerData of a player who was matched; empty when nobody has said anything.
+// PlayerData is the PlayerData of a matched player; empty if there is none.
 func (t *Matches) PlayerData(player string) string {
 	r, ok := t.Flow.Player(player)
 	if !ok || t.Flow.Players.Get(r).Membership() == 0 {

@@ -34,7 +34,7 @@ func (t *Memberships) add(r flow.InstanceRef, m newMember) {
 	t.planEmpty(r)
 }
 
-// planEmpty waits for somebody to play in a game instance that nobody is in.
+// planEmpty starts the deadline of an active game instance without members, and stops it when a player comes.
 func (t *Memberships) planEmpty(r flow.InstanceRef) {
 	x := t.Flow.Instances.Get(r)
 	empty := x.Status == flow.InstanceActive && len(x.Members()) == 0 && x.Rules.EmptyTimeout > 0
@@ -67,7 +67,7 @@ func (t *Memberships) drop(r flow.MembershipRef, end, reason flow.Reason, result
 	}
 }
 
-// clearReady makes a player not ready who has come out of a game.
+// clearReady makes a player not ready who has left a game.
 func (t *Memberships) clearReady(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	party, ok := t.Flow.Party(p.Keys.Party)
@@ -111,7 +111,7 @@ func (t *Memberships) addSeated(r flow.InstanceRef, m newMember) {
 	}
 }
 
-// holdUntil is the end of a hold on the wall clock; 0 when there is none, or the host is suspect.
+// holdUntil is the end of a hold on the wall clock; 0 when there is none, or its clock stands still.
 func (c *State) holdUntil(m *flow.Membership) domain.Time {
 	if m.HoldBy == 0 {
 		return 0
@@ -128,7 +128,7 @@ func (c *State) memberIn(r flow.InstanceRef, player string) (flow.MembershipRef,
 	return m, c.Flow.Memberships.Get(m).InstanceRef() == r
 }
 
-// leftBy reports whether a player's last game was this one, and ended for the player by the same call: it is a repeat.
+// leftBy reports whether the player's last game was this one and ended for the same reason: the call is a repeat.
 func (t *Memberships) leftBy(instance flow.InstanceID, player string, why flow.Reason) bool {
 	p, ok := t.Flow.Player(player)
 	if !ok {
@@ -172,7 +172,7 @@ func (t *Memberships) of(r flow.PlayerRef, instance flow.InstanceID) (flow.Membe
 	return 0, flow.Refuse(flow.Refusal{Code: flow.NotInGame}, "player %s is not in game instance %s", p.ID, instance)
 }
 
-// gameCaller finds the membership of the player who wishes something of a game; see caller.
+// gameCaller finds the membership of the player who makes a call about a game; see caller.
 func (t *Memberships) gameCaller(by *Caller, cause string, instance flow.InstanceID) (member flow.MembershipRef, done bool, err error) {
 	r, done, err := t.caller(by, cause)
 	if err == nil && !done {
@@ -181,7 +181,7 @@ func (t *Memberships) gameCaller(by *Caller, cause string, instance flow.Instanc
 	return member, done, err
 }
 
-// mayDecline is the row of DeclineReconnect: only a player who is not in the game, and not under OFF or REQUIRED.
+// mayDecline reports whether DeclineReconnect is allowed: reconnect is OPTIONAL, and the player is not connected.
 func (c *State) mayDecline(m *flow.Membership) bool {
 	return c.Flow.Instances.Get(m.InstanceRef()).Rules.Reconnect == flow.ReconnectOptional && m.Status != flow.MemberActive && m.Status != flow.MemberPending
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// What the server of a game instance is told. A server that hears none of it is correct: what it has to know comes with
-// player sessions, as in every game session. A game instance without a host has nobody to tell.
+// Notices to the server of a game instance. A server that reads none of them is correct: what it must know comes with player sessions, as
+// in every game session. While a game instance has no host there are no notices.
 
 // serverNotice is a notice that a transaction writes down at its end.
 type serverNotice struct {
@@ -16,14 +16,14 @@ type serverNotice struct {
 	notice   flow.Notice
 }
 
-// tellServer notes what the server of a game instance is told once everything has happened.
+// tellServer notes a notice for the server of a game instance; Settle writes it.
 func (t *transaction) tellServer(r flow.InstanceRef, kind flow.NoticeType, n flow.Notice) {
 	if t.Flow.Instances.Get(r).Game != "" {
 		t.own().notices = append(t.own().notices, serverNotice{r, kind, n})
 	}
 }
 
-// tellAdded tells the server of a newcomer: all who come in one transaction in one notice.
+// tellAdded tells the server of a new member: all who come in one transaction share one notice.
 func (t *transaction) tellAdded(r flow.InstanceRef, m *flow.Membership) {
 	added := flow.AddedMember{Player: m.Player, Team: m.Team, Party: m.Party}
 	if n := len(t.own().notices); n > 0 {
@@ -35,14 +35,14 @@ func (t *transaction) tellAdded(r flow.InstanceRef, m *flow.Membership) {
 	t.tellServer(r, flow.OnPlayersAdded, flow.Notice{Added: []flow.AddedMember{added}})
 }
 
-// tellHosted tells a server that has just become the host who belongs to the game.
+// tellHosted tells a server that has just become the host which players are members.
 func (t *transaction) tellHosted(r flow.InstanceRef) {
 	for _, m := range t.Flow.Instances.Get(r).Members() {
 		t.tellAdded(r, t.Flow.Memberships.Get(m))
 	}
 }
 
-// tellMemberEnd tells the server that a player belongs to the game no more, and before that what only it says.
+// tellMemberEnd tells the server that a membership has ended, after the notice that is specific to the reason.
 func (t *transaction) tellMemberEnd(m *flow.Membership, reason flow.Reason) {
 	r := m.InstanceRef()
 	switch reason {
@@ -89,7 +89,7 @@ func backfillReason(why matchmaking.Reason) string {
 	return flow.EngineFailed.String()
 }
 
-// writeNotices writes down what servers are told, behind what players are.
+// writeNotices emits the notices, after the events for players.
 func (t *transaction) writeNotices() {
 	for _, n := range t.own().notices {
 		x := t.Flow.Instances.Get(n.instance)

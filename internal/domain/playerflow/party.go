@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// notInMatchmaking refuses what would change what the matchmaker was told.
+// notInMatchmaking refuses a change of what the matchmaker was given.
 func notInMatchmaking(p *flow.Player) error {
 	if p.Keys.Phase() == flow.Matchmaking {
 		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "player %s is in matchmaking", p.ID)
@@ -14,7 +14,7 @@ func notInMatchmaking(p *flow.Player) error {
 	return nil
 }
 
-// mayChange checks that a player may go to another party now.
+// mayChange checks that a player may change parties now.
 func (t *parties) mayChange(p *flow.Player) error {
 	if err := notInMatchmaking(p); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (t *parties) create(r flow.PlayerRef, party flow.Party) flow.PartyRef {
 	return made
 }
 
-// newCode makes a code that people can read to each other: no letter or digit looks like another one.
+// newCode makes an invite code without letters and digits that are easily confused.
 func (t *parties) newCode() string {
 	const alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 	for {
@@ -86,8 +86,8 @@ var searchReasons = map[flow.Reason]flow.Reason{
 	flow.Disbanded: flow.PartyShutDown, flow.ShutDown: flow.PartyShutDown,
 }
 
-// leave takes a player out of the party, if in one. Any change of the members ends the search: the ticket is for all
-// of them.
+// leave takes a player out of the party, if the player is in one. Any change of the members ends the search, because the ticket is for
+// all of them.
 func (t *parties) leave(r flow.PlayerRef, reason flow.Reason) {
 	player := t.Flow.Players.Get(r)
 	id, who := player.Keys.Party, player.ID
@@ -124,8 +124,8 @@ func (t *parties) leave(r flow.PlayerRef, reason flow.Reason) {
 	})
 }
 
-// appointLeader gives a party without a leader another one: the longest-standing member who is online, else the
-// longest-standing one. `not` is passed over while anybody else is online.
+// appointLeader gives a party without a leader a new one: of the members who are online the one who joined first, else the first
+// member. It passes over `not` while another member is online.
 func (t *parties) appointLeader(p *flow.Party, not string) {
 	if slices.ContainsFunc(p.Members, func(m flow.Member) bool { return m.Leader }) {
 		return
@@ -187,8 +187,7 @@ func (t *parties) ledBy(r flow.PlayerRef) (flow.PartyRef, error) {
 	return party, nil
 }
 
-// partyCaller finds the player who wishes something of a party, and the party; see caller. Find is ownParty, ledParty or
-// ledWith.
+// partyCaller finds the player who makes a call about a party, and the party; see caller. Find is of, ledBy or ledWith.
 func (t *parties) partyCaller(by *Caller, cause string, find func(r flow.PlayerRef) (flow.PartyRef, error)) (r flow.PlayerRef, party flow.PartyRef, done bool, err error) {
 	r, done, err = t.caller(by, cause)
 	if err == nil && !done {
@@ -278,7 +277,7 @@ func (t *parties) mayJoin(target flow.PartyRef, p *flow.Player) error {
 	return nil
 }
 
-// leaderDue gives the lead to somebody who is there. The old leader does not get it back by coming back.
+// leaderDue makes a member leader who is online. The old leader does not become leader again on returning.
 func (t *parties) leaderDue(r flow.PartyRef) {
 	p := t.Flow.Parties.Get(r)
 	var old string
@@ -295,7 +294,7 @@ func (t *parties) leaderDue(r flow.PartyRef) {
 	})
 }
 
-// readyDue makes members not ready who became so too long ago.
+// readyDue makes members not ready whose time has passed.
 func (t *parties) readyDue(r flow.PartyRef) {
 	for i, m := range t.Flow.Parties.Get(r).Members {
 		if m.ReadyBy != 0 && m.ReadyBy <= t.Contact {

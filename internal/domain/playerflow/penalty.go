@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// ofEnd notes what the end of a membership says about its player.
+// ofEnd penalises the player whose membership has ended, if its reason is an offence.
 func (t *penalties) ofEnd(m *flow.Membership, reason flow.Reason) {
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	lost := m.LostAt != 0
@@ -25,8 +25,8 @@ func (t *penalties) ofEnd(m *flow.Membership, reason flow.Reason) {
 	}
 }
 
-// couldNotCome reports whether a player is not where the game is, and could not be: nobody is let into a game whose host is to end,
-// and a client has its time to come back to a service that was down.
+// couldNotCome reports whether a player could not have come: a game whose host is about to end admits no player, and clients get time
+// to return after the service was down.
 func (t *penalties) couldNotCome(m *flow.Membership, x *flow.Instance, reason flow.Reason) bool {
 	switch reason {
 	case flow.NoShow, flow.ReconnectExpired:
@@ -57,7 +57,7 @@ func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.I
 	i := slices.IndexFunc(all, func(x flow.Penalty) bool { return x.Kind == kind })
 	if i >= 0 {
 		next.Level += Decayed(all[i], decay, t.Now)
-		next.Until = all[i].Until // an operator may have set it, or the studio
+		next.Until = all[i].Until // an operator or the studio may have set it
 		all[i] = next
 	} else {
 		all = append(all, next)
@@ -106,7 +106,7 @@ func (t *penalties) replace(r flow.PlayerRef, i int, x flow.Penalty, told flow.M
 	}
 }
 
-// checkLevel checks a place on a scale that somebody else names: the next offence counts from it.
+// checkLevel checks a level that an operator or the studio names: the next offence counts from it.
 func checkLevel(level int32) error {
 	if level < 0 {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "level: %d, want 0 or more", level)

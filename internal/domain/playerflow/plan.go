@@ -26,7 +26,7 @@ type GamePlan struct {
 	Regions    []string // locations, the best first; empty: as the queue has it
 }
 
-// PlannedPlayer gets a seat.
+// PlannedPlayer is a player who gets a seat.
 type PlannedPlayer struct {
 	Player string
 	Team   string

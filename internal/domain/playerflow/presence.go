@@ -43,7 +43,7 @@ func (t *logins) polled(r flow.PlayerRef) {
 // pollStep is the most that a poll keeps a player online beyond deadAfter: polls within it are worth one word in the journal.
 const pollStep = time.Second
 
-// goOnline notes that the client of a player is here: by a stream, by polls until a deadline, or by both.
+// goOnline notes that a player's client is online: by a stream, by polls until a deadline, or by both.
 func (t *logins) goOnline(r flow.PlayerRef, stream uint64, polledBy domain.ContactTime) {
 	p := t.Flow.Players.Get(r)
 	was := p.Presence
@@ -59,7 +59,7 @@ func (t *logins) goOnline(r flow.PlayerRef, stream uint64, polledBy domain.Conta
 	}
 }
 
-// goOffline notes that the client of a player is gone.
+// goOffline notes that a player's client is gone.
 func (t *logins) goOffline(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	was := p.Presence
@@ -84,7 +84,7 @@ func (t *logins) tellPresence(r flow.PlayerRef) {
 	t.tellPlayers(flow.OnPartyMemberPresence, flow.Message{PartyID: p.Keys.Party, Player: p.ID, Online: p.Here()}, others...)
 }
 
-// greet tells a client that has come what it can still do about its game, or does it.
+// greet offers a client that has come online the way back into its game, or takes it there (auto-reconnect).
 func (t *logins) greet(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	if p.Membership() == 0 {

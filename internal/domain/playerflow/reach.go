@@ -13,7 +13,7 @@ type reach struct {
 	member flow.MembershipRef
 	open   domain.PlayerSessionID // player session that is reserved, if one is
 	again  bool                   // it is good for a while yet
-	lost   bool                   // the seat was not kept, and nobody else has left
+	lost   bool                   // the seat was not kept, and no other one is free
 }
 
 // mayReach checks that a member can be told how to reach the game server.
@@ -68,7 +68,7 @@ func (t *Memberships) connectionDetails(r flow.PlayerRef, instance flow.Instance
 	return t.HostOf(t.Flow.Memberships.Get(way.member)), nil
 }
 
-// stillGood reports whether a reservation is open and has enough time left to be used.
+// stillGood reports whether a reservation is open, with enough time left to connect.
 func (t *Memberships) stillGood(id domain.PlayerSessionID, x *flow.Instance) bool {
 	r, ok := t.hosting.FindPlayer(id)
 	if !ok {
@@ -78,18 +78,18 @@ func (t *Memberships) stillGood(id domain.PlayerSessionID, x *flow.Instance) boo
 	return p.Status == session.Reserved && p.ReserveBy >= t.Contact.Add(t.leastLeft(x))
 }
 
-// leastLeft is how much time a reservation must have left to be worth giving out.
+// leastLeft is the least time that a reservation given to a client must have left.
 func (t *Memberships) leastLeft(x *flow.Instance) time.Duration {
 	return min(t.Config.Games.MinLeft, x.Rules.Reservation/2)
 }
 
-// tokenGood reports whether the token of the latest reservation lives long enough. One whose hash is known to the game server
-// does not live longer because the service was down, though its reservation does.
+// tokenGood reports whether the token of the latest reservation is valid for long enough. A downtime of the service extends a reservation,
+// but not the token whose hash the game server has.
 func (t *Memberships) tokenGood(m *flow.Membership, x *flow.Instance) bool {
 	return m.TokenUntil == 0 || m.TokenUntil >= t.Now.Add(t.leastLeft(x))
 }
 
-// seatedNow reports whether a player session of the membership sits on a seat.
+// seatedNow reports whether a player session of the membership takes a seat.
 func (t *Memberships) seatedNow(m *flow.Membership) bool {
 	for _, id := range []domain.PlayerSessionID{m.Session, m.Next} {
 		if r, ok := t.hosting.FindPlayer(id); ok && t.hosting.PlayerSession(r).Status.Live() {

@@ -1,25 +1,30 @@
-// Package playerflow is the room of players: login sessions, parties, searches, game instances and memberships, and what players,
-// game servers and the studio are told. It always knows where a player is, and brings a player who crashed back into the game. Its
-// records are in package flow.
+// Package playerflow is the room of players: login sessions, parties, searches, game instances and memberships, and the events for
+// players, game servers and the studio. It knows at all times which party, search and game a player is in, and brings a player back into
+// the game after a crash. Its records are in package flow; package inspection reads its state for operators.
 //
-// It is on when Limits.Flow is set. A refusal of its commands has a *flow.Refusal as its cause (errors.AsType), whose Code is the player
-// API's; flow.CodeOf gives it. Commands of players embed a Caller: Player, Session (the login session that View.LoginByToken gave), Request
-// (X-Request-Id), IfRev. After them Caller.Flow is what every answer carries, and Caller.Made the id of what was made.
+// Where to look: command_*.go has the commands with the checks of each; parts.go lists the parts that commands share, one for each kind
+// of record, and what each part uses (party.go, search.go, membership.go, …). transaction.go has what all parts use to change records,
+// settle.go what follows at the end of a transaction, apply.go what events do to the state, and due.go what deadlines do.
+//
+// The room is on when Limits.Flow is set. A refusal of its commands has a *flow.Refusal as its cause (errors.AsType), with the code of
+// the player API; flow.CodeOf returns it. Commands of players embed a Caller: Player, Session (the login session from
+// View.LoginByToken), Request (X-Request-Id) and IfRev. After the command Caller.Flow has the flow record for the answer, and
+// Caller.Made the id of what the call made.
 //
 //	sessions: Login RefreshLogin Logout AttachStream LoseStream PollEvents AckEvents IssueLoginTicket
 //	parties:  CreateParty JoinParty (by id, code, or an accepted invite) LeaveParty KickPlayer PromoteLeader SetReady
 //	          SetPartyPreferences SetPlayerPreferences RotateInviteCode DisbandParty SendInvite CancelInvite DeclineInvite
 //	search:   EnterMatchmaking LeaveMatchmaking AnswerMatch (AcceptMatch of the player API)
-//	games:    GetHostConnectionDetails DeclineReconnect LeaveGame CreateGameInstance JoinGameInstance
-//	partner:  MakeGame (Flow.CreateGameInstance) ReadyGame ConnectMember DisconnectMember RemoveMembers ReleaseMembers
-//	          AddMembers UpdateGame KeepGameAlive EndGame ShutDownParty SetPlayerAttributes SetBlocks
-//	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue SetFlowConfig
-//	          AwaitPlayers AnnounceMaintenance
+//	games:    GetHostConnectionDetails DeclineReconnect LeaveGame CreateGameInstance JoinGameInstance UpdateOwnGame
+//	partner:  MakeGame (Flow.CreateGameInstance) ReadyGame ConnectMember DisconnectMember RemoveMembers ReleaseMembers AddMembers
+//	          UpdateGame KeepGameAlive EndGame EnterBackfill LeaveBackfill ShutDownParty SetPlayerAttributes SetBlocks
+//	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue SetFlowConfig AwaitPlayers
+//	          AnnounceMaintenance
 //
-// What players are told is written in the transaction that causes it (Tx.Settle): each player has an outbox whose numbers have no gaps. A
-// stream follows PlayersTold, which names the players and their numbers, and catches up with View.EventsAfter, or with View.FlowOf when
-// that says that some of them are gone: register first, then read, then drop what has a number that was seen. LoginChanged (with state
-// LoginReplaced) and LoginRemoved say that a stream has to be closed.
+// Events for players are written in the transaction that causes them (Settle): each player has an outbox whose numbers have no gaps. A
+// stream follows PlayersTold, which names the players and their numbers. It catches up with View.EventsAfter, or with View.FlowOf when
+// some of the events are no longer kept: it registers first, then reads, then drops events with a number that it has sent. LoginChanged
+// (with state LoginReplaced) and LoginRemoved mean that the stream has to be closed.
 package playerflow
 
 import (

@@ -112,7 +112,7 @@ func (c *State) partyMax(of *matchmaking.Configuration, settings *flow.QueueConf
 	return min(most, largest)
 }
 
-// checkLocks is the last check: nobody may be locked.
+// checkLocks is the last check: no member may be locked.
 func (t *searches) checkLocks(x *flow.Party) error {
 	for _, m := range x.Members {
 		if lock := t.lockAt(t.member(m.Player), t.Now); lock != nil {
@@ -170,7 +170,7 @@ func ticketID(x *matchmaking.Ticket) domain.TicketID {
 	return id
 }
 
-// leave is a member's wish to end the search. Where a match waits to be accepted it is a decline.
+// leave ends the search at a member's request. While a match waits for acceptance it counts as a decline.
 func (t *searches) leave(r flow.PlayerRef, why flow.Reason) error {
 	p := t.Flow.Players.Get(r)
 	party, _ := t.Flow.Party(p.Keys.Party)
@@ -185,8 +185,8 @@ func (t *searches) leave(r flow.PlayerRef, why flow.Reason) error {
 	return nil
 }
 
-// declines lets a player do what ends the search of a party. While a match waits for its answers that is a decline, or there
-// would be ways round one.
+// declines carries out what ends the search of a party. While a match waits for acceptance this counts as a decline, or there would be
+// ways to decline without a penalty.
 func (t *searches) declines(r flow.PlayerRef, party flow.PartyRef, do func()) {
 	search := t.Flow.Parties.Get(party).Search
 	do()
@@ -195,7 +195,7 @@ func (t *searches) declines(r flow.PlayerRef, party flow.PartyRef, do func()) {
 	}
 }
 
-// noteLeave counts a player's own leaves, and locks who enters and leaves again and again.
+// noteLeave counts the searches that a player ended, and locks a player who enters and leaves repeatedly.
 func (t *searches) noteLeave(r flow.PlayerRef) {
 	config := &t.Config.Search
 	var locked *flow.Penalty
@@ -218,8 +218,8 @@ func (t *searches) noteLeave(r flow.PlayerRef) {
 	}
 }
 
-// end takes a party out of matchmaking: all its members in one transaction, told why; the ticket ends with it. Who
-// wished it is not ready any more; the others stay as they are.
+// end takes a party out of matchmaking and tells its members why; the ticket ends in the same transaction. The member who asked for it
+// is no longer ready; the others stay as they are.
 func (t *searches) end(r flow.PartyRef, told flow.MessageType, why flow.Reason, by string) {
 	p := *t.Flow.Parties.Get(r)
 	search := *p.Search
@@ -254,7 +254,7 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 	}
 	var tried []domain.TicketID
 	for _, m := range out {
-		if m.Ticket.IsZero() || slices.Contains(tried, m.Ticket) { // who came without a search has none to go on with
+		if m.Ticket.IsZero() || slices.Contains(tried, m.Ticket) { // a member who came without a search has none to continue
 			continue
 		}
 		tried = append(tried, m.Ticket)

@@ -22,7 +22,7 @@ import (
 // A membership outlives its player sessions, of which Session is the current one and Next one that takes over when it is accepted. A word
 // about any other is late and changes nothing (memberOf; R7).
 //
-// HoldBy is when the hold ends. It is set once for each loss, by connectionLost or by the first reservation that nobody used, and
+// HoldBy is when the hold ends. It is set once for each loss, by connectionLost or by the first reservation that expired unused, and
 // cleared by an acceptance alone: asking for details, logging in and failed attempts do not move it. When it passes while a reservation
 // is open, the hold ends right behind that reservation (holdOver), and Overdue says that this is the last: another device gets one with the
 // same end. So a player has the hold and at most one reservation more (docs/spec/reconnect.md#timers, R9).
@@ -88,7 +88,7 @@ func (t *Memberships) SeatCompleted(player string, id domain.PlayerSessionID, la
 	}
 }
 
-// connectionLost is what becomes of a member who played and has lost the game connection.
+// connectionLost handles the loss of a playing member's game connection.
 func (t *Memberships) connectionLost(r flow.MembershipRef) {
 	m := *t.Flow.Memberships.Get(r)
 	rules := t.Flow.Instances.Get(m.InstanceRef()).Rules
@@ -112,7 +112,7 @@ func (t *Memberships) connectionLost(r flow.MembershipRef) {
 		if rules.Reconnect == flow.ReconnectOptional {
 			m.HoldBy = t.Contact.Add(rules.ReconnectWindow)
 		}
-		if !m.Next.IsZero() { // who was about to take over still may
+		if !m.Next.IsZero() { // the device that was taking over still may
 			m.Status, m.Session, m.Next = flow.MemberReserved, m.Next, domain.PlayerSessionID{}
 		}
 	})
@@ -120,8 +120,8 @@ func (t *Memberships) connectionLost(r flow.MembershipRef) {
 	t.tellReconnect(r)
 }
 
-// excuseMany makes it no offence to have lost the connection when half of the players lost theirs at the same time, as the member
-// r does now. Of those whose seat was lost with it the penalty is taken back.
+// excuseMany excuses lost connections when at least half of the players lost theirs at about the same time as member r does now. It
+// lifts the penalties of players who had lost their seat by it.
 func (t *Memberships) excuseMany(r flow.MembershipRef) {
 	instance := t.Flow.Memberships.Get(r).InstanceRef()
 	x := t.Flow.Instances.Get(instance)
@@ -147,12 +147,12 @@ func (t *Memberships) excuseMany(r flow.MembershipRef) {
 	}
 }
 
-// recent are the losses that count as one with a loss now.
+// recent are the losses so recent that they count as simultaneous with one now.
 func (t *Memberships) recent(all []flow.Loss) []flow.Loss {
 	return slices.DeleteFunc(slices.Clone(all), func(l flow.Loss) bool { return t.Now.Sub(l.At) > t.Config.Games.LossesTogether })
 }
 
-// noteLoss remembers for a while who was in a game until the connection was lost.
+// noteLoss remembers for a while that a player left the game by losing the connection.
 func (t *Memberships) noteLoss(r flow.InstanceRef, player string) {
 	t.changeInstance(r, func(x *flow.Instance) { x.Lost = append(t.recent(x.Lost), flow.Loss{Player: player, At: t.Now}) })
 }
@@ -194,8 +194,8 @@ func (t *Memberships) SeatEnding(player string, id domain.PlayerSessionID) bool 
 	return t.Flow.Memberships.Get(r).Overdue
 }
 
-// reservationOver is what becomes of a member who has not come in time. The last reservation ends the membership with it, or
-// whoever lets it end early would get another one.
+// reservationOver handles a reservation that its player did not use in time. The last one ends the membership, or a player who lets it
+// end early would get another.
 func (t *Memberships) reservationOver(r flow.MembershipRef, last bool) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())

@@ -7,23 +7,23 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Settle plans the deadlines of those who were touched, and writes down what players and servers are told.
+// Settle sets the deadlines of the players and parties that were touched, and emits the events for players, the studio and game servers.
 //
-// While a command is decided, and while hosting and matchmaking call the hooks, records change and what they concern is noted: touch,
-// setKeys, tellPlayers. What follows from the state as a whole is worked out here, once, behind the last of these changes:
+// While a command is decided, and while hosting and matchmaking call the hooks, records change, and touch, setKeys and tellPlayers note
+// which. Settle derives what follows from the state as a whole, once, after the last of these changes:
 //
-//  1. planPlayer and planParty compare the deadlines of each touched player and party with those that the state asks for. One that runs
-//     already keeps its end, so a touch too many changes nothing. They touch no others, so one pass is enough.
-//  2. account writes down who changed the keys of players, and why.
-//  3. OnGameSessionChanged for each player whose keys changed, with the keys of before and of now: exactly one, however many steps it
-//     took (I9), and before everything else, so that a client knows its phase when it hears the rest.
-//  4. What was noted with tellPlayers, in its order.
-//  5. OnAllowedActionsChanged, for players who may do something else than before the transaction.
-//  6. What game servers are told.
-//  7. The caller's answer: revision and number of the last event, which count all of that.
+//  1. planPlayer and planParty start and stop the deadlines of each touched player and party as the state requires. A deadline that runs
+//     already keeps its end, so a needless touch changes nothing. They touch no other record, so one pass is enough.
+//  2. account records who changed the keys of players, and why.
+//  3. Each player whose keys changed gets one OnGameSessionChanged with the old and the new keys, however many steps the change took
+//     (I9). It comes before all other events, so that a client knows its phase when it reads them.
+//  4. The events noted with tellPlayers follow in their order.
+//  5. Players whose allowed actions differ from those before the transaction get OnAllowedActionsChanged.
+//  6. Game servers get their notices.
+//  7. The caller's answer gets the revision and the number of the last event, which count all of the above.
 //
-// A change that is not noted is missing here: keys that are not changed by setKeys send no event, and a player who is not touched has
-// a deadline too many or too few. Audit finds both (I9, I12, held).
+// A change that is not noted has no effect here: keys changed without setKeys cause no event, and a player who is not touched keeps a
+// wrong deadline or lacks one. Audit finds both (I9, I12, held).
 func (t *transaction) Settle() {
 	f := &t.scratch
 	for i := 0; i < len(f.players); i++ { // planning touches no others
@@ -57,7 +57,7 @@ func (t *transaction) Settle() {
 // Reset forgets what Settle would do.
 func (t *transaction) Reset() { t.scratch = scratch{} }
 
-// answer fills in what every answer to a player carries, and keeps it for a repeat of the request.
+// answer fills in the flow record of the caller's answer, and keeps it for a repeat of the request.
 func (t *transaction) answer() {
 	r, ok := t.Flow.Player(t.own().of)
 	if !ok {
@@ -71,7 +71,7 @@ func (t *transaction) answer() {
 	}
 	key := RequestKey(by)
 	if x, ok := t.Flow.Request(key); ok && x.At.Add(RequestsKept) >= t.Now {
-		return // another call has the same key, by a chance in ten to the nineteenth or on purpose
+		return // another call has the same key, by a chance of one in 10^19 or on purpose
 	}
 	since := t.Now.Add(-RequestsKept)
 	if oldest, ok := t.Flow.OldestRequest(); ok && t.Flow.Requests.Len() >= t.Limits.RequestsMax {
@@ -107,7 +107,7 @@ func (t *transaction) planPlayer(r flow.PlayerRef) {
 	}
 }
 
-// searching reports whether the absence of a player holds a search back: from the acceptance on it does not.
+// searching reports whether the absence of a player would hold a search back. Once a match waits for acceptance it would not.
 func (t *transaction) searching(p *flow.Player) bool {
 	if p.Keys.Ticket.IsZero() {
 		return false
@@ -125,8 +125,7 @@ func (c *State) SearchWaits(party flow.PartyID) bool {
 	return s != nil && s.Status <= flow.Held
 }
 
-// planParty sets the deadlines of a party where nobody is, or whose leader is away, and holds its search back while a
-// member is.
+// planParty sets the deadlines of a party whose members or leader are away, and holds its search back while a member is away.
 func (t *transaction) planParty(id flow.PartyID) {
 	r, ok := t.Flow.Party(id)
 	if !ok {
@@ -135,12 +134,12 @@ func (t *transaction) planParty(id flow.PartyID) {
 	config := &t.Config.Parties
 	p := *t.Flow.Parties.Get(r)
 	was := p
-	var leaderHere, otherOnline, anybody bool
+	var leaderHere, otherOnline, present bool
 	var since domain.Time // when the last leader went
 	var held []string
 	for _, m := range p.Members {
 		x := t.member(m.Player)
-		anybody = anybody || x.Here() || !x.Keys.Game.IsZero()
+		present = present || x.Here() || !x.Keys.Game.IsZero()
 		if m.Leader {
 			leaderHere = leaderHere || x.Here()
 			since = max(since, x.OfflineSince)
@@ -158,7 +157,7 @@ func (t *transaction) planParty(id flow.PartyID) {
 		p.LeaderBy = max(t.ContactTime(since).Add(config.LeaderGrace), t.Contact)
 	}
 	switch {
-	case anybody:
+	case present:
 		p.StaleBy = 0
 	case p.StaleBy == 0:
 		p.StaleBy = t.Contact.Add(config.StaleExpiration)
@@ -173,8 +172,8 @@ func (t *transaction) planParty(id flow.PartyID) {
 	}
 }
 
-// planReady starts and stops the clocks after which members are not ready any more. None runs while the party searches or
-// the member is in a game: it begins anew after that. It reports whether one has changed.
+// planReady starts and stops the deadlines after which members are no longer ready. They do not run while the party searches or the
+// member is in a game, and start again afterwards. It reports whether one has changed.
 func (t *transaction) planReady(p *flow.Party) (changed bool) {
 	timeout := t.Config.Parties.ReadyTimeout
 	for i, m := range p.Members {
@@ -193,7 +192,7 @@ func (t *transaction) planReady(p *flow.Party) (changed bool) {
 	return changed
 }
 
-// holdSearch notes who holds the search of a party back. It reports whether players are to be told.
+// holdSearch records which members hold the search of a party back, and reports whether that has changed.
 func (t *transaction) holdSearch(p *flow.Party, held []string) bool {
 	if p.Search == nil || p.Search.Status > flow.Held || slices.Equal(p.Search.HeldBy, held) {
 		return false

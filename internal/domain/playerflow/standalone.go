@@ -9,7 +9,7 @@ import (
 )
 
 // Commit mode STANDALONE: the matchmaking configuration places nothing, player flow does. The matchmaker's success, the
-// commit and the placement are one transaction, so no match is ever refused behind its success, and nobody has to be
+// commit and the placement are one transaction, so no match is refused after its success, and no ticket has to be
 // submitted again. docs/spec/player-hosting.md#standalone; B157.
 
 // takesParties reports whether parties may search in a configuration: a standalone one needs a queue that hosts its games.
@@ -65,7 +65,8 @@ func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 }
 
 // commitStandaloneBackfill seats the parties of a match in the game that asked for more players, if that is one of player flow
-// and takes them. Whatever else the asker means by its game session, nobody here can bring them there.
+// and takes them. Otherwise their search fails: player flow cannot
+// bring them into a game session that it does not manage.
 func (t *Matches) commitStandaloneBackfill(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	seat, _ := x.Backfill()

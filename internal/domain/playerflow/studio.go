@@ -10,13 +10,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// What the studio's backends hear of what players are told. It is kept beside the players' outboxes, because those are cut
-// when a player's client says that it has the events; and only while somebody has subscribed.
+// The feed of players' events for the studio's backends. It is kept beside the players' outboxes, because those are trimmed when a
+// client acknowledges its events; and only while there is a subscription.
 
-// tellStudio gives an event the number that it has for the studio, if anybody there wants it.
+// tellStudio gives an event its number in the studio's feed, if a subscription wants it.
 func (t *transaction) tellStudio(e *PlayersTold) {
 	s := &t.Flow.Studio
-	if !s.Listens() || e.Type == flow.OnSync { // it is one client's, and says nothing that others did not
+	if !s.Listens() || e.Type == flow.OnSync { // it is for one client, and contains nothing new
 		return
 	}
 	wanted, first := s.Wanted(e.Type, hearers(e))
@@ -29,7 +29,7 @@ func (t *transaction) tellStudio(e *PlayersTold) {
 	e.No, e.Kept = s.Head()+1, s.KeptWith(flow.StudioEventSize(e.Body, len(e.To)))
 }
 
-// takeBy is until when receivers have time to take what waits for them; 0: for ever.
+// takeBy is when a subscription lapses whose receiver takes none of the waiting events; 0: never.
 func (t *transaction) takeBy() domain.ContactTime {
 	if life := t.Config.Sessions.SubscriptionLife; life > 0 {
 		return t.Contact.Add(life)
@@ -37,7 +37,7 @@ func (t *transaction) takeBy() domain.ContactTime {
 	return 0
 }
 
-// receiversDue ends the patience with receivers that have taken nothing of what waits for them.
+// receiversDue lapses the subscriptions whose receivers have taken nothing in time.
 func (t *transaction) receiversDue() {
 	s := &t.Flow.Studio
 	for _, x := range s.Subscriptions() {
@@ -47,7 +47,7 @@ func (t *transaction) receiversDue() {
 	}
 }
 
-// waitForReceivers has the subscription looked at that lapses first.
+// waitForReceivers sets the deadline of the subscription that lapses first.
 func (c *State) waitForReceivers() {
 	var next domain.ContactTime
 	for _, x := range c.Flow.Studio.Subscriptions() {
@@ -66,14 +66,14 @@ func hearers(e *PlayersTold) []flow.Hearer {
 	return all
 }
 
-// tellOnlyStudio notes an event about a player that the player does not hear of.
+// tellOnlyStudio notes an event about a player that only the studio gets.
 func (t *transaction) tellOnlyStudio(kind flow.MessageType, m flow.Message, about string) {
 	if t.Flow.Studio.Listens() {
 		t.own().told = append(t.own().told, telling{kind: kind, body: m.Encode(), to: []string{about}, studio: true})
 	}
 }
 
-// writeForStudio writes an event down that no player is told.
+// writeForStudio emits an event that no player gets.
 func (t *transaction) writeForStudio(kind flow.MessageType, body string, about []string) {
 	e := &PlayersTold{Type: kind, Body: body}
 	for _, player := range about {
@@ -95,8 +95,8 @@ func (c *State) applyStudioEvent(at domain.Time, e *PlayersTold) {
 // SubscriptionsMax bounds how many backends may listen.
 const SubscriptionsMax = 32
 
-// SubscribeEvents lets a backend hear what players are told from now on (Events.Subscribe). A repeat with the same id changes
-// nothing, but for a subscription that has lapsed: that goes on.
+// SubscribeEvents gives a backend the events of players from now on (Events.Subscribe). A repeat with the same id changes nothing, except
+// that a lapsed subscription continues.
 type SubscribeEvents struct {
 	Subscription flow.Subscription // ID, URL, Types, Players, By
 
@@ -133,7 +133,7 @@ func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UnsubscribeEvents ends a subscription (Events.Unsubscribe). One that there is not does not matter.
+// UnsubscribeEvents ends a subscription (Events.Unsubscribe). An unknown id is not an error.
 type UnsubscribeEvents struct {
 	ID flow.SubscriptionID
 

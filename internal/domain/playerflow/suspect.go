@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// HostChanged notes whether the host of a game instance is suspected to be gone: its link is lost, or it does not report
-// that it is healthy. While it is, no clock of a kept seat runs.
+// HostChanged notes whether the host of a game instance is suspected to be lost: its link is down, or it does not report itself healthy.
+// While it is suspected, the holds on its seats stand still.
 func (t *Games) HostChanged(key fleet.Key) {
 	process, ok := t.hosting.FindProcess(key)
 	if !ok || t.hosting.Process(process).Session == 0 {
@@ -50,7 +50,7 @@ func (t *Games) suspect(r flow.InstanceRef, suspect bool) {
 	}
 }
 
-// keepAliveMissed suspects a host that did not say that it is alive, and later gives it up.
+// keepAliveMissed suspects a host that has missed a keep-alive, and later gives it up.
 func (t *Games) keepAliveMissed(r flow.InstanceRef) {
 	x := t.Flow.Instances.Get(r)
 	if !x.MissedOne && x.Rules.KeepAliveMisses > 1 {

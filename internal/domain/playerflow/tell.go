@@ -7,10 +7,10 @@ type telling struct {
 	body string
 	to   []string
 
-	studio bool // nobody else is told
+	studio bool // for the studio alone
 }
 
-// tellPlayers notes what players are told once everything has happened.
+// tellPlayers notes an event for players; Settle writes it to their outboxes.
 func (t *transaction) tellPlayers(kind flow.MessageType, m flow.Message, to ...string) {
 	if len(to) == 0 {
 		return

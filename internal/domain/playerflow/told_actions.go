@@ -7,9 +7,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// What a player may do changes with the keys, which OnGameSessionChanged says, and with much else: a member who is ready, a
-// leader who leaves, a seat that is lost, a lock that ends. Whoever is concerned by an event of a transaction is noted with what
-// was allowed before it, and is told behind the last one if that is something else now.
+// The actions of a player change with the keys, which OnGameSessionChanged reports, and with much else: a member becomes ready, a leader
+// leaves, a seat is lost, a lock ends. Before an event is applied, the players whom it concerns are noted with their allowed actions. At
+// the end of the transaction those whose actions differ are told.
 
 // actionsBefore is what a player was allowed to do before a transaction.
 type actionsBefore struct {
@@ -21,7 +21,7 @@ type actionsBefore struct {
 // party matters to its leaders as well, who may search only with all.
 func (t *transaction) noteActions(event kernel.Event) {
 	switch e := event.(type) {
-	case *PlayerKeysChanged: // the player hears of that anyway
+	case *PlayerKeysChanged: // OnGameSessionChanged tells the player
 		if r, ok := t.Flow.Player(e.Player); ok && t.Flow.Players.Get(r).Keys.Game != e.Keys.Game {
 			t.noteLeaders(r)
 		}
@@ -85,7 +85,7 @@ func (t *transaction) noteMembers(party flow.PartyID) {
 	}
 }
 
-// noteActor notes a player who is logged in: another one hears at the login what is allowed.
+// noteActor notes a player who is logged in; others get their actions at the next login.
 func (t *transaction) noteActor(player string) {
 	if t.own().isActor[player] {
 		return

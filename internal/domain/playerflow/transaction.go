@@ -13,8 +13,7 @@ func (t *transaction) own() *scratch {
 	return &t.scratch
 }
 
-// scratch is what one transaction does to players, and settles at its end: whoever's keys changed is told first, then
-// comes what else players are told; whoever is touched gets the deadlines that the new state asks for.
+// scratch collects what one transaction does to players, until Settle writes the events, notices and deadlines that follow from it.
 type scratch struct {
 	changed []keysBefore
 	told    []telling
@@ -28,7 +27,7 @@ type scratch struct {
 	isActor              map[string]bool
 	isPlanned            map[flow.PartyID]bool
 	caller               *Caller
-	by                   flow.Actor   // who asks for the command, if the command itself does not tell
+	by                   flow.Actor   // who gave the command, if the command itself does not say
 	of                   string       // the player whose flow record the answer carries
 	record               *flow.Record // where to
 }
@@ -62,7 +61,7 @@ func note[K comparable](seen *map[K]bool, key K) {
 	(*seen)[key] = true
 }
 
-// setKeys changes the keys of a player. The revision rises once in a transaction.
+// setKeys changes the keys of a player. The revision rises by one in a transaction, however often the keys change.
 func (t *transaction) setKeys(r flow.PlayerRef, change func(*flow.Keys)) {
 	p := t.Flow.Players.Get(r)
 	keys, rev := p.Keys, p.Rev
@@ -80,7 +79,7 @@ func (t *transaction) setKeys(r flow.PlayerRef, change func(*flow.Keys)) {
 	t.touch(r)
 }
 
-// changePlayer lets f change what is known about a player beside keys and presence.
+// changePlayer lets f change the fields of a player other than keys and presence.
 func (t *transaction) changePlayer(r flow.PlayerRef, f func(*PlayerChanged)) {
 	p := t.Flow.Players.Get(r)
 	e := &PlayerChanged{
@@ -92,7 +91,7 @@ func (t *transaction) changePlayer(r flow.PlayerRef, f func(*PlayerChanged)) {
 	t.Emit(e)
 }
 
-// nextUnlock is the end of the next lock that ends.
+// nextUnlock is when the first of a player's locks ends; 0: there is none.
 func nextUnlock(e *PlayerChanged, now domain.Time) (next domain.Time) {
 	consider := func(until domain.Time) {
 		if until > now && (next == 0 || until < next) {
@@ -169,7 +168,7 @@ func (t *transaction) member(id string) *flow.Player {
 	return t.Flow.Players.Get(r)
 }
 
-// presenceOf is the event that changes nothing.
+// presenceOf returns the event with the present values, for its caller to change some.
 func presenceOf(p *flow.Player) *PresenceChanged {
 	return &PresenceChanged{p.ID, p.Presence, p.Stream, p.PresenceBy, p.OfflineSince, p.RemoveBy, p.LeaveQueueBy, p.PolledBy}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// FlowSnapshot is everything that a player's client has to know, as of one moment.
+// FlowSnapshot is the complete state that a player's client needs, as of one moment.
 type FlowSnapshot struct {
 	Player    string
 	Record    flow.Record
@@ -87,7 +87,7 @@ func (v *View) Record(player string) (flow.Record, bool) {
 
 // FlowOf returns everything about a player.
 func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
-	v.SawAll() // it shows what is not there as well
+	v.SawAll() // absence is part of the answer
 	r, ok := v.c.Flow.Player(player)
 	if !ok {
 		return FlowSnapshot{}, false
@@ -178,7 +178,7 @@ func (c *State) PartyView(r flow.PartyRef) flow.PartyView {
 			held = append(held, m.Player)
 		}
 	}
-	if s := p.Search; s != nil && s.Status <= flow.Held && len(held) > 0 { // after a restart nobody was told of it
+	if s := p.Search; s != nil && s.Status <= flow.Held && len(held) > 0 { // after a restart no player was told of it
 		now := *s
 		now.Status, now.HeldBy = flow.Held, held
 		view.Search = &now
@@ -252,7 +252,7 @@ func (v *View) GameInstanceOf(game session.ID) (flow.InstanceID, bool) {
 	return v.c.Flow.Instances.Get(r).ID, true
 }
 
-// VerifyPlayer checks what a connection token says against the state, for a game server that wants to let its bearer in.
+// VerifyPlayer checks the claims of a connection token against the state, for a game server whose client presents it.
 func (v *View) VerifyPlayer(instance flow.InstanceID, playerSession domain.PlayerSessionID, epoch uint32, attempt int32) (flow.Membership, error) {
 	v.SawAll()
 	refuse := func(code flow.Code, why string) (flow.Membership, error) {

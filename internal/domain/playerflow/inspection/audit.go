@@ -20,9 +20,9 @@ type Violation struct {
 
 func (v Violation) String() string { return v.Invariant + " " + v.Subject + ": " + v.Detail }
 
-// Audit looks at the whole state and lists what is wrong with it. It takes as long as there are players: an operator's
-// tool and the simulator's; a Survey does the same in steps. I5 and I10 are about commits, not about one state: tests hold
-// them. Of I9 a state shows that the latest revision has a record of its commit.
+// Audit checks the whole state and lists the invariants that do not hold. Its time grows with the number of players; a Survey does the
+// same in steps. I5 and I10 are about commits rather than one state, so tests check them. Of I9 it checks that the latest revision has a
+// record of its commit.
 func (v *View) Audit() []Violation {
 	v.SawAll()
 	a := auditor{c: v.c}
@@ -205,13 +205,13 @@ func (a *auditor) party(p *flow.Party) {
 	}
 	switch {
 	case len(p.Members) == 0:
-		a.fail("I7", who, "nobody is in it")
+		a.fail("I7", who, "it has no members")
 	case leaders == 0: // how many there may be is in the configuration, which may have been another one when they were made
-		a.fail("leader", who, "nobody leads it")
+		a.fail("leader", who, "it has no leader")
 	case p.ReadyBy() != 0 && (p.Search != nil || slices.ContainsFunc(p.Members, func(m flow.Member) bool { return m.ReadyBy != 0 && !m.Ready })):
 		a.fail("I12", who, "the clock of a member runs who is not ready, or searches")
 	case here != (p.StaleBy == 0):
-		a.fail("I12", who, "somebody is there: %t, shut down at %d", here, p.StaleBy)
+		a.fail("I12", who, "a member is present: %t, shut down at %d", here, p.StaleBy)
 	}
 	a.search(who, p)
 }
@@ -284,7 +284,7 @@ func (a *auditor) instance(r flow.InstanceRef, x *flow.Instance) {
 	}
 }
 
-// advice checks that somebody still needs what was said of a search.
+// advice checks that a search or a game that waits for its host still needs the advice.
 func (a *auditor) advice(x *flow.Advice) {
 	if _, searching := a.c.Flow.PartyByTicket(x.Ticket); searching {
 		return
@@ -300,5 +300,5 @@ func (a *auditor) advice(x *flow.Advice) {
 	if a.waiting[x.Ticket] {
 		return
 	}
-	a.fail("advice", x.Ticket.String(), "it is kept, and nobody searches or waits for a host with this ticket")
+	a.fail("advice", x.Ticket.String(), "it is kept, and no party searches or waits for a host with this ticket")
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Holding is something that keeps a player where they are, and what will free them from it.
+// Holding is what keeps a player in a party, search or game, or from logging in or searching, and what will end that.
 type Holding struct {
 	Key    string      // PARTY_ID, MATCHMAKING_ID, GAME_INSTANCE_ID; or LOGIN, LOCK, BANNED
 	By     string      // the party, ticket or game instance
 	Status string      // of it, or of the player in it
-	Ends   string      // what will end it first; empty: only somebody's wish
-	Until  domain.Time // when that is; 0: not known, because it depends on somebody else
+	Ends   string      // what will end it first; empty: only a call
+	Until  domain.Time // when that is; 0: not known, because it depends on a call
 }
 
 // first lets a deadline end it if that is the next one.
@@ -52,7 +52,7 @@ func (v *View) ExplainStuck(player string, now domain.Time) (all []Holding, know
 	return all, true
 }
 
-// partyHolds is why a player is in a party: nothing ends that while somebody is there.
+// partyHolds explains why a player is in a party: no deadline ends that while a member is online.
 func (c *Inspection) partyHolds(x *flow.Party, p *flow.Player) Holding {
 	h := Holding{Key: "PARTY_ID", By: x.ID.String(), Status: p.Presence.String()}
 	if p.RemoveBy != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Survey counts everything of player flow and holds the invariants against it, in steps between which commands go on. Each
-// record is looked at once, with all that it refers to at that moment; the counts are those of the time the survey took.
+// Survey counts the records of player flow and checks its invariants, in steps between which commands go on. It reads each record once,
+// with all that the record refers to at that moment; the counts are not of a single moment.
 type Survey struct {
 	Players  map[flow.Phase]int
 	Presence map[flow.Presence]int
@@ -63,7 +63,7 @@ const (
 	surveyDone
 )
 
-// NewSurvey begins one.
+// NewSurvey returns a Survey at its beginning.
 func NewSurvey() *Survey {
 	return &Survey{
 		Players: map[flow.Phase]int{}, Presence: map[flow.Presence]int{}, Searches: map[SearchKind]int{}, Ages: map[string]*SearchAges{},
@@ -71,7 +71,7 @@ func NewSurvey() *Survey {
 	}
 }
 
-// Survey goes on with one: it looks at no more than `most` further records, and reports whether it is at its end.
+// Survey continues a survey: it reads at most `most` further records, and reports whether it is complete.
 func (v *View) Survey(s *Survey, now domain.Time, most int) (done bool) {
 	v.SawAll()
 	a := auditor{c: v.c}
