@@ -42,7 +42,7 @@ func TestAuditSeesWhatParts(t *testing.T) {
 			p.Members = append(p.Members, flow.Member{Player: "me"})
 		}, "those of its ticket"},
 		{"a ticket has another end", func(w *flowWorld) { w.search("me") }, func(w *flowWorld) {
-			r, _ := w.cell.matchmaking.Records.Ticket("mm-" + w.keys("me").Ticket.String())
+			r, _ := w.cell.matchmaking.Records.Ticket(w.keys("me").Ticket.String())
 			x := w.cell.matchmaking.Records.Tickets.Mut(r)
 			x.TimeoutAt = x.TimeoutAt.Add(time.Second)
 		}, "it searches in duel until"},

@@ -65,7 +65,7 @@ func TestChangesTellCauseAndCaller(t *testing.T) {
 	w.wantChanges("cid", "1 P CreateParty by PLAYER", "2 PM EnterMatchmaking by PLAYER", "3 PG MatchCommitted by MATCHMAKER", "4 P Game.RemovePlayers by PARTNER")
 	v = w.cell.View()
 	all := v.ChangesOf("ann")
-	if got, want := all[0].By.ID, "fs-"+w.logins["ann"].String(); got != want {
+	if got, want := all[0].By.ID, w.logins["ann"].String(); got != want {
 		t.Errorf("the first change is by %q, want %q", got, want)
 	}
 	if got, want := all[4].By.ID, testFleet+"/"+testCompute+"/server-1"; got != want {

@@ -29,7 +29,7 @@ func (w *flowWorld) bound(player string, want playerflow.Wrapped) {
 	if err := json.Unmarshal([]byte(w.cell.hosting.Sessions.Players.Get(r).Data), &got); err != nil {
 		w.t.Fatalf("PlayerData %q: %v", w.cell.hosting.Sessions.Players.Get(r).Data, err)
 	}
-	want.Version, want.Instance, want.Token = 1, "gi-"+w.member(player).Instance.String(), testTokens{}.TokenHash(player, host)
+	want.Version, want.Instance, want.Token = 1, w.member(player).Instance.String(), testTokens{}.TokenHash(player, host)
 	if got != want {
 		w.t.Errorf("PlayerData is\n %+v\nwant\n %+v", got, want)
 	}
