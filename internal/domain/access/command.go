@@ -116,7 +116,7 @@ func (cmd *RevokeAccessKey) Decide(k *kernel.Tx) error {
 func (v *View) AccessKeys() []Key {
 	v.SawAll()
 	all := make([]Key, 0, v.c.Records.Keys.Len())
-	v.c.Records.Keys.From(catalog.Place{}, func(k *Key) bool {
+	v.c.Records.Keys.Since(catalog.Place{}, func(k *Key) bool {
 		all = append(all, *k)
 		return true
 	})

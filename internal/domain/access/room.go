@@ -73,7 +73,7 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {
 	case partAccessKey:
-		return true, kernel.LoadInto(l, body, &c.Records.Keys.Table)
+		return true, kernel.LoadInto(l, body, c.Records.Keys)
 	case partTakenOver:
 		return true, kernel.LoadWith(l, body, func(x TakenOver) { c.Records.TakenOver = &x })
 	case partLoss:

@@ -7,7 +7,7 @@ import (
 
 // Records has all access keys.
 type Records struct {
-	Keys *catalog.Catalog[Key]
+	Keys catalog.Catalog[Key]
 
 	TakenOver *TakenOver // nil: an access key file, if there is one, has not been imported yet
 
@@ -53,7 +53,7 @@ func (s *Records) Admins() int { return s.admins }
 
 // RevokedBefore returns the ids of the keys that were revoked before a time, in creation order.
 func (s *Records) RevokedBefore(t domain.Time) (ids []string) {
-	s.Keys.From(catalog.Place{}, func(k *Key) bool {
+	s.Keys.Since(catalog.Place{}, func(k *Key) bool {
 		if !k.Works() && k.Revoked < t {
 			ids = append(ids, k.ID)
 		}

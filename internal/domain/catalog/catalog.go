@@ -22,8 +22,30 @@ func (a Place) before(b Place) bool {
 	return a.ID < b.ID
 }
 
-// Catalog is a table of records with its indexes. A record's place never changes.
-type Catalog[T any] struct {
+// Catalog is a table of records with its indexes. A record's place never changes. It is an interface for the reason that chunk.Table is one.
+type Catalog[T any] interface {
+	chunk.Table[T]
+
+	// Find finds a record by its identifier.
+	Find(id string) (chunk.Ref[T], bool)
+
+	// Put stores a record, or replaces the one with its identifier.
+	Put(T) chunk.Ref[T]
+
+	// Drop removes a record and its entries in the indexes.
+	Drop(chunk.Ref[T])
+
+	// Since yields the records in creation order, beginning after a place.
+	Since(after Place, yield func(*T) bool)
+
+	// Page copies up to limit records for which keep is true, in creation order, beginning after a place; a nil keep means all.
+	Page(after Place, limit int, keep func(*T) bool) []T
+
+	// Restore rebuilds the indexes from the records, after a snapshot was loaded.
+	Restore()
+}
+
+type catalog[T any] struct {
 	chunk.Table[T]
 	place func(*T) Place
 	byID  map[string]chunk.Ref[T]
@@ -36,21 +58,19 @@ type entry struct {
 }
 
 // New returns an empty Catalog; place returns the place of a record.
-func New[T any](place func(*T) Place) *Catalog[T] {
-	return &Catalog[T]{
-		place: place, byID: map[string]chunk.Ref[T]{},
+func New[T any](place func(*T) Place) Catalog[T] {
+	return &catalog[T]{
+		Table: chunk.New[T](), place: place, byID: map[string]chunk.Ref[T]{},
 		order: sorted.NewSet(func(a, b entry) bool { return a.before(b.Place) }),
 	}
 }
 
-// Find finds a record by its identifier.
-func (c *Catalog[T]) Find(id string) (chunk.Ref[T], bool) {
+func (c *catalog[T]) Find(id string) (chunk.Ref[T], bool) {
 	r, ok := c.byID[id]
 	return r, ok
 }
 
-// Put stores a record, or replaces the one with its identifier.
-func (c *Catalog[T]) Put(record T) chunk.Ref[T] {
+func (c *catalog[T]) Put(record T) chunk.Ref[T] {
 	at := c.place(&record)
 	r, ok := c.byID[at.ID]
 	if !ok {
@@ -61,29 +81,37 @@ func (c *Catalog[T]) Put(record T) chunk.Ref[T] {
 	return r
 }
 
-func (c *Catalog[T]) index(at Place, r chunk.Ref[T]) {
+func (c *catalog[T]) index(at Place, r chunk.Ref[T]) {
 	c.byID[at.ID] = r
 	c.order.Set(entry{at, r.Any()})
 }
 
-// Drop removes a record and its entries in the indexes.
-func (c *Catalog[T]) Drop(r chunk.Ref[T]) {
+func (c *catalog[T]) Drop(r chunk.Ref[T]) {
 	at := c.place(c.Get(r))
 	delete(c.byID, at.ID)
 	c.order.Delete(entry{Place: at})
 	c.Remove(r)
 }
 
-// From yields the records in creation order, beginning after a place.
-func (c *Catalog[T]) From(after Place, yield func(*T) bool) {
+func (c *catalog[T]) Since(after Place, yield func(*T) bool) {
 	c.order.Ascend(entry{Place: after}, func(e entry) bool {
 		return !after.before(e.Place) || yield(c.Get(chunk.Ref[T](e.ref)))
 	})
 }
 
-// Restore rebuilds the indexes from the records, after a snapshot was loaded.
-func (c *Catalog[T]) Restore() {
+func (c *catalog[T]) Restore() {
 	for r, record := range c.All() {
 		c.index(c.place(record), r)
 	}
+}
+
+func (c *catalog[T]) Page(after Place, limit int, keep func(*T) bool) []T {
+	var page []T
+	c.Since(after, func(record *T) bool {
+		if keep == nil || keep(record) {
+			page = append(page, *record)
+		}
+		return len(page) < limit
+	})
+	return page
 }

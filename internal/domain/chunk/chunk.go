@@ -38,31 +38,73 @@ func (r Ref[T]) Any() AnyRef { return AnyRef(r) }
 // not know. Converting it back to a Ref takes knowledge of the kind from elsewhere: nothing checks it.
 type AnyRef uint32
 
+// Table is a set of records. It allows one writer, and readers only while the writer is excluded, except on a Frozen.
+//
+// It is an interface because Go compiles every method of a generic type again in each package that sees one: with a struct
+// here, 25 packages compiled 1,300 functions each. A call costs about a nanosecond more.
+type Table[T any] interface {
+	// Len, Get and All are those of Frozen. Get's pointer is valid until the next Mut, Add or Remove.
+	Len() int
+	Get(Ref[T]) *T
+	All() iter.Seq2[Ref[T], *T]
+
+	// Mut returns the record for writing, and copies its block first if a Frozen may still have it. Pointers from earlier calls must not be
+	// used after Mut, because they may point into the frozen block.
+	Mut(Ref[T]) *T
+
+	// Add adds a zero record and returns it for writing. The most recently freed place is used first, so that the table stays dense and the
+	// choice depends on nothing but the order of calls.
+	Add() (Ref[T], *T)
+
+	// Remove removes a record; its Ref may be reused.
+	Remove(Ref[T])
+
+	// From yields the records after a place, and stores the place of each in at.
+	From(after Ref[T], at *Ref[T]) iter.Seq[*T]
+
+	// Freeze returns the records as they are now. It may be read from another goroutine while the writer continues.
+	Freeze() Frozen[T]
+}
+
+// Frozen is a Table at one moment.
+type Frozen[T any] interface {
+	// Len is the number of records.
+	Len() int
+
+	// Get returns a record, for reading.
+	Get(Ref[T]) *T
+
+	// All yields the records in the order of their places.
+	All() iter.Seq2[Ref[T], *T]
+}
+
+// New returns an empty Table.
+func New[T any]() Table[T] { return new(table[T]) }
+
 type block[T any] struct {
 	epoch   uint32
 	used    uint64
 	records [size]T
 }
 
-// Table is a set of records. It allows one writer, and readers only while the writer is excluded, except on a Frozen.
-type Table[T any] struct {
+type frozen[T any] struct {
 	blocks []*block[T]
-	epoch  uint32
-	free   []Ref[T]
 	count  int
 }
 
-// Len is the number of records.
-func (t *Table[T]) Len() int { return t.count }
+func (f *frozen[T]) Len() int { return f.count }
 
-// Get returns the record for reading. The pointer is valid until the next Mut, Add or Remove.
-func (t *Table[T]) Get(r Ref[T]) *T {
-	return &t.blocks[(r-1)/size].records[(r-1)%size]
+func (f *frozen[T]) Get(r Ref[T]) *T { return &f.blocks[(r-1)/size].records[(r-1)%size] }
+
+func (f *frozen[T]) All() iter.Seq2[Ref[T], *T] { return each(f.blocks) }
+
+type table[T any] struct {
+	frozen[T]
+	epoch uint32
+	free  []Ref[T]
 }
 
-// Mut returns the record for writing, and copies its block first if a Frozen may still have it. Pointers from earlier calls must not be
-// used after Mut, because they may point into the frozen block.
-func (t *Table[T]) Mut(r Ref[T]) *T {
+func (t *table[T]) Mut(r Ref[T]) *T {
 	i := (r - 1) / size
 	b := t.blocks[i]
 	if b.epoch != t.epoch {
@@ -74,9 +116,7 @@ func (t *Table[T]) Mut(r Ref[T]) *T {
 	return &b.records[(r-1)%size]
 }
 
-// Add adds a zero record and returns it for writing. The most recently freed place is used first, so that the table stays dense and the
-// choice depends on nothing but the order of calls.
-func (t *Table[T]) Add() (Ref[T], *T) {
+func (t *table[T]) Add() (Ref[T], *T) {
 	if n := len(t.free); n > 0 {
 		r := t.free[n-1]
 		t.free = t.free[:n-1]
@@ -97,8 +137,7 @@ func (t *Table[T]) Add() (Ref[T], *T) {
 	return r, rec
 }
 
-// Remove removes a record; its Ref may be reused.
-func (t *Table[T]) Remove(r Ref[T]) {
+func (t *table[T]) Remove(r Ref[T]) {
 	var zero T
 	*t.Mut(r) = zero
 	t.blocks[(r-1)/size].used &^= 1 << ((r - 1) % size)
@@ -106,11 +145,7 @@ func (t *Table[T]) Remove(r Ref[T]) {
 	t.count--
 }
 
-// All yields the records in the order of their places.
-func (t *Table[T]) All() iter.Seq2[Ref[T], *T] { return each(t.blocks) }
-
-// From yields the records after a place, and stores the place of each in at.
-func (t *Table[T]) From(after Ref[T], at *Ref[T]) iter.Seq[*T] {
+func (t *table[T]) From(after Ref[T], at *Ref[T]) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		first := int(after) / size
 		if first > len(t.blocks) {
@@ -124,26 +159,10 @@ func (t *Table[T]) From(after Ref[T], at *Ref[T]) iter.Seq[*T] {
 	}
 }
 
-// Freeze returns the records as they are now. It may be read from another goroutine while the writer continues.
-func (t *Table[T]) Freeze() Frozen[T] {
+func (t *table[T]) Freeze() Frozen[T] {
 	t.epoch++
-	return Frozen[T]{blocks: append([]*block[T](nil), t.blocks...), count: t.count}
+	return &frozen[T]{blocks: append([]*block[T](nil), t.blocks...), count: t.count}
 }
-
-// Frozen is a Table at one moment.
-type Frozen[T any] struct {
-	blocks []*block[T]
-	count  int
-}
-
-// Len is the number of records.
-func (f Frozen[T]) Len() int { return f.count }
-
-// Get returns a record that existed when the table was frozen.
-func (f Frozen[T]) Get(r Ref[T]) *T { return &f.blocks[(r-1)/size].records[(r-1)%size] }
-
-// All yields the records in the order of their places.
-func (f Frozen[T]) All() iter.Seq2[Ref[T], *T] { return each(f.blocks) }
 
 func each[T any](blocks []*block[T]) iter.Seq2[Ref[T], *T] {
 	return func(yield func(Ref[T], *T) bool) {

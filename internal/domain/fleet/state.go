@@ -20,8 +20,8 @@ type State struct {
 	Processes chunk.Table[Process]
 	Events    chunk.Table[Event]
 	Creations chunk.Table[Creation]
-	Aliases   *catalog.Catalog[Alias]
-	Builds    *catalog.Catalog[Build]
+	Aliases   catalog.Catalog[Alias]
+	Builds    catalog.Catalog[Build]
 
 	locations sorted.Map[string, LocationRef]
 	fleets    map[string]Ref
@@ -61,6 +61,7 @@ func (a ordered) before(b ordered) bool {
 // New returns an empty State.
 func New() *State {
 	return &State{
+		Locations: chunk.New[Location](), Fleets: chunk.New[Fleet](), Computes: chunk.New[Compute](), Processes: chunk.New[Process](), Events: chunk.New[Event](), Creations: chunk.New[Creation](),
 		locations: sorted.NewMap[string, LocationRef](),
 		fleets:    map[string]Ref{},
 		order:     newOrder(),

@@ -51,6 +51,8 @@ type State struct {
 // New returns an empty State.
 func New() *State {
 	return &State{
+		Players: chunk.New[Player](), Logins: chunk.New[Login](), Parties: chunk.New[Party](), Invites: chunk.New[Invite](), Instances: chunk.New[Instance](), Memberships: chunk.New[Membership](),
+		Tickets: chunk.New[LoginTicket](), Requests: chunk.New[Request](), Queues: chunk.New[Queue](), Advices: chunk.New[Advice](), Changes: chunk.New[Change](),
 		players: map[string]PlayerRef{}, logins: map[LoginSessionID]LoginRef{}, tokens: map[domain.UUID]LoginRef{}, parties: map[PartyID]PartyRef{},
 		codes: map[string]PartyRef{}, searches: map[domain.TicketID]PartyRef{}, invites: map[InviteID]InviteRef{}, invitesTo: map[string][]InviteRef{},
 		invitesOf: map[PartyID][]InviteRef{}, instances: map[InstanceID]InstanceRef{}, placements: map[string]InstanceRef{}, games: map[string]InstanceRef{},

@@ -96,9 +96,9 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {
 	case partGroup:
-		return true, kernel.LoadInto(l, body, &c.Records.Groups.Table)
+		return true, kernel.LoadInto(l, body, c.Records.Groups)
 	case partServer:
-		return true, kernel.LoadInto(l, body, &c.Records.Servers.Table)
+		return true, kernel.LoadInto(l, body, c.Records.Servers)
 	}
 	return false, nil
 }

@@ -14,8 +14,8 @@ type (
 
 // Records has all groups and game servers, with their indexes.
 type Records struct {
-	Groups  *catalog.Catalog[Group]
-	Servers *catalog.Catalog[Server]
+	Groups  catalog.Catalog[Group]
+	Servers catalog.Catalog[Server]
 
 	groups map[string]*members
 }

@@ -85,21 +85,21 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	f := c.Fleets
 	switch kind {
 	case partLocation:
-		err = kernel.LoadInto(l, body, &f.Locations)
+		err = kernel.LoadInto(l, body, f.Locations)
 	case partFleet:
-		err = kernel.LoadInto(l, body, &f.Fleets)
+		err = kernel.LoadInto(l, body, f.Fleets)
 	case partCompute:
-		err = kernel.LoadInto(l, body, &f.Computes)
+		err = kernel.LoadInto(l, body, f.Computes)
 	case partProcess:
-		err = kernel.LoadInto(l, body, &f.Processes)
+		err = kernel.LoadInto(l, body, f.Processes)
 	case partEvent:
-		err = kernel.LoadInto(l, body, &f.Events)
+		err = kernel.LoadInto(l, body, f.Events)
 	case partCreation:
-		err = kernel.LoadInto(l, body, &f.Creations)
+		err = kernel.LoadInto(l, body, f.Creations)
 	case partAlias:
-		err = kernel.LoadInto(l, body, &f.Aliases.Table)
+		err = kernel.LoadInto(l, body, f.Aliases)
 	case partBuild:
-		err = kernel.LoadInto(l, body, &f.Builds.Table)
+		err = kernel.LoadInto(l, body, f.Builds)
 	case partGame:
 		if c.Sessions.Games.Len() == 0 {
 			c.Sessions.RestorePlayers(int(min(max(l.Head.Players, 0), roomMax)))

@@ -35,7 +35,7 @@ func (v *View) Builds(after catalog.Place, limit int, keep func(*fleet.Build) bo
 }
 
 // found copies a record of a catalog; changed returns the number of its last change.
-func found[T any](v *View, c *catalog.Catalog[T], id string, changed func(*T) uint64) (record T, ok bool) {
+func found[T any](v *View, c catalog.Catalog[T], id string, changed func(*T) uint64) (record T, ok bool) {
 	r, ok := c.Find(id)
 	if !ok {
 		v.SawAll()

@@ -194,7 +194,7 @@ func (k *Kernel) restore(h *Head) error {
 func LoadInto[T any, M interface {
 	*T
 	wire.Message
-}](l *Loader, body []byte, t *chunk.Table[T]) error {
+}](l *Loader, body []byte, t chunk.Table[T]) error {
 	_, record := t.Add()
 	return l.Reader.Read(body, M(record))
 }

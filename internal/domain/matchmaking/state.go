@@ -42,6 +42,7 @@ func (s *Records) Held() *domain.Held { return &s.held }
 // NewRecords returns empty Records.
 func NewRecords() *Records {
 	return &Records{
+		RuleSets: chunk.New[RuleSet](), Configurations: chunk.New[Configuration](), Tickets: chunk.New[Ticket](), Matches: chunk.New[Match](), Hosted: chunk.New[Hosted](), Recent: chunk.New[Recent](),
 		ruleSets: sorted.NewMap[string, RuleSetRef](), configurations: sorted.NewMap[string, ConfigurationRef](),
 		compiled: map[string]*ruleset.RuleSet{}, settings: map[string]*Configuration{},
 		tickets: map[string]TicketRef{}, numbers: map[uint64]TicketRef{}, players: map[string]TicketRef{}, backfills: map[string]TicketRef{},

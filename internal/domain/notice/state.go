@@ -19,7 +19,10 @@ type Records struct {
 
 // NewRecords returns empty Records.
 func NewRecords() *Records {
-	return &Records{topics: map[string]sorted.Map[uint64, Ref]{}, subscribed: map[[2]string]SubscriptionRef{}}
+	return &Records{
+		Notices: chunk.New[Notice](), Subscriptions: chunk.New[Subscription](),
+		topics: map[string]sorted.Map[uint64, Ref]{}, subscribed: map[[2]string]SubscriptionRef{},
+	}
 }
 
 // Add stores a notice.

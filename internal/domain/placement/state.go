@@ -42,6 +42,7 @@ func newTurns() sorted.Set[turn] {
 // New returns an empty State.
 func New() *State {
 	return &State{
+		Queues: chunk.New[Queue](), Placements: chunk.New[Placement](),
 		queues:  sorted.NewMap[string, QueueRef](),
 		byID:    map[string]Ref{},
 		pending: map[string]sorted.Set[turn]{},

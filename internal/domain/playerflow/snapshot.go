@@ -113,7 +113,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	case partSearchAdvice:
 		return true, kernel.LoadWith(l, body, func(a flow.Advice) { f.AddAdvice(a) })
 	case partFlowChange:
-		return true, kernel.LoadInto(l, body, &f.Changes)
+		return true, kernel.LoadInto(l, body, f.Changes)
 	case partFlowFeed:
 		return true, c.loadFeed(l, body)
 	case partFlowQueue:

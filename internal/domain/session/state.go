@@ -42,6 +42,7 @@ func (a entry) before(b entry) bool {
 // New returns an empty State.
 func New() *State {
 	return &State{
+		Games: chunk.New[GameSession](), Players: chunk.New[PlayerSession](), Seats: chunk.New[Seat](),
 		byID:     map[ID]GameRef{},
 		byFleet:  map[string]sorted.Set[entry]{},
 		byPlayer: map[string]PlayerRef{},

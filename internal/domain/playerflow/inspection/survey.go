@@ -79,7 +79,7 @@ func (v *View) Survey(s *Survey, now domain.Time, most int) (done bool) {
 		var n int
 		switch s.stage {
 		case surveyPlayers:
-			n = step(s, &v.c.Flow.Players, most-looked, func(r flow.PlayerRef, p *flow.Player) {
+			n = step(s, v.c.Flow.Players, most-looked, func(r flow.PlayerRef, p *flow.Player) {
 				a.player(r, p)
 				s.Players[p.Keys.Phase()]++
 				s.Presence[p.Presence]++
@@ -88,14 +88,14 @@ func (v *View) Survey(s *Survey, now domain.Time, most int) (done bool) {
 				}
 			})
 		case surveyParties:
-			n = step(s, &v.c.Flow.Parties, most-looked, func(r flow.PartyRef, p *flow.Party) {
+			n = step(s, v.c.Flow.Parties, most-looked, func(r flow.PartyRef, p *flow.Party) {
 				a.party(p)
 				if p.Search != nil {
 					s.search(v.c.PartyView(r).Search, now)
 				}
 			})
 		case surveyInstances:
-			n = step(s, &v.c.Flow.Instances, most-looked, func(r flow.InstanceRef, x *flow.Instance) {
+			n = step(s, v.c.Flow.Instances, most-looked, func(r flow.InstanceRef, x *flow.Instance) {
 				a.instance(r, x)
 				if x.Live() {
 					s.Games[GameKind{x.Queue, x.Status}]++
@@ -110,7 +110,7 @@ func (v *View) Survey(s *Survey, now domain.Time, most int) (done bool) {
 }
 
 // step looks at up to `most` records of a table, and goes to the next stage at its end.
-func step[T any](s *Survey, t *chunk.Table[T], most int, look func(chunk.Ref[T], *T)) (n int) {
+func step[T any](s *Survey, t chunk.Table[T], most int, look func(chunk.Ref[T], *T)) (n int) {
 	var at chunk.Ref[T]
 	for record := range t.From(chunk.Ref[T](s.after), &at) {
 		if n == most {
