@@ -12,7 +12,7 @@ step() { printf '\n== %s (%ds)\n' "$1" $SECONDS; }
 limit=30m
 
 # Where several goroutines meet; the race detector needs cgo and makes tests five to ten times slower.
-concurrent=(domain/wire identity keyring localdoor signin fair connlimit listen frames panics engine journal archive serverlink gamelift playerapi playerhooks playerwatch matchmaker notify)
+concurrent=(domain/wire cluster identity keyring localdoor signin fair connlimit listen frames panics engine journal archive serverlink gamelift playerapi playerhooks playerwatch matchmaker notify)
 
 step "what the tests need"
 scripts/test-needs.sh
