@@ -55,7 +55,11 @@ func (r *reader) readBatching(o object, a *Algorithm) {
 		n, _ := o.has("batchingPreference")
 		o.fail("batchingPreference", "got %s, want random or sorted with the strategy exhaustiveSearch", n.shown())
 	}
-	n, given := o.has("sortByAttributes")
+	n, given := o.has("batchingPreference")
+	if given && preference == Sorted {
+		r.warn(n.at, o.join("batchingPreference"), "it has no effect: Muster searches the whole pool, oldest tickets first; to prefer similar players, use a sort rule")
+	}
+	n, given = o.has("sortByAttributes")
 	if preference != Sorted {
 		if given {
 			r.warn(n.at, o.join("sortByAttributes"), "it has no effect without the batchingPreference sorted")
@@ -67,12 +71,9 @@ func (r *reader) readBatching(o object, a *Algorithm) {
 		return
 	}
 	for _, item := range n.items {
-		column, ok := r.names.column[item.text]
-		if !ok || item.kind != jsonString {
+		if _, ok := r.names.column[item.text]; !ok || item.kind != jsonString {
 			r.fail(item.at, o.join("sortByAttributes"), "got %s, want declared attributes", item.shown())
-			continue
 		}
-		a.SortBy = append(a.SortBy, column)
 	}
 }
 

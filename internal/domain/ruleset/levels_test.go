@@ -69,7 +69,7 @@ func TestAlgorithm(t *testing.T) {
 	}{
 		{``, Algorithm{Batching: Random, BalancedColumn: -1}},
 		{`"batchingPreference": "sorted", "sortByAttributes": ["clan", "skill"], "backfillPriority": "low", "expansionAgeSelection": "oldest"`,
-			Algorithm{Batching: Sorted, SortBy: []int{1, 0}, BalancedColumn: -1, BackfillPriority: Low, OldestAge: true}},
+			Algorithm{Batching: Sorted, BalancedColumn: -1, BackfillPriority: Low, OldestAge: true}},
 		{`"strategy": "balanced", "balancedAttribute": "skill", "backfillPriority": "high"`,
 			Algorithm{Balanced: true, Batching: LargestPopulation, BackfillPriority: High}},
 		{`"strategy": "balanced", "balancedAttribute": "skill", "batchingPreference": "fastestRegion"`,

@@ -31,13 +31,12 @@ type Team struct {
 type Algorithm struct {
 	Balanced         bool // strategy balanced; else exhaustiveSearch
 	Batching         Batching
-	SortBy           []int // columns, for Sorted
-	BalancedColumn   int   // for Balanced; -1 without
+	BalancedColumn   int // for Balanced; -1 without
 	BackfillPriority Priority
 	OldestAge        bool // the oldest ticket's age counts for expansions; else the newest's
 }
 
-// Batching says how the pool is divided.
+// Batching says how the pool is divided. For exhaustiveSearch it has no effect: the matcher searches the whole pool (B125).
 type Batching uint8
 
 // The preferences: two for exhaustiveSearch, two for balanced.

@@ -286,6 +286,11 @@ func TestWarnings(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	body = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "skill", "type": "number"}],
+		"algorithm": {"batchingPreference": "sorted", "sortByAttributes": ["skill"]}, "teams": [{"name": "a", "minPlayers": 1, "maxPlayers": 2}]}`
+	if got := fmt.Sprint(Warnings(body)); !strings.Contains(got, "algorithm.batchingPreference: it has no effect: Muster searches the whole pool") {
+		t.Errorf("got %s, want a warning of sorted batches", got)
+	}
 	if w := Warnings("{}"); w != nil {
 		t.Errorf("got %v of an invalid rule set, want none", w)
 	}
