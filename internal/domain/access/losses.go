@@ -22,7 +22,6 @@ type Loss struct {
 	What string // for people
 }
 
-// Fields of a Loss.
 func (l *Loss) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &l.At)
 	c.String(2, &l.Part)

@@ -35,7 +35,6 @@ type Key struct {
 // Works reports whether the key is valid.
 func (k *Key) Works() bool { return k.Revoked == 0 }
 
-// Fields of a Key.
 func (k *Key) Fields(c *wire.Codec) {
 	c.String(1, &k.ID)
 	wire.Int(c, 2, &k.Role)
@@ -56,7 +55,6 @@ type Actor struct {
 	Door      string // operator, local, offline, file or process
 }
 
-// Fields of an Actor.
 func (a *Actor) Fields(c *wire.Codec) {
 	c.Shared(1, &a.Principal)
 	c.Shared(2, &a.Address)
@@ -80,7 +78,6 @@ type TakenOver struct {
 	Secret string // identifies the cell secret that the keys' secrets are derived from
 }
 
-// Fields of a TakenOver.
 func (t *TakenOver) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &t.At)
 	c.String(2, &t.Digest)

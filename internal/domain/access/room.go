@@ -1,7 +1,6 @@
 package access
 
 import (
-	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
@@ -41,15 +40,18 @@ type View struct {
 // View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
-type frozen struct {
-	keys      chunk.Frozen[Key]
-	takenOver *TakenOver // never changed in place
-	losses    []Loss     // the same
-}
-
 // Freeze returns the room's part of a snapshot.
-func (c *State) Freeze(*kernel.Head) kernel.Frozen {
-	return &frozen{c.Records.Keys.Freeze(), c.Records.TakenOver, c.losses}
+func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
+	takenOver, losses := c.Records.TakenOver, c.losses // never changed in place
+	return []kernel.Frozen{kernel.Freeze(partAccessKey, c.Records.Keys), func(w *kernel.PartWriter) {
+		if takenOver != nil {
+			copied := *takenOver
+			w.Part(partTakenOver, &copied)
+		}
+		for _, l := range losses {
+			w.Part(partLoss, &l)
+		}
+	}}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
@@ -58,17 +60,6 @@ const (
 	partTakenOver = 51
 	partLoss      = 60
 )
-
-func (f *frozen) Write(w *kernel.PartWriter) {
-	kernel.WriteAll(w, partAccessKey, f.keys)
-	if f.takenOver != nil {
-		copied := *f.takenOver
-		w.Part(partTakenOver, &copied)
-	}
-	for _, l := range f.losses {
-		w.Part(partLoss, &l)
-	}
-}
 
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {

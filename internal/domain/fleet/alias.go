@@ -23,7 +23,6 @@ type Alias struct {
 	Changed uint64
 }
 
-// Fields of an Alias.
 func (a *Alias) Fields(c *wire.Codec) {
 	c.String(1, &a.ID)
 	c.Shared(2, &a.Region)

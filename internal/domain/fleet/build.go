@@ -27,7 +27,6 @@ type Storage struct{ Bucket, Key, Version, Role string }
 // Ready reports whether hosts can fetch the build.
 func (b *Build) Ready() bool { return b.Storage != Storage{} }
 
-// Fields of a Build.
 func (b *Build) Fields(c *wire.Codec) {
 	c.String(1, &b.ID)
 	c.Shared(2, &b.Region)

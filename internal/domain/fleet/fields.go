@@ -6,7 +6,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Fields of a Location.
 func (l *Location) Fields(c *wire.Codec) {
 	c.String(1, &l.Name)
 	c.Shared(2, &l.Region)
@@ -15,7 +14,6 @@ func (l *Location) Fields(c *wire.Codec) {
 	wire.Many(c, 5, &l.Tags, (*Tag).Fields)
 }
 
-// Fields of a Fleet.
 func (f *Fleet) Fields(c *wire.Codec) {
 	c.String(1, &f.ID)
 	c.Shared(2, &f.Region)
@@ -47,7 +45,6 @@ func (l *FleetLocation) fields(c *wire.Codec) {
 	c.Bool(4, &l.ScalingStopped)
 }
 
-// Fields of a Compute.
 func (x *Compute) Fields(c *wire.Codec) {
 	c.Shared(1, &x.FleetID)
 	c.String(2, &x.Name)
@@ -65,7 +62,6 @@ func (x *Compute) Fields(c *wire.Codec) {
 	wire.Int(c, 14, &x.TokensVoid)
 }
 
-// Fields of a Key.
 func (k *Key) Fields(c *wire.Codec) {
 	c.Shared(1, &k.Fleet)
 	c.Shared(2, &k.Compute)
@@ -108,7 +104,6 @@ func (p *Process) Fields(c *wire.Codec) {
 	c.Bool(32, &p.Refreshing)
 }
 
-// Fields of an Event.
 func (e *Event) Fields(c *wire.Codec) {
 	c.Shared(1, &e.FleetID)
 	c.UUID(2, &e.ID)
@@ -118,7 +113,6 @@ func (e *Event) Fields(c *wire.Codec) {
 	wire.Int(c, 6, &e.No)
 }
 
-// Fields of a Creation.
 func (x *Creation) Fields(c *wire.Codec) {
 	c.Shared(1, &x.FleetID)
 	c.Shared(2, &x.Creator)

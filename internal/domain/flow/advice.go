@@ -38,7 +38,6 @@ func (a *Advice) Of(player string) PlayerAdvice {
 	return PlayerAdvice{Player: player}
 }
 
-// Fields of an Advice.
 func (a *Advice) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &a.Ticket)
 	c.String(2, &a.Attributes)
@@ -47,7 +46,6 @@ func (a *Advice) Fields(c *wire.Codec) {
 	wire.Many(c, 5, &a.Players, (*PlayerAdvice).Fields)
 }
 
-// Fields of a PlayerAdvice.
 func (p *PlayerAdvice) Fields(c *wire.Codec) {
 	c.String(1, &p.Player)
 	c.String(2, &p.Trusted)

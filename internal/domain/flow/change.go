@@ -25,7 +25,6 @@ type Change struct {
 	next ChangeRef // of the same player; 0: none waits behind it
 }
 
-// Fields of a Change.
 func (x *Change) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &x.EndedNo)
 	c.String(2, &x.Player)
@@ -63,7 +62,6 @@ type Actor struct {
 	ID   string // a login session, an access key, a game instance or a server process; empty where the kind says it all
 }
 
-// Fields of an Actor.
 func (a *Actor) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &a.Kind)
 	c.String(2, &a.ID)

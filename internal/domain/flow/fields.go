@@ -13,14 +13,12 @@ func (k *Keys) Fields(c *wire.Codec) {
 	wire.ID(c, 3, &k.Game)
 }
 
-// Fields of a Record.
 func (s *Record) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &s.Rev)
 	wire.Int(c, 2, &s.Seq)
 	wire.Sub(c, 3, &s.Keys, s.Keys != Keys{}, (*Keys).Fields)
 }
 
-// Fields of a Player.
 func (p *Player) Fields(c *wire.Codec) {
 	c.String(1, &p.ID)
 	wire.Sub(c, 2, &p.Keys, p.Keys != Keys{}, (*Keys).Fields)
@@ -51,7 +49,6 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Int(c, 33, &p.UnlockAt)
 }
 
-// Fields of a Told.
 func (x *Told) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &x.At)
 	wire.Int(c, 2, &x.Commit)
@@ -60,7 +57,6 @@ func (x *Told) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &x.Part)
 }
 
-// Fields of a Profile.
 func (p *Profile) Fields(c *wire.Codec) {
 	c.String(1, &p.DisplayName)
 	c.Shared(2, &p.ClientVersion)
@@ -69,13 +65,11 @@ func (p *Profile) Fields(c *wire.Codec) {
 	c.String(5, &p.Trusted)
 }
 
-// Fields of a Latency.
 func (l *Latency) Fields(c *wire.Codec) {
 	c.Shared(1, &l.Region)
 	wire.Int(c, 2, &l.Milliseconds)
 }
 
-// Fields of a LastGame.
 func (l *LastGame) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &l.Instance)
 	wire.Int(c, 2, &l.EndReason)
@@ -84,7 +78,6 @@ func (l *LastGame) Fields(c *wire.Codec) {
 	c.String(5, &l.Result)
 }
 
-// Fields of a Penalty.
 func (p *Penalty) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &p.Kind)
 	wire.Int(c, 2, &p.Level)
@@ -94,7 +87,6 @@ func (p *Penalty) Fields(c *wire.Codec) {
 	wire.Int(c, 6, &p.Reason)
 }
 
-// Fields of a Login.
 func (l *Login) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &l.ID)
 	c.String(2, &l.Player)
@@ -112,7 +104,6 @@ func (l *Login) Fields(c *wire.Codec) {
 	c.Bool(14, &l.Warned)
 }
 
-// Fields of a Party.
 func (p *Party) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &p.ID)
 	wire.Int(c, 2, &p.Rev)
@@ -130,7 +121,6 @@ func (p *Party) Fields(c *wire.Codec) {
 	wire.Int(c, 14, &p.StaleBy)
 }
 
-// Fields of a Member.
 func (m *Member) Fields(c *wire.Codec) {
 	c.String(1, &m.Player)
 	wire.Int(c, 2, &m.Joined)
@@ -139,13 +129,11 @@ func (m *Member) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &m.ReadyBy)
 }
 
-// Fields of a Kicked.
 func (k *Kicked) Fields(c *wire.Codec) {
 	c.String(1, &k.Player)
 	wire.Int(c, 2, &k.At)
 }
 
-// Fields of a Search.
 func (s *Search) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &s.Ticket)
 	c.Shared(2, &s.Queue)
@@ -160,7 +148,6 @@ func (s *Search) Fields(c *wire.Codec) {
 	wire.Int(c, 11, &s.EstimateMS)
 }
 
-// Fields of an Invite.
 func (x *Invite) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &x.ID)
 	wire.ID(c, 2, &x.Party)
@@ -172,7 +159,6 @@ func (x *Invite) Fields(c *wire.Codec) {
 	c.Bool(8, &x.Unseen)
 }
 
-// Fields of a LoginTicket.
 func (x *LoginTicket) Fields(c *wire.Codec) {
 	c.UUID(1, &x.Hash)
 	c.String(2, &x.Player)
@@ -182,7 +168,6 @@ func (x *LoginTicket) Fields(c *wire.Codec) {
 	c.Bool(6, &x.Used)
 }
 
-// Fields of a Request.
 func (x *Request) Fields(c *wire.Codec) {
 	c.Fixed64(1, &x.Key)
 	wire.Int(c, 2, &x.At)
@@ -192,7 +177,6 @@ func (x *Request) Fields(c *wire.Codec) {
 	c.UUID(6, &x.Proof)
 }
 
-// Fields of a Queue.
 func (q *Queue) Fields(c *wire.Codec) {
 	c.String(1, &q.Name)
 	c.Bool(2, &q.Closed)
@@ -224,7 +208,6 @@ func (r *Rules) Fields(c *wire.Codec) {
 	c.Bool(17, &r.WrapData)
 }
 
-// Fields of an Instance.
 func (x *Instance) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &x.ID)
 	wire.Int(c, 2, &x.Status)
@@ -252,19 +235,16 @@ func (x *Instance) Fields(c *wire.Codec) {
 	wire.Many(c, 24, &x.Lost, (*Loss).Fields)
 }
 
-// Fields of a Leaver.
 func (l *Leaver) Fields(c *wire.Codec) {
 	c.String(1, &l.Player)
 	wire.Int(c, 2, &l.Reason)
 }
 
-// Fields of a Loss.
 func (l *Loss) Fields(c *wire.Codec) {
 	c.String(1, &l.Player)
 	wire.Int(c, 2, &l.At)
 }
 
-// Fields of a Membership.
 func (m *Membership) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &m.Instance)
 	c.String(2, &m.Player)

@@ -51,7 +51,6 @@ type AddedMember struct {
 	Party        PartyID
 }
 
-// Fields of a Notice.
 func (n *Notice) Fields(c *wire.Codec) {
 	wire.Many(c, 1, &n.Added, (*AddedMember).fields)
 	c.String(2, &n.Player)
@@ -89,7 +88,6 @@ type Noticed struct {
 	Body   string // a Notice
 }
 
-// Fields of a Noticed.
 func (x *Noticed) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &x.At)
 	wire.Int(c, 2, &x.Commit)
@@ -139,7 +137,6 @@ type ServerOutbox struct {
 	Notices  []Noticed
 }
 
-// Fields of a ServerOutbox.
 func (b *ServerOutbox) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &b.Instance)
 	wire.Int(c, 2, &b.Seq)

@@ -164,7 +164,6 @@ func DecodeMessage(body string) (*Message, error) {
 	return &m, err
 }
 
-// Fields of a Message.
 func (m *Message) Fields(c *wire.Codec) {
 	c.String(1, &m.Cause)
 	wire.Sub(c, 2, &m.Record, m.Record != Record{}, (*Record).Fields)
@@ -201,7 +200,6 @@ func (m *Message) Fields(c *wire.Codec) {
 	c.String(33, &m.Text)
 }
 
-// Fields of a Host.
 func (h *Host) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &h.Instance)
 	c.String(2, &h.GameSession)
@@ -218,13 +216,11 @@ func (h *Host) Fields(c *wire.Codec) {
 	wire.Int(c, 13, &h.TokenUntil)
 }
 
-// Fields of a PartyView.
 func (p *PartyView) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &p.Party, true, (*Party).Fields)
 	wire.Many(c, 2, &p.People, (*MemberView).Fields)
 }
 
-// Fields of a MemberView.
 func (m *MemberView) Fields(c *wire.Codec) {
 	c.String(1, &m.DisplayName)
 	c.Bool(2, &m.Online)
@@ -235,7 +231,6 @@ func (m *MemberView) Fields(c *wire.Codec) {
 	wire.Many(c, 7, &m.Latencies, (*Latency).Fields)
 }
 
-// Fields of an InviteView.
 func (x *InviteView) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &x.Invite, true, (*Invite).Fields)
 	wire.Int(c, 2, &x.Expires)

@@ -36,7 +36,6 @@ func (x *Overrides) Fields(c *wire.Codec) {
 	wire.Many(c, 2, &x.Changes, (*ConfigChange).Fields)
 }
 
-// Fields of a ConfigChange.
 func (x *ConfigChange) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &x.At)
 	c.String(2, &x.By)

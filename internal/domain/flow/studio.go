@@ -24,7 +24,6 @@ type Subscription struct {
 	Changed uint64
 }
 
-// Fields of a Subscription.
 func (s *Subscription) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &s.ID)
 	c.String(2, &s.URL)
@@ -70,7 +69,6 @@ type Hearer struct {
 	Seq    uint64
 }
 
-// Fields of a StudioEvent.
 func (e *StudioEvent) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.No)
 	wire.Int(c, 2, &e.At)

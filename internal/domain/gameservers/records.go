@@ -37,7 +37,6 @@ type LaunchTemplate struct{ ID, Name, Version string }
 // InstanceType is a kind of instance that a group may use.
 type InstanceType struct{ Name, Weight string }
 
-// Fields of a Group.
 func (g *Group) Fields(c *wire.Codec) {
 	c.String(1, &g.Name)
 	c.Shared(2, &g.Region)
@@ -91,7 +90,6 @@ type Server struct {
 // Free reports whether the game server can be claimed.
 func (s *Server) Free() bool { return !s.Utilized && s.ClaimBy == 0 }
 
-// Fields of a Server.
 func (s *Server) Fields(c *wire.Codec) {
 	c.String(1, &s.ID)
 	c.Shared(2, &s.Group)

@@ -1,7 +1,6 @@
 package gameservers
 
 import (
-	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
@@ -72,14 +71,9 @@ func (c *State) GroupTags(name string) (kernel.Tagged, error) {
 	return kernel.Tagged{Tags: g.Tags, Store: func(tags []keyvalue.Pair) kernel.Event { g.Tags = tags; return &GameServerGroupChanged{g} }}, nil
 }
 
-type frozen struct {
-	groups  chunk.Frozen[Group]
-	servers chunk.Frozen[Server]
-}
-
 // Freeze returns the room's part of a snapshot.
-func (c *State) Freeze(*kernel.Head) kernel.Frozen {
-	return &frozen{c.Records.Groups.Freeze(), c.Records.Servers.Freeze()}
+func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
+	return []kernel.Frozen{kernel.Freeze(partGroup, c.Records.Groups), kernel.Freeze(partServer, c.Records.Servers)}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
@@ -87,11 +81,6 @@ const (
 	partGroup  = 14
 	partServer = 15
 )
-
-func (f *frozen) Write(w *kernel.PartWriter) {
-	kernel.WriteAll(w, partGroup, f.groups)
-	kernel.WriteAll(w, partServer, f.servers)
-}
 
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {

@@ -3,7 +3,6 @@ package hosting
 import (
 	"fmt"
 
-	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -11,32 +10,34 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// frozen is the room's state at one moment.
-type frozen struct {
-	locations  chunk.Frozen[fleet.Location]
-	fleets     chunk.Frozen[fleet.Fleet]
-	computes   chunk.Frozen[fleet.Compute]
-	processes  chunk.Frozen[fleet.Process]
-	events     chunk.Frozen[fleet.Event]
-	creations  chunk.Frozen[fleet.Creation]
-	aliases    chunk.Frozen[fleet.Alias]
-	builds     chunk.Frozen[fleet.Build]
-	games      chunk.Frozen[session.GameSession]
-	players    chunk.Frozen[session.PlayerSession]
-	queues     chunk.Frozen[placement.Queue]
-	placements chunk.Frozen[placement.Placement]
-}
-
 // Freeze returns the room's part of a snapshot.
-func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
-	f := &frozen{
-		c.Fleets.Locations.Freeze(), c.Fleets.Fleets.Freeze(), c.Fleets.Computes.Freeze(), c.Fleets.Processes.Freeze(),
-		c.Fleets.Events.Freeze(), c.Fleets.Creations.Freeze(), c.Fleets.Aliases.Freeze(), c.Fleets.Builds.Freeze(),
-		c.Sessions.Games.Freeze(), c.Sessions.Players.Freeze(), c.Placements.Queues.Freeze(), c.Placements.Placements.Freeze(),
-	}
+func (c *State) Freeze(h *kernel.Head) []kernel.Frozen {
+	games, players := c.Sessions.Games.Freeze(), c.Sessions.Players.Freeze()
 	h.EventNo, h.PlacementNo = c.eventNo, c.placementNo
-	h.Games, h.Players = int64(f.games.Len()), int64(f.players.Len())
-	return f
+	h.Games, h.Players = int64(games.Len()), int64(players.Len())
+	return []kernel.Frozen{
+		kernel.Freeze(partLocation, c.Fleets.Locations),
+		kernel.Freeze(partFleet, c.Fleets.Fleets),
+		kernel.Freeze(partCompute, c.Fleets.Computes),
+		kernel.Freeze(partProcess, c.Fleets.Processes),
+		kernel.Freeze(partEvent, c.Fleets.Events),
+		kernel.Freeze(partCreation, c.Fleets.Creations),
+		kernel.Freeze(partAlias, c.Fleets.Aliases),
+		kernel.Freeze(partBuild, c.Fleets.Builds),
+		func(w *kernel.PartWriter) {
+			for _, g := range games.All() {
+				copied := *g
+				w.Part(partGame, &copied)
+				for r := g.FirstPlayer(); r != 0; {
+					p := *players.Get(r)
+					w.Part(partPlayer, &p)
+					r = p.NextInGame()
+				}
+			}
+		},
+		kernel.Freeze(partQueue, c.Placements.Queues),
+		kernel.Freeze(partPlacement, c.Placements.Placements),
+	}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
@@ -54,29 +55,6 @@ const (
 	partQueue     = 16
 	partPlacement = 17
 )
-
-// Write writes each kind of record after the kinds that it refers to.
-func (f *frozen) Write(w *kernel.PartWriter) {
-	kernel.WriteAll(w, partLocation, f.locations)
-	kernel.WriteAll(w, partFleet, f.fleets)
-	kernel.WriteAll(w, partCompute, f.computes)
-	kernel.WriteAll(w, partProcess, f.processes)
-	kernel.WriteAll(w, partEvent, f.events)
-	kernel.WriteAll(w, partCreation, f.creations)
-	kernel.WriteAll(w, partAlias, f.aliases)
-	kernel.WriteAll(w, partBuild, f.builds)
-	for _, g := range f.games.All() {
-		copied := *g
-		w.Part(partGame, &copied)
-		for r := g.FirstPlayer(); r != 0; {
-			p := *f.players.Get(r)
-			w.Part(partPlayer, &p)
-			r = p.NextInGame()
-		}
-	}
-	kernel.WriteAll(w, partQueue, f.queues)
-	kernel.WriteAll(w, partPlacement, f.placements)
-}
 
 // roomMax bounds the player sessions that memory is allocated for in advance, because the count comes from the file.
 const roomMax = 1 << 21

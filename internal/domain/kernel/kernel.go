@@ -64,8 +64,8 @@ type Room interface {
 	Settle()
 	Reset()
 
-	// Freeze returns the room's part of a snapshot.
-	Freeze(*Head) Frozen
+	// Freeze returns the room's part of a snapshot: each kind of record after the kinds that it refers to.
+	Freeze(*Head) []Frozen
 	// Load reads a part of a snapshot; known is false for a part of another room.
 	Load(l *Loader, kind uint64, body []byte) (known bool, err error)
 	// Restore rebuilds what a snapshot does not contain: indexes, references between records, deadlines.

@@ -15,11 +15,25 @@ import (
 // change it (package chunk).
 type Snapshot struct {
 	head  Head
-	rooms []Frozen
+	parts []Frozen
 }
 
-// Frozen is a room at one moment.
-type Frozen interface{ Write(w *PartWriter) }
+// Frozen writes some records of a room as they were at one moment.
+type Frozen func(*PartWriter)
+
+// Freeze freezes the records of a table.
+func Freeze[T any, M interface {
+	*T
+	wire.Message
+}](kind uint8, t chunk.Table[T]) Frozen {
+	records := t.Freeze()
+	return func(w *PartWriter) {
+		for _, r := range records.All() {
+			copied := *r
+			w.Part(kind, M(&copied))
+		}
+	}
+}
 
 // Head has the counters of a cell. Each room fills in its part in Freeze and reads it in Restore.
 type Head struct {
@@ -33,7 +47,6 @@ type Head struct {
 	TicketNo       uint64 // number of the latest ticket
 }
 
-// Fields of a Head.
 func (h *Head) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &h.Last)
 	wire.Int(c, 2, &h.Downtime)
@@ -54,7 +67,7 @@ func (k *Kernel) Freeze() *Snapshot {
 	s := &Snapshot{head: Head{Last: k.last, Downtime: k.downtime, Forgotten: k.forgotten, EndedNo: k.Ended.no}}
 	for _, room := range k.rooms {
 		if room != nil {
-			s.rooms = append(s.rooms, room.Freeze(&s.head))
+			s.parts = append(s.parts, room.Freeze(&s.head)...)
 		}
 	}
 	return s
@@ -71,8 +84,8 @@ const (
 func (s *Snapshot) Write(to io.Writer) error {
 	w := &PartWriter{w: bufio.NewWriterSize(to, 1<<18)}
 	w.Part(partHead, &s.head)
-	for _, room := range s.rooms {
-		room.Write(w)
+	for _, write := range s.parts {
+		write(w)
 	}
 	w.Part(partEnd, &Ticked{})
 	if w.err != nil {
@@ -101,17 +114,6 @@ func (w *PartWriter) Part(kind uint8, m wire.Message) {
 	w.c.Buf = wire.PrefixLength(w.c.Buf, body)
 	w.c.Buf = wire.PrefixLength(w.c.Buf, 0)
 	_, w.err = w.w.Write(w.c.Buf)
-}
-
-// WriteAll writes all records of a table.
-func WriteAll[T any, M interface {
-	*T
-	wire.Message
-}](w *PartWriter, kind uint8, records chunk.Frozen[T]) {
-	for _, r := range records.All() {
-		copied := *r
-		w.Part(kind, M(&copied))
-	}
 }
 
 // Load fills an empty cell from a snapshot.

@@ -6,7 +6,6 @@ import "github.com/musterhq/muster/internal/domain/wire"
 // Pair is a key with its value.
 type Pair struct{ Key, Value string }
 
-// Fields of a Pair.
 func (p *Pair) Fields(c *wire.Codec) {
 	c.Shared(1, &p.Key)
 	c.Shared(2, &p.Value)

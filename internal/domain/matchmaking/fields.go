@@ -8,7 +8,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Fields of a RuleSet.
 func (r *RuleSet) Fields(c *wire.Codec) {
 	c.String(1, &r.Name)
 	c.Shared(2, &r.Region)
@@ -18,7 +17,6 @@ func (r *RuleSet) Fields(c *wire.Codec) {
 	wire.Many(c, 6, &r.Tags, (*keyvalue.Pair).Fields)
 }
 
-// Fields of a Configuration.
 func (c *Configuration) Fields(to *wire.Codec) {
 	to.Shared(1, &c.Name)
 	to.Shared(2, &c.Region)
@@ -41,7 +39,6 @@ func (c *Configuration) Fields(to *wire.Codec) {
 	wire.Many(to, 19, &c.Tags, (*keyvalue.Pair).Fields)
 }
 
-// Fields of a Ticket.
 func (t *Ticket) Fields(c *wire.Codec) {
 	c.String(1, &t.ID)
 	wire.Int(c, 2, &t.No)
@@ -81,7 +78,6 @@ func (o *Outcome) fields(c *wire.Codec) {
 
 func sessionFields(id *domain.PlayerSessionID, c *wire.Codec) { wire.ID(c, 1, id) }
 
-// Fields of a Match.
 func (m *Match) Fields(c *wire.Codec) {
 	c.String(1, &m.ID)
 	wire.Optional(c, 2, &m.Of, (*Configuration).Fields)
@@ -93,20 +89,17 @@ func (m *Match) Fields(c *wire.Codec) {
 	wire.Many(c, 8, &m.Counts, (*RuleCount).Fields)
 }
 
-// Fields of a Seat.
 func (s *Seat) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &s.Ticket)
 	c.Shared(2, &s.Team)
 }
 
-// Fields of a RuleCount.
 func (r *RuleCount) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &r.Rule)
 	wire.Int(c, 2, &r.Passed)
 	wire.Int(c, 3, &r.Failed)
 }
 
-// Fields of a Hosted.
 func (h *Hosted) Fields(c *wire.Codec) {
 	c.String(1, &h.Game)
 	c.String(2, &h.Match)
@@ -119,7 +112,6 @@ func (h *Hosted) Fields(c *wire.Codec) {
 	c.String(9, &h.Ticket)
 }
 
-// Fields of a Recent.
 func (r *Recent) Fields(c *wire.Codec) {
 	c.Shared(1, &r.Configuration)
 	samples := r.samples()

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
@@ -190,20 +189,14 @@ func (c *State) Drop(e kernel.Ended) (counts bool) {
 	return true
 }
 
-type frozen struct {
-	ruleSets       chunk.Frozen[RuleSet]
-	configurations chunk.Frozen[Configuration]
-	tickets        chunk.Frozen[Ticket]
-	matches        chunk.Frozen[Match]
-	hosted         chunk.Frozen[Hosted]
-	recent         chunk.Frozen[Recent]
-}
-
 // Freeze returns the room's part of a snapshot.
-func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
+func (c *State) Freeze(h *kernel.Head) []kernel.Frozen {
 	h.TicketNo = c.ticketNo
 	r := c.Records
-	return &frozen{r.RuleSets.Freeze(), r.Configurations.Freeze(), r.Tickets.Freeze(), r.Matches.Freeze(), r.Hosted.Freeze(), r.Recent.Freeze()}
+	return []kernel.Frozen{
+		kernel.Freeze(partRuleSet, r.RuleSets), kernel.Freeze(partConfiguration, r.Configurations), kernel.Freeze(partTicket, r.Tickets),
+		kernel.Freeze(partMatch, r.Matches), kernel.Freeze(partHosted, r.Hosted), kernel.Freeze(partRecentWaits, r.Recent),
+	}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
@@ -215,16 +208,6 @@ const (
 	partHosted        = 24
 	partRecentWaits   = 25
 )
-
-// Write writes each kind of record after the kinds that it refers to.
-func (f *frozen) Write(w *kernel.PartWriter) {
-	kernel.WriteAll(w, partRuleSet, f.ruleSets)
-	kernel.WriteAll(w, partConfiguration, f.configurations)
-	kernel.WriteAll(w, partTicket, f.tickets)
-	kernel.WriteAll(w, partMatch, f.matches)
-	kernel.WriteAll(w, partHosted, f.hosted)
-	kernel.WriteAll(w, partRecentWaits, f.recent)
-}
 
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	r := c.Records

@@ -50,7 +50,6 @@ type MatchRule struct {
 	Passed, Failed uint64
 }
 
-// Fields of a Match.
 func (m *Match) Fields(c *wire.Codec) {
 	c.Shared(1, &m.Type)
 	c.Shared(2, &m.Configuration)

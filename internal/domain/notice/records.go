@@ -30,7 +30,6 @@ type Notice struct {
 	Match           *Match // of an event of matchmaking; then Placement is empty
 }
 
-// Fields of a Notice.
 func (n *Notice) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &n.No)
 	c.Shared(2, &n.Topic)
@@ -49,7 +48,6 @@ type Subscription struct {
 	Changed    uint64
 }
 
-// Fields of a Subscription.
 func (s *Subscription) Fields(c *wire.Codec) {
 	c.String(1, &s.Topic)
 	c.String(2, &s.URL)

@@ -3,7 +3,6 @@ package notice
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
@@ -57,15 +56,10 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	return false
 }
 
-type frozen struct {
-	notices       chunk.Frozen[Notice]
-	subscriptions chunk.Frozen[Subscription]
-}
-
 // Freeze returns the room's part of a snapshot.
-func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
+func (c *State) Freeze(h *kernel.Head) []kernel.Frozen {
 	h.NoticeNo = c.noticeNo
-	return &frozen{c.Records.Notices.Freeze(), c.Records.Subscriptions.Freeze()}
+	return []kernel.Frozen{kernel.Freeze(partNotice, c.Records.Notices), kernel.Freeze(partSubscription, c.Records.Subscriptions)}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
@@ -73,11 +67,6 @@ const (
 	partNotice       = 18
 	partSubscription = 19
 )
-
-func (f *frozen) Write(w *kernel.PartWriter) {
-	kernel.WriteAll(w, partNotice, f.notices)
-	kernel.WriteAll(w, partSubscription, f.subscriptions)
-}
 
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {

@@ -7,7 +7,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Fields of a Queue.
 func (q *Queue) Fields(c *wire.Codec) {
 	c.String(1, &q.Name)
 	c.Shared(2, &q.Region)
@@ -29,7 +28,6 @@ func (p *LatencyPolicy) fields(c *wire.Codec) {
 	c.Duration(2, &p.Duration, time.Second)
 }
 
-// Fields of a Placement.
 func (p *Placement) Fields(c *wire.Codec) {
 	c.String(1, &p.ID)
 	c.Shared(2, &p.Queue)
@@ -79,7 +77,6 @@ func (o *Override) fields(c *wire.Codec) {
 	c.Bool(2, &o.Only)
 }
 
-// Fields of a Try.
 func (t *Try) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &t.At)
 	c.Shared(2, &t.Fleet)

@@ -4,36 +4,33 @@ import (
 	"fmt"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// flowSnapshot is what a snapshot holds of player flow.
-type flowSnapshot struct {
-	players     chunk.Frozen[flow.Player]
-	logins      chunk.Frozen[flow.Login]
-	parties     chunk.Frozen[flow.Party]
-	invites     chunk.Frozen[flow.Invite]
-	instances   chunk.Frozen[flow.Instance]
-	memberships chunk.Frozen[flow.Membership]
-	requests    chunk.Frozen[flow.Request]
-	tickets     chunk.Frozen[flow.LoginTicket]
-	queues      chunk.Frozen[flow.Queue]
-	overrides   flow.Overrides
-	studio      flow.Studio
-	changes     chunk.Frozen[flow.Change]
-	advices     chunk.Frozen[flow.Advice]
-}
-
-// Freeze returns what a snapshot holds of the room.
-func (c *State) Freeze(*kernel.Head) kernel.Frozen {
-	f := c.Flow
-	return &flowSnapshot{
-		f.Players.Freeze(), f.Logins.Freeze(), f.Parties.Freeze(), f.Invites.Freeze(), f.Instances.Freeze(), f.Memberships.Freeze(),
-		f.Requests.Freeze(), f.Tickets.Freeze(), f.Queues.Freeze(), f.Overrides, f.Studio, f.Changes.Freeze(), f.Advices.Freeze(),
+// Freeze returns the room's part of a snapshot.
+func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
+	f, overrides := c.Flow, c.Flow.Overrides
+	return []kernel.Frozen{
+		kernel.Freeze(partFlowPlayer, f.Players),
+		kernel.Freeze(partLogin, f.Logins),
+		kernel.Freeze(partParty, f.Parties),
+		kernel.Freeze(partInvite, f.Invites),
+		kernel.Freeze(partInstance, f.Instances),
+		kernel.Freeze(partMembership, f.Memberships),
+		kernel.Freeze(partRequest, f.Requests),
+		kernel.Freeze(partLoginTicket, f.Tickets),
+		kernel.Freeze(partFlowQueue, f.Queues),
+		func(w *kernel.PartWriter) {
+			if len(overrides.Changes) > 0 {
+				w.Part(partFlowOverrides, &overrides)
+			}
+		},
+		freezeFeeds(f.Instances.Freeze(), f.Studio),
+		kernel.Freeze(partFlowChange, f.Changes),
+		kernel.Freeze(partSearchAdvice, f.Advices),
 	}
 }
 
@@ -53,25 +50,6 @@ const (
 	partFlowChange    = 43
 	partSearchAdvice  = 44
 )
-
-// Write writes the parts, each kind behind those that it names.
-func (s *flowSnapshot) Write(w *kernel.PartWriter) {
-	kernel.WriteAll(w, partFlowPlayer, s.players)
-	kernel.WriteAll(w, partLogin, s.logins)
-	kernel.WriteAll(w, partParty, s.parties)
-	kernel.WriteAll(w, partInvite, s.invites)
-	kernel.WriteAll(w, partInstance, s.instances)
-	kernel.WriteAll(w, partMembership, s.memberships)
-	kernel.WriteAll(w, partRequest, s.requests)
-	kernel.WriteAll(w, partLoginTicket, s.tickets)
-	kernel.WriteAll(w, partFlowQueue, s.queues)
-	if len(s.overrides.Changes) > 0 {
-		w.Part(partFlowOverrides, &s.overrides)
-	}
-	s.writeFeeds(w)
-	kernel.WriteAll(w, partFlowChange, s.changes)
-	kernel.WriteAll(w, partSearchAdvice, s.advices)
-}
 
 // Load reads a part of a snapshot.
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -242,20 +243,22 @@ func (p *FeedPart) Fields(c *wire.Codec) {
 	wire.Int(c, 4, &p.Head)
 }
 
-func (s *flowSnapshot) writeFeeds(w *kernel.PartWriter) {
-	for _, x := range s.instances.All() {
-		if box := x.ServerOutbox(); box != nil {
-			w.Part(partFlowFeed, &FeedPart{Server: box})
+func freezeFeeds(instances chunk.Frozen[flow.Instance], studio flow.Studio) kernel.Frozen {
+	return func(w *kernel.PartWriter) {
+		for _, x := range instances.All() {
+			if box := x.ServerOutbox(); box != nil {
+				w.Part(partFlowFeed, &FeedPart{Server: box})
+			}
 		}
-	}
-	if head := s.studio.Head(); head > 0 {
-		w.Part(partFlowFeed, &FeedPart{Head: head})
-	}
-	for _, x := range s.studio.Subscriptions() {
-		w.Part(partFlowFeed, &FeedPart{Subscription: &x})
-	}
-	for _, e := range s.studio.After(0) {
-		w.Part(partFlowFeed, &FeedPart{Event: &e})
+		if head := studio.Head(); head > 0 {
+			w.Part(partFlowFeed, &FeedPart{Head: head})
+		}
+		for _, x := range studio.Subscriptions() {
+			w.Part(partFlowFeed, &FeedPart{Subscription: &x})
+		}
+		for _, e := range studio.After(0) {
+			w.Part(partFlowFeed, &FeedPart{Event: &e})
+		}
 	}
 }
 
