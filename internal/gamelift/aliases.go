@@ -25,29 +25,14 @@ func (s *Service) CreateAlias(ctx context.Context, in *gamelift.CreateAliasInput
 		Description: value(in.Description), Fleet: route.Fleet, Terminal: route.Terminal, Message: route.Message,
 		Tags: tagsFromWire(in.Tags),
 	}}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, undeclared(err, domain.NotFound)
-	}
-	a := aliasToWire(&cmd.Alias)
-	return &gamelift.CreateAliasOutput{Alias: &a}, nil
+	err = s.engine.Do(ctx, &cmd)
+	return &gamelift.CreateAliasOutput{Alias: new(aliasToWire(&cmd.Alias))}, undeclared(err, domain.NotFound)
 }
 
 // DescribeAlias shows one alias.
 func (s *Service) DescribeAlias(ctx context.Context, in *gamelift.DescribeAliasInput) (*gamelift.DescribeAliasOutput, error) {
-	id := lastPart(*in.AliasId)
-	var a fleet.Alias
-	err := s.engine.Read(ctx, func(v *cell.View) error {
-		var ok bool
-		if a, ok = v.Alias(id); !ok {
-			return domain.Refuse(domain.NotFound, "alias %s not found", id)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	wire := aliasToWire(&a)
-	return &gamelift.DescribeAliasOutput{Alias: &wire}, nil
+	a, err := find(ctx, s, "alias", lastPart(*in.AliasId), (*cell.View).Alias)
+	return &gamelift.DescribeAliasOutput{Alias: new(aliasToWire(&a))}, err
 }
 
 // ListAliases lists aliases in creation order: all, or those of a name or a kind.
@@ -58,14 +43,7 @@ func (s *Service) ListAliases(ctx context.Context, in *gamelift.ListAliasesInput
 				(in.RoutingStrategyType == "" || a.Terminal == (in.RoutingStrategyType == types.RoutingStrategyTypeTerminal))
 		})
 	}, func(x *fleet.Alias) place { return place{int64(x.Created), x.ID} })
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.ListAliasesOutput{Aliases: []types.Alias{}, NextToken: next}
-	for i := range page {
-		out.Aliases = append(out.Aliases, aliasToWire(&page[i]))
-	}
-	return out, nil
+	return &gamelift.ListAliasesOutput{Aliases: wires(page, aliasToWire), NextToken: next}, err
 }
 
 // ResolveAlias returns the fleet of an alias.
@@ -75,18 +53,11 @@ func (s *Service) ResolveAlias(ctx context.Context, in *gamelift.ResolveAliasInp
 		return nil, err
 	}
 	f, err := s.fleetByID(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.ResolveAliasOutput{FleetId: &f.ID, FleetArn: fleetARN(&f)}, nil
+	return &gamelift.ResolveAliasOutput{FleetId: &f.ID, FleetArn: fleetARN(&f)}, err
 }
 
 func (s *Service) resolveAlias(ctx context.Context, id string) (fleetID string, err error) {
-	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
-		fleetID, err = v.ResolveAlias(id)
-		return err
-	})
-	return fleetID, err
+	return read(ctx, s, func(v *cell.View) (string, error) { return v.ResolveAlias(id) })
 }
 
 // UpdateAlias changes the given members and keeps the others; a routing strategy is replaced as a whole.
@@ -99,11 +70,8 @@ func (s *Service) UpdateAlias(ctx context.Context, in *gamelift.UpdateAliasInput
 		}
 		cmd.Route = &route
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	a := aliasToWire(&cmd.Alias)
-	return &gamelift.UpdateAliasOutput{Alias: &a}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.UpdateAliasOutput{Alias: new(aliasToWire(&cmd.Alias))}, err
 }
 
 // DeleteAlias removes an alias; its fleet stays.

@@ -7,7 +7,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -36,31 +35,18 @@ func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput
 		Storage: fleet.Storage{Bucket: value(l.Bucket), Key: value(l.Key), Version: value(l.ObjectVersion), Role: value(l.RoleArn)},
 	}
 	cmd := hosting.CreateBuild{Build: b}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.CreateBuildOutput{Build: buildToWire(&cmd.Build), StorageLocation: in.StorageLocation}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.CreateBuildOutput{Build: new(buildToWire(&cmd.Build)), StorageLocation: in.StorageLocation}, err
 }
 
 // DescribeBuild shows one build.
 func (s *Service) DescribeBuild(ctx context.Context, in *gamelift.DescribeBuildInput) (*gamelift.DescribeBuildOutput, error) {
 	b, err := s.build(ctx, *in.BuildId)
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.DescribeBuildOutput{Build: buildToWire(&b)}, nil
+	return &gamelift.DescribeBuildOutput{Build: new(buildToWire(&b))}, err
 }
 
-func (s *Service) build(ctx context.Context, idOrARN string) (b fleet.Build, err error) {
-	id := lastPart(idOrARN)
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		var ok bool
-		if b, ok = v.Build(id); !ok {
-			return domain.Refuse(domain.NotFound, "build %s not found", id)
-		}
-		return nil
-	})
-	return b, err
+func (s *Service) build(ctx context.Context, idOrARN string) (fleet.Build, error) {
+	return find(ctx, s, "build", lastPart(idOrARN), (*cell.View).Build)
 }
 
 // ListBuilds lists builds in creation order: all, or those of a status.
@@ -70,23 +56,14 @@ func (s *Service) ListBuilds(ctx context.Context, in *gamelift.ListBuildsInput) 
 			return in.Status == "" || buildStatus(b) == in.Status
 		})
 	}, func(x *fleet.Build) place { return place{int64(x.Created), x.ID} })
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.ListBuildsOutput{Builds: []types.Build{}, NextToken: next}
-	for i := range page {
-		out.Builds = append(out.Builds, *buildToWire(&page[i]))
-	}
-	return out, nil
+	return &gamelift.ListBuildsOutput{Builds: wires(page, buildToWire), NextToken: next}, err
 }
 
 // UpdateBuild changes a build's name and version.
 func (s *Service) UpdateBuild(ctx context.Context, in *gamelift.UpdateBuildInput) (*gamelift.UpdateBuildOutput, error) {
 	cmd := hosting.UpdateBuild{ID: lastPart(*in.BuildId), Name: in.Name, Version: in.Version}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.UpdateBuildOutput{Build: buildToWire(&cmd.Build)}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.UpdateBuildOutput{Build: new(buildToWire(&cmd.Build))}, err
 }
 
 // DeleteBuild forgets a build; its files stay where they are.
@@ -104,7 +81,7 @@ func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.Req
 	return nil, invalid(noBuildStore)
 }
 
-func buildToWire(b *fleet.Build) *types.Build {
+func buildToWire(b *fleet.Build) types.Build {
 	created, size := b.Created.Std(), int64(0)
 	wire := types.Build{
 		BuildId: &b.ID, BuildArn: makeARN(b.Region, b.Account, "build/"+b.ID), Name: text(b.Name), Version: text(b.Version),
@@ -113,7 +90,7 @@ func buildToWire(b *fleet.Build) *types.Build {
 	if !b.Ready() {
 		wire.SizeOnDisk = &size // unknown for a READY build
 	}
-	return &wire
+	return wire
 }
 
 func buildStatus(b *fleet.Build) types.BuildStatus {

@@ -29,12 +29,7 @@ func (c *requestContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// WithCaller returns a context with a caller, for calls without a network.
-func WithCaller(ctx context.Context, caller Caller) context.Context {
-	return &requestContext{Context: ctx, caller: caller}
-}
-
-// localCaller is the caller of calls without a network that name none.
+// localCaller is the caller of calls without a network.
 var localCaller = Caller{identity.Principal{Account: identity.DefaultAccount, Role: identity.Admin}, DefaultRegion}
 
 // DefaultRegion is the region in ARNs where no signature names one.

@@ -17,67 +17,47 @@ import (
 
 // DescribeFleetCapacity counts the hosts of the named fleets, or of all.
 func (s *Service) DescribeFleetCapacity(ctx context.Context, in *gamelift.DescribeFleetCapacityInput) (*gamelift.DescribeFleetCapacityOutput, error) {
-	fleets, next, err := s.listFleets(ctx, "DescribeFleetCapacity", in, in.FleetIds, in.Limit, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.DescribeFleetCapacityOutput{FleetCapacity: []types.FleetCapacity{}, NextToken: next}
-	for i := range fleets {
-		home := fleets[i].Home()
-		u, err := s.utilization(ctx, fleets[i].ID, home)
-		if err != nil {
-			return nil, err
-		}
-		out.FleetCapacity = append(out.FleetCapacity, capacityToWire(&fleets[i], home, u))
-	}
-	return out, nil
+	all, next, err := ofFleets(ctx, s, "DescribeFleetCapacity", in, in.FleetIds, in.Limit, in.NextToken, capacityToWire)
+	return &gamelift.DescribeFleetCapacityOutput{FleetCapacity: all, NextToken: next}, err
 }
 
 // DescribeFleetLocationCapacity counts the hosts of a fleet in one location.
 func (s *Service) DescribeFleetLocationCapacity(ctx context.Context, in *gamelift.DescribeFleetLocationCapacityInput) (*gamelift.DescribeFleetLocationCapacityOutput, error) {
 	f, u, err := s.locationUtilization(ctx, *in.FleetId, *in.Location)
-	if err != nil {
-		return nil, err
-	}
-	capacity := capacityToWire(&f, *in.Location, u)
-	return &gamelift.DescribeFleetLocationCapacityOutput{FleetCapacity: &capacity}, nil
+	return &gamelift.DescribeFleetLocationCapacityOutput{FleetCapacity: new(capacityToWire(&f, *in.Location, u))}, err
 }
 
 // DescribeFleetUtilization shows the utilization of the named fleets, or of all.
 func (s *Service) DescribeFleetUtilization(ctx context.Context, in *gamelift.DescribeFleetUtilizationInput) (*gamelift.DescribeFleetUtilizationOutput, error) {
-	fleets, next, err := s.listFleets(ctx, "DescribeFleetUtilization", in, in.FleetIds, in.Limit, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.DescribeFleetUtilizationOutput{FleetUtilization: []types.FleetUtilization{}, NextToken: next}
-	for i := range fleets {
-		home := fleets[i].Home()
-		u, err := s.utilization(ctx, fleets[i].ID, home)
-		if err != nil {
-			return nil, err
-		}
-		out.FleetUtilization = append(out.FleetUtilization, utilizationToWire(&fleets[i], home, u))
-	}
-	return out, nil
+	all, next, err := ofFleets(ctx, s, "DescribeFleetUtilization", in, in.FleetIds, in.Limit, in.NextToken, utilizationToWire)
+	return &gamelift.DescribeFleetUtilizationOutput{FleetUtilization: all, NextToken: next}, err
 }
 
 // DescribeFleetLocationUtilization shows the utilization of a fleet in one location.
 func (s *Service) DescribeFleetLocationUtilization(ctx context.Context, in *gamelift.DescribeFleetLocationUtilizationInput) (*gamelift.DescribeFleetLocationUtilizationOutput, error) {
 	f, u, err := s.locationUtilization(ctx, *in.FleetId, *in.Location)
-	if err != nil {
-		return nil, err
+	return &gamelift.DescribeFleetLocationUtilizationOutput{FleetUtilization: new(utilizationToWire(&f, *in.Location, u))}, err
+}
+
+// ofFleets shows the home locations of the named fleets, or of all.
+func ofFleets[W any](ctx context.Context, s *Service, operation string, in any, ids []string, limit *int32, token *string,
+	toWire func(*fleet.Fleet, string, hosting.Utilization) W) (all []W, next *string, err error) {
+	fleets, next, err := s.listFleets(ctx, operation, in, ids, limit, token)
+	all = []W{}
+	for i := range fleets {
+		home := fleets[i].Home()
+		u, err := s.utilization(ctx, fleets[i].ID, home)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, toWire(&fleets[i], home, u))
 	}
-	utilization := utilizationToWire(&f, *in.Location, u)
-	return &gamelift.DescribeFleetLocationUtilizationOutput{FleetUtilization: &utilization}, nil
+	return all, next, err
 }
 
 // utilization reads one fleet at a time, so that a long list does not delay other callers.
-func (s *Service) utilization(ctx context.Context, fleetID, location string) (u hosting.Utilization, err error) {
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		u = v.Utilization(fleetID, location)
-		return nil
-	})
-	return u, err
+func (s *Service) utilization(ctx context.Context, fleetID, location string) (hosting.Utilization, error) {
+	return read(ctx, s, func(v *cell.View) (hosting.Utilization, error) { return v.Utilization(fleetID, location), nil })
 }
 
 func (s *Service) locationUtilization(ctx context.Context, idOrARN, location string) (f fleet.Fleet, u hosting.Utilization, err error) {
@@ -98,21 +78,17 @@ func (s *Service) UpdateFleetCapacity(ctx context.Context, in *gamelift.UpdateFl
 	}
 	if m := in.ManagedCapacityConfiguration; m != nil {
 		if m.ZeroCapacityStrategy != "" {
-			fromZero := m.ZeroCapacityStrategy == types.ZeroCapacityStrategyScaleToAndFromZero
-			cmd.FromZero = &fromZero
+			cmd.FromZero = new(m.ZeroCapacityStrategy == types.ZeroCapacityStrategyScaleToAndFromZero)
 		}
 		if m.ScaleInAfterInactivityMinutes != nil {
-			inactivity := time.Duration(*m.ScaleInAfterInactivityMinutes) * time.Minute
-			cmd.Inactivity = &inactivity
+			cmd.Inactivity = new(time.Duration(*m.ScaleInAfterInactivityMinutes) * time.Minute)
 		}
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
+	err := s.engine.Do(ctx, &cmd)
 	return &gamelift.UpdateFleetCapacityOutput{
 		FleetId: &cmd.Stored.ID, FleetArn: fleetARN(&cmd.Stored), Location: &cmd.Location,
 		ManagedCapacityConfiguration: managedCapacityToWire(&cmd.Capacity),
-	}, nil
+	}, err
 }
 
 // capacityToWire shows registered hosts as active instances, and the desired number. The service does not start or stop hosts of

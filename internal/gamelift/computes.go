@@ -29,8 +29,7 @@ func (s *Service) RegisterCompute(ctx context.Context, in *gamelift.RegisterComp
 	if err != nil {
 		return nil, undeclared(err, domain.NotFound)
 	}
-	x := s.computeToWire(&f, &cmd.Compute)
-	return &gamelift.RegisterComputeOutput{Compute: &x}, nil
+	return &gamelift.RegisterComputeOutput{Compute: new(s.computeToWire(&f, &cmd.Compute))}, nil
 }
 
 // DeregisterCompute removes a host with all that runs on it.
@@ -53,11 +52,7 @@ func (s *Service) DescribeCompute(ctx context.Context, in *gamelift.DescribeComp
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	compute := s.computeToWire(&f, &x)
-	return &gamelift.DescribeComputeOutput{Compute: &compute}, nil
+	return &gamelift.DescribeComputeOutput{Compute: new(s.computeToWire(&f, &x))}, err
 }
 
 // ListCompute lists the hosts of a fleet in creation order.
@@ -75,23 +70,12 @@ func (s *Service) ListCompute(ctx context.Context, in *gamelift.ListComputeInput
 		return out, nil // no compute of an ANYWHERE fleet is in a container group, or impaired
 	}
 	size := pageSize(in.Limit, pageMax)
-	var page []fleet.Compute
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		page = v.Computes(f.ID, value(in.Location), domain.Time(after.created), after.id, size+1)
-		return nil
+	page, err := read(ctx, s, func(v *cell.View) ([]fleet.Compute, error) {
+		return v.Computes(f.ID, value(in.Location), domain.Time(after.created), after.id, size+1), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	if len(page) > size {
-		page = page[:size]
-		last := page[size-1]
-		out.NextToken = pageToken("ListCompute", in, place{int64(last.Created), last.Name}.String())
-	}
-	for i := range page {
-		out.ComputeList = append(out.ComputeList, s.computeToWire(&f, &page[i]))
-	}
-	return out, nil
+	page, out.NextToken = cutPage("ListCompute", in, page, size, func(x *fleet.Compute) string { return place{int64(x.Created), x.Name}.String() })
+	out.ComputeList = wires(page, func(x *fleet.Compute) types.Compute { return s.computeToWire(&f, x) })
+	return out, err
 }
 
 // GetComputeAuthToken returns the token that the server processes of a compute connect with: the same one while enough of

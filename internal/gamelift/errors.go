@@ -112,8 +112,7 @@ func serializationError(format string, args ...any) error {
 
 // invalid is the answer to an invalid parameter.
 func invalid(format string, args ...any) error {
-	m := fmt.Sprintf(format, args...)
-	return &types.InvalidRequestException{Message: &m}
+	return &types.InvalidRequestException{Message: new(fmt.Sprintf(format, args...))}
 }
 
 // ignoreRefusal is nil for a refusal, and the error itself for any other error, which must not be hidden.

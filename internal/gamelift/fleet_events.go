@@ -35,26 +35,14 @@ func (s *Service) DescribeFleetEvents(ctx context.Context, in *gamelift.Describe
 		return nil, invalid("EndTime is before StartTime")
 	}
 	id, size := lastPart(*in.FleetId), pageSize(in.Limit, pageMax)
-	var page []fleet.Event
-	err = s.engine.Read(ctx, func(v *cell.View) error {
+	page, err := read(ctx, s, func(v *cell.View) ([]fleet.Event, error) {
 		if _, ok := v.Fleet(id); !ok {
-			return fleetNotFound(id)
+			return nil, fleetNotFound(id)
 		}
-		page = v.FleetEvents(id, from, to, before, size+1)
-		return nil
+		return v.FleetEvents(id, from, to, before, size+1), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.DescribeFleetEventsOutput{Events: []types.Event{}}
-	if len(page) > size {
-		page = page[:size]
-		out.NextToken = pageToken("DescribeFleetEvents", in, strconv.FormatUint(page[size-1].No, 10))
-	}
-	for i := range page {
-		out.Events = append(out.Events, eventToWire(&page[i]))
-	}
-	return out, nil
+	page, next := cutPage("DescribeFleetEvents", in, page, size, func(e *fleet.Event) string { return strconv.FormatUint(e.No, 10) })
+	return &gamelift.DescribeFleetEventsOutput{Events: wires(page, eventToWire), NextToken: next}, err
 }
 
 func eventToWire(e *fleet.Event) types.Event {

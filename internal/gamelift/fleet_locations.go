@@ -14,25 +14,21 @@ import (
 // CreateFleetLocations adds custom locations to a fleet; see B018.
 func (s *Service) CreateFleetLocations(ctx context.Context, in *gamelift.CreateFleetLocationsInput) (*gamelift.CreateFleetLocationsOutput, error) {
 	cmd := hosting.AddFleetLocations{ID: lastPart(*in.FleetId), Locations: locationNames(in.Locations)}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
+	err := s.engine.Do(ctx, &cmd)
 	return &gamelift.CreateFleetLocationsOutput{
 		FleetId: &cmd.Fleet.ID, FleetArn: fleetARN(&cmd.Fleet),
 		LocationStates: namedLocationStates(&cmd.Fleet, cmd.Locations),
-	}, nil
+	}, err
 }
 
 // DeleteFleetLocations begins to remove locations from a fleet with all that runs there.
 func (s *Service) DeleteFleetLocations(ctx context.Context, in *gamelift.DeleteFleetLocationsInput) (*gamelift.DeleteFleetLocationsOutput, error) {
 	cmd := hosting.RemoveFleetLocations{ID: lastPart(*in.FleetId), Locations: in.Locations}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, undeclared(err, domain.WrongFleetStatus)
-	}
+	err := s.engine.Do(ctx, &cmd)
 	return &gamelift.DeleteFleetLocationsOutput{
 		FleetId: &cmd.Fleet.ID, FleetArn: fleetARN(&cmd.Fleet),
 		LocationStates: namedLocationStates(&cmd.Fleet, cmd.Locations),
-	}, nil
+	}, undeclared(err, domain.WrongFleetStatus)
 }
 
 // DescribeFleetLocationAttributes shows the locations of a fleet, all in one page: a fleet has few.

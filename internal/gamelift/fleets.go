@@ -41,31 +41,20 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 		f.Cost = in.AnywhereConfiguration.Cost
 	}
 	cmd := hosting.CreateFleet{Fleet: f, Locations: locationNames(in.Locations)}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	attributes := fleetToWire(&cmd.Fleet)
-	return &gamelift.CreateFleetOutput{FleetAttributes: &attributes, LocationStates: locationStates(cmd.Fleet.Locations)}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.CreateFleetOutput{FleetAttributes: new(fleetToWire(&cmd.Fleet)), LocationStates: locationStates(cmd.Fleet.Locations)}, err
 }
 
 // DescribeFleetAttributes shows the named fleets, or all of them in creation order.
 func (s *Service) DescribeFleetAttributes(ctx context.Context, in *gamelift.DescribeFleetAttributesInput) (*gamelift.DescribeFleetAttributesOutput, error) {
 	fleets, next, err := s.listFleets(ctx, "DescribeFleetAttributes", in, in.FleetIds, in.Limit, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.DescribeFleetAttributesOutput{FleetAttributes: []types.FleetAttributes{}, NextToken: next}
-	for i := range fleets {
-		out.FleetAttributes = append(out.FleetAttributes, fleetToWire(&fleets[i]))
-	}
-	return out, nil
+	return &gamelift.DescribeFleetAttributesOutput{FleetAttributes: wires(fleets, fleetToWire), NextToken: next}, err
 }
 
 // ListFleets lists the ids of all fleets, or of the fleets of a build. None of them has a script.
 func (s *Service) ListFleets(ctx context.Context, in *gamelift.ListFleetsInput) (*gamelift.ListFleetsOutput, error) {
-	out := &gamelift.ListFleetsOutput{FleetIds: []string{}}
 	if in.ScriptId != nil {
-		return out, nil
+		return &gamelift.ListFleetsOutput{FleetIds: []string{}}, nil
 	}
 	list := (*cell.View).Fleets
 	if in.BuildId != nil {
@@ -74,14 +63,7 @@ func (s *Service) ListFleets(ctx context.Context, in *gamelift.ListFleetsInput) 
 		}
 	}
 	fleets, next, err := s.pageOfFleets(ctx, "ListFleets", in, in.Limit, in.NextToken, list)
-	if err != nil {
-		return nil, err
-	}
-	for i := range fleets {
-		out.FleetIds = append(out.FleetIds, fleets[i].ID)
-	}
-	out.NextToken = next
-	return out, nil
+	return &gamelift.ListFleetsOutput{FleetIds: wires(fleets, func(f *fleet.Fleet) string { return f.ID }), NextToken: next}, err
 }
 
 // listFleets returns all named fleets, or else a page of all fleets.
@@ -101,19 +83,18 @@ func (s *Service) pageOfFleets(ctx context.Context, operation string, in any, li
 	}, func(f *fleet.Fleet) place { return place{int64(f.Created), f.ID} })
 }
 
-func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) (page []fleet.Fleet, err error) {
-	err = s.engine.Read(ctx, func(v *cell.View) error {
+func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) ([]fleet.Fleet, error) {
+	return read(ctx, s, func(v *cell.View) (page []fleet.Fleet, err error) {
 		for _, idOrARN := range idsOrARNs {
 			id := lastPart(idOrARN)
 			f, ok := v.Fleet(id)
 			if !ok {
-				return fleetNotFound(id)
+				return nil, fleetNotFound(id)
 			}
 			page = append(page, f)
 		}
-		return nil
+		return page, nil
 	})
-	return page, err
 }
 
 // UpdateFleetAttributes changes the given members and keeps the others.
@@ -126,10 +107,8 @@ func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.Update
 	if in.AnywhereConfiguration != nil {
 		cmd.Cost = in.AnywhereConfiguration.Cost
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.UpdateFleetAttributesOutput{FleetId: &cmd.Fleet.ID, FleetArn: fleetARN(&cmd.Fleet)}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.UpdateFleetAttributesOutput{FleetId: &cmd.Fleet.ID, FleetArn: fleetARN(&cmd.Fleet)}, err
 }
 
 // DeleteFleet begins to remove a fleet with all that runs in it.

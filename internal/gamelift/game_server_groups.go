@@ -26,27 +26,18 @@ func (s *Service) CreateGameServerGroup(ctx context.Context, in *gamelift.Create
 		Protection: string(cmp.Or(in.GameServerProtectionPolicy, types.GameServerProtectionPolicyNoProtection)),
 		Tags:       tagsFromWire(in.Tags),
 	}}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.CreateGameServerGroupOutput{GameServerGroup: groupToWire(&cmd.Group)}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.CreateGameServerGroupOutput{GameServerGroup: new(groupToWire(&cmd.Group))}, err
 }
 
 // DescribeGameServerGroup shows one group.
 func (s *Service) DescribeGameServerGroup(ctx context.Context, in *gamelift.DescribeGameServerGroupInput) (*gamelift.DescribeGameServerGroupOutput, error) {
 	g, err := s.gameServerGroup(ctx, *in.GameServerGroupName)
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.DescribeGameServerGroupOutput{GameServerGroup: groupToWire(&g)}, nil
+	return &gamelift.DescribeGameServerGroupOutput{GameServerGroup: new(groupToWire(&g))}, err
 }
 
-func (s *Service) gameServerGroup(ctx context.Context, nameOrARN string) (g gameservers.Group, err error) {
-	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
-		g, err = v.GameServerGroup(lastPart(nameOrARN))
-		return err
-	})
-	return g, err
+func (s *Service) gameServerGroup(ctx context.Context, nameOrARN string) (gameservers.Group, error) {
+	return read(ctx, s, func(v *cell.View) (gameservers.Group, error) { return v.GameServerGroup(lastPart(nameOrARN)) })
 }
 
 // ListGameServerGroups lists all groups in creation order.
@@ -54,14 +45,7 @@ func (s *Service) ListGameServerGroups(ctx context.Context, in *gamelift.ListGam
 	page, next, err := pageOf(ctx, s, "ListGameServerGroups", in, in.Limit, in.NextToken, func(v *cell.View, after place, limit int) []gameservers.Group {
 		return v.GameServerGroups(after.catalog(), limit)
 	}, func(x *gameservers.Group) place { return place{int64(x.Created), x.Name} })
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.ListGameServerGroupsOutput{GameServerGroups: []types.GameServerGroup{}, NextToken: next}
-	for i := range page {
-		out.GameServerGroups = append(out.GameServerGroups, *groupToWire(&page[i]))
-	}
-	return out, nil
+	return &gamelift.ListGameServerGroupsOutput{GameServerGroups: wires(page, groupToWire), NextToken: next}, err
 }
 
 // UpdateGameServerGroup changes the given members and keeps the others.
@@ -70,10 +54,8 @@ func (s *Service) UpdateGameServerGroup(ctx context.Context, in *gamelift.Update
 		Name: lastPart(*in.GameServerGroupName), Role: in.RoleArn, Instances: instanceTypesFromWire(in.InstanceDefinitions),
 		Balancing: given(in.BalancingStrategy), Protection: given(in.GameServerProtectionPolicy),
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.UpdateGameServerGroupOutput{GameServerGroup: groupToWire(&cmd.Group)}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.UpdateGameServerGroupOutput{GameServerGroup: new(groupToWire(&cmd.Group))}, err
 }
 
 // DeleteGameServerGroup removes a group when its last game server has gone, or at once by force. There is no Auto Scaling
@@ -82,10 +64,8 @@ func (s *Service) DeleteGameServerGroup(ctx context.Context, in *gamelift.Delete
 	cmd := gameservers.DeleteGameServerGroup{
 		Name: lastPart(*in.GameServerGroupName), Force: in.DeleteOption == types.GameServerGroupDeleteOptionForceDelete,
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.DeleteGameServerGroupOutput{GameServerGroup: groupToWire(&cmd.Group)}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.DeleteGameServerGroupOutput{GameServerGroup: new(groupToWire(&cmd.Group))}, err
 }
 
 // SuspendGameServerGroup records that the group's instances are not to be replaced. The service replaces none.
@@ -105,7 +85,7 @@ func suspend(ctx context.Context, e *engine.Engine, nameOrARN string, suspended 
 	if err := e.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	return groupToWire(&cmd.Group), nil
+	return new(groupToWire(&cmd.Group)), nil
 }
 
 // DescribeGameServerInstances shows the instances that a group's game servers registered from. All are ACTIVE: an
@@ -120,25 +100,21 @@ func (s *Service) DescribeGameServerInstances(ctx context.Context, in *gamelift.
 		return nil, err
 	}
 	size := pageSize(in.Limit, pageMax)
-	var page []string
-	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
-		page, err = v.GameServerInstances(g.Name, after, in.InstanceIds, size+1)
-		return err
+	page, err := read(ctx, s, func(v *cell.View) ([]string, error) {
+		return v.GameServerInstances(g.Name, after, in.InstanceIds, size+1)
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := &gamelift.DescribeGameServerInstancesOutput{GameServerInstances: []types.GameServerInstance{}}
-	if len(page) > size && len(in.InstanceIds) == 0 {
-		page = page[:size]
-		out.NextToken = pageToken("DescribeGameServerInstances", in, page[size-1])
+	out := &gamelift.DescribeGameServerInstancesOutput{}
+	if len(in.InstanceIds) == 0 {
+		page, out.NextToken = cutPage("DescribeGameServerInstances", in, page, size, func(id *string) string { return *id })
 	}
-	for i := range page {
-		out.GameServerInstances = append(out.GameServerInstances, types.GameServerInstance{
-			GameServerGroupName: &g.Name, GameServerGroupArn: groupARN(&g), InstanceId: &page[i],
-			InstanceStatus: types.GameServerInstanceStatusActive,
-		})
-	}
+	out.GameServerInstances = wires(page, func(id *string) types.GameServerInstance {
+		return types.GameServerInstance{
+			GameServerGroupName: &g.Name, GameServerGroupArn: groupARN(&g), InstanceId: id, InstanceStatus: types.GameServerInstanceStatusActive,
+		}
+	})
 	return out, nil
 }
 
@@ -146,7 +122,7 @@ func groupARN(g *gameservers.Group) *string {
 	return makeARN(g.Region, g.Account, "gameservergroup/"+g.Name)
 }
 
-func groupToWire(g *gameservers.Group) *types.GameServerGroup {
+func groupToWire(g *gameservers.Group) types.GameServerGroup {
 	created, updated := g.Created.Std(), g.Updated.Std()
 	wire := types.GameServerGroup{
 		GameServerGroupName: &g.Name, GameServerGroupArn: groupARN(g), RoleArn: &g.Role, Status: types.GameServerGroupStatusActive,
@@ -164,7 +140,7 @@ func groupToWire(g *gameservers.Group) *types.GameServerGroup {
 			InstanceType: types.GameServerGroupInstanceType(g.Instances[i].Name), WeightedCapacity: text(g.Instances[i].Weight),
 		})
 	}
-	return &wire
+	return wire
 }
 
 func instanceTypesFromWire(wire []types.InstanceDefinition) []gameservers.InstanceType {
@@ -180,6 +156,5 @@ func given[T ~string](enum T) *string {
 	if enum == "" {
 		return nil
 	}
-	s := string(enum)
-	return &s
+	return new(string(enum))
 }

@@ -50,8 +50,7 @@ func (s *Service) UpdateGameServer(ctx context.Context, in *gamelift.UpdateGameS
 		Healthy: in.HealthCheck == types.GameServerHealthCheckHealthy,
 	}
 	if in.UtilizationStatus != "" {
-		utilized := in.UtilizationStatus == types.GameServerUtilizationStatusUtilized
-		cmd.Utilized = &utilized
+		cmd.Utilized = new(in.UtilizationStatus == types.GameServerUtilizationStatusUtilized)
 	}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
@@ -67,10 +66,8 @@ func (s *Service) DeregisterGameServer(ctx context.Context, in *gamelift.Deregis
 
 // DescribeGameServer shows one game server.
 func (s *Service) DescribeGameServer(ctx context.Context, in *gamelift.DescribeGameServerInput) (*gamelift.DescribeGameServerOutput, error) {
-	var x gameservers.Server
-	err := s.engine.Read(ctx, func(v *cell.View) (err error) {
-		x, err = v.GameServer(lastPart(*in.GameServerGroupName), *in.GameServerId)
-		return err
+	x, err := read(ctx, s, func(v *cell.View) (gameservers.Server, error) {
+		return v.GameServer(lastPart(*in.GameServerGroupName), *in.GameServerId)
 	})
 	if err != nil {
 		return nil, err
@@ -90,23 +87,12 @@ func (s *Service) ListGameServers(ctx context.Context, in *gamelift.ListGameServ
 		return nil, undeclared(err, domain.NotFound)
 	}
 	size := pageSize(in.Limit, pageMax)
-	var page []gameservers.Server
-	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
-		page, err = v.GameServers(g.Name, after.catalog(), in.SortOrder == types.SortOrderDescending, size+1)
-		return err
+	page, err := read(ctx, s, func(v *cell.View) ([]gameservers.Server, error) {
+		return v.GameServers(g.Name, after.catalog(), in.SortOrder == types.SortOrderDescending, size+1)
 	})
-	if err != nil {
-		return nil, undeclared(err, domain.NotFound)
-	}
-	out := &gamelift.ListGameServersOutput{GameServers: []types.GameServer{}}
-	if len(page) > size {
-		page = page[:size]
-		out.NextToken = pageToken("ListGameServers", in, place{int64(page[size-1].Registered), page[size-1].ID}.String())
-	}
-	for i := range page {
-		out.GameServers = append(out.GameServers, gameServerToWire(&g, &page[i]))
-	}
-	return out, nil
+	page, next := cutPage("ListGameServers", in, page, size, func(x *gameservers.Server) string { return place{int64(x.Registered), x.ID}.String() })
+	servers := wires(page, func(x *gameservers.Server) types.GameServer { return gameServerToWire(&g, x) })
+	return &gamelift.ListGameServersOutput{GameServers: servers, NextToken: next}, undeclared(err, domain.NotFound)
 }
 
 func (s *Service) gameServerToWire(ctx context.Context, x *gameservers.Server) (*types.GameServer, error) {
@@ -114,8 +100,7 @@ func (s *Service) gameServerToWire(ctx context.Context, x *gameservers.Server) (
 	if err != nil {
 		return nil, err
 	}
-	wire := gameServerToWire(&g, x)
-	return &wire, nil
+	return new(gameServerToWire(&g, x)), nil
 }
 
 func gameServerToWire(g *gameservers.Group, x *gameservers.Server) types.GameServer {
@@ -129,8 +114,7 @@ func gameServerToWire(g *gameservers.Group, x *gameservers.Server) types.GameSer
 		wire.UtilizationStatus = types.GameServerUtilizationStatusUtilized
 	}
 	if x.Claimed != 0 {
-		claimed := x.Claimed.Std()
-		wire.LastClaimTime = &claimed
+		wire.LastClaimTime = new(x.Claimed.Std())
 	}
 	if x.ClaimBy != 0 {
 		wire.ClaimStatus = types.GameServerClaimStatusClaimed

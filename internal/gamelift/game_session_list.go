@@ -14,14 +14,8 @@ import (
 // DescribeGameSessions shows one game session, or those of a fleet in creation order, live and ended.
 func (s *Service) DescribeGameSessions(ctx context.Context, in *gamelift.DescribeGameSessionsInput) (*gamelift.DescribeGameSessionsOutput, error) {
 	games, next, err := s.listGameSessions(ctx, "DescribeGameSessions", in, in)
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.DescribeGameSessionsOutput{GameSessions: make([]types.GameSession, len(games)), NextToken: next}
-	for i := range games {
-		out.GameSessions[i] = seenGameSession(ctx, &games[i])
-	}
-	return out, nil
+	seen := wires(games, func(g *session.GameSession) types.GameSession { return seenGameSession(ctx, g) })
+	return &gamelift.DescribeGameSessionsOutput{GameSessions: seen, NextToken: next}, err
 }
 
 // DescribeGameSessionDetails shows the same with the protection policy.
@@ -30,15 +24,10 @@ func (s *Service) DescribeGameSessionDetails(ctx context.Context, in *gamelift.D
 		AliasId: in.AliasId, FleetId: in.FleetId, GameSessionId: in.GameSessionId, Limit: in.Limit, Location: in.Location,
 		NextToken: in.NextToken, StatusFilter: in.StatusFilter,
 	})
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.DescribeGameSessionDetailsOutput{GameSessionDetails: make([]types.GameSessionDetail, len(games)), NextToken: next}
-	for i := range games {
-		g := seenGameSession(ctx, &games[i])
-		out.GameSessionDetails[i] = types.GameSessionDetail{GameSession: &g, ProtectionPolicy: protectionPolicy(games[i].FullProtection)}
-	}
-	return out, nil
+	details := wires(games, func(g *session.GameSession) types.GameSessionDetail {
+		return types.GameSessionDetail{GameSession: new(seenGameSession(ctx, g)), ProtectionPolicy: protectionPolicy(g.FullProtection)}
+	})
+	return &gamelift.DescribeGameSessionDetailsOutput{GameSessionDetails: details, NextToken: next}, err
 }
 
 // seenGameSession is a game session as a list shows it to the caller. A client key does not get the matchmaker data, which

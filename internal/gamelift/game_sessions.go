@@ -30,11 +30,8 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 	} else {
 		cmd.Name = session.NameID(newID()).String()
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	g := gameSessionToWire(&cmd.Game)
-	return &gamelift.CreateGameSessionOutput{GameSession: &g}, nil
+	err = s.engine.Do(ctx, &cmd)
+	return &gamelift.CreateGameSessionOutput{GameSession: new(gameSessionToWire(&cmd.Game))}, err
 }
 
 // UpdateGameSession changes the given members and keeps the others.
@@ -48,14 +45,12 @@ func (s *Service) UpdateGameSession(ctx context.Context, in *gamelift.UpdateGame
 		FullProtection: fullProtection(in.ProtectionPolicy),
 	}
 	if in.PlayerSessionCreationPolicy != "" {
-		deny := in.PlayerSessionCreationPolicy == types.PlayerSessionCreationPolicyDenyAll
-		cmd.DenyPlayers = &deny
+		cmd.DenyPlayers = new(in.PlayerSessionCreationPolicy == types.PlayerSessionCreationPolicyDenyAll)
 	}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.gameRefusal(ctx, id, err)
 	}
-	g := gameSessionToWire(&cmd.Game)
-	return &gamelift.UpdateGameSessionOutput{GameSession: &g}, nil
+	return &gamelift.UpdateGameSessionOutput{GameSession: new(gameSessionToWire(&cmd.Game))}, nil
 }
 
 // TerminateGameSession asks the server process to end, and its game session with it; see B033 and B034.
@@ -68,8 +63,7 @@ func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.Termina
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.gameRefusal(ctx, id, err)
 	}
-	g := gameSessionToWire(&cmd.Game)
-	return &gamelift.TerminateGameSessionOutput{GameSession: &g}, nil
+	return &gamelift.TerminateGameSessionOutput{GameSession: new(gameSessionToWire(&cmd.Game))}, nil
 }
 
 // gameRefusal returns that a game session has ended where the core, which no longer has archived ones, returns that
@@ -100,8 +94,7 @@ func gameSessionToWire(g *session.GameSession) types.GameSession {
 		wire.PlayerSessionCreationPolicy = types.PlayerSessionCreationPolicyDenyAll
 	}
 	if g.Ended != 0 {
-		ended := g.Ended.Std()
-		wire.TerminationTime = &ended
+		wire.TerminationTime = new(g.Ended.Std())
 	}
 	return wire
 }
@@ -130,11 +123,6 @@ func propertiesFromWire(wire []types.GameProperty) []session.Property {
 	return properties
 }
 
-// propertiesToWire returns an empty list and never nil: scripts iterate over it.
 func propertiesToWire(properties []session.Property) []types.GameProperty {
-	wire := make([]types.GameProperty, len(properties))
-	for i := range properties {
-		wire[i] = types.GameProperty{Key: &properties[i].Key, Value: &properties[i].Value}
-	}
-	return wire
+	return wires(properties, func(p *session.Property) types.GameProperty { return types.GameProperty{Key: &p.Key, Value: &p.Value} })
 }

@@ -206,8 +206,7 @@ func (h *Handler) apiError(op *compiled, requestID string, err error) smithy.API
 		return spelled
 	}
 	h.log.Error("the API model does not declare this error for the operation", "operation", op.name, "request_id", requestID, "code", code)
-	message := spelled.ErrorMessage()
-	return invalidRequestError(&message)
+	return invalidRequestError(new(spelled.ErrorMessage()))
 }
 
 // decodeInput decodes an input, after it has taken the memory for it.

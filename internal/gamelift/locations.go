@@ -18,11 +18,8 @@ func (s *Service) CreateLocation(ctx context.Context, in *gamelift.CreateLocatio
 	cmd := hosting.CreateLocation{
 		Name: *in.LocationName, Region: caller.Region, Account: caller.Account, Tags: tagsFromWire(in.Tags),
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	l := locationToWire(&cmd.Location)
-	return &gamelift.CreateLocationOutput{Location: &l}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.CreateLocationOutput{Location: new(locationToWire(&cmd.Location))}, err
 }
 
 // DeleteLocation removes a custom location that no fleet uses.
@@ -41,22 +38,10 @@ func (s *Service) ListLocations(ctx context.Context, in *gamelift.ListLocationsI
 		return out, nil
 	}
 	size := pageSize(in.Limit, locationPageMax)
-	var page []fleet.Location
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		page = v.Locations(after, size+1)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(page) > size {
-		page = page[:size]
-		out.NextToken = pageToken("ListLocations", in, page[size-1].Name)
-	}
-	for i := range page {
-		out.Locations = append(out.Locations, locationToWire(&page[i]))
-	}
-	return out, nil
+	page, err := read(ctx, s, func(v *cell.View) ([]fleet.Location, error) { return v.Locations(after, size+1), nil })
+	page, out.NextToken = cutPage("ListLocations", in, page, size, func(l *fleet.Location) string { return l.Name })
+	out.Locations = wires(page, locationToWire)
+	return out, err
 }
 
 func locationToWire(l *fleet.Location) types.LocationModel {

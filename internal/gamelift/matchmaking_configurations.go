@@ -76,36 +76,29 @@ func (s *Service) DeleteMatchmakingConfiguration(ctx context.Context, in *gameli
 // DescribeMatchmakingConfigurations shows the configurations that are named, as far as there are any, those that use a rule
 // set, or all of them, by name.
 func (s *Service) DescribeMatchmakingConfigurations(ctx context.Context, in *gamelift.DescribeMatchmakingConfigurationsInput) (*gamelift.DescribeMatchmakingConfigurationsOutput, error) {
-	after, err := pageCursor("DescribeMatchmakingConfigurations", in, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
 	ruleSet := ""
 	if in.RuleSetName != nil {
 		ruleSet = lastPart(*in.RuleSetName)
 	}
-	find := func(v *cell.View, name string) (matchmaking.Configuration, bool) {
+	get := func(v *cell.View, name string) (matchmaking.Configuration, bool) {
 		x, ok := v.Configuration(name)
 		return x, ok && (ruleSet == "" || x.RuleSet == ruleSet)
 	}
 	list := func(v *cell.View, after string, most int) []matchmaking.Configuration {
 		return v.Configurations(after, ruleSet, most)
 	}
-	size := pageSize(in.Limit, matchmakingPageMax)
-	page, next, err := namedPage(ctx, s, in.Names, after, size, find, list, func(x *matchmaking.Configuration) string { return x.Name })
+	page, next, err := namedPage(ctx, s, "DescribeMatchmakingConfigurations", in, pageSize(in.Limit, matchmakingPageMax), in.NextToken, in.Names,
+		get, list, func(x *matchmaking.Configuration) string { return x.Name })
 	if err != nil {
 		return nil, err
 	}
-	out := &gamelift.DescribeMatchmakingConfigurationsOutput{Configurations: make([]types.MatchmakingConfiguration, len(page))}
+	out := &gamelift.DescribeMatchmakingConfigurationsOutput{Configurations: make([]types.MatchmakingConfiguration, len(page)), NextToken: next}
 	for i := range page {
 		wire, err := s.configurationToWire(ctx, &page[i])
 		if err != nil {
 			return nil, err
 		}
 		out.Configurations[i] = *wire
-	}
-	if next != "" {
-		out.NextToken = pageToken("DescribeMatchmakingConfigurations", in, next)
 	}
 	return out, nil
 }

@@ -27,10 +27,8 @@ func (s *Service) CreateMatchmakingRuleSet(ctx context.Context, in *gamelift.Cre
 	cmd := matchmaking.CreateRuleSet{Compiled: rules, RuleSet: matchmaking.RuleSet{
 		Name: *in.Name, Region: caller.Region, Account: caller.Account, Body: *in.RuleSetBody, Tags: tagsFromWire(in.Tags),
 	}}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.CreateMatchmakingRuleSetOutput{RuleSet: new(ruleSetToWire(&cmd.RuleSet))}, nil
+	err = s.engine.Do(ctx, &cmd)
+	return &gamelift.CreateMatchmakingRuleSetOutput{RuleSet: new(ruleSetToWire(&cmd.RuleSet))}, err
 }
 
 // ValidateMatchmakingRuleSet says all that is wrong with a rule set.
@@ -81,28 +79,12 @@ func (s *Service) DeleteMatchmakingRuleSet(ctx context.Context, in *gamelift.Del
 
 // DescribeMatchmakingRuleSets shows the rule sets that are named, or all of them by name.
 func (s *Service) DescribeMatchmakingRuleSets(ctx context.Context, in *gamelift.DescribeMatchmakingRuleSetsInput) (*gamelift.DescribeMatchmakingRuleSetsOutput, error) {
-	after, err := pageCursor("DescribeMatchmakingRuleSets", in, in.NextToken)
-	if err != nil {
-		return nil, err
+	page, next, err := namedPage(ctx, s, "DescribeMatchmakingRuleSets", in, pageSize(in.Limit, matchmakingPageMax), in.NextToken, in.Names,
+		(*cell.View).RuleSet, (*cell.View).RuleSets, func(x *matchmaking.RuleSet) string { return x.Name })
+	if err == nil && len(in.Names) > 0 && len(page) == 0 && in.NextToken == nil {
+		err = domain.Refuse(domain.NotFound, "rule set %s not found", lastPart(in.Names[0]))
 	}
-	find := func(v *cell.View, name string) (matchmaking.RuleSet, bool) { return v.RuleSet(name) }
-	list := func(v *cell.View, after string, most int) []matchmaking.RuleSet { return v.RuleSets(after, most) }
-	size := pageSize(in.Limit, matchmakingPageMax)
-	page, next, err := namedPage(ctx, s, in.Names, after, size, find, list, func(x *matchmaking.RuleSet) string { return x.Name })
-	if err != nil {
-		return nil, err
-	}
-	if len(in.Names) > 0 && len(page) == 0 && after == "" {
-		return nil, domain.Refuse(domain.NotFound, "rule set %s not found", lastPart(in.Names[0]))
-	}
-	out := &gamelift.DescribeMatchmakingRuleSetsOutput{RuleSets: make([]types.MatchmakingRuleSet, len(page))}
-	for i := range page {
-		out.RuleSets[i] = ruleSetToWire(&page[i])
-	}
-	if next != "" {
-		out.NextToken = pageToken("DescribeMatchmakingRuleSets", in, next)
-	}
-	return out, nil
+	return &gamelift.DescribeMatchmakingRuleSetsOutput{RuleSets: wires(page, ruleSetToWire), NextToken: next}, err
 }
 
 // matchmakingPageMax is the model's, which holds for rule sets and is documented for configurations.
@@ -110,21 +92,22 @@ const matchmakingPageMax = 10
 
 // namedPage returns a page of the records that are named, as far as there are any, or of all by name. The cursor of the
 // former is how many of the names the pages before took.
-func namedPage[T any](ctx context.Context, s *Service, names []string, after string, size int,
-	find func(*cell.View, string) (T, bool), list func(v *cell.View, after string, most int) []T, name func(*T) string,
-) (page []T, next string, err error) {
+func namedPage[T any](ctx context.Context, s *Service, operation string, in any, size int, token *string, names []string,
+	get func(*cell.View, string) (T, bool), list func(v *cell.View, after string, most int) []T, name func(*T) string,
+) (page []T, next *string, err error) {
+	after, err := pageCursor(operation, in, token)
+	if err != nil {
+		return nil, nil, err
+	}
 	if len(names) == 0 {
-		err = s.engine.Read(ctx, func(v *cell.View) error { page = list(v, after, size+1); return nil })
-		if len(page) > size {
-			page = page[:size]
-			next = name(&page[size-1])
-		}
+		page, err = read(ctx, s, func(v *cell.View) ([]T, error) { return list(v, after, size+1), nil })
+		page, next = cutPage(operation, in, page, size, name)
 		return page, next, err
 	}
 	at := 0
 	if after != "" {
 		if at, err = strconv.Atoi(after); err != nil || at < 0 || at > len(names) {
-			return nil, "", invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
+			return nil, nil, invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
 		}
 	}
 	err = s.engine.Read(ctx, func(v *cell.View) error {
@@ -133,14 +116,14 @@ func namedPage[T any](ctx context.Context, s *Service, names []string, after str
 			if slices.ContainsFunc(page, func(x T) bool { return name(&x) == wanted }) {
 				continue
 			}
-			if x, ok := find(v, wanted); ok {
+			if x, ok := get(v, wanted); ok {
 				page = append(page, x)
 			}
 		}
 		return nil
 	})
 	if at < len(names) {
-		next = strconv.Itoa(at)
+		next = pageToken(operation, in, strconv.Itoa(at))
 	}
 	return page, next, err
 }

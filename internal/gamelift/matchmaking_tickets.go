@@ -21,10 +21,8 @@ func (s *Service) StartMatchmaking(ctx context.Context, in *gamelift.StartMatchm
 	}
 	cmd := matchmaking.StartMatchmaking{Configuration: lastPart(*in.ConfigurationName), Players: players, By: callerOf(ctx).Maker()}
 	cmd.ID, cmd.Chosen = ticketID(in.TicketId)
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.StartMatchmakingOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, nil
+	err = s.engine.Do(ctx, &cmd)
+	return &gamelift.StartMatchmakingOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, err
 }
 
 // StartMatchBackfill begins the search for more players for a running game session.
@@ -38,10 +36,8 @@ func (s *Service) StartMatchBackfill(ctx context.Context, in *gamelift.StartMatc
 	if cmd.Game, err = s.backfilled(ctx, cmd.Configuration, in.GameSessionArn); err != nil {
 		return nil, err
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.StartMatchBackfillOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, nil
+	err = s.engine.Do(ctx, &cmd)
+	return &gamelift.StartMatchBackfillOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, err
 }
 
 // backfilled is the game session of a backfill. With STANDALONE the service does not host it, and the given ARN is only a

@@ -26,6 +26,14 @@ type operation struct {
 	input, output reflect.Type
 }
 
+// standing is how an operation compares with the cloud's.
+type standing uint8
+
+const (
+	works standing = iota // also with a difference, which docs/compatibility.md notes
+	notOnOwnHardware
+)
+
 // serve is an operation that the service implements.
 func serve[I, O any](name string, a identity.Roles, call func(*Service, context.Context, *I) (*O, error)) operation {
 	return operation{

@@ -58,13 +58,25 @@ func pageOf[T any](ctx context.Context, s *Service, operation string, in any, li
 		return nil, nil, err
 	}
 	size := pageSize(limit, pageMax)
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		page = list(v, after, size+1)
-		return nil
-	})
-	if err == nil && len(page) > size {
-		page = page[:size]
-		next = pageToken(operation, in, placeOf(&page[size-1]).String())
-	}
+	page, err = read(ctx, s, func(v *cell.View) ([]T, error) { return list(v, after, size+1), nil })
+	page, next = cutPage(operation, in, page, size, func(x *T) string { return placeOf(x).String() })
 	return page, next, err
+}
+
+// cutPage cuts what was read with one record more to a page, and returns the token of the next one. cursorOf is where a page continues
+// that ends with a record.
+func cutPage[T any](operation string, in any, read []T, size int, cursorOf func(*T) string) (page []T, next *string) {
+	if len(read) <= size {
+		return read, nil
+	}
+	return read[:size], pageToken(operation, in, cursorOf(&read[size-1]))
+}
+
+// wires converts records to the API's, to an empty list and never nil: scripts iterate over it.
+func wires[T, W any](records []T, toWire func(*T) W) []W {
+	all := make([]W, len(records))
+	for i := range records {
+		all[i] = toWire(&records[i])
+	}
+	return all
 }

@@ -18,8 +18,7 @@ var tokenEncoding = base64.RawURLEncoding
 // pageToken makes the token of a listing: operation and input identify it, cursor is where it continues.
 func pageToken(operation string, input any, cursor string) *string {
 	digest := tokenDigest(operation, input, cursor)
-	token := tokenEncoding.EncodeToString(append(digest[:tokenDigestBytes:tokenDigestBytes], cursor...))
-	return &token
+	return new(tokenEncoding.EncodeToString(append(digest[:tokenDigestBytes:tokenDigestBytes], cursor...)))
 }
 
 // pageCursor returns the cursor of a token. No token is the beginning, an empty cursor.

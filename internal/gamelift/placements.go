@@ -35,19 +35,14 @@ func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.St
 		p.Override = &placement.Override{Locations: o.LocationOrder, Only: o.PlacementFallbackStrategy == types.PlacementFallbackStrategyNone}
 	}
 	cmd := hosting.StartPlacement{Placement: p}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.StartGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&cmd.Placement))}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.StartGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&cmd.Placement))}, err
 }
 
 // DescribeGameSessionPlacement shows a placement, pending or ended.
 func (s *Service) DescribeGameSessionPlacement(ctx context.Context, in *gamelift.DescribeGameSessionPlacementInput) (*gamelift.DescribeGameSessionPlacementOutput, error) {
 	p, err := s.placement(ctx, *in.PlacementId)
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.DescribeGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&p))}, nil
+	return &gamelift.DescribeGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&p))}, err
 }
 
 // placement finds a placement that the caller may see.

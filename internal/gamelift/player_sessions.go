@@ -19,8 +19,7 @@ func (s *Service) CreatePlayerSession(ctx context.Context, in *gamelift.CreatePl
 	if err != nil {
 		return nil, err
 	}
-	p := playerSessionToWire(&reserved[0])
-	return &gamelift.CreatePlayerSessionOutput{PlayerSession: &p}, nil
+	return &gamelift.CreatePlayerSessionOutput{PlayerSession: new(playerSessionToWire(&reserved[0]))}, nil
 }
 
 // CreatePlayerSessions reserves a seat for each of some players, or none; see B040.
@@ -30,10 +29,7 @@ func (s *Service) CreatePlayerSessions(ctx context.Context, in *gamelift.CreateP
 		players[i] = hosting.NewPlayer{ID: domain.PlayerSessionID(newID()), Player: id, Data: in.PlayerDataMap[id]}
 	}
 	reserved, err := s.reserve(ctx, *in.GameSessionId, players)
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.CreatePlayerSessionsOutput{PlayerSessions: playerSessionsToWire(reserved)}, nil
+	return &gamelift.CreatePlayerSessionsOutput{PlayerSessions: wires(reserved, playerSessionToWire)}, err
 }
 
 func (s *Service) reserve(ctx context.Context, arn string, players []hosting.NewPlayer) ([]hosting.PlayerSession, error) {
@@ -65,7 +61,7 @@ func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.Describ
 		}
 		known = cmd.Released
 	}
-	return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]hosting.PlayerSession{known})}, nil
+	return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: wires([]hosting.PlayerSession{known}, playerSessionToWire)}, nil
 }
 
 // DescribePlayerSessions shows one player session, those of a game session, or those of a player everywhere, to find a
@@ -89,7 +85,7 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 		if err != nil {
 			return nil, err
 		}
-		return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]hosting.PlayerSession{p})}, nil
+		return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: wires([]hosting.PlayerSession{p}, playerSessionToWire)}, nil
 	}
 	cursor, err := pagePlace("DescribePlayerSessions", in, in.NextToken)
 	if err != nil {
@@ -104,7 +100,7 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 	if err != nil {
 		return nil, err
 	}
-	out := &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire(page)}
+	out := &gamelift.DescribePlayerSessionsOutput{PlayerSessions: wires(page, playerSessionToWire)}
 	if more {
 		last := page[len(page)-1]
 		out.NextToken = pageToken("DescribePlayerSessions", in, place{int64(last.Created), domain.UUID(last.ID).String()}.String())
@@ -186,14 +182,6 @@ func playerStatus(filter *string) (session.PlayerStatus, error) {
 	return 0, invalid("PlayerSessionStatusFilter: '%s' is not one of RESERVED, ACTIVE, COMPLETED, TIMEDOUT", shortened(*filter))
 }
 
-func playerSessionsToWire(players []hosting.PlayerSession) []types.PlayerSession {
-	wire := make([]types.PlayerSession, len(players))
-	for i := range players {
-		wire[i] = playerSessionToWire(&players[i])
-	}
-	return wire
-}
-
 func playerSessionToWire(p *hosting.PlayerSession) types.PlayerSession {
 	id, created, port := p.ID.String(), p.Created.Std(), int32(p.Port)
 	wire := types.PlayerSession{
@@ -203,8 +191,7 @@ func playerSessionToWire(p *hosting.PlayerSession) types.PlayerSession {
 		IpAddress: text(p.IPAddress), DnsName: text(p.DNSName), Port: &port, PlayerData: text(p.Data),
 	}
 	if p.Ended != 0 {
-		ended := p.Ended.Std()
-		wire.TerminationTime = &ended
+		wire.TerminationTime = new(p.Ended.Std())
 	}
 	return wire
 }

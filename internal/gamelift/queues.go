@@ -2,8 +2,6 @@ package gamelift
 
 import (
 	"context"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
@@ -42,10 +40,8 @@ func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.Creat
 		q.PriorityOrder, q.LocationOrder = priorityFromWire(p.PriorityOrder), p.LocationOrder
 	}
 	cmd := hosting.CreateQueue{Queue: q}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.CreateGameSessionQueueOutput{GameSessionQueue: new(queueToWire(&cmd.Queue))}, nil
+	err = s.engine.Do(ctx, &cmd)
+	return &gamelift.CreateGameSessionQueueOutput{GameSessionQueue: new(queueToWire(&cmd.Queue))}, err
 }
 
 // UpdateGameSessionQueue changes the given members and keeps the others. A given list or structure replaces
@@ -81,10 +77,8 @@ func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.Updat
 	if p := in.PriorityConfiguration; p != nil {
 		cmd.PriorityOrder, cmd.LocationOrder = new(priorityFromWire(p.PriorityOrder)), &p.LocationOrder
 	}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, undeclared(err, domain.LimitExceeded)
-	}
-	return &gamelift.UpdateGameSessionQueueOutput{GameSessionQueue: new(queueToWire(&cmd.Queue))}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.UpdateGameSessionQueueOutput{GameSessionQueue: new(queueToWire(&cmd.Queue))}, undeclared(err, domain.LimitExceeded)
 }
 
 // DeleteGameSessionQueue removes a queue. Placements that wait in it fail.
@@ -94,62 +88,9 @@ func (s *Service) DeleteGameSessionQueue(ctx context.Context, in *gamelift.Delet
 
 // DescribeGameSessionQueues shows the queues that are named, as far as there are any, or all of them by name.
 func (s *Service) DescribeGameSessionQueues(ctx context.Context, in *gamelift.DescribeGameSessionQueuesInput) (*gamelift.DescribeGameSessionQueuesOutput, error) {
-	after, err := pageCursor("DescribeGameSessionQueues", in, in.NextToken)
-	if err != nil {
-		return nil, err
-	}
-	size := pageSize(in.Limit, queuePageMax)
-	var page []placement.Queue
-	next := ""
-	if len(in.Names) > 0 {
-		page, next, err = s.namedQueues(ctx, in.Names, after, size)
-	} else {
-		err = s.engine.Read(ctx, func(v *cell.View) error {
-			page = v.Queues(after, size+1)
-			return nil
-		})
-		if len(page) > size {
-			page = page[:size]
-			next = page[size-1].Name
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	out := &gamelift.DescribeGameSessionQueuesOutput{GameSessionQueues: make([]types.GameSessionQueue, len(page))}
-	for i := range page {
-		out.GameSessionQueues[i] = queueToWire(&page[i])
-	}
-	if next != "" {
-		out.NextToken = pageToken("DescribeGameSessionQueues", in, next)
-	}
-	return out, nil
-}
-
-// namedQueues returns a page of the queues that are named. The cursor is how many of the names the pages before took.
-func (s *Service) namedQueues(ctx context.Context, names []string, after string, size int) (page []placement.Queue, next string, err error) {
-	at := 0
-	if after != "" {
-		if at, err = strconv.Atoi(after); err != nil || at > len(names) {
-			return nil, "", invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
-		}
-	}
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		for ; at < len(names) && len(page) < size; at++ {
-			name := lastPart(names[at])
-			if slices.ContainsFunc(page, func(q placement.Queue) bool { return q.Name == name }) {
-				continue
-			}
-			if q, ok := v.Queue(name); ok {
-				page = append(page, q)
-			}
-		}
-		return nil
-	})
-	if at < len(names) {
-		next = strconv.Itoa(at)
-	}
-	return page, next, err
+	page, next, err := namedPage(ctx, s, "DescribeGameSessionQueues", in, pageSize(in.Limit, queuePageMax), in.NextToken, in.Names,
+		(*cell.View).Queue, (*cell.View).Queues, func(q *placement.Queue) string { return q.Name })
+	return &gamelift.DescribeGameSessionQueuesOutput{GameSessionQueues: wires(page, queueToWire), NextToken: next}, err
 }
 
 // queueTimeout reads a timeout. For the core zero means "none given", so a given zero is handled here.

@@ -14,19 +14,14 @@ import (
 // DescribeRuntimeConfiguration shows what was set; a fleet that was never given any has an empty one.
 func (s *Service) DescribeRuntimeConfiguration(ctx context.Context, in *gamelift.DescribeRuntimeConfigurationInput) (*gamelift.DescribeRuntimeConfigurationOutput, error) {
 	f, err := s.fleetByID(ctx, lastPart(*in.FleetId))
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.DescribeRuntimeConfigurationOutput{RuntimeConfiguration: runtimeToWire(f.Runtime)}, nil
+	return &gamelift.DescribeRuntimeConfigurationOutput{RuntimeConfiguration: runtimeToWire(f.Runtime)}, err
 }
 
 // UpdateRuntimeConfiguration replaces a fleet's runtime configuration.
 func (s *Service) UpdateRuntimeConfiguration(ctx context.Context, in *gamelift.UpdateRuntimeConfigurationInput) (*gamelift.UpdateRuntimeConfigurationOutput, error) {
 	cmd := hosting.UpdateRuntime{Fleet: lastPart(*in.FleetId), Runtime: *runtimeFromWire(in.RuntimeConfiguration)}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, err
-	}
-	return &gamelift.UpdateRuntimeConfigurationOutput{RuntimeConfiguration: runtimeToWire(&cmd.Runtime)}, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &gamelift.UpdateRuntimeConfigurationOutput{RuntimeConfiguration: runtimeToWire(&cmd.Runtime)}, err
 }
 
 func runtimeFromWire(wire *types.RuntimeConfiguration) *fleet.Runtime {

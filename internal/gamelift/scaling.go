@@ -122,26 +122,18 @@ func (s *Service) DeleteScalingPolicy(ctx context.Context, in *gamelift.DeleteSc
 // StopFleetActions suspends automatic scaling at a location, by default the home location.
 func (s *Service) StopFleetActions(ctx context.Context, in *gamelift.StopFleetActionsInput) (*gamelift.StopFleetActionsOutput, error) {
 	f, err := s.switchScaling(ctx, *in.FleetId, value(in.Location), true)
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.StopFleetActionsOutput{FleetId: &f.ID, FleetArn: fleetARN(f)}, nil
+	return &gamelift.StopFleetActionsOutput{FleetId: &f.ID, FleetArn: fleetARN(f)}, err
 }
 
 // StartFleetActions resumes automatic scaling.
 func (s *Service) StartFleetActions(ctx context.Context, in *gamelift.StartFleetActionsInput) (*gamelift.StartFleetActionsOutput, error) {
 	f, err := s.switchScaling(ctx, *in.FleetId, value(in.Location), false)
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.StartFleetActionsOutput{FleetId: &f.ID, FleetArn: fleetARN(f)}, nil
+	return &gamelift.StartFleetActionsOutput{FleetId: &f.ID, FleetArn: fleetARN(f)}, err
 }
 
 // switchScaling suspends or resumes AUTO_SCALING, the only action.
 func (s *Service) switchScaling(ctx context.Context, fleetIDOrARN, location string, stop bool) (*fleet.Fleet, error) {
 	cmd := hosting.SwitchScaling{Fleet: lastPart(fleetIDOrARN), Location: location, Stop: stop}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
-		return nil, undeclared(err, domain.WrongFleetStatus)
-	}
-	return &cmd.Stored, nil
+	err := s.engine.Do(ctx, &cmd)
+	return &cmd.Stored, undeclared(err, domain.WrongFleetStatus)
 }

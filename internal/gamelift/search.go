@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/search"
 	"github.com/musterhq/muster/internal/domain/searchindex"
+	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // searchPageMax is documented: a page of a search never has more.
@@ -43,9 +44,7 @@ func (s *Service) SearchGameSessions(ctx context.Context, in *gamelift.SearchGam
 	if n := pageOfBytes(page.Games); n < len(page.Games) {
 		page.Games, page.Next = page.Games[:n], &page.Places[n-1]
 	}
-	for i := range page.Games {
-		out.GameSessions = append(out.GameSessions, seenGameSession(ctx, &page.Games[i]))
-	}
+	out.GameSessions = wires(page.Games, func(g *session.GameSession) types.GameSession { return seenGameSession(ctx, g) })
 	if page.Next != nil {
 		out.NextToken = pageToken("SearchGameSessions", in, search.Cursor(q.Order.Start, *page.Next))
 	}

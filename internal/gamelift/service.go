@@ -17,7 +17,7 @@ import (
 )
 
 // Service is the API's operations. Each is a method with the signature of the SDK client's method, less the options.
-// Called without a network, an operation runs for an administrator; see WithCaller.
+// Called without a network, an operation runs for an administrator.
 type Service struct {
 	engine *engine.Engine
 	secret identity.CellSecret
@@ -51,16 +51,29 @@ func NewService(e *engine.Engine, secret identity.CellSecret, publicURL string) 
 // newID makes an identifier that cannot be guessed: a player session's id is the credential for its seat.
 func newID() domain.UUID { return domain.UUID(uuid.New()) }
 
-// fleetByID finds a fleet or refuses.
-func (s *Service) fleetByID(ctx context.Context, id string) (f fleet.Fleet, err error) {
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		var ok bool
-		if f, ok = v.Fleet(id); !ok {
-			return fleetNotFound(id)
-		}
-		return nil
+// read returns what f reads of the state.
+func read[T any](ctx context.Context, s *Service, f func(*cell.View) (T, error)) (x T, err error) {
+	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
+		x, err = f(v)
+		return err
 	})
-	return f, err
+	return x, err
+}
+
+// find returns the record with an id, or refuses.
+func find[T any](ctx context.Context, s *Service, kind, id string, get func(*cell.View, string) (T, bool)) (T, error) {
+	return read(ctx, s, func(v *cell.View) (x T, err error) {
+		x, ok := get(v, id)
+		if !ok {
+			err = domain.Refuse(domain.NotFound, "%s %s not found", kind, id)
+		}
+		return x, err
+	})
+}
+
+// fleetByID finds a fleet or refuses.
+func (s *Service) fleetByID(ctx context.Context, id string) (fleet.Fleet, error) {
+	return find(ctx, s, "fleet", id, (*cell.View).Fleet)
 }
 
 func fleetNotFound(id string) error { return domain.Refuse(domain.NotFound, "fleet %s not found", id) }

@@ -36,15 +36,8 @@ func (s *Service) ListTagsForResource(ctx context.Context, in *gamelift.ListTags
 	if err != nil {
 		return nil, err
 	}
-	var tags []fleet.Tag
-	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
-		tags, err = v.Tags(named)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &gamelift.ListTagsForResourceOutput{Tags: tagsToWire(tags)}, nil
+	tags, err := read(ctx, s, func(v *cell.View) ([]fleet.Tag, error) { return v.Tags(named) })
+	return &gamelift.ListTagsForResourceOutput{Tags: tagsToWire(tags)}, err
 }
 
 // taggable are the resources that can have tags, by the part of the ARN before the name.
