@@ -3,7 +3,6 @@ package listen
 import (
 	"crypto/tls"
 	"errors"
-	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -162,77 +161,11 @@ func (c *conn) Close() error {
 
 // acceptAll accepts until the port is closed. It never reads: one silent client must not hold up the port.
 func (s *Server) acceptAll() error {
-	var pause time.Duration
-	var trouble acceptTrouble
-	for {
-		tcp, err := s.tcp.AcceptTCP()
-		if err == nil {
-			pause = 0
-			trouble.over(s.log)
-			s.admit(tcp)
-			continue
-		}
-		select {
-		case <-s.closing:
-			return nil
-		default:
-		}
-		if !passing(err) {
-			s.stopAccepting()
-			return err
-		}
-		// Most likely the process has no descriptor left. Only waiting helps, and it must not become a busy loop.
-		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		trouble.note(s.log, err)
-		select {
-		case <-time.After(pause):
-		case <-s.closing:
-			return nil
-		}
+	err := Accept(s.tcp, s.closing, s.log, s.admit)
+	if err != nil {
+		s.stopAccepting()
 	}
-}
-
-// passing reports whether accept may succeed later, once other connections have closed.
-func passing(err error) bool {
-	t, ok := errors.AsType[interface {
-		error
-		Temporary() bool
-	}](err)
-	return ok && t.Temporary()
-}
-
-// acceptTrouble bounds the log lines about a port that cannot accept: accepting may fail for every other connection.
-type acceptTrouble struct {
-	logged time.Time // when a line was written last; zero while all is well
-	silent int       // failures since then
-	fine   time.Time // since then accepting has succeeded again
-}
-
-// acceptLogEvery is the time between two lines.
-const acceptLogEvery = 10 * time.Second
-
-func (t *acceptTrouble) note(log *slog.Logger, err error) {
-	t.silent++
-	t.fine = time.Time{}
-	if now := time.Now(); now.Sub(t.logged) >= acceptLogEvery {
-		log.Warn("the service cannot accept connections", "error", err, "failures", t.silent)
-		t.logged, t.silent = now, 0
-	}
-}
-
-// over logs that the port has accepted for a while.
-func (t *acceptTrouble) over(log *slog.Logger) {
-	if t.logged.IsZero() {
-		return
-	}
-	now := time.Now()
-	if t.fine.IsZero() {
-		t.fine = now
-	}
-	if now.Sub(t.fine) >= acceptLogEvery {
-		log.Info("the service accepts connections again", "failures", t.silent)
-		*t = acceptTrouble{}
-	}
+	return err
 }
 
 func (s *Server) admit(tcp *net.TCPConn) {

@@ -252,7 +252,7 @@ func (n *Node) start() (err error) {
 func (n *Node) config() *raft.Config {
 	config := raft.DefaultConfig()
 	config.LocalID = raft.ServerID(n.options.ID)
-	config.Logger = newRaftLog(n.log)
+	config.Logger = Logger(n.log)
 	config.HeartbeatTimeout = n.options.ElectionTimeout
 	config.ElectionTimeout = n.options.ElectionTimeout
 	config.LeaderLeaseTimeout = n.options.ElectionTimeout

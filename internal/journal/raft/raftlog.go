@@ -26,7 +26,8 @@ type quiet struct {
 	until map[string]time.Time
 }
 
-func newRaftLog(out *slog.Logger) *raftLog {
+// Logger is a logger for parts of the library, such as a transport, that writes as the node's own does.
+func Logger(out *slog.Logger) hclog.Logger {
 	return &raftLog{hclog.NewNullLogger(), out, &quiet{until: map[string]time.Time{}}}
 }
 
