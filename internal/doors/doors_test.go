@@ -62,6 +62,11 @@ func doors() []door {
 			because: "they store bytes and must not care what a game session is",
 		},
 		{
+			from:    []string{"internal/cluster/trust", "internal/cluster/link"},
+			never:   []string{"internal/domain/...", "internal/engine/..."},
+			because: "they know nodes and bytes; what nodes tell each other is decided above them",
+		},
+		{
 			from:    []string{"internal/engine/..."},
 			never:   below("internal/", frontEnds),
 			because: "front ends know the engine; the engine knows none of them",

@@ -1,0 +1,114 @@
+package link
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math"
+	"net"
+
+	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/connlimit"
+)
+
+// conn is a connection to a peer, accepted or dialed.
+type conn struct {
+	*tls.Conn
+	link    *Link
+	below   *meter
+	ctx     context.Context // ends with the connection
+	cancel  context.CancelFunc
+	counted *connlimit.Conn // nil: it was dialed
+
+	// These are guarded by link.mu.
+	node     trust.NodeID // empty until the handshake is complete, and for a node that joins
+	protocol Protocol
+	stream   *stream // that it belongs to; nil: none
+}
+
+// add records a new connection, unless the link is closed. One that was accepted counts as running.
+func (l *Link) add(c *conn) bool {
+	c.link = l
+	c.ctx, c.cancel = context.WithCancel(l.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return false
+	}
+	l.conns[c] = struct{}{}
+	if c.counted != nil {
+		l.running.Add(1)
+	}
+	return true
+}
+
+// established records which node is at the other end. It fails if that node has left the cluster.
+func (c *conn) established(node trust.NodeID, p Protocol, s *stream) error {
+	l := c.link
+	l.mu.Lock()
+	c.node, c.protocol, c.stream = node, p, s
+	l.mu.Unlock()
+	// CloseNode finds the connection from here on; if it came before, Removed tells.
+	if l.options.Removed != nil && l.options.Removed(node) {
+		return &removedError{node}
+	}
+	c.below.left = math.MaxInt
+	return nil
+}
+
+type removedError struct{ node trust.NodeID }
+
+func (e *removedError) Error() string {
+	return "node " + string(e.node) + " was removed from the cluster"
+}
+
+// Close tells the peer that the connection ends, which may take up to 5 seconds when the peer takes no data.
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.forget()
+	return err
+}
+
+// drop closes the connection without a word, and does not wait.
+func (c *conn) drop() {
+	c.below.reset()
+	c.forget()
+}
+
+func (c *conn) forget() {
+	c.cancel()
+	c.link.mu.Lock()
+	delete(c.link.conns, c)
+	c.link.mu.Unlock()
+	if c.counted != nil {
+		c.counted.Release() // after the descriptor is free
+	}
+}
+
+// meter is the TCP connection. It bounds what a peer may send that is not authenticated.
+type meter struct {
+	net.Conn // hides what the TCP connection has beside Read
+	tcp      *net.TCPConn
+	left     int // bytes; set by the goroutine that reads, or before there is one
+}
+
+func newMeter(tcp *net.TCPConn) *meter { return &meter{tcp, tcp, handshakeBytes} }
+
+var errTooMuch = errors.New("the peer sends too much")
+
+func (m *meter) Read(p []byte) (int, error) {
+	if m.left <= 0 {
+		return 0, errTooMuch
+	}
+	n, err := m.tcp.Read(p[:min(len(p), m.left)])
+	if m.left != math.MaxInt {
+		m.left -= n
+	}
+	return n, err
+}
+
+// reset closes at once. Nothing waits for the peer, and the system remembers nothing of the connection.
+func (m *meter) reset() {
+	_ = m.tcp.SetLinger(0) // fails on a connection that is closed, as Close does
+	_ = m.tcp.Close()
+}

@@ -1,0 +1,194 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/listen"
+	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/rate"
+)
+
+// Protocol is what a connection is used for, as ALPN names it.
+type Protocol string
+
+// The protocols between nodes that have certificates.
+const (
+	Raft Protocol = "muster-raft/1"
+	Node Protocol = "muster-node/1"
+
+	joining Protocol = "muster-join/1"
+)
+
+const (
+	// handshakeWait bounds a handshake, and the time in which a node has to take an accepted connection of Raft.
+	handshakeWait = 5 * time.Second
+
+	// joinWait is the life of a connection of a node that joins, from its acceptance to the end of the answer.
+	joinWait = 10 * time.Second
+
+	// handshakeBytes is what a peer may send before its handshake is complete. A hello and a certificate need 3 KiB.
+	handshakeBytes = 64 << 10
+)
+
+// defaultLimits are numbers of connections that were accepted. A node has a handful of connections to each other one.
+func defaultLimits() connlimit.Limits {
+	l := connlimit.Limits{Total: 1024, Unproven: 256, PerAddress: 128, PerNetwork: 256}
+	l.Doors[connlimit.HTTP] = l.Total
+	return l
+}
+
+// Options say where a node listens, who it is, and what it does with connections.
+type Options struct {
+	Listen    string // address of the port
+	Advertise string // by which other nodes reach it; empty: the address that Listen has bound
+	Identity  *trust.Identity
+
+	// Node serves a connection of another node. The connection is closed when it returns. ctx ends with the connection, and with
+	// the link; Close waits for Node. Nil: such connections are refused.
+	Node func(ctx context.Context, conn net.Conn, peer trust.NodeID)
+
+	// Join answers the request of a node that joins. The peer is not authenticated: the request has to prove its right. ctx ends with the time
+	// of the connection. An error closes the connection without an answer. Nil: such connections are refused.
+	Join func(ctx context.Context, from netip.Addr, request []byte) (answer []byte, err error)
+
+	// NodeAt returns the node that Raft expects at an address. If it is unknown (empty), any node of the cluster is accepted. May be nil.
+	NodeAt func(address string) trust.NodeID
+
+	// Removed reports whether a node has left the cluster for good; it gets no connection. Nil: none has.
+	Removed func(trust.NodeID) bool
+
+	Panics *panics.Guard // nil: panics are not confined
+	Log    *slog.Logger  // nil: nothing is logged
+
+	limits                  connlimit.Limits // zero: defaultLimits
+	handshakeWait, joinWait time.Duration    // 0: those above
+}
+
+// Link is the bound port and all connections to other nodes, in both directions. All methods may be called at the same time.
+type Link struct {
+	options Options
+	log     *slog.Logger
+	port    *net.TCPListener
+	tls     *tls.Config
+	limits  *connlimit.Limiter
+	joins   joins
+	refused [refusals]atomic.Uint64
+	noted   rate.Lines // about refused peers
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup // accepted connections that this package serves
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	stream *stream // nil: Raft does not run
+}
+
+// Open binds the port. Connections are accepted from here on, and served once Serve runs.
+func Open(o Options) (*Link, error) {
+	l := &Link{options: o, log: o.Log, conns: map[*conn]struct{}{}, noted: rate.Lines{Most: 5, Period: 10 * time.Second}}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	l.options.handshakeWait, l.options.joinWait = cmp.Or(o.handshakeWait, handshakeWait), cmp.Or(o.joinWait, joinWait)
+	if o.limits == (connlimit.Limits{}) {
+		o.limits = defaultLimits()
+	}
+	l.limits = connlimit.New(connlimit.Config{Limits: o.limits, Log: l.log.With("port", "cluster")})
+	l.tls = l.serverConfig()
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	config := net.ListenConfig{KeepAliveConfig: keepAlive}
+	port, err := config.Listen(l.ctx, "tcp", o.Listen)
+	if err != nil {
+		l.cancel()
+		return nil, fmt.Errorf("listen for other nodes on %q: %w", o.Listen, err)
+	}
+	l.port = port.(*net.TCPListener)
+	l.options.Advertise = cmp.Or(o.Advertise, port.Addr().String())
+	return l, nil
+}
+
+// Addr is the bound address.
+func (l *Link) Addr() net.Addr { return l.port.Addr() }
+
+// Advertised is the address by which other nodes reach this one.
+func (l *Link) Advertised() string { return l.options.Advertise }
+
+// Serve serves connections until Close. It returns nil after Close, or the reason why the port is lost; established connections stay.
+func (l *Link) Serve() error {
+	if err := listen.Accept(l.port, l.ctx.Done(), l.log.With("port", "cluster"), l.admit); err != nil {
+		return fmt.Errorf("accept connections of other nodes on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Close closes the port and all connections, ends what is being dialed, and waits for the handlers.
+func (l *Link) Close() error {
+	l.cancel()
+	err := l.port.Close()
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	l.drop(func(*conn) bool { return true })
+	l.running.Wait()
+	return err
+}
+
+// CloseNode closes all connections to a node. If it has left the cluster, Options.Removed must report it by now.
+func (l *Link) CloseNode(id trust.NodeID) {
+	l.drop(func(c *conn) bool { return c.node == id })
+}
+
+// drop closes the connections that which selects, without waiting for their peers.
+func (l *Link) drop(which func(*conn) bool) {
+	l.mu.Lock()
+	var dropped []*conn
+	for c := range l.conns {
+		if which(c) {
+			dropped = append(dropped, c)
+		}
+	}
+	l.mu.Unlock()
+	for _, c := range dropped {
+		c.drop()
+	}
+}
+
+// serverConfig chooses by the offered protocol whether a peer needs a certificate.
+func (l *Link) serverConfig() *tls.Config {
+	nodes := l.options.Identity.Server()
+	nodes.NextProtos = []string{string(Raft)}
+	if l.options.Node != nil {
+		nodes.NextProtos = append(nodes.NextProtos, string(Node))
+	}
+	verify := nodes.VerifyConnection
+	nodes.VerifyConnection = func(s tls.ConnectionState) error {
+		if s.NegotiatedProtocol == "" {
+			return errNoProtocol // the client offers none
+		}
+		return verify(s)
+	}
+	strangers := l.options.Identity.ServerForJoin()
+	strangers.NextProtos = []string{string(joining)}
+	return &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if l.options.Join != nil && slices.Equal(hello.SupportedProtos, strangers.NextProtos) {
+			return strangers, nil
+		}
+		return nodes, nil
+	}}
+}
+
+var errNoProtocol = errors.New("the peer names no protocol")

@@ -1,0 +1,114 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/musterhq/muster/internal/cluster/trust"
+	journalraft "github.com/musterhq/muster/internal/journal/raft"
+)
+
+const (
+	// raftTimeout bounds each exchange of Raft, and with it how long a connection stays in use after a cut that TCP has not recovered from. Votes and
+	// entries are answered after a sync of the peer's disk; a snapshot has so long for each 256 KiB.
+	raftTimeout = 3 * time.Second
+
+	// raftPool is how many unused connections to each node are kept: heartbeats, entries and votes are sent at the same time.
+	raftPool = 3
+)
+
+var errTransportOpen = errors.New("the transport of Raft is open already")
+
+// Transport returns Raft's transport over this link, one at a time. Its Close closes the connections of Raft, not the link.
+func (l *Link) Transport() (raft.Transport, error) {
+	s := &stream{link: l, accepted: make(chan *conn)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stream != nil {
+		s.cancel()
+		return nil, errTransportOpen
+	}
+	l.stream = s
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: s, MaxPool: raftPool, Timeout: raftTimeout, MsgpackUseNewTimeFormat: true, Logger: journalraft.Logger(l.log),
+	}), nil
+}
+
+// stream is a raft.StreamLayer.
+type stream struct {
+	link     *Link
+	accepted chan *conn
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+}
+
+// take passes an accepted connection to Raft, and reports whether Raft has it. A nil stream takes none.
+func (s *stream) take(c *conn) bool {
+	if s == nil {
+		return false
+	}
+	late := time.NewTimer(s.link.options.handshakeWait)
+	defer late.Stop()
+	select {
+	case s.accepted <- c:
+		return s.ctx.Err() == nil // Close may not have seen it
+	case <-s.ctx.Done():
+	case <-c.ctx.Done():
+	case <-late.C:
+	}
+	return false
+}
+
+// Accept returns the next connection of Raft from another node. It does not end with the link: Raft would try again all the time.
+func (s *stream) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.accepted:
+		return c, nil
+	case <-s.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Dial connects to the node at an address.
+func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, timeout)
+	defer cancel()
+	var node trust.NodeID
+	if s.link.options.NodeAt != nil {
+		node = s.link.options.NodeAt(string(address))
+	}
+	c, err := s.link.dial(ctx, string(address), node, Raft, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.ctx.Err() != nil { // Close may not have seen it
+		c.drop()
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+// Close closes the connections of Raft: its transport leaves some of them open.
+func (s *stream) Close() error {
+	s.cancel()
+	s.link.mu.Lock()
+	if s.link.stream == s {
+		s.link.stream = nil
+	}
+	s.link.mu.Unlock()
+	s.link.drop(func(c *conn) bool { return c.stream == s })
+	return nil
+}
+
+// Addr is the address by which other nodes reach this one.
+func (s *stream) Addr() net.Addr { return advertised(s.link.options.Advertise) }
+
+type advertised string
+
+func (advertised) Network() string  { return "tcp" }
+func (a advertised) String() string { return string(a) }

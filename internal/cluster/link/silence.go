@@ -1,0 +1,12 @@
+package link
+
+import (
+	"net"
+	"time"
+)
+
+// keepAlive notices after 5 seconds that the peer of an idle connection has vanished.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3}
+
+// silenceMax is how long sent data may stay without an acknowledgement, or wait for room at the peer.
+const silenceMax = 5 * time.Second
