@@ -1,12 +1,13 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,8 +21,54 @@ const awsCLI = "/usr/bin/aws"
 // cli types commands like a user of one service.
 type cli struct {
 	*service
-	env   []string
-	calls *calls
+	env      []string
+	commands *commands
+	calls    *calls
+}
+
+// commands is a process of awscommands.py, which has the AWS CLI loaded; it starts with the first command. Guides start the CLI itself.
+type commands struct {
+	t        *testing.T
+	env      []string
+	mu       sync.Mutex
+	args     *json.Encoder
+	outcomes *json.Decoder
+}
+
+func (c *commands) start() {
+	cmd := exec.Command("/usr/bin/python3", "awscommands.py") // the interpreter of awsCLI
+	cmd.Env, cmd.Stderr = c.env, os.Stderr
+	in, err := cmd.StdinPipe()
+	must(c.t, err)
+	out, err := cmd.StdoutPipe()
+	must(c.t, err)
+	must(c.t, cmd.Start())
+	c.t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			c.t.Errorf("awscommands.py: %v", err)
+		}
+	})
+	c.args, c.outcomes = json.NewEncoder(in), json.NewDecoder(out)
+}
+
+// outcome is what a command leaves behind.
+type outcome struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+func (c *commands) run(args []string) (o outcome, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.args == nil {
+		c.start()
+	}
+	if err := c.args.Encode(args); err != nil {
+		return o, err
+	}
+	err = c.outcomes.Decode(&o)
+	return o, err
 }
 
 func newCLI(s *service, env ...string) *cli {
@@ -29,30 +76,30 @@ func newCLI(s *service, env ...string) *cli {
 	if _, err := os.Stat(awsCLI); err != nil {
 		s.t.Fatalf("%s is not installed: run scripts/test-needs.sh", awsCLI)
 	}
-	return &cli{s, cleanEnvironment(append([]string{
+	env = cleanEnvironment(append([]string{
 		"AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any", "HOME=" + s.t.TempDir(),
-		"AWS_MAX_ATTEMPTS=1", "AWS_PAGER=", "LC_ALL=C.UTF-8"}, env...)...), newCalls()}
+		"AWS_MAX_ATTEMPTS=1", "AWS_PAGER=", "LC_ALL=C.UTF-8"}, env...)...)
+	return &cli{s, env, &commands{t: s.t, env: env}, newCalls()}
 }
 
 // in is the CLI in a part of a test.
-func (c *cli) in(t *testing.T) *cli { return &cli{c.service.in(t), c.env, c.calls} }
+func (c *cli) in(t *testing.T) *cli { return &cli{c.service.in(t), c.env, c.commands, c.calls} }
 
 func (c *cli) run(args ...string) (stdout, stderr string, err error) {
-	cmd := exec.Command(awsCLI, append([]string{
-		"--endpoint-url", c.url(), "--region", region, "--output", "json", "gamelift"}, args...)...)
-	cmd.Env = c.env
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
+	o, err := c.commands.run(append([]string{"--endpoint-url", c.url(), "--region", region, "--output", "json", "gamelift"}, args...))
+	must(c.t, err)
+	if o.Code != 0 {
+		err = fmt.Errorf("exit status %d", o.Code)
+	}
 	code := ""
 	if err != nil {
-		code = errs.String()
+		code = o.Stderr
 		if failed := cliError.FindStringSubmatch(code); failed != nil {
 			code = failed[1]
 		}
 	}
 	c.calls.note(operationName(args[0]), code)
-	return out.String(), errs.String(), err
+	return o.Stdout, o.Stderr, err
 }
 
 // ok runs a command that has to succeed and returns its answer.
