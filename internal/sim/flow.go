@@ -482,12 +482,14 @@ func (w *World) settleFlow() {
 	n.drain()
 }
 
-// forgetFlow lets days pass until the records of absent players are gone.
+// forgetFlow lets days pass until the records of absent players are gone. The service ticks late: while a contact deadline is set it would
+// tick every second of these days.
 func (w *World) forgetFlow() {
 	if w.cell.PlayerFlow.Flow == nil {
 		return
 	}
 	n := w.node
+	w.habits.lazyTicks = time.Minute
 	for range 80 {
 		w.pass(12 * time.Hour)
 		n.drain()
