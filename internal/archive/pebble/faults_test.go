@@ -108,7 +108,7 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 	}
 	step := 5
 	if testing.Short() {
-		step = 23
+		step = 97
 	}
 	for n := 1; n <= healthy.Operations(); n += step {
 		for _, healing := range []bool{true, false} {
@@ -131,8 +131,11 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 
 // The archive waits for a full disk, unless the manifest did not fit, which is an error. Nothing is lost either way.
 func TestAFullDiskLosesNothing(t *testing.T) {
-	waited := 0
-	for room := int64(0); room < 120<<10; room += 7 << 10 {
+	waited, step := 0, int64(7<<10)
+	if testing.Short() {
+		step = 29 << 10
+	}
+	for room := int64(0); room < 120<<10; room += step {
 		disk := embeddbtest.NewDisk()
 		disk.Fill(room)
 		done := make(chan struct{})

@@ -51,6 +51,9 @@ func openAndCount(t *testing.T, disk *embeddbtest.Disk) (entries uint64, err err
 
 func TestDamageInTheLogIsNamedAndATornTailIsCut(t *testing.T) {
 	for size, samples := range map[int]int{100: 100, 5_000: 60, 100_000: 20} { // Pebble is slow with damaged large chunks
+		if testing.Short() {
+			samples /= 5
+		}
 		t.Run(fmt.Sprintf("entries of %d bytes", size), func(t *testing.T) {
 			disk := embeddbtest.NewDisk()
 			j, err := Open(Options{Dir: faultDir, FS: disk}) // one log for all

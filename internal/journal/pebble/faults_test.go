@@ -128,7 +128,7 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 	}
 	step := 3
 	if testing.Short() {
-		step = 17
+		step = 67
 	}
 	for n := 1; n <= healthy.Operations(); n += step {
 		for _, healing := range []bool{true, false} {
@@ -153,7 +153,11 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 }
 
 func TestAFullDiskIsAnErrorAndLosesNothing(t *testing.T) {
-	for room := int64(0); room < 500<<10; room += 17 << 10 {
+	step := int64(17 << 10)
+	if testing.Short() {
+		step = 85 << 10
+	}
+	for room := int64(0); room < 500<<10; room += step {
 		disk := embeddbtest.NewDisk()
 		disk.Fill(room)
 		acknowledged, err := work(t, disk)
