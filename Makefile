@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test attack lint commits audit bench soak crash sim elections fuzz dist generate clean
+.PHONY: run build test attack lint windows commits audit bench soak crash sim elections fuzz dist generate clean
 
 run: build ## build, start the service, play the demo through it, stay up
 	bin/muster demo
@@ -18,6 +18,11 @@ attack: ## the attacks on the running binary; make test runs them too
 
 lint: ## format, vet, staticcheck
 	scripts/lint.sh
+
+windows: export GOOS = windows
+windows: ## compile and vet for Windows; make test only checks the types
+	go build -trimpath -o /dev/null ./cmd/muster
+	go vet ./cmd/... ./gameserver/... ./gameclient/...
 
 BASE ?= origin/main
 commits: ## each commit since BASE builds and vets
