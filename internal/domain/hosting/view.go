@@ -1,6 +1,7 @@
 package hosting
 
 import (
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"slices"
 	"strings"
 
@@ -10,49 +11,33 @@ import (
 )
 
 // Location returns a custom location.
-func (v *View) Location(name string) (fleet.Location, bool) {
+func (v *View) Location(name string) (l fleet.Location, ok bool) {
 	r, ok := v.c.Fleets.Location(name)
-	if !ok {
-		v.SawAll()
-		return fleet.Location{}, false
+	if ok {
+		l = *v.c.Fleets.Locations.Get(r)
 	}
-	l := *v.c.Fleets.Locations.Get(r)
-	v.Saw(l.Changed)
-	return l, true
+	return l, v.Found(ok, l.Changed)
 }
 
 // Locations returns up to limit custom locations, ordered by name, beginning after `after`.
 func (v *View) Locations(after string, limit int) []fleet.Location {
 	v.SawAll()
-	var page []fleet.Location
-	v.c.Fleets.LocationsFrom(after, func(l *fleet.Location) bool {
-		page = append(page, *l)
-		return len(page) < limit
-	})
-	return page
+	return kernel.Page(limit, func(take func(*fleet.Location) bool) { v.c.Fleets.LocationsFrom(after, take) })
 }
 
 // Fleet returns a fleet.
-func (v *View) Fleet(id string) (fleet.Fleet, bool) {
+func (v *View) Fleet(id string) (f fleet.Fleet, ok bool) {
 	r, ok := v.c.Fleets.Fleet(id)
-	if !ok {
-		v.SawAll()
-		return fleet.Fleet{}, false
+	if ok {
+		f = *v.c.fleet(r)
 	}
-	f := *v.c.fleet(r)
-	v.Saw(f.Changed)
-	return f, true
+	return f, v.Found(ok, f.Changed)
 }
 
 // Fleets returns up to limit fleets in creation order, beginning after the fleet (created, id).
 func (v *View) Fleets(created domain.Time, id string, limit int) []fleet.Fleet {
 	v.SawAll()
-	var page []fleet.Fleet
-	v.c.Fleets.FleetsFrom(int64(created), id, func(f *fleet.Fleet) bool {
-		page = append(page, *f)
-		return len(page) < limit
-	})
-	return page
+	return kernel.Page(limit, func(take func(*fleet.Fleet) bool) { v.c.Fleets.FleetsFrom(int64(created), id, take) })
 }
 
 // FleetsOfBuild is Fleets for those that run a build.
@@ -69,15 +54,12 @@ func (v *View) FleetsOfBuild(build string, created domain.Time, id string, limit
 }
 
 // Compute returns a compute of a fleet.
-func (v *View) Compute(fleetID, name string) (fleet.Compute, bool) {
+func (v *View) Compute(fleetID, name string) (x fleet.Compute, ok bool) {
 	r, ok := v.c.Fleets.Compute(fleetID, name)
-	if !ok {
-		v.SawAll()
-		return fleet.Compute{}, false
+	if ok {
+		x = *v.c.compute(r)
 	}
-	x := *v.c.compute(r)
-	v.Saw(x.Changed)
-	return x, true
+	return x, v.Found(ok, x.Changed)
 }
 
 // Computes returns up to limit computes of a fleet in creation order, beginning after (created, name). A location other than "" limits
@@ -98,15 +80,12 @@ func (v *View) Computes(fleetID, location string, created domain.Time, name stri
 }
 
 // Process returns a server process.
-func (v *View) Process(key fleet.Key) (fleet.Process, bool) {
+func (v *View) Process(key fleet.Key) (p fleet.Process, ok bool) {
 	r, ok := v.c.Fleets.Process(key)
-	if !ok {
-		v.SawAll()
-		return fleet.Process{}, false
+	if ok {
+		p = *v.c.Process(r)
 	}
-	p := *v.c.Process(r)
-	v.Saw(p.Changed)
-	return p, true
+	return p, v.Found(ok, p.Changed)
 }
 
 // Hosting returns the game session that a process hosts.

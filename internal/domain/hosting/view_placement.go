@@ -2,30 +2,23 @@ package hosting
 
 import (
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
 // Queue returns a queue.
-func (v *View) Queue(name string) (placement.Queue, bool) {
+func (v *View) Queue(name string) (q placement.Queue, ok bool) {
 	r, ok := v.c.Placements.Queue(name)
-	if !ok {
-		v.SawAll()
-		return placement.Queue{}, false
+	if ok {
+		q = *v.c.Queue(r)
 	}
-	q := *v.c.Queue(r)
-	v.Saw(q.Changed)
-	return q, true
+	return q, v.Found(ok, q.Changed)
 }
 
 // Queues returns up to limit queues, ordered by name, beginning after `after`.
 func (v *View) Queues(after string, limit int) []placement.Queue {
 	v.SawAll()
-	var page []placement.Queue
-	v.c.Placements.QueuesFrom(after, func(q *placement.Queue) bool {
-		page = append(page, *q)
-		return len(page) < limit
-	})
-	return page
+	return kernel.Page(limit, func(take func(*placement.Queue) bool) { v.c.Placements.QueuesFrom(after, take) })
 }
 
 // Placement returns a placement in memory; the engine reads others from the archive.

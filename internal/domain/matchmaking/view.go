@@ -2,6 +2,7 @@ package matchmaking
 
 import (
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -67,15 +68,12 @@ func (v *View) WaitingTickets(after TicketRef, step int) (waiting []Ticket, next
 }
 
 // RuleSet returns a rule set.
-func (v *View) RuleSet(name string) (RuleSet, bool) {
+func (v *View) RuleSet(name string) (x RuleSet, ok bool) {
 	r, ok := v.c.Records.RuleSet(name)
-	if !ok {
-		v.SawAll()
-		return RuleSet{}, false
+	if ok {
+		x = *v.c.Records.RuleSets.Get(r)
 	}
-	x := *v.c.Records.RuleSets.Get(r)
-	v.Saw(x.Changed)
-	return x, true
+	return x, v.Found(ok, x.Changed)
 }
 
 // CompiledRuleSet returns the compiled form of a rule set, which never changes; nil if there is none.
@@ -85,13 +83,9 @@ func (v *View) CompiledRuleSet(name string) *ruleset.RuleSet {
 }
 
 // RuleSets returns up to limit rule sets, ordered by name, beginning after `after`.
-func (v *View) RuleSets(after string, limit int) (page []RuleSet) {
+func (v *View) RuleSets(after string, limit int) []RuleSet {
 	v.SawAll()
-	v.c.Records.RuleSetsFrom(after, func(x *RuleSet) bool {
-		page = append(page, *x)
-		return len(page) < limit
-	})
-	return page
+	return kernel.Page(limit, func(take func(*RuleSet) bool) { v.c.Records.RuleSetsFrom(after, take) })
 }
 
 // Configuration returns a matchmaking configuration.
@@ -146,13 +140,10 @@ func (v *View) Match(id string) (Match, bool) {
 }
 
 // Hosted returns the record of a game session that a match created.
-func (v *View) Hosted(game session.ID) (Hosted, bool) {
+func (v *View) Hosted(game session.ID) (h Hosted, ok bool) {
 	r, ok := v.c.Records.HostedBy(string(game))
-	if !ok {
-		v.SawAll()
-		return Hosted{}, false
+	if ok {
+		h = *v.c.hosted(r)
 	}
-	h := *v.c.hosted(r)
-	v.Saw(h.Changed)
-	return h, true
+	return h, v.Found(ok, h.Changed)
 }

@@ -114,12 +114,7 @@ func (c *State) removeNotices(topic string, nos []NoticeNo) {
 // Notices returns up to limit notices that wait for the receiver of a topic, in their order, beginning after a number.
 func (v *View) Notices(topic string, after uint64, limit int) []Notice {
 	v.SawAll()
-	var page []Notice
-	v.c.Records.From(topic, after, func(n *Notice) bool {
-		page = append(page, *n)
-		return len(page) < limit
-	})
-	return page
+	return kernel.Page(limit, func(take func(*Notice) bool) { v.c.Records.From(topic, after, take) })
 }
 
 // NoticeCount returns the number of notices that wait for the receiver of a topic.

@@ -59,15 +59,12 @@ func (v *View) LoginByToken(token domain.UUID, now domain.Time) (l flow.Login, s
 }
 
 // Login finds a login session.
-func (v *View) Login(id flow.LoginSessionID) (flow.Login, bool) {
+func (v *View) Login(id flow.LoginSessionID) (l flow.Login, ok bool) {
 	r, ok := v.c.Flow.Login(id)
-	if !ok {
-		v.SawAll()
-		return flow.Login{}, false
+	if ok {
+		l = *v.c.Flow.Logins.Get(r)
 	}
-	l := *v.c.Flow.Logins.Get(r)
-	v.Saw(l.Changed)
-	return l, true
+	return l, v.Found(ok, l.Changed)
 }
 
 // LoginExpires is when a login session ends without a further sign of life.
