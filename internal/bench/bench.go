@@ -31,7 +31,7 @@ type Options struct {
 	Progress    io.Writer     // for lines about the progress; nil: none
 }
 
-// scenario is one part of the table.
+// scenario measures one part of the table.
 type scenario struct {
 	name, about string
 	run         func(*bench, context.Context) error
@@ -71,7 +71,7 @@ type bench struct {
 	keys    map[string]identity.AccessKey // by data directory
 }
 
-// Run measures and returns the table; with an error it has what was measured before.
+// Run measures and returns the table. If there is an error, the table has the results until then.
 func Run(ctx context.Context, options Options) (_ *Table, err error) {
 	options.Measure = cmp.Or(options.Measure, 10*time.Second)
 	options.Rounds = cmp.Or(options.Rounds, 2)

@@ -195,7 +195,7 @@ func (b *bench) coreReads(ctx context.Context, c *localCell, games []localGame, 
 	return nil
 }
 
-// changes is a load of player sessions without a network: each caller reserves, accepts and removes in turn.
+// changes is a load of player sessions without a network: each caller reserves, accepts and removes players in turn.
 type changes struct {
 	ctx     context.Context
 	cell    *localCell

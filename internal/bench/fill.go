@@ -76,7 +76,7 @@ const (
 // do executes a command: an engine's Do, or a cell's Execute.
 type do func(kernel.Command) error
 
-// fillHosts makes location, fleet and computes.
+// fillHosts creates a location, a fleet and computes.
 func fillHosts(do do) error {
 	commands := []kernel.Command{
 		&hosting.CreateLocation{Name: location, Region: region, Account: "000000000000"},
@@ -95,7 +95,7 @@ func fillHosts(do do) error {
 	return nil
 }
 
-// fillGame makes a game session with connected players.
+// fillGame creates a game session with connected players.
 func fillGame(do do, i, players int) (localGame, error) {
 	key := fleet.Key{Fleet: localFleet, Compute: "host-" + strconv.Itoa(i%localComputes), Process: randomID().String()}
 	create := &hosting.CreateGameSession{Fleet: localFleet, Location: location, Name: session.NameID(randomID()).String(), PlayersMax: seatsMax}

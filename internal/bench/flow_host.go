@@ -18,7 +18,7 @@ const nobodySuits = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name"
 	"rules": [{"name": "Never", "type": "comparison", "measurements": ["max(flatten(teams[*].players.attributes[skill]))"],
 		"referenceValue": 1000000, "operation": ">="}]}`
 
-// flowHost is what players search for and play on.
+// flowHost has the queue in which players search and the game servers on which they play.
 type flowHost struct {
 	addr    string
 	hall    *hall
@@ -58,7 +58,7 @@ func (b *bench) setUpFlow(ctx context.Context, s *server) (*flowHost, error) {
 	return x, err
 }
 
-// host is a game server's part: it activates each game session at once.
+// host does a game server's part: it activates each game session at once.
 func (x *flowHost) host(server *gameServer, p linkclient.Push) {
 	server.client.Go("ActivateGameSession", `"GameSessionId":"`+p.GameSessionID()+`"`, func(a linkclient.Answer, err error) {
 		if err := answered(a, err); err != nil {
@@ -113,7 +113,7 @@ func (x *flowHost) play(ctx context.Context, a *audience, games, inEach int) err
 	return nil
 }
 
-// join lets a player into the game, as its server does for one who shows a player session.
+// join reports that a player has connected, as a game server does for a player with a player session.
 func (x *flowHost) join(c *flowConn, m *flowPlayer) error {
 	got, err := flowCall[struct {
 		Players []struct {
@@ -135,7 +135,7 @@ func (x *flowHost) join(c *flowConn, m *flowPlayer) error {
 	return err
 }
 
-// partnerPause keeps below what one backend may call in a second: two calls for each player, of 200.
+// partnerPause keeps below the 200 calls that one backend may make in a second: each player takes two.
 const partnerPause = 12 * time.Millisecond
 
 func (x *flowHost) close() {

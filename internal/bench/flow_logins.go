@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// admission is how one player got in.
+// admission describes the login of one player.
 type admission struct {
 	tries   int
-	place   time.Time // when it would be this player's turn, from what the first answer said
+	place   time.Time // when it is this player's turn, according to the first answer
 	settled time.Time
 }
 
-// flowFreshLogins lets all players log in anew at the same moment, as after a sudden end of an outage: a player in a
-// game gets in first, the others wait in a queue and get their place.
+// flowFreshLogins lets all players log in at the same moment, as after a sudden end of an outage: players in a game are admitted first,
+// the others wait in the login queue.
 func (b *bench) flowFreshLogins(ctx context.Context, s *server, a *audience) error {
 	conns, err := dialAll(ctx, s.addr, comingIn)
 	if err != nil {
@@ -73,7 +73,7 @@ func (b *bench) flowFreshLogins(ctx context.Context, s *server, a *audience) err
 	return nil
 }
 
-// comeIn logs a player in, who comes back when told to.
+// comeIn logs a player in, who tries again when the answer says so.
 func (m *flowPlayer) comeIn(ctx context.Context, pool chan *flowConn, x *admission, perSecond int) error {
 	for {
 		wait, err := m.tryLogin(pool, x, perSecond)
@@ -88,7 +88,7 @@ func (m *flowPlayer) comeIn(ctx context.Context, pool chan *flowConn, x *admissi
 	}
 }
 
-// tryLogin logs in, or says how long to wait.
+// tryLogin logs in, or returns how long to wait.
 func (m *flowPlayer) tryLogin(pool chan *flowConn, x *admission, perSecond int) (wait time.Duration, err error) {
 	c := <-pool
 	defer func() { pool <- c }()
@@ -155,7 +155,7 @@ func (a *audience) keysKept(ctx context.Context, pool chan *flowConn) error {
 	})
 }
 
-// orderedWithin is the longest time by which a player was logged in later than one whose turn came after.
+// orderedWithin returns the longest time by which a player was logged in after another one whose turn was later.
 func orderedWithin(all []admission) (late time.Duration) {
 	queued := slices.DeleteFunc(slices.Clone(all), func(x admission) bool { return x.place.IsZero() })
 	slices.SortFunc(queued, func(x, y admission) int { return x.settled.Compare(y.settled) })
@@ -170,7 +170,7 @@ func orderedWithin(all []admission) (late time.Duration) {
 	return late
 }
 
-// memoryWatch looks at a server's memory again and again.
+// memoryWatch samples a server's memory.
 type memoryWatch struct {
 	before, most int64
 	over         chan struct{}

@@ -29,8 +29,8 @@ const largeMatch = `{"name": "large", "ruleLanguageVersion": "1.0", "playerAttri
 	"algorithm": {"strategy": "balanced", "balancedAttribute": "skill", "batchingPreference": "largestPopulation"},
 	"teams": [{"name": "red", "minPlayers": 1, "maxPlayers": 32}, {"name": "blue", "minPlayers": 1, "maxPlayers": 32}]}`
 
-// flowMatches commits matches of sixty players in fifteen parties, one after another: keys, memberships, the placement, and
-// what all of them are told. The matcher's part is not in it: it runs beside the core.
+// flowMatches measures the commit of matches of sixty players in fifteen parties, one after another: keys, memberships, the placement, and
+// the events of all players. It does not include the matcher, which runs beside the core.
 func (b *bench) flowMatches(ctx context.Context) (err error) {
 	dir, err := b.freshDir("flow-match")
 	if err != nil {
@@ -68,12 +68,12 @@ func (b *bench) flowMatches(ctx context.Context) (err error) {
 	return nil
 }
 
-// flowMatch is players who are matched again and again.
+// flowMatch has players who are matched again and again.
 type flowMatch struct {
 	ctx     context.Context
 	cell    *localCell
 	players [matchPlayers]playerflow.Caller
-	moved   chan int // how many players came into a game in one journal entry
+	moved   chan int // how many players were moved into a game by one journal entry
 }
 
 func (x *flowMatch) count(c engine.Committed) {
@@ -117,11 +117,11 @@ func (x *flowMatch) setUp() error {
 		return err
 	}
 	for i := range x.players {
-		login := &playerflow.Login{Player: playerOf(0, i+1), Session: flow.LoginSessionID(randomID()), Token: randomID()}
-		if err := x.do(login, &playerflow.AttachStream{Player: login.Player, Session: login.Session, Stream: uint64(i) + 1}); err != nil {
+		login := &playerflow.Login{Player: playerOf(0, i+1), LoginSessionID: flow.LoginSessionID(randomID()), Token: randomID()}
+		if err := x.do(login, &playerflow.AttachStream{Player: login.Player, LoginSessionID: login.LoginSessionID, Stream: uint64(i) + 1}); err != nil {
 			return err
 		}
-		x.players[i] = playerflow.Caller{Player: login.Player, Session: login.Session}
+		x.players[i] = playerflow.Caller{Player: login.Player, LoginSessionID: login.LoginSessionID}
 	}
 	return nil
 }

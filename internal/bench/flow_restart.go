@@ -12,8 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// flowRestart starts the service on the records of many players, all logged in and in parties of two, and looks at what that
-// takes.
+// flowRestart measures the start of the service on the records of many players, all logged in and in parties of two.
 func (b *bench) flowRestart(ctx context.Context) error {
 	dir, err := b.freshDir("flow-restart")
 	if err != nil {
@@ -26,7 +25,7 @@ func (b *bench) flowRestart(ctx context.Context) error {
 	return b.startOn(ctx, dir, startAims{what, b.sizes.flowRecords, "player", "–", "–", "–"}, flowArguments(0)...)
 }
 
-// fillFlow logs players in and makes their parties, through the engine.
+// fillFlow logs players in and creates their parties, through the engine.
 func (b *bench) fillFlow(ctx context.Context, dir string) error {
 	began := time.Now()
 	s := settings.Defaults()
@@ -38,11 +37,11 @@ func (b *bench) fillFlow(ctx context.Context, dir string) error {
 	err = inParallel(b.sizes.flowRecords/2, filling, func(i int) error {
 		party := flow.PartyID(randomID())
 		for n := range 2 {
-			login := &playerflow.Login{Player: "player-" + strconv.Itoa(2*i+n), Session: flow.LoginSessionID(randomID()), Token: randomID(), Device: "PC", ClientVersion: "1.0"}
+			login := &playerflow.Login{Player: "player-" + strconv.Itoa(2*i+n), LoginSessionID: flow.LoginSessionID(randomID()), Token: randomID(), Device: "PC", ClientVersion: "1.0"}
 			if err := c.Do(ctx, login); err != nil {
 				return err
 			}
-			caller := playerflow.Caller{Player: login.Player, Session: login.Session}
+			caller := playerflow.Caller{Player: login.Player, LoginSessionID: login.LoginSessionID}
 			var goes kernel.Command = &playerflow.CreateParty{Caller: caller, ID: party, Joinability: flow.Open}
 			if n == 1 {
 				goes = &playerflow.JoinParty{Caller: caller, Party: party}

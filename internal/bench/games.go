@@ -11,9 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// games is the load of game sessions: a client creates one, the game server that is prompted activates it, which is the
-// unit. Then the game server ends its process in good order and begins a new one on the connection that it has:
-// docs/spec/server-sdk.md#lives.
+// games measures game sessions. In a unit, a client creates one, and the prompted game server activates it. Then the game server ends
+// its process in good order and starts a new one on the same connection: docs/spec/server-sdk.md#lives.
 func (b *bench) games(ctx context.Context) error {
 	return b.serving(ctx, "games", func(s *server, setup *conn) error { return b.gamesOn(ctx, s, setup) })
 }
@@ -63,12 +62,12 @@ func (b *bench) gamesOn(ctx context.Context, s *server, setup *conn) error {
 // heartbeat, beside the push.
 const requestsInGame = 5
 
-// gameLoad connects those who ask for game sessions with the game servers that get them: each game session's data is the
-// number of the worker who waits for it.
+// gameLoad connects the clients that create game sessions with the game servers that get them: the data of a game session is the number
+// of the worker that waits for it.
 type gameLoad struct {
 	ctx     context.Context
 	hall    *hall
-	lasts   time.Duration // how long a game session goes on
+	lasts   time.Duration // of a game session
 	workers []*gameWorker
 }
 
@@ -108,7 +107,7 @@ func (g *gameLoad) unit(worker int) error {
 	return <-w.active
 }
 
-// host is a game server's part. It runs on the goroutine that reads its connection, and must not wait.
+// host does a game server's part. It runs on the goroutine that reads the connection, and must not wait.
 func (g *gameLoad) host(server *gameServer, p linkclient.Push) {
 	_, rest, _ := bytes.Cut(p.Raw, []byte(gameDataMember))
 	digits, _, _ := bytes.Cut(rest, []byte{'"'})
@@ -125,7 +124,7 @@ func (g *gameLoad) host(server *gameServer, p linkclient.Push) {
 	})
 }
 
-// startOver ends the process and begins the next one. The next client that waits for a game session gets a failure.
+// startOver ends the process and starts the next one. The next client that waits for a game session gets an error if that fails.
 func (g *gameServer) startOver(failed chan<- error) {
 	then := func(next func()) func(linkclient.Answer, error) {
 		return func(a linkclient.Answer, err error) {
@@ -135,7 +134,7 @@ func (g *gameServer) startOver(failed chan<- error) {
 			default:
 				select {
 				case failed <- err:
-				default: // one is enough
+				default: // one error is enough
 				}
 			}
 		}

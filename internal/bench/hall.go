@@ -30,8 +30,8 @@ type hall struct {
 	fleet   string
 	token   string
 	servers []*gameServer
-	onGame  func(*gameServer, linkclient.Push) // a game server is to start a game session; set before connect
-	refused atomic.Int64                       // requests that met no free game server
+	onGame  func(*gameServer, linkclient.Push) // starts a game session on a game server; set before connect
+	refused atomic.Int64                       // requests for which no game server was free
 
 	stop    context.CancelFunc
 	beating sync.WaitGroup
@@ -68,7 +68,7 @@ func (b *bench) setUpAt(c *conn, location string) (*hall, error) {
 	return h, err
 }
 
-// callJSON is for what is done once; the connection speaks JSON.
+// callJSON is for calls that are made once; the connection uses JSON.
 func callJSON[O any](c *conn, operation string, in map[string]any) (out O, err error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -176,8 +176,8 @@ func (h *hall) connectWithGames(ctx context.Context, s *server, c *conn, n int) 
 
 const seatsMax = 200
 
-// createGame asks for a game session, again when no game server is free yet: their health reaches the core a moment
-// after their heartbeat was answered.
+// createGame creates a game session, and tries again while no game server is free: the health of a game server reaches the core shortly
+// after the answer to its heartbeat.
 func (h *hall) createGame(ctx context.Context, c *conn, data string, seats int) error {
 	for {
 		_, err := c.call("CreateGameSession", member{name: "FleetId", text: h.fleet}, member{name: "Location", text: location},
@@ -191,7 +191,7 @@ func (h *hall) createGame(ctx context.Context, c *conn, data string, seats int) 
 	}
 }
 
-// answered makes one error of an answer's two ways to fail.
+// answered returns the error of an answer that failed in either way.
 func answered(a linkclient.Answer, err error) error {
 	if err == nil && a.Status != 200 {
 		err = &linkclient.StatusError{Action: a.Action, Status: a.Status, Message: a.Error}

@@ -17,9 +17,8 @@ const (
 	queueDestinations = 10
 )
 
-// placements is the load of placements: a client asks for a game session with ten players through a queue of ten
-// destinations, and the game server that is prompted activates it, which fulfils the placement: the unit. Then the game
-// server starts over on the connection that it has.
+// placements measures placements. In a unit, a client asks for a game session with ten players through a queue of ten destinations, and
+// the prompted game server activates it, which fulfils the placement. Then the game server starts over on the same connection.
 func (b *bench) placements(ctx context.Context) error {
 	return b.serving(ctx, "placements", func(s *server, setup *conn) error { return b.placementsOn(ctx, s, setup) })
 }
@@ -56,9 +55,9 @@ func (b *bench) placementsOn(ctx context.Context, s *server, setup *conn) error 
 	return nil
 }
 
-// placementLoad connects those who ask for placements with the game servers that get them.
+// placementLoad connects the clients that start placements with the game servers that get the game sessions.
 type placementLoad struct {
-	run     string // makes placement ids new
+	run     string // makes placement ids unique to this run
 	games   *gameLoad
 	halls   []*hall
 	started atomic.Int64

@@ -22,7 +22,7 @@ type pair struct{ bare, durable, half *measured }
 
 const requestsInCycle = 3
 
-// players lets the bare service and the durable one take turns, so that other work of the machine affects both.
+// players measures the bare service and the durable one in turns, so that other work on the machine affects both.
 func (b *bench) players(ctx context.Context) error {
 	var kinds []kind
 	for _, n := range b.sizes.cycleConnections {
@@ -110,7 +110,7 @@ func (b *bench) durableOn(ctx context.Context, s *server, c *conn, kinds []kind,
 	return nil
 }
 
-// eachKind measures what the server can do at most, in each protocol and with each number of connections.
+// eachKind measures the highest throughput of the server, in each protocol and with each number of connections.
 func (b *bench) eachKind(ctx context.Context, s *server, h *hall, which string, kinds []kind, warm time.Duration, keep func(i int, m *measured) error) error {
 	for i, k := range kinds {
 		profile := strings.NewReplacer(" ", "-", ".", "-", ",", "").Replace(which + " " + k.String())

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// protocol is one of the API's two wire forms, as a client sends it.
+// protocol is one of the two protocols of the API, as a client uses it.
 type protocol struct {
 	name string
 
@@ -41,7 +41,7 @@ var awsJSON = &protocol{
 		}
 		return append(append(append(b, '"'), name...), '"', ':')
 	},
-	// What the load says needs no escapes.
+	// The strings of the load need no escapes.
 	appendString: func(b []byte, s string) []byte { return append(append(append(b, '"'), s...), '"') },
 	appendInt:    func(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) },
 	closeMap:     "}",

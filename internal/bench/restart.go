@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// restart starts the service on a large state and looks at what that takes.
+// restart measures the start of the service on a large state.
 func (b *bench) restart(ctx context.Context) error {
 	dir, err := b.freshDir("restart")
 	if err != nil {
@@ -21,7 +21,7 @@ func (b *bench) restart(ctx context.Context) error {
 	return b.startOn(ctx, dir, startAims{what, b.sizes.corePlayers, "player session", "5 s", "1024 B", "512 B"}, "serve")
 }
 
-// startAims say what a state is made of, and what a start on it should take.
+// startAims describes a state, and has the aims for a start on it.
 type startAims struct {
 	what                  string
 	records               int
@@ -29,11 +29,11 @@ type startAims struct {
 	ready, resident, live string // aims; – for none
 }
 
-// startOn starts the service on a state that is there, and looks at what that takes.
+// startOn measures the start of the service on an existing state.
 func (b *bench) startOn(ctx context.Context, dir string, aims startAims, arguments ...string) error {
 	var ready time.Duration
 	var resident, live int64
-	for range b.options.Rounds { // the first one finds what the fill left, the others what a kill left
+	for range b.options.Rounds { // the first one starts after an orderly end, the others after a kill
 		s, err := b.start(ctx, "the service", dir, arguments...)
 		if err != nil {
 			return err

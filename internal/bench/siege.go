@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// attack is what a siege does to a service while honest clients work with it. Each worker runs do again and again; an
-// error is the service defending itself, and counts as done.
+// attack is an attack on a service that honest clients use at the same time. Each worker runs do again and again; an error means that the
+// service defended itself, and counts as a unit.
 type attack struct {
 	name, unit string
 	serve      []string // further arguments of the service
@@ -24,7 +24,7 @@ type attack struct {
 	do         func(a *attacker, ctx context.Context, worker int) error
 }
 
-// attacks are added here; siege_attacks.go has what they do.
+// attacks lists all attacks; their code is in siege_attacks.go.
 var attacks = []attack{
 	{name: "anonymous connections that stay", unit: "connections", workers: func(z sizes) int { return z.siegeConnections },
 		pause: func(z sizes) time.Duration { return z.siegeReturn }, do: (*attacker).holdConnection},
@@ -38,16 +38,16 @@ var attacks = []attack{
 		rate: func(z sizes) float64 { return z.siegeSignIns }, do: (*attacker).signInWrongly},
 }
 
-// siege is one attack under way.
+// siege is the state of one attack.
 type siege struct {
 	bench  *bench
 	server *server
-	client identity.AccessKey // of the role client, which any player can extract
+	client identity.AccessKey // of the role client, which any player can extract from a game
 	hall   *hall
 	turn   atomic.Uint64
 }
 
-// siege measures honest calls without an attack, and under each.
+// siege measures honest calls without an attack, and during each attack.
 func (b *bench) siege(ctx context.Context) error {
 	for i := range attacks {
 		if !strings.Contains(attacks[i].name, b.options.Attack) {
@@ -119,7 +119,7 @@ func (b *bench) underAttack(ctx context.Context, a *attack) error {
 	return nil
 }
 
-// order tells the attackers' process what to do.
+// order makes the order for the attackers' process.
 func (x *siege) order(a *attack) *attackOrder {
 	z := x.bench.sizes
 	o := &attackOrder{
@@ -135,13 +135,13 @@ func (x *siege) order(a *attack) *attackOrder {
 	return o
 }
 
-// honestRun is what honest clients met.
+// honestRun is the result of honest clients.
 type honestRun struct {
 	measured
 	lost uint64
 }
 
-// honestFresh is after how many calls an honest client connects anew, which is when connections are limited.
+// honestFresh is after how many calls an honest client opens a new connection, which the service may refuse.
 const honestFresh = 20
 
 // honest makes calls at an even rate, reads and durable writes in turn. A call that does not succeed at its first attempt is

@@ -40,7 +40,7 @@ type attacker struct {
 	turn  atomic.Uint64
 }
 
-// elapsed says in which of so many equal parts the siege is.
+// elapsed returns the part of the siege that has passed, of so many equal parts.
 func (x *attacker) elapsed(parts int) int {
 	return min(int(time.Since(x.began)*time.Duration(parts)/max(x.order.Lasts, 1)), parts-1)
 }
@@ -161,10 +161,10 @@ func (b *bench) besiege(ctx context.Context, order *attackOrder) (*besiegers, er
 	return g, nil
 }
 
-// done is how many units the attackers have done.
+// done returns how many units the attackers have done.
 func (g *besiegers) done() int64 { return g.units.Load() }
 
-// processorTime is what the attackers have used so far.
+// processorTime returns the processor time of the attackers so far.
 func (g *besiegers) processorTime() time.Duration {
 	return processorTimeOf(strconv.Itoa(g.cmd.Process.Pid))
 }

@@ -2,11 +2,11 @@ package bench
 
 import "time"
 
-// sizes are how much of everything there is.
+// sizes says how much of everything the scenarios have.
 type sizes struct {
 	cycleServers     int // game servers under the players who come and go
 	cycleConnections []int
-	cycleWarm        time.Duration // until archiving keeps pace: what ends lingers 20 s before it leaves memory
+	cycleWarm        time.Duration // until archiving keeps pace: an ended record stays in memory for 20 s
 
 	gameServers     int
 	gameConnections int

@@ -15,20 +15,20 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// A soak is a small load that goes on: a constant number of game sessions, players who come and go at a steady rate, and game
-// servers that begin anew with another process id for each game session. After a while nothing may grow any more.
+// A soak is a small, constant load over a long time: a constant number of game sessions, players who come and go at a steady rate, and
+// game servers that start with a new process id for each game session. After a while, nothing may grow any more.
 const (
-	soakServers     = 32                    // game servers whose game sessions go on, under the players
+	soakServers     = 32                    // game servers whose game sessions last, for the players
 	soakChanging    = 60                    // game servers that host one short game session after another
 	soakGame        = 8 * time.Second       // how long a short game session lasts
 	soakPlayers     = 90.0                  // cycles of a player a second, three requests each
 	soakConnections = 16                    // of the players' clients
 	soakSample      = 10 * time.Second      // between two looks at the process's memory
 	soakSettle      = 12 * time.Minute      // what is remembered longest here are ended processes, for ten minutes
-	soakSlow        = 50 * time.Millisecond // an answer that takes longer is named
-	soakSlowMax     = 40                    // slow answers that are named at most
+	soakSlow        = 50 * time.Millisecond // answers that take longer are listed
+	soakSlowMax     = 40                    // slow answers that are listed at most
 
-	// The bound of docs/performance.md: growth behind the settling time.
+	// The bound of docs/performance.md: growth after the settling time.
 	soakHeapGrowth    = 8 << 20  // bytes of live heap, and
 	soakHeapShare     = 10       // percent of it
 	soakRSSGrowth     = 32 << 20 // bytes of resident memory, and
@@ -36,10 +36,10 @@ const (
 	soakGoroutineMore = 20       // goroutines
 )
 
-// errGrowth is what a soak fails with when the service has grown.
+// errGrowth is the error of a soak in which the service has grown.
 var errGrowth = errors.New("the service grows under a constant load")
 
-// soak runs the load for Options.Soak and fails when the service grows behind the settling time: half of the run, or soakSettle.
+// soak runs the load for Options.Soak and fails when the service grows after the settling time: half of the run, or soakSettle.
 func (b *bench) soak(ctx context.Context) error {
 	return b.serving(ctx, "soak", func(s *server, setup *conn) error { return b.soakOn(ctx, s, setup) })
 }
@@ -181,7 +181,7 @@ func (c *soakChurn) host(ctx context.Context, process string) error {
 	}
 }
 
-// soakWatch looks at the process while the load goes on.
+// soakWatch samples the process while the load runs.
 type soakWatch struct {
 	bench   *bench
 	server  *server
@@ -196,7 +196,7 @@ type soakWatch struct {
 	metrics  map[string]*dto.MetricFamily // at from
 }
 
-// soakPoint is what the process has at one time.
+// soakPoint is a sample of the process.
 type soakPoint struct {
 	after      time.Duration
 	heap, rss  int64 // bytes; rss is the most of the samples of a minute
@@ -269,7 +269,7 @@ func (w *soakWatch) look(ctx context.Context, after time.Duration, rss int64) (s
 	return soakPoint{after, heap, rss, goroutines}, err
 }
 
-// verdict holds what has grown since the settling time against the bound.
+// verdict compares the growth since the settling time with the bound.
 func (w *soakWatch) verdict() error {
 	w.bench.progress("  %d answers took more than %s: %s", w.many, soakSlow, strings.Join(w.slows, ", "))
 	from, to := w.from, w.to

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Table is what was measured.
+// Table has the results.
 type Table struct {
 	machine []string
 	loads   []loadRow
 	facts   []factRow
 }
 
-// loadRow is a load and what it met.
+// loadRow is the result of a load.
 type loadRow struct {
 	name           string
 	connections    int
@@ -30,10 +30,10 @@ type loadRow struct {
 	peak           int64
 }
 
-// factRow is a number that is no load.
+// factRow is a result that is not the throughput of a load.
 type factRow struct{ name, value, target string }
 
-// addLoad notes a measurement; each unit takes so many requests.
+// addLoad adds the result of a load; each unit takes so many requests.
 func (t *Table) addLoad(name, unit string, requests int, m *measured, ofBare float64) {
 	row := loadRow{
 		name: name, connections: m.workers, rate: m.rate, perSecond: m.perSecond(), unit: unit, ofBare: ofBare,
@@ -81,7 +81,7 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// describeMachine says where the numbers come from.
+// describeMachine describes the machine on which the results were measured.
 func (t *Table) describeMachine(dir string) {
 	processor := runtime.GOARCH
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -102,7 +102,7 @@ func (t *Table) describeMachine(dir string) {
 	}
 }
 
-// revision is the commit that the binary was built from, as far as it knows.
+// revision returns the commit that the binary was built from, if it is known.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -123,7 +123,7 @@ func revision() string {
 	return commit + changed
 }
 
-// syncTime measures what one durable write costs in dir: it bounds what any journal can do.
+// syncTime measures a durable write in dir, which bounds the speed of any journal.
 func syncTime(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, "sync-")
 	if err != nil {

@@ -34,8 +34,8 @@ func TestChangesAreFoundWhereverTheyAre(t *testing.T) {
 	clock := engine.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	h := newHouse(t, engine.Config{Cell: config, Clock: clock})
 	id := func(n int) domain.UUID { return domain.UUID{0: 0xf1, 1: byte(n >> 8), 2: byte(n)} }
-	h.must(&playerflow.Login{Player: "ann", Session: flow.LoginSessionID(id(1)), Token: id(2)})
-	by := playerflow.Caller{Player: "ann", Session: flow.LoginSessionID(id(1))}
+	h.must(&playerflow.Login{Player: "ann", LoginSessionID: flow.LoginSessionID(id(1)), Token: id(2)})
+	by := playerflow.Caller{Player: "ann", LoginSessionID: flow.LoginSessionID(id(1))}
 	made, rev := 10, uint64(0)
 	change := func(n int) { // n changes at once
 		for range n {
@@ -51,7 +51,7 @@ func TestChangesAreFoundWhereverTheyAre(t *testing.T) {
 	for range 40 {
 		change(10)
 		for range 3 { // heartbeats keep the login session
-			h.must(&playerflow.PollEvents{Player: "ann", Session: flow.LoginSessionID(id(1))})
+			h.must(&playerflow.PollEvents{Player: "ann", LoginSessionID: flow.LoginSessionID(id(1))})
 			if err := h.Advance(t.Context(), 8*time.Hour); err != nil {
 				t.Fatal(err)
 			}

@@ -183,7 +183,7 @@ func (s *backend) call(player, name, body string) (status int, answer map[string
 		s.tokens[player], _ = login["access_token"].(string)
 		id, _ := domain.ParseUUID(strings.TrimPrefix(login["session_id"].(string), "fs-"))
 		s.ids++
-		s.do(&playerflow.AttachStream{Player: player, Session: flow.LoginSessionID(id), Stream: uint64(s.ids)})
+		s.do(&playerflow.AttachStream{Player: player, LoginSessionID: flow.LoginSessionID(id), Stream: uint64(s.ids)})
 	}
 	r, _ := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+objects.PlayerPrefix+name, bytes.NewReader([]byte(body)))
 	r.Header.Set("Content-Type", "application/json")

@@ -199,7 +199,7 @@ func TestLargestEvent(t *testing.T) {
 		x.wants(200, "")(x.call(token, "Party.SetPlayerPreferences", attributes))
 	}
 	const frameMax = 64 << 10
-	attached := &playerflow.AttachStream{Player: "leader", Session: flow.LoginSessionID(x.sessionOf("leader")), Stream: 1}
+	attached := &playerflow.AttachStream{Player: "leader", LoginSessionID: flow.LoginSessionID(x.sessionOf("leader")), Stream: 1}
 	if err := x.door.state.Do(t.Context(), attached); err != nil {
 		t.Fatal(err)
 	}

@@ -72,9 +72,9 @@ func TestWatch(t *testing.T) {
 	}
 	for i, player := range []string{"ann", "bob", "cyd"} {
 		id := domain.UUID{0: 0xf1, 1: byte(i)}
-		must(&playerflow.Login{Player: player, Session: flow.LoginSessionID(id), Token: domain.UUID{0: 0xf2, 1: byte(i)}})
+		must(&playerflow.Login{Player: player, LoginSessionID: flow.LoginSessionID(id), Token: domain.UUID{0: 0xf2, 1: byte(i)}})
 		if player != "cyd" {
-			must(&playerflow.CreateParty{Caller: playerflow.Caller{Player: player, Session: flow.LoginSessionID(id)}, ID: flow.PartyID{0: 0xf3, 1: byte(i)}})
+			must(&playerflow.CreateParty{Caller: playerflow.Caller{Player: player, LoginSessionID: flow.LoginSessionID(id)}, ID: flow.PartyID{0: 0xf3, 1: byte(i)}})
 		}
 	}
 	must(&playerflow.ForceRelease{Player: "bob", Party: true})

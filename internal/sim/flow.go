@@ -79,9 +79,9 @@ func (w *Wishes) playerName() string { return fmt.Sprint("player-", w.chance.Int
 // someone returns a player's client that is logged in, or now and then one that pretends to be.
 func (w *Wishes) someone(v *cell.View) (playerflow.FlowSnapshot, playerflow.Caller) {
 	s, _ := v.FlowOf(w.playerName(), w.now)
-	by := playerflow.Caller{Player: s.Player, Session: s.Login.ID}
+	by := playerflow.Caller{Player: s.Player, LoginSessionID: s.Login.ID}
 	if w.oneIn(20) {
-		by.Session = flow.LoginSessionID(w.uuid())
+		by.LoginSessionID = flow.LoginSessionID(w.uuid())
 	}
 	if w.oneIn(4) {
 		by.Request = fmt.Sprint("request-", w.chance.IntN(40))
@@ -94,7 +94,7 @@ func logIn(w *Wishes, v *cell.View) kernel.Command {
 	if s, ok := v.FlowOf(name, w.now); ok && !s.Login.ID.IsZero() && !w.oneIn(4) {
 		return nil
 	}
-	return &playerflow.Login{Player: name, Session: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(3)}
+	return &playerflow.Login{Player: name, LoginSessionID: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(3)}
 }
 
 func attachStream(w *Wishes, v *cell.View) kernel.Command {
@@ -102,7 +102,7 @@ func attachStream(w *Wishes, v *cell.View) kernel.Command {
 	if s.Presence == flow.Online && !w.oneIn(5) {
 		return nil
 	}
-	return &playerflow.AttachStream{Player: by.Player, Session: by.Session, Stream: w.number()}
+	return &playerflow.AttachStream{Player: by.Player, LoginSessionID: by.LoginSessionID, Stream: w.number()}
 }
 
 func loseStream(w *Wishes, v *cell.View) kernel.Command {
@@ -112,7 +112,7 @@ func loseStream(w *Wishes, v *cell.View) kernel.Command {
 
 func pollEvents(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &playerflow.PollEvents{Player: by.Player, Session: by.Session}
+	return &playerflow.PollEvents{Player: by.Player, LoginSessionID: by.LoginSessionID}
 }
 
 func logOut(w *Wishes, v *cell.View) kernel.Command {
@@ -127,7 +127,7 @@ func refreshLogin(w *Wishes, v *cell.View) kernel.Command {
 
 func ackEvents(w *Wishes, v *cell.View) kernel.Command {
 	s, by := w.someone(v)
-	return &playerflow.AckEvents{Player: by.Player, Session: by.Session, Seq: s.Record.Seq + uint64(w.chance.IntN(3))}
+	return &playerflow.AckEvents{Player: by.Player, LoginSessionID: by.LoginSessionID, Seq: s.Record.Seq + uint64(w.chance.IntN(3))}
 }
 
 func createParty(w *Wishes, v *cell.View) kernel.Command {

@@ -262,9 +262,9 @@ func (w *Wishes) live(v *cell.View) kernel.Command {
 		if s.Player != "" {
 			name = s.Player
 		}
-		return &playerflow.Login{Player: name, Session: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(4)}
+		return &playerflow.Login{Player: name, LoginSessionID: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(4)}
 	case s.Presence != flow.Online && !w.oneIn(4):
-		return &playerflow.AttachStream{Player: by.Player, Session: by.Session, Stream: w.number()}
+		return &playerflow.AttachStream{Player: by.Player, LoginSessionID: by.LoginSessionID, Stream: w.number()}
 	case s.Game == nil:
 		return w.lookForGame(v, &s, by)
 	}
@@ -289,7 +289,7 @@ func (w *Wishes) play(s *playerflow.FlowSnapshot, by playerflow.Caller) kernel.C
 	case draw < 14:
 		return &playerflow.LoseStream{Player: s.Player, Stream: s.Stream}
 	case draw < 24: // another device
-		return &playerflow.Login{Player: s.Player, Session: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "console", AutoReconnect: w.oneIn(2)}
+		return &playerflow.Login{Player: s.Player, LoginSessionID: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "console", AutoReconnect: w.oneIn(2)}
 	case draw < 26:
 		return &playerflow.UpdateOwnGame{Caller: by, Attributes: `{"map":"harbour"}`}
 	case m.Status == flow.MemberPending && draw < 80, m.Status == flow.MemberActive && draw < 70, draw > 90:

@@ -41,13 +41,13 @@ func repetitionOfCall(w *World, first kernel.Command) repetition {
 			again := reflect.New(reflect.TypeOf(first).Elem())
 			again.Elem().Set(reflect.ValueOf(first).Elem())
 			cmd := again.Interface().(kernel.Command)
-			*callerOf(cmd) = playerflow.Caller{Player: answer.Player, Session: answer.Session, Request: answer.Request}
+			*callerOf(cmd) = playerflow.Caller{Player: answer.Player, LoginSessionID: answer.LoginSessionID, Request: answer.Request}
 			return cmd
 		},
 		func(cmd kernel.Command, got domain.Reason) bool {
 			if got != 0 {
 				v := w.node.seq.Cell().View()
-				l, ok := v.Login(answer.Session)
+				l, ok := v.Login(answer.LoginSessionID)
 				return !ok || l.State != flow.LoginLive
 			}
 			now := callerOf(cmd)

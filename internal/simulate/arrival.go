@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Arrival is a ticket that comes at a time.
+// Arrival is a ticket and the time at which it comes.
 type Arrival struct {
 	At      time.Duration // since the beginning
 	Ticket  string
@@ -24,12 +24,12 @@ type Player struct {
 	Latencies  []matcher.Latency // by region
 }
 
-// inOrder sorts arrivals by time, those of one moment as they were.
+// inOrder sorts arrivals by time, and keeps the order of simultaneous ones.
 func inOrder(arrivals []Arrival) {
 	slices.SortStableFunc(arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
 }
 
-// Fits reports the first arrival whose attributes have another kind than the rule set declares.
+// Fits returns an error for the first arrival with an attribute of another kind than the rule set declares.
 func Fits(rules *ruleset.RuleSet, arrivals []Arrival) error {
 	for i := range arrivals {
 		for j := range arrivals[i].Players {

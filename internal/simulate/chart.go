@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// chart is a picture of several series over the same places: lines over time, or bars in groups.
+// chart plots several series over the same places: as lines over time, or as bars in groups.
 type chart struct {
 	title  string
 	unit   string // of the values, as "s"
@@ -22,7 +22,7 @@ type series struct {
 	name   string
 	report int // which report it is about: its colour
 	dashed bool
-	values []float64 // NaN: nothing there
+	values []float64 // NaN: no value
 }
 
 const (
@@ -35,10 +35,10 @@ const (
 	placesNamed                     = 12
 	letterWidth                     = 6.5 // of a label, about
 	labelGap                        = 8.0
-	barShare                float64 = 0.7 // of the room of a group
+	barShare                float64 = 0.7 // of the width of a group
 )
 
-// svg draws the chart. What it is made of are numbers, and names that are escaped here.
+// svg draws the chart. It contains numbers, and names, which are escaped here.
 func (c *chart) svg() template.HTML {
 	var b strings.Builder
 	top := c.highest()
@@ -66,7 +66,7 @@ func (c *chart) svg() template.HTML {
 	return template.HTML(b.String())
 }
 
-// placesPerLabel says which places have a label: few enough that no label touches the next.
+// placesPerLabel returns the distance between places with a label: so large that no label touches the next.
 func (c *chart) placesPerLabel() int {
 	longest := 0
 	for _, place := range c.places {
@@ -80,7 +80,7 @@ func (c *chart) middle(place int) float64 {
 	return marginLeft + plotWidth*(float64(place)+0.5)/float64(max(1, len(c.places)))
 }
 
-// highest is a round number above all values.
+// highest returns a round number above all values.
 func (c *chart) highest() float64 {
 	most := 0.0
 	for _, s := range c.series {

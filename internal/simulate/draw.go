@@ -13,10 +13,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// arrivalsMost is a bound on what is kept in memory.
+// arrivalsMost bounds the arrivals in memory.
 const arrivalsMost = 20_000_000
 
-// Draw makes up the arrivals of a time from midnight on. The same seed gives the same arrivals.
+// Draw invents the arrivals of a period that begins at midnight. The same seed gives the same arrivals.
 func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) {
 	most := p.highestRate()
 	if expected := most * length.Seconds(); expected > arrivalsMost {
@@ -27,7 +27,7 @@ func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) 
 	if most == 0 {
 		return nil, nil
 	}
-	// A process with the highest rate all the time, of which as many are left out as the hour's rate is lower.
+	// A process with the highest rate throughout, from which arrivals are left out in proportion to the lower rate of the hour.
 	for at := d.ExpFloat64() / most; at < length.Seconds(); at += d.ExpFloat64() / most {
 		when := time.Duration(at*1000) * time.Millisecond
 		if d.Float64()*most < p.rate(when) {
@@ -49,7 +49,7 @@ type drawnAttribute struct {
 	distributed
 }
 
-// distributed is a distribution in an order that is always the same.
+// distributed is a distribution whose parts always have the same order.
 type distributed struct {
 	Distribution
 	keys  []string
@@ -78,7 +78,7 @@ func newDistributed(d Distribution) distributed {
 	return x
 }
 
-// weights choose among names.
+// weights chooses one of several names by their weights.
 type weights struct {
 	names []string
 	upTo  []float64
@@ -125,7 +125,7 @@ func newHomes(all map[string]Home) (h homes) {
 func (d *drawer) party(at time.Duration, number int) Arrival {
 	size := 1
 	if len(d.sizes.names) > 0 {
-		size, _ = strconv.Atoi(d.sizes.names[d.sizes.choose(d.Float64())]) // checked when it was read
+		size, _ = strconv.Atoi(d.sizes.names[d.sizes.choose(d.Float64())]) // ReadPopulation has checked it
 	}
 	a := Arrival{At: at, Ticket: "t" + strconv.Itoa(number), Players: make([]Player, size)}
 	home := -1
@@ -153,7 +153,7 @@ func (d *drawer) party(at time.Duration, number int) Arrival {
 	return a
 }
 
-// chance is what a value is made from: a place on the bell curve, and one seed for words.
+// chance determines a value: a position on the bell curve for numbers, and a seed for words.
 type chance struct {
 	bell float64
 	word uint64
@@ -161,7 +161,7 @@ type chance struct {
 
 func (d *drawer) chance() chance { return chance{d.NormFloat64(), d.Uint64()} }
 
-// value draws for one player. Of the spread, the party's share is common to all its players.
+// value draws a value for one player. The part `together` of the spread is common to all players of a party.
 func (d *drawer) value(x *distributed, party chance, together float64) ruleset.Value {
 	own := d.chance()
 	own.bell = math.Sqrt(together)*party.bell + math.Sqrt(1-together)*own.bell
@@ -181,7 +181,7 @@ func (x *distributed) value(c chance) ruleset.Value {
 		}
 		return number(v, n.Whole)
 	case x.Uniform != nil:
-		share := 0.5 * math.Erfc(-c.bell/math.Sqrt2) // where the bell curve's place lies among all
+		share := 0.5 * math.Erfc(-c.bell/math.Sqrt2) // the share of the bell curve below this position
 		return number(x.Uniform.Min+(x.Uniform.Max-x.Uniform.Min)*share, x.Uniform.Whole)
 	case x.OneOf != nil:
 		r := rand.New(rand.NewPCG(c.word, 1))

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// measured gathers what the report says.
+// measured gathers the figures of the report.
 type measured struct {
 	rules    *ruleset.RuleSet
 	settings Settings
@@ -87,7 +87,7 @@ func (m *measured) timedOut(a *Arrival) {
 	}
 }
 
-// unmatchable reports whether no partner and no wait could have helped, and the attribute that is missing, if it is that.
+// unmatchable reports whether a ticket could never be matched, with any partner after any wait, and the attribute that is missing, if that is the reason.
 func (m *measured) unmatchable(a *Arrival) (attribute string, yes bool) {
 	for i := range a.Players {
 		if name, missing := m.rules.Missing(m.valuesOf(&a.Players[i])); missing {
@@ -105,11 +105,11 @@ func (m *measured) lack(attribute string) {
 	m.lacks[i].Tickets++
 }
 
-// valuesOf are a player's values in the rule set's columns.
+// valuesOf returns a player's values in the rule set's columns.
 func (m *measured) valuesOf(p *Player) []ruleset.Value {
 	values, err := m.rules.Player(p.Attributes)
 	if err != nil {
-		panic(err) // all were looked at before the first arrived
+		panic(err) // Fits has checked all arrivals
 	}
 	return values
 }
@@ -170,7 +170,7 @@ func (m *measured) quality(p *matcher.Proposal, tickets []*Arrival) {
 	}
 }
 
-// gap is the largest minus the smallest.
+// gap returns the largest value minus the smallest.
 func gap(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -14,7 +14,7 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// WritePage writes reports beside each other as one HTML page with plots, which needs nothing else.
+// WritePage writes reports beside each other as one HTML page with plots, which needs no other files.
 func WritePage(w io.Writer, reports ...*Report) error {
 	type picture struct {
 		Title, Unit string
@@ -71,7 +71,7 @@ func charts(reports []*Report) (all []*chart) {
 	return all
 }
 
-// named is a series' name; with one report there is nothing to tell apart.
+// named returns the name of a series; with one report there is nothing to distinguish.
 func named(reports []*Report, r *Report, what string) string {
 	if len(reports) == 1 {
 		return what
@@ -79,7 +79,7 @@ func named(reports []*Report, r *Report, what string) string {
 	return r.RuleSet + ": " + what
 }
 
-// clock writes a time since the beginning for an axis: hours and minutes, and seconds only where there are some.
+// clock writes a time since the beginning for an axis: hours and minutes, and seconds unless they are zero.
 func clock(seconds float64) string {
 	whole := int64(seconds + 0.5)
 	if s := whole % 60; s != 0 {

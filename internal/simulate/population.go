@@ -13,36 +13,36 @@ import (
 	"time"
 )
 
-// Population is a made-up population: when parties come, how large they are, where they play, and what they are like.
+// Population describes an invented population: when parties come, how large they are, where they play, and which attributes they have.
 type Population struct {
-	// ArrivalsPerSecond is how many parties come at an hour of the day, straight lines between the hours named, round the
-	// clock. One entry: the same all day.
+	// ArrivalsPerSecond is how many parties come in a second, by the hour of the day. Between these hours, also over midnight, the rate
+	// changes linearly. With one entry it is the same all day.
 	ArrivalsPerSecond []RateAt `json:"arrivalsPerSecond"`
 
-	// PartySizes are weights by size, "1" to "10". None: every player is alone.
+	// PartySizes has the weights of the sizes "1" to "10". Without any, every player is alone.
 	PartySizes map[string]float64 `json:"partySizes,omitempty"`
 
-	// Homes are where parties play. None: no player reports latencies.
+	// Homes are the places where parties play. Without any, no player reports latencies.
 	Homes map[string]Home `json:"homes,omitempty"`
 
-	// Attributes are by name, as the rule set declares them.
+	// Attributes has a distribution for each attribute, by its name in the rule set.
 	Attributes map[string]Distribution `json:"attributes,omitempty"`
 }
 
-// RateAt is a rate at an hour of the day, 0 up to 24.
+// RateAt is the rate at an hour of the day, from 0 to below 24.
 type RateAt struct {
 	Hour float64 `json:"hour"`
 	Rate float64 `json:"rate"`
 }
 
-// Home is where a share of the parties play, and how far each region is from there.
+// Home is a place where a share of the parties play, with its latency to each region.
 type Home struct {
 	Share     float64            `json:"share"`     // a weight
 	LatencyMs map[string]float64 `json:"latencyMs"` // median, for each region
 	Jitter    float64            `json:"jitter"`    // how far players differ: standard deviation of the logarithm, as 0.3
 }
 
-// Distribution is how an attribute is spread. One of the forms: normal, uniform, words with weights, words with a probability
+// Distribution is the distribution of an attribute, in one of these forms: normal, uniform, words with weights, words with a probability
 // each (a list), or numbers by key (a map).
 type Distribution struct {
 	Normal   *Normal                 `json:"normal,omitempty"`
@@ -69,10 +69,10 @@ type Uniform struct {
 	Whole bool    `json:"whole,omitempty"`
 }
 
-// rateMost is more parties than any game has, and what a simulation can still be waited for.
+// rateMost is more parties than any game has, and few enough that a simulation ends in a reasonable time.
 const rateMost = 100_000
 
-// ReadPopulation reads a population in JSON and reports what is wrong with it, all at once.
+// ReadPopulation reads a population in JSON and reports all mistakes in it.
 func ReadPopulation(r io.Reader) (*Population, error) {
 	var p Population
 	d := json.NewDecoder(r)
@@ -190,7 +190,7 @@ func checkWeights(bad func(string, ...any), path string, weights map[string]floa
 	}
 }
 
-// rate is how many parties come in a second, at a time since midnight.
+// rate returns how many parties come in a second, at a time since midnight.
 func (p *Population) rate(at time.Duration) float64 {
 	rates := p.ArrivalsPerSecond
 	hour := math.Mod(at.Hours(), 24)

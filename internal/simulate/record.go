@@ -183,9 +183,9 @@ func plain(v *ruleset.Value) any {
 	return nil
 }
 
-// ReadTable reads arrivals as CSV, a line for each player. The columns at (seconds) and ticket, which players of one party
-// share, are needed; player, attribute names and latency:REGION may follow. What a cell is made of is what the rule set
-// declares for its column: lists are written a|b|c, maps a=1|b=2, and an empty cell is no value.
+// ReadTable reads arrivals as CSV, with a line for each player. The columns at (seconds) and ticket are required; the players of one
+// party have the same ticket. The columns player, attribute names and latency:REGION are optional. The type that the rule set declares
+// determines how a cell is read: a list is written a|b|c, a map a=1|b=2, and an empty cell is no value.
 func ReadTable(r io.Reader, kinds map[string]ruleset.Kind) ([]Arrival, error) {
 	table := csv.NewReader(r)
 	table.ReuseRecord = true
@@ -272,7 +272,7 @@ func readRow(columns, row []string, kinds map[string]ruleset.Kind) (a Arrival, p
 	return a, p, nil
 }
 
-// cellValue reads a cell of a declared column; others are not looked at, as the service does.
+// cellValue reads a cell of a declared column. Other columns are ignored, as the service ignores such attributes.
 func cellValue(cell string, kind ruleset.Kind) (ruleset.Value, error) {
 	v := ruleset.Value{Kind: kind}
 	switch kind {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Report is what a simulation says. Waits and times are in seconds.
+// Report is the result of a simulation. Waits and times are in seconds.
 type Report struct {
 	RuleSet  string  `json:"ruleSet"`
 	Length   float64 `json:"length"` // from the first moment to the last arrival
@@ -28,7 +28,7 @@ type Report struct {
 	Matcher MatcherWork `json:"matcher"`
 }
 
-// Count says what became of tickets or players.
+// Count counts tickets or players by their outcome.
 type Count struct {
 	Arrived     int `json:"arrived"`
 	Matched     int `json:"matched"`
@@ -42,7 +42,7 @@ type Lack struct {
 	Tickets   int    `json:"tickets"`
 }
 
-// Matches says how full they are.
+// Matches counts the matches, and says how full they are.
 type Matches struct {
 	Count   int     `json:"count"`
 	Full    int     `json:"full"` // with no slot left at the time
@@ -61,7 +61,7 @@ type Spread struct {
 	Max   float64 `json:"max"`
 }
 
-// Span is a part of the time, by when tickets came.
+// Span is a part of the time, with the tickets that came in it.
 type Span struct {
 	From     float64 `json:"from"`
 	To       float64 `json:"to"`
@@ -71,7 +71,7 @@ type Span struct {
 	Wait     Spread  `json:"wait"`
 }
 
-// NumberQuality says how alike the players of a match are in a number.
+// NumberQuality says how similar the players of a match are in a number.
 type NumberQuality struct {
 	Name   string `json:"name"`
 	Within Spread `json:"within"` // the largest minus the smallest value in a match
@@ -84,7 +84,7 @@ type WordQuality struct {
 	Same int    `json:"same"`
 }
 
-// LatencyQuality is about the region that suits a match best, in milliseconds.
+// LatencyQuality has the latencies to the region that suits a match best, in milliseconds.
 type LatencyQuality struct {
 	Worst         Spread `json:"worst"` // of the player who is farthest from it
 	Mean          Spread `json:"mean"`  // of the players of a match
@@ -105,7 +105,7 @@ type RuleUse struct {
 	Failed uint64 `json:"failed"`
 }
 
-// MatcherWork is what the matcher did.
+// MatcherWork counts the work of the matcher.
 type MatcherWork struct {
 	Passes      uint64 `json:"passes"`
 	Searches    uint64 `json:"searches"`
@@ -133,10 +133,10 @@ func spread(values []float64) Spread {
 	return s
 }
 
-// round keeps three places: more would be noise.
+// round keeps three decimal places: more would be noise.
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// spans cut a time into parts that people can read: at most two dozen.
+// spans divides a time into at most two dozen parts, so that the report stays readable.
 func spans(length time.Duration) (each time.Duration, n int) {
 	const most = 24
 	for _, step := range []time.Duration{

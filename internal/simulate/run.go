@@ -29,7 +29,7 @@ const (
 	continueEvery = time.Second
 )
 
-// run is a simulation on its way.
+// run is the state of a simulation.
 type run struct {
 	rules    *ruleset.RuleSet
 	settings Settings
@@ -40,8 +40,8 @@ type run struct {
 	made     *measured
 }
 
-// Run lets the arrivals, which are in the order of time, come and be matched, until each is matched or has timed out. It
-// fails for attributes of another kind than the rule set declares.
+// Run simulates the arrivals, which must be in the order of time, until each is matched or has timed out. It fails for attributes of
+// another kind than the rule set declares.
 func Run(ctx context.Context, rules *ruleset.RuleSet, s Settings, arrivals []Arrival) (*Report, error) {
 	s.RequestTimeout = cmp.Or(s.RequestTimeout, DefaultRequestTimeout)
 	s.PassEvery = cmp.Or(s.PassEvery, DefaultPassEvery)
@@ -59,7 +59,7 @@ func Run(ctx context.Context, rules *ruleset.RuleSet, s Settings, arrivals []Arr
 	return r.made.report(r.pool.Stats()), nil
 }
 
-// never is later than anything that happens.
+// never is later than every event.
 const never = time.Duration(1<<63 - 1)
 
 func (r *run) play(ctx context.Context) error {
@@ -93,7 +93,7 @@ func (r *run) play(ctx context.Context) error {
 	}
 }
 
-// at gives the matcher a time of day; what day it is does not matter.
+// at converts a time since the beginning for the matcher; the day does not matter.
 func at(t time.Duration) domain.Time { return domain.Time(t / time.Millisecond) }
 
 func (r *run) nextPass(now, last time.Duration) time.Duration {
@@ -111,7 +111,7 @@ func (r *run) nextPass(now, last time.Duration) time.Duration {
 	return next
 }
 
-// nextExpiry is when the oldest ticket that waits has waited too long. All have the same time-out, so the oldest is first.
+// nextExpiry returns when the oldest waiting ticket times out. All tickets have the same time-out, so the oldest is the first.
 func (r *run) nextExpiry() time.Duration {
 	for r.expired < len(r.arrivals) && r.ended[r.expired] {
 		r.expired++

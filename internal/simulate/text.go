@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// line is one line of the table: a label, and what each report has for it.
+// line is a line of the table: a label, and the figure of each report.
 type line struct {
 	label string
 	cells []string
@@ -90,7 +90,7 @@ func lines(reports []*Report) (out []line) {
 	return out
 }
 
-// waitsIn are all waits of the reports' expansions, by size.
+// waitsIn returns all waits of the reports' expansions, sorted.
 func waitsIn(reports []*Report) []int32 {
 	return union(reports, func(r *Report) []LevelUse { return r.Levels }, func(l LevelUse) int32 { return l.Wait }, true)
 }
@@ -184,7 +184,7 @@ func whole(n int) string {
 	return s
 }
 
-// short writes a number with as many places as matter.
+// short writes a number with the decimal places that matter.
 func short(v float64) string {
 	switch {
 	case v >= 100:

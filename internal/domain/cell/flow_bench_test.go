@@ -75,8 +75,8 @@ func BenchmarkIdlePlayers(b *testing.B) {
 	for b.Loop() {
 		n++
 		id := fmt.Sprint("player-", n)
-		w.must(&playerflow.Login{Player: id, Session: flow.LoginSessionID(w.id()), Token: w.id()})
-		w.must(&playerflow.Logout{Caller: playerflow.Caller{Player: id, Session: w.cell.playerflow.Flow.Logins.Get(w.player(id).Login()).ID}})
+		w.must(&playerflow.Login{Player: id, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()})
+		w.must(&playerflow.Logout{Caller: playerflow.Caller{Player: id, LoginSessionID: w.cell.playerflow.Flow.Logins.Get(w.player(id).Login()).ID}})
 		w.journal = nil
 	}
 }

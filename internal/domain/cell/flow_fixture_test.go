@@ -77,9 +77,9 @@ func (w *flowWorld) id() domain.UUID {
 // login logs a player in; online attaches a stream, too.
 func (w *flowWorld) login(player string) playerflow.Caller {
 	w.t.Helper()
-	cmd := &playerflow.Login{Player: player, Session: flow.LoginSessionID(w.id()), Token: w.id(), Device: "test"}
+	cmd := &playerflow.Login{Player: player, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id(), Device: "test"}
 	w.must(cmd)
-	w.logins[player] = cmd.Session
+	w.logins[player] = cmd.LoginSessionID
 	return w.as(player)
 }
 
@@ -96,7 +96,7 @@ func (w *flowWorld) online(players ...string) {
 func (w *flowWorld) attach(player string) {
 	w.t.Helper()
 	w.stream++
-	w.must(&playerflow.AttachStream{Player: player, Session: w.logins[player], Stream: w.stream, After: w.player(player).Seq})
+	w.must(&playerflow.AttachStream{Player: player, LoginSessionID: w.logins[player], Stream: w.stream, After: w.player(player).Seq})
 }
 
 func (w *flowWorld) offline(player string) {
@@ -106,7 +106,7 @@ func (w *flowWorld) offline(player string) {
 }
 
 func (w *flowWorld) as(player string) playerflow.Caller {
-	return playerflow.Caller{Player: player, Session: w.logins[player]}
+	return playerflow.Caller{Player: player, LoginSessionID: w.logins[player]}
 }
 
 func (w *flowWorld) player(id string) *flow.Player {

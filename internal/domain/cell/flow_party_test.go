@@ -154,7 +154,7 @@ func TestEventsHaveNoGaps(t *testing.T) {
 	if rest, _, ok := v.EventsAfter("a", p.Seq, 1000); !ok || len(rest) != 0 {
 		t.Error("a client that has everything gets something")
 	}
-	w.must(&playerflow.AckEvents{Player: "a", Session: w.logins["a"], Seq: p.Seq})
+	w.must(&playerflow.AckEvents{Player: "a", LoginSessionID: w.logins["a"], Seq: p.Seq})
 	seq := w.player("a").Seq
 	w.login("a")
 	w.must(&kernel.Resume{})

@@ -11,7 +11,7 @@ import (
 
 func (w *flowWorld) poll(player string) {
 	w.t.Helper()
-	w.must(&playerflow.PollEvents{Player: player, Session: w.logins[player]})
+	w.must(&playerflow.PollEvents{Player: player, LoginSessionID: w.logins[player]})
 }
 
 // TestPollsKeepAPlayerOnline: a poll counts for deadAfter, whenever the one before it was and whatever the stream does.
@@ -97,13 +97,13 @@ func TestSyncHasANewNumber(t *testing.T) {
 	attach := func(after uint64) uint64 {
 		t.Helper()
 		w.stream++
-		cmd := &playerflow.AttachStream{Player: "a", Session: w.logins["a"], Stream: w.stream, After: after}
+		cmd := &playerflow.AttachStream{Player: "a", LoginSessionID: w.logins["a"], Stream: w.stream, After: after}
 		w.must(cmd)
 		return cmd.Sync
 	}
 	poll := func(after uint64) uint64 {
 		t.Helper()
-		cmd := &playerflow.PollEvents{Player: "a", Session: w.logins["a"], After: &after}
+		cmd := &playerflow.PollEvents{Player: "a", LoginSessionID: w.logins["a"], After: &after}
 		w.must(cmd)
 		return cmd.Sync
 	}

@@ -14,15 +14,15 @@ func TestLoginAgain(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	ticket := w.id()
 	w.must(&playerflow.IssueLoginTicket{Hash: ticket, Player: "ann", Life: time.Minute, Once: true})
-	first := &playerflow.Login{Player: "ann", Ticket: ticket, Request: "r1", Session: flow.LoginSessionID(w.id()), Token: w.id()}
+	first := &playerflow.Login{Player: "ann", Ticket: ticket, Request: "r1", LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}
 	w.must(first)
 	again := func(player, request string, ticket domain.UUID) *playerflow.Login {
-		return &playerflow.Login{Player: player, Ticket: ticket, Request: request, Session: flow.LoginSessionID(w.id()), Token: w.id()}
+		return &playerflow.Login{Player: player, Ticket: ticket, Request: request, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}
 	}
 	number := w.number
 	repeat := again("ann", "r1", ticket)
 	w.must(repeat)
-	if repeat.Made.ID != first.Session || repeat.Made.Epoch != 1 || repeat.Flow != first.Flow {
+	if repeat.Made.ID != first.LoginSessionID || repeat.Made.Epoch != 1 || repeat.Flow != first.Flow {
 		t.Errorf("the repeat: %+v, %+v; the first was %+v, %+v", repeat.Made, repeat.Flow, first.Made, first.Flow)
 	}
 	if w.number != number {
@@ -36,20 +36,20 @@ func TestLoginAgain(t *testing.T) {
 	// One without a ticket has another proof, so it is another login.
 	other := again("ann", "r1", domain.UUID{})
 	w.must(other)
-	if other.Made.ID != other.Session || other.Made.Epoch != 2 {
+	if other.Made.ID != other.LoginSessionID || other.Made.Epoch != 2 {
 		t.Errorf("a login with another proof got %+v", other.Made)
 	}
 	w.refused(again("ann", "r1", ticket), flow.SessionReplaced)
-	w.must(&playerflow.Logout{Caller: playerflow.Caller{Player: "ann", Session: other.Session}})
+	w.must(&playerflow.Logout{Caller: playerflow.Caller{Player: "ann", LoginSessionID: other.LoginSessionID}})
 	anew := again("ann", "r1", domain.UUID{})
 	w.must(anew)
-	if anew.Made.ID != anew.Session {
+	if anew.Made.ID != anew.LoginSessionID {
 		t.Errorf("the login session had ended, and is given again: %+v", anew.Made)
 	}
 	w.pass(11 * time.Minute)
 	late := again("ann", "r1", domain.UUID{})
 	w.must(late)
-	if late.Made.ID != late.Session {
+	if late.Made.ID != late.LoginSessionID {
 		t.Error("after ten minutes the login is remembered still")
 	}
 }
@@ -112,7 +112,7 @@ func TestSignedTokenOnce(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	once, until := w.id(), w.now.Add(time.Minute)
 	login := func(once domain.UUID, until domain.Time, request string) *playerflow.Login {
-		return &playerflow.Login{Player: "ann", Once: once, Until: until, Request: request, Session: flow.LoginSessionID(w.id()), Token: w.id()}
+		return &playerflow.Login{Player: "ann", Once: once, Until: until, Request: request, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}
 	}
 	first := login(once, until, "r")
 	w.must(first)
@@ -122,10 +122,10 @@ func TestSignedTokenOnce(t *testing.T) {
 	w.refused(login(once, until, ""), flow.Unauthenticated)
 	repeat := login(once, until, "r")
 	w.must(repeat)
-	if repeat.Made.ID != first.Session {
+	if repeat.Made.ID != first.LoginSessionID {
 		t.Errorf("the repeat got %+v", repeat.Made)
 	}
-	w.refused(&playerflow.Login{Player: "ann", Ticket: once, Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&playerflow.Login{Player: "ann", Ticket: once, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
 	w.refused(login(w.id(), w.now, ""), flow.Unauthenticated)
 	w.refused(login(w.id(), w.now.Add(playerflow.SignedTokenMax+time.Millisecond), ""), flow.Unauthenticated)
 	w.pass(time.Minute)
@@ -150,7 +150,7 @@ func TestTicketsThatAreWorthATry(t *testing.T) {
 	if !knows("ann", ticket, "") {
 		t.Error("a good ticket is not known")
 	}
-	w.must(&playerflow.Login{Player: "ann", Ticket: ticket, Request: "r", Session: flow.LoginSessionID(w.id()), Token: w.id()})
+	w.must(&playerflow.Login{Player: "ann", Ticket: ticket, Request: "r", LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()})
 	if !knows("ann", ticket, "r") || knows("ann", ticket, "") || knows("ann", ticket, "r2") || knows("bob", ticket, "r") || knows("ann", w.id(), "r") {
 		t.Error("a used ticket is known for something else than the repeat")
 	}

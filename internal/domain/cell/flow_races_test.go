@@ -345,9 +345,9 @@ func TestRaces(t *testing.T) {
 	t.Run("automatic reconnect", func(t *testing.T) {
 		w, g := lostGame(t)
 		w.offline("me")
-		login := &playerflow.Login{Player: "me", Session: flow.LoginSessionID(w.id()), Token: w.id(), AutoReconnect: true}
+		login := &playerflow.Login{Player: "me", LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id(), AutoReconnect: true}
 		w.must(login)
-		w.logins["me"] = login.Session
+		w.logins["me"] = login.LoginSessionID
 		before := w.seq("me")
 		w.attach("me")
 		w.wantTold("me", before, "GameMembershipChanged HostConnectionDetailsReceived:RECONNECT")

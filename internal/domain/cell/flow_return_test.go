@@ -14,9 +14,9 @@ import (
 // relaunch is a client that crashed and logs in again before the service has noticed.
 func (w *flowWorld) relaunch(player string, auto bool) (since uint64) {
 	w.t.Helper()
-	login := &playerflow.Login{Player: player, Session: flow.LoginSessionID(w.id()), Token: w.id(), AutoReconnect: auto}
+	login := &playerflow.Login{Player: player, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id(), AutoReconnect: auto}
 	w.must(login)
-	w.logins[player] = login.Session
+	w.logins[player] = login.LoginSessionID
 	return w.seq(player)
 }
 

@@ -45,7 +45,7 @@ func TestT5Reject(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.RejectDuplicates = true })
 	w.online("me")
 	again := func() kernel.Command {
-		return &playerflow.Login{Player: "me", Session: flow.LoginSessionID(w.id()), Token: w.id()}
+		return &playerflow.Login{Player: "me", LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}
 	}
 	w.refused(again(), flow.AlreadyLoggedIn)
 	w.offline("me")
@@ -60,7 +60,7 @@ func TestT5Flapping(t *testing.T) {
 		w.online("me")
 		w.login("me")
 	}
-	w.refused(&playerflow.Login{Player: "me", Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.LoginFlapping)
+	w.refused(&playerflow.Login{Player: "me", LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}, flow.LoginFlapping)
 	w.attach("me")
 	w.must(&playerflow.CreateParty{Caller: w.as("me"), ID: flow.PartyID(w.id())})
 	w.pass(61 * time.Second)
@@ -98,7 +98,7 @@ func TestT5Ban(t *testing.T) {
 		if phase == 2 {
 			w.wantPhase("friend", flow.InParty)
 		}
-		w.refused(&playerflow.Login{Player: "me", Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.PlayerBanned)
+		w.refused(&playerflow.Login{Player: "me", LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}, flow.PlayerBanned)
 		w.refused(&playerflow.CreateParty{Caller: w.as("me"), ID: flow.PartyID(w.id())}, flow.SessionNotFound)
 		w.must(&playerflow.BanPlayer{Player: "me"})
 		w.login("me")
@@ -160,7 +160,7 @@ func TestPresence(t *testing.T) {
 	w.wantTold("b", before, "")
 	w.offline("a")
 	w.wantTold("b", before, "PartyMemberPresence")
-	poll := &playerflow.PollEvents{Player: "a", Session: w.logins["a"]}
+	poll := &playerflow.PollEvents{Player: "a", LoginSessionID: w.logins["a"]}
 	w.must(poll)
 	w.wantTold("b", before, "PartyMemberPresence PartyMemberPresence")
 	entries := len(w.journal)
@@ -182,15 +182,15 @@ func TestLoginTicket(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	hash := w.id()
 	w.must(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", DisplayName: "Ann", Life: time.Minute, Once: true})
-	login := &playerflow.Login{Ticket: hash, Session: flow.LoginSessionID(w.id()), Token: w.id()}
+	login := &playerflow.Login{Ticket: hash, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}
 	w.must(login)
 	if login.Player != "ann" || login.Made.Epoch != 1 || w.player("ann").Profile.DisplayName != "Ann" {
 		t.Errorf("%+v", login)
 	}
-	w.refused(&playerflow.Login{Ticket: hash, Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&playerflow.Login{Ticket: hash, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
 	w.must(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true})
 	w.pass(61 * time.Second)
-	w.refused(&playerflow.Login{Ticket: hash, Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&playerflow.Login{Ticket: hash, LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}, flow.Unauthenticated)
 	w.refused(&playerflow.IssueLoginTicket{Hash: hash, Player: "an n", Life: time.Minute}, flow.InvalidArgument)
 	w.refused(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Hour}, flow.InvalidArgument)
 }

@@ -102,7 +102,7 @@ func TestStudioEventsOutliveAcks(t *testing.T) {
 	for range playerflow.AckStep {
 		w.must(&playerflow.SetPartyPreferences{Caller: w.as("ann"), Attributes: new("{}")})
 	}
-	w.must(&playerflow.AckEvents{Player: "ann", Session: w.logins["ann"], Seq: w.seq("ann")})
+	w.must(&playerflow.AckEvents{Player: "ann", LoginSessionID: w.logins["ann"], Seq: w.seq("ann")})
 	if n := len(w.player("ann").Outbox()); n != 0 {
 		t.Errorf("%d events are kept for ann", n)
 	}

@@ -211,7 +211,7 @@ func TestLimitOfPlayers(t *testing.T) {
 	w.login("ann")
 	w.wantCount("players", 3, 3)
 	for _, cmd := range []kernel.Command{
-		&playerflow.Login{Player: "late", Session: flow.LoginSessionID(w.id()), Token: w.id()},
+		&playerflow.Login{Player: "late", LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()},
 		&playerflow.SetPlayerAttributes{Player: "late", Attributes: `{}`},
 		&playerflow.SetBlocks{Player: "late", Blocked: []string{"eve"}},
 	} {
@@ -230,12 +230,12 @@ func TestLimitOfLoginTickets(t *testing.T) {
 	w.cell.config.PlayerFlow.LoginTicketsMax = 2
 	ticket := &playerflow.IssueLoginTicket{Hash: w.id(), Player: "ann", Life: time.Minute}
 	w.must(ticket)
-	w.must(&playerflow.Login{Player: "bob", Once: w.id(), Until: w.now.Add(time.Minute), Session: flow.LoginSessionID(w.id()), Token: w.id()})
+	w.must(&playerflow.Login{Player: "bob", Once: w.id(), Until: w.now.Add(time.Minute), LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()})
 	w.wantCount("login_tickets", 2, 2)
 	w.refused(&playerflow.IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute}, flow.RateLimited)
-	w.refused(&playerflow.Login{Player: "cyd", Once: w.id(), Until: w.now.Add(time.Minute), Session: flow.LoginSessionID(w.id()), Token: w.id()}, flow.RateLimited)
+	w.refused(&playerflow.Login{Player: "cyd", Once: w.id(), Until: w.now.Add(time.Minute), LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()}, flow.RateLimited)
 	w.must(ticket) // a repeat takes no more room
-	w.must(&playerflow.Login{Ticket: ticket.Hash, Player: "ann", Session: flow.LoginSessionID(w.id()), Token: w.id()})
+	w.must(&playerflow.Login{Ticket: ticket.Hash, Player: "ann", LoginSessionID: flow.LoginSessionID(w.id()), Token: w.id()})
 	w.pass(2 * time.Minute)
 	w.wantCount("login_tickets", 0, 2)
 	w.must(&playerflow.IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute})

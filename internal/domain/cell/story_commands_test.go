@@ -291,7 +291,7 @@ func (s *story) login(player string, autoReconnect bool) *playerflow.Login {
 	id := s.made()
 	delete(s.seen, player) // a client that has just begun has seen nothing
 	s.logins[player] = append(s.logins[player], flow.LoginSessionID(id))
-	return &playerflow.Login{Player: player, Session: flow.LoginSessionID(id), Token: s.made(), AutoReconnect: autoReconnect}
+	return &playerflow.Login{Player: player, LoginSessionID: flow.LoginSessionID(id), Token: s.made(), AutoReconnect: autoReconnect}
 }
 
 // online logs players in, if they are not, and opens their streams. A client that only lost its stream resumes it.
@@ -302,7 +302,7 @@ func (s *story) online(players ...string) (all []kernel.Command) {
 		}
 		s.stream++
 		s.missed[player] = s.look(player).Record.Seq
-		all = append(all, &playerflow.AttachStream{Player: player, Session: s.callerOf(player).Session, Stream: s.stream, After: s.seen[player]})
+		all = append(all, &playerflow.AttachStream{Player: player, LoginSessionID: s.callerOf(player).LoginSessionID, Stream: s.stream, After: s.seen[player]})
 	}
 	return all
 }
@@ -384,7 +384,7 @@ func (s *story) gameOf(a words) flow.InstanceID {
 func (s *story) callerOf(player string) playerflow.Caller {
 	c := playerflow.Caller{Player: player}
 	if logins := s.logins[player]; len(logins) > 0 {
-		c.Session = logins[len(logins)-1]
+		c.LoginSessionID = logins[len(logins)-1]
 	}
 	return c
 }
@@ -393,7 +393,7 @@ func (s *story) callerOf(player string) playerflow.Caller {
 func (s *story) caller(a words) playerflow.Caller {
 	c := s.callerOf(a.one("open"))
 	if n := int(a.number("epoch", 0)); n > 0 {
-		c.Session = s.logins[c.Player][n-1]
+		c.LoginSessionID = s.logins[c.Player][n-1]
 	}
 	c.Request = a.or("request", "")
 	return c

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// A document is a JSON object of sections, and a section one of options: {"PartyServiceConfig": {"maxMembers": 4}}. Beside
-// them "queues" is a list of queues, each with its name, maxParty, clientVersions, and options of its own. What is not there
-// stays as it is.
+// A document is a JSON object of sections, and a section is an object of options: {"PartyServiceConfig": {"maxMembers": 4}}. Beside
+// them, "queues" is a list of queues, each with its name, maxParty, clientVersions and options of its own. Options that the document does
+// not name stay as they are.
 
-// Fault is one thing that is wrong with a document or a configuration.
+// Fault is a mistake in a document or a configuration.
 type Fault struct{ Path, Message string }
 
 func (f Fault) Error() string {
@@ -23,7 +23,7 @@ func (f Fault) Error() string {
 	return f.Path + ": " + f.Message
 }
 
-// Faults are all of them.
+// Faults are all mistakes in a document or a configuration.
 type Faults []Fault
 
 func (all Faults) Error() string {
@@ -38,8 +38,8 @@ func (all *Faults) add(path, format string, args ...any) {
 	*all = append(*all, Fault{path, fmt.Sprintf(format, args...)})
 }
 
-// With returns the configuration with what a document says in place of its own. Whatever is wrong with the document is named,
-// and in what is returned everything that is wrong is left as it was.
+// With returns the configuration with the values of a document in place of its own, and all mistakes in the document. Options with a
+// mistake keep their values.
 func (c *Config) With(document string) (Config, Faults) {
 	x := *c
 	var wrong Faults
@@ -72,7 +72,7 @@ func (c *Config) tooShort() Fault {
 		spellPeriod(c.Sessions.DeadAfter), spellPeriod(c.Sessions.PingInterval))}
 }
 
-// read takes one value, or says what is wrong with it and leaves the old one.
+// read reads the value of one option, or reports what is wrong with it and leaves the old value.
 func (c *Config) read(o *Option, path string, text json.RawMessage, wrong *Faults) bool {
 	before := *c
 	if err := o.form.read(c, text); err != nil {
@@ -91,7 +91,7 @@ func (c *Config) read(o *Option, path string, text json.RawMessage, wrong *Fault
 	return true
 }
 
-// partyOfQueueMax is what a ticket may hold.
+// partyOfQueueMax is the most players of a ticket.
 const partyOfQueueMax = 10
 
 // readQueues reads the list of queues, which replaces the one before as a whole.
@@ -145,7 +145,7 @@ func (c *Config) readQueues(text json.RawMessage, wrong *Faults) (all []QueueCon
 	return all
 }
 
-// Validate reports every value that makes no sense, by its name in docs/spec/player-api.md#options.
+// Validate reports every invalid value, by its name in docs/spec/player-api.md#options.
 func (c *Config) Validate() error {
 	var wrong Faults
 	for i := range options {
@@ -170,7 +170,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Document is the whole configuration as a document, in the order of docs/spec/player-api.md#options.
+// Document writes the whole configuration as a document, in the order of docs/spec/player-api.md#options.
 func (c *Config) Document() string {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -199,7 +199,7 @@ func (c *Config) Document() string {
 	return b.String()
 }
 
-// Document is the queue as it stands in a document.
+// Document writes the queue as documents have it.
 func (q *QueueConfig) Document() string {
 	b := []byte(`{"name":` + spell(q.Name))
 	if q.PartyMax > 0 {
@@ -214,10 +214,10 @@ func (q *QueueConfig) Document() string {
 	return string(append(b, '}'))
 }
 
-// MergeDocuments puts a change into a document: what it names replaces what was there, and null takes it away. What an earlier
-// release knew and this one does not goes, too.
+// MergeDocuments applies a change to a document: the values that the change names replace those of the document, and null removes one. The
+// result does not contain options that only an earlier release knew.
 func MergeDocuments(document, change string) (string, Faults) {
-	var wrong, old Faults // what is wrong with the old one is not the change's fault
+	var wrong, old Faults // mistakes in the old document are not the change's
 	merged := map[string]map[string]json.RawMessage{}
 	queues := json.RawMessage(nil)
 	put := func(from string, wrong *Faults) {
@@ -286,7 +286,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// members reads one object. What is no object, or names something twice, is a fault.
+// members reads an object. A text that is no object is a fault, and so is a name that occurs twice.
 func members(path string, text []byte, wrong *Faults) (all []member) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
@@ -299,7 +299,7 @@ func members(path string, text []byte, wrong *Faults) (all []member) {
 			wrong.add(path, "%v", err)
 			return all
 		}
-		name := key.(string) // the decoder gives nothing else where a key stands
+		name := key.(string) // a decoder returns only strings as keys
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
 			wrong.add(path, "%q: %v", name, err)
@@ -319,7 +319,7 @@ func members(path string, text []byte, wrong *Faults) (all []member) {
 	return all
 }
 
-// sections are their names in the order of docs/spec/player-api.md#options.
+// sections returns the names of all sections, in the order of docs/spec/player-api.md#options.
 func sections() (names []string) {
 	for i := range options {
 		if name := options[i].Section; !slices.Contains(names, name) {
@@ -341,7 +341,7 @@ func queueOptions() (names []string) {
 func spell(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("a setting cannot be spelled: %v", err)) // only texts, numbers, truths, and JSON that was read
+		panic(fmt.Sprintf("a setting cannot be spelled: %v", err)) // settings are strings, numbers, booleans, and JSON that was read
 	}
 	return string(text)
 }

@@ -1,6 +1,6 @@
-// Package flow holds what the installation knows about where each player is: the flow record with its keys, login
-// sessions, parties and invites, game instances and memberships, and what players are still to be told. Its records, their
-// indexes, and the rules that need nothing else; who may do what, and what follows from it, is the cell's matter.
+// Package flow has the records of player flow with their indexes: flow records with their keys, login sessions, parties and invites, game
+// instances and memberships, and the outboxes of players. It contains the rules that need nothing but these records; package playerflow
+// decides who may do what, and what follows from it.
 package flow
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
-// These name a record inside one of this package's tables; see chunk.Ref.
+// References to records in the tables of this package; see chunk.Ref.
 type (
 	PlayerRef      = chunk.Ref[Player]
 	LoginRef       = chunk.Ref[Login]
@@ -71,7 +71,7 @@ func (p Phase) String() string {
 	return [...]string{"IDLE", "IN_PARTY", "MATCHMAKING", "IN_GAME", "IN_GAME"}[p]
 }
 
-// Phase of a player with these keys.
+// Phase derives the phase of a player with these keys.
 func (k Keys) Phase() Phase {
 	switch {
 	case !k.Game.IsZero() && !k.Party.IsZero():
@@ -86,10 +86,10 @@ func (k Keys) Phase() Phase {
 	return Idle
 }
 
-// Presence is what the event stream says about a player; the game connection has no part in it.
+// Presence is derived from the event stream of a player; the game connection does not affect it.
 type Presence uint8
 
-// The presences. Unknown counts as online: the service was down, and the player has not had the time to come back.
+// The presences. Unknown counts as online: the service was down, and the player has not yet had time to come back.
 const (
 	Offline Presence = iota
 	Online
@@ -98,28 +98,28 @@ const (
 
 func (p Presence) String() string { return [...]string{"OFFLINE", "ONLINE", "UNKNOWN"}[p] }
 
-// Player is the flow record: one for each player, whatever number of devices log in.
+// Player is the flow record: one for each player, however many devices log in.
 //
-// What its pointers and slices lead to is never changed in place: a frozen copy of the record may share it. The outbox
+// Nothing that its pointers and slices refer to is changed in place, because a frozen copy of the record may share it. The outbox
 // only grows at its end and is cut at its front.
 type Player struct {
 	ID    string
 	Keys  Keys
 	Rev   uint64      // commits that changed a key
 	Since domain.Time // of the latest of them; 0: before that was noted, or none
-	Seq   uint64      // events that the player was ever told
+	Seq   uint64      // number of the latest event sent to the player
 	Epoch uint32      // logins
 
 	Presence      Presence
 	Stream        uint64             // number of the attached stream; 0 while none is
 	PresenceBy    domain.ContactTime // OFFLINE then, unless the client comes back or polls again
-	PolledBy      domain.ContactTime // until then the latest poll keeps the player ONLINE, whatever becomes of the stream; 0: no poll does
+	PolledBy      domain.ContactTime // until then the latest poll keeps the player ONLINE, even without a stream; 0: no poll does
 	OfflineSince  domain.Time        // 0 while not OFFLINE, and before the first login
 	RemoveBy      domain.ContactTime // OFFLINE for too long: out of the party
 	LeaveQueueBy  domain.ContactTime // OFFLINE for too long: out of the queue
 	Banned        bool
-	Replaced      int32       // logins that replaced another one since ReplacedSince
-	ReplacedSince domain.Time //
+	Replaced      int32 // logins that replaced another one since ReplacedSince
+	ReplacedSince domain.Time
 	FlapUntil     domain.Time // no new login until then
 	Leaves        int32       // own LeaveMatchmaking since LeavesSince
 	LeavesSince   domain.Time
@@ -129,8 +129,8 @@ type Player struct {
 
 	Profile   *Profile  // nil: nothing is known
 	LastGame  *LastGame // nil: none, or too long ago
-	Penalties []Penalty // what is not forgotten
-	Blocked   []string  // players with whom no invite and no common party is wanted
+	Penalties []Penalty // those that are not forgotten yet
+	Blocked   []string  // players who may not invite this one or share a party with it
 
 	outbox  []Told
 	bytes   int // of the outbox
@@ -140,19 +140,19 @@ type Player struct {
 	membership MembershipRef // the live one
 }
 
-// Outbox is what the player was told last, oldest first. The last one's number is Seq.
+// Outbox returns the latest events of the player, oldest first. The number of the last one is Seq.
 func (p *Player) Outbox() []Told { return p.outbox }
 
-// FirstKept is the number of the oldest event of the outbox; Seq+1 when it is empty.
+// FirstKept returns the number of the oldest event in the outbox; Seq+1 when it is empty.
 func (p *Player) FirstKept() uint64 { return p.Seq - uint64(len(p.outbox)) + 1 }
 
-// OutboxBytes is how much memory the outbox holds, roughly.
+// OutboxBytes estimates the memory that the outbox takes.
 func (p *Player) OutboxBytes() int { return p.bytes }
 
-// Login is the live login session; 0 when there is none.
+// Login returns the live login session; 0 when there is none.
 func (p *Player) Login() LoginRef { return p.login }
 
-// Membership is the live one; 0 when there is none.
+// Membership returns the live membership; 0 when there is none.
 func (p *Player) Membership() MembershipRef { return p.membership }
 
 // Here reports whether the player counts as online.
@@ -164,11 +164,11 @@ type Told struct {
 	Commit uint64 // number of the journal entry
 	Part   uint32 // number of the transaction in it; 0: written by a release that did not note it
 	Type   MessageType
-	Body   string // a Message, encoded once for all who are told
+	Body   string // a Message, encoded once for all its recipients
 }
 
-// CommitName is what events of one transaction have in common, and with no others: the journal entry and the number of the
-// transaction in it. It is the same whenever an event is sent.
+// CommitName identifies a transaction: by the journal entry, and the number of the transaction in it. All events of the transaction have
+// it, whenever they are sent.
 func CommitName(entry uint64, part uint32) string {
 	b := strconv.AppendUint(make([]byte, 0, 24), entry, 10)
 	if part > 0 {
@@ -186,13 +186,13 @@ type Profile struct {
 	Trusted       string    // of the studio's backend: a JSON object; overrides the client's
 }
 
-// Latency is what a client measured to a region.
+// Latency is the latency to a region, as the client measured it.
 type Latency struct {
 	Region       string
 	Milliseconds int32
 }
 
-// LastGame is what a player who was away asks for: how the last game ended. It is kept for a day.
+// LastGame says how the last game of a player ended, for players who were away. It is kept for a day.
 type LastGame struct {
 	Instance   InstanceID
 	EndReason  Reason // of the game instance; 0 when that went on
@@ -201,7 +201,7 @@ type LastGame struct {
 	Result     string // a JSON object of the game server; empty for none
 }
 
-// PenaltyKind is what a penalty is for.
+// PenaltyKind is the offence that a penalty is for.
 type PenaltyKind uint8
 
 // The kinds.
@@ -209,7 +209,7 @@ const (
 	Dodge PenaltyKind = iota + 1
 	Leave
 	AFK
-	Requeue // not a penalty of the scale: leaving and entering again and again
+	Requeue // for entering and leaving matchmaking again and again; on a scale of its own
 	ByOperator
 )
 
@@ -217,7 +217,7 @@ func (k PenaltyKind) String() string {
 	return [...]string{"", "DODGE", "LEAVE", "AFK", "REQUEUE", "OPERATOR"}[k]
 }
 
-// Penalty is the place of a player on one of the scales.
+// Penalty is the position of a player on one of the scales.
 type Penalty struct {
 	Kind     PenaltyKind
 	Level    int32       // offences that are not forgotten; see Step
@@ -227,8 +227,8 @@ type Penalty struct {
 	Reason   Reason
 }
 
-// Step is the place on the scale as clients and backends see it: that of the first offence is 0 (docs/spec/fair-play.md#penalties). A lock of
-// an operator is on no scale; its level is the operator's.
+// Step returns the position on the scale as clients and backends see it: the first offence has 0 (docs/spec/fair-play.md#penalties). A lock
+// that an operator sets is on no scale; its level is what the operator said.
 func (p *Penalty) Step() int32 {
 	if p.Kind == ByOperator {
 		return p.Level
@@ -236,7 +236,7 @@ func (p *Penalty) Step() int32 {
 	return max(0, p.Level-1)
 }
 
-// LevelAt is the level of a penalty at a step.
+// LevelAt returns the level of a penalty at a step.
 func LevelAt(kind PenaltyKind, step int32) int32 {
 	if kind == ByOperator || kind == Requeue {
 		return step
@@ -263,7 +263,7 @@ type Login struct {
 	Changed       uint64
 }
 
-// LoginState tells live login sessions from those that are only remembered to be told apart.
+// LoginState distinguishes live login sessions from replaced ones, which are kept to tell their clients why they ended.
 type LoginState uint8
 
 // The states.
@@ -272,7 +272,7 @@ const (
 	LoginReplaced
 )
 
-// Joinability of a party.
+// Joinability says which players may join a party.
 type Joinability uint8
 
 // The joinabilities. Code and invite both work with InviteOnly.
@@ -297,16 +297,16 @@ type Party struct {
 	Queue       string
 	Regions     []string
 	Attributes  string   // a JSON object; empty for none
-	Members     []Member // who came first is first
+	Members     []Member // in the order in which they joined
 	Kicked      []Kicked
 	Search      *Search // nil while no ticket is live
 
-	LeaderBy domain.ContactTime // the leader is OFFLINE: another one then
-	StaleBy  domain.ContactTime // while all members are offline: shut down then
+	LeaderBy domain.ContactTime // the leader is OFFLINE, and another member leads then
+	StaleBy  domain.ContactTime // all members are OFFLINE, and the party is shut down then
 	Changed  uint64
 }
 
-// Member of a party.
+// Member is a member of a party.
 type Member struct {
 	Player  string
 	Joined  domain.Time
@@ -315,7 +315,7 @@ type Member struct {
 	ReadyBy domain.ContactTime // not ready any more then; 0 while no clock runs
 }
 
-// Kicked is a player who needs an invite that is newer.
+// Kicked is a player who was kicked, and needs a newer invite to join again.
 type Kicked struct {
 	Player string
 	At     domain.Time
@@ -337,7 +337,7 @@ type Search struct {
 	EstimateMS int64
 }
 
-// SearchStatus of a ticket, as players see it.
+// SearchStatus is the status of a ticket as players see it.
 type SearchStatus uint8
 
 // The statuses.
@@ -364,7 +364,7 @@ func (p *Party) Member(player string) (int, bool) {
 	return -1, false
 }
 
-// Players are the ids of the members, in the order in which they joined.
+// Players returns the ids of the members, in the order in which they joined.
 func (p *Party) Players() []string {
 	all := make([]string, len(p.Members))
 	for i, m := range p.Members {
@@ -379,7 +379,7 @@ func (p *Party) Leads(player string) bool {
 	return ok && p.Members[i].Leader
 }
 
-// ReadyBy is the first deadline after which a member is no longer ready; 0: none runs.
+// ReadyBy returns the earliest deadline after which a member is no longer ready; 0: there is none.
 func (p *Party) ReadyBy() (first domain.ContactTime) {
 	for _, m := range p.Members {
 		if m.ReadyBy != 0 && (first == 0 || m.ReadyBy < first) {
@@ -401,8 +401,8 @@ type Invite struct {
 	Changed  uint64
 }
 
-// LoginTicket lets a player log in once, whom a trusted backend has authenticated. A used one stands for a signed token of
-// the backend, which is not to be taken again while it is good.
+// LoginTicket lets a player log in whom a trusted backend has authenticated. A used one also records the use of a signed token of the
+// backend, so that the token is not accepted twice while it is valid.
 type LoginTicket struct {
 	Hash        domain.UUID // first half of the SHA-256
 	Player      string
@@ -413,7 +413,7 @@ type LoginTicket struct {
 	Changed     uint64
 }
 
-// Request is an answered call, so that a repeat of it gets the same answer.
+// Request is a call that was answered, kept so that a repeat gets the same answer.
 type Request struct {
 	Key    uint64 // hash of the player and the request id
 	At     domain.Time

@@ -9,8 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
-// State is everything about players, with its indexes. The indexes are not part of a snapshot: they are built again from
-// the records.
+// State has all records of player flow with their indexes. Snapshots do not contain the indexes: they are rebuilt from the records.
 type State struct {
 	Players     chunk.Table[Player]
 	Logins      chunk.Table[Login]
@@ -66,7 +65,7 @@ func (s *State) Player(id string) (PlayerRef, bool) {
 	return r, ok
 }
 
-// AddPlayer stores a player of whom nothing was known.
+// AddPlayer stores a new player.
 func (s *State) AddPlayer(p Player) PlayerRef {
 	r, rec := s.Players.Add()
 	*rec = p
@@ -85,10 +84,10 @@ func (s *State) RemovePlayer(r PlayerRef) {
 	s.Players.Remove(r)
 }
 
-// toldSize is what one event of an outbox holds, roughly; its body is shared with others.
+// toldSize estimates the memory of one event in an outbox, without its body, which outboxes share.
 func toldSize(x Told) int { return 40 + len(x.Body) }
 
-// Tell appends one event to a player's outbox, whose oldest kept one becomes number first.
+// Tell appends an event to a player's outbox and drops those before number first.
 func (s *State) Tell(r PlayerRef, x Told, first uint64) *Player {
 	p := s.Players.Mut(r)
 	p.Seq++
@@ -98,7 +97,7 @@ func (s *State) Tell(r PlayerRef, x Told, first uint64) *Player {
 	return p
 }
 
-// trim drops the events before number first. Appending leaves their room behind now and then.
+// trim drops the events before number first.
 func (p *Player) trim(first uint64) {
 	from := p.FirstKept()
 	if first <= from {
@@ -110,7 +109,7 @@ func (p *Player) trim(first uint64) {
 	}
 	if p.outbox = p.outbox[n:]; len(p.outbox) == 0 {
 		p.outbox = nil
-	} else if n > len(p.outbox) { // what lies before them is not kept for few
+	} else if n > len(p.outbox) { // do not keep a large array for few events
 		p.outbox = slices.Clone(p.outbox)
 	}
 }
@@ -122,7 +121,7 @@ func (s *State) Trim(r PlayerRef, first uint64) *Player {
 	return p
 }
 
-// EventsLimit is the most events that are kept for a player, whatever is set.
+// EventsLimit is the most events that are kept for a player, whatever the options say.
 const EventsLimit = eventsLimit
 
 // Login finds a login session, also one that was replaced a while ago.
@@ -154,7 +153,7 @@ func (s *State) PutLogin(l Login) LoginRef {
 		s.tokens[l.Previous] = r
 	}
 	player, ok := s.Player(l.Player)
-	if !ok { // of a player who is forgotten, only that it was replaced is known
+	if !ok { // the player is forgotten: the record only says that the login session was replaced
 		return r
 	}
 	switch p := s.Players.Mut(player); {
@@ -190,7 +189,7 @@ func (s *State) PartyByCode(code string) (PartyRef, bool) {
 	return r, ok
 }
 
-// PartyByTicket finds the party that a ticket is for.
+// PartyByTicket finds the party of a ticket.
 func (s *State) PartyByTicket(ticket domain.TicketID) (PartyRef, bool) {
 	r, ok := s.searches[ticket]
 	return r, ok
@@ -240,10 +239,10 @@ func (s *State) Invite(id InviteID) (InviteRef, bool) {
 	return r, ok
 }
 
-// InvitesTo are the invites that a player sees, oldest first.
+// InvitesTo returns the invites that a player sees, oldest first.
 func (s *State) InvitesTo(player string) []InviteRef { return s.invitesTo[player] }
 
-// InvitesOf are the invites to a party, oldest first.
+// InvitesOf returns the invites to a party, oldest first.
 func (s *State) InvitesOf(party PartyID) []InviteRef { return s.invitesOf[party] }
 
 // PutInvite stores an invite or replaces it.
@@ -398,7 +397,7 @@ func (s *State) Request(key uint64) (*Request, bool) {
 	return s.Requests.Get(r), true
 }
 
-// OldestRequest is the answered call that is forgotten next.
+// OldestRequest returns the answered call that is forgotten next.
 func (s *State) OldestRequest() (*Request, bool) {
 	if s.requestHead == len(s.requestTime) {
 		return nil, false
@@ -429,7 +428,7 @@ func (s *State) dropRequest(r RequestRef) {
 	s.Requests.Remove(r)
 }
 
-// RestoreRequest puts an answered call back; they come in any order.
+// RestoreRequest restores an answered call; a snapshot has them in any order.
 func (s *State) RestoreRequest(x Request) {
 	r, rec := s.Requests.Add()
 	*rec = x
@@ -437,7 +436,7 @@ func (s *State) RestoreRequest(x Request) {
 	s.requestTime = append(s.requestTime, r)
 }
 
-// Restored puts in order what came from a snapshot in the order of its places.
+// Restored sorts what a snapshot has in the order of its places in a table.
 func (s *State) Restored() {
 	s.restoreChanges()
 	slices.SortStableFunc(s.requestTime, func(a, b RequestRef) int { return int(s.Requests.Get(a).At - s.Requests.Get(b).At) })
@@ -456,13 +455,13 @@ func (s *State) Restored() {
 	}
 }
 
-// QueueNamed finds what is known of a queue.
+// QueueNamed finds the record of a queue.
 func (s *State) QueueNamed(name string) (QueueRef, bool) {
 	r, ok := s.queues[name]
 	return r, ok
 }
 
-// search puts a search in its place among those of its queue.
+// search adds a search to the index of its queue.
 func (s *State) search(x *Search) {
 	all := s.searching[x.Queue]
 	if all == nil {
@@ -472,14 +471,14 @@ func (s *State) search(x *Search) {
 	all.Set(x.Ticket)
 }
 
-// SearchingIn yields the parties that search in a queue, in the order of their tickets, beginning behind a ticket.
+// SearchingIn yields the parties that search in a queue, in the order of their tickets, beginning after a ticket.
 func (s *State) SearchingIn(queue string, after domain.TicketID, yield func(PartyRef) bool) {
 	if all := s.searching[queue]; all != nil {
 		all.Ascend(after, func(ticket domain.TicketID) bool { return ticket == after || yield(s.searches[ticket]) })
 	}
 }
 
-// SetQueue stores what is known of a queue.
+// SetQueue stores the record of a queue or replaces it.
 func (s *State) SetQueue(q Queue) QueueRef {
 	r, ok := s.queues[q.Name]
 	if !ok {

@@ -7,20 +7,20 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Subscription is a backend of the studio that wants to hear what players are told. It is told of what happens behind the
-// subscription, from the list of StudioEvents, until it has said that it has it.
+// Subscription is a backend of the studio that receives the events of players. It gets those that happen after it subscribed, from the
+// list of StudioEvents, and again until it has acknowledged them.
 type Subscription struct {
 	ID      SubscriptionID
-	URL     string   // of a webhook; empty: it comes by a stream
+	URL     string   // of a webhook; empty: the receiver connects by a stream
 	Types   []string // of MessageType; none: all
 	Players []string // sorted; none: all
-	By      string   // who made it
+	By      string   // the principal that made it
 	Created domain.Time
 	Done    uint64 // number of the latest event that the receiver has
 	// TakeBy is when the subscription lapses unless its receiver takes something; 0: nothing waits for it.
 	TakeBy  domain.ContactTime
-	Lapsed  domain.Time // since when nothing is kept for it any more; 0: it goes on
-	Lost    uint64      // events that were not kept while it had lapsed, which the receiver is still to be told of
+	Lapsed  domain.Time // since when no events are kept for it; 0: they are kept
+	Lost    uint64      // events that were not kept while it had lapsed; the receiver has not been told of them yet
 	Changed uint64
 }
 
@@ -37,8 +37,8 @@ func (s *Subscription) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &s.Lost)
 }
 
-// Wants reports whether an event of a type is for the subscription, given the players it is for. OnAllowedActionsChanged is
-// for those who name it: it is for buttons of clients, and follows from what others say.
+// Wants reports whether the subscription gets an event of a type for these players. It gets OnAllowedActionsChanged only if it names
+// that: the event is for the buttons of clients, and follows from other events.
 func (s *Subscription) Wants(kind MessageType, to []Hearer) bool {
 	if s.Lapsed != 0 {
 		return false
@@ -52,7 +52,7 @@ func (s *Subscription) Wants(kind MessageType, to []Hearer) bool {
 	})
 }
 
-// StudioEvent is one event as the studio hears it: once, for all players who were told.
+// StudioEvent is an event as the studio gets it: once, for all the players who got it.
 type StudioEvent struct {
 	No     uint64
 	At     domain.Time
@@ -63,7 +63,7 @@ type StudioEvent struct {
 	To     []Hearer
 }
 
-// Hearer is a player whom an event is for, and its number for this player; 0: only the studio was told.
+// Hearer is a player whom an event concerns, and the number of the event for this player; 0: only the studio got it.
 type Hearer struct {
 	Player string
 	Seq    uint64
@@ -84,8 +84,8 @@ func (h *Hearer) fields(c *wire.Codec) {
 	wire.Int(c, 2, &h.Seq)
 }
 
-// Studio has the studio's subscriptions, and the events that wait for their receivers. Without a subscription nothing is
-// kept. The list only grows at its end and is cut at its front, so that frozen copies may share it.
+// Studio has the studio's subscriptions, and the events that wait for their receivers. Without a subscription it keeps no events. The
+// list only grows at its end and is cut at its front, so that frozen copies can share it.
 type Studio struct {
 	subscriptions []Subscription // oldest first
 	events        []StudioEvent  // their numbers have no gap
@@ -94,22 +94,22 @@ type Studio struct {
 	latest        map[SubscriptionID]uint64 // by subscription: number of the latest event that it wants; of the live state only
 }
 
-// Bounds of what is kept for receivers that do not take it; then the oldest are given up.
+// Bounds of the events that are kept for receivers that do not take them; beyond them, the oldest are dropped.
 const (
 	StudioEventsMax = 100_000
 	StudioBytesMax  = 64 << 20
 )
 
-// Subscriptions are all of them, oldest first.
+// Subscriptions returns all subscriptions, oldest first.
 func (s *Studio) Subscriptions() []Subscription { return s.subscriptions }
 
-// Head is the number of the latest event.
+// Head returns the number of the latest event.
 func (s *Studio) Head() uint64 { return s.head }
 
-// Kept is the number of events that are kept.
+// Kept counts the events that are kept.
 func (s *Studio) Kept() int { return len(s.events) }
 
-// FirstKept is the number of the oldest event that is kept; Head+1 when none is.
+// FirstKept returns the number of the oldest event that is kept; Head+1 when none is.
 func (s *Studio) FirstKept() uint64 { return s.head - uint64(len(s.events)) + 1 }
 
 // Wanted reports whether a subscription wants an event, and whether it is the first that waits for one of them.
@@ -127,10 +127,10 @@ func (s *Studio) Listens() bool {
 	return slices.ContainsFunc(s.subscriptions, func(x Subscription) bool { return x.Lapsed == 0 })
 }
 
-// Waits reports whether a subscription wants an event behind a number.
+// Waits reports whether a subscription wants an event after a number.
 func (s *Studio) Waits(id SubscriptionID, no uint64) bool { return s.latest[id] > no }
 
-// KeptWith is the number of the oldest event that can be kept when one of a size is added.
+// KeptWith returns the number of the oldest event that can be kept when an event of this size is added.
 func (s *Studio) KeptWith(size int) uint64 {
 	first, bytes, n := s.FirstKept(), s.bytes+size, len(s.events)+1
 	for i := 0; i < len(s.events) && (n > StudioEventsMax || bytes > StudioBytesMax); i++ {
@@ -141,13 +141,13 @@ func (s *Studio) KeptWith(size int) uint64 {
 	return first
 }
 
-// size is what one event holds, roughly.
+// size estimates the memory of an event.
 func (e *StudioEvent) size() int { return StudioEventSize(e.Body, len(e.To)) }
 
-// StudioEventSize is what an event holds, roughly.
+// StudioEventSize estimates the memory of an event.
 func StudioEventSize(body string, to int) int { return 80 + len(body) + 40*to }
 
-// Write appends an event; those before number first are given up. Receivers for whom nothing else waits have until takeBy.
+// Write appends an event and drops those before number first. Receivers for whom no other event waits have until takeBy.
 func (s *Studio) Write(e StudioEvent, first uint64, takeBy domain.ContactTime) {
 	s.head = e.No
 	s.noteWanted(&e)
@@ -186,7 +186,7 @@ func (s *Studio) trim(first uint64) {
 	}
 	if s.events = s.events[n:]; len(s.events) == 0 {
 		s.events = nil
-	} else if n > len(s.events) { // what lies before them is not kept for few
+	} else if n > len(s.events) { // do not keep a large array for few events
 		s.events = slices.Clone(s.events)
 	}
 }
@@ -234,7 +234,7 @@ func (s *Studio) forgetTaken() {
 	s.trim(done + 1)
 }
 
-// After are the events behind a number, oldest first. The slice must not be changed.
+// After returns the events after a number, oldest first. The slice must not be changed.
 func (s *Studio) After(no uint64) []StudioEvent {
 	first := s.FirstKept()
 	if no >= s.head {
@@ -243,7 +243,7 @@ func (s *Studio) After(no uint64) []StudioEvent {
 	return s.events[max(no+1, first)-first:]
 }
 
-// Restore puts back what a snapshot holds, oldest first.
+// Restore restores the events of a snapshot, oldest first.
 func (s *Studio) Restore(head uint64, subscription *Subscription, event *StudioEvent) {
 	s.head = max(s.head, head)
 	if subscription != nil {
@@ -256,5 +256,5 @@ func (s *Studio) Restore(head uint64, subscription *Subscription, event *StudioE
 	}
 }
 
-// KnownMessage reports whether there is a message type of a name.
+// KnownMessage reports whether a message type has this name.
 func KnownMessage(name string) bool { return name != "" && slices.Contains(messageTypes[:], name) }

@@ -56,7 +56,7 @@ func (t *transaction) actor() flow.Actor {
 		return own.by
 	}
 	if own.caller != nil {
-		return flow.Actor{Kind: flow.ByPlayer, ID: own.caller.Session.String()}
+		return flow.Actor{Kind: flow.ByPlayer, ID: own.caller.LoginSessionID.String()}
 	}
 	switch cmd := t.Cmd.(type) {
 	case *kernel.Tick, *kernel.Resume:

@@ -123,8 +123,8 @@ func (c *State) applyFlowResumed(e *FlowResumed) {
 	}
 }
 
-// delaySearch moves the ends of a party's search, of its ticket, and of the match that waits for its answer. They are on the
-// calendar, as those of tickets that backends start themselves are, which end on time.
+// delaySearch moves the deadlines of a party's search, of its ticket, and of the match that waits for its answer. These are wall
+// deadlines, because tickets that backends start end on time.
 func (c *State) delaySearch(r flow.PartyRef, by int64) {
 	p := c.Flow.Parties.Mut(r)
 	s := *p.Search
@@ -133,7 +133,7 @@ func (c *State) delaySearch(r flow.PartyRef, by int64) {
 	p.Search, p.Changed = &s, c.Number()
 }
 
-// awaitPlayer gives a player time to come back whose presence is unknown.
+// awaitPlayer gives a player whose presence is unknown time to come back.
 func (c *State) awaitPlayer(r flow.PlayerRef, by domain.ContactTime) {
 	x := c.Flow.Players.Mut(r)
 	x.Presence, x.Stream, x.PresenceBy, x.PolledBy, x.Changed = flow.Unknown, 0, by, 0, c.Number()
@@ -166,7 +166,7 @@ func (c *State) applyPlayer(at domain.Time, event kernel.Event) {
 		p.Epoch, p.Changed = e.Login.Epoch, c.Touch()
 		p.Replaced, p.ReplacedSince, p.FlapUntil = e.Replaced, e.ReplacedSince, e.FlapUntil
 		p.Profile = e.Profile
-		if p.Presence == flow.Online { // the client that is here is not the one that counts any more
+		if p.Presence == flow.Online { // the client that is online no longer controls the player
 			p.Stream, p.PresenceBy = 0, e.PresenceBy
 		}
 		p.PolledBy = 0
@@ -238,17 +238,17 @@ func (c *State) waitForPlayer(r flow.PlayerRef) {
 	c.Waiting.SetWall(PlayerUnlock, r.Any(), p.UnlockAt)
 }
 
-// How long records are kept that an absent player may ask for.
+// How long records are kept for players who come back and ask.
 const (
 	outboxKept   = 15 * time.Minute
 	playerKept   = 30 * 24 * time.Hour
 	lastGameKept = 24 * time.Hour
-	replacedKept = time.Hour        // a replaced login session, to tell its client why
-	expiredKept  = 10 * time.Minute // an expired invite, to tell its guest why
+	replacedKept = time.Hour        // a replaced login session, to tell its client why it ended
+	expiredKept  = 10 * time.Minute // an expired invite, to tell the invited player why it is not valid
 	RequestsKept = 10 * time.Minute
 )
 
-// PlayerAgesAt is when the next record of an absent player can be forgotten; 0 when none can.
+// PlayerAgesAt returns when the next record of an absent player can be forgotten; 0 when none can.
 func (c *State) PlayerAgesAt(p *flow.Player) domain.Time {
 	if p.Here() {
 		return 0
@@ -329,7 +329,7 @@ func (c *State) applyMembershipEnded(e *MembershipEnded) {
 	c.waitForPlayer(player)
 }
 
-// KeptSeat is the seat that a player has by a membership: kept, or with a player session on it; 0 for none.
+// KeptSeat returns the seat of a membership, which is kept or has a player session on it; 0 for none.
 func (c *State) KeptSeat(player string) session.SeatRef {
 	r, ok := c.Flow.Player(player)
 	if !ok || c.Flow.Players.Get(r).Membership() == 0 {

@@ -10,11 +10,11 @@ import (
 
 // Caller is the player who makes a call, by a client that is logged in.
 type Caller struct {
-	Player  string
-	Session flow.LoginSessionID
-	Request string  // X-Request-Id: a repeat within ten minutes gets the same answer; empty: none
-	IfRev   *uint64 // the call is refused for any other revision of the flow record
-	Look    bool    // change nothing: only say whether the call would succeed. Not every command supports it
+	Player         string
+	LoginSessionID flow.LoginSessionID
+	Request        string  // X-Request-Id: a repeat within ten minutes gets the same answer; empty: none
+	IfRev          *uint64 // the call is refused for any other revision of the flow record
+	Look           bool    // change nothing: only say whether the call would succeed. Not every command supports it
 
 	// Result
 	Flow     flow.Record // after the call
@@ -31,7 +31,7 @@ func (t *transaction) caller(by *Caller, cause string) (r flow.PlayerRef, done b
 	if err := t.flowOn(); err != nil {
 		return 0, false, err
 	}
-	r, err = t.controls(by.Player, by.Session)
+	r, err = t.controls(by.Player, by.LoginSessionID)
 	if err != nil {
 		return 0, false, err
 	}

@@ -11,18 +11,18 @@ import (
 // Login makes a login session for a player whose identity the front door has checked, or whose login ticket it brings.
 // It does not change the player's keys.
 type Login struct {
-	Player        string              // with Ticket: whom it names, which is not believed
-	Ticket        domain.UUID         // hash of a login ticket; zero: none
-	Once          domain.UUID         // hash of the name of a signed token that is good for one login; zero: none
-	Until         domain.Time         // with Once: when that token ends
-	Request       string              // X-Request-Id: a repeat within ten minutes with the same proof gets the same login session; empty: none
-	Session       flow.LoginSessionID // of the login session to be
-	Token         domain.UUID         // first half of the SHA-256 of its access token
-	Device        string
-	ClientVersion string
-	DisplayName   string // empty: as it was
-	AutoReconnect bool
-	Insecure      bool
+	Player         string              // with Ticket: whom it names, which is not believed
+	Ticket         domain.UUID         // hash of a login ticket; zero: none
+	Once           domain.UUID         // hash of the name of a signed token that is good for one login; zero: none
+	Until          domain.Time         // with Once: when that token ends
+	Request        string              // X-Request-Id: a repeat within ten minutes with the same proof gets the same login session; empty: none
+	LoginSessionID flow.LoginSessionID // of the login session to be
+	Token          domain.UUID         // first half of the SHA-256 of its access token
+	Device         string
+	ClientVersion  string
+	DisplayName    string // empty: as it was
+	AutoReconnect  bool
+	Insecure       bool
 
 	// Result
 	Made flow.Login
@@ -46,7 +46,7 @@ func (cmd *Login) Decide(k *kernel.Tx) error {
 		return err
 	}
 	e := &PlayerLoggedIn{Login: flow.Login{
-		ID: cmd.Session, Player: cmd.Player, Epoch: 1, State: flow.LoginLive, Token: cmd.Token, Device: cmd.Device,
+		ID: cmd.LoginSessionID, Player: cmd.Player, Epoch: 1, State: flow.LoginLive, Token: cmd.Token, Device: cmd.Device,
 		ClientVersion: cmd.ClientVersion, AutoReconnect: cmd.AutoReconnect, Insecure: cmd.Insecure, Created: t.Now,
 		ExpireBy: t.Contact.Add(config.IdleExpiry),
 	}}
@@ -134,10 +134,10 @@ func (cmd *Logout) Decide(k *kernel.Tx) error {
 
 // AttachStream says that the event stream of a login session is open.
 type AttachStream struct {
-	Player  string
-	Session flow.LoginSessionID
-	Stream  uint64 // a number that no other stream of the cell has; never 0
-	After   uint64 // number of the last event that the client has; 0: none
+	Player         string
+	LoginSessionID flow.LoginSessionID
+	Stream         uint64 // a number that no other stream of the cell has; never 0
+	After          uint64 // number of the last event that the client has; 0: none
 
 	// Result
 	Sync  uint64      // number of the OnSync that the client begins with; 0: it gets the events behind After
@@ -150,7 +150,7 @@ func (cmd *AttachStream) Decide(k *kernel.Tx) error {
 	if err := t.flowOn(); err != nil {
 		return err
 	}
-	r, err := t.controls(cmd.Player, cmd.Session)
+	r, err := t.controls(cmd.Player, cmd.LoginSessionID)
 	if err != nil {
 		return err
 	}
@@ -192,9 +192,9 @@ func (cmd *LoseStream) Decide(k *kernel.Tx) error {
 // PollEvents says that a client has polled: it counts as online for deadAfter at least, also while a stream is attached whose
 // connection may be dead.
 type PollEvents struct {
-	Player  string
-	Session flow.LoginSessionID
-	After   *uint64 // number of the last event that the client has; nil: it does not ask for events
+	Player         string
+	LoginSessionID flow.LoginSessionID
+	After          *uint64 // number of the last event that the client has; nil: it does not ask for events
 
 	// Result
 	Sync uint64 // number of the OnSync that the client gets; 0: it gets the events behind After
@@ -206,7 +206,7 @@ func (cmd *PollEvents) Decide(k *kernel.Tx) error {
 	if err := t.flowOn(); err != nil {
 		return err
 	}
-	r, err := t.controls(cmd.Player, cmd.Session)
+	r, err := t.controls(cmd.Player, cmd.LoginSessionID)
 	if err != nil {
 		return err
 	}
@@ -222,9 +222,9 @@ func (cmd *PollEvents) Decide(k *kernel.Tx) error {
 
 // AckEvents says that a client has the events up to a number: they need not be kept for it.
 type AckEvents struct {
-	Player  string
-	Session flow.LoginSessionID
-	Seq     uint64
+	Player         string
+	LoginSessionID flow.LoginSessionID
+	Seq            uint64
 }
 
 // AckStep is how many acknowledged events are worth a word in the journal.
@@ -232,7 +232,7 @@ const AckStep = 64
 
 func (cmd *AckEvents) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, err := t.controls(cmd.Player, cmd.Session)
+	r, err := t.controls(cmd.Player, cmd.LoginSessionID)
 	if err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (cmd *Login) proof() domain.UUID {
 // caller is the key by which a login is remembered: separate from the player's other calls, and only for the same proof.
 func (cmd *Login) caller() *Caller {
 	proof := cmd.proof()
-	return &Caller{Player: cmd.Player, Request: cmd.Request, Made: domain.UUID(cmd.Session), kind: "Login\x00" + string(proof[:]), proof: proof}
+	return &Caller{Player: cmd.Player, Request: cmd.Request, Made: domain.UUID(cmd.LoginSessionID), kind: "Login\x00" + string(proof[:]), proof: proof}
 }
 
 // SignedTokenMax bounds how long the use of a signed token has to be remembered.

@@ -59,8 +59,8 @@ func (cmd *ReadyGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ConnectMember says that a player has connected to the game server (Game.PlayerConnected): AcceptPlayer for a server that is
-// authenticated by its game session.
+// ConnectMember says that a player has connected to the game server (Game.PlayerConnected). It is AcceptPlayer for a server that
+// authenticates by its game session.
 type ConnectMember struct {
 	Instance      flow.InstanceID
 	PlayerSession domain.PlayerSessionID
@@ -127,7 +127,7 @@ func (cmd *DisconnectMember) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RemoveMembers takes players out of a game that goes on (Game.RemovePlayers).
+// RemoveMembers removes players from a game that continues (Game.RemovePlayers).
 type RemoveMembers struct {
 	Instance flow.InstanceID
 	Players  []RemovedMember
@@ -136,7 +136,7 @@ type RemoveMembers struct {
 	Unknown []string
 }
 
-// RemovedMember says why.
+// RemovedMember is a player to remove, with the reason.
 type RemovedMember struct {
 	Player   string
 	Reason   flow.Reason // RemovedAFK, RemovedKicked, RemovedEliminated or Removed
@@ -200,15 +200,15 @@ type AddMembers struct {
 	Instance flow.InstanceID
 	Players  []PlannedPlayer
 
-	// ByGame says that the game server asks, not the studio's backend. It may seat only players who were in this very game
-	// before, because they asked for it or the backend named them, and nothing that follows is an offence of theirs.
+	// ByGame says that the game server asks, not the studio's backend. A game server may seat only players who were in this game before:
+	// these asked for it, or the backend named them. Nothing that follows is an offence of theirs.
 	ByGame bool
 
 	// Result
 	Failed []FailedPlayer
 }
 
-// FailedPlayer was not seated.
+// FailedPlayer is a player who was not seated, with the reason.
 type FailedPlayer struct {
 	Player string
 	Why    flow.Code
@@ -243,12 +243,12 @@ func (cmd *AddMembers) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UpdateGame changes what a game server says about the game and its players (Game.Update).
+// UpdateGame changes what the game server has reported of the game and its players (Game.Update).
 type UpdateGame struct {
 	Instance         flow.InstanceID
 	Attributes       *string
 	PlayerAttributes map[string]string
-	Unranked         *bool // leaving it is no offence from now on
+	Unranked         *bool // leaving the game is no offence from now on
 }
 
 func (cmd *UpdateGame) Decide(k *kernel.Tx) error {
@@ -273,7 +273,7 @@ func (cmd *UpdateGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// KeepGameAlive is the sign of life of a game server that promised them (Game.KeepAlive).
+// KeepGameAlive is the sign of life of a game server that promised to send such signs (Game.KeepAlive).
 type KeepGameAlive struct{ Instance flow.InstanceID }
 
 func (cmd *KeepGameAlive) Decide(k *kernel.Tx) error {
@@ -294,7 +294,7 @@ func (cmd *KeepGameAlive) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// EndGame says that the game is over, with its results (Game.EndGame). A second one changes nothing.
+// EndGame says that the game is over, with its results (Game.EndGame). A second EndGame changes nothing.
 type EndGame struct {
 	Instance flow.InstanceID
 	Result   string            // a JSON object; empty for none
@@ -318,7 +318,7 @@ func (cmd *EndGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetPlayerAttributes is what the studio's backend says about a player; it overrides what the client says.
+// SetPlayerAttributes sets the attributes that the studio's backend gives a player. They override those of the client.
 type SetPlayerAttributes struct {
 	Player     string
 	Attributes string // a JSON object; empty for none
@@ -353,7 +353,7 @@ type SetBlocks struct {
 	Blocked []string
 }
 
-// BlockedMax bounds a player's list.
+// BlockedMax bounds the list of players whom a player blocks.
 const BlockedMax = 1000
 
 func (cmd *SetBlocks) Decide(k *kernel.Tx) error {

@@ -19,16 +19,16 @@ import (
 //	   |                          hold over
 //	   +-- never ACTIVE --> NO_SHOW --------> ended NO_SHOW      (NO_SHOW --> RESERVED as from DISCONNECTED)
 //
-// A membership outlives its player sessions, of which Session is the current one and Next one that takes over when it is accepted. A word
-// about any other is late and changes nothing (memberOf; R7).
+// A membership outlives its player sessions. Session is the current one; Next takes over when it is accepted. A report about any other
+// player session is late and changes nothing (memberOf; R7).
 //
 // HoldBy is when the hold ends. It is set once for each loss, by connectionLost or by the first reservation that expired unused, and
-// cleared by an acceptance alone: asking for details, logging in and failed attempts do not move it. When it passes while a reservation
-// is open, the hold ends right behind that reservation (holdOver), and Overdue says that this is the last: another device gets one with the
-// same end. So a player has the hold and at most one reservation more (docs/spec/reconnect.md#timers, R9).
+// cleared only by an acceptance: requests for details, logins and failed attempts do not move it. If it passes while a reservation is open,
+// the hold ends right after that reservation (holdOver), and Overdue says that this reservation is the last: one for another device has the
+// same end. So a player has the time of the hold and at most one reservation more (docs/spec/reconnect.md#timers, R9).
 //
-// While the host is suspected to be gone, HoldBy is zero and HoldLeft has what was left of it; changeMembership does that, so a hold that
-// begins meanwhile stands still, too. When the host is back the rest runs on (R6).
+// While the host may be lost, HoldBy is zero and HoldLeft has the time that was left; changeMembership does that, so that a hold which
+// begins meanwhile does not run either. When the host is back, the remaining time runs (R6).
 //
 // With Keep the session package counts the seat as held (SeatsHeld, SeatsEmpty) while no player session is on it, so hosting sells it
 // to no one else (R10).
@@ -62,8 +62,8 @@ func (t *Memberships) SeatTaken(player string, id domain.PlayerSessionID) {
 	}
 }
 
-// SeatCompleted notes that a game server has ended a player session without a reason. Of one that is not current it
-// says nothing about the player. Last is what lastReservation said before.
+// SeatCompleted notes that a game server has ended a player session without a reason. The end of a player session that is not current
+// says nothing about the player. Last is the result of lastReservation before.
 func (t *Memberships) SeatCompleted(player string, id domain.PlayerSessionID, last bool) {
 	r, next, ok := t.ofSession(player, id)
 	if !ok {
@@ -120,8 +120,8 @@ func (t *Memberships) connectionLost(r flow.MembershipRef) {
 	t.tellReconnect(r)
 }
 
-// excuseMany excuses lost connections when at least half of the players lost theirs at about the same time as member r does now. It
-// lifts the penalties of players who had lost their seat by it.
+// excuseMany excuses lost connections if at least half of the players lost theirs at about the same time as member r now. It lifts the
+// penalties of players who lost their seats by that.
 func (t *Memberships) excuseMany(r flow.MembershipRef) {
 	instance := t.Flow.Memberships.Get(r).InstanceRef()
 	x := t.Flow.Instances.Get(instance)
@@ -147,7 +147,7 @@ func (t *Memberships) excuseMany(r flow.MembershipRef) {
 	}
 }
 
-// recent are the losses so recent that they count as simultaneous with one now.
+// recent returns the losses that are so recent that they count as simultaneous with one now.
 func (t *Memberships) recent(all []flow.Loss) []flow.Loss {
 	return slices.DeleteFunc(slices.Clone(all), func(l flow.Loss) bool { return t.Now.Sub(l.At) > t.Config.Games.LossesTogether })
 }
@@ -157,7 +157,7 @@ func (t *Memberships) noteLoss(r flow.InstanceRef, player string) {
 	t.changeInstance(r, func(x *flow.Instance) { x.Lost = append(t.recent(x.Lost), flow.Loss{Player: player, At: t.Now}) })
 }
 
-// pardon takes the penalty for a loss back.
+// pardon lifts the penalty for a loss.
 func (t *Memberships) pardon(l flow.Loss, instance flow.InstanceID) {
 	r, ok := t.Flow.Player(l.Player)
 	if !ok {
@@ -182,7 +182,7 @@ func (t *Memberships) SeatTimedOut(player string, id domain.PlayerSessionID) {
 		t.changeMembership(r, func(m *flow.Membership) { m.Next = domain.PlayerSessionID{} })
 		return
 	}
-	t.reservationOver(r, false) // if it was the last one, the hold ends right behind it
+	t.reservationOver(r, false) // if it was the last one, the hold ends right after it
 }
 
 // SeatEnding reports whether the hold of a seat has ended, and waits for this player session alone.
@@ -194,8 +194,8 @@ func (t *Memberships) SeatEnding(player string, id domain.PlayerSessionID) bool 
 	return t.Flow.Memberships.Get(r).Overdue
 }
 
-// reservationOver handles a reservation that its player did not use in time. The last one ends the membership, or a player who lets it
-// end early would get another.
+// reservationOver handles a reservation that its player did not use in time. The last one ends the membership: otherwise a player who lets
+// it end early would get another.
 func (t *Memberships) reservationOver(r flow.MembershipRef, last bool) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
@@ -232,10 +232,10 @@ func (t *Memberships) reservationOver(r flow.MembershipRef, last bool) {
 	}
 }
 
-// holdOverdue is how long a hold that is over lasts behind the reservation that was open.
+// holdOverdue is how long a hold that is over lasts after the reservation that was open.
 const holdOverdue = time.Millisecond
 
-// holdOver ends a membership whose player has not come back in time; not before an open reservation has ended.
+// holdOver ends a membership whose player has not come back in time, but not before an open reservation has ended.
 func (t *Memberships) holdOver(r flow.MembershipRef) {
 	t.Cause = "HoldOver"
 	m := t.Flow.Memberships.Get(r)

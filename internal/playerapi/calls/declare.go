@@ -38,7 +38,7 @@ type None struct{}
 func Player[B, A any](r *Realm, name string, c rates.Class, summary string, f func(ctx context.Context, by *playerflow.Caller, body *B) (*A, error)) {
 	declare(r, name, c, summary, func(ctx context.Context, call *playerInput[B]) (*A, error) {
 		p := principal.Of(ctx)
-		by := playerflow.Caller{Player: p.Player, Session: p.LoginSessionID, Request: call.RequestID}
+		by := playerflow.Caller{Player: p.Player, LoginSessionID: p.LoginSessionID, Request: call.RequestID}
 		if call.IfRev != "" {
 			rev, err := strconv.ParseUint(call.IfRev, 10, 64)
 			if err != nil {

@@ -87,8 +87,8 @@ func (x *studio) subscribe() flow.SubscriptionID {
 // login logs a player in, who makes a party; the result sets whether the player is ready.
 func (x *studio) login(player string) (ready func(bool)) {
 	x.Helper()
-	by := playerflow.Caller{Player: player, Session: flow.LoginSessionID(objects.NewID())}
-	x.do(&playerflow.Login{Player: player, Session: by.Session, Token: objects.NewID()})
+	by := playerflow.Caller{Player: player, LoginSessionID: flow.LoginSessionID(objects.NewID())}
+	x.do(&playerflow.Login{Player: player, LoginSessionID: by.LoginSessionID, Token: objects.NewID()})
 	x.do(&playerflow.CreateParty{Caller: by, ID: flow.PartyID(objects.NewID())})
 	return func(ready bool) { x.do(&playerflow.SetReady{Caller: by, Ready: ready}) }
 }
@@ -238,7 +238,7 @@ func TestGapIsToldOnce(t *testing.T) {
 func TestGameHasFewStreams(t *testing.T) {
 	x := newStudio(t)
 	instance := objects.NewID()
-	x.do(&playerflow.Login{Player: "ann", Session: flow.LoginSessionID(objects.NewID()), Token: objects.NewID()})
+	x.do(&playerflow.Login{Player: "ann", LoginSessionID: flow.LoginSessionID(objects.NewID()), Token: objects.NewID()})
 	x.do(&hosting.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
 	x.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
 	x.do(&hosting.CreateQueue{Queue: placement.Queue{

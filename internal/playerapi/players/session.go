@@ -74,11 +74,11 @@ func (d *door) declareSession() {
 	calls.Player(d.realm, "Session.Refresh", rates.Other, "A new access token; the old one is good for a while more.",
 		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*RefreshAnswer, error) {
 			cmd := playerflow.RefreshLogin{Caller: *by, Nonce: objects.NewID()}
-			cmd.Token = authentication.Hash(d.Auth.AccessToken(by.Session, cmd.Nonce))
+			cmd.Token = authentication.Hash(d.Auth.AccessToken(by.LoginSessionID, cmd.Nonce))
 			if err := d.State.Do(ctx, &cmd); err != nil {
 				return nil, err
 			}
-			answer := &RefreshAnswer{AccessToken: d.Auth.AccessToken(by.Session, cmd.Made), Flow: objects.StandOf(cmd.Flow)}
+			answer := &RefreshAnswer{AccessToken: d.Auth.AccessToken(by.LoginSessionID, cmd.Made), Flow: objects.StandOf(cmd.Flow)}
 			return answer, d.State.Read(ctx, func(v *cell.View) error {
 				answer.ExpiresAt = objects.Stamp(v.LoginExpires(&cmd.Login))
 				return nil
@@ -103,7 +103,7 @@ func (d *door) declareSession() {
 	calls.Player(d.realm, "Session.PollEvents", rates.Other, "Events by long poll, for clients that cannot keep a stream open.", d.Streams.Poll)
 	calls.Player(d.realm, "Session.Ack", rates.Other, "The client has the events up to a number.",
 		func(ctx context.Context, by *playerflow.Caller, body *AckRequest) (*Done, error) {
-			if err := d.State.Do(ctx, &playerflow.AckEvents{Player: by.Player, Session: by.Session, Seq: body.Seq}); err != nil {
+			if err := d.State.Do(ctx, &playerflow.AckEvents{Player: by.Player, LoginSessionID: by.LoginSessionID, Seq: body.Seq}); err != nil {
 				return nil, err
 			}
 			return d.done(ctx, by.Player)
@@ -165,11 +165,11 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 		return nil, err
 	}
 	cmd := playerflow.Login{
-		Player: claim.Player, Ticket: claim.Ticket, Once: claim.Once, Until: claim.Until, Request: by.Request, Session: flow.LoginSessionID(objects.NewID()),
+		Player: claim.Player, Ticket: claim.Ticket, Once: claim.Once, Until: claim.Until, Request: by.Request, LoginSessionID: flow.LoginSessionID(objects.NewID()),
 		Device: body.DeviceLabel, ClientVersion: body.ClientVersion, DisplayName: claim.DisplayName,
 		AutoReconnect: slices.Contains(body.Capabilities, autoReconnect), Insecure: claim.Insecure,
 	}
-	cmd.Token = authentication.Hash(d.Auth.AccessToken(cmd.Session, domain.UUID{}))
+	cmd.Token = authentication.Hash(d.Auth.AccessToken(cmd.LoginSessionID, domain.UUID{}))
 	if err := d.checkTicket(ctx, &cmd); err != nil {
 		return nil, err
 	}

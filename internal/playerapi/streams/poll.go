@@ -38,7 +38,7 @@ func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollReq
 	if refused := x.Draining(); refused != nil {
 		return nil, refused
 	}
-	begun := playerflow.PollEvents{Player: by.Player, Session: by.Session, After: &body.AfterSeq}
+	begun := playerflow.PollEvents{Player: by.Player, LoginSessionID: by.LoginSessionID, After: &body.AfterSeq}
 	if err := x.State.Do(ctx, &begun); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 	case err != nil:
 		return nil, err
 	case !ok: // so much has happened since the poll began that it is not all there any more
-		again := playerflow.PollEvents{Player: begun.Player, Session: begun.Session, After: &after}
+		again := playerflow.PollEvents{Player: begun.Player, LoginSessionID: begun.LoginSessionID, After: &after}
 		if err := x.State.Do(ctx, &again); err != nil {
 			return nil, err
 		}

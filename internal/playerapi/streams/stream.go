@@ -247,7 +247,7 @@ func (s *stream) receive(data []byte) {
 		s.send(socket.Text, []byte(`{"type":"pong"}`))
 	case "pong":
 	case "ack":
-		cmd := &playerflow.AckEvents{Player: s.player, Session: s.session, Seq: f.Seq}
+		cmd := &playerflow.AckEvents{Player: s.player, LoginSessionID: s.session, Seq: f.Seq}
 		_ = s.of.State.Do(s.of.ctx, cmd) // a session that has ended is told so by its close code
 	default:
 		s.send(socket.Text, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want the type ping, pong or ack"}`))

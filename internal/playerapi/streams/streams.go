@@ -87,7 +87,7 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	if code = x.enter(s); code != 0 {
 		return code
 	}
-	cmd := playerflow.AttachStream{Player: s.player, Session: s.session, Stream: s.number, After: after}
+	cmd := playerflow.AttachStream{Player: s.player, LoginSessionID: s.session, Stream: s.number, After: after}
 	if err := x.State.Do(x.ctx, &cmd); err != nil {
 		x.leave(s)
 		return closeCodeOf(err)
@@ -256,7 +256,7 @@ func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	}
 	if now-s.renewed > int64(config.IdleExpiry/10) {
 		s.renewed = now
-		_ = x.State.Do(x.ctx, &playerflow.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
+		_ = x.State.Do(x.ctx, &playerflow.PollEvents{Player: s.player, LoginSessionID: s.session}) // a session that has ended closes its stream
 	}
 }
 
