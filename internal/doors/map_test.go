@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// languages are the packages of the core that are no nouns: languages, algorithms and forms of storage.
-var languages = []string{"kernel", "catalog", "keyvalue", "search", "searchindex", "ruleset", "matcher", "spelling", "chunk", "wire", "sorted"}
+// languages are the packages of the core that are no nouns of clients: languages, algorithms and forms of storage.
+var languages = []string{"kernel", "catalog", "keyvalue", "search", "searchindex", "ruleset", "matcher", "spelling", "chunk", "wire", "sorted", "answers", "commandcodec"}
 
 // mapped are the packages that the table of ARCHITECTURE.md lists.
 func mapped(page string) (packages []string) {

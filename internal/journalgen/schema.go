@@ -20,6 +20,7 @@ var rooms = map[string]string{
 	"matchmaking": "internal/domain/matchmaking",
 	"playerflow":  "internal/domain/playerflow",
 	"access":      "internal/domain/access",
+	"answers":     "internal/domain/answers",
 }
 
 // kernel is the package that has the types Event and Kind.

@@ -7,6 +7,7 @@
 //	matchmaking  rule sets, configurations, tickets, matches
 //	playerflow   login sessions, parties, searches, game instances, and players' outboxes
 //	access       access keys, accepted losses
+//	answers      answers that a node of a cluster may ask for again
 //
 // Hosting and matchmaking declare hooks, which other rooms implement; cell connects them (hooks.go). A new noun is a package like these,
 // a line in New and, if clients can read it, a field of View.
@@ -17,6 +18,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/answers"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -38,6 +40,7 @@ type Cell struct {
 	playerflow  *playerflow.Tx
 	inspection  *inspection.Inspection
 	access      *access.Tx
+	answers     *answers.Tx
 }
 
 // New returns an empty cell.
@@ -50,6 +53,7 @@ func New(config Config) *Cell {
 	c.playerflow = playerflow.New(c.Kernel, &c.config.PlayerFlow, c.hosting, c.matchmaking)
 	c.inspection = inspection.New(c.playerflow.State, c.hosting, c.matchmaking)
 	c.access = access.New(c.Kernel, &c.config.Access)
+	c.answers = answers.New(c.Kernel)
 
 	c.hosting.Connect(&hooks{c.matchmaking, c.playerflow})
 	c.matchmaking.Connect(c.playerflow.Matches)
@@ -60,8 +64,12 @@ func New(config Config) *Cell {
 	c.Register(matchmaking.Room, c.matchmaking)
 	c.Register(playerflow.Room, c.playerflow)
 	c.Register(access.Room, c.access)
+	c.Register(answers.Room, c.answers)
 	return c
 }
+
+// Askers returns what each process of a cluster's nodes has settled, and how many answers are remembered.
+func (c *Cell) Askers() (settled map[domain.UUID]uint64, kept int) { return c.answers.Askers() }
 
 // Config returns the limits and periods of this cell's commands.
 func (c *Cell) Config() Config { return c.config }

@@ -27,13 +27,21 @@ type Claim interface {
 	SetArchived(data []byte, at uint64) error
 }
 
-// ClaimIn returns a command as a Claim, also if another command wraps it.
+// ClaimIn returns a command as a Claim, also if other commands wrap it.
 func ClaimIn(cmd Command) (Claim, bool) {
-	if w, ok := cmd.(interface{ Unwrap() Command }); ok {
+	claim, ok := Unwrapped(cmd).(Claim)
+	return claim, ok
+}
+
+// Unwrapped returns the command that others wrap.
+func Unwrapped(cmd Command) Command {
+	for {
+		w, ok := cmd.(interface{ Unwrap() Command })
+		if !ok {
+			return cmd
+		}
 		cmd = w.Unwrap()
 	}
-	claim, ok := cmd.(Claim)
-	return claim, ok
 }
 
 // ArchivedID says whether the archive has the id that a command claims. The engine fills it in.

@@ -12,8 +12,8 @@ import (
 
 // CreateRuleSet creates a rule set. The caller has compiled it, because compiling can take long, and has refused an invalid one.
 type CreateRuleSet struct {
-	RuleSet  RuleSet // all but Created
-	Compiled *ruleset.RuleSet
+	RuleSet  RuleSet          // all but Created
+	Compiled *ruleset.RuleSet `cbor:"-"` // another node compiles it again
 
 	// Result: RuleSet, as stored.
 }

@@ -1,0 +1,57 @@
+package commandcodec
+
+import (
+	"reflect"
+
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/playerflow"
+)
+
+// travellers are the commands that a node may have another one decide: those that clients, game servers and players give. What the deciding
+// node gives itself (deadlines, matches, notices, its own data directory) does not travel.
+var travellers = []kernel.Command{
+	&access.CreateAccessKey{}, &access.RevokeAccessKey{},
+	&gameservers.ClaimGameServer{}, &gameservers.CreateGameServerGroup{}, &gameservers.DeleteGameServerGroup{}, &gameservers.DeregisterGameServer{},
+	&gameservers.RegisterGameServer{}, &gameservers.UpdateGameServer{}, &gameservers.UpdateGameServerGroup{},
+	&notice.ConfirmSubscription{}, &notice.DeliverNotices{},
+	&hosting.AcceptPlayer{}, &hosting.ActivateGameSession{}, &hosting.ActivateProcess{}, &hosting.AddFleetLocations{}, &hosting.ConnectProcess{},
+	&hosting.CreateAlias{}, &hosting.CreateBuild{}, &hosting.CreateFleet{}, &hosting.CreateGameSession{}, &hosting.CreateLocation{},
+	&hosting.CreateQueue{}, &hosting.DeleteAlias{}, &hosting.DeleteBuild{}, &hosting.DeleteFleet{}, &hosting.DeleteLocation{}, &hosting.DeleteQueue{},
+	&hosting.DeleteScalingPolicy{}, &hosting.DeregisterCompute{}, &hosting.EndProcess{}, &hosting.IssueToken{}, &hosting.LoseLink{},
+	&hosting.PromptGameSession{}, &hosting.PutScalingPolicy{}, &hosting.RefreshProcess{}, &hosting.RegisterCompute{}, &hosting.ReleasePlayer{},
+	&hosting.RemoveFleetLocations{}, &hosting.RemovePlayer{}, &hosting.ReportHealth{}, &hosting.ReservePlayers{}, &hosting.RotateToken{},
+	&hosting.SetCapacity{}, &hosting.SetPlayerPolicy{}, &hosting.SettleProcess{}, &hosting.StartPlacement{}, &hosting.StopPlacement{},
+	&hosting.SwitchScaling{}, &hosting.TerminateGameSession{}, &hosting.UpdateAlias{}, &hosting.UpdateBuild{}, &hosting.UpdateFleetAttributes{},
+	&hosting.UpdateGameSession{}, &hosting.UpdateQueue{}, &hosting.UpdateRuntime{},
+	&matchmaking.AcceptMatch{}, &matchmaking.CreateConfiguration{}, &matchmaking.CreateRuleSet{}, &matchmaking.DeleteConfiguration{},
+	&matchmaking.DeleteRuleSet{}, &matchmaking.StartMatchBackfill{}, &matchmaking.StartMatchmaking{}, &matchmaking.StopMatchmaking{},
+	&matchmaking.TellHosted{}, &matchmaking.UpdateConfiguration{},
+	&playerflow.AckEvents{}, &playerflow.AddMembers{}, &playerflow.AnnounceMaintenance{}, &playerflow.AnswerMatch{}, playerflow.Asked{},
+	&playerflow.AttachStream{}, &playerflow.AwaitPlayers{}, &playerflow.BanPlayer{}, &playerflow.CancelInvite{}, &playerflow.ConnectMember{},
+	&playerflow.CreateGameInstance{}, &playerflow.CreateParty{}, &playerflow.DecidePenalty{}, &playerflow.DeclineInvite{},
+	&playerflow.DeclineReconnect{}, &playerflow.DisbandParty{}, &playerflow.DisconnectMember{}, &playerflow.EndGame{}, &playerflow.EnterBackfill{},
+	&playerflow.EnterMatchmaking{}, &playerflow.ForceEnd{}, &playerflow.ForceLogout{}, &playerflow.ForceRelease{},
+	&playerflow.GetHostConnectionDetails{}, &playerflow.IssueLoginTicket{}, &playerflow.JoinGameInstance{}, &playerflow.JoinParty{},
+	&playerflow.KeepGameAlive{}, &playerflow.KickPlayer{}, &playerflow.LeaveBackfill{}, &playerflow.LeaveGame{}, &playerflow.LeaveMatchmaking{},
+	&playerflow.LeaveParty{}, &playerflow.Login{}, &playerflow.Logout{}, &playerflow.LoseStream{}, &playerflow.MakeGame{}, &playerflow.PollEvents{},
+	&playerflow.PromoteLeader{}, &playerflow.ReadyGame{}, &playerflow.RefreshLogin{}, &playerflow.ReleaseMembers{}, &playerflow.RemoveMembers{},
+	&playerflow.RotateInviteCode{}, &playerflow.SendInvite{}, &playerflow.SetBlocks{}, &playerflow.SetFlowConfig{}, &playerflow.SetPartyPreferences{},
+	&playerflow.SetPenalty{}, &playerflow.SetPlayerAttributes{}, &playerflow.SetPlayerPreferences{}, &playerflow.SetQueue{}, &playerflow.SetReady{},
+	&playerflow.ShutDownParty{}, &playerflow.SubscribeEvents{}, &playerflow.TakeEvents{}, &playerflow.UnsubscribeEvents{}, &playerflow.UpdateGame{},
+	&playerflow.UpdateOwnGame{},
+	&cell.TagResource{},
+}
+
+var byName = func() map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for _, cmd := range travellers {
+		all[nameOf(reflect.TypeOf(cmd))] = reflect.TypeOf(cmd)
+	}
+	return all
+}()
