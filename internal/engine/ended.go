@@ -99,7 +99,7 @@ func (e *Engine) endedFirst(ctx context.Context, most, bytesMax int, before doma
 	for bytes := 0; !x.full; x.full = x.taken >= most || bytes >= bytesMax {
 		var some []kernel.EndedRecord
 		want := min(most-x.taken, archiveLocked)
-		err := e.Read(ctx, func(v *cell.View) error {
+		err := e.read(ctx, func(v *cell.View) error {
 			some = v.Ended(x.taken, want, before)
 			if x.taken == 0 {
 				x.forgotten = v.Forgotten()

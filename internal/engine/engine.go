@@ -53,6 +53,10 @@
 // that decides cannot append, an entry of unknown outcome may or may not be committed by its successor: the engine builds its state anew
 // up to the last entry that it knows to be committed, and becomes a replica. Commands that never were on their way to the journal get
 // ErrNotLeading, which means that nothing has happened; only those of the entry in question get ErrStopped.
+//
+// With Config.Peers, Do and Read work at any node, and wait through a change of the node that decides (peers.go). A command that this node does not
+// decide goes to the one that does, and is asked again as long as its outcome is unknown: it has one effect, and gets the answer of that
+// (package answers). A read first learns the newest entry that was acknowledged anywhere, and waits until this node has applied it: reads are linearizable.
 package engine
 
 import (
@@ -95,6 +99,9 @@ type Config struct {
 	// Loaded checks the loaded state before anything is appended. Its error ends Open. nil: no check.
 	Loaded   func(v *cell.View) error
 	QueueMax int // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
+
+	Peers    Peers         // of a cluster; nil: commands at a replica are ErrNotLeading, and its reads may lag behind
+	Patience time.Duration // how long a command or read waits for a node that decides; 0: DefaultPatience
 }
 
 // Defaults of a Config.
@@ -103,6 +110,7 @@ const (
 	DefaultEndedLinger   = 20 * time.Second
 	DefaultRetention     = 30 * 24 * time.Hour
 	DefaultQueueMax      = 100_000
+	DefaultPatience      = 10 * time.Second // the SDKs of game servers wait 20 s for an answer
 )
 
 func (c *Config) setDefaults() {
@@ -110,6 +118,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.EndedLinger, DefaultEndedLinger)
 	orDefault(&c.Retention, DefaultRetention)
 	orDefault(&c.QueueMax, DefaultQueueMax)
+	orDefault(&c.Patience, DefaultPatience)
 	if c.Clock != nil {
 		c.Now = c.Clock.Now
 	}
@@ -147,6 +156,7 @@ type Engine struct {
 	fed     progress // to followers
 	source  store
 	cluster Log   // nil without one
+	asker   asker // of commands that another node may have to execute
 	unsaved int64 // bytes of journal behind the latest snapshot; of whichever goroutine appends or applies
 
 	advancing sync.Mutex
@@ -176,7 +186,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.decideWith(ctx, config.Journal); err != nil {
+	if _, err := e.decideWith(ctx, config.Journal); err != nil {
 		e.Close()
 		return nil, err
 	}
@@ -193,6 +203,10 @@ func open(ctx context.Context, config Config, from store, until uint64) (*Engine
 		snapshots: make(chan *pendingSnapshot, 1),
 		stopped:   make(chan struct{}),
 		metrics:   newMetrics(),
+		asker:     asker{first: 1},
+	}
+	if _, err := crand.Read(e.asker.id[:]); err != nil {
+		return nil, fmt.Errorf("id of this process: %w", err)
 	}
 	last, err := e.load(ctx, until)
 	if err != nil {
@@ -227,18 +241,26 @@ func (e *Engine) load(ctx context.Context, until uint64) (last uint64, err error
 }
 
 // Do executes a command and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has changed; or it wraps
-// ErrStopped, and then the outcome is unknown.
+// ErrStopped, and then the outcome is unknown, as it may be when ctx is done.
 func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if e.config.Peers != nil {
+		return e.told(cmd, e.doOnce(ctx, cmd))
+	}
+	return e.told(cmd, e.decide(ctx, cmd))
+}
+
+// decide has this node execute a command.
+func (e *Engine) decide(ctx context.Context, cmd kernel.Command) error {
 	if e.config.Short() != nil && !hasHappened(cmd) {
 		return domain.Refuse(domain.Overloaded, "the service has no room to record changes at the moment")
 	}
 	if claim, ok := kernel.ClaimIn(cmd); ok {
-		return e.told(cmd, e.doClaim(ctx, cmd, claim))
+		return e.doClaim(ctx, cmd, claim)
 	}
-	return e.told(cmd, e.submit(cmd))
+	return e.submit(cmd)
 }
 
 // submit has a command executed.
@@ -255,7 +277,7 @@ func (e *Engine) submit(cmd kernel.Command) error {
 // hasHappened reports whether a command records what a refusal would not undo: opened and lost connections, and heartbeats. These are
 // small, and are accepted as long as they can be written.
 func hasHappened(cmd kernel.Command) bool {
-	switch cmd.(type) {
+	switch kernel.Unwrapped(cmd).(type) {
 	case *kernel.Resume, *hosting.ConnectProcess, *hosting.LoseLink, *hosting.SettleProcess, *hosting.RefreshProcess, *hosting.ReportHealth, *playerflow.AttachStream, *playerflow.LoseStream, *playerflow.PollEvents:
 		return true
 	}
@@ -286,8 +308,18 @@ func (e *Engine) Poke() {
 }
 
 // Read calls f with a view of the state, and returns once everything that f read is durable. f must be short, because commands wait
-// meanwhile.
+// meanwhile. The view has everything that was acknowledged before the call, by any node.
 func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
+	if e.config.Peers != nil {
+		if err := e.awaitIndex(ctx); err != nil {
+			return err
+		}
+	}
+	return e.read(ctx, f)
+}
+
+// read is Read of what this node has.
+func (e *Engine) read(ctx context.Context, f func(v *cell.View) error) error {
 	v, err := e.look(f)
 	if seen := v.Seen(); seen > e.durable.reached.Load() {
 		if err := e.durable.wait(ctx, seen, e.stopError); err != nil {

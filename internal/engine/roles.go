@@ -22,8 +22,17 @@ type Log interface {
 	Follow(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error]
 }
 
+// Office is the journal of a node for as long as it leads.
+type Office interface {
+	journal.Journal
+	// Ended is closed when the node leads no more. Appends fail from then on.
+	Ended() <-chan struct{}
+}
+
 // ErrNotLeading is what commands get at a replica: nothing has happened.
 var ErrNotLeading = errors.New("another node decides")
+
+var errLeadershipLost = errors.New("the node leads no more")
 
 // replication is the goroutine of a replica.
 type replication struct {
@@ -45,7 +54,7 @@ func OpenReplica(ctx context.Context, config Config, log Log) (*Engine, error) {
 
 // Lead has a replica decide, once it has applied all that is in j. It returns when commands can be executed. When an append fails, it
 // is unknown whether the entry will be committed: the engine drops what memory holds beyond the log and becomes a replica again.
-func (e *Engine) Lead(ctx context.Context, j journal.Journal) error {
+func (e *Engine) Lead(ctx context.Context, j Office) error {
 	e.role.Lock()
 	defer e.role.Unlock()
 	switch {
@@ -56,13 +65,21 @@ func (e *Engine) Lead(ctx context.Context, j journal.Journal) error {
 	}
 	e.stopReplicating()
 	err := e.catchUp(ctx, j)
+	var r *run
 	if err == nil {
-		err = e.decideWith(ctx, j)
+		r, err = e.decideWith(ctx, j)
 	}
 	if err != nil {
 		e.replicateAgain()
 		return fmt.Errorf("take over after entry %d: %w", e.durable.reached.Load(), err)
 	}
+	e.done.Go(func() { // without a command it would not notice, and its readers would wait for what others decide
+		select {
+		case <-j.Ended():
+			r.fail(errLeadershipLost)
+		case <-r.stopped:
+		}
+	})
 	return nil
 }
 
@@ -75,11 +92,11 @@ func (e *Engine) StepDown() {
 }
 
 // decideWith begins a run. In a cluster the engine becomes a replica again behind it.
-func (e *Engine) decideWith(ctx context.Context, j journal.Journal) error {
+func (e *Engine) decideWith(ctx context.Context, j journal.Journal) (*run, error) {
 	r := newRun(e, j)
 	if err := r.start(ctx); err != nil {
 		r.close()
-		return err
+		return nil, err
 	}
 	e.run.Store(r)
 	if e.cluster != nil {
@@ -93,7 +110,7 @@ func (e *Engine) decideWith(ctx context.Context, j journal.Journal) error {
 			close(r.over)
 		})
 	}
-	return nil
+	return r, nil
 }
 
 // replicateAgain goes on from what is known to be committed. A run that failed leaves changes in memory that may never be

@@ -32,9 +32,17 @@ type group struct {
 	entries [][]byte
 	more    chan struct{} // closed with the next entry
 	term    int           // of the node that leads
+	ended   chan struct{} // closed when it leads no more
 }
 
-func newGroup() *group { return &group{more: make(chan struct{})} }
+func newGroup() *group { return &group{more: make(chan struct{}), ended: make(chan struct{})} }
+
+// elect begins a term.
+func (g *group) elect() {
+	g.term++
+	close(g.ended)
+	g.ended = make(chan struct{})
+}
 
 // add commits an entry.
 func (g *group) add(batch []byte) {
@@ -112,6 +120,7 @@ func (d *disk) Trim(context.Context, uint64) error { return nil }
 type office struct {
 	*disk
 	term  int
+	ended chan struct{}
 	fails func() journaltest.Fault // what becomes of an append; nil: it succeeds
 }
 
@@ -129,11 +138,11 @@ func (o *office) Append(_ context.Context, next uint64, batch []byte) error {
 	case next != uint64(len(g.entries))+1:
 		return journal.ErrOutOfOrder
 	case fault == journaltest.NotWritten:
-		g.term++
+		g.elect()
 		return fmt.Errorf("%w: leadership lost", journal.ErrFailed)
 	case fault == journaltest.Written:
 		g.add(batch)
-		g.term++
+		g.elect()
 		return fmt.Errorf("%w: leadership lost", journal.ErrFailed)
 	}
 	g.add(batch)
@@ -147,6 +156,8 @@ func (o *office) Last(context.Context) (uint64, error) {
 }
 
 func (o *office) Close() error { return nil }
+
+func (o *office) Ended() <-chan struct{} { return o.ended }
 
 // member is a node of a cluster, with what its followers were told.
 type member struct {
@@ -205,8 +216,8 @@ func newCluster(t *testing.T, nodes int, config engine.Config) *cluster {
 // lead makes a node the one that appends, without a word to the one before.
 func (c *cluster) lead(m *member, fails func() journaltest.Fault) error {
 	c.group.lock.Lock()
-	c.group.term++
-	o := &office{m.disk, c.group.term, fails}
+	c.group.elect()
+	o := &office{m.disk, c.group.term, c.group.ended, fails}
 	c.group.lock.Unlock()
 	return m.Lead(c.Context(), o)
 }

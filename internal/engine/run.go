@@ -61,6 +61,9 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	r.done.Go(func() { r.archiveEnded(run) })
+	if r.e.config.Peers != nil {
+		r.done.Go(func() { r.forgetAskers(run) })
+	}
 	return nil
 }
 
