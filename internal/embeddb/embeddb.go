@@ -221,6 +221,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 		return nil, err
 	}
 	short.opened.Store(true)
+	stop.removeOldLogs()
 	return db, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,12 @@ type failstop struct {
 	failed chan struct{} // closed with the first failure
 	log    logEnd
 	onset  func(*Failure) // called once, by the goroutine that met the failure; must not block
+
+	oldLogs struct {
+		sync.Mutex
+		opened bool     // the database; its next log exists
+		names  []string // to be removed then
+	}
 }
 
 func newFailstop(files vfs.FS, short *shortages, onset func(*Failure)) *failstop {
@@ -148,10 +155,33 @@ func (s *failstop) MkdirAll(dir string, perm os.FileMode) error {
 
 // Remove returns its errors: an extra file does no harm, and Pebble only logs them.
 func (s *failstop) Remove(name string) error {
-	if s.hasFailed() {
+	if s.hasFailed() || strings.HasSuffix(name, ".log") && s.keepLog(name) {
 		return nil
 	}
 	return s.FS.Remove(name)
+}
+
+// keepLog reports whether a log must stay for now. When Pebble opens a database it removes the old log, whose content is in tables by then, before
+// it creates the next one. If the process ended in between, the newest log that is known to be on the disk would be missing: checkTail.
+func (s *failstop) keepLog(name string) bool {
+	s.oldLogs.Lock()
+	defer s.oldLogs.Unlock()
+	if !s.oldLogs.opened {
+		s.oldLogs.names = append(s.oldLogs.names, name)
+	}
+	return !s.oldLogs.opened
+}
+
+// removeOldLogs is called when the database is open.
+func (s *failstop) removeOldLogs() {
+	s.oldLogs.Lock()
+	s.oldLogs.opened = true
+	names := s.oldLogs.names
+	s.oldLogs.names = nil
+	s.oldLogs.Unlock()
+	for _, name := range names {
+		_ = s.Remove(name) // the next opening removes what stays
+	}
 }
 
 func (s *failstop) RemoveAll(name string) error {
