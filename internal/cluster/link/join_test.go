@@ -123,9 +123,11 @@ func TestRequestInCrumbs(t *testing.T) {
 	a := newAuthority(t, cluster)
 	l := open(t, newIdentity(t, a, "n1", 0), func(o *Options) { o.joinWait, o.Join = time.Hour, greet })
 	c := joinConn(t, l)
-	_, err := c.Write(binary.BigEndian.AppendUint32(nil, joinBytesMax))
+	if _, err := c.Write(binary.BigEndian.AppendUint32(nil, joinBytesMax)); err != nil {
+		t.Fatal(err)
+	}
 	for range joinBytesMax {
-		if _, err = c.Write([]byte("x")); err != nil {
+		if _, err := c.Write([]byte("x")); err != nil {
 			return // the link has closed the connection before the request was complete
 		}
 	}

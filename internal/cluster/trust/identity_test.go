@@ -47,7 +47,7 @@ func newNode(t testing.TB, id NodeID, a *Authority, c *clock) *Identity {
 }
 
 // handshake connects a client to a server, and returns what each says: a client learns that it was refused with the first byte it reads.
-func handshake(t testing.TB, server, client *tls.Config) (serverErr, clientErr error, seen tls.ConnectionState) {
+func handshake(t testing.TB, server, client *tls.Config) (seen tls.ConnectionState, serverErr, clientErr error) {
 	t.Helper()
 	here, there := net.Pipe()
 	defer here.Close()
@@ -68,7 +68,8 @@ func handshake(t testing.TB, server, client *tls.Config) (serverErr, clientErr e
 		_, clientErr = io.ReadFull(c, make([]byte, 1))
 	}
 	here.Close()
-	return <-accepted, clientErr, seen
+	err := <-accepted
+	return seen, err, clientErr
 }
 
 // handshakeWith is what a node of a says to a client with the certificate of a node.
@@ -78,7 +79,7 @@ func handshakeWith(t testing.TB, a *Authority, own pair, chain ...pair) error {
 	for _, p := range chain {
 		c.Certificate = append(c.Certificate, p.cert.Raw)
 	}
-	err, _, _ := handshake(t, newNode(t, "server", a, newClock()).Server(),
+	_, err, _ := handshake(t, newNode(t, "server", a, newClock()).Server(),
 		&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c}})
 	return err
 }
@@ -87,12 +88,12 @@ func TestNodesOfOneClusterTrustEachOther(t *testing.T) {
 	a := newCluster(t, cluster)
 	n1, n2 := newNode(t, "n1", a, newClock()), newNode(t, "n2", a, newClock())
 	for _, want := range []NodeID{"n1", ""} {
-		serverErr, clientErr, seen := handshake(t, n1.Server(), n2.Client(want))
+		seen, serverErr, clientErr := handshake(t, n1.Server(), n2.Client(want))
 		if serverErr != nil || clientErr != nil || Peer(seen) != "n2" || seen.Version != tls.VersionTLS13 {
 			t.Errorf("to %q: %v, %v, peer %q, version %x", want, serverErr, clientErr, Peer(seen), seen.Version)
 		}
 	}
-	_, clientErr, _ := handshake(t, n1.Server(), n2.Client("n3"))
+	_, _, clientErr := handshake(t, n1.Server(), n2.Client("n3"))
 	if !errors.Is(clientErr, ErrOtherNode) || !strings.Contains(clientErr.Error(), "n1") || !strings.Contains(clientErr.Error(), "n3") {
 		t.Errorf("another node than the one that was dialed: %v, want ErrOtherNode with both", clientErr)
 	}
@@ -114,24 +115,24 @@ func TestStrangers(t *testing.T) {
 		"authority of another one": {otherCluster, ErrUntrusted},
 		"another cluster":          {wrongName, ErrOtherCluster},
 	} {
-		if serverErr, clientErr, _ := handshake(t, node.Server(), x.peer.Client("")); !errors.Is(clientErr, x.want) || serverErr == nil {
+		if _, serverErr, clientErr := handshake(t, node.Server(), x.peer.Client("")); !errors.Is(clientErr, x.want) || serverErr == nil {
 			t.Errorf("%s dials: server %v, client %v; want %v", name, serverErr, clientErr, x.want)
 		}
 		careless := x.peer.Client("")
 		careless.VerifyConnection = nil
-		if serverErr, clientErr, _ := handshake(t, node.Server(), careless); !errors.Is(serverErr, x.want) || clientErr == nil {
+		if _, serverErr, clientErr := handshake(t, node.Server(), careless); !errors.Is(serverErr, x.want) || clientErr == nil {
 			t.Errorf("%s dials without a look: server %v, client %v; want %v", name, serverErr, clientErr, x.want)
 		}
 		open := x.peer.Server()
 		open.VerifyConnection = nil
-		if _, clientErr, _ := handshake(t, open, node.Client("")); !errors.Is(clientErr, x.want) {
+		if _, _, clientErr := handshake(t, open, node.Client("")); !errors.Is(clientErr, x.want) {
 			t.Errorf("%s is dialed: %v, want %v", name, clientErr, x.want)
 		}
 	}
 
 	none := node.Client("")
 	none.GetClientCertificate = nil
-	if serverErr, clientErr, _ := handshake(t, node.Server(), none); serverErr == nil || clientErr == nil {
+	if _, serverErr, clientErr := handshake(t, node.Server(), none); serverErr == nil || clientErr == nil {
 		t.Errorf("no certificate: server %v, client %v", serverErr, clientErr)
 	}
 	if err := node.verify(tls.ConnectionState{}, asClient, ""); !errors.Is(err, ErrNoCertificate) {
@@ -139,7 +140,7 @@ func TestStrangers(t *testing.T) {
 	}
 	old := node.Client("")
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	if serverErr, clientErr, _ := handshake(t, node.Server(), old); serverErr == nil || clientErr == nil {
+	if _, serverErr, clientErr := handshake(t, node.Server(), old); serverErr == nil || clientErr == nil {
 		t.Errorf("TLS 1.2: server %v, client %v", serverErr, clientErr)
 	}
 }
@@ -212,7 +213,7 @@ func TestClocksApart(t *testing.T) {
 		peer := newNode(t, "n2", a, c)
 		careless := peer.Client("")
 		careless.VerifyConnection = nil
-		serverErr, clientErr, _ := handshake(t, newNode(t, "n1", a, newClock()).Server(), careless)
+		_, serverErr, clientErr := handshake(t, newNode(t, "n1", a, newClock()).Server(), careless)
 		if !errors.Is(serverErr, x.want) || (clientErr == nil) != (x.want == nil) {
 			t.Errorf("%s: server %v, client %v; want %v", name, serverErr, clientErr, x.want)
 		}
@@ -224,7 +225,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	n1, n2 := newNode(t, "n1", a, c), newNode(t, "n2", a, newClock())
 	serial := func() string {
 		t.Helper()
-		_, _, seen := handshake(t, n1.Server(), n1.Client("n1"))
+		seen, _, _ := handshake(t, n1.Server(), n1.Client("n1"))
 		if Peer(seen) != "n1" {
 			t.Fatal("no connection")
 		}
@@ -247,7 +248,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	if serial() == second {
 		t.Error("a certificate from the future stays in use")
 	}
-	if serverErr, clientErr, _ := handshake(t, n1.Server(), n2.Client("n1")); serverErr != nil || clientErr != nil {
+	if _, serverErr, clientErr := handshake(t, n1.Server(), n2.Client("n1")); serverErr != nil || clientErr != nil {
 		t.Errorf("after the clock was set back: %v, %v", serverErr, clientErr)
 	}
 	var all sync.WaitGroup
@@ -284,7 +285,7 @@ func TestNodesDuringAReplacement(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			serverErr, clientErr, _ := handshake(t, n1.Server(), n2.Client("n1"))
+			_, serverErr, clientErr := handshake(t, n1.Server(), n2.Client("n1"))
 			if near := i-j <= 1 && j-i <= 1; near != (serverErr == nil && clientErr == nil) {
 				t.Errorf("after step %d and after step %d: server %v, client %v", i, j, serverErr, clientErr)
 			}

@@ -130,16 +130,16 @@ func TestJoinClients(t *testing.T) {
 	node := newNode(t, "n1", a, newClock())
 	token := newToken(t, a)
 	clientOf := func(token Token) *tls.Config { return token.Client(newClock().time) }
-	serverErr, clientErr, seen := handshake(t, node.ServerForJoin(), clientOf(token))
+	seen, serverErr, clientErr := handshake(t, node.ServerForJoin(), clientOf(token))
 	if serverErr != nil || clientErr != nil || len(seen.PeerCertificates) != 0 {
 		t.Errorf("the right token: %v, %v, %d certificates", serverErr, clientErr, len(seen.PeerCertificates))
 	}
-	if serverErr, clientErr, _ := handshake(t, node.Server(), clientOf(token)); serverErr == nil || clientErr == nil {
+	if _, serverErr, clientErr := handshake(t, node.Server(), clientOf(token)); serverErr == nil || clientErr == nil {
 		t.Errorf("at the members' door: server %v, client %v", serverErr, clientErr)
 	}
 	refused := func(what string, server *tls.Config, token Token, want error) {
 		t.Helper()
-		if _, clientErr, _ := handshake(t, server, clientOf(token)); !errors.Is(clientErr, want) {
+		if _, _, clientErr := handshake(t, server, clientOf(token)); !errors.Is(clientErr, want) {
 			t.Errorf("%s: %v, want %v", what, clientErr, want)
 		}
 	}
@@ -177,7 +177,7 @@ func TestJoinClients(t *testing.T) {
 	if err := node.Use(both); err != nil {
 		t.Fatal(err)
 	}
-	if _, clientErr, _ := handshake(t, node.ServerForJoin(), clientOf(token)); clientErr != nil {
+	if _, _, clientErr := handshake(t, node.ServerForJoin(), clientOf(token)); clientErr != nil {
 		t.Errorf("a token from before the first step: %v", clientErr)
 	}
 	if err := node.Use(switched); err != nil {
