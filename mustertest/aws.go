@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/domain/access"
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 )
 
@@ -29,7 +28,7 @@ var testActor = access.Actor{Principal: "mustertest", Door: "process"}
 // Credentials creates an access key with a role. An unknown role fails the test.
 func (s *Server) Credentials(role string) aws.Credentials {
 	s.t.Helper()
-	parsed, err := identity.ParseRole(role)
+	parsed, err := access.ParseRole(role)
 	if err != nil {
 		s.t.Fatalf("mustertest: credentials: %v", err)
 	}

@@ -40,8 +40,8 @@ type scenario struct {
 
 var scenarios = []scenario{
 	{"players", "player sessions, created, accepted and removed, beside a bare service", (*bench).players, false},
-	{"games", "game sessions, created to ACTIVE, on game servers that start over", (*bench).games, false},
-	{"placements", "placements of ten players through a queue of ten destinations", (*bench).placements, false},
+	{"games", "game sessions, created to ACTIVE, on game servers that start over", served("games", (*bench).games), false},
+	{"placements", "placements of ten players through a queue of ten destinations", served("placements", (*bench).placements), false},
 	{"search", "searches among 100,000 game sessions of a fleet, while they change", (*bench).search, false},
 	{"matchmaking", "tickets from their request to the durable match", (*bench).matchmaking, false},
 	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle, false},
@@ -50,7 +50,7 @@ var scenarios = []scenario{
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core, false},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart, false},
 	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart, false},
-	{"soak", "a small constant load; fails when the service grows; only by name", (*bench).soak, true},
+	{"soak", "a small constant load; fails when the service grows; only by name", served("soak", (*bench).soak), true},
 }
 
 // Scenarios lists the scenarios, with a name and a line about each.
@@ -143,6 +143,15 @@ func (b *bench) profileHeap(ctx context.Context, s *server, name string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(b.options.Profiles, name+"-heap.pprof"), text, 0o666)
+}
+
+// runProfiled runs a load, and takes a processor profile of the server meanwhile.
+func (b *bench) runProfiled(ctx context.Context, s *server, name string, l load, unit func(worker int) error) (m *measured, err error) {
+	err = b.profileWhile(ctx, s, name, func() (err error) {
+		m, err = l.run(ctx, s, unit)
+		return err
+	})
+	return m, err
 }
 
 // profileWhile takes a processor profile of the server while f runs.

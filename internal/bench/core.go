@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -92,9 +93,7 @@ func (b *bench) fillCell(ctx context.Context, dir string) ([]localGame, error) {
 		return nil, err
 	}
 	games, err := c.fill(ctx, b.sizes.coreGames, b.sizes.corePlayers)
-	if closeErr := c.close(); err == nil {
-		err = closeErr
-	}
+	err = errors.Join(err, c.close())
 	b.progress("  %d player sessions in %d game sessions written in %s", b.sizes.corePlayers, b.sizes.coreGames, time.Since(began).Round(time.Millisecond))
 	return games, err
 }
@@ -111,10 +110,7 @@ func (b *bench) coreDurable(ctx context.Context, dir string, games []localGame) 
 	if err == nil {
 		err = b.coreFind(ctx, c)
 	}
-	if closeErr := c.close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err := errors.Join(err, c.close()); err != nil {
 		return err
 	}
 	b.table.addLoad("engine in process, durable", "changes", 1, m, 0)
@@ -155,10 +151,7 @@ func (b *bench) coreSnapshots(ctx context.Context, dir string, games []localGame
 	if err == nil {
 		err = b.coreReads(ctx, c, games, changes)
 	}
-	if closeErr := c.close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err := errors.Join(err, c.close()); err != nil {
 		return err
 	}
 	b.progress("  %d snapshots; the longest stopped writers for %s", snapshots, milliseconds(longest))

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,11 +43,7 @@ func (b *bench) flowMatches(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := c.close(); err == nil {
-			err = closeErr
-		}
-	}()
+	defer func() { err = errors.Join(err, c.close()) }()
 	x := &flowMatch{ctx: ctx, cell: c, moved: make(chan int, 1)}
 	end := c.Follow(kernel.Kinds(new(playerflow.PlayerKeysChanged)), x.count)
 	defer end()

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -52,9 +53,7 @@ func (b *bench) fillFlow(ctx context.Context, dir string) error {
 		}
 		return nil
 	})
-	if closeErr := c.close(); err == nil {
-		err = closeErr
-	}
+	err = errors.Join(err, c.close())
 	b.progress("  the records of %d players written in %s", b.sizes.flowRecords, time.Since(began).Round(time.Millisecond))
 	return err
 }

@@ -13,17 +13,13 @@ import (
 
 // games measures game sessions. In a unit, a client creates one, and the prompted game server activates it. Then the game server ends
 // its process in good order and starts a new one on the same connection: docs/spec/server-sdk.md#lives.
-func (b *bench) games(ctx context.Context) error {
-	return b.serving(ctx, "games", func(s *server, setup *conn) error { return b.gamesOn(ctx, s, setup) })
-}
-
-func (b *bench) gamesOn(ctx context.Context, s *server, setup *conn) error {
+func (b *bench) games(ctx context.Context, s *server, setup *conn) error {
 	h, err := b.setUp(setup)
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	g, err := newGameLoad(ctx, s, h, b.sizes.gameConnections, b.sizes.gameLasts)
+	g, err := newGameLoad(ctx, s, h, rpcCBOR, b.sizes.gameConnections, b.sizes.gameLasts)
 	if err != nil {
 		return err
 	}
@@ -34,11 +30,7 @@ func (b *bench) gamesOn(ctx context.Context, s *server, setup *conn) error {
 	}
 	measure := cmp.Or(b.sizes.gameMeasure, b.options.Measure)
 	whole := load{workers: b.sizes.gameConnections, warm: b.sizes.gameWarm, measure: measure}
-	var most *measured
-	err = b.profileWhile(ctx, s, "games", func() (err error) {
-		most, err = whole.run(ctx, s, g.unit)
-		return err
-	})
+	most, err := b.runProfiled(ctx, s, "games", whole, g.unit)
 	if err != nil {
 		return err
 	}
@@ -79,10 +71,10 @@ type gameWorker struct {
 
 const gameDataMember = `"GameSessionData":"`
 
-func newGameLoad(ctx context.Context, s *server, h *hall, connections int, lasts time.Duration) (*gameLoad, error) {
+func newGameLoad(ctx context.Context, s *server, h *hall, p *protocol, connections int, lasts time.Duration) (*gameLoad, error) {
 	g := &gameLoad{ctx: ctx, hall: h, lasts: lasts}
 	for i := range connections {
-		c, err := dial(ctx, s.addr, rpcCBOR, s.key)
+		c, err := dial(ctx, s.addr, p, s.key)
 		if err != nil {
 			g.close()
 			return nil, err

@@ -232,11 +232,8 @@ func (b *bench) duelsThroughAPI(ctx context.Context) error {
 			x.conns = append(x.conns, c)
 		}
 		x.ids = make([][]string, len(x.conns))
-		var m *measured
-		err := b.profileWhile(ctx, s, "matchmaking", func() (err error) {
-			m, err = load{workers: len(x.conns), warm: b.options.Measure / 4, measure: b.options.Measure}.run(ctx, s, x.unit)
-			return err
-		})
+		l := load{workers: len(x.conns), warm: b.options.Measure / 4, measure: b.options.Measure}
+		m, err := b.runProfiled(ctx, s, "matchmaking", l, x.unit)
 		if err != nil {
 			return err
 		}

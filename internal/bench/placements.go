@@ -19,33 +19,21 @@ const (
 
 // placements measures placements. In a unit, a client asks for a game session with ten players through a queue of ten destinations, and
 // the prompted game server activates it, which fulfils the placement. Then the game server starts over on the same connection.
-func (b *bench) placements(ctx context.Context) error {
-	return b.serving(ctx, "placements", func(s *server, setup *conn) error { return b.placementsOn(ctx, s, setup) })
-}
-
-func (b *bench) placementsOn(ctx context.Context, s *server, setup *conn) error {
+func (b *bench) placements(ctx context.Context, s *server, setup *conn) error {
 	p := &placementLoad{run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	defer p.close()
 	if err := p.setUp(ctx, b, s, setup); err != nil {
 		return err
 	}
 	whole := load{workers: b.sizes.gameConnections, warm: b.sizes.gameWarm, measure: b.options.Measure}
-	var most *measured
-	err := b.profileWhile(ctx, s, "placements", func() (err error) {
-		most, err = whole.run(ctx, s, p.unit)
-		return err
-	})
+	most, err := b.runProfiled(ctx, s, "placements", whole, p.unit)
 	if err != nil {
 		return err
 	}
 	b.progress("  placements: %s", most)
 	paced := whole
 	paced.rate, paced.warm = min(b.sizes.placementRate, most.perSecond()/2), b.sizes.gameWarm
-	var slow *measured
-	err = b.profileWhile(ctx, s, "placements-paced", func() (err error) {
-		slow, err = paced.run(ctx, s, p.unit)
-		return err
-	})
+	slow, err := b.runProfiled(ctx, s, "placements-paced", paced, p.unit)
 	if err != nil {
 		return err
 	}
@@ -63,16 +51,11 @@ type placementLoad struct {
 	started atomic.Int64
 }
 
-func (p *placementLoad) setUp(ctx context.Context, b *bench, s *server, c *conn) error {
-	var destinations []map[string]string
-	p.games = &gameLoad{ctx: ctx, lasts: b.sizes.gameLasts}
-	for i := range b.sizes.gameConnections {
-		w, err := dial(ctx, s.addr, awsJSON, s.key)
-		if err != nil {
-			return err
-		}
-		p.games.workers = append(p.games.workers, &gameWorker{w, strconv.Itoa(i), make(chan error, 1)})
+func (p *placementLoad) setUp(ctx context.Context, b *bench, s *server, c *conn) (err error) {
+	if p.games, err = newGameLoad(ctx, s, nil, awsJSON, b.sizes.gameConnections, b.sizes.gameLasts); err != nil {
+		return err
 	}
+	var destinations []map[string]string
 	for i := range queueDestinations {
 		h, err := b.setUpAt(c, placedAt(i))
 		if err != nil {
@@ -85,7 +68,7 @@ func (p *placementLoad) setUp(ctx context.Context, b *bench, s *server, c *conn)
 		}
 		destinations = append(destinations, map[string]string{"DestinationArn": "arn:aws:gamelift:" + region + "::fleet/" + h.fleet})
 	}
-	_, err := callJSON[struct{}](c, "CreateGameSessionQueue", map[string]any{"Name": queueName, "Destinations": destinations})
+	_, err = callJSON[struct{}](c, "CreateGameSessionQueue", map[string]any{"Name": queueName, "Destinations": destinations})
 	return err
 }
 

@@ -54,10 +54,7 @@ func (b *bench) search(ctx context.Context) error {
 	if err == nil {
 		err = b.changesBesideSearch(s)
 	}
-	if closeErr := c.close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return errors.Join(err, c.close())
 }
 
 // searchBesideChanges measures each kind of search for itself.

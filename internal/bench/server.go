@@ -133,16 +133,9 @@ func (s *server) lastLines() string {
 // waitReady asks until the service says that it can do its work, and notes how long that took since its start.
 func (s *server) waitReady(ctx context.Context, began time.Time) error {
 	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		if answer, err := http.DefaultClient.Do(r); err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				s.ready = time.Since(began)
-				return nil
-			}
+		if _, err := s.get(ctx, "http://"+s.addr+"/readyz"); err == nil {
+			s.ready = time.Since(began)
+			return nil
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -183,17 +176,23 @@ func (s *server) liveHeap(ctx context.Context) (int64, error) {
 
 // profile asks the process's profiler.
 func (s *server) profile(ctx context.Context, what string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.profiler+"/debug/pprof/"+what, nil)
+	return s.get(ctx, "http://"+s.profiler+"/debug/pprof/"+what)
+}
+
+// get reads a page of the process.
+func (s *server) get(ctx context.Context, url string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
+	r.SetBasicAuth(s.key.ID, s.key.Secret)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("profile %s of %s: HTTP %d", what, s.name, answer.StatusCode)
+		return nil, fmt.Errorf("%s of %s: HTTP %d", url, s.name, answer.StatusCode)
 	}
 	return io.ReadAll(answer.Body)
 }

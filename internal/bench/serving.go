@@ -2,6 +2,13 @@ package bench
 
 import "context"
 
+// served makes a scenario of one that needs the service on a fresh directory; see serving.
+func served(name string, f func(b *bench, ctx context.Context, s *server, setup *conn) error) func(*bench, context.Context) error {
+	return func(b *bench, ctx context.Context) error {
+		return b.serving(ctx, name, func(s *server, setup *conn) error { return f(b, ctx, s, setup) })
+	}
+}
+
 // serving starts the service on a fresh directory and lets f work with it, over a connection for what is done once.
 func (b *bench) serving(ctx context.Context, name string, f func(s *server, setup *conn) error) error {
 	dir, err := b.freshDir(name)

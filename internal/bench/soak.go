@@ -40,11 +40,7 @@ const (
 var errGrowth = errors.New("the service grows under a constant load")
 
 // soak runs the load for Options.Soak and fails when the service grows after the settling time: half of the run, or soakSettle.
-func (b *bench) soak(ctx context.Context) error {
-	return b.serving(ctx, "soak", func(s *server, setup *conn) error { return b.soakOn(ctx, s, setup) })
-}
-
-func (b *bench) soakOn(ctx context.Context, s *server, setup *conn) error {
+func (b *bench) soak(ctx context.Context, s *server, setup *conn) error {
 	h, err := b.setUp(setup)
 	if err != nil {
 		return err

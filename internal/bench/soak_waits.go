@@ -1,9 +1,9 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -19,21 +19,12 @@ var waits = []struct{ metric, about string }{
 
 // metrics asks the service for its metrics.
 func (s *server) metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/metrics", nil)
+	text, err := s.get(ctx, "http://"+s.addr+"/metrics")
 	if err != nil {
 		return nil, err
-	}
-	r.SetBasicAuth(s.key.ID, s.key.Secret)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metrics of %s: HTTP %d", s.name, answer.StatusCode)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	return parser.TextToMetricFamilies(answer.Body)
+	return parser.TextToMetricFamilies(bytes.NewReader(text))
 }
 
 // reportWaits says how long the parts of an answer took since an earlier reading of the metrics. The histograms have

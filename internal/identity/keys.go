@@ -24,15 +24,11 @@ type Role = access.Role
 
 // The roles.
 const (
-	NoRole   = access.NoRole
 	Admin    = access.Admin
 	Backend  = access.Backend
 	Client   = access.Client
 	ReadOnly = access.ReadOnly
 )
-
-// ParseRole reads the text form that flags use.
-func ParseRole(text string) (Role, error) { return access.ParseRole(text) }
 
 // AccessKey is a key with which a client signs its requests.
 type AccessKey struct {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/domain/access"
 )
 
 func TestCellSecretIsMadeOnce(t *testing.T) {
@@ -138,11 +140,11 @@ func TestRoleText(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "root", "Admin", "Role(0)"} {
-		if role, err := ParseRole(text); err == nil {
+		if role, err := access.ParseRole(text); err == nil {
 			t.Errorf("%q was read as %s", text, role)
 		}
 	}
-	if text, err := NoRole.MarshalText(); err == nil {
+	if text, err := access.NoRole.MarshalText(); err == nil {
 		t.Errorf("no role was written as %q", text)
 	}
 }

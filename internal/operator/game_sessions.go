@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -77,27 +78,20 @@ func whyGameSession(g *session.GameSession) string {
 	}
 }
 
+// causes says why a game session ended.
+var causes = map[session.EndCause]string{
+	session.EndedByServer:      "its server process ended in good order",
+	session.EndedByCrash:       "its server process lost its connection and did not come back",
+	session.EndedByReplacement: "another process took the id of its server process",
+	session.EndedUnhealthy:     "its server process was unhealthy or silent for too long, and did not end when told to",
+	session.EndedByForce:       "its server process was told to end and did not",
+	session.EndedWithCompute:   "its compute, location or fleet was removed",
+	session.EndedNotActivated:  "its server process did not activate it in time",
+	session.EndedWithPlacement: "its placement ended before it was active",
+}
+
 func causeInWords(c session.EndCause) string {
-	switch c {
-	case session.EndedByServer:
-		return "its server process ended in good order"
-	case session.EndedByCrash:
-		return "its server process lost its connection and did not come back"
-	case session.EndedByReplacement:
-		return "another process took the id of its server process"
-	case session.EndedUnhealthy:
-		return "its server process was unhealthy or silent for too long, and did not end when told to"
-	case session.EndedByForce:
-		return "its server process was told to end and did not"
-	case session.EndedWithCompute:
-		return "its compute, location or fleet was removed"
-	case session.EndedNotActivated:
-		return "its server process did not activate it in time"
-	case session.EndedWithPlacement:
-		return "its placement ended before it was active"
-	default:
-		return "the reason was not recorded" // by an earlier release
-	}
+	return cmp.Or(causes[c], "the reason was not recorded") // by an earlier release
 }
 
 // seatsOf says how many seats are taken, and how many of them are kept for players who are disconnected.

@@ -233,25 +233,18 @@ func whyProcess(p *fleet.Process, game *session.GameSession) string {
 	}
 }
 
+// endReasons says why a server process ended.
+var endReasons = map[fleet.EndReason]string{
+	fleet.EndedNormally:       "it said so itself",
+	fleet.EndedCrashed:        "its connection was lost and did not come back in time",
+	fleet.EndedReplaced:       "another process took its id",
+	fleet.EndedUnhealthy:      "it was unhealthy or silent for too long",
+	fleet.EndedForced:         "its game session was to be terminated",
+	fleet.EndedNeverReady:     "it did not call ProcessReady in time",
+	fleet.EndedWithCompute:    "its compute, location or fleet was removed",
+	fleet.EndedActivationLate: "it did not activate its game session in time",
+}
+
 func endInWords(r fleet.EndReason) string {
-	switch r {
-	case fleet.EndedNormally:
-		return "it said so itself"
-	case fleet.EndedCrashed:
-		return "its connection was lost and did not come back in time"
-	case fleet.EndedReplaced:
-		return "another process took its id"
-	case fleet.EndedUnhealthy:
-		return "it was unhealthy or silent for too long"
-	case fleet.EndedForced:
-		return "its game session was to be terminated"
-	case fleet.EndedNeverReady:
-		return "it did not call ProcessReady in time"
-	case fleet.EndedWithCompute:
-		return "its compute, location or fleet was removed"
-	case fleet.EndedActivationLate:
-		return "it did not activate its game session in time"
-	default:
-		return "the reason is not known"
-	}
+	return cmp.Or(endReasons[r], "the reason is not known")
 }
