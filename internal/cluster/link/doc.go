@@ -8,7 +8,7 @@
 // It has 5 seconds and 64 KiB for its handshake. At most 256 connections are in handshake, at most 128 are open from one address; beyond that,
 // package connlimit closes one of the largest crowd in favour of a new one, so that nodes get through while others connect in masses.
 // With a handshake that offers muster-join/1 it may send one request of 64 KiB. The connection ends 10 seconds after it was accepted; 16 requests
-// are answered at a time, 4 of one address. A panic ends the connection on which it happened.
+// are answered at a time, 4 of one address. A panic ends the connection on which it happened, except in Raft's library, which only nodes of the cluster reach.
 //
 // # What nodes can rely on
 //

@@ -53,7 +53,7 @@ func defaultLimits() connlimit.Limits {
 // Options say where a node listens, who it is, and what it does with connections.
 type Options struct {
 	Listen    string // address of the port
-	Advertise string // by which other nodes reach it; empty: the address that Listen has bound
+	Advertise string // by which other nodes reach it; empty: the address that Listen has bound, which must not be that of all interfaces
 	Identity  *trust.Identity
 
 	// Node serves a connection of another node. The connection is closed when it returns. ctx ends with the connection, and with
@@ -115,6 +115,10 @@ func Open(o Options) (*Link, error) {
 	if err != nil {
 		l.cancel()
 		return nil, fmt.Errorf("listen for other nodes on %q: %w", o.Listen, err)
+	}
+	if port.Addr().(*net.TCPAddr).IP.IsUnspecified() && o.Advertise == "" {
+		l.cancel()
+		return nil, errors.Join(fmt.Errorf("listen for other nodes on %q: it is no address by which they reach this node; name one to advertise", o.Listen), port.Close())
 	}
 	l.port = port.(*net.TCPListener)
 	l.options.Advertise = cmp.Or(o.Advertise, port.Addr().String())

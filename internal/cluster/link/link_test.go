@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/cluster/trust"
@@ -212,14 +213,14 @@ func TestStrangersAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, raft := string(Node), string(Raft)
+	node := string(Node)
 	for name, x := range map[string]struct {
 		config *tls.Config
 		why    refusal
 		says   string // to the operator
 	}{
 		"of another authority":  {stranger(newIdentity(t, newAuthority(t, cluster), "n2", 0), node), byCertificate, "trusted authority"},
-		"of another cluster":    {stranger(newIdentity(t, newAuthority(t, another), "n2", 0), raft), byCertificate, "trusted authority"},
+		"of another cluster":    {stranger(newIdentity(t, newAuthority(t, another), "n2", 0), string(Raft)), byCertificate, "trusted authority"},
 		"expired":               {stranger(newIdentity(t, a, "n2", -31*24*time.Hour), node), byCertificate, "has expired"},
 		"not yet valid":         {stranger(newIdentity(t, a, "n2", 25*time.Hour), node), byCertificate, "not valid yet"},
 		"signed by itself":      {&tls.Config{InsecureSkipVerify: true, NextProtos: []string{node}, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, byCertificate, "trusted authority"},
@@ -637,6 +638,23 @@ func TestAddressInUse(t *testing.T) {
 	if l, err := Open(Options{Listen: n1.Advertised(), Identity: newIdentity(t, a, "n2", 0)}); err == nil {
 		t.Error("two links have one port")
 		_ = l.Close()
+	}
+}
+
+// The address of all interfaces is none that other nodes could dial.
+func TestAdvertisedAddress(t *testing.T) {
+	i := newIdentity(t, newAuthority(t, cluster), "n1", 0)
+	if l, err := Open(Options{Listen: ":0", Identity: i}); err == nil {
+		t.Errorf("%s is advertised", l.Advertised())
+		_ = l.Close()
+	}
+	l := open(t, i, func(o *Options) { o.Listen, o.Advertise = ":0", "node-1.example.com:8090" })
+	transport, err := l.Transport()
+	if err != nil || transport.LocalAddr() != "node-1.example.com:8090" {
+		t.Errorf("Raft advertises %v, %v", transport, err)
+	}
+	if err := transport.(raft.WithClose).Close(); err != nil {
+		t.Error(err)
 	}
 }
 
