@@ -272,8 +272,7 @@ func search(found *matcher.Explanation, rules *ruleset.RuleSet, names map[uint64
 			out.Changes = append(out.Changes, Change{c.Property, c.From, c.To})
 		}
 		if step.Partners.Looked > 0 {
-			p := partners(&step.Partners)
-			out.Partners = &p
+			out.Partners = new(partners(&step.Partners))
 		}
 		s.Steps = append(s.Steps, out)
 	}

@@ -119,8 +119,7 @@ func createOnQueueNode() *node {
 	n := waiting(serve("CreateSessionOnQueue", "OnCreateSessionAsyncComplete", identity.MayPlay, (*Door).createSessionOnQueue))
 	n.begin = func(d *Door, ctx context.Context, r *request, in any) (any, error) {
 		if x := in.(*createOnQueueRequest); x.Wait == nil {
-			wait := true
-			x.Wait = &wait
+			x.Wait = new(true)
 		}
 		return d.createSessionOnQueue(ctx, r, in.(*createOnQueueRequest))
 	}

@@ -60,8 +60,7 @@ func updateGameServer(w *Wishes, v *cell.View) kernel.Command {
 	group, id := w.gameServer(v)
 	cmd := &gameservers.UpdateGameServer{Group: group, ID: id, Healthy: !w.oneIn(5)}
 	if w.oneIn(4) {
-		utilized := !w.oneIn(4)
-		cmd.Utilized = &utilized
+		cmd.Utilized = new(!w.oneIn(4))
 	}
 	return cmd
 }

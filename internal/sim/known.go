@@ -356,14 +356,11 @@ func (w *World) archivedGame(a archive.Archive, id session.ID) (session.GameSess
 }
 
 func (w *World) archivedPlayer(a archive.Archive, id domain.PlayerSessionID) (hosting.PlayerSession, bool) {
-	record, ok, err := a.Get(background, archive.PlayerSession, string(id[:]))
-	if err != nil {
-		w.unreadable("archive", err)
-	}
-	if !ok {
+	data := w.archived(a, archive.PlayerSession, string(id[:]))
+	if data == nil {
 		return hosting.PlayerSession{}, false
 	}
-	p, err := hosting.DecodePlayerSession(record.Data)
+	p, err := hosting.DecodePlayerSession(data)
 	if err != nil || p.Status.Live() {
 		w.violated("archive: %s is %s, %v", id, p.Status, err)
 	}

@@ -298,12 +298,10 @@ func updateGame(w *Wishes, v *cell.View) kernel.Command {
 	}
 	cmd := &hosting.UpdateGameSession{ID: g.ID}
 	if w.oneIn(2) {
-		most := int32(w.chance.IntN(5))
-		cmd.PlayersMax = &most
+		cmd.PlayersMax = new(int32(w.chance.IntN(5)))
 	}
 	if w.oneIn(2) {
-		deny := w.oneIn(3)
-		cmd.DenyPlayers = &deny
+		cmd.DenyPlayers = new(w.oneIn(3))
 	}
 	if w.oneIn(3) {
 		cmd.Properties = []session.Property{{Key: fmt.Sprint("k", w.chance.IntN(3)), Value: "v"}}

@@ -195,8 +195,7 @@ func (s *salvage) noteSmall(e entry) {
 	case bytes.Equal(e.key, ownerKey) && len(e.value) == len(uuid.UUID{}):
 		s.report.Installation = uuid.UUID(e.value)
 	case bytes.Equal(e.key, markKey) && len(e.value) == markSize:
-		m := decodeMark(e.value)
-		s.report.Mark = &m
+		s.report.Mark = new(decodeMark(e.value))
 	default:
 		return
 	}

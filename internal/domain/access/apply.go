@@ -13,8 +13,7 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	number := c.Touch()
 	switch e := event.(type) {
 	case *AccessKeysTakenOver:
-		taken := e.TakenOver
-		c.Records.TakenOver = &taken
+		c.Records.TakenOver = new(e.TakenOver)
 		for _, k := range e.Keys {
 			k.Changed = number
 			c.Records.Put(k)
