@@ -29,11 +29,23 @@ func (e *NotLeader) Error() string {
 }
 
 func (n *Node) notLeader() error {
-	address, id := n.raft.LeaderWithID()
-	if string(id) == n.options.ID { // elected, and not in office yet
-		address, id = "", ""
+	id, address := n.Leader()
+	if id == n.options.ID { // it has come into office since
+		id, address = "", ""
 	}
-	return &NotLeader{string(id), string(address)}
+	return &NotLeader{id, address}
+}
+
+// Leader returns the node that leads, and its address, as far as this node knows. Empty: it knows none, or is elected itself and not in office yet.
+func (n *Node) Leader() (id, address string) {
+	if term, _ := n.office.get(); term != 0 {
+		return n.options.ID, string(n.options.Transport.LocalAddr())
+	}
+	at, leader := n.raft.LeaderWithID()
+	if string(leader) == n.options.ID {
+		return "", ""
+	}
+	return string(leader), string(at)
 }
 
 // office is this node's leadership. It begins not with the election but when the node has applied everything of earlier terms.

@@ -1,0 +1,204 @@
+package exchange_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/cluster/exchange"
+	"github.com/musterhq/muster/internal/cluster/link"
+	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/engine"
+	journalraft "github.com/musterhq/muster/internal/journal/raft"
+)
+
+// node is a whole node without its doors: links over TLS, the journal in memory, the engine.
+type node struct {
+	*engine.Engine
+	id      string
+	link    *link.Link
+	journal *journalraft.Node
+	peers   *exchange.Peers
+	stop    context.CancelFunc
+	leading sync.WaitGroup
+	closed  sync.Once
+}
+
+// newNode starts a node; the first one is a cluster by itself.
+func newNode(t *testing.T, a *trust.Authority, id string, first bool) *node {
+	t.Helper()
+	identity, err := trust.NewIdentity(trust.NodeID(id), a, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{id: id}
+	var answers atomic.Pointer[func(context.Context, byte, []byte) (byte, []byte)]
+	n.link, err = link.Open(link.Options{Listen: "127.0.0.1:0", Identity: identity, Node: func(ctx context.Context, conn net.Conn, _ trust.NodeID) {
+		if answer := answers.Load(); answer != nil {
+			_ = exchange.Serve(ctx, conn, *answer)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = n.link.Serve() }()
+	transport, err := n.link.Transport()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.journal, err = journalraft.Open(journalraft.Options{Dir: "data", FS: vfs.NewMem(), ID: id, Transport: transport, Bootstrap: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.peers = exchange.NewPeers(id, n.journal, func(ctx context.Context, address, to string) (net.Conn, error) {
+		return n.link.Dial(ctx, address, trust.NodeID(to), link.Node)
+	})
+	vault, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Engine, err = engine.OpenReplica(t.Context(), engine.Config{Archive: vault, Cell: cell.DefaultConfig(), Peers: n.peers, Patience: time.Minute}, n.journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := exchange.Answer(n.Engine, n.journal)
+	answers.Store(&answer)
+	ctx, cancel := context.WithCancel(context.Background())
+	n.stop = cancel
+	n.leading.Go(func() {
+		for {
+			j, err := n.journal.Lead(ctx)
+			if err != nil {
+				return
+			}
+			if err := n.Lead(ctx, j); err == nil {
+				<-j.Ended()
+			}
+		}
+	})
+	t.Cleanup(func() { n.close(t) })
+	return n
+}
+
+// close ends a node without a word to the others.
+func (n *node) close(t *testing.T) {
+	n.closed.Do(func() {
+		n.stop()
+		n.peers.Close()
+		if err := errors.Join(n.link.Close(), n.journal.Close()); err != nil {
+			t.Error(err)
+		}
+		n.leading.Wait()
+		_ = n.Engine.Close()
+	})
+}
+
+func newCluster(t *testing.T) []*node {
+	t.Helper()
+	a, err := trust.New(uuid.New(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := []*node{newNode(t, a, "n1", true), newNode(t, a, "n2", false), newNode(t, a, "n3", false)}
+	if err := nodes[0].Do(t.Context(), &hosting.CreateLocation{Name: "custom-first"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes[1:] {
+		if err := errors.Join(nodes[0].journal.AddObserver(t.Context(), n.id, n.link.Advertised()), nodes[0].journal.Promote(t.Context(), n.id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range nodes { // a voter that does not know another one refuses it its vote
+		voters := func() (voters int) {
+			for _, m := range n.journal.Status().Members {
+				if m.Votes {
+					voters++
+				}
+			}
+			return voters
+		}
+		for end := time.Now().Add(time.Minute); voters() < 3; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s knows %d voters", n.id, voters())
+			}
+		}
+	}
+	return nodes
+}
+
+func sees(t *testing.T, n *node, location string) (there bool) {
+	t.Helper()
+	if err := n.Read(t.Context(), func(v *cell.View) error { _, there = v.Location(location); return nil }); err != nil {
+		t.Errorf("%s: %v", n.id, err)
+	}
+	return there
+}
+
+// TestLeaderDies: callers at every node create, look at another node, and delete, while the leader hands over, and then dies. No call fails, none has a second
+// effect, and what one node acknowledged is at the next at once.
+func TestLeaderDies(t *testing.T) {
+	nodes := newCluster(t)
+	var made, elsewhere atomic.Int32 // calls, and callers that have left the node that dies
+	var work sync.WaitGroup
+	const callers, each = 6, 60
+	for caller := range callers {
+		work.Go(func() {
+			for i := range each {
+				at, next := nodes[(caller+i)%3], nodes[(caller+i+1)%3]
+				if i == each/2 {
+					elsewhere.Add(1)
+				}
+				if i >= each/2 {
+					at, next = nodes[1+i%2], nodes[2-i%2]
+				}
+				name := fmt.Sprintf("custom-%d-%d", caller, i)
+				if err := at.Do(t.Context(), &hosting.CreateLocation{Name: name}); err != nil {
+					t.Errorf("%s at %s: %v", name, at.id, err)
+				} else if !sees(t, next, name) {
+					t.Errorf("%s was acknowledged by %s, and is missing at %s", name, at.id, next.id)
+				} else if err := next.Do(t.Context(), &hosting.DeleteLocation{Name: name}); err != nil {
+					t.Errorf("delete %s at %s: %v", name, next.id, err)
+				}
+				made.Add(1)
+			}
+		})
+	}
+	after := func(part int32, what string, do func()) {
+		for made.Load() < callers*each*part/8 || part > 3 && elsewhere.Load() < callers {
+			time.Sleep(time.Millisecond)
+		}
+		t.Log(what)
+		do()
+	}
+	after(1, "hand over", func() {
+		if err := nodes[0].journal.HandOver(t.Context(), "n2"); err != nil {
+			t.Error(err)
+		}
+	})
+	after(3, "and back", func() {
+		if err := nodes[1].journal.HandOver(t.Context(), "n1"); err != nil {
+			t.Error(err)
+		}
+	})
+	after(5, "the leader dies", func() { nodes[0].close(t) })
+	work.Wait()
+	if err := nodes[1].Read(t.Context(), func(v *cell.View) error {
+		if all := v.Locations("", 1000); len(all) != 1 {
+			t.Errorf("%d locations are left, want the first one: %v", len(all), all)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}

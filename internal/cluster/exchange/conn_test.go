@@ -1,0 +1,184 @@
+package exchange
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// pair is a connection over the loopback interface.
+func pair(t *testing.T) (asks, answers net.Conn) {
+	t.Helper()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	if asks, err = net.Dial("tcp", port.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if answers, err = port.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = asks.Close(), answers.Close() })
+	return asks, answers
+}
+
+// serve answers questions, and returns a function that waits for the end of the connection.
+func serve(t *testing.T, conn net.Conn, answer func(context.Context, byte, []byte) (byte, []byte)) (ended func() error) {
+	result := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { result <- Serve(ctx, conn, answer) }()
+	t.Cleanup(func() { cancel(); <-result })
+	return func() error {
+		err := <-result
+		result <- err
+		return err
+	}
+}
+
+// TestManyQuestions: each caller gets its own answer, whatever the sizes and the order of answers.
+func TestManyQuestions(t *testing.T) {
+	asks, answers := pair(t)
+	ended := serve(t, answers, func(_ context.Context, kind byte, body []byte) (byte, []byte) {
+		if len(body)%7 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		return kind + 1, bytes.ToUpper(body)
+	})
+	c := NewClient(asks)
+	var work sync.WaitGroup
+	for caller := range 50 {
+		work.Go(func() {
+			for i := range 40 {
+				body := strings.Repeat(string(rune('a'+caller%26)), caller*i*i%300_000)
+				kind, got, err := c.Ask(t.Context(), byte(caller), []byte(body))
+				if err != nil || kind != byte(caller)+1 || string(got) != strings.ToUpper(body) {
+					t.Errorf("caller %d: outcome %d, %d bytes, %v; asked with %d bytes", caller, kind, len(got), err, len(body))
+					return
+				}
+			}
+		})
+	}
+	work.Wait()
+	c.Close()
+	if err := ended(); err != nil {
+		t.Errorf("the connection was closed between two messages: %v", err)
+	}
+}
+
+func TestLostConnection(t *testing.T) {
+	asks, answers := pair(t)
+	asked := make(chan struct{})
+	serve(t, answers, func(ctx context.Context, _ byte, _ []byte) (byte, []byte) {
+		close(asked)
+		<-ctx.Done()
+		return done, nil
+	})
+	c := NewClient(asks)
+	go func() { <-asked; _ = answers.Close() }()
+	if _, _, err := c.Ask(t.Context(), execute, nil); !errors.Is(err, ErrLost) {
+		t.Errorf("the connection was lost meanwhile: %v", err)
+	}
+	<-c.Ended()
+	if _, _, err := c.Ask(t.Context(), execute, nil); !errors.Is(err, ErrLost) {
+		t.Errorf("the connection was lost before: %v", err)
+	}
+}
+
+func TestGivenUp(t *testing.T) {
+	asks, answers := pair(t)
+	proceed := make(chan struct{})
+	serve(t, answers, func(_ context.Context, kind byte, _ []byte) (byte, []byte) {
+		if kind == 's' {
+			<-proceed
+		}
+		return done, []byte{kind}
+	})
+	c := NewClient(asks)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, _, err := c.Ask(ctx, 's', nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	close(proceed)
+	if _, got, err := c.Ask(t.Context(), 'x', nil); err != nil || string(got) != "x" {
+		t.Errorf("the next question is answered %q, %v", got, err)
+	}
+}
+
+// TestForeignBytes: what is no message ends the connection, and an announced length alone costs no memory.
+func TestForeignBytes(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"text":      []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+		"too long":  binary.BigEndian.AppendUint32(nil, messageMax),
+		"too short": {0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		"cut off":   {0, 0, 1, 0, 1, 2, 3},
+		"promised":  append(binary.BigEndian.AppendUint32(nil, messageMax-4), make([]byte, 9)...),
+	} {
+		asks, answers := pair(t)
+		ended := serve(t, answers, func(context.Context, byte, []byte) (byte, []byte) { t.Error("answered"); return 0, nil })
+		if _, err := asks.Write(append(b, make([]byte, 0, 16)...)); err != nil {
+			t.Fatal(err)
+		}
+		_ = asks.(*net.TCPConn).CloseWrite()
+		if err := ended(); err == nil {
+			t.Errorf("%s: taken for messages", name)
+		}
+	}
+	if allocated := testing.AllocsPerRun(1, func() {
+		_, _ = readBody(bufio.NewReader(bytes.NewReader(nil)), messageMax)
+	}); allocated > 20 {
+		t.Errorf("%v allocations for a promise", allocated)
+	}
+}
+
+func TestTooLongMessage(t *testing.T) {
+	asks, answers := pair(t)
+	serve(t, answers, func(context.Context, byte, []byte) (byte, []byte) { return done, nil })
+	c := NewClient(asks)
+	if _, _, err := c.Ask(t.Context(), execute, make([]byte, messageMax)); err == nil {
+		t.Error("a message that no peer would read was sent")
+	}
+	if _, _, err := c.Ask(t.Context(), execute, nil); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+}
+
+// TestOutcomes: an error is at home what it was at the node that decides.
+func TestOutcomes(t *testing.T) {
+	until := domain.Time(77)
+	byCode := flow.Refuse(flow.Refusal{Code: flow.QueueIsClosed, Players: []string{"p1"}, Until: until, Lock: &flow.Penalty{Level: 3, Until: 9},
+		Faults: flow.Faults{{Path: "a.b", Message: "wrong"}}}, "the queue %s is closed", "ranked")
+	for _, want := range []error{nil, domain.Refuse(domain.Full, "100 %% full"), byCode, engine.ErrNotLeading} {
+		got := failure(outcome(nil, want))
+		if r, ok := errors.AsType[*domain.Refusal](want); ok {
+			if there, ok := errors.AsType[*domain.Refusal](got); !ok || !reflect.DeepEqual(r, there) {
+				t.Errorf("%+v arrives as %+v", want, got)
+			}
+		} else if got != want {
+			t.Errorf("%v arrives as %v", want, got)
+		}
+	}
+	for _, err := range []error{io.ErrUnexpectedEOF, engine.ErrStopped} {
+		if got := failure(outcome(nil, err)); !errors.Is(got, engine.ErrStopped) {
+			t.Errorf("%v arrives as %v, want an unknown outcome", err, got)
+		}
+	}
+	if err := failure(refused, []byte("nonsense")); !errors.Is(err, engine.ErrStopped) {
+		t.Errorf("a refusal that cannot be read: %v", err)
+	}
+}

@@ -1,0 +1,17 @@
+// Package exchange carries questions and answers between the nodes of a cluster: commands for the node that decides, and the index of reads. Package
+// link gives it connections whose peers have proved that they belong to the cluster.
+//
+// # A connection
+//
+// One node asks and the other answers, many questions at a time and in any order. Each message has a length of four bytes, a number of eight bytes, a
+// byte that says what it is, and a body. Messages that are written at the same time leave in one packet.
+//
+// # Bounds
+//
+// A message has at most 32 MiB. A peer that takes no data for 5 seconds loses the connection. At most 4,096 questions of one connection are answered at a
+// time; further ones are not read before that.
+//
+// # What is lost
+//
+// When a connection ends, whoever waits for an answer gets ErrLost: the other node may have received the question or not.
+package exchange

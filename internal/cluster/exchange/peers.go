@@ -1,0 +1,217 @@
+package exchange
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Questions.
+const (
+	execute = 'e' // an engine.Request: have this command executed
+	index   = 'i' // which entry must a read have applied?
+)
+
+// Outcomes.
+const (
+	done       = 'd' // with the answer
+	refused    = 'r' // with the refusal
+	notLeading = 'n' // nothing has happened
+	unknown    = 'u' // whether it has happened; with the reason, for people
+)
+
+// Office is what this node knows of leadership.
+type Office interface {
+	// VerifyRead returns the number of the entry that a linearizable read must have applied. Only the leader can.
+	VerifyRead(ctx context.Context) (number uint64, err error)
+	// Leader returns the node that leads, and its address; empty: none is known, or it has not begun.
+	Leader() (id, address string)
+}
+
+// Peers implements engine.Peers over connections to whichever node leads.
+type Peers struct {
+	self   string
+	office Office
+	dial   func(ctx context.Context, address, node string) (net.Conn, error)
+
+	lock    sync.Mutex
+	leader  string // to which the client is connected
+	client  *Client
+	dialing chan struct{} // closed when it has ended; nil: no dial is under way
+}
+
+// NewPeers returns the peers of the node self. dial connects to a node at an address.
+func NewPeers(self string, office Office, dial func(ctx context.Context, address, node string) (net.Conn, error)) *Peers {
+	return &Peers{self: self, office: office, dial: dial}
+}
+
+// Close ends the connection to the leader.
+func (p *Peers) Close() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.client != nil {
+		p.client.Close()
+	}
+}
+
+// Execute implements engine.Peers.
+func (p *Peers) Execute(ctx context.Context, r *engine.Request) ([]byte, error) {
+	body, err := cbor.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return p.ask(ctx, execute, body)
+}
+
+// Index implements engine.Peers.
+func (p *Peers) Index(ctx context.Context) (uint64, error) {
+	if id, _ := p.office.Leader(); id == p.self {
+		number, err := p.office.VerifyRead(ctx)
+		if err != nil && ctx.Err() == nil {
+			err = engine.ErrNotLeading
+		}
+		return number, err
+	}
+	body, err := p.ask(ctx, index, nil)
+	if err != nil || len(body) != 8 {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(body), nil
+}
+
+// ask asks the leader. A connection that is lost leaves the outcome unknown; without one, nothing has happened.
+func (p *Peers) ask(ctx context.Context, kind byte, body []byte) ([]byte, error) {
+	c, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	outcome, answer, err := c.Ask(ctx, kind, body)
+	if errors.Is(err, ErrLost) {
+		return nil, fmt.Errorf("%w: %w", engine.ErrStopped, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, failure(outcome, answer)
+}
+
+// connect returns a connection to the present leader. One is made at a time.
+func (p *Peers) connect(ctx context.Context) (*Client, error) {
+	for {
+		id, address := p.office.Leader()
+		if id == "" || id == p.self {
+			return nil, engine.ErrNotLeading
+		}
+		p.lock.Lock()
+		if c := p.client; c != nil && p.leader == id {
+			select {
+			case <-c.Ended():
+			default:
+				p.lock.Unlock()
+				return c, nil
+			}
+		}
+		if wait := p.dialing; wait != nil {
+			p.lock.Unlock()
+			select {
+			case <-wait:
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		ended := make(chan struct{})
+		p.dialing = ended
+		p.lock.Unlock()
+		conn, err := p.dial(ctx, address, id)
+		p.lock.Lock()
+		p.dialing = nil
+		if err == nil {
+			if p.client != nil {
+				p.client.Close()
+			}
+			p.leader, p.client = id, NewClient(conn)
+		}
+		close(ended)
+		p.lock.Unlock()
+		if err != nil {
+			return nil, errors.Join(engine.ErrNotLeading, err)
+		}
+	}
+}
+
+// Answer returns a function for Serve: what this node answers when others take it for the leader.
+func Answer(e *engine.Engine, office Office) func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
+	return func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
+		switch kind {
+		case execute:
+			var r engine.Request
+			if err := cbor.Unmarshal(body, &r); err != nil {
+				return unknown, fmt.Append(nil, err)
+			}
+			answer, err := e.ExecuteFor(ctx, &r)
+			return outcome(answer, err)
+		case index:
+			number, err := office.VerifyRead(ctx)
+			if err != nil {
+				return notLeading, nil
+			}
+			return done, binary.BigEndian.AppendUint64(nil, number)
+		}
+		return unknown, fmt.Appendf(nil, "question %q is of a later release", kind)
+	}
+}
+
+// refusal is a domain.Refusal on its way.
+type refusal struct {
+	Reason domain.Reason
+	Detail string
+	Cause  *flow.Refusal
+}
+
+func outcome(answer []byte, err error) (byte, []byte) {
+	if err == nil {
+		return done, answer
+	}
+	if r, ok := errors.AsType[*domain.Refusal](err); ok {
+		travels := refusal{Reason: r.Reason, Detail: r.Detail}
+		travels.Cause, _ = errors.AsType[*flow.Refusal](r.Cause)
+		if b, err := cbor.Marshal(travels); err == nil {
+			return refused, b
+		}
+	}
+	if errors.Is(err, engine.ErrNotLeading) {
+		return notLeading, nil
+	}
+	return unknown, fmt.Append(nil, err)
+}
+
+// failure is the error of an outcome.
+func failure(outcome byte, body []byte) error {
+	switch outcome {
+	case done:
+		return nil
+	case notLeading:
+		return engine.ErrNotLeading
+	case refused:
+		var travels refusal
+		if err := cbor.Unmarshal(body, &travels); err != nil {
+			return fmt.Errorf("%w: the refusal of the other node: %w", engine.ErrStopped, err)
+		}
+		r := &domain.Refusal{Reason: travels.Reason, Detail: travels.Detail}
+		if travels.Cause != nil {
+			r.Cause = travels.Cause
+		}
+		return r
+	}
+	return fmt.Errorf("%w: the other node: %s", engine.ErrStopped, body)
+}
