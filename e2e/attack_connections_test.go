@@ -27,7 +27,7 @@ func limitedService(t *testing.T, descriptors int, args ...string) (*service, *g
 	t.Helper()
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {
-		t.Skip("no prlimit here")
+		cannotRun(t, "no prlimit here")
 	}
 	s := newService(t, append(args, "--dev=false")...)
 	s.wrap = []string{prlimit, "--nofile=" + strconv.Itoa(descriptors)}

@@ -39,7 +39,7 @@ const serviceUser = 61234
 func startAsUser(t *testing.T) *service {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to run as another user than the service")
+		cannotRun(t, "needs root, to run as another user than the service")
 	}
 	s := newService(t, "--dev=false")
 	for dir := s.data; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {

@@ -23,7 +23,7 @@ func smallDisk(t *testing.T, dir string, bytes int) {
 	t.Helper()
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+strconv.Itoa(bytes), "tmpfs", dir).CombinedOutput()
 	if err != nil {
-		t.Skipf("no right to mount a small disk here: %v %s", err, out)
+		cannotRun(t, "no right to mount a small disk here: %v %s", err, out)
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
@@ -121,7 +121,7 @@ func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {
-		t.Skip("no prlimit here")
+		cannotRun(t, "no prlimit here")
 	}
 	s := startService(t)
 	checkDiskFault(t, s.prepare(), func() (end func()) {

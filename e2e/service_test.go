@@ -32,6 +32,15 @@ const region = "us-east-1"
 // patience bounds every wait for a condition. It is only for hanging tests to end; nothing depends on its length.
 const patience = 2 * time.Minute
 
+// cannotRun skips a test for which this machine lacks a right or a program. CI runs every test, as root.
+func cannotRun(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
 // service is a running Muster that can be killed and started again on the same address and data.
 type service struct {
 	t       *testing.T
