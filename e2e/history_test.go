@@ -164,12 +164,12 @@ func (h *history) acknowledged(game, how string) {
 }
 
 // list reads all game sessions of the fleet, page by page, on through crashes. What was acknowledged before it began must be
-// there, live or ended.
+// there, live or ended, and once: only the next attempt of a placement, created while the list is read, has the id of an earlier one.
 func (h *history) list(ctx context.Context) {
 	h.mu.Lock()
 	want := slices.Clone(h.order)
 	h.mu.Unlock()
-	there := map[string]bool{}
+	there := map[string]time.Time{} // when it was created
 	var next *string
 	size := int32(1 + rand.IntN(100))
 	for {
@@ -183,10 +183,10 @@ func (h *history) list(ctx context.Context) {
 			return
 		}
 		for _, g := range out.GameSessions {
-			if there[*g.GameSessionId] {
+			if earlier, again := there[*g.GameSessionId]; again && !g.CreationTime.After(earlier) {
 				h.finding("game session %s is in one list twice", *g.GameSessionId)
 			}
-			there[*g.GameSessionId] = true
+			there[*g.GameSessionId] = *g.CreationTime
 		}
 		if next = out.NextToken; next == nil {
 			break
@@ -195,7 +195,7 @@ func (h *history) list(ctx context.Context) {
 	h.lists.Add(1)
 	h.listed.Add(int64(len(want)))
 	for _, id := range want {
-		if !there[id] {
+		if there[id].IsZero() {
 			out, err := h.api.DescribeGameSessions(ctx, &gamelift.DescribeGameSessionsInput{GameSessionId: &id})
 			state := fmt.Sprint(err)
 			if err == nil && len(out.GameSessions) == 1 {
