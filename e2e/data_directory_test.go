@@ -144,6 +144,10 @@ func TestDamagedArchive(t *testing.T) {
 	}
 	archived(30)
 	s.stop()
+	s.start()
+	end("last") // a table of its own: the service refuses to start when the newest record is damaged
+	archived(31)
+	s.stop()
 	tables, err := filepath.Glob(filepath.Join(s.data, "archive", "*.sst"))
 	must(t, err)
 	for _, table := range tables {

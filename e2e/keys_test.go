@@ -144,10 +144,6 @@ func TestClockSkew(t *testing.T) {
 	s.start()
 	c := newCLI(s, "AWS_ACCESS_KEY_ID="+id, "AWS_SECRET_ACCESS_KEY="+secret)
 	c.ok("list-fleets")
-	if _, err := exec.LookPath("faketime"); err != nil {
-		t.Log("no faketime here: only the right time was tried")
-		return
-	}
 	cmd := exec.Command("faketime", "-f", "-10m", awsCLI, "--endpoint-url", s.url(), "--region", region, "gamelift", "list-fleets")
 	cmd.Env = c.env
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "InvalidSignatureException") {
