@@ -147,6 +147,7 @@ type Engine struct {
 
 	stateLock sync.RWMutex
 	seq       *Sequencer
+	built     atomic.Uint64 // how often seq was made
 
 	run        atomic.Pointer[run] // nil in a replica
 	role       sync.Mutex          // one change of roles at a time
@@ -186,7 +187,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := e.decideWith(ctx, config.Journal); err != nil {
+	if err := e.decideWith(ctx, config.Journal); err != nil {
 		e.Close()
 		return nil, err
 	}
@@ -234,6 +235,7 @@ func (e *Engine) load(ctx context.Context, until uint64) (last uint64, err error
 	}
 	e.stateLock.Lock()
 	e.seq = NewSequencer(c, last, seed)
+	e.built.Add(1)
 	e.stateLock.Unlock()
 	e.unsaved = unsaved
 	e.metrics.unsaved.Store(unsaved)
@@ -241,7 +243,7 @@ func (e *Engine) load(ctx context.Context, until uint64) (last uint64, err error
 }
 
 // Do executes a command and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has changed; or it wraps
-// ErrStopped, and then the outcome is unknown, as it may be when ctx is done.
+// ErrStopped, and then the outcome is unknown. If ctx ends first, it is unknown too.
 func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -320,11 +322,15 @@ func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
 
 // read is Read of what this node has.
 func (e *Engine) read(ctx context.Context, f func(v *cell.View) error) error {
+	built := e.built.Load()
 	v, err := e.look(f)
 	if seen := v.Seen(); seen > e.durable.reached.Load() {
 		if err := e.durable.wait(ctx, seen, e.stopError); err != nil {
 			return err
 		}
+	}
+	if e.built.Load() != built { // what f read may be void, and the entry that is durable now another one
+		return e.stopError()
 	}
 	return err
 }

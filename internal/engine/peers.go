@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -14,53 +13,107 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Peers reach the node of a cluster that decides, wherever it is. Its methods may be called concurrently. Besides those named, their
-// errors are ErrNotLeading when nothing has happened, because no node decides or it cannot be reached, and ErrStopped when the
-// connection was lost after the question had left.
+// Peers reach the node of a cluster that decides, wherever it is. Its methods may be called concurrently. An error is ErrNotLeading when nothing has
+// happened, because no node decides or it cannot be reached, and ErrStopped when the connection was lost after the question had left.
 type Peers interface {
-	// Execute has the node that decides execute a command by ExecuteFor, and returns the answer. Other errors are refusals.
+	// Execute has the node that decides execute a command by ExecuteFor, and returns the answer or the error of that.
 	Execute(ctx context.Context, r *Request) (answer []byte, err error)
 	// Index returns the number of the journal entry that a linearizable read, begun before the call, must have applied.
 	Index(ctx context.Context) (uint64, error)
+	// Verify returns nil if this node is the one that decides: no other node has decided anything before the call.
+	Verify(ctx context.Context) error
 }
 
 // Request is a command that one node has another one execute. However often it is asked, it has one effect; package answers says how.
 type Request struct {
 	Asker   domain.UUID // the process that asks
 	No      uint64      // counts the requests of the asker
+	Attempt uint64      // from 1: how often it was asked
 	Settled uint64      // the asker will not ask again for lower numbers
 	Command commandcodec.Asked
 }
+
+// Undecided is a refusal of a command that the core has not seen: the queue is full, the disk is, the archive cannot be read. An earlier attempt
+// may have had an effect all the same.
+type Undecided struct{ *domain.Refusal }
+
+// Unwrap returns the refusal.
+func (u *Undecided) Unwrap() error { return u.Refusal }
 
 const (
 	retryFirst = 5 * time.Millisecond // until the node that decides is asked again; doubles up to retryMost
 	retryMost  = 100 * time.Millisecond
 )
 
-// ExecuteFor executes the command of another node, and returns its answer once it is durable.
+// ExecuteFor executes the command of another node, and returns its answer once it is durable. The error is a refusal, *Undecided, ErrNotLeading
+// or ErrStopped.
 func (e *Engine) ExecuteFor(ctx context.Context, r *Request) (answer []byte, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, ErrNotLeading
 	}
 	cmd, err := r.Command.Command()
 	if err != nil {
-		return nil, domain.Refuse(domain.Invalid, "%v", err)
+		return nil, &Undecided{domain.Refuse(domain.Invalid, "%v", err)}
 	}
-	if err := e.decide(ctx, r.once(cmd)); err != nil {
+	if err := e.execute(ctx, r, cmd); err != nil {
 		return nil, err
 	}
 	return r.Command.Answer(cmd)
 }
 
-func (r *Request) once(cmd kernel.Command) *answers.Once {
-	return &answers.Once{Command: cmd, Asker: r.Asker, Request: r.No, Settled: r.Settled, Form: r.Command}
+// execute has this node execute a request.
+func (e *Engine) execute(ctx context.Context, r *Request, cmd kernel.Command) error {
+	once := &answers.Once{Command: cmd, Asker: r.Asker, Request: r.No, Attempt: r.Attempt, Settled: r.Settled, Form: r.Command}
+	err := e.decide(ctx, once)
+	switch {
+	case errors.Is(err, ErrNotLeading), errors.Is(err, ErrStopped), once.Changed:
+		return err
+	case once.Lost:
+		return fmt.Errorf("%w: %w", ErrStopped, err)
+	case !once.Decided:
+		return undecided(err)
+	}
+	// The command changed nothing, so no append has shown that this node still decides, and what it read may be old.
+	if r.Attempt == 1 {
+		if verified := e.config.Peers.Verify(ctx); verified != nil {
+			return ErrNotLeading
+		}
+		return err
+	}
+	return e.void(once, err)
+}
+
+// void makes final that a request had no effect, although it was asked before, and returns err. An earlier attempt that arrived meanwhile counts instead.
+func (e *Engine) void(once *answers.Once, err error) error {
+	switch failed := e.submit(&answers.Void{Once: once}); {
+	case once.Changed:
+		return nil
+	case once.Lost:
+		return fmt.Errorf("%w: %w", ErrStopped, failed)
+	case errors.Is(failed, ErrNotLeading), errors.Is(failed, ErrStopped):
+		return failed
+	case failed != nil:
+		return undecided(failed)
+	}
+	return err
+}
+
+func undecided(err error) error {
+	refusal, ok := errors.AsType[*domain.Refusal](err)
+	if !ok {
+		refusal = domain.Refuse(domain.Overloaded, "%v", err)
+	}
+	return &Undecided{refusal}
 }
 
 // doOnce has a command executed by the node that decides, and asks again while no node does or the outcome is unknown.
 func (e *Engine) doOnce(ctx context.Context, cmd kernel.Command) error {
-	asked, err := commandcodec.Encode(cmd)
-	if err != nil { // one that only the node that decides gives
+	if !commandcodec.Travels(cmd) { // one that only the node that decides gives
 		return e.decide(ctx, cmd)
+	}
+	asked, err := commandcodec.Encode(cmd)
+	if err != nil {
+		return err
 	}
 	r := &Request{Asker: e.asker.id, Command: asked}
 	r.No, r.Settled = e.asker.begin()
@@ -72,10 +125,12 @@ func (e *Engine) doOnce(ctx context.Context, cmd kernel.Command) error {
 				return err
 			}
 		}
+		r.Attempt++
+		r := *r // the one before may still be on its way
 		if executed = e.run.Load() != nil; executed {
-			return e.decide(ctx, r.once(cmd))
+			return e.execute(ctx, &r, cmd)
 		}
-		answer, err := e.config.Peers.Execute(ctx, r)
+		answer, err := e.config.Peers.Execute(ctx, &r)
 		if err != nil {
 			return err
 		}
@@ -89,28 +144,41 @@ func (e *Engine) untilDecided(ctx context.Context, ask func() error) error {
 	wait := retryFirst
 	for began := time.Now(); ; {
 		err := ask()
+		early, undecided := errors.AsType[*Undecided](err)
 		switch {
 		case errors.Is(err, ErrStopped):
 			unknown = err
-		case !errors.Is(err, ErrNotLeading):
+		case undecided && unknown == nil:
+			return early.Refusal
+		case !undecided && !errors.Is(err, ErrNotLeading):
 			return err
 		}
+		if e.Err() == nil && time.Since(began) < e.config.Patience {
+			select {
+			case <-time.After(wait):
+				wait = min(2*wait, retryMost)
+				continue
+			case <-e.stopped:
+			case <-ctx.Done():
+				return errors.Join(ctx.Err(), unknown)
+			}
+		}
 		switch {
-		case e.Err() != nil:
-			return e.stopError()
-		case time.Since(began) < e.config.Patience:
 		case unknown != nil:
 			return unknown
-		default:
-			return domain.Refuse(domain.Overloaded, "no node of the cluster decides at the moment")
+		case e.isStopped():
+			return e.stopError()
 		}
-		select {
-		case <-time.After(wait):
-			wait = min(2*wait, retryMost)
-		case <-e.stopped:
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), unknown)
-		}
+		return domain.Refuse(domain.Overloaded, "no node of the cluster decides at the moment")
+	}
+}
+
+func (e *Engine) isStopped() bool {
+	select {
+	case <-e.stopped:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -120,6 +188,9 @@ func (e *Engine) awaitIndex(ctx context.Context) error {
 		number, err := e.config.Peers.Index(ctx)
 		if err == nil && number > e.durable.reached.Load() {
 			err = e.durable.wait(ctx, number, func() error { return ErrNotLeading })
+		}
+		if errors.Is(err, ErrStopped) {
+			return ErrNotLeading // a question that was lost has changed nothing
 		}
 		return err
 	})
@@ -157,14 +228,14 @@ func (a *asker) end(no uint64) {
 
 const (
 	askersEvery = time.Minute
-	askerSilent = 10 // such periods without a change, after which an asker is forgotten
+	askerSilent = 10 // such periods without an answer, after which those of an asker are dropped
 )
 
-// forgetAskers is the goroutine that forgets the processes that have ended, or have not changed anything in a long time.
-func (r *run) forgetAskers(ctx context.Context) {
+// dropAnswers is the goroutine that drops the answers of processes that have ended, or have not changed anything in a long time.
+func (r *run) dropAnswers(ctx context.Context) {
 	type sample struct {
-		settled uint64
-		silent  int
+		answers.Standing
+		silent int
 	}
 	samples := map[domain.UUID]sample{}
 	for every := time.NewTicker(askersEvery); ; {
@@ -175,21 +246,19 @@ func (r *run) forgetAskers(ctx context.Context) {
 			return
 		}
 		r.e.stateLock.RLock()
-		settled, _ := r.e.seq.Cell().Askers()
+		askers := r.e.seq.Cell().Askers()
 		r.e.stateLock.RUnlock()
-		maps.DeleteFunc(samples, func(id domain.UUID, _ sample) bool { _, known := settled[id]; return !known })
-		for id, now := range settled {
-			x, known := samples[id]
-			if x.silent++; !known || x.settled != now {
-				x = sample{settled: now}
+		for id, now := range askers {
+			x := samples[id]
+			if x.silent++; x.Standing != now || now.Kept == 0 {
+				x = sample{Standing: now}
 			}
 			samples[id] = x
 			if x.silent < askerSilent {
 				continue
 			}
-			delete(samples, id)
-			if err := r.submit(&answers.ForgetAsker{Asker: id}); err != nil {
-				r.e.log.Warn("a process that no longer asks could not be forgotten", "asker", fmt.Sprint(id), "error", err)
+			if err := r.submit(&answers.DropAnswers{Asker: id}); err != nil {
+				r.e.log.Warn("the answers of a process that no longer asks could not be dropped", "asker", fmt.Sprint(id), "error", err)
 			}
 		}
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -89,6 +92,25 @@ func (w *wires) Index(context.Context) (uint64, error) {
 		return 0, engine.ErrNotLeading
 	}
 	return uint64(len(w.c.group.entries)), nil
+}
+
+func (w *wires) Verify(context.Context) error { panic("asked of a node") }
+
+// wired are the wires of one node.
+type wired struct {
+	*wires
+	self *member
+}
+
+func (w *wired) Verify(context.Context) error {
+	w.c.group.lock.Lock()
+	defer w.c.group.lock.Unlock()
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.leader != w.self || w.term != w.c.group.term {
+		return engine.ErrNotLeading
+	}
+	return nil
 }
 
 // cut takes the leader from everyone's sight.
@@ -220,5 +242,162 @@ func TestOneEffectThroughFaults(t *testing.T) {
 				_ = err // it decides already, or its first append failed
 			}
 		})
+	}
+}
+
+// join opens another node, with peers and a disk of the test's choice.
+func (c *cluster) join(config engine.Config, log engine.Log) *engine.Engine {
+	c.Helper()
+	vault, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		c.Fatal(err)
+	}
+	config.Archive, config.Cell = vault, cell.DefaultConfig()
+	e, err := engine.OpenReplica(c.Context(), config, log)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// TestDeposedLeader: a node that does not know yet that another one leads refuses nothing on the ground of what it has.
+func TestDeposedLeader(t *testing.T) {
+	c, w := newWired(t, 2, engine.Config{})
+	c.group.lock.Lock()
+	c.group.elect()
+	unaware := &office{c.members[0].disk, c.group.term, make(chan struct{}), nil}
+	c.group.lock.Unlock()
+	if err := c.members[0].Lead(t.Context(), unaware); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.lead(c.members[1], nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.members[1].Do(t.Context(), &hosting.CreateLocation{Name: "custom-x"}); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { close(unaware.ended) })
+	if err := c.members[0].Do(t.Context(), &hosting.DeleteLocation{Name: "custom-x"}); err != nil {
+		t.Errorf("what the other node acknowledged is not there: %v", err)
+	}
+}
+
+// slowDisk holds up the next load of a snapshot.
+type slowDisk struct {
+	engine.Log
+	hold             atomic.Bool
+	loading, proceed chan struct{}
+}
+
+func (d *slowDisk) LatestSnapshot(ctx context.Context) (uint64, io.ReadCloser, error) {
+	if d.hold.CompareAndSwap(true, false) {
+		close(d.loading)
+		<-d.proceed
+	}
+	return d.Log.LatestSnapshot(ctx)
+}
+
+// TestVoidStateIsNotShown: while a node drops what it decided in vain, a reader neither sees it, nor takes another entry with its number for it.
+func TestVoidStateIsNotShown(t *testing.T) {
+	c, w := newWired(t, 2, engine.Config{})
+	d := &disk{group: c.group}
+	slow := &slowDisk{Log: d, loading: make(chan struct{}), proceed: make(chan struct{})}
+	m := &member{disk: d}
+	m.Engine = c.join(engine.Config{Peers: &wired{w, m}}, slow)
+	var fail atomic.Bool
+	if err := w.lead(m, func() journaltest.Fault {
+		if fail.Load() {
+			return journaltest.NotWritten
+		}
+		return journaltest.None
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slow.hold.Store(true)
+	fail.Store(true)
+	ctx, giveUp := context.WithCancel(t.Context())
+	go func() { _ = m.Do(ctx, &hosting.CreateLocation{Name: "custom-void"}) }()
+	<-slow.loading
+	giveUp()
+	c.group.lock.Lock()
+	w.lock.Lock()
+	w.term = c.group.term // nothing was acknowledged since, so the index of a read is old
+	w.lock.Unlock()
+	c.group.lock.Unlock()
+	read := make(chan bool, 1)
+	go func() {
+		there := false
+		err := m.Read(t.Context(), func(v *cell.View) error { _, there = v.Location("custom-void"); return nil })
+		read <- there && err == nil
+	}()
+	time.Sleep(20 * time.Millisecond) // the reader has seen what is void, or waits
+	if err := w.lead(c.members[1], nil); err != nil {
+		t.Fatal(err)
+	}
+	close(slow.proceed)
+	if err := c.members[1].Do(t.Context(), &hosting.CreateLocation{Name: "custom-other"}); err != nil {
+		t.Fatal(err)
+	}
+	if <-read {
+		t.Error("a read has shown what was never committed")
+	}
+}
+
+// deaf loses the first answer, and then does what a test wants.
+type deaf struct {
+	*wires
+	asked atomic.Int32
+	then  func()
+}
+
+func (d *deaf) Execute(ctx context.Context, r *engine.Request) ([]byte, error) {
+	answer, err := d.wires.Execute(ctx, r)
+	if d.asked.Add(1) == 1 {
+		d.then()
+		return nil, engine.ErrStopped
+	}
+	return answer, err
+}
+
+// TestRefusedBeforeItIsDecided: a node without room refuses a command that had its effect at an earlier attempt. That is no answer.
+func TestRefusedBeforeItIsDecided(t *testing.T) {
+	var short atomic.Bool
+	c, w := newWired(t, 2, engine.Config{Short: func() error {
+		if short.Load() {
+			return errors.New("full")
+		}
+		return nil
+	}})
+	if err := w.lead(c.members[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	d := &deaf{wires: w, then: func() {
+		short.Store(true)
+		time.AfterFunc(50*time.Millisecond, func() { short.Store(false) })
+	}}
+	e := c.join(engine.Config{Peers: d}, &disk{group: c.group})
+	if err := e.Do(t.Context(), &hosting.CreateLocation{Name: "custom-x"}); err != nil {
+		t.Errorf("the command had its effect, and the error is %v", err)
+	}
+	short.Store(true)
+	if err := e.Do(t.Context(), &hosting.CreateLocation{Name: "custom-y"}); !isRefusal(err, domain.Overloaded) {
+		t.Errorf("a first attempt without room: %v", err)
+	}
+}
+
+// TestClosedWhileWaiting: who waits for a leader at a node that is closed does not ask on.
+func TestClosedWhileWaiting(t *testing.T) {
+	c, w := newWired(t, 1, engine.Config{})
+	d := &deaf{wires: w, then: func() {}}
+	e := c.join(engine.Config{Peers: d, Patience: time.Hour}, &disk{group: c.group})
+	asked := make(chan error, 1)
+	go func() { asked <- e.Do(context.Background(), &hosting.CreateLocation{Name: "custom-x"}) }()
+	until(t, "a question", func() bool { return d.asked.Load() > 1 })
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-asked; !errors.Is(err, engine.ErrStopped) {
+		t.Errorf("the node was closed, and the error is %v", err)
 	}
 }

@@ -65,38 +65,30 @@ func (e *Engine) Lead(ctx context.Context, j Office) error {
 	}
 	e.stopReplicating()
 	err := e.catchUp(ctx, j)
-	var r *run
 	if err == nil {
-		r, err = e.decideWith(ctx, j)
+		err = e.decideWith(ctx, j)
 	}
 	if err != nil {
 		e.replicateAgain()
 		return fmt.Errorf("take over after entry %d: %w", e.durable.reached.Load(), err)
 	}
-	e.done.Go(func() { // without a command it would not notice, and its readers would wait for what others decide
-		select {
-		case <-j.Ended():
-			r.fail(errLeadershipLost)
-		case <-r.stopped:
-		}
-	})
 	return nil
 }
 
 // StepDown makes the engine a replica again. What was decided becomes durable first.
 func (e *Engine) StepDown() {
-	if r := e.run.Load(); r != nil {
+	if r := e.run.Load(); r != nil && e.cluster != nil {
 		r.end()
 		<-r.over
 	}
 }
 
 // decideWith begins a run. In a cluster the engine becomes a replica again behind it.
-func (e *Engine) decideWith(ctx context.Context, j journal.Journal) (*run, error) {
+func (e *Engine) decideWith(ctx context.Context, j journal.Journal) error {
 	r := newRun(e, j)
 	if err := r.start(ctx); err != nil {
 		r.close()
-		return nil, err
+		return err
 	}
 	e.run.Store(r)
 	if e.cluster != nil {
@@ -110,7 +102,7 @@ func (e *Engine) decideWith(ctx context.Context, j journal.Journal) (*run, error
 			close(r.over)
 		})
 	}
-	return r, nil
+	return nil
 }
 
 // replicateAgain goes on from what is known to be committed. A run that failed leaves changes in memory that may never be
@@ -119,14 +111,14 @@ func (e *Engine) replicateAgain() {
 	if e.context.Err() != nil {
 		return // it is being closed
 	}
-	e.durable.again()
-	e.fed.again()
 	if e.seq.ahead() {
 		if _, err := e.load(e.context, e.fed.reached.Load()); err != nil {
 			e.fail(err)
 			return
 		}
 	}
+	e.durable.again() // not before: nobody may wait for an entry with the number of one that is void
+	e.fed.again()
 	e.replicate()
 }
 

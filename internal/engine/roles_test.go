@@ -196,7 +196,11 @@ func newCluster(t *testing.T, nodes int, config engine.Config) *cluster {
 		if m.vault, err = archivetest.NewMemory(1).Open(); err != nil {
 			t.Fatal(err)
 		}
+		config := config
 		config.Archive, config.Cell = m.vault, cell.DefaultConfig()
+		if w, ok := config.Peers.(*wires); ok {
+			config.Peers = &wired{w, m}
+		}
 		if m.Engine, err = engine.OpenReplica(t.Context(), config, m.disk); err != nil {
 			t.Fatal(err)
 		}

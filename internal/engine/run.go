@@ -61,10 +61,22 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	r.done.Go(func() { r.archiveEnded(run) })
+	if office, ok := r.journal.(Office); ok {
+		r.done.Go(func() { r.endWith(office) })
+	}
 	if r.e.config.Peers != nil {
-		r.done.Go(func() { r.forgetAskers(run) })
+		r.done.Go(func() { r.dropAnswers(run) })
 	}
 	return nil
+}
+
+// endWith ends the run when the node leads no more. Without a command it would not notice, and readers would wait for what others decide.
+func (r *run) endWith(office Office) {
+	select {
+	case <-office.Ended():
+		r.fail(errLeadershipLost)
+	case <-r.stopped:
+	}
 }
 
 // end begins to stop: no more commands are taken.

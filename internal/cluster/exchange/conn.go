@@ -8,13 +8,18 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // ErrLost means that the connection ended before the answer came.
 var ErrLost = errors.New("the connection to the other node was lost")
 
-// workingMax is the most questions of a connection that are answered at a time.
-const workingMax = 4096
+// The most questions of a connection that are answered at a time, and the bytes that they may have.
+const (
+	workingMax   = 4096
+	workingBytes = 4 * messageMax
+)
 
 // Serve answers the questions of a connection, each in a goroutine of its own, until the connection ends or ctx does. It returns once every
 // goroutine has. Nil: the peer closed the connection.
@@ -24,7 +29,8 @@ func Serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, 
 	defer working.Wait()
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	to, from, room := newWriter(conn), bufio.NewReaderSize(conn, 64<<10), make(chan struct{}, workingMax)
+	to, from := newWriter(conn), bufio.NewReaderSize(conn, 64<<10)
+	room, bytes := make(chan struct{}, workingMax), semaphore.NewWeighted(workingBytes)
 	for {
 		question, err := read(from)
 		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -34,9 +40,16 @@ func Serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, 
 			return err
 		}
 		room <- struct{}{}
+		size := int64(len(question.body))
+		if err := bytes.Acquire(ctx, size); err != nil {
+			return err
+		}
 		working.Go(func() {
 			outcome, body := answer(ctx, question.kind, question.body)
-			_ = to.write(message{question.no, outcome, body}) // the reader notices a lost connection
+			if to.write(message{question.no, outcome, body}) != nil { // the peer must not wait for an answer that does not come
+				_ = conn.Close()
+			}
+			bytes.Release(size)
 			<-room
 		})
 	}

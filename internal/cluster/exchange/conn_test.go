@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"reflect"
@@ -158,12 +159,61 @@ func TestTooLongMessage(t *testing.T) {
 	}
 }
 
+// TestTooLongAnswer: nobody waits for an answer that cannot be sent.
+func TestTooLongAnswer(t *testing.T) {
+	asks, answers := pair(t)
+	serve(t, answers, func(context.Context, byte, []byte) (byte, []byte) { return done, make([]byte, messageMax) })
+	if _, _, err := NewClient(asks).Ask(t.Context(), execute, nil); !errors.Is(err, ErrLost) {
+		t.Errorf("a too long answer: %v", err)
+	}
+	if outcome, _ := outcome(make([]byte, messageMax), nil); outcome != unknown {
+		t.Errorf("the outcome of a command with a too long answer is %q", outcome)
+	}
+}
+
+// follower is the office of a node that follows another one.
+type follower struct{}
+
+func (follower) VerifyRead(context.Context) (uint64, error) { return 0, errors.New("not the leader") }
+func (follower) Leader() (id, address string)               { return "other", "there" }
+
+func TestPeersAtAFollower(t *testing.T) {
+	dials := 0
+	p := NewPeers("self", follower{}, func(context.Context, string, string) (net.Conn, error) {
+		dials++
+		asks, answers := pair(t)
+		serve(t, answers, func(context.Context, byte, []byte) (byte, []byte) { return done, []byte("abc") })
+		return asks, nil
+	})
+	if n, err := p.Index(t.Context()); !errors.Is(err, engine.ErrNotLeading) {
+		t.Errorf("an index of 3 bytes is %d, %v", n, err)
+	}
+	if err := p.Verify(t.Context()); !errors.Is(err, engine.ErrNotLeading) {
+		t.Errorf("a follower takes itself for the node that decides: %v", err)
+	}
+	if _, err := p.Execute(t.Context(), &engine.Request{Command: make([]byte, messageMax)}); errors.Is(err, engine.ErrStopped) || err == nil {
+		t.Errorf("a command that cannot be sent: %v", err)
+	}
+	p.Close()
+	if _, err := p.Index(t.Context()); !errors.Is(err, engine.ErrNotLeading) || dials != 1 {
+		t.Errorf("after Close: %v, %d connections were made", err, dials)
+	}
+}
+
 // TestOutcomes: an error is at home what it was at the node that decides.
 func TestOutcomes(t *testing.T) {
 	until := domain.Time(77)
 	byCode := flow.Refuse(flow.Refusal{Code: flow.QueueIsClosed, Players: []string{"p1"}, Until: until, Lock: &flow.Penalty{Level: 3, Until: 9},
 		Faults: flow.Faults{{Path: "a.b", Message: "wrong"}}}, "the queue %s is closed", "ranked")
-	for _, want := range []error{nil, domain.Refuse(domain.Full, "100 %% full"), byCode, engine.ErrNotLeading} {
+	early := &engine.Undecided{Refusal: domain.Refuse(domain.Overloaded, "no room")}
+	if there, ok := errors.AsType[*engine.Undecided](failure(outcome(nil, early))); !ok || !reflect.DeepEqual(there, early) {
+		t.Errorf("%+v arrives as %+v", early, there)
+	}
+	late := fmt.Errorf("%w: %w", engine.ErrStopped, domain.Refuse(domain.Conflict, "late"))
+	if got := failure(outcome(nil, late)); !errors.Is(got, engine.ErrStopped) {
+		t.Errorf("%v arrives as %v", late, got)
+	}
+	for _, want := range []error{nil, domain.Refuse(domain.Full, "100 %% full"), domain.Refuse(domain.NotFound, "\xff\xfe"), byCode, engine.ErrNotLeading} {
 		got := failure(outcome(nil, want))
 		if r, ok := errors.AsType[*domain.Refusal](want); ok {
 			if there, ok := errors.AsType[*domain.Refusal](got); !ok || !reflect.DeepEqual(r, there) {

@@ -8,8 +8,8 @@
 //
 // # Bounds
 //
-// A message has at most 32 MiB. A peer that takes no data for 5 seconds loses the connection. At most 4,096 questions of one connection are answered at a
-// time; further ones are not read before that.
+// A message has at most 32 MiB. A peer that takes no data for 5 seconds loses the connection, and an answer is awaited for 5 seconds. At most 4,096 questions of
+// one connection, with 128 MiB together, are answered at a time; further ones wait.
 //
 // # What is lost
 //

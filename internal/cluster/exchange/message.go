@@ -15,6 +15,7 @@ import (
 const (
 	messageMax = 32 << 20
 	headBytes  = 4 + 8 + 1
+	bodyMax    = messageMax - headBytes
 	writeWait  = 5 * time.Second
 )
 
@@ -41,8 +42,8 @@ func newWriter(conn net.Conn) *writer {
 
 // write writes a message, and sends it unless another one follows at once.
 func (w *writer) write(m message) error {
-	if len(m.body) > messageMax-headBytes {
-		return fmt.Errorf("message of %d bytes, at most %d allowed", len(m.body), messageMax-headBytes)
+	if len(m.body) > bodyMax {
+		return fmt.Errorf("message of %d bytes, at most %d allowed", len(m.body), bodyMax)
 	}
 	w.waiting.Add(1)
 	w.lock.Lock()

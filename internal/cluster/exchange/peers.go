@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -24,7 +25,8 @@ const (
 // Outcomes.
 const (
 	done       = 'd' // with the answer
-	refused    = 'r' // with the refusal
+	refused    = 'r' // with the refusal: nothing has changed
+	undecided  = 'b' // with the refusal: this attempt was not executed, an earlier one may have been
 	notLeading = 'n' // nothing has happened
 	unknown    = 'u' // whether it has happened; with the reason, for people
 )
@@ -44,6 +46,7 @@ type Peers struct {
 	dial   func(ctx context.Context, address, node string) (net.Conn, error)
 
 	lock    sync.Mutex
+	closed  bool
 	leader  string // to which the client is connected
 	client  *Client
 	dialing chan struct{} // closed when it has ended; nil: no dial is under way
@@ -58,10 +61,17 @@ func NewPeers(self string, office Office, dial func(ctx context.Context, address
 func (p *Peers) Close() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
+	p.closed = true
 	if p.client != nil {
 		p.client.Close()
 	}
 }
+
+// The time-outs of calls: a node that stands still keeps its connections open. A question whose answer is late is asked again.
+const (
+	askWait  = 5 * time.Second
+	dialWait = 3 * time.Second
+)
 
 // Execute implements engine.Peers.
 func (p *Peers) Execute(ctx context.Context, r *engine.Request) ([]byte, error) {
@@ -69,7 +79,18 @@ func (p *Peers) Execute(ctx context.Context, r *engine.Request) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
+	if len(body) > bodyMax {
+		return nil, &engine.Undecided{Refusal: domain.Refuse(domain.Invalid, "the request has %d bytes, at most %d can be sent to another node", len(body), bodyMax)}
+	}
 	return p.ask(ctx, execute, body)
+}
+
+// Verify implements engine.Peers.
+func (p *Peers) Verify(ctx context.Context) error {
+	if _, err := p.office.VerifyRead(ctx); err != nil {
+		return engine.ErrNotLeading
+	}
+	return nil
 }
 
 // Index implements engine.Peers.
@@ -82,8 +103,11 @@ func (p *Peers) Index(ctx context.Context) (uint64, error) {
 		return number, err
 	}
 	body, err := p.ask(ctx, index, nil)
-	if err != nil || len(body) != 8 {
+	if err != nil {
 		return 0, err
+	}
+	if len(body) != 8 {
+		return 0, fmt.Errorf("%w: the index of a read has %d bytes, want 8", engine.ErrNotLeading, len(body))
 	}
 	return binary.BigEndian.Uint64(body), nil
 }
@@ -94,12 +118,11 @@ func (p *Peers) ask(ctx context.Context, kind byte, body []byte) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	outcome, answer, err := c.Ask(ctx, kind, body)
-	if errors.Is(err, ErrLost) {
-		return nil, fmt.Errorf("%w: %w", engine.ErrStopped, err)
-	}
+	waiting, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	outcome, answer, err := c.Ask(waiting, kind, body)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", engine.ErrStopped, err)
 	}
 	return answer, failure(outcome, answer)
 }
@@ -112,6 +135,10 @@ func (p *Peers) connect(ctx context.Context) (*Client, error) {
 			return nil, engine.ErrNotLeading
 		}
 		p.lock.Lock()
+		if p.closed {
+			p.lock.Unlock()
+			return nil, engine.ErrNotLeading
+		}
 		if c := p.client; c != nil && p.leader == id {
 			select {
 			case <-c.Ended():
@@ -132,10 +159,12 @@ func (p *Peers) connect(ctx context.Context) (*Client, error) {
 		ended := make(chan struct{})
 		p.dialing = ended
 		p.lock.Unlock()
-		conn, err := p.dial(ctx, address, id)
+		conn, err := p.dialFor(ctx, address, id)
 		p.lock.Lock()
 		p.dialing = nil
-		if err == nil {
+		if err == nil && p.closed {
+			_ = conn.Close()
+		} else if err == nil {
 			if p.client != nil {
 				p.client.Close()
 			}
@@ -149,13 +178,19 @@ func (p *Peers) connect(ctx context.Context) (*Client, error) {
 	}
 }
 
+func (p *Peers) dialFor(ctx context.Context, address, node string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWait)
+	defer cancel()
+	return p.dial(ctx, address, node)
+}
+
 // Answer returns a function for Serve: what this node answers when others take it for the leader.
 func Answer(e *engine.Engine, office Office) func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
 	return func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
 		switch kind {
 		case execute:
 			var r engine.Request
-			if err := cbor.Unmarshal(body, &r); err != nil {
+			if err := decoding.Unmarshal(body, &r); err != nil {
 				return unknown, fmt.Append(nil, err)
 			}
 			answer, err := e.ExecuteFor(ctx, &r)
@@ -171,6 +206,15 @@ func Answer(e *engine.Engine, office Office) func(ctx context.Context, kind byte
 	}
 }
 
+// Texts of clients, which refusals repeat, need not be valid UTF-8.
+var decoding = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}()
+
 // refusal is a domain.Refusal on its way.
 type refusal struct {
 	Reason domain.Reason
@@ -179,13 +223,22 @@ type refusal struct {
 }
 
 func outcome(answer []byte, err error) (byte, []byte) {
+	if err == nil && len(answer) > bodyMax {
+		err = fmt.Errorf("the answer has %d bytes, at most %d can be sent to another node", len(answer), bodyMax)
+	}
 	if err == nil {
 		return done, answer
+	}
+	if errors.Is(err, engine.ErrStopped) { // also around the refusal of a request that came late
+		return unknown, fmt.Append(nil, err)
 	}
 	if r, ok := errors.AsType[*domain.Refusal](err); ok {
 		travels := refusal{Reason: r.Reason, Detail: r.Detail}
 		travels.Cause, _ = errors.AsType[*flow.Refusal](r.Cause)
-		if b, err := cbor.Marshal(travels); err == nil {
+		if b, failed := cbor.Marshal(travels); failed == nil {
+			if _, early := errors.AsType[*engine.Undecided](err); early {
+				return undecided, b
+			}
 			return refused, b
 		}
 	}
@@ -202,14 +255,17 @@ func failure(outcome byte, body []byte) error {
 		return nil
 	case notLeading:
 		return engine.ErrNotLeading
-	case refused:
+	case refused, undecided:
 		var travels refusal
-		if err := cbor.Unmarshal(body, &travels); err != nil {
+		if err := decoding.Unmarshal(body, &travels); err != nil {
 			return fmt.Errorf("%w: the refusal of the other node: %w", engine.ErrStopped, err)
 		}
 		r := &domain.Refusal{Reason: travels.Reason, Detail: travels.Detail}
 		if travels.Cause != nil {
 			r.Cause = travels.Cause
+		}
+		if outcome == undecided {
+			return &engine.Undecided{Refusal: r}
 		}
 		return r
 	}

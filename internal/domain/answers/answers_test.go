@@ -132,8 +132,8 @@ func TestRefusedAndIdleRequests(t *testing.T) {
 	if _, err := n.do(wrapped); err == nil {
 		t.Fatal("a location was made twice")
 	}
-	if settled, kept := n.cell.Askers(); kept != 0 || len(settled) != 0 {
-		t.Errorf("%d answers are remembered, of %d askers", kept, len(settled))
+	if askers := n.cell.Askers(); len(askers) != 0 {
+		t.Errorf("remembered: %+v", askers)
 	}
 	n.must(&hosting.DeleteLocation{Name: "custom-dev"})
 	wrapped, _ = ask()
@@ -158,8 +158,8 @@ func TestSettled(t *testing.T) {
 		t.Fatal(happened, err)
 	}
 	for name, n := range map[string]*node{"the same node": n, "a replica": n.replayed(), "a node with a snapshot": n.loaded()} {
-		if settled, kept := n.cell.Askers(); kept != 3 || settled[asker] != 4 {
-			t.Errorf("%s: %d answers are remembered, numbers below %d are settled", name, kept, settled[asker])
+		if a := n.cell.Askers()[asker]; a.Kept != 3 || a.Settled != 4 {
+			t.Errorf("%s: remembered %+v", name, a)
 		}
 		for request := uint64(1); request <= 6; request++ {
 			happened, err := ask(n, request, 1)
@@ -170,24 +170,83 @@ func TestSettled(t *testing.T) {
 		if happened, err := ask(n, 1<<40, 1<<40); !happened || err != nil { // most requests change nothing
 			t.Errorf("%s: a new request: happened %t, %v", name, happened, err)
 		}
-		if settled, kept := n.cell.Askers(); kept != 1 || settled[asker] != 1<<40 {
-			t.Errorf("%s: %d answers are remembered, numbers below %d are settled", name, kept, settled[asker])
+		if a := n.cell.Askers()[asker]; a.Kept != 1 || a.Settled != 1<<40 {
+			t.Errorf("%s: remembered %+v", name, a)
 		}
 	}
 }
 
-func TestForgetAsker(t *testing.T) {
+// The answers of a process that has been silent for long are dropped, and its requests have no effect any more.
+func TestDropAnswers(t *testing.T) {
 	n := newNode(t)
-	wrapped, _ := once(t, 9, 8, build(9))()
+	ask := once(t, 9, 8, newLocation())
+	wrapped, _ := ask()
 	n.must(wrapped)
-	if n.must(&answers.ForgetAsker{Asker: domain.UUID{9}}) {
-		t.Error("forgetting an unknown asker is an event")
+	if n.must(&answers.DropAnswers{Asker: domain.UUID{9}}) {
+		t.Error("dropping nothing is an event")
 	}
-	n.must(&answers.ForgetAsker{Asker: asker})
-	for _, n := range []*node{n, n.replayed()} {
-		if settled, kept := n.cell.Askers(); kept != 0 || len(settled) != 0 {
-			t.Errorf("%d answers are remembered, of %d askers", kept, len(settled))
+	n.must(&answers.DropAnswers{Asker: asker})
+	n.must(&hosting.DeleteLocation{Name: "custom-dev"})
+	for name, n := range map[string]*node{"the same node": n, "a replica": n.replayed(), "a node with a snapshot": n.loaded()} {
+		if a := n.cell.Askers()[asker]; a.Kept != 0 || a.Settled != 10 {
+			t.Errorf("%s: remembered %+v", name, a)
 		}
+		wrapped, _ := ask()
+		if happened, err := n.do(wrapped); happened || err == nil || !wrapped.Lost {
+			t.Errorf("%s: asked again: happened %t, %v, lost %t", name, happened, err, wrapped.Lost)
+		}
+		wrapped, _ = once(t, 10, 10, build(10))()
+		if !n.must(wrapped) {
+			t.Errorf("%s: the next request has no effect", name)
+		}
+	}
+}
+
+// Once an asker was told that its request had no effect, a copy of an earlier attempt has none either.
+func TestVoid(t *testing.T) {
+	n := newNode(t)
+	ask := once(t, 1, 1, &hosting.DeleteLocation{Name: "custom-dev"})
+	attempt := func(n *node, no uint64) (*answers.Once, bool, error) {
+		wrapped, _ := ask()
+		wrapped.Attempt = no
+		happened, err := n.do(wrapped)
+		return wrapped, happened, err
+	}
+	second, happened, err := attempt(n, 2) // the first is still on its way
+	if happened || err == nil || !second.Decided || second.Changed {
+		t.Fatalf("there is nothing to delete: happened %t, %v, %+v", happened, err, second)
+	}
+	if !n.must(&answers.Void{Once: second}) {
+		t.Fatal("that the request is void is no event")
+	}
+	n.must(newLocation())
+	for name, n := range map[string]*node{"the same node": n, "a replica": n.replayed(), "a node with a snapshot": n.loaded()} {
+		for no := uint64(1); no <= 2; no++ {
+			if late, happened, err := attempt(n, no); happened || err == nil || !late.Lost {
+				t.Errorf("%s: attempt %d comes late: happened %t, %v", name, no, happened, err)
+			}
+		}
+		if third, happened, err := attempt(n, 3); !happened || err != nil || !third.Changed {
+			t.Errorf("%s: the asker asks again: happened %t, %v", name, happened, err)
+		}
+	}
+}
+
+// An earlier attempt that arrives before its request is void counts: the asker gets its answer.
+func TestVoidTooLate(t *testing.T) {
+	n := newNode(t)
+	n.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-7"}})
+	ask := once(t, 7, 7, build(7))
+	first, made := ask()
+	first.Attempt = 1
+	second, cmd := ask()
+	second.Attempt, second.Decided = 2, true
+	n.must(first)
+	if n.must(&answers.Void{Once: second}) || !second.Changed {
+		t.Errorf("the request is void although it had an effect: %+v", second)
+	}
+	if cmd.(*hosting.CreateBuild).Build.Created != made.(*hosting.CreateBuild).Build.Created {
+		t.Error("the answer is not that of the first attempt")
 	}
 }
 

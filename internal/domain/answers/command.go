@@ -18,21 +18,23 @@ type Once struct {
 	kernel.Command
 	Asker   domain.UUID
 	Request uint64 // its number among those of the asker
+	Attempt uint64 // from 1: how often the asker has asked
 	Settled uint64 // the asker will not ask again for lower numbers
 	Form    Form
+
+	// Result, also of a command that is refused.
+	Decided bool // the refusal, if it is one, is that of the command
+	Changed bool // the request has an effect, now or from an earlier attempt
+	Lost    bool // the request may have had an effect, and its answer is no longer known
 }
 
 // Decide executes the command, or fills in its remembered answer.
 func (cmd *Once) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	if a := t.askers[cmd.Asker]; a != nil {
-		if cmd.Request < a.Settled {
-			return domain.Refuse(domain.Conflict, "request %d of a node comes late: all up to %d are settled", cmd.Request, a.Settled)
-		}
-		if answer, ok := a.answers[cmd.Request]; ok {
-			return fill(cmd, answer)
-		}
+	if done, err := t.before(cmd); done {
+		return err
 	}
+	cmd.Decided = true
 	t.Cmd = cmd.Command
 	if err := cmd.Command.Decide(k); err != nil {
 		return err
@@ -45,11 +47,29 @@ func (cmd *Once) Decide(k *kernel.Tx) error {
 // Unwrap returns the command itself.
 func (cmd *Once) Unwrap() kernel.Command { return cmd.Command }
 
-func fill(cmd *Once, answer []byte) error {
-	if len(answer) > 0 && cmd.Form.Fill(cmd.Command, answer) == nil {
-		return nil
+// before looks whether the request has an outcome already.
+func (c *State) before(cmd *Once) (done bool, err error) {
+	a := c.askers[cmd.Asker]
+	if a == nil {
+		return false, nil
 	}
-	return domain.Refuse(domain.Conflict, "%T was carried out, but its answer cannot be repeated", cmd.Command)
+	if cmd.Request < a.Settled {
+		cmd.Lost = true
+		return true, domain.Refuse(domain.Conflict, "request %d of a node comes late: all below %d are settled", cmd.Request, a.Settled)
+	}
+	x, ok := a.answers[cmd.Request]
+	switch {
+	case !ok || x.void != 0 && cmd.Attempt > x.void:
+		return false, nil
+	case x.void != 0:
+		cmd.Lost = true
+		return true, domain.Refuse(domain.Conflict, "attempt %d of a request comes late: attempt %d had no effect", cmd.Attempt, x.void)
+	case len(x.data) == 0 || cmd.Form.Fill(cmd.Command, x.data) != nil:
+		cmd.Lost = true
+		return true, domain.Refuse(domain.Conflict, "%T was carried out, but its answer cannot be repeated", cmd.Command)
+	}
+	cmd.Decided, cmd.Changed = true, true
+	return true, nil
 }
 
 // Settle remembers the answer, which is complete now. One that cannot be written is remembered as empty: the effect stands.
@@ -59,25 +79,39 @@ func (t *Tx) Settle() {
 	if !t.Emitted() {
 		return
 	}
+	once.Changed = true
 	answer, err := once.Form.Answer(once.Command)
 	if err != nil {
 		answer = nil
 	}
-	t.Emit(&CommandAnswered{Answer{once.Asker, once.Request, answer}, once.Settled})
+	t.Emit(&CommandAnswered{Answer{Asker: once.Asker, Request: once.Request, Data: answer}, once.Settled})
 }
 
 // Reset forgets a command that was refused.
 func (t *Tx) Reset() { t.once = nil }
 
-// ForgetAsker removes an asker with its answers. Only the engine gives it, for a process that has been silent for longer than anything it
-// sent can be on its way.
-type ForgetAsker struct{ Asker domain.UUID }
+// Void records that a request had no effect up to this attempt. If an earlier attempt has had one meanwhile, the command gets its answer.
+type Void struct{ *Once }
 
-// Decide emits AskerForgotten for a known asker.
-func (cmd *ForgetAsker) Decide(k *kernel.Tx) error {
+func (cmd *Void) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	if t.askers[cmd.Asker] != nil {
-		t.Emit(&AskerForgotten{cmd.Asker})
+	cmd.Decided = false
+	if done, err := t.before(cmd.Once); done {
+		return err
+	}
+	t.Emit(&CommandAnswered{Answer{Asker: cmd.Asker, Request: cmd.Request, Void: cmd.Attempt}, cmd.Settled})
+	return nil
+}
+
+// DropAnswers removes the answers of an asker, whose requests so far are settled. Only the engine gives it, for a process that has been silent for
+// longer than it waits for an answer.
+type DropAnswers struct{ Asker domain.UUID }
+
+// Decide emits AnswersDropped if there are any.
+func (cmd *DropAnswers) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if a := t.askers[cmd.Asker]; a != nil && len(a.answers) > 0 {
+		t.Emit(&AnswersDropped{Asker: cmd.Asker, Settled: a.newest + 1})
 	}
 	return nil
 }

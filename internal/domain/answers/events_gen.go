@@ -11,10 +11,10 @@ import (
 // events has a constructor for each event of the room answers.
 var events = []func() kernel.Event{
 	kernel.Empty[CommandAnswered],
-	kernel.Empty[AskerForgotten],
+	kernel.Empty[AnswersDropped],
 }
 
-// CommandAnswered is the last event of a transaction that a node of a cluster may ask for again.
+// CommandAnswered is the last event of a transaction that a node of a cluster may ask for again, or says that a request had no effect.
 type CommandAnswered struct {
 	Answer  Answer
 	Settled uint64 // the asker will not ask again for requests with lower numbers
@@ -26,8 +26,14 @@ func (e *CommandAnswered) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &e.Settled)
 }
 
-// AskerForgotten says that an asker has asked for nothing in a long time, and its answers are gone.
-type AskerForgotten struct{ Asker domain.UUID }
+// AnswersDropped says that an asker has been silent for so long that its answers are not kept any more. Its requests so far are settled.
+type AnswersDropped struct {
+	Asker   domain.UUID
+	Settled uint64
+}
 
-func (*AskerForgotten) Kind() kernel.Kind      { return 191 }
-func (e *AskerForgotten) Fields(c *wire.Codec) { c.UUID(1, &e.Asker) }
+func (*AnswersDropped) Kind() kernel.Kind { return 191 }
+func (e *AnswersDropped) Fields(c *wire.Codec) {
+	c.UUID(1, &e.Asker)
+	wire.Int(c, 2, &e.Settled)
+}

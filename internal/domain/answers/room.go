@@ -6,9 +6,13 @@
 //
 // An asker is one process of a node. It numbers its requests, and each request says which numbers are settled: those below it will not be asked for again.
 // An answer is kept until its number is settled. A request with a settled number is refused, because it can only be a copy that was
-// late on its way: no delay of the network has a second effect. A request that changed nothing is not remembered, and may be decided again.
+// late on its way.
 //
-// So the answers in memory are those of the requests between the oldest unanswered one of each asker and its newest one.
+// A request that changed nothing is not remembered: the first attempt has no copies, and its outcome is final. An asker that does not know what became of an
+// attempt numbers the next one. If that changes nothing either, Void is recorded before the asker is told, and earlier attempts that arrive later are refused.
+//
+// The answers in memory are those of the requests between the oldest unanswered one of each asker and its newest one. Of an asker that has been
+// silent for long, such as a process that has ended, only the settled number is kept.
 package answers
 
 import (
@@ -28,6 +32,7 @@ type Answer struct {
 	Asker   domain.UUID
 	Request uint64 // its number among those of the asker
 	Data    []byte // as Form.Answer wrote it
+	Void    uint64 // the request had no effect in this attempt and those before it; 0: it had one
 }
 
 // Fields of an Answer.
@@ -35,6 +40,7 @@ func (a *Answer) Fields(c *wire.Codec) {
 	c.UUID(1, &a.Asker)
 	wire.Int(c, 2, &a.Request)
 	c.Bytes(3, &a.Data)
+	wire.Int(c, 4, &a.Void)
 }
 
 // Asker is a process of a node that has commands executed.
@@ -42,8 +48,14 @@ type Asker struct {
 	ID      domain.UUID
 	Settled uint64 // it will not ask again for requests with lower numbers
 
-	answers map[uint64][]byte // by request
-	lowest  uint64            // no answer has a lower number
+	answers map[uint64]outcome // by request
+	lowest  uint64             // no answer has a lower number
+	newest  uint64             // the highest number that was answered since this node began; events do not depend on it
+}
+
+type outcome struct {
+	data []byte
+	void uint64
 }
 
 // Fields of an Asker.
@@ -74,33 +86,45 @@ func New(k *kernel.Kernel) *Tx {
 // Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
-// Askers returns what each asker has settled, and how many answers are remembered.
-func (c *State) Askers() (settled map[domain.UUID]uint64, kept int) {
-	settled = map[domain.UUID]uint64{}
+// Standing is what the room knows of an asker.
+type Standing struct {
+	Settled uint64 // it will not ask again for requests with lower numbers
+	Newest  uint64 // the highest number whose answer is, or was, remembered since this node began
+	Kept    int    // answers that are remembered
+}
+
+// Askers returns what the room knows of each asker.
+func (c *State) Askers() map[domain.UUID]Standing {
+	all := map[domain.UUID]Standing{}
 	for id, a := range c.askers {
-		settled[id] = a.Settled
-		kept += len(a.answers)
+		all[id] = Standing{a.Settled, a.newest, len(a.answers)}
 	}
-	return settled, kept
+	return all
 }
 
 func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	switch e := event.(type) {
 	case *CommandAnswered:
 		a := c.asker(e.Answer.Asker)
-		a.answers[e.Answer.Request] = e.Answer.Data
-		a.lowest = min(a.lowest, e.Answer.Request)
+		a.keep(&e.Answer)
 		a.Settled = max(a.Settled, e.Settled)
 		a.forgetSettled()
-	case *AskerForgotten:
-		delete(c.askers, e.Asker)
+	case *AnswersDropped:
+		a := c.asker(e.Asker)
+		a.Settled = max(a.Settled, e.Settled)
+		a.forgetSettled()
 	}
+}
+
+func (a *Asker) keep(x *Answer) {
+	a.answers[x.Request] = outcome{x.Data, x.Void}
+	a.lowest, a.newest = min(a.lowest, x.Request), max(a.newest, x.Request)
 }
 
 // forgetSettled walks over the numbers or over the answers, whichever are fewer.
 func (a *Asker) forgetSettled() {
 	if a.lowest < a.Settled && a.Settled-a.lowest > uint64(len(a.answers)) {
-		maps.DeleteFunc(a.answers, func(request uint64, _ []byte) bool { return request < a.Settled })
+		maps.DeleteFunc(a.answers, func(request uint64, _ outcome) bool { return request < a.Settled })
 		a.lowest = a.Settled
 	}
 	for ; a.lowest < a.Settled; a.lowest++ {
@@ -111,7 +135,7 @@ func (a *Asker) forgetSettled() {
 func (c *State) asker(id domain.UUID) *Asker {
 	a := c.askers[id]
 	if a == nil {
-		a = &Asker{ID: id, answers: map[uint64][]byte{}, lowest: 1<<64 - 1}
+		a = &Asker{ID: id, answers: map[uint64]outcome{}, lowest: 1<<64 - 1}
 		c.askers[id] = a
 	}
 	return a
@@ -137,7 +161,8 @@ func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 		}
 		for _, a := range askers {
 			for _, request := range slices.Sorted(maps.Keys(a.answers)) {
-				w.Part(partAnswer, &Answer{a.ID, request, a.answers[request]})
+				x := a.answers[request]
+				w.Part(partAnswer, &Answer{a.ID, request, x.data, x.void})
 			}
 		}
 	}}
@@ -148,11 +173,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	case partAsker:
 		return true, kernel.LoadWith(l, body, func(x Asker) { c.asker(x.ID).Settled = x.Settled })
 	case partAnswer:
-		return true, kernel.LoadWith(l, body, func(x Answer) {
-			a := c.asker(x.Asker)
-			a.answers[x.Request] = x.Data
-			a.lowest = min(a.lowest, x.Request)
-		})
+		return true, kernel.LoadWith(l, body, func(x Answer) { c.asker(x.Asker).keep(&x) })
 	}
 	return false, nil
 }

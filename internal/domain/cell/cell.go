@@ -68,8 +68,8 @@ func New(config Config) *Cell {
 	return c
 }
 
-// Askers returns what each process of a cluster's nodes has settled, and how many answers are remembered.
-func (c *Cell) Askers() (settled map[domain.UUID]uint64, kept int) { return c.answers.Askers() }
+// Askers returns what is known of each process of a cluster's nodes that has had commands executed.
+func (c *Cell) Askers() map[domain.UUID]answers.Standing { return c.answers.Askers() }
 
 // Config returns the limits and periods of this cell's commands.
 func (c *Cell) Config() Config { return c.config }

@@ -22,10 +22,13 @@ import (
 // Asked is the form of a command, as it was before it was executed. It implements answers.Form.
 type Asked []byte
 
-// Encode returns the form of a command. An error means that its type is none that other nodes may give.
+// Travels reports whether other nodes may give a command of this type.
+func Travels(cmd kernel.Command) bool { return byName[nameOf(reflect.TypeOf(cmd))] != nil }
+
+// Encode returns the form of a command that travels.
 func Encode(cmd kernel.Command) (Asked, error) {
 	v := value(cmd)
-	if byName[nameOf(v.Type())] == nil {
+	if !Travels(cmd) {
 		return nil, fmt.Errorf("%T is not a command that travels", cmd)
 	}
 	fields, err := encodeFields(v)
@@ -68,8 +71,7 @@ func (a Asked) Answer(cmd kernel.Command) ([]byte, error) {
 	return encoding.Marshal(changed)
 }
 
-// Fill sets in the command what an answer says; what the answer does not name becomes what it was when the command was asked. Memory that the
-// command's fields point to stays as it is.
+// Fill sets the fields that an answer names, and resets all others to what was asked. Memory that the command's fields point to stays as it is.
 func (a Asked) Fill(cmd kernel.Command, answer []byte) error {
 	var f form
 	if err := decoding.Unmarshal(a, &f); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // stayers are the commands that the deciding node alone gives.
 var stayers = map[string]string{
-	"answers.Once": "the engine wraps a command in it", "answers.ForgetAsker": "",
+	"answers.Once": "the engine wraps a command in it", "answers.Void": "the engine records what had no effect", "answers.DropAnswers": "",
 	"kernel.Forget": "", "kernel.Resume": "", "kernel.Tick": "",
 	"matchmaking.ProposeMatches": "the matcher runs beside the node that decides", "matchmaking.BeginSearch": "likewise", "matchmaking.FailTickets": "likewise",
 	"access.AcceptLoss": "of a data directory", "access.TakeOverAccessKeys": "of a file in one",

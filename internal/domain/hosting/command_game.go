@@ -26,8 +26,8 @@ type CreateGameSession struct {
 	// Parameters is a hash of all fields above if the caller chose Name, else zero. With a chosen Name a repeat gets the same game
 	// session, and Name stays taken while the archive keeps the record.
 	Parameters uint64
-	Archived   *session.GameSession // what the archive has under the id; filled in by the engine
-	ArchivedAt uint64               // Kernel.Forgotten when it looked
+	Archived   *session.GameSession `cbor:"-"` // what the archive has under the id; filled in by the engine
+	ArchivedAt uint64               `cbor:"-"` // Kernel.Forgotten when it looked
 
 	// Result
 	Game session.GameSession

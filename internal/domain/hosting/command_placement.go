@@ -17,7 +17,7 @@ import (
 type StartPlacement struct {
 	Placement placement.Placement // as requested: ID, Queue, PlayersMax, …, Players with the ids of their future player sessions
 
-	kernel.ArchivedID
+	kernel.ArchivedID `cbor:"-"`
 
 	// Result: Placement, as stored, pending.
 }

@@ -24,7 +24,7 @@ type StartMatchmaking struct {
 	Players       []Player
 	By            domain.Maker
 
-	kernel.ArchivedID
+	kernel.ArchivedID `cbor:"-"`
 
 	// Result
 	Ticket TicketView
@@ -197,7 +197,7 @@ type StartMatchBackfill struct {
 	Owner     Owner // 0: a client
 	Unmatched bool  // the game session may have been created without a match
 
-	kernel.ArchivedID
+	kernel.ArchivedID `cbor:"-"`
 
 	// Result
 	Ticket TicketView
