@@ -86,12 +86,12 @@ func (e *Engine) execute(ctx context.Context, r *Request, cmd kernel.Command) er
 // void makes final that a request had no effect, although it was asked before, and returns err. An earlier attempt that arrived meanwhile counts instead.
 func (e *Engine) void(once *answers.Once, err error) error {
 	switch failed := e.submit(&answers.Void{Once: once}); {
-	case once.Changed:
-		return nil
+	case errors.Is(failed, ErrNotLeading), errors.Is(failed, ErrStopped): // also of an effect that may not be durable
+		return failed
 	case once.Lost:
 		return fmt.Errorf("%w: %w", ErrStopped, failed)
-	case errors.Is(failed, ErrNotLeading), errors.Is(failed, ErrStopped):
-		return failed
+	case once.Changed:
+		return nil
 	case failed != nil:
 		return undecided(failed)
 	}
