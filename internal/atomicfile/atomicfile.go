@@ -42,11 +42,11 @@ func Write(path string, content []byte, mode fs.FileMode) (err error) {
 	if err = os.Rename(temp.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return SyncDir(dir)
 }
 
-// syncDir makes the new name durable. Windows has no such call; its file system journals names by itself.
-func syncDir(dir string) error {
+// SyncDir makes the names in a directory durable. Windows has no such call; its file system journals names by itself.
+func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
@@ -63,7 +63,7 @@ func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return SyncDir(filepath.Dir(path))
 }
 
 // Rename gives a file another name in the same directory, durably, in the place of one that has it.
@@ -71,7 +71,7 @@ func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(to))
+	return SyncDir(filepath.Dir(to))
 }
 
 // MakeDir makes a directory with its missing parents, durably: after a power cut a directory whose name was never synced is
@@ -90,7 +90,7 @@ func MakeDir(dir string, mode fs.FileMode) error {
 		return err
 	}
 	for _, name := range made {
-		if err := syncDir(filepath.Dir(name)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := SyncDir(filepath.Dir(name)); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
 	}

@@ -27,9 +27,9 @@ func (e *BoundError) Error() string {
 
 // Check reads text to its end and refuses what is not JSON with a *jsontext.SyntacticError, also a name that is twice in an object, and
 // what exceeds the bounds with a *BoundError. It stops at the first of these, and allocates nothing for values. Several values behind
-// each other pass; the decoder refuses them.
-func (b Bounds) Check(text []byte) error {
-	r := Read(text)
+// each other pass; the decoder refuses them. With Lenient, names may repeat and texts may be invalid UTF-8.
+func (b Bounds) Check(text []byte, options ...jsontext.Options) error {
+	r := Read(text, options...)
 	defer r.Free()
 	for values := 0; ; {
 		switch token, err := r.ReadToken(); {

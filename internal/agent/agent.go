@@ -1,0 +1,340 @@
+// Package agent is the program on a host that starts and watches server processes: it compares those that run with those that the service wants, or
+// a file names, and tells the service what happens to them.
+//
+// One goroutine has the state (Agent.Run); others measure, wait for processes and talk to the service, and hand it functions to call. Server processes outlive
+// the agent: the next one finds them by the state file. Without the service they run on, nothing new is started, and what ends is told later.
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/musterhq/muster/internal/agent/link"
+	"github.com/musterhq/muster/internal/agent/output"
+	"github.com/musterhq/muster/internal/agent/ports"
+	"github.com/musterhq/muster/internal/agent/process"
+	"github.com/musterhq/muster/internal/agent/restart"
+	"github.com/musterhq/muster/internal/agent/state"
+	"github.com/musterhq/muster/internal/agent/usage"
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/atomicfile"
+)
+
+// Config says what an agent does.
+type Config struct {
+	Version string
+	// Target says where the service is and as whom the agent connects; it is asked before each connection.
+	Target func(ctx context.Context) (link.Target, error)
+
+	Root     string // of the game's files; launch paths lie below it
+	StateDir string
+	LogDir   string
+	// File has a runtime configuration that replaces the service's; it is read again when it changes. Empty: the service says what runs.
+	File string
+
+	Ports     ports.Range
+	Groups    *process.Groups
+	User      *process.User // whom server processes run as; nil: the agent's user
+	MemoryMax int64         // bytes of each server process; 0: no limit
+	Quote     bool          // split Parameters as a shell does
+
+	KillTimeout  time.Duration // between SIGTERM and SIGKILL
+	StartTimeout time.Duration // for ProcessReady, counted from the start
+	Restart      restart.Policy
+	Output       output.Policy
+	Keep         output.Keep
+
+	// EndProcesses ends the server processes when the agent stops; otherwise they run on, for the next agent.
+	EndProcesses bool
+
+	Log *slog.Logger
+}
+
+// Agent is one agent with its server processes.
+type Agent struct {
+	config  Config
+	file    *state.File
+	unlock  func()
+	link    *link.Link
+	pool    *ports.Pool
+	began   time.Time
+	work    chan func()
+	stopped chan struct{} // closed when no more work is taken
+
+	// All below belongs to the goroutine of Run.
+	context context.Context
+	entries []*entry // as wanted, in order
+	running map[string]*server
+	unsent  []state.Ended
+	sending bool
+
+	connected bool
+	since     time.Time // of the connection
+	hello     agentproto.HelloAnswer
+	token     *agentproto.ServerToken
+	asking    bool // for the token or the runtime configuration
+	wanted    *agentproto.RuntimeConfiguration
+	problem   string // why the wanted set is not applied
+	asked     time.Time
+	fileTime  time.Time
+	order     agentproto.Order
+
+	draining bool
+	deadline time.Time // of the drain; zero: none
+
+	host    usage.Host
+	beat    time.Time
+	pruned  time.Time
+	streams map[string]context.CancelFunc
+}
+
+// entry is one line of the wanted set.
+type entry struct {
+	spec   agentproto.ServerProcess
+	crash  *restart.Entry
+	slots  []*server
+	reason string // of the latest failure
+}
+
+// server is a server process.
+type server struct {
+	id      string
+	entry   *entry // nil: no entry wants it any more
+	spec    agentproto.ServerProcess
+	slot    int
+	dir     string // working directory
+	process *process.Process
+	log     *output.Log
+	ports   map[string]int
+	started time.Time
+
+	registered   bool
+	unregistered int // heartbeats in a row in which the service did not know it
+	session      string
+	// doubtful says that the connection was lost while no session of the process was known: it may have one.
+	doubtful bool
+	retiring time.Time // since when no entry wants it; zero: wanted
+	stopping bool
+	reason   agentproto.TerminationReason
+
+	used    usage.Process
+	usedAt  time.Time
+	percent float64
+}
+
+// New opens the state and adopts the server processes that an agent before this one left running.
+func New(config Config) (*Agent, error) {
+	if config.File == "" && config.Target == nil {
+		return nil, fmt.Errorf("neither a service nor a file with a runtime configuration is given")
+	}
+	if err := atomicfile.MakeDir(config.LogDir, 0o755); err != nil {
+		return nil, err
+	}
+	file, before, unlock, err := state.Open(config.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{
+		config: config, file: file, unlock: unlock, pool: ports.NewPool(config.Ports, nil), began: time.Now(),
+		work: make(chan func(), 64), stopped: make(chan struct{}), running: map[string]*server{}, streams: map[string]context.CancelFunc{},
+		unsent: before.Ended, order: agentproto.OrderPending,
+	}
+	a.link = link.New(link.Config{
+		Target: config.Target, Hello: a.sayHello, Log: config.Log, Chance: rand.Float64,
+		Connected: func(hello agentproto.HelloAnswer) { a.do(func() { a.connect(hello) }) },
+		Lost:      func() { a.do(a.disconnect) },
+		Push:      func(p agentproto.Push) { a.do(func() { a.take(p) }) },
+	})
+	if config.Target == nil { // the file alone says what runs
+		a.order = agentproto.OrderActive
+	}
+	a.adopt(before)
+	if err := a.save(); err != nil {
+		unlock()
+		return nil, err
+	}
+	return a, nil
+}
+
+// do has the goroutine of Run call f.
+func (a *Agent) do(f func()) {
+	select {
+	case a.work <- f:
+	case <-a.stopped:
+	}
+}
+
+// Run runs the agent until the context ends. The server processes run on, unless EndProcesses is set.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.unlock()
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives ctx until the last message
+	defer cancel()
+	a.context = inner
+	linked := make(chan struct{})
+	go func() {
+		defer close(linked)
+		if a.config.Target != nil {
+			a.link.Run(inner)
+		}
+	}()
+	trimmed := make(chan struct{})
+	go func() {
+		defer close(trimmed)
+		a.trim(inner)
+	}()
+	for _, s := range a.running {
+		a.await(s)
+	}
+	timer := time.NewTicker(tick)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			a.stop()
+			close(a.stopped)
+			cancel()
+			<-linked
+			<-trimmed
+			return nil
+		case f := <-a.work:
+			f()
+		case <-timer.C:
+		}
+		a.step(time.Now())
+	}
+}
+
+// tick is how often the agent looks at what is due. What arrives is handled at once.
+const tick = 200 * time.Millisecond
+
+// step does what is due.
+func (a *Agent) step(now time.Time) {
+	a.readFile()
+	a.ask(now)
+	a.reconcile(now)
+	a.retire(now)
+	a.heartbeat(now)
+	a.send()
+	if now.Sub(a.pruned) > 10*time.Minute {
+		a.pruned = now
+		a.prune(now)
+	}
+}
+
+// stop leaves the server processes to the next agent, or ends them.
+func (a *Agent) stop() {
+	if !a.config.EndProcesses {
+		if len(a.running) > 0 {
+			a.config.Log.Info("agent stops: its server processes run on for the next one", "processes", len(a.running))
+		}
+		return
+	}
+	for _, s := range a.running {
+		a.end(s, agentproto.ComputeShuttingDown)
+	}
+	for limit := time.After(a.config.KillTimeout + 10*time.Second); len(a.running) > 0 || a.connected && len(a.unsent) > 0; {
+		a.send()
+		select {
+		case f := <-a.work:
+			f()
+		case <-limit:
+			a.config.Log.Error("agent stops: not all server processes ended, or the service was not told", "processes", len(a.running), "untold", len(a.unsent))
+			return
+		}
+	}
+	if !a.connected {
+		return
+	}
+	ctx, cancel := context.WithTimeout(a.context, 5*time.Second)
+	defer cancel()
+	last := a.describe(time.Now())
+	last.Status = agentproto.Terminated
+	if err := a.link.Call(ctx, last, nil); err != nil {
+		a.config.Log.Warn("last heartbeat failed", "error", err)
+	}
+}
+
+// save writes the state file.
+func (a *Agent) save() error {
+	s := state.State{BootID: process.BootID(), Ended: a.unsent}
+	for _, p := range a.sorted() {
+		one := state.Process{
+			ID: p.id, LaunchPath: p.spec.LaunchPath, Parameters: p.spec.Parameters, Slot: p.slot, Ports: p.ports, Dir: p.dir, Started: p.started,
+			Registered: p.registered, Session: p.session, Reason: p.reason,
+		}
+		if p.process != nil {
+			one.Record = p.process.Record()
+		}
+		s.Processes = append(s.Processes, one)
+	}
+	if err := a.file.Write(s); err != nil {
+		a.config.Log.Error("state file cannot be written: after a restart the agent will not find its server processes", "error", err)
+		return err
+	}
+	return nil
+}
+
+// trim keeps the output of the running processes within bounds.
+func (a *Agent) trim(ctx context.Context) {
+	for wait := time.Second; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		logs := make(chan map[string]*output.Log, 1)
+		a.do(func() {
+			all := map[string]*output.Log{}
+			for id, s := range a.running {
+				all[id] = s.log
+			}
+			logs <- all
+		})
+		wait = time.Second
+		select {
+		case <-a.stopped:
+			return
+		case all := <-logs:
+			for id, log := range all {
+				floods, err := log.Trim(time.Now())
+				if err != nil && !os.IsNotExist(err) {
+					a.config.Log.Error("output of a server process cannot be rotated: what does not fit is dropped", "process", id, "error", err)
+				}
+				if floods {
+					wait = 100 * time.Millisecond
+				}
+			}
+		}
+	}
+}
+
+func (a *Agent) prune(now time.Time) {
+	running := map[string]bool{}
+	for id := range a.running {
+		running[id] = true
+	}
+	for _, e := range a.unsent {
+		running[e.ID] = true
+	}
+	go func() {
+		if err := output.Prune(a.config.LogDir, a.config.Keep, func(dir string) bool { return running[dir] }, now); err != nil {
+			a.config.Log.Warn("output of ended server processes cannot be removed", "error", err)
+		}
+	}()
+}
+
+func (a *Agent) logDir(id string) string { return filepath.Join(a.config.LogDir, id) }
+
+func (a *Agent) sayHello() *agentproto.AgentHello {
+	name, _ := os.Hostname()
+	return &agentproto.AgentHello{
+		Version: a.config.Version, OS: runtime.GOOS, Arch: runtime.GOARCH, HostName: name, CPUs: runtime.NumCPU(), MemoryMB: usage.OfHost(a.config.LogDir).Memory >> 20,
+		Ports: a.config.Ports.String(), BootID: process.BootID(), StartedMillis: a.began.UnixMilli(),
+	}
+}

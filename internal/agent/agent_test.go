@@ -1,0 +1,546 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/agent/agenttest"
+	"github.com/musterhq/muster/internal/agent/link"
+	"github.com/musterhq/muster/internal/agent/output"
+	"github.com/musterhq/muster/internal/agent/ports"
+	"github.com/musterhq/muster/internal/agent/process"
+	"github.com/musterhq/muster/internal/agent/restart"
+	"github.com/musterhq/muster/internal/agentproto"
+)
+
+func TestMain(m *testing.M) {
+	agenttest.Main()
+	agentToKill()
+	os.Exit(m.Run())
+}
+
+// service is the other side: it answers agents, and keeps what they say.
+type service struct {
+	*testing.T
+	server *httptest.Server
+
+	mu           sync.Mutex
+	socket       *websocket.Conn
+	conf         agentproto.RuntimeConfiguration
+	unregistered bool // whether it says that it knows no process
+	unhealthy    []string
+	down         bool
+	hellos       int
+	beat         *agentproto.SendHeartbeat
+	ends         []agentproto.NotifyServerProcessTermination
+	heartbeat    int64 // milliseconds
+	output       strings.Builder
+	outputEnds   int
+}
+
+func newService(t *testing.T, processes ...agentproto.ServerProcess) *service {
+	s := &service{T: t, conf: agentproto.RuntimeConfiguration{ServerProcesses: processes}, unregistered: true, heartbeat: 50}
+	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() {
+		s.cut()
+		s.server.Close()
+	})
+	return s
+}
+
+func (s *service) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	down := s.down
+	s.mu.Unlock()
+	if down || r.URL.Query().Get("Authorization") != "token" || r.URL.Query().Get("AgentKind") != "native" {
+		http.Error(w, "no", http.StatusForbidden)
+		return
+	}
+	upgrader := websocket.Upgrader{}
+	socket, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer socket.Close()
+	s.mu.Lock()
+	s.socket = socket
+	s.mu.Unlock()
+	for {
+		_, text, err := socket.ReadMessage()
+		if err != nil {
+			return
+		}
+		request, action, id, err := agentproto.DecodeRequest(text)
+		if err != nil {
+			s.Errorf("request %s: %v", action, err)
+			return
+		}
+		answer, err := agentproto.EncodeAnswer(action, id, s.answer(request))
+		if err != nil {
+			s.Error(err)
+			return
+		}
+		s.mu.Lock()
+		err = socket.WriteMessage(websocket.TextMessage, answer)
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *service) answer(request agentproto.Request) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch r := request.(type) {
+	case *agentproto.AgentHello:
+		s.hellos++
+		return agentproto.HelloAnswer{FleetID: "fleet-1", ComputeName: "host-1", Location: "custom-x", SDKEndpoint: "wss://example", HeartbeatMillis: s.heartbeat}
+	case *agentproto.GetServerToken:
+		return agentproto.ServerToken{FleetID: "fleet-1", ComputeName: "host-1", AuthToken: "process-token", ExpirationTimestamp: time.Now().Add(time.Hour).Unix()}
+	case *agentproto.DescribeRuntimeConfiguration:
+		return s.conf
+	case *agentproto.SendHeartbeat:
+		s.beat = r
+		answer := agentproto.HeartbeatAnswer{Status: agentproto.OrderActive, UnhealthyProcesses: s.unhealthy, UnregisteredProcesses: []string{}}
+		if s.unregistered {
+			answer.UnregisteredProcesses = r.ProcessList
+		}
+		return answer
+	case *agentproto.NotifyServerProcessTermination:
+		s.ends = append(s.ends, *r)
+	case *agentproto.SendOutput:
+		s.output.WriteString(r.Output)
+		if r.End {
+			s.outputEnds++
+		}
+	}
+	return nil
+}
+
+func (s *service) push(p agentproto.Push) {
+	s.Helper()
+	text, err := agentproto.EncodePush(p)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.socket.WriteMessage(websocket.TextMessage, text); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// cut ends the connection; set keeps the service down or brings it back.
+func (s *service) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.socket != nil {
+		s.socket.Close()
+	}
+}
+
+func (s *service) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// eventually waits for what the service sees.
+func (s *service) eventually(what string, is func() bool) {
+	s.Helper()
+	for end := time.Now().Add(agenttest.Patience); ; time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		ok := is()
+		s.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			beat, _ := json.Marshal(s.beat)
+			s.Fatalf("not within %v: %s\nlast heartbeat %s\nends %+v", agenttest.Patience, what, beat, s.ends)
+		}
+	}
+}
+
+// processes returns the processes of the latest heartbeat in a state; under the lock.
+func (s *service) processes(state string) (list []agentproto.ProcessState) {
+	if s.beat != nil {
+		for _, p := range s.beat.Processes {
+			if p.State == state {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// some waits until so many processes are in a state, and returns them.
+func (s *service) some(state string, n int) (list []agentproto.ProcessState) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("%d processes are %s", n, state), func() bool { list = s.processes(state); return len(list) == n })
+	return list
+}
+
+// ended waits for the end of a process, and returns it.
+func (s *service) ended(id string) (end agentproto.NotifyServerProcessTermination) {
+	s.Helper()
+	s.eventually("the end of "+id, func() bool {
+		i := slices.IndexFunc(s.ends, func(e agentproto.NotifyServerProcessTermination) bool { return id == "" || e.ProcessID == id })
+		if i >= 0 {
+			end = s.ends[i]
+		}
+		return i >= 0
+	})
+	return end
+}
+
+// play is an entry in which this binary plays server processes.
+func play(n int, words ...string) agentproto.ServerProcess {
+	return agentproto.ServerProcess{LaunchPath: "game/server", Parameters: agenttest.Parameters(words...), ConcurrentExecutions: n}
+}
+
+// dirs makes the directories of an agent, with this binary as the game.
+func dirs(t *testing.T) string {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "root", "game"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(self, filepath.Join(dir, "root", "game", "server")); err != nil {
+		text, err := os.ReadFile(self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "root", "game", "server"), text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func testConfig(dir, endpoint string) (Config, error) {
+	groups, err := process.NewGroups("")
+	policy := restart.Default()
+	policy.First, policy.Longest = 10*time.Millisecond, 80*time.Millisecond
+	return Config{
+		Version: "test", Root: filepath.Join(dir, "root"), StateDir: filepath.Join(dir, "state"), LogDir: filepath.Join(dir, "logs"),
+		Target: func(context.Context) (link.Target, error) {
+			return link.Target{Endpoint: endpoint, Query: url.Values{"FleetId": {"fleet-1"}, "ComputeName": {"host-1"}, "Authorization": {"token"}}}, nil
+		},
+		Ports: ports.Range{First: 20000, Last: 20999}, Groups: groups, KillTimeout: 200 * time.Millisecond, StartTimeout: time.Hour, Restart: policy,
+		Output: output.Default(), Keep: output.DefaultKeep(), Log: slog.New(slog.DiscardHandler),
+	}, err
+}
+
+// run runs an agent in this process; its server processes end with the test.
+func (s *service) run(change func(*Config)) (dir string) {
+	dir = dirs(s.T)
+	s.runIn(dir, change)
+	return dir
+}
+
+func (s *service) runIn(dir string, change func(*Config)) (stop func()) {
+	config, err := testConfig(dir, "ws"+strings.TrimPrefix(s.server.URL, "http"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	config.EndProcesses = true
+	if testing.Verbose() {
+		config.Log = slog.New(slog.NewTextHandler(s.T.Output(), nil))
+	}
+	if change != nil {
+		change(&config)
+	}
+	a, err := New(config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.Error(err)
+		}
+	})
+	s.Cleanup(stop)
+	return stop
+}
+
+func TestProcessesAreStartedAndRegistered(t *testing.T) {
+	s := newService(t, play(3, "print", "GAMELIFT_SDK_PROCESS_ID", "GAMELIFT_SDK_AUTH_TOKEN", "GAMELIFT_SDK_WEBSOCKET_URL", "GAMELIFT_SDK_FLEET_ID", "GAMELIFT_SDK_HOST_ID", "MUSTER_PORT", "AWS_SECRET_ACCESS_KEY"))
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	dir := s.run(nil)
+	list := s.some(agentproto.ProcessStarting, 3)
+	seen := map[int]bool{}
+	for _, p := range list {
+		if p.PID <= 1 || p.Port < 20000 || seen[p.Port] {
+			t.Errorf("%+v", p)
+		}
+		seen[p.Port] = true
+		want := fmt.Sprintf("ready\nGAMELIFT_SDK_PROCESS_ID=%s\nGAMELIFT_SDK_AUTH_TOKEN=process-token\nGAMELIFT_SDK_WEBSOCKET_URL=wss://example\nGAMELIFT_SDK_FLEET_ID=fleet-1\nGAMELIFT_SDK_HOST_ID=host-1\nMUSTER_PORT=%d\nAWS_SECRET_ACCESS_KEY=\n", p.ProcessID, p.Port)
+		s.eventually("the output of "+p.ProcessID, func() bool {
+			text, _ := os.ReadFile(filepath.Join(dir, "logs", p.ProcessID, "output.log"))
+			return string(text) == want
+		})
+	}
+	s.push(&agentproto.NotifyProcessRegistered{ProcessID: list[0].ProcessID, LogPaths: agentproto.NoLogPaths})
+	s.some(agentproto.ProcessRunning, 1)
+	s.set(func() { s.unregistered = false })
+	s.some(agentproto.ProcessRunning, 3)
+	s.set(func() {
+		if l := s.beat.Launches; len(l) != 1 || l[0].Wanted != 3 || l[0].Running != 3 || l[0].State != agentproto.LaunchRunning || s.beat.Metrics == nil || s.beat.Metrics.PortsUsed != 3 {
+			t.Errorf("%+v, %+v", l, s.beat.Metrics)
+		}
+	})
+}
+
+func TestEnds(t *testing.T) {
+	s := newService(t, play(1, "exit", "3"))
+	s.run(nil)
+	end := s.ended("")
+	if end.TerminationReason != agentproto.Crashed || end.EventCode != "SERVER_PROCESS_CRASHED" || end.Exit.Code == nil || *end.Exit.Code != 3 || end.Exit.LastOutput != "ready\n" {
+		t.Errorf("%+v, %+v", end, end.Exit)
+	}
+	s.eventually("the entry fails after six crashes", func() bool {
+		return s.beat != nil && len(s.beat.Launches) == 1 && s.beat.Launches[0].State == agentproto.LaunchFailed
+	})
+	s.eventually("six ends", func() bool { return len(s.ends) == 6 })
+	s.set(func() {
+		if l := s.beat.Launches[0]; l.Reason != "exit code 3" || l.Crashes != 6 || l.NextTryMillis <= time.Now().UnixMilli() {
+			t.Errorf("%+v", l)
+		}
+	})
+
+	s.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{play(1, "exit", "0")}}})
+	s.eventually("normal ends are replaced at once", func() bool { return len(s.ends) > 16 })
+	s.set(func() {
+		if end := s.ends[len(s.ends)-1]; end.TerminationReason != agentproto.NormalTermination || end.EventCode != "" {
+			t.Errorf("%+v", end)
+		}
+	})
+}
+
+func TestInvalidPaths(t *testing.T) {
+	for _, path := range []string{"none", "../outside", "/bin/sh", "game"} {
+		s := newService(t, agentproto.ServerProcess{LaunchPath: path, ConcurrentExecutions: 1})
+		s.run(nil)
+		if end := s.ended(""); end.TerminationReason != agentproto.InvalidPath {
+			t.Errorf("%s: %+v", path, end)
+		}
+	}
+}
+
+func TestForceExitAndUnhealthy(t *testing.T) {
+	s := newService(t, play(2, "stubborn"))
+	s.run(nil)
+	list := s.some(agentproto.ProcessStarting, 2)
+	s.push(&agentproto.ForceExitServerProcess{ProcessID: list[0].ProcessID, TerminationReason: agentproto.CustomerInitiated})
+	if end := s.ended(list[0].ProcessID); end.TerminationReason != agentproto.CustomerInitiated {
+		t.Errorf("%+v", end)
+	}
+	s.set(func() { s.unhealthy = []string{list[1].ProcessID} })
+	if end := s.ended(list[1].ProcessID); end.TerminationReason != agentproto.TerminatedUnhealthy {
+		t.Errorf("%+v", end)
+	}
+}
+
+func TestProcessThatNeverRegistersEnds(t *testing.T) {
+	s := newService(t, play(1, "wait"))
+	s.run(func(c *Config) { c.StartTimeout = 0 })
+	if end := s.ended(""); end.TerminationReason != agentproto.SDKInitializationTimeout {
+		t.Errorf("%+v", end)
+	}
+}
+
+// TestStubbornProcessIsKilled: SIGTERM first, SIGKILL after the timeout.
+func TestStubbornProcessIsKilled(t *testing.T) {
+	s := newService(t, play(1, "stubborn"))
+	s.run(func(c *Config) { c.KillTimeout = 50 * time.Millisecond })
+	id := s.some(agentproto.ProcessStarting, 1)[0].ProcessID
+	s.push(&agentproto.UpdateRuntimeConfiguration{})
+	if end := s.ended(id); end.TerminationReason != agentproto.NormalTermination {
+		t.Errorf("%+v", end)
+	}
+}
+
+// TestRetiringProcessesKeepTheirSessions changes the configuration below a game session.
+func TestRetiringProcessesKeepTheirSessions(t *testing.T) {
+	s := newService(t, play(2, "wait"))
+	s.run(nil)
+	list := s.some(agentproto.ProcessStarting, 2)
+	s.push(&agentproto.NotifyGameSessionActivated{ProcessID: list[0].ProcessID, GameSessionID: "gs-1"})
+	s.some(agentproto.ProcessRunning, 1)
+	s.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{play(2, "stubborn")}}})
+	s.ended(list[1].ProcessID)
+	if got := s.some(ProcessRetiring, 1); got[0].ProcessID != list[0].ProcessID {
+		t.Errorf("retiring %+v", got)
+	}
+	s.some(agentproto.ProcessStarting, 1) // two in all: the new one waits for the room of the old one
+	s.push(&agentproto.ForceExitServerProcess{ProcessID: list[0].ProcessID})
+	s.some(agentproto.ProcessStarting, 2)
+}
+
+func TestConcurrencyShrinks(t *testing.T) {
+	s := newService(t, play(3, "wait"))
+	s.run(nil)
+	list := s.some(agentproto.ProcessStarting, 3)
+	last := slices.MaxFunc(list, func(x, y agentproto.ProcessState) int { return x.Port - y.Port }).ProcessID // in the last slot
+	s.push(&agentproto.NotifyGameSessionActivated{ProcessID: last, GameSessionID: "gs-1"})
+	s.some(agentproto.ProcessRunning, 1)
+	s.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{play(1, "wait")}}})
+	s.eventually("only the one with a game session is left", func() bool {
+		return len(s.beat.Processes) == 1 && s.beat.Processes[0].ProcessID == last && s.beat.Processes[0].State == agentproto.ProcessRunning && len(s.ends) == 2
+	})
+}
+
+func TestDrain(t *testing.T) {
+	s := newService(t, play(2, "wait"))
+	s.run(nil)
+	list := s.some(agentproto.ProcessStarting, 2)
+	s.push(&agentproto.NotifyGameSessionActivated{ProcessID: list[0].ProcessID, GameSessionID: "gs-1"})
+	s.push(&agentproto.DrainCompute{Reason: "update"})
+	s.ended(list[1].ProcessID)
+	s.eventually("one is left", func() bool { return s.beat.Status == agentproto.Terminating && len(s.beat.Processes) == 1 })
+	s.push(&agentproto.DrainCompute{DeadlineMillis: time.Now().UnixMilli()})
+	if end := s.ended(list[0].ProcessID); end.TerminationReason != agentproto.ComputeShuttingDown {
+		t.Errorf("%+v", end)
+	}
+	s.push(&agentproto.DrainCompute{Cancel: true})
+	s.some(agentproto.ProcessStarting, 2)
+}
+
+// TestWithoutTheService has a process end while the service is down: the others go on, and it is told later.
+func TestWithoutTheService(t *testing.T) {
+	s := newService(t, play(2, "wait"))
+	s.run(nil)
+	list := s.some(agentproto.ProcessStarting, 2)
+	s.set(func() { s.unregistered = false })
+	s.some(agentproto.ProcessRunning, 2)
+	s.set(func() { s.down = true })
+	s.cut()
+	if p, err := os.FindProcess(list[0].PID); err != nil || p.Kill() != nil {
+		t.Fatal("cannot be killed")
+	}
+	time.Sleep(100 * time.Millisecond)
+	s.set(func() {
+		if len(s.ends) != 0 {
+			t.Fatalf("%+v", s.ends)
+		}
+		s.down = false
+	})
+	end := s.ended(list[0].ProcessID)
+	if end.TerminationReason != agentproto.Crashed {
+		t.Errorf("%+v", end)
+	}
+	s.eventually("a new process beside the old one", func() bool {
+		return len(s.beat.Processes) == 2 && slices.ContainsFunc(s.beat.Processes, func(p agentproto.ProcessState) bool { return p.PID == list[1].PID })
+	})
+	s.set(func() {
+		if s.hellos != 2 {
+			t.Errorf("%d hellos, want 2", s.hellos)
+		}
+	})
+}
+
+func TestOutputIsFollowed(t *testing.T) {
+	s := newService(t, play(1, "wait"))
+	dir := s.run(nil)
+	id := s.some(agentproto.ProcessStarting, 1)[0].ProcessID
+	path := filepath.Join(dir, "logs", id, "output.log")
+	s.eventually("output", func() bool { text, _ := os.ReadFile(path); return string(text) == "ready\n" })
+	s.push(&agentproto.StartOutput{StreamID: "s", ProcessID: id, TailBytes: 3, Follow: true})
+	s.eventually("the tail", func() bool { return s.output.String() == "dy\n" })
+	s.push(&agentproto.ForceExitServerProcess{ProcessID: id})
+	s.eventually("the stream ends with the process", func() bool { return s.outputEnds == 1 })
+	s.push(&agentproto.StartOutput{StreamID: "t", ProcessID: id, TailBytes: 100})
+	s.eventually("output of an ended process", func() bool { return s.output.String() == "dy\nready\n" && s.outputEnds == 2 })
+	s.push(&agentproto.StartOutput{StreamID: "u", ProcessID: "../../state", TailBytes: 100})
+	s.eventually("no other files", func() bool { return s.outputEnds == 3 })
+}
+
+// TestPortOfAnotherProgram: a port that a process took although it belongs to another one is not given away.
+func TestPortOfAnotherProgram(t *testing.T) {
+	s := newService(t, play(1, "listen", "20500"))
+	s.run(nil)
+	s.some(agentproto.ProcessStarting, 1)
+	pool := ports.NewPool(ports.Range{First: 20500, Last: 20500}, nil)
+	s.eventually("the port is taken", func() bool {
+		port, err := pool.Take(time.Now())
+		pool.Return(port)
+		return err != nil
+	})
+}
+
+func TestRuntimeConfigurationFile(t *testing.T) {
+	dir := dirs(t)
+	file := filepath.Join(dir, "runtime.json")
+	write := func(processes ...agentproto.ServerProcess) {
+		text, err := json.Marshal(agentproto.RuntimeConfiguration{ServerProcesses: processes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now().Add(time.Duration(len(processes)) * time.Hour) // a file system may have coarse times
+		if err := os.Chtimes(file, now, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func() (n int) {
+		entries, _ := os.ReadDir(filepath.Join(dir, "logs"))
+		return len(entries)
+	}
+	s := newService(t)
+	write(play(1, "wait"))
+	s.runIn(dir, func(c *Config) { c.File, c.Target = file, nil })
+	s.eventually("one process", func() bool { return count() == 1 })
+	write(play(1, "wait"), play(1, "stubborn"))
+	s.eventually("another one", func() bool { return count() == 2 })
+	for text, want := range map[string]string{
+		`{`: "JSON", `{"ServerProcesses":[{"ConcurrentExecutions":1}]}`: "LaunchPath", `{"ServerProcesses":[{"LaunchPath":"x"}]}`: "ConcurrentExecutions",
+	} {
+		if _, err := ParseRuntime([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error with %s", text, err, want)
+		}
+	}
+}
+
+// agentToKill runs an agent in a process of its own, if this is one.
+func agentToKill() {
+	dir := os.Getenv("AGENT_TO_KILL")
+	if dir == "" || len(os.Args) > 1 {
+		return
+	}
+	config, err := testConfig(dir, os.Getenv("AGENT_SERVICE"))
+	if err != nil {
+		panic(err)
+	}
+	a, err := New(config)
+	if err != nil {
+		panic(err)
+	}
+	panic(a.Run(context.Background()))
+}

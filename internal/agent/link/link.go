@@ -1,0 +1,363 @@
+// Package link keeps the connection between an agent and the service: it connects again for as long as it takes, matches answers to requests, and hands on
+// what the service pushes.
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/agentproto"
+)
+
+// Time limits of a connection.
+const (
+	dialTime   = 20 * time.Second
+	writeTime  = 10 * time.Second
+	answerTime = 30 * time.Second
+	pingEvery  = 15 * time.Second
+	silenceMax = 45 * time.Second // without a frame, the pongs among them, the connection is dead
+
+	retryFirst   = time.Second
+	retryLongest = 30 * time.Second
+	retrySpread  = 0.25
+
+	// overlap is how long the connection before a refresh stays open for what is on its way.
+	overlap = time.Minute
+)
+
+// Target is where and as whom the agent connects.
+type Target struct {
+	Endpoint string     // ws:// or wss://, with the path; parameters in it are kept
+	Query    url.Values // FleetId, ComputeName, Authorization
+	Header   http.Header
+}
+
+func (t Target) url() (string, error) {
+	u, err := url.Parse(t.Endpoint)
+	if err != nil {
+		return "", err
+	}
+	query := u.Query()
+	for name, values := range t.Query {
+		query[name] = values
+	}
+	query.Set("AgentKind", "native")
+	query.Set("AgentProto", "1")
+	u.RawQuery = query.Encode()
+	return u.String(), nil
+}
+
+// Config says what the link connects.
+type Config struct {
+	// Target is asked before each connection, so that it may fetch a new token.
+	Target func(ctx context.Context) (Target, error)
+	Hello  func() *agentproto.AgentHello
+	// Connected is called when the service has answered AgentHello, Lost when that connection is gone, and Push for each push. They must not wait.
+	Connected func(agentproto.HelloAnswer)
+	Lost      func()
+	Push      func(agentproto.Push)
+
+	Log    *slog.Logger
+	Chance func() float64 // in [0, 1)
+}
+
+// Link is the agent's end of the connection.
+type Link struct {
+	config Config
+
+	mu      sync.Mutex
+	current *connection // nil: not connected, or no hello yet
+}
+
+// New returns a link that Run connects.
+func New(config Config) *Link { return &Link{config: config} }
+
+// ErrNotConnected says that there is no connection, or that it broke before the answer.
+var ErrNotConnected = errors.New("not connected to the service")
+
+// StatusError is the service's answer with a status other than 200.
+type StatusError struct {
+	Action string
+	Status int
+	Text   string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%s: the service answers %d: %s", e.Action, e.Status, e.Text)
+}
+
+// Final returns whether the same request would be refused again.
+func (e *StatusError) Final() bool { return e.Status == 400 || e.Status == 401 || e.Status == 404 }
+
+// Call sends a request and reads its answer. answer may be nil.
+func (l *Link) Call(ctx context.Context, r agentproto.Request, answer agentproto.Answer) error {
+	l.mu.Lock()
+	c := l.current
+	l.mu.Unlock()
+	if c == nil {
+		return ErrNotConnected
+	}
+	return c.call(ctx, r, answer)
+}
+
+// Run connects, and connects again whenever the connection is lost, until the context ends.
+func (l *Link) Run(ctx context.Context) {
+	wait := time.Duration(0)
+	for {
+		began := time.Now()
+		err := l.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if lived := time.Since(began); lived > retryLongest {
+			wait = 0
+		}
+		if wait == 0 { // spread over a second, since all hosts may have lost the service at the same moment
+			wait = time.Duration(float64(retryFirst) * l.config.Chance())
+		} else {
+			wait = min(2*max(wait, retryFirst), retryLongest)
+		}
+		pause := time.Duration(float64(wait) * (1 + retrySpread*(2*l.config.Chance()-1)))
+		l.config.Log.Warn("connection to the service is lost: the agent connects again, and its server processes go on", "error", err, "pause", pause.Round(time.Millisecond))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// session connects and stays until the connection, or the one that replaced it by a refresh, is lost.
+func (l *Link) session(ctx context.Context) error {
+	target, err := l.config.Target(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := l.open(ctx, target)
+	if err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			l.lose(c)
+			c.close("agent stops")
+			return ctx.Err()
+		case <-c.gone:
+			l.lose(c)
+			return c.err
+		case refresh := <-c.refresh:
+			next, err := l.open(ctx, target.refreshed(refresh))
+			if err != nil {
+				l.config.Log.Warn("new connection, as the service asks for, failed: the agent keeps the old one", "error", err)
+				continue
+			}
+			old := c
+			time.AfterFunc(overlap, func() { old.close("replaced") })
+			c = next
+		}
+	}
+}
+
+func (t Target) refreshed(r *agentproto.RefreshConnection) Target {
+	query := url.Values{}
+	for name, values := range t.Query {
+		query[name] = values
+	}
+	query.Set("Authorization", r.AuthToken)
+	return Target{Endpoint: r.RefreshConnectionEndpoint, Query: query, Header: t.Header}
+}
+
+// open connects and says hello; the connection is the current one from then on.
+func (l *Link) open(ctx context.Context, target Target) (*connection, error) {
+	address, err := target.url()
+	if err != nil {
+		return nil, err
+	}
+	dialer := websocket.Dialer{HandshakeTimeout: dialTime, Proxy: http.ProxyFromEnvironment}
+	dialing, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	socket, answer, err := dialer.DialContext(dialing, address, target.Header)
+	if err != nil {
+		return nil, refused(target.Endpoint, answer, err)
+	}
+	c := &connection{socket: socket, link: l, calls: map[string]chan agentproto.Received{}, gone: make(chan struct{}), refresh: make(chan *agentproto.RefreshConnection, 1)}
+	go c.read()
+	go c.ping()
+	var hello agentproto.HelloAnswer
+	if err := c.call(ctx, l.config.Hello(), &hello); err != nil {
+		c.close("no answer to hello")
+		return nil, err
+	}
+	l.mu.Lock()
+	l.current = c
+	l.mu.Unlock()
+	l.config.Connected(hello)
+	return c, nil
+}
+
+// refused makes an error of a failed handshake, without the address, whose parameters have the token.
+func refused(endpoint string, answer *http.Response, err error) error {
+	if answer == nil {
+		return fmt.Errorf("connect to %s: %w", endpoint, err)
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
+	return fmt.Errorf("connect to %s: HTTP %d: %s", endpoint, answer.StatusCode, strings.TrimSpace(string(text)))
+}
+
+func (l *Link) lose(c *connection) {
+	l.mu.Lock()
+	was := l.current == c
+	if was {
+		l.current = nil
+	}
+	l.mu.Unlock()
+	if was {
+		l.config.Lost()
+	}
+}
+
+// connection is one WebSocket.
+type connection struct {
+	socket  *websocket.Conn
+	link    *Link
+	gone    chan struct{}
+	err     error // why it is gone; read after gone
+	refresh chan *agentproto.RefreshConnection
+
+	writing sync.Mutex // of frames
+
+	mu    sync.Mutex
+	calls map[string]chan agentproto.Received // by RequestId; nil: gone
+}
+
+func (c *connection) call(ctx context.Context, r agentproto.Request, answer agentproto.Answer) error {
+	id := uuid.NewString()
+	text, err := agentproto.EncodeRequest(id, r)
+	if err != nil {
+		return err
+	}
+	received := make(chan agentproto.Received, 1)
+	c.mu.Lock()
+	if c.calls == nil {
+		c.mu.Unlock()
+		return ErrNotConnected
+	}
+	c.calls[id] = received
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, id)
+		c.mu.Unlock()
+	}()
+	if err := c.write(text); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotConnected, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("%s: no answer: %w", r.Action(), ctx.Err())
+	case <-c.gone:
+		return ErrNotConnected
+	case m := <-received:
+		if m.StatusCode != 200 {
+			return &StatusError{Action: r.Action(), Status: m.StatusCode, Text: m.ErrorMessage}
+		}
+		if answer == nil {
+			return nil
+		}
+		return m.Into(answer)
+	}
+}
+
+func (c *connection) write(text []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.socket.SetWriteDeadline(time.Now().Add(writeTime))
+	return c.socket.WriteMessage(websocket.TextMessage, text)
+}
+
+// read handles what arrives until the connection ends.
+func (c *connection) read() {
+	c.socket.SetReadLimit(agentproto.MessageMax)
+	alive := func() { c.socket.SetReadDeadline(time.Now().Add(silenceMax)) }
+	alive()
+	c.socket.SetPongHandler(func(string) error { alive(); return nil })
+	answerPing := c.socket.PingHandler()
+	c.socket.SetPingHandler(func(text string) error { alive(); return answerPing(text) })
+	for {
+		kind, text, err := c.socket.ReadMessage()
+		if err != nil {
+			c.end(err)
+			return
+		}
+		alive()
+		if kind == websocket.TextMessage {
+			c.take(text)
+		}
+	}
+}
+
+func (c *connection) take(text []byte) {
+	m, err := agentproto.DecodeReceived(text)
+	switch {
+	case err != nil:
+		c.link.config.Log.Warn("message of the service is not understood and ignored", "error", err)
+	case m.Push == nil:
+		c.mu.Lock()
+		received := c.calls[m.RequestID]
+		delete(c.calls, m.RequestID)
+		c.mu.Unlock()
+		if received != nil {
+			received <- m
+		}
+	default:
+		if refresh, ok := m.Push.(*agentproto.RefreshConnection); ok {
+			select {
+			case c.refresh <- refresh:
+			default: // one is being handled
+			}
+			return
+		}
+		c.link.config.Push(m.Push)
+	}
+}
+
+func (c *connection) ping() {
+	for every := time.NewTicker(pingEvery); ; {
+		select {
+		case <-c.gone:
+			every.Stop()
+			return
+		case <-every.C:
+			c.socket.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTime))
+		}
+	}
+}
+
+func (c *connection) end(err error) {
+	c.mu.Lock()
+	c.calls = nil
+	c.mu.Unlock()
+	c.err = err
+	close(c.gone)
+	c.socket.Close()
+}
+
+// close says goodbye and ends the reading.
+func (c *connection) close(reason string) {
+	c.socket.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, reason), time.Now().Add(time.Second))
+	c.socket.Close()
+}

@@ -1,0 +1,196 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Groups makes a cgroup for each process, below one directory.
+type Groups struct {
+	dir string // empty: no cgroups
+	why string // then: the reason
+}
+
+// NewGroups returns the groups below a directory of a cgroup2 file system. An empty one stands for the agent's own cgroup, or the parent of it if its own
+// is called agent, as DelegateSubgroup=agent of systemd has it. Where the agent may not make cgroups there, processes have none; "none" says that
+// they shall have none.
+func NewGroups(dir string) (*Groups, error) {
+	if dir == "none" {
+		return &Groups{why: "switched off"}, nil
+	}
+	named := dir != ""
+	if !named {
+		own, err := ownCgroup()
+		if err != nil {
+			return &Groups{why: err.Error()}, nil
+		}
+		dir = own
+	}
+	probe := filepath.Join(dir, fmt.Sprintf("muster-probe-%d", os.Getpid()))
+	err := os.Mkdir(probe, 0o755)
+	if err == nil {
+		_, err = os.Stat(filepath.Join(probe, "cgroup.kill")) // Linux 5.14
+		os.Remove(probe)
+	}
+	if err != nil && named {
+		return nil, fmt.Errorf("cgroup %s: %w; want a directory of a cgroup2 file system in which the agent may make cgroups, or none", dir, err)
+	}
+	if err != nil {
+		return &Groups{why: err.Error()}, nil
+	}
+	// Accounting and limits of memory need the controller. systemd and containers often pass it on; where not, groups still hold processes together.
+	os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0)
+	empty, _ := filepath.Glob(filepath.Join(dir, "muster-*")) // left by an agent that was killed; one with processes cannot be removed
+	for _, group := range empty {
+		os.Remove(group)
+	}
+	return &Groups{dir: dir}, nil
+}
+
+// ownCgroup returns the directory of the agent's cgroup.
+func ownCgroup() (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	return parseCgroup(string(mounts), string(own))
+}
+
+func parseCgroup(mounts, own string) (string, error) {
+	mount := ""
+	for line := range strings.Lines(mounts) {
+		before, after, _ := strings.Cut(line, " - ")
+		fields := strings.Fields(before)
+		if len(fields) >= 5 && strings.HasPrefix(after, "cgroup2 ") && fields[3] == "/" {
+			mount = fields[4]
+		}
+	}
+	if mount == "" {
+		return "", errors.New("no cgroup2 file system is mounted")
+	}
+	for line := range strings.Lines(own) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			if filepath.Base(path) == "agent" {
+				path = filepath.Dir(path)
+			}
+			return filepath.Join(mount, path), nil
+		}
+	}
+	return "", errors.New("the agent is in no cgroup of version 2")
+}
+
+// Describe says where the groups are, or why there are none.
+func (g *Groups) Describe() string {
+	if g.dir == "" {
+		return "none: " + g.why
+	}
+	return g.dir
+}
+
+// enter makes the cgroup in which the process starts. The caller calls the returned function after the start; it returns the group.
+func (g *Groups) enter(attributes *syscall.SysProcAttr, c Command) (done func(error) string, err error) {
+	if g.dir == "" {
+		if c.Memory > 0 {
+			return nil, fmt.Errorf("a limit of memory needs cgroups of version 2: %s", g.why)
+		}
+		return func(error) string { return "" }, nil
+	}
+	group := filepath.Join(g.dir, groupName(c.ID))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return nil, fmt.Errorf("make cgroup: %w", err)
+	}
+	if c.Memory > 0 {
+		if err := limit(group, c.Memory); err != nil {
+			os.Remove(group)
+			return nil, err
+		}
+	}
+	dir, err := os.Open(group)
+	if err != nil {
+		os.Remove(group)
+		return nil, err
+	}
+	attributes.UseCgroupFD, attributes.CgroupFD = true, int(dir.Fd())
+	return func(err error) string {
+		dir.Close()
+		if err != nil {
+			os.Remove(group)
+			return ""
+		}
+		return group
+	}, nil
+}
+
+func limit(group string, bytes int64) error {
+	// Without swap, so that a process over its limit ends instead of slowing down the others. The file is absent where there is no swap accounting.
+	os.WriteFile(filepath.Join(group, "memory.swap.max"), []byte("0"), 0)
+	os.WriteFile(filepath.Join(group, "memory.oom.group"), []byte("1"), 0)
+	if err := os.WriteFile(filepath.Join(group, "memory.max"), strconv.AppendInt(nil, bytes, 10), 0); err != nil {
+		return fmt.Errorf("limit the memory: %w; the cgroup's parent must have the memory controller in cgroup.subtree_control", err)
+	}
+	return nil
+}
+
+// groupName is the name of a process's group; ids come from the agent and contain nothing that a path must not.
+func groupName(id string) string { return "muster-" + filepath.Base(id) }
+
+// Sweep ends everything that a server process has started and that still runs. It is for the time after the end of the process, or when it is not known
+// whether it was started. An empty group is that of the id, if there are groups.
+func (g *Groups) Sweep(id, group string) error {
+	if group == "" && g.dir != "" {
+		group = filepath.Join(g.dir, groupName(id))
+	}
+	if group != "" {
+		err := os.WriteFile(filepath.Join(group, "cgroup.kill"), []byte("1"), 0)
+		if err == nil || errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+	}
+	return sweepMarked(id)
+}
+
+// peak returns the most memory that the processes of a cgroup had, if the cgroup has the memory controller.
+func (g *Groups) peak(group string) int64 {
+	text, err := os.ReadFile(filepath.Join(group, "memory.peak"))
+	if group == "" || err != nil {
+		return 0
+	}
+	peak, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return peak
+}
+
+// remove removes the cgroup of an ended process, once what was killed in it has ended.
+func (g *Groups) remove(group string) {
+	for wait := time.Millisecond; group != "" && wait < 20*time.Second; wait *= 2 {
+		if err := os.Remove(group); err == nil || errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		time.Sleep(wait)
+	}
+}
+
+// PIDs returns the processes of a server process: all of its cgroup, or itself alone where there is none.
+func (r Record) PIDs() []int {
+	if r.Group != "" {
+		if text, err := os.ReadFile(filepath.Join(r.Group, "cgroup.procs")); err == nil {
+			var pids []int
+			for field := range strings.FieldsSeq(string(text)) {
+				if pid, err := strconv.Atoi(field); err == nil {
+					pids = append(pids, pid)
+				}
+			}
+			return pids
+		}
+	}
+	return []int{r.PID}
+}

@@ -1,0 +1,237 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxrssUnit is the unit of Rusage.Maxrss in bytes.
+const maxrssUnit = 1024
+
+// system has what Linux keeps of a process.
+type system struct {
+	pidfd *os.File // nil before Linux 5.10
+}
+
+// prepare opens what watches the process.
+func (p *Process) prepare() {
+	if fd, err := unix.PidfdOpen(p.record.PID, unix.PIDFD_NONBLOCK); err == nil {
+		p.system.pidfd = os.NewFile(uintptr(fd), "pidfd")
+	}
+}
+
+// awaitEnd waits until the process has ended; a child is not reaped.
+func (p *Process) awaitEnd() {
+	if p.system.pidfd != nil && p.awaitDescriptor() == nil {
+		return
+	}
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, p.record.PID, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// awaitDescriptor waits without a thread: Go's poller watches the descriptor.
+func (p *Process) awaitDescriptor() error {
+	raw, err := p.system.pidfd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Read(func(fd uintptr) bool {
+		set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(set, 0)
+		return err == nil && n > 0
+	})
+}
+
+func (p *Process) adopt() error {
+	p.prepare() // before the look at the start: the descriptor then belongs to the process that was looked at
+	start, err := startOf(p.record.PID)
+	if err != nil || start != p.record.Start || zombie(p.record.PID) {
+		if p.system.pidfd != nil {
+			p.system.pidfd.Close()
+		}
+		return ErrGone
+	}
+	return nil
+}
+
+// watch waits for the end of an adopted process, which is not a child.
+func (p *Process) watch() {
+	exit := Exit{}
+	if p.system.pidfd == nil || p.awaitDescriptor() != nil {
+		p.poll()
+	} else {
+		exit = p.exitInfo()
+	}
+	// The number is free or soon will be, so the group cannot be signalled by it.
+	p.mu.Lock()
+	p.reaped = true
+	p.mu.Unlock()
+	p.groups.Sweep(p.id, p.record.Group)
+	exit.PeakMemory = p.groups.peak(p.record.Group)
+	p.finish(exit)
+	if p.system.pidfd != nil {
+		p.system.pidfd.Close()
+	}
+}
+
+// poll waits until the process is gone, where there is no descriptor that tells it.
+func (p *Process) poll() {
+	for {
+		if start, err := startOf(p.record.PID); err != nil || start != p.record.Start || zombie(p.record.PID) {
+			return
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+}
+
+// exitInfo asks for the status of a process that ended. Until its parent has reaped the process, the status is in its entry of /proc; from then on
+// Linux 6.15 and later keep it with the descriptor.
+func (p *Process) exitInfo() Exit {
+	for range 50 {
+		if status, ok := zombieStatus(p.record.PID); ok {
+			return exitOf(status)
+		}
+		info := unix.PidfdInfo{Mask: unix.PIDFD_INFO_EXIT}
+		if err := p.pidfdInfo(&info); err != nil && !errors.Is(err, unix.ESRCH) {
+			return Exit{}
+		} else if err == nil && info.Mask&unix.PIDFD_INFO_EXIT != 0 {
+			return exitOf(syscall.WaitStatus(info.Exit_code))
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return Exit{}
+}
+
+// zombieStatus returns the status of a process that ended and was not reaped. The number belongs to it as long as it is a zombie.
+func zombieStatus(pid int) (syscall.WaitStatus, bool) {
+	var owner unix.Stat_t
+	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &owner); err != nil || int(owner.Uid) != os.Geteuid() {
+		return 0, false // for others the kernel may write 0 in place of the status
+	}
+	fields, err := stat(pid)
+	if err != nil || fields[0] != "Z" || len(fields) < 50 {
+		return 0, false
+	}
+	status, err := strconv.Atoi(fields[49]) // exit_code, field 52
+	return syscall.WaitStatus(status), err == nil
+}
+
+func (p *Process) pidfdInfo(info *unix.PidfdInfo) error {
+	raw, err := p.system.pidfd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = unix.IoctlPidfdInfo(int(fd), info) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// startOf returns the boot and the clock tick in which a process started.
+func startOf(pid int) (string, error) {
+	fields, err := stat(pid)
+	if err != nil {
+		return "", err
+	}
+	return BootID() + "/" + fields[19], nil // starttime, field 22 of stat
+}
+
+func zombie(pid int) bool {
+	fields, err := stat(pid)
+	return err != nil || fields[0] == "Z" || fields[0] == "X"
+}
+
+// stat returns the fields of /proc/PID/stat behind the name, which may contain anything.
+func stat(pid int) ([]string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 20 {
+		return nil, fmt.Errorf("/proc/%d/stat: %d fields", pid, len(fields))
+	}
+	return fields, nil
+}
+
+// BootID returns an id that changes when the host restarts.
+func BootID() string {
+	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text))
+}
+
+// sweepMarked ends all processes that have inherited the id of a server process. It signals them through descriptors, so that a process that gets a
+// freed number in between is spared.
+func sweepMarked(id string) error {
+	mark := []byte(Mark + "=" + id)
+	var last error
+	for range 10 { // a process may have forked while the list was read
+		found := false
+		entries, err := os.ReadDir("/proc")
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			pid, err := strconv.Atoi(entry.Name())
+			if err != nil || pid == os.Getpid() || !marked(pid, mark) {
+				continue
+			}
+			if err := killMarked(pid, mark); err != nil {
+				last = err
+				continue
+			}
+			found = true
+		}
+		if !found {
+			return last
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return last
+}
+
+// killMarked ends a process if it is still the one with the mark.
+func killMarked(pid int, mark []byte) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil { // before Linux 5.3
+		return unix.Kill(pid, unix.SIGKILL)
+	}
+	defer unix.Close(fd)
+	if !marked(pid, mark) {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+func marked(pid int, mark []byte) bool {
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // empty for a zombie
+	if err != nil {
+		return false
+	}
+	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+		if bytes.Equal(variable, mark) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,247 @@
+package process
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterhq/muster/internal/agent/agenttest"
+)
+
+func alive(pid int) bool { return unix.Kill(pid, 0) == nil && !zombie(pid) }
+
+func TestSignals(t *testing.T) {
+	worlds(t, func(w world) {
+		if exit := w.ends(w.start("crash")); exit.Signal != "SIGKILL" || exit.Code != -1 || !exit.Crashed() {
+			w.Errorf("%+v", exit)
+		}
+		p := w.start("stubborn")
+		w.wants("ready")
+		w.eventually("SIGTERM is ignored", func() bool { return ignored(p.record.PID) })
+		if err := p.Terminate(); err != nil {
+			w.Fatal(err)
+		}
+		select {
+		case <-p.Done():
+			w.Fatalf("it ended: %+v", p.Exit())
+		case <-time.After(50 * time.Millisecond):
+		}
+		if err := p.Kill(); err != nil {
+			w.Fatal(err)
+		}
+		if exit := w.ends(p); exit.Signal != "SIGKILL" {
+			w.Errorf("%+v", exit)
+		}
+	})
+}
+
+// ignored returns whether a process ignores SIGTERM.
+func ignored(pid int) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, after, _ := bytes.Cut(text, []byte("SigIgn:"))
+	var mask uint64
+	fmt.Sscanf(string(after), "%x", &mask)
+	return mask&(1<<(unix.SIGTERM-1)) != 0
+}
+
+// TestWhatLeavesTheGroupEnds has a process start another one in a session of its own: it ends with it, whether it is killed or exits.
+func TestWhatLeavesTheGroupEnds(t *testing.T) {
+	worlds(t, func(w world) {
+		for _, play := range []string{"leave", "leave-and-exit"} {
+			file := filepath.Join(w.TempDir(), "pid")
+			p := w.start(play, file)
+			w.eventually("it starts another", func() bool { _, err := os.Stat(file); return err == nil })
+			text, err := os.ReadFile(file)
+			if err != nil {
+				w.Fatal(err)
+			}
+			other, err := strconv.Atoi(string(text))
+			if err != nil {
+				w.Fatal(err)
+			}
+			if play == "leave" {
+				if !alive(other) {
+					w.Fatal("the other process does not run")
+				}
+				p.Kill()
+			}
+			w.ends(p)
+			w.eventually(play+": the other process ends", func() bool { return !alive(other) })
+			if group := p.Record().Group; group != "" {
+				w.eventually("the cgroup is removed", func() bool { _, err := os.Stat(group); return errors.Is(err, os.ErrNotExist) })
+			}
+		}
+	})
+}
+
+// TestAdopt kills the agent that started a process, and adopts the process. The status of its end survives on new kernels.
+func TestAdopt(t *testing.T) {
+	worlds(t, func(w world) {
+		for _, end := range []string{"terminate", "kill"} {
+			record := orphan(w)
+			p, err := w.groups.Adopt("orphan-"+end, record)
+			if err != nil {
+				w.Fatal(err)
+			}
+			if got := p.Record(); got != record {
+				w.Errorf("record %+v, want %+v", got, record)
+			}
+			select {
+			case <-p.Done():
+				w.Fatal("it ended with its agent")
+			default:
+			}
+			if end == "kill" {
+				err = p.Kill()
+			} else {
+				err = p.Terminate()
+			}
+			if err != nil {
+				w.Fatal(err)
+			}
+			switch exit := w.ends(p); {
+			case !exit.Known:
+				w.Log("this kernel does not keep the status of an orphan")
+			case end == "kill" && exit.Signal != "SIGKILL", end == "terminate" && exit.Code != 0:
+				w.Errorf("%s: %+v", end, exit)
+			}
+			if alive(record.PID) {
+				w.Error("it still runs")
+			}
+		}
+	})
+}
+
+// orphan starts a process through another agent, which is then killed.
+func orphan(w world) Record {
+	self, err := os.Executable()
+	if err != nil {
+		w.Fatal(err)
+	}
+	agent := exec.Command(self, "-test.run", "^TestAgentToKill$")
+	agent.Env = append(os.Environ(), "AGENT_TO_KILL="+w.output, "GROUPS="+w.groups.dir)
+	agent.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	if err := agent.Start(); err != nil {
+		w.Fatal(err)
+	}
+	var record Record
+	w.eventually("the other agent starts a process", func() bool {
+		text, _ := os.ReadFile(w.output + ".record")
+		return json.Unmarshal(text, &record) == nil
+	})
+	w.wants("ready")
+	agent.Process.Kill()
+	agent.Wait()
+	os.Remove(w.output + ".record")
+	return record
+}
+
+// TestAgentToKill is the other agent.
+func TestAgentToKill(t *testing.T) {
+	output := os.Getenv("AGENT_TO_KILL")
+	if output == "" {
+		t.Skip("only as a part of TestAdopt")
+	}
+	dir := os.Getenv("GROUPS")
+	if dir == "" {
+		dir = "none"
+	}
+	groups, err := NewGroups(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, _ := os.Executable()
+	p, err := groups.Start(Command{ID: strconv.Itoa(os.Getpid()), Path: self, Args: agenttest.Args("wait"), Output: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(p.Record())
+	if err := os.WriteFile(output+".record", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(agenttest.Patience)
+}
+
+func TestPeakMemory(t *testing.T) {
+	worlds(t, func(w world) {
+		p := w.start("eat", strconv.Itoa(64<<20))
+		w.wants("ate")
+		p.Kill()
+		if exit := w.ends(p); exit.PeakMemory < 64<<20 {
+			w.Errorf("peak %d, want at least 64 MiB", exit.PeakMemory)
+		}
+	})
+}
+
+// TestGroupIDs: the numbers with which a signal would reach other processes are refused.
+func TestGroupIDs(t *testing.T) {
+	for _, pid := range []int{-1, 0, 1} {
+		if err := signalGroup(pid, 0); err == nil {
+			t.Errorf("group %d: want an error", pid)
+		}
+	}
+	if err := signalGroup(1<<30, unix.SIGTERM); err != nil {
+		t.Errorf("a group that does not exist: %v, want none", err)
+	}
+}
+
+// TestGroupWithFirstDigitOne ends a group whose number begins with 1, which a program of the name kill is known to take for "every process".
+func TestGroupWithFirstDigitOne(t *testing.T) {
+	worlds(t, func(w world) {
+		bystander := w.start("stubborn")
+		for range 400 {
+			p := w.start("stubborn")
+			first := strconv.Itoa(p.record.PID)[0] == '1'
+			if err := p.Kill(); err != nil {
+				w.Fatal(err)
+			}
+			w.ends(p)
+			if !alive(bystander.record.PID) {
+				w.Fatalf("the end of group %d ended process %d", p.record.PID, bystander.record.PID)
+			}
+			if first {
+				return
+			}
+			if !setNextPID(10_000 + p.record.PID%1000) {
+				w.Skip("this test cannot choose numbers of processes")
+			}
+		}
+	})
+}
+
+// setNextPID has the kernel number the next process after pid; only root may.
+func setNextPID(pid int) bool {
+	return os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid)), 0) == nil
+}
+
+func TestParseCgroup(t *testing.T) {
+	const mounts = "25 30 0:23 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n26 30 0:24 / /proc rw - proc proc rw\n"
+	for own, want := range map[string]string{
+		"0::/system.slice/muster-agent.service\n":       "/sys/fs/cgroup/system.slice/muster-agent.service",
+		"0::/system.slice/muster-agent.service/agent\n": "/sys/fs/cgroup/system.slice/muster-agent.service",
+		"1:name=systemd:/\n0::/\n":                      "/sys/fs/cgroup",
+	} {
+		if got, err := parseCgroup(mounts, own); got != want || err != nil {
+			t.Errorf("%q: got %q, %v", own, got, err)
+		}
+	}
+	if got, err := parseCgroup("", "0::/\n"); err == nil {
+		t.Errorf("no mount: got %q", got)
+	}
+	if _, err := NewGroups(t.TempDir()); err == nil {
+		t.Error("a directory that is none of cgroups: want an error")
+	}
+}

@@ -1,0 +1,151 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/agent/launch"
+	"github.com/musterhq/muster/internal/agent/output"
+	"github.com/musterhq/muster/internal/agent/process"
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/atomicfile"
+)
+
+// start starts a process in an empty slot. A failure counts as a crash, so that it is tried again after a pause.
+func (a *Agent) start(e *entry, slot int, now time.Time) {
+	s := &server{id: uuid.NewString(), entry: e, spec: e.spec, slot: slot, dir: a.config.Root, started: now, ports: map[string]int{}, log: nil}
+	s.log = output.New(a.logDir(s.id), a.config.Output)
+	command, err := a.prepare(s, now)
+	if err == nil {
+		// Before the start: an agent that is killed right after it finds what it may have started.
+		a.running[s.id] = s
+		err = a.save()
+	}
+	if err == nil {
+		if s.process, err = a.config.Groups.Start(command); err != nil {
+			err = &pathError{err}
+		}
+	}
+	if command.Output != nil {
+		command.Output.Close()
+	}
+	if err != nil {
+		a.notStarted(s, err, now)
+		return
+	}
+	e.slots[slot] = s
+	e.crash.Started(slot, now)
+	a.save()
+	a.config.Log.Info("server process started", "process", s.id, "pid", s.process.Record().PID, "path", s.spec.LaunchPath, "port", s.ports[""])
+	a.await(s)
+}
+
+// notStarted records a process that could not be started. Only a path that names no program becomes an event of the fleet, as with the official agent.
+func (a *Agent) notStarted(s *server, err error, now time.Time) {
+	delete(a.running, s.id)
+	a.pool.Return(slices.Collect(maps.Values(s.ports))...)
+	os.RemoveAll(a.logDir(s.id))
+	s.entry.reason = err.Error()
+	failed := s.entry.crash.Ended(s.slot, true, now)
+	a.config.Log.Error("server process cannot be started: the agent tries again", "path", s.spec.LaunchPath, "failed", failed,
+		"pause", s.entry.crash.Wait(s.slot, now).Round(time.Millisecond), "error", err)
+	if _, ok := errors.AsType[*pathError](err); ok {
+		a.unsent = append(a.unsent, endedOf(s, agentproto.InvalidPath, agentproto.Exit{EndedMillis: now.UnixMilli()}))
+	}
+	a.save()
+}
+
+// pathError says that a launch path names nothing that can be run.
+type pathError struct{ error }
+
+func (e *pathError) Unwrap() error { return e.error }
+
+// prepare makes the command of a process, with its ports and directories.
+func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error) {
+	path, err := a.path(s.spec.LaunchPath)
+	if err != nil {
+		return c, &pathError{err}
+	}
+	words := launch.Split(s.spec.Parameters)
+	if a.config.Quote {
+		if words, err = launch.SplitQuoted(s.spec.Parameters); err != nil {
+			return c, err
+		}
+	}
+	for _, name := range words.PortNames() {
+		port, err := a.pool.Take(now)
+		if err != nil {
+			return c, err
+		}
+		s.ports[name] = port
+	}
+	dir, own := a.logDir(s.id), filepath.Join(a.logDir(s.id), "files")
+	if err := errors.Join(atomicfile.MakeDir(own, 0o755), a.config.User.Own(own)); err != nil {
+		return c, err
+	}
+	values := launch.Values{Index: s.slot, ProcessID: s.id, LogDir: own, Ports: s.ports}
+	file, err := s.log.Writer()
+	if err != nil {
+		return c, fmt.Errorf("output in %s: %w", dir, err)
+	}
+	return process.Command{
+		ID: s.id, Path: path, Args: words.Fill(values), Dir: s.dir, Env: a.environment(values), Output: file, User: a.config.User, Memory: a.config.MemoryMax,
+	}, nil
+}
+
+// path returns the program of a launch path, which lies below the root. The directories that the API documents for managed fleets stand for the root.
+func (a *Agent) path(launch string) (string, error) {
+	rest := strings.ReplaceAll(launch, `\`, "/")
+	for _, prefix := range []string{"/local/game/", "C:/Game/", "c:/game/"} {
+		if after, ok := strings.CutPrefix(rest, prefix); ok {
+			rest = after
+			break
+		}
+	}
+	path := filepath.FromSlash(rest)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.config.Root, path)
+	}
+	within, err := filepath.Rel(a.config.Root, filepath.Clean(path))
+	if err != nil || !filepath.IsLocal(within) {
+		return "", fmt.Errorf("launch path %q: outside of %s; want a path in it", launch, a.config.Root)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("launch path %q: %w", launch, err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("launch path %q: %s is no file", launch, path)
+	}
+	return path, nil
+}
+
+// environment is the agent's own, without its secrets and settings, with what server SDKs need.
+func (a *Agent) environment(values launch.Values) []string {
+	list := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		if runtime.GOOS == "windows" {
+			name = strings.ToUpper(name)
+		}
+		return strings.HasPrefix(name, "MUSTER_") || strings.HasPrefix(name, "GAMELIFT_") ||
+			slices.Contains([]string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "NOTIFY_SOCKET", "INVOCATION_ID"}, name)
+	})
+	list = append(list, a.config.User.Environment()...)
+	list = append(list, values.Environment()...)
+	list = append(list, "MUSTER_LOG_DIR="+values.LogDir)
+	if a.token != nil {
+		list = append(list,
+			"GAMELIFT_SDK_WEBSOCKET_URL="+a.hello.SDKEndpoint, "GAMELIFT_SDK_AUTH_TOKEN="+a.token.AuthToken,
+			"GAMELIFT_SDK_FLEET_ID="+a.token.FleetID, "GAMELIFT_SDK_HOST_ID="+a.token.ComputeName)
+	}
+	return list
+}

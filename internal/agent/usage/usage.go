@@ -1,0 +1,32 @@
+// Package usage measures what a host and its server processes use. On Linux it reads /proc; elsewhere it measures nothing, and its answers are zero.
+package usage
+
+import "time"
+
+// Process is what a server process uses, with all that it started.
+type Process struct {
+	CPU    time.Duration // since the start of those that run
+	Memory int64         // bytes in memory
+}
+
+// Host is what a host uses.
+type Host struct {
+	Busy, Idle     time.Duration // of all processors, since the start
+	Load1          float64
+	Memory         int64 // bytes
+	MemoryUsed     int64
+	Disk, DiskFree int64 // of the file system with a directory
+	NetworkIn      int64 // bytes since the start, without loopback
+	NetworkOut     int64
+	OpenFiles      int
+	AgentMemory    int64
+}
+
+// CPUPercent returns how busy the processors were between two measurements.
+func CPUPercent(before, now Host) float64 {
+	busy, all := now.Busy-before.Busy, now.Busy-before.Busy+now.Idle-before.Idle
+	if all <= 0 || busy < 0 {
+		return 0
+	}
+	return 100 * float64(busy) / float64(all)
+}

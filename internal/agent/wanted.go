@@ -1,0 +1,258 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/agent/restart"
+	"github.com/musterhq/muster/internal/agentproto"
+)
+
+// readFile reads the runtime configuration of Config.File if it has changed.
+func (a *Agent) readFile() {
+	if a.config.File == "" {
+		return
+	}
+	info, err := os.Stat(a.config.File)
+	if err == nil && info.ModTime().Equal(a.fileTime) {
+		return
+	}
+	if err != nil {
+		a.complain(err)
+		return
+	}
+	text, err := os.ReadFile(a.config.File)
+	if err != nil {
+		a.complain(err)
+		return
+	}
+	a.fileTime = info.ModTime()
+	conf, err := ParseRuntime(text)
+	if err != nil {
+		a.complain(fmt.Errorf("%s: %w", a.config.File, err))
+		return
+	}
+	a.want(conf)
+}
+
+// complain logs why the wanted set cannot be read, once. The processes stay as they are.
+func (a *Agent) complain(err error) {
+	if text := err.Error(); text != a.problem {
+		a.problem = text
+		a.config.Log.Error("runtime configuration cannot be used: server processes stay as they are", "error", err)
+	}
+}
+
+// ParseRuntime reads a runtime configuration as the API and the AWS CLI write it.
+func ParseRuntime(text []byte) (agentproto.RuntimeConfiguration, error) {
+	var conf agentproto.RuntimeConfiguration
+	if err := json.Unmarshal(text, &conf); err != nil {
+		return conf, err
+	}
+	total := 0
+	for i, p := range conf.ServerProcesses {
+		switch {
+		case p.LaunchPath == "" || len(p.LaunchPath) > agentproto.LaunchBytes:
+			return conf, fmt.Errorf("ServerProcesses[%d].LaunchPath: %d bytes; want 1 to %d", i, len(p.LaunchPath), agentproto.LaunchBytes)
+		case len(p.Parameters) > agentproto.LaunchBytes:
+			return conf, fmt.Errorf("ServerProcesses[%d].Parameters: %d bytes; want at most %d", i, len(p.Parameters), agentproto.LaunchBytes)
+		case p.ConcurrentExecutions < 1 || p.ConcurrentExecutions > agentproto.ProcessesMax:
+			return conf, fmt.Errorf("ServerProcesses[%d].ConcurrentExecutions: %d; want 1 to %d", i, p.ConcurrentExecutions, agentproto.ProcessesMax)
+		}
+		total += p.ConcurrentExecutions
+	}
+	if len(conf.ServerProcesses) > agentproto.LaunchesMax || total > agentproto.ProcessesMax {
+		return conf, fmt.Errorf("ServerProcesses: %d entries with %d processes; want at most %d and %d", len(conf.ServerProcesses), total, agentproto.LaunchesMax, agentproto.ProcessesMax)
+	}
+	return conf, nil
+}
+
+// want makes conf the wanted set. Entries with the same launch path and parameters go on, with their processes and crashes; what is in none retires.
+func (a *Agent) want(conf agentproto.RuntimeConfiguration) {
+	if conf.Build != nil {
+		a.complain(fmt.Errorf("build %s: this agent cannot fetch builds yet", conf.Build.BuildID))
+		return
+	}
+	if a.wanted != nil && a.problem == "" && slices.Equal(a.wanted.ServerProcesses, conf.ServerProcesses) {
+		a.wanted = &conf
+		return
+	}
+	a.wanted, a.problem = &conf, ""
+	before := a.entries
+	a.entries = nil
+	for _, spec := range conf.ServerProcesses {
+		e := &entry{spec: spec, crash: restart.New(a.config.Restart, rand.Float64)}
+		if i := slices.IndexFunc(before, func(b *entry) bool { return same(b.spec, spec) }); i >= 0 {
+			e.crash, e.reason = before[i].crash, before[i].reason
+			if before[i].spec != spec {
+				e.crash.Reset()
+			}
+			before = slices.Delete(slices.Clone(before), i, i+1)
+		}
+		a.entries = append(a.entries, e)
+	}
+	a.assign()
+	a.beat = time.Time{} // the service wants to know at once
+	a.config.Log.Info("runtime configuration is in force", "entries", len(a.entries), "processes", a.total())
+}
+
+func same(x, y agentproto.ServerProcess) bool {
+	return x.LaunchPath == y.LaunchPath && x.Parameters == y.Parameters
+}
+
+// assign puts the running processes into the slots of the wanted set: those with a game session first, because one too many without a session can
+// retire at once.
+func (a *Agent) assign() {
+	now := time.Now()
+	servers := a.sorted()
+	slices.SortStableFunc(servers, func(x, y *server) int {
+		return cmp.Or(first(x.stopping, y.stopping)*-1, first(x.session != "", y.session != ""), first(x.registered, y.registered), x.started.Compare(y.started))
+	})
+	for _, s := range servers {
+		s.entry = nil
+	}
+	for _, e := range a.entries {
+		var stay []*server
+		for _, s := range servers {
+			if s.entry == nil && same(s.spec, e.spec) && len(stay) < e.spec.ConcurrentExecutions {
+				s.entry, s.retiring = e, time.Time{}
+				stay = append(stay, s)
+			}
+		}
+		e.fill(stay)
+	}
+	for _, s := range servers {
+		if s.entry == nil && s.retiring.IsZero() {
+			s.retiring = now
+		}
+	}
+}
+
+// fill puts processes into the slots. A process keeps its slot if it can, because its arguments may have the number.
+func (e *entry) fill(stay []*server) {
+	e.slots = make([]*server, e.spec.ConcurrentExecutions)
+	var others []*server
+	for _, s := range stay {
+		if s.slot < len(e.slots) && e.slots[s.slot] == nil {
+			e.slots[s.slot] = s
+		} else {
+			others = append(others, s)
+		}
+	}
+	for _, s := range others {
+		s.slot = slices.Index(e.slots, nil)
+		e.slots[s.slot] = s
+	}
+	for _, s := range stay {
+		e.crash.Started(s.slot, s.started)
+	}
+}
+
+// first orders true before false.
+func first(x, y bool) int {
+	switch {
+	case x == y:
+		return 0
+	case x:
+		return -1
+	}
+	return 1
+}
+
+// total is how many processes are wanted.
+func (a *Agent) total() (n int) {
+	for _, e := range a.entries {
+		n += e.spec.ConcurrentExecutions
+	}
+	return n
+}
+
+// mayStart returns whether new processes may be started at all.
+func (a *Agent) mayStart(now time.Time) bool {
+	if a.draining || a.order != agentproto.OrderActive && a.order != agentproto.OrderInitializing {
+		return false
+	}
+	if a.config.Target == nil {
+		return true
+	}
+	return a.connected && a.token != nil && now.Before(time.Unix(a.token.ExpirationTimestamp, 0)) // without the service a process could not register
+}
+
+// reconcile starts what is wanted and does not run. Retiring processes count, so that the host never runs more than it was meant for.
+func (a *Agent) reconcile(now time.Time) {
+	if !a.mayStart(now) {
+		return
+	}
+	room := a.total() - len(a.running)
+	for _, e := range a.entries {
+		for slot := range e.slots {
+			if room <= 0 {
+				return
+			}
+			if e.slots[slot] == nil && e.crash.Wait(slot, now) == 0 {
+				a.start(e, slot, now)
+				room--
+			}
+		}
+	}
+}
+
+// retire ends processes that no entry wants: at once if no server SDK has registered them. A registered one is told to the service as retiring, which ends it
+// when it has no game session. Where the service does not, the agent does so after the time that a game session may take to be activated, if it would
+// know of one.
+func (a *Agent) retire(now time.Time) {
+	known := a.wanted != nil
+	for _, s := range a.running {
+		if !known && !a.draining || s.retiring.IsZero() && !a.draining || s.stopping {
+			continue
+		}
+		if s.retiring.IsZero() {
+			s.retiring = now
+		}
+		wait := a.activation() + 30*time.Second
+		switch {
+		case a.draining && !a.deadline.IsZero() && now.After(a.deadline):
+			a.end(s, agentproto.ComputeShuttingDown)
+		case s.session != "" || s.doubtful && now.Sub(a.since) < time.Minute: // a new connection begins with the game sessions of all processes
+		case !s.registered && a.settled(s):
+			a.end(s, agentproto.NormalTermination)
+		case a.connected && now.Sub(s.retiring) > wait:
+			a.end(s, agentproto.NormalTermination)
+		}
+	}
+}
+
+// settled returns whether the service had the time to say that a process is registered.
+func (a *Agent) settled(s *server) bool {
+	return a.config.Target == nil || a.connected && s.unregistered > 0
+}
+
+// activation is how long a game session may take to be activated.
+func (a *Agent) activation() time.Duration {
+	if a.wanted == nil || a.wanted.GameSessionActivationTimeoutSeconds <= 0 {
+		return 5 * time.Minute // the default of the API
+	}
+	return time.Duration(a.wanted.GameSessionActivationTimeoutSeconds) * time.Second
+}
+
+// drain starts nothing more. A deadline of zero waits for ever.
+func (a *Agent) drain(deadline time.Time, why string) {
+	a.draining, a.deadline, a.beat = true, deadline, time.Time{}
+	a.config.Log.Info("host is drained: no server process starts, those with a game session finish", "deadline", deadline, "reason", why)
+}
+
+func (a *Agent) endDrain() {
+	a.draining, a.deadline, a.beat = false, time.Time{}, time.Time{}
+	a.assign()
+	for _, s := range a.running {
+		if s.entry != nil {
+			s.retiring = time.Time{}
+		}
+	}
+	a.config.Log.Info("drain of the host ends: server processes start again")
+}
