@@ -1,0 +1,441 @@
+// Package buildfetch brings builds to a host. It checks everything against its digest before a build has its name, takes from the host's other builds what did not
+// change, and continues where it was interrupted.
+package buildfetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/buildfiles"
+)
+
+const (
+	buildsDir    = "builds"    // builds/DIGEST: a complete build
+	manifestsDir = "manifests" // manifests/DIGEST: the manifest of such a build
+	unfinished   = ".new-"     // begins the name of a build that is not complete
+
+	partsAtATime = 4
+	attemptsMax  = 6 // in a row without a byte, of one request
+)
+
+// Builds are the builds on a host, below one directory. One process at a time uses it.
+type Builds struct {
+	Dir    string
+	Client *http.Client // nil: http.DefaultClient
+
+	fetching sync.Mutex
+	pause    func(ctx context.Context, attempt int) error // between attempts; nil: a second and more
+}
+
+// ErrTicket is the error of a URL that the service no longer takes: it hands out another one.
+var ErrTicket = errors.New("the service refuses the URL of the build: its ticket has expired")
+
+// Path is where a build is once it was fetched.
+func (b *Builds) Path(manifest buildfiles.Digest) string {
+	return filepath.Join(b.Dir, buildsDir, manifest.String())
+}
+
+// Fetch returns the directory of a build, after it has fetched what the host does not have. from is the URL of its manifest, which the service hands out. A build
+// that was interrupted continues with the next call. Fetches wait for each other.
+func (b *Builds) Fetch(ctx context.Context, from string, manifest buildfiles.Digest) (dir string, err error) {
+	b.fetching.Lock()
+	defer b.fetching.Unlock()
+	dir = b.Path(manifest)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	if err := atomicfile.MakeDir(filepath.Join(b.Dir, manifestsDir), 0o755); err != nil {
+		return "", err
+	}
+	staging := filepath.Join(b.Dir, buildsDir, unfinished+manifest.String())
+	if err := atomicfile.MakeDir(staging, 0o755); err != nil {
+		return "", err
+	}
+	m, err := b.manifest(ctx, from, manifest)
+	if err != nil {
+		return "", fmt.Errorf("manifest of build %s: %w", manifest, err)
+	}
+	f := &fetch{Builds: b, from: from, known: b.known()}
+	if f.root, err = os.OpenRoot(staging); err != nil {
+		return "", err
+	}
+	defer f.root.Close()
+	for i := range m.Files {
+		if err := f.file(ctx, &m.Files[i]); err != nil {
+			return "", fmt.Errorf("build %s: file %s: %w", manifest, m.Files[i].Path, err)
+		}
+	}
+	if err := syncDirs(staging); err != nil {
+		return "", err
+	}
+	return dir, atomicfile.Rename(staging, dir)
+}
+
+// manifest reads it from the disk, or fetches it.
+func (b *Builds) manifest(ctx context.Context, from string, digest buildfiles.Digest) (*buildfiles.Manifest, error) {
+	at := filepath.Join(b.Dir, manifestsDir, digest.String())
+	text, err := os.ReadFile(at)
+	if err != nil || buildfiles.DigestOf(text) != digest {
+		var got strings.Builder
+		if err := b.get(ctx, from, digest, buildfiles.ManifestMax, func(p []byte, _ int64) error { _, err := got.Write(p); return err }); err != nil {
+			return nil, err
+		}
+		text = []byte(got.String())
+		if err := atomicfile.Write(at, text, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return buildfiles.ParseManifest(text)
+}
+
+// fetch is one build that is being fetched.
+type fetch struct {
+	*Builds
+	from  string
+	root  *os.Root // of the new build: nothing is written outside of it
+	known known
+}
+
+// known is where content is on this host.
+type known struct {
+	files map[fileKey]string
+	parts map[buildfiles.Digest]place
+}
+
+type fileKey struct {
+	digest     buildfiles.Digest
+	executable bool
+}
+
+type place struct {
+	path string
+	at   int64
+}
+
+// known lists the content of the complete builds. It is checked when it is used.
+func (b *Builds) known() known {
+	k := known{map[fileKey]string{}, map[buildfiles.Digest]place{}}
+	all, _ := os.ReadDir(filepath.Join(b.Dir, manifestsDir)) // without it, all is fetched
+	for _, entry := range all {
+		digest, err := buildfiles.ParseDigest(entry.Name())
+		if err != nil {
+			continue
+		}
+		dir := b.Path(digest)
+		text, err := os.ReadFile(filepath.Join(b.Dir, manifestsDir, entry.Name()))
+		if _, statErr := os.Stat(dir); err != nil || statErr != nil || buildfiles.DigestOf(text) != digest {
+			continue
+		}
+		m, err := buildfiles.ParseManifest(text)
+		if err != nil {
+			continue
+		}
+		for _, f := range m.Files {
+			name, at := filepath.Join(dir, filepath.FromSlash(f.Path)), int64(0)
+			k.files[fileKey{f.Digest, f.Executable}] = name
+			for _, p := range f.Parts {
+				k.parts[p.Digest] = place{name, at}
+				at += p.Size
+			}
+		}
+	}
+	return k
+}
+
+// file makes one file complete.
+func (f *fetch) file(ctx context.Context, file *buildfiles.File) error {
+	if dir := path.Dir(file.Path); dir != "." {
+		if err := f.root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if f.link(file) {
+		return nil
+	}
+	if _, ok := f.known.files[fileKey{file.Digest, file.Executable}]; ok {
+		_ = f.root.Remove(file.Path) // an interrupted fetch may have linked it to a file that is damaged now
+	}
+	mode := fs.FileMode(0o644)
+	if file.Executable {
+		mode = 0o755
+	}
+	out, err := f.root.OpenFile(file.Path, os.O_RDWR|os.O_CREATE, mode)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := f.content(ctx, out, file); err != nil {
+		return err
+	}
+	if err := out.Truncate(file.Size); err != nil {
+		return err
+	}
+	if err := out.Chmod(mode); err != nil && filepath.Separator == '/' {
+		return err
+	}
+	if got, err := digestAt(out, 0, file.Size); err != nil || got != file.Digest {
+		return errors.Join(err, fmt.Errorf("it has digest %s; want %s", got, file.Digest))
+	}
+	return out.Sync()
+}
+
+// link makes the file a second name of an equal one in another build, and reports whether it could.
+func (f *fetch) link(file *buildfiles.File) bool {
+	old := f.known.files[fileKey{file.Digest, file.Executable}]
+	if old == "" {
+		return false
+	}
+	in, err := os.Open(old)
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	if info, err := in.Stat(); err != nil || info.Size() != file.Size {
+		return false
+	}
+	if got, err := digestAt(in, 0, file.Size); err != nil || got != file.Digest {
+		return false
+	}
+	_ = f.root.Remove(file.Path) // of an interrupted fetch
+	return os.Link(old, filepath.Join(f.root.Name(), filepath.FromSlash(file.Path))) == nil
+}
+
+// content writes the parts that the file does not have, several at a time.
+func (f *fetch) content(ctx context.Context, out *os.File, file *buildfiles.File) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(partsAtATime)
+	at := int64(0)
+	for _, p := range file.Parts {
+		begin := at
+		at += p.Size
+		group.Go(func() error { return f.part(ctx, out, begin, p) })
+	}
+	return group.Wait()
+}
+
+func (f *fetch) part(ctx context.Context, out *os.File, begin int64, p buildfiles.Part) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if got, err := digestAt(out, begin, p.Size); err == nil && got == p.Digest {
+		return nil // of an interrupted fetch
+	}
+	if f.copyKnown(out, begin, p) {
+		return nil
+	}
+	at, err := partURL(f.from, p.Digest)
+	if err != nil {
+		return err
+	}
+	return f.get(ctx, at, p.Digest, p.Size, func(content []byte, offset int64) error {
+		_, err := out.WriteAt(content, begin+offset)
+		return err
+	})
+}
+
+// copyKnown copies a part from another build, and reports whether it was what it should be.
+func (f *fetch) copyKnown(out *os.File, begin int64, p buildfiles.Part) bool {
+	old, ok := f.known.parts[p.Digest]
+	if !ok {
+		return false
+	}
+	in, err := os.Open(old.path)
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(sum, io.NewOffsetWriter(out, begin)), io.NewSectionReader(in, old.at, p.Size))
+	return err == nil && buildfiles.Digest(sum.Sum(nil)) == p.Digest
+}
+
+// digestAt is the digest of a section; the error is io.ErrUnexpectedEOF if the file ends before.
+func digestAt(r io.ReaderAt, at, size int64) (d buildfiles.Digest, err error) {
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.NewSectionReader(r, at, size))
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	sum.Sum(d[:0])
+	return d, err
+}
+
+// partURL is the URL of a part, from that of the manifest.
+func partURL(from string, digest buildfiles.Digest) (string, error) {
+	u, err := url.Parse(from)
+	if err != nil {
+		return "", err
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(u.EscapedPath(), "/") + "/parts/" + digest.String() + "?" + u.RawQuery, nil
+}
+
+// get gives content to write as it comes, with the offset of each piece, and checks its digest at the end. An answer that breaks off continues where it was.
+func (b *Builds) get(ctx context.Context, from string, digest buildfiles.Digest, limit int64, write func(p []byte, offset int64) error) error {
+	d := &download{sum: sha256.New(), limit: limit, write: write}
+	var err error
+	for attempt := 0; attempt < attemptsMax; attempt++ {
+		before := d.have
+		if err = b.attempt(ctx, from, d); err == nil {
+			if got := hex.EncodeToString(d.sum.Sum(nil)); got != digest.String() {
+				return fmt.Errorf("content of %d bytes has digest %s; want %s", d.have, got, digest)
+			}
+			return nil
+		}
+		if d.failed != nil || errors.Is(err, ErrTicket) || errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
+			return err
+		}
+		if d.have > before {
+			attempt = 0
+		}
+		if err := b.wait(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (b *Builds) wait(ctx context.Context, attempt int) error {
+	if b.pause != nil {
+		return b.pause(ctx, attempt)
+	}
+	select {
+	case <-time.After(time.Second << attempt):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// download is what has come of some content.
+type download struct {
+	sum    hash.Hash
+	have   int64
+	limit  int64
+	write  func(p []byte, offset int64) error
+	failed error // to write, or more than the limit
+}
+
+func (d *download) Write(p []byte) (int, error) {
+	if d.have+int64(len(p)) > d.limit {
+		d.failed = fmt.Errorf("the service sends more than %d bytes", d.limit)
+		return 0, d.failed
+	}
+	if d.failed = d.write(p, d.have); d.failed != nil {
+		return 0, d.failed
+	}
+	d.sum.Write(p)
+	d.have += int64(len(p))
+	return len(p), nil
+}
+
+// stallMax is how long a server may take until it answers, and send nothing in the middle.
+const stallMax = 60 * time.Second
+
+func (b *Builds) attempt(ctx context.Context, from string, d *download) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stalled := time.AfterFunc(stallMax, cancel)
+	defer stalled.Stop()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return err
+	}
+	if d.have > 0 {
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", d.have))
+	}
+	client := b.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return hideQuery(err)
+	}
+	defer answer.Body.Close()
+	switch {
+	case answer.StatusCode == http.StatusForbidden:
+		return ErrTicket
+	case answer.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("the service does not have it: %w", fs.ErrNotExist)
+	case d.have == 0 && answer.StatusCode == http.StatusOK:
+	case d.have > 0 && answer.StatusCode == http.StatusPartialContent && strings.HasPrefix(answer.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", d.have)):
+	case d.have > 0 && answer.StatusCode == http.StatusRequestedRangeNotSatisfiable: // all had come before the connection broke
+		return nil
+	default:
+		return fmt.Errorf("the service answered %s", answer.Status)
+	}
+	_, err = io.Copy(d, &watched{answer.Body, stalled})
+	return hideQuery(err)
+}
+
+// watched puts off the end of a request with everything that comes.
+type watched struct {
+	io.Reader
+	stalled *time.Timer
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if n > 0 {
+		w.stalled.Reset(stallMax)
+	}
+	return n, err
+}
+
+// hideQuery keeps the ticket of a URL out of errors, which are logged.
+func hideQuery(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+// syncDirs makes the names in a directory, and in all below it, durable.
+func syncDirs(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			err = atomicfile.SyncDir(path)
+		}
+		return err
+	})
+}
+
+// Prune removes all builds but those named, unfinished ones too. The caller names each build that a process runs from.
+func (b *Builds) Prune(keep ...buildfiles.Digest) error {
+	b.fetching.Lock()
+	defer b.fetching.Unlock()
+	kept := map[string]bool{}
+	for _, d := range keep {
+		kept[d.String()] = true
+	}
+	var errs []error
+	for _, below := range []string{buildsDir, manifestsDir} {
+		entries, err := os.ReadDir(filepath.Join(b.Dir, below))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		for _, entry := range entries {
+			if !kept[strings.TrimPrefix(entry.Name(), unfinished)] {
+				errs = append(errs, os.RemoveAll(filepath.Join(b.Dir, below, entry.Name())))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,86 @@
+package buildfiles
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Scanned is a directory as a build, and where its parts are.
+type Scanned struct {
+	Manifest Manifest
+	parts    map[Digest]source
+}
+
+type source struct {
+	path string
+	at   int64
+	size int64
+}
+
+// Scan reads a directory. Links to files count as the files; links to directories are Rejected.
+func Scan(dir string) (*Scanned, error) {
+	s := &Scanned{parts: map[Digest]source{}}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(relative)
+		if !info.Mode().IsRegular() {
+			return reject("%s is no file: a build has plain files and directories only", name)
+		}
+		if err := CheckPath(name); err != nil {
+			return err
+		}
+		f, err := s.file(path)
+		f.Path, f.Executable = name, info.Mode()&0o111 != 0 || filepath.Separator == '\\'
+		s.Manifest.Files = append(s.Manifest.Files, f)
+		return err
+	})
+	return s, err
+}
+
+func (s *Scanned) file(path string) (File, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return File{}, err
+	}
+	defer in.Close()
+	at := int64(0)
+	return Split(in, SizeMax, func(d Digest, content []byte) error {
+		s.parts[d] = source{path, at, int64(len(content))}
+		at += int64(len(content))
+		return nil
+	})
+}
+
+// Part reads a part again. The error says so if its file has changed since the scan.
+func (s *Scanned) Part(d Digest) ([]byte, error) {
+	from, ok := s.parts[d]
+	if !ok {
+		return nil, fmt.Errorf("part %s is not in the directory", d)
+	}
+	in, err := os.Open(from.path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	content := make([]byte, from.size)
+	if _, err := in.ReadAt(content, from.at); err != nil && err != io.EOF {
+		return nil, err
+	}
+	if DigestOf(content) != d {
+		return nil, fmt.Errorf("%s has changed while it was pushed", from.path)
+	}
+	return content, nil
+}

@@ -1,0 +1,292 @@
+// Package objects stores the parts of builds on the disk, by their digest, and uploads until they are builds. Content is durable before it
+// has a name, is checked against its digest when it is read, and stays within a quota. What no build needs is swept away.
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/buildfiles"
+)
+
+const (
+	partsDir   = "parts"   // parts/ab/abcd…: content by digest
+	uploadsDir = "uploads" // uploads/<build>/…: what clients have sent and is no build yet
+	damagedDir = "damaged" // content that did not match its digest
+
+	// temporary begins the names of files that are being written. They are removed at the start.
+	temporary = ".new-"
+)
+
+// Options of a Store.
+type Options struct {
+	Dir     string
+	Quota   int64 // bytes of all content, uploads included
+	Reserve int64 // bytes of the disk that others need: while less is free, nothing more is taken
+	Log     *slog.Logger
+}
+
+// Store is a directory of content. Any number of goroutines may use it, and one process.
+type Store struct {
+	Options
+
+	mu       sync.Mutex
+	used     int64
+	verified map[buildfiles.Digest]struct{} // since the start
+
+	// sweeping is held for reading while a build is made of parts, and for writing by a sweep.
+	sweeping sync.RWMutex
+	// names guards parts against being swept between the moment they are found and touched.
+	names sync.Mutex
+}
+
+// Open opens the store of a directory, which it makes if necessary, and counts what is there.
+func Open(o Options) (*Store, error) {
+	s := &Store{Options: o, verified: map[buildfiles.Digest]struct{}{}}
+	for _, dir := range []string{partsDir, uploadsDir} {
+		if err := atomicfile.MakeDir(filepath.Join(o.Dir, dir), 0o700); err != nil {
+			return nil, fmt.Errorf("object store: %w", err)
+		}
+	}
+	err := filepath.WalkDir(o.Dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if strings.HasPrefix(entry.Name(), temporary) {
+			return os.Remove(path)
+		}
+		info, err := entry.Info()
+		if err == nil {
+			s.used += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("object store: %w", err)
+	}
+	return s, nil
+}
+
+// FullError is the refusal of content for which there is no space.
+type FullError struct{ Reason string }
+
+func (e *FullError) Error() string { return e.Reason }
+
+// full makes a FullError of an error that means a full disk, and returns others as they are.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &FullError{"the disk of the object store is full"}
+	}
+	return err
+}
+
+// take counts content before it is written.
+func (s *Store) take(bytes int64) error {
+	free := int64(-1)
+	if usage, err := vfs.Default.GetDiskUsage(s.Dir); err == nil {
+		free = int64(min(usage.AvailBytes, 1<<62))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.used+bytes > s.Quota:
+		return &FullError{fmt.Sprintf("the object store has %d of %d MiB (--builds-max): delete builds that no fleet uses, or raise the limit", s.used>>20, s.Quota>>20)}
+	case free >= 0 && free-bytes < s.Reserve:
+		return &FullError{fmt.Sprintf("the disk of the object store has %d MiB free; %d MiB of them are reserved", free>>20, s.Reserve>>20)}
+	}
+	s.used += bytes
+	return nil
+}
+
+func (s *Store) give(bytes int64) {
+	s.mu.Lock()
+	s.used -= bytes
+	s.mu.Unlock()
+}
+
+// Used returns how many bytes of content the store has, and its quota.
+func (s *Store) Used() (used, quota int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used, s.Quota
+}
+
+func (s *Store) pathOf(d buildfiles.Digest) string {
+	name := d.String()
+	return filepath.Join(s.Dir, partsDir, name[:2], name)
+}
+
+// Has reports whether the content of a digest is there. It then stays for keepFor at least, so that the client need not send it again.
+func (s *Store) Has(d buildfiles.Digest) bool {
+	s.names.Lock()
+	defer s.names.Unlock()
+	return s.touch(d) == nil
+}
+
+// touch makes content as new for sweeps.
+func (s *Store) touch(d buildfiles.Digest) error {
+	now := time.Now()
+	return os.Chtimes(s.pathOf(d), now, now)
+}
+
+// WrongDigestError is the error of content that is not what its digest says.
+type WrongDigestError struct{ Want, Got buildfiles.Digest }
+
+func (e *WrongDigestError) Error() string {
+	return fmt.Sprintf("content has digest %s; want %s", e.Got, e.Want)
+}
+
+// Put stores content. It is on the disk when Put returns; its name is once Commit has returned.
+func (s *Store) Put(d buildfiles.Digest, content []byte) error {
+	if got := buildfiles.DigestOf(content); got != d {
+		return &WrongDigestError{d, got}
+	}
+	if s.Has(d) {
+		return nil
+	}
+	size := int64(len(content))
+	if err := s.take(size); err != nil {
+		return err
+	}
+	existed, err := s.write(d, content)
+	if err != nil || existed {
+		s.give(size)
+	}
+	return full(err)
+}
+
+// write reports whether another caller wrote the same content meanwhile.
+func (s *Store) write(d buildfiles.Digest, content []byte) (existed bool, err error) {
+	path := s.pathOf(d)
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), temporary)
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(temp.Name()) // without effect once it has its name
+	_, err = temp.Write(content)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return false, err
+	}
+	s.names.Lock()
+	defer s.names.Unlock()
+	if s.touch(d) == nil {
+		return true, nil
+	}
+	return false, os.Rename(temp.Name(), path)
+}
+
+// MissingError lists parts that a build needs and the store does not have.
+type MissingError struct{ Digests []buildfiles.Digest }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%d parts of the build are missing, the first is %s", len(e.Digests), e.Digests[0])
+}
+
+// Commit makes a build of parts: it calls record once all parts are durable, and no sweep removes one of them before record has returned. If some
+// are missing, it returns a *MissingError and does not call record.
+func (s *Store) Commit(m *buildfiles.Manifest, record func(manifest buildfiles.Digest) error) error {
+	text, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	manifest := buildfiles.DigestOf(text)
+	if err := s.Put(manifest, text); err != nil {
+		return err
+	}
+	s.sweeping.RLock()
+	defer s.sweeping.RUnlock()
+	missing, dirs := &MissingError{}, map[string]struct{}{s.pathOf(manifest): {}}
+	if !s.Has(manifest) {
+		missing.Digests = append(missing.Digests, manifest)
+	}
+	_ = m.Parts(func(p buildfiles.Part) error {
+		if info, err := os.Stat(s.pathOf(p.Digest)); err != nil || info.Size() != p.Size || !s.Has(p.Digest) {
+			missing.Digests = append(missing.Digests, p.Digest)
+		}
+		dirs[filepath.Dir(s.pathOf(p.Digest))] = struct{}{}
+		return nil // so Parts returns nil, too
+	})
+	if len(missing.Digests) > 0 {
+		return missing
+	}
+	delete(dirs, s.pathOf(manifest))
+	dirs[filepath.Dir(s.pathOf(manifest))] = struct{}{}
+	dirs[filepath.Join(s.Dir, partsDir)] = struct{}{}
+	for dir := range dirs {
+		if err := atomicfile.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return record(manifest)
+}
+
+// ErrDamaged is the error of content that has changed on the disk. It is moved aside, so it counts as missing from then on.
+var ErrDamaged = errors.New("content on the disk does not match its digest")
+
+// Open opens content for reading. The first time since the start, it checks the whole content against the digest. The error wraps fs.ErrNotExist if the
+// store does not have it.
+func (s *Store) Open(d buildfiles.Digest) (*os.File, error) {
+	s.mu.Lock()
+	_, verified := s.verified[d]
+	s.mu.Unlock()
+	if !verified {
+		if _, err := s.Read(d); err != nil {
+			return nil, err
+		}
+	}
+	return os.Open(s.pathOf(d))
+}
+
+// Read returns content, and checks it against its digest.
+func (s *Store) Read(d buildfiles.Digest) ([]byte, error) {
+	content, err := os.ReadFile(s.pathOf(d))
+	if err != nil {
+		return nil, err
+	}
+	if buildfiles.DigestOf(content) != d {
+		s.Log.Error("part of a build is damaged on the disk: it is moved aside; push the build again to replace it", "digest", d.String(), "to", filepath.Join(s.Dir, damagedDir))
+		return nil, errors.Join(ErrDamaged, s.putAside(d))
+	}
+	s.mu.Lock()
+	s.verified[d] = struct{}{}
+	s.mu.Unlock()
+	return content, nil
+}
+
+func (s *Store) putAside(d buildfiles.Digest) error {
+	aside := filepath.Join(s.Dir, damagedDir)
+	if err := os.MkdirAll(aside, 0o700); err != nil {
+		return err
+	}
+	err := os.Rename(s.pathOf(d), filepath.Join(aside, d.String()))
+	if errors.Is(err, fs.ErrNotExist) { // another reader was first
+		return nil
+	}
+	return err
+}
+
+// Manifest returns the manifest with a digest.
+func (s *Store) Manifest(d buildfiles.Digest) (*buildfiles.Manifest, error) {
+	text, err := s.Read(d)
+	if err != nil {
+		return nil, err
+	}
+	return buildfiles.ParseManifest(text)
+}
