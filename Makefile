@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test attack lint windows commits audit bench soak crash sim elections fuzz dist generate clean
+.PHONY: run build test attack lint windows commits audit bench soak crash chaos sim elections fuzz dist generate clean
 
 run: build ## build, start the service, play the demo through it, stay up
 	bin/muster demo
@@ -18,6 +18,7 @@ attack: ## the attacks on the running binary; make test runs them too
 
 lint: ## format, vet, staticcheck
 	scripts/lint.sh
+	scripts/staticcheck.sh
 
 windows: export GOOS = windows
 windows: ## compile and vet for Windows; make test only checks the types
@@ -37,6 +38,10 @@ soak: build ## a small load for MINUTES that fails when the service grows
 
 crash: ## kill -9 and power cuts under load for MINUTES each, with a checker of what clients were told
 	CRASH_MINUTES=$(MINUTES) go test ./e2e -run '^TestHistoryThrough' -count=1 -timeout=0 -v
+
+RUNS ?= 10
+chaos: ## three nodes in network namespaces under every fault, RUNS times; SEED=… repeats one, FAULT=… takes those with this in their name
+	CHAOS_RUNS=$(RUNS) CHAOS_SEED=$(SEED) CHAOS_FAULT="$(FAULT)" go test ./e2e -run '^TestChaos$$' -count=1 -timeout=0 -v
 
 audit: ## gosec, and known vulnerabilities of what is linked
 	scripts/vulnerabilities.sh

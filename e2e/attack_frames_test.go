@@ -176,6 +176,9 @@ func newTarget(t *testing.T) *target {
 			o := linkclient.Options{Process: process(), Compute: p.compute, Fleet: p.fleet}
 			return "GET /?" + linkclient.SigV4Query(o, keyID, secret, region, time.Now().UTC()) + " HTTP/1.1\r\n"
 		}, 1<<20 + 1<<10},
+		{"agent", p.address, func() string {
+			return "GET /agent?ComputeName=" + p.compute + "&FleetId=" + p.fleet + "&Authorization=" + p.token + " HTTP/1.1\r\n"
+		}, 512 << 10},
 		{"stream of a partner", partner, func() string {
 			return "GET /playerflow/v1/partner/events?subscription_id=" + subscription + " HTTP/1.1\r\nSec-WebSocket-Protocol: playerflow.events.v1\r\n" + basic
 		}, 4 << 10},

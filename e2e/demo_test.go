@@ -24,6 +24,19 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// The demo of a cluster goes on over the death of the leader.
+func TestDemoCluster(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), musterBinary, "demo", "--cluster", "--exit", "--listen", freeAddress(t)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, part := range []string{"kill -9 the leader", "returning to ", "TERMINATED", "over the death of the leader"} {
+		if !strings.Contains(string(out), part) {
+			t.Errorf("the demo does not show %q:\n%s", part, out)
+		}
+	}
+}
+
 // The demo needs only the program itself, because a release contains nothing else.
 func TestDemoFromTheBinaryAlone(t *testing.T) {
 	t.Parallel()

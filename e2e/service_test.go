@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ func cannotRun(t *testing.T, format string, args ...any) {
 // service is a running Muster that can be killed and started again on the same address and data.
 type service struct {
 	t       *testing.T
+	binary  string   // empty: musterBinary
 	wrap    []string // a command to run Muster under, such as prlimit
 	args    []string
 	data    string
@@ -130,7 +132,7 @@ func (s *service) launch() {
 	if !slices.ContainsFunc(s.args, func(a string) bool { return strings.HasPrefix(a, "--dev") }) {
 		args = append(args, "--dev")
 	}
-	line := slices.Concat(s.wrap, []string{musterBinary}, args)
+	line := slices.Concat(s.wrap, []string{cmp.Or(s.binary, musterBinary)}, args)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env = cleanEnvironment()
 	cmd.Stdout, cmd.Stderr = s.logs, s.logs

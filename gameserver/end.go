@@ -66,12 +66,26 @@ func (s *Server) cleanUp(until time.Time, creating <-chan struct{}) {
 	}
 }
 
+// report tells the service that the process ends. It repeats a report without an answer, because the SDK sends nothing again that it wrote to
+// a connection as that broke; the service accepts a repeat.
 func (s *Server) report() {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
-	if err := s.call(ctx, "ProcessEnding", s.sdk.ProcessEnding); err != nil {
-		s.fail(err)
-		return
+	for {
+		err := s.call(ctx, "ProcessEnding", s.sdk.ProcessEnding)
+		if err == nil {
+			s.log.Info("end reported")
+			return
+		}
+		if !errors.Is(err, ErrUnavailable) {
+			s.fail(err)
+			return
+		}
+		select {
+		case <-time.After(reportAgain):
+		case <-ctx.Done():
+			s.fail(err)
+			return
+		}
 	}
-	s.log.Info("end reported")
 }

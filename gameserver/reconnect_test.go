@@ -31,3 +31,29 @@ func TestConnectionThatBreaksIsFoundAgain(t *testing.T) {
 		t.Errorf("got %d ActivateServerProcess, want 1", n)
 	}
 }
+
+func TestEndIsReportedAgainAfterItsConnectionBroke(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
+	t.Setenv("SERVICE_CALL_TIMEOUT", "2s") // the SDK waits so long for an answer, also over a connection that broke
+	f := newFakeService(t)
+	s := sessionActive(t, f, Callbacks{})
+	broken := false
+	f.answer = func(fr frame) map[string]any {
+		if fr.action() != "TerminateServerProcess" || broken {
+			return nil
+		}
+		broken = true
+		f.mu.Lock()
+		_ = f.conn.NetConn().Close()
+		f.mu.Unlock()
+		return map[string]any{"StatusCode": 0}
+	}
+	if err := s.End(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := f.count("TerminateServerProcess"); n < 2 {
+		t.Errorf("got %d TerminateServerProcess, want another one", n)
+	}
+}

@@ -16,6 +16,9 @@ import (
 // reportTimeout is how long the report of the end may take. The SDK itself waits 20 s for an answer.
 const reportTimeout = 25 * time.Second
 
+// reportAgain is the pause before a report without an answer is repeated.
+const reportAgain = 200 * time.Millisecond
+
 // Server is a server process of the service, with at most one game session. Its methods may be called from any goroutine.
 type Server struct {
 	options   Options

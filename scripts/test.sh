@@ -8,8 +8,8 @@ export GOFLAGS="${GOFLAGS:-} -trimpath"
 
 step() { printf '\n== %s (%ds)\n' "$1" $SECONDS; }
 
-# A package that takes longer hangs; a busy machine takes several times what an idle one does. lint.sh has vetted all of them.
-tests="-timeout=30m -vet=off"
+# A package that takes longer hangs; a busy machine takes several times what an idle one does. lint.sh has vetted all of them. Many wait, hence -p.
+tests="-timeout=30m -vet=off -p 4"
 
 # Where several goroutines meet; the race detector needs cgo and makes tests five to ten times slower.
 concurrent=(domain/wire cluster identity keyring localdoor signin fair connlimit listen frames panics engine journal archive serverlink gamelift playerapi playerhooks playerwatch matchmaker notify)
@@ -17,26 +17,40 @@ concurrent=(domain/wire cluster identity keyring localdoor signin fair connlimit
 step "what the tests need"
 scripts/test-needs.sh
 
-step "format, vet, staticcheck"
+step "format, vet"
 scripts/lint.sh
 
 step "known vulnerabilities"
 scripts/vulnerabilities.sh
 
 step "build"
+export GOWORK=off # as lint.sh has compiled it: in the workspace the libraries and what imports them would be compiled once more
 make --no-print-directory build
+
+# Many tests wait. staticcheck has the processor meanwhile, and ends with this script.
+report=$(mktemp)
+nice -n 19 scripts/staticcheck.sh >"$report" 2>&1 &
+staticcheck=$!
+trap 'kill $staticcheck 2>/dev/null || true; rm -f "$report"' EXIT
 
 step "tests"
 # Tests of e2e mostly wait, hence -parallel.
 go test $tests -parallel 4 ./...
 
+step "staticcheck"
+wait $staticcheck || { cat "$report"; exit 1; }
+
 step "tests with the race detector"
-# A process with the race detector waits for a second before it ends, hence -p. pebblegozstd is the compression of the binary, which has no cgo.
-CGO_ENABLED=1 go test $tests -p 4 -tags pebblegozstd -race -short ./gameserver/... ./gameclient/... ./e2e/libraries ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
+# pebblegozstd is the compression of the binary, which has no cgo.
+race="$tests -tags pebblegozstd -race -short"
+CGO_ENABLED=1 go test $race ./e2e/libraries ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
 
 step "tests of the other modules"
 for module in $(git ls-files '*/go.mod'); do
-	(cd "$(dirname "$module")" && GOWORK=off go test $tests ./...)
+	(cd "$(dirname "$module")" && go test $tests ./...)
+done
+for library in gameclient gameserver; do
+	(cd $library && CGO_ENABLED=1 go test $race ./...)
 done
 
 step "done"

@@ -23,6 +23,10 @@ type benchCommand struct {
 	Connections []int         `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
 	Warm        time.Duration `placeholder:"TIME" help:"Time that this scenario runs before the measurement. Default: 25s, after which ended records leave memory as fast as they arrive."`
 	Attack      string        `placeholder:"TEXT" help:"In the scenario siege, run only attacks whose names contain this."`
+	Part        string        `placeholder:"TEXT" help:"In the scenario cluster, run only parts whose names contain this."`
+	Sessions    int           `placeholder:"N" help:"Live player sessions in the scenario cluster. Default: 1000000."`
+	Servers     int           `placeholder:"N" help:"Connected game servers in the scenario cluster. Default: 5000."`
+	Repeats     int           `placeholder:"N" help:"How often the leader dies in the scenario cluster; it hands over twice as often. Default: 5."`
 	Dir         string        `placeholder:"DIR" help:"Directory for the data, on the disk to measure. Default: the system's temporary directory."`
 	Profiles    string        `placeholder:"DIR" help:"Write processor profiles of the service to this directory."`
 }
@@ -44,6 +48,7 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	table, err := bench.Run(ctx, bench.Options{
 		Binary: binary, Scenarios: c.Scenarios, Quick: c.Quick, Measure: c.Measure, Rounds: c.Rounds,
 		Connections: c.Connections, Warm: c.Warm, Attack: c.Attack, Soak: c.For,
+		Part: c.Part, Sessions: c.Sessions, Servers: c.Servers, Repeats: c.Repeats,
 		Dir: c.Dir, Profiles: c.Profiles, Progress: os.Stderr,
 	})
 	if table != nil {

@@ -20,6 +20,7 @@ import (
 type demoCommand struct {
 	Listen     string `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the service."`
 	Data       string `name:"data" placeholder:"DIR" help:"Keep the state in this directory. Without it the demo starts empty and leaves nothing behind."`
+	Cluster    bool   `name:"cluster" help:"Start a cluster of three nodes, and kill the leader in the middle of the game."`
 	Exit       bool   `name:"exit" help:"End after the last step, with status 0 if each step had the expected result."`
 	GameServer string `name:"game-server" placeholder:"FILE" help:"Program of the game server. Default: the example's, which is built into this program."`
 	GameClient string `name:"game-client" placeholder:"FILE" help:"Program of the game client. Default: the example's, which is built into this program."`
@@ -45,6 +46,9 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 		defer os.RemoveAll(dir)
 		s.Data = dir
 	}
+	if c.Cluster {
+		return c.runCluster(ctx, s.Data, gameServer, gameClient, stdout)
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	x, err := service.Start(ctx, s, log)
 	if err != nil {
@@ -60,6 +64,11 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 		GameServer: gameServer, GameClient: gameClient,
 	}
 	fmt.Fprintf(stdout, "Muster is up at %s (development mode, state in %s).\n", config.Endpoint, s.Data)
+	return c.play(ctx, config, "Every step showed the state it should.", x.Served())
+}
+
+// play plays the walk-through, and keeps running until ctx ends or the port is lost; with Exit it finishes the game session instead, and says done.
+func (c *demoCommand) play(ctx context.Context, config demo.Config, done string, lost <-chan error) error {
 	d, err := demo.Play(ctx, config)
 	defer d.End()
 	if err != nil {
@@ -69,14 +78,14 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 		if err := d.Finish(ctx); err != nil {
 			return fmt.Errorf("demo: %w", err)
 		}
-		fmt.Fprintln(stdout, "\nEvery step showed the state it should.")
+		fmt.Fprintf(config.Out, "\n%s\n", done)
 		return nil
 	}
 	d.GoOn()
 	select {
 	case <-ctx.Done():
 		return nil
-	case err := <-x.Served():
+	case err := <-lost:
 		return fmt.Errorf("the port is lost: %w", err)
 	}
 }

@@ -35,19 +35,23 @@ func (w *watched) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestDrain(t *testing.T) {
-	dir, address, keys := servedForTest(t, nil)
-	ctx, url := t.Context(), "http://"+address
-	sdk := gamelift.New(gamelift.Options{
-		BaseEndpoint: &url, Region: "eu-central-1",
-		Credentials: credentials.NewStaticCredentialsProvider(keys[identity.Admin].ID, keys[identity.Admin].Secret, ""),
+// clientForTest returns a client of the service with a key, and what ends the test at an error.
+func clientForTest(t *testing.T, url string, key identity.AccessKey) (sdk *gamelift.Client, check func(error)) {
+	sdk = gamelift.New(gamelift.Options{
+		BaseEndpoint: &url, Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider(key.ID, key.Secret, ""),
 	})
-	check := func(err error) {
+	return sdk, func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func TestDrain(t *testing.T) {
+	dir, address, keys := servedForTest(t, nil)
+	ctx, url := t.Context(), "http://"+address
+	sdk, check := clientForTest(t, url, keys[identity.Admin])
 	_, err := sdk.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String("custom-home")})
 	check(err)
 	fleets := make([]string, 2)

@@ -20,10 +20,15 @@ type commandLine struct {
 	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables override it, and flags override both."`
 
 	Serve       serveCommand       `cmd:"" help:"Run the service."`
+	Agent       agentCommand       `cmd:"" help:"Run the program on a host that starts and watches game servers."`
 	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, and keep running."`
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
 	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
 	Keys        keysCommand        `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
+	Cluster     clusterCommand     `cmd:"" help:"The nodes of a cluster: let one join, see them, remove one, change the leader."`
+	Build       buildCommand       `cmd:"" help:"Builds: upload the files of a game server, list builds."`
+	Backup      backupCommand      `cmd:"" help:"Have the running service write a backup of everything to a file. Works at any node of a cluster."`
+	Restore     restoreCommand     `cmd:"" help:"Make a new data directory from a backup, or check one."`
 	Archive     archiveCommand     `cmd:"" help:"The archive of ended records: find damage on the disk, and repair it."`
 	AWSProfile  awsProfileCommand  `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
 	WebhookKey  webhookKeyCommand  `cmd:"" name:"webhook-key" help:"Show the key that signs notifications to a webhook."`

@@ -84,6 +84,14 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 	run, end := context.WithCancel(ctx)
 	recovered := make(chan bool, 1)
 	go func() { recovered <- s.Recoverable(run) }()
+	nodeFailed := make(chan bool, 1)
+	if s.Node() != nil {
+		go func() {
+			if failed, mends := s.NodeFailed(run); failed {
+				nodeFailed <- mends
+			}
+		}()
+	}
 	defer func() {
 		end()
 		<-recovered
@@ -101,6 +109,17 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 			}
 			return true, nil
 		}
+	case again = <-nodeFailed:
+		cause := s.Err()
+		c.Listen = s.Addr().String()
+		if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
+			log.Info("the failed node has stopped", "error", err)
+		}
+		if again {
+			log.Warn("the node starts again with what it received", "failure", cause)
+			return true, nil
+		}
+		return false, fmt.Errorf("the node of the cluster has failed: %w", cause)
 	case err := <-s.Served():
 		_ = s.Stop(context.WithoutCancel(ctx)) // the error below is the cause
 		return false, fmt.Errorf("the port is lost: %w", err)

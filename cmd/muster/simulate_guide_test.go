@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestGuideToSimulate runs the guide's day. The table in the guide and the page beside it are what the code gives now; after a
+// TestGuideToSimulate runs the guide's four hours. The table in the guide and the page beside it are what the code gives now; after a
 // change of the matcher run the guide's command again and put its output there.
 func TestGuideToSimulate(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a simulated day takes half a minute")
+		t.Skip("it simulates four hours twice")
 	}
 	t.Chdir("../..")
 	guide := strings.ReplaceAll(get(t, "docs/guide/simulate.md"), "\r", "")

@@ -62,7 +62,7 @@ func showDefaults(parser *kong.Kong) error {
 func (s *sources) prepare(command *kong.Context) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(s.env)) {
 		key, ok := strings.CutPrefix(name, variablePrefix)
-		if key = settingOfVariable(key); ok && key != configFlag && !slices.Contains(s.known, key) {
+		if key = settingOfVariable(key); ok && key != configFlag && !slices.Contains(s.known, key) && !ofAgent(name) {
 			return fmt.Errorf("variable %s is no setting%s", name, didYouMean(key, s.known, variableName))
 		}
 	}

@@ -98,8 +98,45 @@ type Archive interface {
 	// expires again; records that cannot be read stay.
 	Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error)
 
+	// Coverage is what SetCoverage or Add stored last; not ok when none has stored any.
+	Coverage() (c Coverage, ok bool, err error)
+
+	// SetCoverage makes c durable.
+	SetCoverage(ctx context.Context, c Coverage) error
+
+	// Page returns records behind a place, for an archive that lacks them: about bytesMax, or fewer so that it does not take long. Until the last page, all
+	// records of the archive that ended before Next.Ended less Grain were returned or were before the first place. A record may come
+	// twice. One that another has replaced does not come.
+	Page(ctx context.Context, behind Place, bytesMax int) (Page, error)
+
+	// Add is Put of records from another archive, with a coverage that becomes durable in the same step. A record that ended before the one that is stored
+	// under its kind and id, or is that one, changes nothing. It returns how many were stored.
+	Add(ctx context.Context, records []Record, c Coverage) (added int, err error)
+
 	// Close releases the archive, so that it can be opened again. It waits for running calls.
 	Close() error
+}
+
+// Coverage says which records the archive of a node has, of those that have left memory. Other nodes have them as well.
+type Coverage struct {
+	Entry uint64 // it has those that left memory up to this journal entry
+	Next  int64  // those that leave memory behind Entry ended at this time or later; Unix milliseconds
+	Lacks bool   // some of those up to Entry are missing, which ended at From or later
+	From  int64
+}
+
+// Place is a place among the records of one archive. One without At is before all records that ended at Ended or later, in every archive.
+type Place struct {
+	Ended int64
+	At    string // for the archive that made it
+}
+
+// Page is some records of an archive.
+type Page struct {
+	Records []Record
+	Next    Place // behind them
+	More    bool
+	Damaged int // places that could not be read, each with one record or more
 }
 
 // Mark records the progress of the journal and the state when the archive was last written. It reveals an archive that was exchanged for an older one, and

@@ -20,6 +20,10 @@ type Options struct {
 	Binary      string        // a muster binary: it runs as `serve` and as `bench-bare`
 	Scenarios   []string      // by name; empty: all
 	Attack      string        // of the scenario siege, only attacks whose names contain this
+	Part        string        // of the scenario cluster, only parts whose names contain this
+	Sessions    int           // live player sessions of that scenario; 0: 1,000,000
+	Servers     int           // its connected game servers; 0: 5,000
+	Repeats     int           // how often leaders die in it; 0: 5
 	Measure     time.Duration // how long each throughput is measured; 0: 10 s
 	Rounds      int           // how often the service and the bare one alternate; the best of each counts; 0: 2
 	Connections []int         // of the players' load; empty: 64 and 256
@@ -50,6 +54,7 @@ var scenarios = []scenario{
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core, false},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart, false},
 	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart, false},
+	{"cluster", "three nodes beside a single one: deaths and hand-overs of the leader, changes, reads, lag, connections, a node that joins", (*bench).cluster, false},
 	{"soak", "a small constant load; fails when the service grows; only by name", served("soak", (*bench).soak), true},
 }
 

@@ -87,15 +87,19 @@ func (b *bench) coreAlone() error {
 }
 
 func (b *bench) fillCell(ctx context.Context, dir string) ([]localGame, error) {
+	return b.fillCellWith(ctx, dir, b.sizes.coreGames, b.sizes.corePlayers)
+}
+
+func (b *bench) fillCellWith(ctx context.Context, dir string, games, players int) ([]localGame, error) {
 	began := time.Now()
 	c, err := openCell(ctx, dir, 0, nil)
 	if err != nil {
 		return nil, err
 	}
-	games, err := c.fill(ctx, b.sizes.coreGames, b.sizes.corePlayers)
+	all, err := fill(ctx, c.Engine, games, players)
 	err = errors.Join(err, c.close())
-	b.progress("  %d player sessions in %d game sessions written in %s", b.sizes.corePlayers, b.sizes.coreGames, time.Since(began).Round(time.Millisecond))
-	return games, err
+	b.progress("  %d player sessions in %d game sessions written in %s", players, games, time.Since(began).Round(time.Millisecond))
+	return all, err
 }
 
 const callers = 64
@@ -106,7 +110,7 @@ func (b *bench) coreDurable(ctx context.Context, dir string, games []localGame) 
 	if err != nil {
 		return err
 	}
-	m, err := load{workers: callers, warm: b.sizes.coreMeasure / 5, measure: b.sizes.coreMeasure}.run(ctx, nil, newChanges(ctx, c, games).unit)
+	m, err := load{workers: callers, warm: b.sizes.coreMeasure / 5, measure: b.sizes.coreMeasure}.run(ctx, nil, newChanges(ctx, c.Engine, games, callers).unit)
 	if err == nil {
 		err = b.coreFind(ctx, c)
 	}
@@ -145,7 +149,7 @@ func (b *bench) coreSnapshots(ctx context.Context, dir string, games []localGame
 	if err != nil {
 		return err
 	}
-	changes := newChanges(ctx, c, games)
+	changes := newChanges(ctx, c.Engine, games, callers)
 	_, err = load{workers: callers, rate: 30_000, measure: b.sizes.coreMeasure}.run(ctx, nil, changes.unit)
 	snapshots, longest := stops.seen()
 	if err == nil {
@@ -191,17 +195,20 @@ func (b *bench) coreReads(ctx context.Context, c *localCell, games []localGame, 
 // changes is a load of player sessions without a network: each caller reserves, accepts and removes players in turn.
 type changes struct {
 	ctx     context.Context
-	cell    *localCell
+	cell    *engine.Engine
 	games   []localGame
-	callers [callers]struct {
-		step, count int
-		game        *localGame
-		player      domain.PlayerSessionID
-	}
+	callers []changing
 }
 
-func newChanges(ctx context.Context, c *localCell, games []localGame) *changes {
-	return &changes{ctx: ctx, cell: c, games: games}
+// changing is one caller.
+type changing struct {
+	step, count int
+	game        *localGame
+	player      domain.PlayerSessionID
+}
+
+func newChanges(ctx context.Context, e *engine.Engine, games []localGame, callers int) *changes {
+	return &changes{ctx: ctx, cell: e, games: games, callers: make([]changing, callers)}
 }
 
 // unit is one change.
@@ -212,7 +219,7 @@ func (c *changes) unit(caller int) error {
 	switch step {
 	case 0:
 		x.count++
-		x.game, x.player = &c.games[(x.count*callers+caller)%len(c.games)], domain.PlayerSessionID(randomID())
+		x.game, x.player = &c.games[(x.count*len(c.callers)+caller)%len(c.games)], domain.PlayerSessionID(randomID())
 		return c.cell.Do(c.ctx, &hosting.ReservePlayers{Game: x.game.id, Players: []hosting.NewPlayer{{ID: x.player, Player: "caller-" + strconv.Itoa(caller)}}})
 	case 1:
 		return c.cell.Do(c.ctx, &hosting.AcceptPlayer{Process: x.game.process, Game: x.game.id, Player: x.player, Request: rand.Uint64() | 1})

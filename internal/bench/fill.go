@@ -142,8 +142,8 @@ func fillGame(do do, i, players int) (localGame, error) {
 func playerOf(game, n int) string { return "player-" + strconv.Itoa(game) + "-" + strconv.Itoa(n) }
 
 // fill fills a cell through its engine.
-func (c *localCell) fill(ctx context.Context, games, players int) ([]localGame, error) {
-	through := func(cmd kernel.Command) error { return c.Do(ctx, cmd) }
+func fill(ctx context.Context, e *engine.Engine, games, players int) ([]localGame, error) {
+	through := func(cmd kernel.Command) error { return e.Do(ctx, cmd) }
 	if err := fillHosts(through); err != nil {
 		return nil, err
 	}

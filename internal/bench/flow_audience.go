@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// audience is many players, in parties of two, with their clients. Who loses the stream comes back by itself.
+// audience is many players, in parties of two, with their clients. A client that loses its stream reconnects by itself.
 type audience struct {
 	addr    string
 	secure  bool
@@ -113,7 +113,7 @@ func (a *audience) attach(ctx context.Context) error {
 	return inParallel(len(a.players), comingIn, func(i int) error { return a.players[i].attach(ctx) })
 }
 
-// attach opens the player's stream. Who has heard something goes on behind it; a gap or an event twice is an error.
+// attach opens the player's stream, behind the last event that the player received; a gap, or an event that comes twice, is an error.
 func (m *flowPlayer) attach(ctx context.Context) error {
 	a, after := m.audience, m.heard.Load()
 	x, hello, err := openStream(ctx, a.addr, a.secure, m.token, after)
@@ -211,7 +211,7 @@ func (m *flowPlayer) comeBack() {
 	}
 }
 
-// hold keeps those who lose their stream from coming back until release.
+// hold keeps clients that lose their stream from reconnecting until release.
 func (a *audience) hold() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

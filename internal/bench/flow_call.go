@@ -133,7 +133,7 @@ func (x flowConns) close() {
 	}
 }
 
-// pool lends the connections, one at a time to each who asks.
+// pool lends the connections, one at a time to each caller.
 func (x flowConns) pool() chan *flowConn {
 	pool := make(chan *flowConn, len(x))
 	for _, c := range x {

@@ -73,7 +73,7 @@ func (b *bench) flowFreshLogins(ctx context.Context, s *server, a *audience) err
 	return nil
 }
 
-// comeIn logs a player in, who tries again when the answer says so.
+// comeIn logs a player in, and tries again when the answer asks for it.
 func (m *flowPlayer) comeIn(ctx context.Context, pool chan *flowConn, x *admission, perSecond int) error {
 	for {
 		wait, err := m.tryLogin(pool, x, perSecond)

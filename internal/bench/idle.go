@@ -83,9 +83,10 @@ func (b *bench) idleOver(ctx context.Context, scheme string) error {
 // crowd has many game servers that try each second to reconnect after a loss.
 type crowd struct {
 	hall *hall
-	url  string
+	urls []string // each attempt after a loss takes the next one
 
 	connected atomic.Int64
+	lost      atomic.Int64 // connections
 	stopped   chan struct{}
 	returning sync.WaitGroup
 
@@ -96,12 +97,12 @@ type crowd struct {
 const tryAgain = time.Second
 
 func newCrowd(h *hall, url string, n int) *crowd {
-	return &crowd{hall: h, url: url, stopped: make(chan struct{}), clients: make([]*linkclient.Client, n)}
+	return &crowd{hall: h, urls: []string{url}, stopped: make(chan struct{}), clients: make([]*linkclient.Client, n)}
 }
 
 func (c *crowd) connect(ctx context.Context) error {
 	return inParallel(len(c.clients), connecting, func(i int) error {
-		if err := c.dial(ctx, i); err != nil {
+		if err := c.dial(ctx, i, 0); err != nil {
 			return err
 		}
 		if err := c.clients[i].Activate(ctx, 10_000+i%50_000); err != nil {
@@ -111,13 +112,14 @@ func (c *crowd) connect(ctx context.Context) error {
 	})
 }
 
-func (c *crowd) dial(ctx context.Context, i int) error {
+func (c *crowd) dial(ctx context.Context, i, attempt int) error {
 	g := &gameServer{}
-	o := c.hall.options(c.url, i, g)
+	o := c.hall.options(c.urls[attempt%len(c.urls)], i, g)
 	o.TLS = &tls.Config{InsecureSkipVerify: true} // as the SDKs for C++ and Unreal do; the load has nothing to hide
 	o.OnClose = func(*linkclient.Client, error) {
 		c.connected.Add(-1)
-		c.comeBack(i)
+		c.lost.Add(1)
+		c.comeBack(i, attempt)
 	}
 	client, err := linkclient.Dial(ctx, o)
 	if err != nil {
@@ -132,7 +134,7 @@ func (c *crowd) dial(ctx context.Context, i int) error {
 }
 
 // comeBack reconnects: it tries at once, and then each second.
-func (c *crowd) comeBack(i int) {
+func (c *crowd) comeBack(i, attempt int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -141,7 +143,11 @@ func (c *crowd) comeBack(i int) {
 	default:
 	}
 	c.returning.Go(func() {
-		for c.dial(context.Background(), i) != nil {
+		for {
+			attempt++
+			if c.dial(context.Background(), i, attempt) == nil {
+				return
+			}
 			select {
 			case <-time.After(tryAgain):
 			case <-c.stopped:

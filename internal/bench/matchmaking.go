@@ -117,7 +117,9 @@ func (c *matchCell) load(ctx context.Context, n int, player func(int) matchmakin
 }
 
 func (c *matchCell) runner() *matchmaker.Runner {
-	return matchmaker.Start(matchmaker.Config{Engine: c.Engine, Log: slog.New(slog.DiscardHandler)})
+	r := matchmaker.New(matchmaker.Config{Engine: c.Engine, Log: slog.New(slog.DiscardHandler)})
+	r.Lead()
+	return r
 }
 
 // matchWatch records matches when they become durable.
@@ -204,7 +206,7 @@ func (b *bench) duelsLoaded(ctx context.Context) error {
 	r := c.runner()
 	matched, last := w.settled(ctx, n, 2*time.Second)
 	took := last.Sub(began)
-	r.Close()
+	r.Rest()
 	b.progress("  %d of %d duels from a loaded pool in %s on one core, processor time %s", matched, n, took.Round(time.Millisecond), (processorTime(nil) - used).Round(time.Millisecond))
 	b.table.addFact(fmt.Sprintf("one against one within 50: a loaded pool of %s tickets to durable matches, one core", thousands(int64(n))), "20,000 tickets a second, 99.5 %",
 		"%s tickets a second, %.2f %%", thousands(int64(float64(matched)/took.Seconds())), 100*float64(matched)/float64(n))
@@ -306,7 +308,7 @@ func (b *bench) teamsArriving(ctx context.Context) error {
 	began := time.Now()
 	loaded, end := c.watch()
 	r := c.runner()
-	defer r.Close()
+	defer r.Rest()
 	matched, last := loaded.settled(ctx, b.sizes.teamTickets, 2*time.Second)
 	end()
 	b.progress("  %d of %d tickets for five against five from a loaded pool in %s", matched, b.sizes.teamTickets, last.Sub(began).Round(time.Millisecond))
@@ -347,7 +349,7 @@ func (b *bench) ticketMemory(ctx context.Context) error {
 	}
 	defer c.close()
 	r := c.runner()
-	defer r.Close()
+	defer r.Rest()
 	before := liveHeap()
 	err = c.load(ctx, b.sizes.teamTickets, func(n int) matchmaking.Player {
 		p := teamPlayer(n)

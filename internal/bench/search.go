@@ -45,7 +45,7 @@ func (b *bench) search(ctx context.Context) error {
 		return err
 	}
 	s := &searchLoad{ctx: ctx, cell: c}
-	if s.games, err = c.fill(ctx, b.sizes.coreGames, 2*b.sizes.coreGames); err == nil {
+	if s.games, err = fill(ctx, c.Engine, b.sizes.coreGames, 2*b.sizes.coreGames); err == nil {
 		err = s.describeGames()
 	}
 	if err == nil {
@@ -62,7 +62,7 @@ func (b *bench) searchBesideChanges(s *searchLoad) error {
 	for kind, k := range searchKinds {
 		var writing sync.WaitGroup
 		var writeErr error
-		changes := newChanges(s.ctx, s.cell, s.games)
+		changes := newChanges(s.ctx, s.cell.Engine, s.games, callers)
 		writing.Go(func() {
 			_, writeErr = load{workers: callers, rate: searchChanges, warm: b.sizes.coreMeasure / 10, measure: b.sizes.coreMeasure}.
 				run(s.ctx, nil, func(caller int) error { return s.change(changes, caller) })
@@ -118,7 +118,7 @@ func (b *bench) changesWhile(s *searchLoad, searching bool) (perSecond float64, 
 			})
 		})
 	}
-	changes := newChanges(s.ctx, s.cell, s.games)
+	changes := newChanges(s.ctx, s.cell.Engine, s.games, callers)
 	m, err := load{workers: callers, warm: b.sizes.coreMeasure / 5, measure: b.sizes.coreMeasure}.run(s.ctx, nil, changes.unit)
 	stop()
 	readers.Wait()

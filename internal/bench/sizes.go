@@ -48,6 +48,14 @@ type sizes struct {
 	coreSteps              int // reservations in the measurement on one core
 	coreMeasure            time.Duration
 	coreSnapshotEvery      int64
+
+	clusterServers      int           // game servers with connections
+	clusterRepeats      int           // deaths of the leader; of hand-overs there are twice as many
+	clusterMeasure      time.Duration // of each line in process
+	clusterLagRate      float64       // changes a second beside which the lag of followers is measured
+	clusterJoinRate     float64       // and beside which an empty node joins
+	clusterHandOverRate float64       // and beside which the leader hands over
+	clusterPause        time.Duration // between two disturbances
 }
 
 const quickMeasure = 300 * time.Millisecond
@@ -65,6 +73,8 @@ var (
 		siegeHonest: 200, siegeWarm: 10 * time.Second, siegeLasts: time.Minute,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
 		coreSnapshotEvery: 8 << 20,
+		clusterServers:    5000, clusterRepeats: 5, clusterMeasure: 5 * time.Second, clusterLagRate: 10_000, clusterJoinRate: 2_000, clusterHandOverRate: 1_000,
+		clusterPause: 2 * time.Second,
 	}
 	quickSizes = sizes{
 		cycleServers: 8, cycleConnections: []int{4}, cycleWarm: 100 * time.Millisecond,
@@ -78,5 +88,7 @@ var (
 		siegeHonest: 50, siegeWarm: 100 * time.Millisecond, siegeLasts: 500 * time.Millisecond,
 		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
 		coreSnapshotEvery: 256 << 10,
+		clusterServers:    20, clusterRepeats: 1, clusterMeasure: 200 * time.Millisecond, clusterLagRate: 500, clusterJoinRate: 100, clusterHandOverRate: 100,
+		clusterPause: 200 * time.Millisecond,
 	}
 )

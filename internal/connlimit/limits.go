@@ -13,13 +13,14 @@ type Door int
 const (
 	HTTP           Door = iota // API requests, session nodes, player flow calls, pages, and everything unproven
 	GameServers                // WebSocket links of game servers
+	HostAgents                 // WebSocket links of host agents
 	PlayerStreams              // WebSocket event streams of players
 	PartnerStreams             // WebSocket streams of the studio's servers
 	EventStreams               // server-sent events of session nodes
 	doors
 )
 
-var doorNames = [doors]string{"http", "game_servers", "player_streams", "partner_streams", "event_streams"}
+var doorNames = [doors]string{"http", "game_servers", "host_agents", "player_streams", "partner_streams", "event_streams"}
 
 func (d Door) String() string { return doorNames[d] }
 
@@ -85,7 +86,7 @@ func Derive(descriptors int, wanted Limits) (Limits, error) {
 	l.Unproven = min(cmp.Or(l.Unproven, share(l.Total, 6)), l.Total)
 	l.PerAddress = cmp.Or(l.PerAddress, share(l.Total, 2))
 	l.PerNetwork = cmp.Or(l.PerNetwork, 2*l.PerAddress)
-	for door, eighths := range [doors]int{HTTP: 6, GameServers: 7, PlayerStreams: 7, PartnerStreams: 1, EventStreams: 2} {
+	for door, eighths := range [doors]int{HTTP: 6, GameServers: 7, HostAgents: 2, PlayerStreams: 7, PartnerStreams: 1, EventStreams: 2} {
 		l.Doors[door] = min(cmp.Or(l.Doors[door], share(l.Total, eighths)), l.Total)
 	}
 	return l, nil

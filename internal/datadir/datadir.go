@@ -68,8 +68,7 @@ type loss struct {
 // Open opens a data directory, and creates a new one. While another process has it open the error is an
 // *embeddb.InUse; parts that cannot be used are one *Problem or several. The caller loads the state next, passes it to CheckState,
 // records the losses, and calls Commit.
-func Open(o Options) (_ *Dir, err error) {
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+func Open(o Options) (*Dir, error) {
 	if err := atomicfile.MakeDir(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -78,6 +77,15 @@ func Open(o Options) (_ *Dir, err error) {
 		return nil, err
 	}
 	defer unlock()
+	if err := checkSingle(o.Dir); err != nil {
+		return nil, err
+	}
+	return openLocked(o)
+}
+
+// openLocked opens a data directory that is locked.
+func openLocked(o Options) (_ *Dir, err error) {
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	d := &Dir{options: o, log: o.Log, parts: map[Part]*part{Journal: {}, Archive: {}, Secret: {}}}
 	defer func() {
 		if err != nil {

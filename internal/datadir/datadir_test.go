@@ -476,7 +476,14 @@ func TestMissingOrForeignSnapshotsStopTheStart(t *testing.T) {
 		}
 		frozen := func() (s *kernel.Snapshot) {
 			c := cell.New(cell.DefaultConfig())
-			for entry, err := range h.data.Journal.Read(t.Context(), 1) {
+			at, snapshot, err := h.data.Journal.LatestSnapshot(t.Context()) // there is one once the level has risen
+			if err == nil && snapshot != nil {
+				err = errors.Join(c.Load(snapshot), snapshot.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for entry, err := range h.data.Journal.Read(t.Context(), at+1) {
 				if err == nil {
 					err = c.Replay(entry.Number, entry.Batch)
 				}
@@ -547,3 +554,26 @@ func TestMissingOrForeignSnapshotsStopTheStart(t *testing.T) {
 type unmarked struct{ *archivepebble.Archive }
 
 func (unmarked) SetMark(archive.Mark) {}
+
+// A crash between the secret of a cluster and the record that the node was admitted leaves a directory with which the node asks again.
+func TestCrashWhileJoining(t *testing.T) {
+	dir := t.TempDir()
+	cluster, secret := uuid.New(), identity.NewCellSecret()
+	crash := errors.New("power cut")
+	_, err := OpenNode(Options{Dir: dir}, func(string) (uuid.UUID, identity.CellSecret, error) {
+		return uuid.Nil, secret, errors.Join(crash, secret.Write(dir, cluster))
+	})
+	if !errors.Is(err, crash) {
+		t.Fatal(err)
+	}
+	n, err := OpenNode(Options{Dir: dir}, func(string) (uuid.UUID, identity.CellSecret, error) { return cluster, secret, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Cluster() != cluster || n.Secret != secret {
+		t.Errorf("the node has the cluster %s, want %s, or another secret", n.Cluster(), cluster)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}

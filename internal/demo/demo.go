@@ -22,10 +22,14 @@ import (
 // Config says which service to play with and which programs are the game.
 type Config struct {
 	Endpoint   string   // of the API, such as http://127.0.0.1:8080
+	Nodes      []string // of a cluster: such endpoints, which API calls go to in turn. Empty: there is none
 	PublicURL  string   // where game servers connect, such as ws://127.0.0.1:8080
 	GameServer []string // program of the dedicated server, and its first arguments
 	GameClient []string // program of the players, and its first arguments
 	Out        io.Writer
+
+	// Midway is called while a player is in the game. It returns what it did as a command, and what came of it. Nil: nothing happens.
+	Midway func(ctx context.Context) (command, state string, err error)
 }
 
 const (
@@ -52,13 +56,17 @@ type Demo struct {
 // state it should. The Demo is there even then, for End.
 func Play(ctx context.Context, c Config) (*Demo, error) {
 	d := &Demo{config: c}
-	d.api = gamelift.New(gamelift.Options{
+	options := gamelift.Options{
 		Region: region, BaseEndpoint: aws.String(c.Endpoint),
 		Credentials: credentials.NewStaticCredentialsProvider("demo", "demo", ""),
-	})
+	}
+	if len(c.Nodes) > 0 {
+		options.HTTPClient = newRotation(c.Nodes)
+	}
+	d.api = gamelift.New(options)
 	for _, step := range []func(context.Context) error{
 		d.createLocation, d.createFleet, d.registerCompute, d.getToken, d.startServer, d.createGameSession,
-		d.firstPlayer, d.whereIsMyFriend, d.secondPlayer, d.describeGameSession, d.friends,
+		d.firstPlayer, d.whereIsMyFriend, d.midway, d.secondPlayer, d.describeGameSession, d.friends,
 	} {
 		if err := step(ctx); err != nil {
 			return d, err
@@ -232,6 +240,17 @@ func (d *Demo) clientCommand(ctx context.Context, flags ...string) *exec.Cmd {
 func withStderr(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}
+
+func (d *Demo) midway(ctx context.Context) error {
+	if d.config.Midway == nil {
+		return nil
+	}
+	command, state, err := d.config.Midway(ctx)
+	if err == nil {
+		d.show(command, "%s", state)
 	}
 	return err
 }

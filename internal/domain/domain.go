@@ -67,6 +67,7 @@ const (
 	NotYours                           // it belongs to another server process
 	Overloaded                         // too much is waiting; try again
 	TerminalRoute                      // the alias has no fleet; the detail is its message, word for word
+	NodeLost                           // the cluster has given up the node that gave the command, with its connections
 	Stale                              // the command is based on an outdated state and must be made again. Never leaves the engine
 )
 
@@ -83,7 +84,7 @@ var reasonNames = [...]string{
 	Invalid: "Invalid", NotFound: "NotFound", Conflict: "Conflict", WrongFleetStatus: "WrongFleetStatus",
 	WrongGameStatus: "WrongGameStatus", NotReady: "NotReady", Full: "Full", NoCapacity: "NoCapacity",
 	LimitExceeded: "LimitExceeded", TokenMismatch: "TokenMismatch", WrongPlayerState: "WrongPlayerState",
-	NotYours: "NotYours", Overloaded: "Overloaded", TerminalRoute: "TerminalRoute", Stale: "Stale",
+	NotYours: "NotYours", Overloaded: "Overloaded", TerminalRoute: "TerminalRoute", NodeLost: "NodeLost", Stale: "Stale",
 }
 
 func (r Reason) String() string {

@@ -20,7 +20,7 @@ import (
 func TestWindows(t *testing.T) {
 	command := exec.Command("go", "list", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Module", "./cmd/...", "./gameserver/...", "./gameclient/...")
 	command.Dir = "../.."
-	command.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	command.Env = append(os.Environ(), "GOWORK=", "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0") // the workspace has both libraries
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	if err != nil {

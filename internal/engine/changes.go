@@ -41,7 +41,7 @@ const (
 
 // archivedChanges returns at least the last limit changes in the archive, or all if there are fewer.
 func (e *Engine) archivedChanges(ctx context.Context, player string, limit int) (all []flow.Change, err error) {
-	now := e.config.Now()
+	now := e.Now()
 	end := now.Add(time.Hour).UnixMilli() // the clock may have been set back since
 	oldest := now.Add(-e.config.Retention - archive.Grain*time.Millisecond).UnixMilli()
 	for step := changesFirstStep; end > oldest && len(all) < limit; step *= changesStepGrows {
@@ -60,7 +60,7 @@ func (e *Engine) archivedChanges(ctx context.Context, player string, limit int) 
 func (e *Engine) changesBetween(ctx context.Context, player string, from, end int64) (all []flow.Change, err error) {
 	at := archive.Cursor{Created: max(from, 0)} // every record is after it, because no id is empty
 	for {
-		records, err := e.config.Archive.List(ctx, archive.PlayerChange, archive.ByPlayer, player, at, changesPage)
+		records, err := e.archivedList(ctx, archive.PlayerChange, archive.ByPlayer, player, at, changesPage)
 		if err = ignoreDamage(err); err != nil {
 			return nil, err
 		}

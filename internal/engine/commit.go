@@ -41,6 +41,7 @@ func (r *run) commitOne(ctx context.Context, spare **Group) bool {
 		return false
 	}
 	snapshot := r.e.freezeIfDue(g)
+	r.e.answerFreezes(g)
 	r.e.stateLock.Unlock()
 	signal(r.taken)
 

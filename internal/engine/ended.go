@@ -23,7 +23,7 @@ const (
 
 // archiveEnded is the goroutine that moves ended records from memory to the archive.
 func (r *run) archiveEnded(ctx context.Context) {
-	expired := r.e.config.Now()
+	expired := r.e.Now()
 	timer := time.NewTimer(archiveEvery)
 	defer timer.Stop()
 	for {
@@ -43,8 +43,8 @@ func (r *run) archiveEnded(ctx context.Context) {
 		for full && asked != nil && err == nil {
 			full, err = r.archiveSome(ctx)
 		}
-		if err == nil && r.e.config.Now().Sub(expired) >= expireEvery {
-			expired = r.e.config.Now()
+		if err == nil && r.e.Now().Sub(expired) >= expireEvery {
+			expired = r.e.Now()
 			err = r.e.expire(ctx)
 		}
 		switch {
@@ -71,7 +71,7 @@ func (r *run) archiveEnded(ctx context.Context) {
 // archiveSome archives the records that ended first, and reports whether there may be more. Only this goroutine removes ended records, so
 // their positions stay valid.
 func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
-	x, err := r.e.endedFirst(ctx, archiveMost, archiveBytes, domain.TimeOf(r.e.config.Now().Add(-r.e.config.EndedLinger)))
+	x, err := r.e.endedFirst(ctx, archiveMost, archiveBytes, domain.TimeOf(r.e.Now().Add(-r.e.config.EndedLinger)))
 	if err != nil || x.taken == 0 {
 		return false, err
 	}
@@ -128,6 +128,8 @@ func (e *Engine) endedFirst(ctx context.Context, most, bytesMax int, before doma
 
 // store makes records durable in the archive.
 func (e *Engine) store(ctx context.Context, x endedRecords) error {
+	e.covers.marking.Lock()
+	defer e.covers.marking.Unlock()
 	e.config.Archive.SetMark(archive.Mark{Forgotten: x.forgotten, Journal: e.durable.reached.Load()})
 	began := time.Now()
 	if err := e.config.Archive.Put(ctx, x.batch); err != nil {
@@ -148,7 +150,7 @@ func toRecord(x kernel.EndedRecord) archive.Record {
 
 // expire removes records beyond the retention from the archive.
 func (e *Engine) expire(ctx context.Context) error {
-	before := e.config.Now().Add(-e.config.Retention).UnixMilli()
+	before := e.Now().Add(-e.config.Retention).UnixMilli()
 	for {
 		n, err := e.config.Archive.Expire(ctx, before, expireStep)
 		if err != nil || n < expireStep {

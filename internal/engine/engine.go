@@ -51,8 +51,11 @@
 // In a cluster each node has an engine. One decides; the others are replicas, which apply each entry as soon as it is committed and feed
 // their own followers, so a takeover replays nothing (roles.go). A replica stores what leaves memory in its own archive first. When a node
 // that decides cannot append, an entry of unknown outcome may or may not be committed by its successor: the engine builds its state anew
-// up to the last entry that it knows to be committed, and becomes a replica. Commands that never were on their way to the journal get
+// up to the last entry that it knows to be committed, and becomes a replica. A replica whose journal received a snapshot in place of entries
+// loads it and goes on from there (jump.go). Commands that never were on their way to the journal get
 // ErrNotLeading, which means that nothing has happened; only those of the entry in question get ErrStopped.
+//
+// Each node keeps the time of the cluster, which goes on over takeovers whatever the clocks of the machines show (clustertime.go).
 //
 // With Config.Peers, Do and Read work at any node, and wait through a change of the node that decides (peers.go). A command that this node does not
 // decide goes to the one that does, and is asked again as long as its outcome is unknown: it has one effect, and gets the answer of that
@@ -76,6 +79,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/journal"
 )
@@ -90,8 +94,8 @@ type Config struct {
 	Cell    cell.Config
 	Log     *slog.Logger
 
-	Now           func() time.Time // nil: the wall clock
-	Clock         *Clock           // replaces Now by a clock that only Advance moves; nil: none
+	Now           func() time.Time // this machine's clock; nil: the wall clock
+	Clock         *Clock           // replaces Now by a clock that only Advance moves, on one machine; nil: none
 	SnapshotEvery int64            // bytes of journal after which the next snapshot is taken; 0: DefaultSnapshotEvery
 	EndedLinger   time.Duration    // how long ended records stay in memory; 0: DefaultEndedLinger
 	Retention     time.Duration    // how long the archive keeps them; 0: DefaultRetention
@@ -101,7 +105,11 @@ type Config struct {
 	QueueMax int // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
 
 	Peers    Peers         // of a cluster; nil: commands at a replica are ErrNotLeading, and its reads may lag behind
+	Archives Archives      // of the other nodes; nil: what this node's archive lacks stays missing
 	Patience time.Duration // how long a command or read waits for a node that decides; 0: DefaultPatience
+	Levels   Levels        // of a cluster's members; nil: in a cluster the level of the journal stays
+
+	extend func(*cell.Cell) // of tests: adds what a later release knows
 }
 
 // Defaults of a Config.
@@ -133,6 +141,15 @@ func (c *Config) setDefaults() {
 	}
 }
 
+// loaded checks a cell before it is used.
+func (c *Config) loaded(x *cell.Cell) error {
+	if c.Loaded == nil {
+		return nil
+	}
+	v := x.View()
+	return c.Loaded(&v)
+}
+
 func orDefault[T comparable](v *T, value T) {
 	var zero T
 	if *v == zero {
@@ -147,7 +164,8 @@ type Engine struct {
 
 	stateLock sync.RWMutex
 	seq       *Sequencer
-	built     atomic.Uint64 // how often seq was made
+	cells     uint64        // how often the cell was replaced, which makes positions in it void
+	voided    atomic.Uint64 // how often it was replaced because it had changes that may never be committed
 
 	run        atomic.Pointer[run] // nil in a replica
 	role       sync.Mutex          // one change of roles at a time
@@ -156,9 +174,12 @@ type Engine struct {
 	durable progress
 	fed     progress // to followers
 	source  store
-	cluster Log   // nil without one
+	cluster Log          // nil without one
+	time    *clusterTime // nil without one
+	covers  coverage
 	asker   asker // of commands that another node may have to execute
 	unsaved int64 // bytes of journal behind the latest snapshot; of whichever goroutine appends or applies
+	level   uint  // in force when the latest snapshot was taken or loaded; likewise
 
 	advancing sync.Mutex
 	besides   []Beside
@@ -167,8 +188,9 @@ type Engine struct {
 	followers     []*follower
 
 	snapshots  chan *pendingSnapshot
-	saving     atomic.Bool  // a snapshot is being saved
-	freezeTook atomic.Int64 // how long the last one stopped writers, in nanoseconds
+	saving     atomic.Bool    // a snapshot is being saved
+	freezes    []chan *Frozen // of backups that wait for the group that is being built; guarded by stateLock
+	freezeTook atomic.Int64   // how long the last one stopped writers, in nanoseconds
 
 	metrics   *metrics
 	onRefusal atomic.Pointer[func(kernel.Command, *domain.Refusal)]
@@ -183,22 +205,29 @@ type Engine struct {
 
 // Open loads the cell from the journal and starts it.
 func Open(ctx context.Context, config Config) (*Engine, error) {
-	e, err := open(ctx, config, config.Journal, math.MaxUint64)
+	e, err := open(ctx, config, config.Journal, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.decideWith(ctx, config.Journal); err != nil {
+	if e.covers.known() { // it was a node of a cluster, whose archive need not have what left memory with the last entries
+		err = e.catchUp(ctx, config.Journal)
+	}
+	if err == nil {
+		err = e.decideWith(ctx, config.Journal)
+	}
+	if err != nil {
 		e.Close()
 		return nil, err
 	}
 	return e, nil
 }
 
-// open loads the cell as it was after entry `until`. It neither decides nor replicates yet.
-func open(ctx context.Context, config Config, from store, until uint64) (*Engine, error) {
+// open loads the cell, in a cluster and in what was one as it was at the latest snapshot. It neither decides nor replicates yet.
+func open(ctx context.Context, config Config, from store, cluster Log) (*Engine, error) {
 	config.setDefaults()
 	e := &Engine{
 		source:    from,
+		cluster:   cluster,
 		config:    config,
 		log:       config.Log,
 		snapshots: make(chan *pendingSnapshot, 1),
@@ -209,8 +238,24 @@ func open(ctx context.Context, config Config, from store, until uint64) (*Engine
 	if _, err := crand.Read(e.asker.id[:]); err != nil {
 		return nil, fmt.Errorf("id of this process: %w", err)
 	}
-	last, err := e.load(ctx, until)
+	until := uint64(math.MaxUint64)
+	if err := e.covers.open(config.Archive); err != nil {
+		return nil, err
+	}
+	if cluster != nil || e.covers.known() {
+		until = 0
+	}
+	c, last, unsaved, err := load(ctx, config, from, until)
+	if err == nil && cluster != nil {
+		err = e.coverFrom(ctx, c, last)
+	}
+	if err == nil {
+		err = config.loaded(c)
+	}
 	if err != nil {
+		return nil, err
+	}
+	if err := e.have(c, last, unsaved); err != nil {
 		return nil, err
 	}
 	e.durable.reached.Store(last)
@@ -223,23 +268,23 @@ func open(ctx context.Context, config Config, from store, until uint64) (*Engine
 	return e, nil
 }
 
-// load builds the cell anew.
-func (e *Engine) load(ctx context.Context, until uint64) (last uint64, err error) {
-	c, last, unsaved, err := load(ctx, e.config, e.source, until)
-	if err != nil {
-		return 0, err
-	}
+// have replaces the cell by one as it was after the entry last.
+func (e *Engine) have(c *cell.Cell, last uint64, unsaved int64) error {
 	var seed [32]byte
 	if _, err := crand.Read(seed[:]); err != nil {
-		return 0, fmt.Errorf("seed for identifiers: %w", err)
+		return fmt.Errorf("seed for identifiers: %w", err)
 	}
 	e.stateLock.Lock()
+	if e.seq != nil && e.seq.ahead() {
+		e.voided.Add(1)
+	}
+	e.refuseFreezes()
 	e.seq = NewSequencer(c, last, seed)
-	e.built.Add(1)
+	e.cells++
 	e.stateLock.Unlock()
-	e.unsaved = unsaved
+	e.unsaved, e.level = unsaved, c.Level()
 	e.metrics.unsaved.Store(unsaved)
-	return last, nil
+	return nil
 }
 
 // Do executes a command and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has changed; or it wraps
@@ -280,7 +325,7 @@ func (e *Engine) submit(cmd kernel.Command) error {
 // small, and are accepted as long as they can be written.
 func hasHappened(cmd kernel.Command) bool {
 	switch kernel.Unwrapped(cmd).(type) {
-	case *kernel.Resume, *hosting.ConnectProcess, *hosting.LoseLink, *hosting.SettleProcess, *hosting.RefreshProcess, *hosting.ReportHealth, *playerflow.AttachStream, *playerflow.LoseStream, *playerflow.PollEvents:
+	case *kernel.Resume, *membership.BeginNode, *membership.LoseNode, *hosting.ConnectProcess, *hosting.LoseLink, *hosting.SettleProcess, *hosting.RefreshProcess, *hosting.ReportHealth, *playerflow.AttachStream, *playerflow.LoseStream, *playerflow.PollEvents:
 		return true
 	}
 	return false
@@ -320,16 +365,34 @@ func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
 	return e.read(ctx, f)
 }
 
+// ReadHere is Read without the wait for what other nodes have acknowledged. It is for followers: the state has at least the events that they
+// have received, and those that it lacks are still to come. It waits through a change of roles, and then calls f again.
+func (e *Engine) ReadHere(ctx context.Context, f func(v *cell.View) error) error {
+	for {
+		err := e.read(ctx, f)
+		if e.cluster == nil || !errors.Is(err, ErrStopped) || e.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(retryFirst):
+		case <-e.context.Done():
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // read is Read of what this node has.
 func (e *Engine) read(ctx context.Context, f func(v *cell.View) error) error {
-	built := e.built.Load()
+	voided := e.voided.Load()
 	v, err := e.look(f)
 	if seen := v.Seen(); seen > e.durable.reached.Load() {
 		if err := e.durable.wait(ctx, seen, e.stopError); err != nil {
 			return err
 		}
 	}
-	if e.built.Load() != built { // what f read may be void, and the entry that is durable now another one
+	if e.voided.Load() != voided { // what f read may be void, and the entry that is durable now another one
 		return e.stopError()
 	}
 	return err
@@ -355,11 +418,14 @@ func (e *Engine) Err() error {
 // Stopped is closed when the engine has stopped, by itself or by Close.
 func (e *Engine) Stopped() <-chan struct{} { return e.stopped }
 
+// Applied returns the number of the last journal entry that this node has applied and knows to be durable.
+func (e *Engine) Applied() uint64 { return e.durable.reached.Load() }
+
+// Short returns why new changes are refused for now, or nil.
+func (e *Engine) Short() error { return e.config.Short() }
+
 // CellConfig returns the limits and periods in force.
 func (e *Engine) CellConfig() cell.Config { return e.config.Cell }
-
-// Now returns the time of the engine's clock.
-func (e *Engine) Now() time.Time { return e.config.Now() }
 
 // fail stops the engine permanently.
 func (e *Engine) fail(cause error) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -272,7 +273,7 @@ func TestOverload(t *testing.T) {
 		_ = h.Read(context.Background(), func(*cell.View) error { close(reading); <-release; return nil })
 	}()
 	<-reading
-	answers := make(chan error, 40)
+	answers := make(chan error, 4000)
 	for range 40 {
 		go func() { answers <- h.Do(context.Background(), &hosting.DeleteLocation{Name: "none"}) }()
 	}
@@ -282,11 +283,17 @@ func TestOverload(t *testing.T) {
 			overloaded++
 		}
 	}
-	if now, most := h.Waiting(); now != 10 || most != 10 {
-		t.Errorf("%d of %d commands wait, want 10 of 10", now, most)
+	left := 30
+	for now, most := h.Waiting(); now != most; now, most = h.Waiting() { // fewer, if the engine took those in the queue late
+		if most != 10 {
+			t.Fatalf("%d of %d commands wait, want 10 of 10", now, most)
+		}
+		go func() { answers <- h.Do(context.Background(), &hosting.DeleteLocation{Name: "none"}) }()
+		left++
+		time.Sleep(time.Millisecond)
 	}
 	close(release)
-	for range 30 {
+	for range left {
 		if err := <-answers; isRefusal(err, domain.Overloaded) {
 			overloaded++
 		} else if !isRefusal(err, domain.NotFound) {
@@ -294,7 +301,7 @@ func TestOverload(t *testing.T) {
 		}
 	}
 	if overloaded < 10 {
-		t.Errorf("%d of 40 were refused as too many, want at least 10", overloaded)
+		t.Errorf("%d were refused as too many, want at least 10", overloaded)
 	}
 }
 

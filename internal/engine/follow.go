@@ -13,6 +13,9 @@ type Committed struct {
 	Number uint64
 	At     domain.Time
 	Events []kernel.Emitted
+	// Gap says that the follower missed the events of some entries up to Number, because this node received a snapshot in their place: only the
+	// state says what has happened. There are no Events. The node does not decide at that time.
+	Gap bool
 }
 
 // follower is a reader of committed events with a queue of its own, so that a slow one delays no other.
@@ -26,9 +29,9 @@ type follower struct {
 	done  chan struct{}
 }
 
-// Follow calls f, in a goroutine of its own, for every later journal entry with an event of the kinds, in order. f must not change the
-// events. It must also be able to derive all its pushes from the state, because events are not repeated after a restart. The returned
-// function ends the follower and waits for f.
+// Follow calls f, in a goroutine of its own, for every later journal entry with an event of the kinds, in order, and for every gap. f must
+// not change the events. It must also be able to derive all its pushes from the state, because events are not repeated after a restart, and
+// those in a gap never come. The returned function ends the follower and waits for f.
 func (e *Engine) Follow(kinds kernel.KindMask, f func(Committed)) (end func()) {
 	x := &follower{kinds: kinds, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	e.stateLock.Lock() // the next command reads the kinds under this lock
@@ -133,11 +136,24 @@ func (e *Engine) feed(g *Group) {
 		if len(mine) == 0 {
 			continue
 		}
-		x.lock.Lock()
-		x.queue = append(x.queue, Committed{g.Number, g.At, mine})
-		x.lock.Unlock()
-		signal(x.wake)
+		x.add(Committed{Number: g.Number, At: g.At, Events: mine})
 	}
+}
+
+// feedGap tells every follower that it missed events of entries up to number.
+func (e *Engine) feedGap(number uint64, at domain.Time) {
+	e.followersLock.Lock()
+	defer e.followersLock.Unlock()
+	for _, x := range e.followers {
+		x.add(Committed{Number: number, At: at, Gap: true})
+	}
+}
+
+func (x *follower) add(c Committed) {
+	x.lock.Lock()
+	x.queue = append(x.queue, c)
+	x.lock.Unlock()
+	signal(x.wake)
 }
 
 func (e *Engine) closeFollowers() {

@@ -31,9 +31,10 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 		e.stateLock.RLock()
 		at := e.seq.Cell().Forgotten()
 		e.stateLock.RUnlock()
-		record, found, err := e.config.Archive.Get(ctx, archiveKinds[kind], id)
-		// A damaged archive may hide that the id is taken. Most ids are new, and refusing them all would stop every creation.
-		if err = ignoreDamage(err); err != nil {
+		record, found, err := e.archived(ctx, archiveKinds[kind], id)
+		// A damaged archive may hide that the id is taken, and so may one that lacks records while no node that has them can be reached. Most ids are
+		// new, and refusing them all would stop every creation.
+		if err = ignoreDamage(err); err != nil && !isRefused(err, domain.Overloaded) {
 			return err
 		}
 		var data []byte
@@ -76,7 +77,7 @@ func (e *Engine) GameSession(ctx context.Context, id session.ID) (session.GameSe
 	if err != nil || ok {
 		return g, err
 	}
-	record, ok, err := e.config.Archive.Get(ctx, archive.GameSession, string(id))
+	record, ok, err := e.archived(ctx, archive.GameSession, string(id))
 	if err != nil {
 		return g, err
 	}
@@ -94,7 +95,7 @@ func (e *Engine) PlayerSession(ctx context.Context, id domain.PlayerSessionID) (
 	if err != nil || ok {
 		return p, err
 	}
-	record, ok, err := e.config.Archive.Get(ctx, archive.PlayerSession, string(id[:]))
+	record, ok, err := e.archived(ctx, archive.PlayerSession, string(id[:]))
 	if err != nil {
 		return p, err
 	}
@@ -112,7 +113,7 @@ func (e *Engine) Placement(ctx context.Context, id string) (placement.Placement,
 	if err != nil || ok {
 		return p, err
 	}
-	record, ok, err := e.config.Archive.Get(ctx, archive.Placement, id)
+	record, ok, err := e.archived(ctx, archive.Placement, id)
 	if err != nil {
 		return p, err
 	}
@@ -130,7 +131,7 @@ func (e *Engine) Ticket(ctx context.Context, id string) (matchmaking.TicketView,
 	if err != nil || ok {
 		return t, err
 	}
-	record, ok, err := e.config.Archive.Get(ctx, archive.Ticket, id)
+	record, ok, err := e.archived(ctx, archive.Ticket, id)
 	if err != nil {
 		return t, err
 	}
@@ -175,7 +176,7 @@ func (e *Engine) GameSessions(ctx context.Context, fleetID string, f hosting.Gam
 func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSession, fleetID string, f hosting.GameFilter, after hosting.GamePlace, limit int) ([]session.GameSession, error) {
 	at := archive.Cursor{Created: int64(after.Created), ID: string(after.ID)}
 	for found := 0; found <= limit; {
-		records, err := e.config.Archive.List(ctx, archive.GameSession, archive.ByFleet, fleetID, at, limit+1)
+		records, err := e.archivedList(ctx, archive.GameSession, archive.ByFleet, fleetID, at, limit+1)
 		if err = ignoreDamage(err); err != nil {
 			return nil, err
 		}
@@ -259,7 +260,7 @@ func (e *Engine) withArchivedPlayers(ctx context.Context, page []hosting.PlayerS
 		at.ID = string(after.ID[:])
 	}
 	for found := 0; found <= limit; {
-		records, err := e.config.Archive.List(ctx, archive.PlayerSession, index, key, at, limit+1)
+		records, err := e.archivedList(ctx, archive.PlayerSession, index, key, at, limit+1)
 		if err = ignoreDamage(err); err != nil {
 			return nil, false, err
 		}

@@ -23,6 +23,8 @@ type metrics struct {
 	archived       prometheus.Counter
 	archive        prometheus.Histogram
 	archiveRefused prometheus.Counter
+	copied         prometheus.Counter
+	copiedDamaged  prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -49,17 +51,21 @@ func newMetrics() *metrics {
 		archived:       counter("archive_records_total", "Records of what has ended that were carried to the archive."),
 		archive:        histogram("archive_put_seconds", "Time to write a batch of records to the archive and sync it.", syncs...),
 		archiveRefused: counter("archive_refused_total", "Batches that the archive did not take; what has ended stays in memory until it does."),
+		copied:         counter("archive_copied_records_total", "Records that this node of a cluster has copied from the archive of another one."),
+		copiedDamaged:  counter("archive_copied_damaged_total", "Places in the archive of another node that could not be read while records were copied from it."),
 	}
 }
 
 var (
 	unsavedBytes = prometheus.NewDesc("muster_journal_unsaved_bytes", "Bytes of the journal behind the latest snapshot, which a restart reads again.", nil, nil)
 	lastEntry    = prometheus.NewDesc("muster_journal_last_entry", "Number of the newest durable entry of the journal.", nil, nil)
+	lacksRecords = prometheus.NewDesc("muster_archive_lacks_records", "1 while this node's archive lacks records, which it copies from another node; else 0.", nil, nil)
+	clockAhead   = prometheus.NewDesc("muster_cluster_clock_ahead_seconds", "How far this node's clock is ahead of the time of the cluster.", nil, nil)
 )
 
 func (n *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		n.commit, n.append, n.entries, n.bytes, n.commands, n.snapshot, n.snapshotsFailed, n.snapshotAt, n.archived, n.archive, n.archiveRefused,
+		n.commit, n.append, n.entries, n.bytes, n.commands, n.snapshot, n.snapshotsFailed, n.snapshotAt, n.archived, n.archive, n.archiveRefused, n.copied, n.copiedDamaged,
 	}
 }
 
@@ -80,6 +86,8 @@ func (e *Engine) Describe(to chan<- *prometheus.Desc) {
 	}
 	to <- unsavedBytes
 	to <- lastEntry
+	to <- lacksRecords
+	to <- clockAhead
 }
 
 // Collect implements prometheus.Collector.
@@ -92,6 +100,14 @@ func (e *Engine) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(unsavedBytes, float64(e.metrics.unsaved.Load()))
 	gauge(lastEntry, float64(e.durable.reached.Load()))
+	if _, lacks := e.ArchiveLacks(); lacks {
+		gauge(lacksRecords, 1)
+	} else {
+		gauge(lacksRecords, 0)
+	}
+	if e.time != nil {
+		gauge(clockAhead, e.time.ownAhead().Seconds())
+	}
 }
 
 var _ prometheus.Collector = (*Engine)(nil)

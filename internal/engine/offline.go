@@ -25,6 +25,9 @@ type Offline struct {
 func OpenOffline(ctx context.Context, config Config) (*Offline, error) {
 	config.setDefaults()
 	c, last, _, err := load(ctx, config, config.Journal, math.MaxUint64)
+	if err == nil {
+		err = config.loaded(c)
+	}
 	if err != nil {
 		return nil, err
 	}

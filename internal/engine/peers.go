@@ -51,19 +51,30 @@ func (e *Engine) ExecuteFor(ctx context.Context, r *Request) (answer []byte, err
 	if err := ctx.Err(); err != nil {
 		return nil, ErrNotLeading
 	}
-	cmd, err := r.Command.Command()
+	form, err := r.Command.Parse()
 	if err != nil {
 		return nil, &Undecided{domain.Refuse(domain.Invalid, "%v", err)}
 	}
-	if err := e.execute(ctx, r, cmd); err != nil {
+	cmd, err := form.Command()
+	if err != nil {
+		return nil, &Undecided{domain.Refuse(domain.Invalid, "%v", err)}
+	}
+	once := onceOf(r, cmd, form)
+	if err := e.execute(ctx, once); err != nil {
 		return nil, err
 	}
-	return r.Command.Answer(cmd)
+	if len(once.Answer) > 0 {
+		return once.Answer, nil
+	}
+	return form.Answer(cmd) // of a command that has changed nothing in the state, and was not refused
+}
+
+func onceOf(r *Request, cmd kernel.Command, form *commandcodec.Form) *answers.Once {
+	return &answers.Once{Command: cmd, Asker: r.Asker, Request: r.No, Attempt: r.Attempt, Settled: r.Settled, Form: form}
 }
 
 // execute has this node execute a request.
-func (e *Engine) execute(ctx context.Context, r *Request, cmd kernel.Command) error {
-	once := &answers.Once{Command: cmd, Asker: r.Asker, Request: r.No, Attempt: r.Attempt, Settled: r.Settled, Form: r.Command}
+func (e *Engine) execute(ctx context.Context, once *answers.Once) error {
 	err := e.decide(ctx, once)
 	switch {
 	case errors.Is(err, ErrNotLeading), errors.Is(err, ErrStopped), once.Changed:
@@ -74,7 +85,7 @@ func (e *Engine) execute(ctx context.Context, r *Request, cmd kernel.Command) er
 		return undecided(err)
 	}
 	// The command changed nothing, so no append has shown that this node still decides, and what it read may be old.
-	if r.Attempt == 1 {
+	if once.Attempt == 1 {
 		if verified := e.config.Peers.Verify(ctx); verified != nil {
 			return ErrNotLeading
 		}
@@ -111,30 +122,30 @@ func (e *Engine) doOnce(ctx context.Context, cmd kernel.Command) error {
 	if !commandcodec.Travels(cmd) { // one that only the node that decides gives
 		return e.decide(ctx, cmd)
 	}
-	asked, err := commandcodec.Encode(cmd)
+	form, err := commandcodec.Encode(cmd)
 	if err != nil {
 		return err
 	}
-	r := &Request{Asker: e.asker.id, Command: asked}
+	r := &Request{Asker: e.asker.id, Command: form.Asked()}
 	r.No, r.Settled = e.asker.begin()
 	defer e.asker.end(r.No)
 	executed := false
 	return e.untilDecided(ctx, func() error {
 		if executed { // in vain: it begins again as it was asked
-			if err := r.Command.Reset(cmd); err != nil {
+			if err := form.Reset(cmd); err != nil {
 				return err
 			}
 		}
 		r.Attempt++
 		r := *r // the one before may still be on its way
 		if executed = e.run.Load() != nil; executed {
-			return e.execute(ctx, &r, cmd)
+			return e.execute(ctx, onceOf(&r, cmd, form))
 		}
 		answer, err := e.config.Peers.Execute(ctx, &r)
 		if err != nil {
 			return err
 		}
-		return r.Command.Fill(cmd, answer)
+		return form.Fill(cmd, answer)
 	})
 }
 

@@ -14,8 +14,11 @@ import (
 
 	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/answers"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/commandcodec"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
@@ -399,5 +402,58 @@ func TestClosedWhileWaiting(t *testing.T) {
 	}
 	if err := <-asked; !errors.Is(err, engine.ErrStopped) {
 		t.Errorf("the node was closed, and the error is %v", err)
+	}
+}
+
+// found is a form that says when the answer of an earlier attempt was found.
+type found struct {
+	*commandcodec.Form
+	found chan struct{}
+}
+
+func (f found) Fill(cmd kernel.Command, answer []byte) error {
+	close(f.found)
+	return f.Form.Fill(cmd, answer)
+}
+
+// TestVoidBesideAnEffectThatIsLost: a node is about to record that a request had no effect, and finds that of an earlier attempt, whose append then fails.
+// The request has an effect only once that is durable.
+func TestVoidBesideAnEffectThatIsLost(t *testing.T) {
+	c, w := newWired(t, 1, engine.Config{})
+	m := c.members[0]
+	var hold atomic.Bool
+	appending, fail := make(chan struct{}), make(chan struct{})
+	if err := w.lead(m, func() journaltest.Fault {
+		if !hold.Load() {
+			return journaltest.None
+		}
+		close(appending)
+		<-fail
+		return journaltest.NotWritten
+	}); err != nil {
+		t.Fatal(err)
+	}
+	hold.Store(true)
+	cmd := &hosting.CreateLocation{Name: "custom-x"}
+	asked, err := commandcodec.Encode(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &engine.Request{Asker: domain.UUID{1}, No: 1, Attempt: 1, Settled: 1, Command: asked.Asked()}
+	first := make(chan error, 1)
+	go func() { _, err := m.ExecuteFor(context.Background(), r); first <- err }()
+	<-appending
+	second := make(chan error, 1)
+	form := found{asked, make(chan struct{})}
+	go func() {
+		second <- m.Void(&answers.Once{Command: cmd, Asker: r.Asker, Request: 1, Attempt: 2, Settled: 1, Form: form}, errors.New("refused"))
+	}()
+	<-form.found
+	close(fail)
+	if err := <-first; !errors.Is(err, engine.ErrStopped) {
+		t.Errorf("the first attempt: %v", err)
+	}
+	if err := <-second; !errors.Is(err, engine.ErrNotLeading) {
+		t.Errorf("the second attempt: %v; want that it is asked again", err)
 	}
 }

@@ -43,12 +43,16 @@ type replication struct {
 // OpenReplica loads the cell from this node's latest snapshot and applies what another node appends to the log. Config.Journal is not
 // used. Lead makes the engine decide.
 func OpenReplica(ctx context.Context, config Config, log Log) (*Engine, error) {
-	e, err := open(ctx, config, log, 0)
+	if config.Clock != nil {
+		return nil, errors.New("a cluster runs on real time: a clock that tests move is for a single node")
+	}
+	e, err := open(ctx, config, log, log)
 	if err != nil {
 		return nil, err
 	}
-	e.cluster = log
+	e.time = newClusterTime(e.config.Now, e.seq.Cell().Last().Std())
 	e.replicate()
+	e.done.Go(func() { e.fillArchive(e.context) })
 	return e, nil
 }
 
@@ -66,6 +70,10 @@ func (e *Engine) Lead(ctx context.Context, j Office) error {
 	e.stopReplicating()
 	err := e.catchUp(ctx, j)
 	if err == nil {
+		e.time.decide()
+		if ahead := e.time.ownAhead(); ahead.Abs() > time.Second {
+			e.log.Warn("the clock of this node, which decides now, is not at the time of the cluster: the time is drawn to it slowly", "clock_ahead", ahead.Round(time.Millisecond))
+		}
 		err = e.decideWith(ctx, j)
 	}
 	if err != nil {
@@ -111,13 +119,16 @@ func (e *Engine) replicateAgain() {
 	if e.context.Err() != nil {
 		return // it is being closed
 	}
+	e.time.follow()
 	if e.seq.ahead() {
-		if _, err := e.load(e.context, e.fed.reached.Load()); err != nil {
-			e.fail(err)
+		if err := e.loadUpTo(e.context, e.fed.reached.Load()); err != nil {
+			if e.context.Err() == nil { // otherwise it was interrupted by Close
+				e.fail(err)
+			}
 			return
 		}
 	}
-	e.durable.again() // not before: nobody may wait for an entry with the number of one that is void
+	e.durable.again() // not before: no caller may wait for an entry with the number of one that is void
 	e.fed.again()
 	e.replicate()
 }
@@ -128,8 +139,12 @@ func (e *Engine) replicate() {
 	e.replicates = x
 	e.done.Go(func() {
 		defer close(x.done)
-		if err := e.applyAll(ctx, e.cluster.Follow(ctx, e.durable.reached.Load()+1)); err != nil && ctx.Err() == nil {
-			e.log.Error("this node no longer follows the journal and has to be restarted", "error", err)
+		if err := e.applyAll(ctx, e.cluster.Follow); err != nil && ctx.Err() == nil {
+			if _, later := errors.AsType[*kernel.LaterRelease](err); later {
+				e.log.Error("this node no longer follows the journal: the other nodes run a later release", "error", err)
+			} else {
+				e.log.Error("this node no longer follows the journal and has to be restarted", "error", err)
+			}
 			e.fail(err)
 		}
 	})
@@ -144,10 +159,23 @@ func (e *Engine) stopReplicating() {
 
 // catchUp applies what is in a journal that this node alone appends to from now on.
 func (e *Engine) catchUp(ctx context.Context, j journal.Journal) error {
-	return e.applyAll(ctx, j.Read(ctx, e.durable.reached.Load()+1))
+	return e.applyAll(ctx, j.Read)
 }
 
-func (e *Engine) applyAll(ctx context.Context, entries iter.Seq2[journal.Entry, error]) error {
+// applyAll applies the entries that this node lacks. When a snapshot has taken the place of some, it goes on behind that.
+func (e *Engine) applyAll(ctx context.Context, read func(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error]) error {
+	for {
+		err := e.applyEach(ctx, read(ctx, e.durable.reached.Load()+1))
+		if !errors.Is(err, journal.ErrTrimmed) {
+			return err
+		}
+		if err := e.jump(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (e *Engine) applyEach(ctx context.Context, entries iter.Seq2[journal.Entry, error]) error {
 	for entry, err := range entries {
 		if err != nil {
 			return err
@@ -176,6 +204,9 @@ func (e *Engine) apply(ctx context.Context, entry journal.Entry) error {
 	}
 	snapshot := e.freezeIfDue(g)
 	e.stateLock.Unlock()
+	if e.time != nil {
+		e.time.applied(g.At.Std())
+	}
 	e.durable.reached.Store(g.Number)
 	e.tell(g)
 	if snapshot != nil {

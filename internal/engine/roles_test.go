@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,16 +55,46 @@ func (g *group) add(batch []byte) {
 // disk is the log as one node has it.
 type disk struct {
 	group *group
+	cut   *int   // it has only so many entries, because its node is cut off; nil: all. Guarded by group.lock, as the next one.
+	first uint64 // the oldest entry that it has, once it was sent a snapshot
 	lock  sync.Mutex
 	at    uint64
 	state []byte
+	slow  chan struct{} // closed when the latest snapshot is asked for, which takes until the caller gives up; nil: it takes no time
+}
+
+// cutOff lets a node receive nothing further.
+func (d *disk) cutOff() {
+	d.group.lock.Lock()
+	defer d.group.lock.Unlock()
+	d.cut = new(len(d.group.entries))
+}
+
+// install sends a snapshot to a node that was cut off, and the entries behind it.
+func (d *disk) install(at uint64, state []byte) {
+	d.lock.Lock()
+	d.at, d.state = at, state
+	d.lock.Unlock()
+	g := d.group
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	d.cut, d.first = nil, at+1
+	close(g.more)
+	g.more = make(chan struct{})
 }
 
 func (d *disk) Read(_ context.Context, from uint64) iter.Seq2[journal.Entry, error] {
 	return func(yield func(journal.Entry, error) bool) {
 		d.group.lock.Lock()
-		entries := d.group.entries
+		entries, first := d.group.entries, d.first
+		if d.cut != nil {
+			entries = entries[:*d.cut]
+		}
 		d.group.lock.Unlock()
+		if max(from, 1) < first {
+			yield(journal.Entry{}, fmt.Errorf("%w: the oldest is %d", journal.ErrTrimmed, first))
+			return
+		}
 		for n := max(from, 1); n <= uint64(len(entries)); n++ {
 			if !yield(journal.Entry{Number: n, Batch: bytes.Clone(entries[n-1])}, nil) {
 				return
@@ -79,7 +110,7 @@ func (d *disk) Follow(ctx context.Context, from uint64) iter.Seq2[journal.Entry,
 			more := d.group.more
 			d.group.lock.Unlock()
 			for entry, err := range d.Read(ctx, from) {
-				if !yield(entry, err) {
+				if !yield(entry, err) || err != nil {
 					return
 				}
 				from = entry.Number + 1
@@ -101,13 +132,21 @@ func (d *disk) SaveSnapshot(_ context.Context, at uint64, write func(io.Writer) 
 	}
 	d.lock.Lock()
 	defer d.lock.Unlock()
+	if at < d.at { // another node has sent a newer one meanwhile
+		return fmt.Errorf("%w: the latest snapshot was taken after entry %d", journal.ErrOutOfOrder, d.at)
+	}
 	d.at, d.state = at, b.Bytes()
 	return nil
 }
 
-func (d *disk) LatestSnapshot(context.Context) (uint64, io.ReadCloser, error) {
+func (d *disk) LatestSnapshot(ctx context.Context) (uint64, io.ReadCloser, error) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
+	if d.slow != nil {
+		close(d.slow)
+		<-ctx.Done()
+		return 0, nil, ctx.Err()
+	}
 	if d.state == nil {
 		return 0, nil, nil
 	}
@@ -163,6 +202,7 @@ func (o *office) Ended() <-chan struct{} { return o.ended }
 type member struct {
 	*engine.Engine
 	disk  *disk
+	past  *archivetest.Memory
 	vault archive.Archive
 
 	lock sync.Mutex
@@ -191,30 +231,41 @@ type cluster struct {
 func newCluster(t *testing.T, nodes int, config engine.Config) *cluster {
 	c := &cluster{T: t, group: newGroup()}
 	for range nodes {
-		m := &member{disk: &disk{group: c.group}}
-		var err error
-		if m.vault, err = archivetest.NewMemory(1).Open(); err != nil {
-			t.Fatal(err)
-		}
-		config := config
-		config.Archive, config.Cell = m.vault, cell.DefaultConfig()
-		if w, ok := config.Peers.(*wires); ok {
-			config.Peers = &wired{w, m}
-		}
-		if m.Engine, err = engine.OpenReplica(t.Context(), config, m.disk); err != nil {
-			t.Fatal(err)
-		}
-		m.Follow(kernel.AllKinds(), func(x engine.Committed) {
-			m.lock.Lock()
-			defer m.lock.Unlock()
-			for _, e := range x.Events {
-				m.told = append(m.told, telling{x.Number, e.Part, fmt.Sprintf("%T %+v before %+v", e.Event, e.Event, e.Before)})
-			}
-		})
-		c.members = append(c.members, m)
-		t.Cleanup(func() { _ = m.Close() })
+		c.members = append(c.members, c.open(config, &disk{group: c.group}, archivetest.NewMemory(1)))
 	}
 	return c
+}
+
+// open starts a node on its disks.
+func (c *cluster) open(config engine.Config, d *disk, past *archivetest.Memory) *member {
+	c.Helper()
+	m := &member{disk: d, past: past}
+	var err error
+	if m.vault, err = past.Open(); err != nil {
+		c.Fatal(err)
+	}
+	if config.Archive == nil {
+		config.Archive = m.vault
+	}
+	config.Cell = cell.DefaultConfig()
+	if w, ok := config.Peers.(*wires); ok {
+		config.Peers = &wired{w, m}
+	}
+	if m.Engine, err = engine.OpenReplica(c.Context(), config, m.disk); err != nil {
+		c.Fatal(err)
+	}
+	m.Follow(kernel.AllKinds(), func(x engine.Committed) {
+		m.lock.Lock()
+		defer m.lock.Unlock()
+		if x.Gap {
+			m.told = append(m.told, telling{number: x.Number, event: "gap"})
+		}
+		for _, e := range x.Events {
+			m.told = append(m.told, telling{x.Number, e.Part, fmt.Sprintf("%T %+v before %+v", e.Event, e.Event, e.Before)})
+		}
+	})
+	c.Cleanup(func() { _ = m.Close() })
+	return m
 }
 
 // lead makes a node the one that appends, without a word to the one before.
@@ -338,6 +389,28 @@ func TestStepDown(t *testing.T) {
 		m.StepDown()
 	}
 	c.agree()
+}
+
+// TestCloseWhileTheStateIsLoadedAgain: a node that stops after it has lost its office with changes that no journal takes has not failed.
+func TestCloseWhileTheStateIsLoadedAgain(t *testing.T) {
+	c := newCluster(t, 1, engine.Config{})
+	m := c.members[0]
+	var fault atomic.Int32
+	if err := c.lead(m, func() journaltest.Fault { return journaltest.Fault(fault.Load()) }); err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{})
+	m.disk.lock.Lock()
+	m.disk.slow = asked
+	m.disk.lock.Unlock()
+	fault.Store(int32(journaltest.NotWritten))
+	if err := m.Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"}); !errors.Is(err, engine.ErrStopped) {
+		t.Fatalf("an append that failed: %v", err)
+	}
+	<-asked
+	if err := m.Close(); err != nil {
+		t.Errorf("closed with %v", err)
+	}
 }
 
 // TestReplicasKeepWhatEnded: no node lets a record leave memory before its own archive has it, also a node that restarts from a snapshot.

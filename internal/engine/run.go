@@ -17,6 +17,7 @@ type run struct {
 	e       *Engine
 	journal journal.Journal
 
+	calls     sync.Pool // of *Call
 	queueLock sync.Mutex
 	queue     []*Call
 	closed    bool          // no more commands
@@ -41,6 +42,7 @@ func newRun(e *Engine, j journal.Journal) *run {
 	return &run{
 		e:       e,
 		journal: j,
+		calls:   sync.Pool{New: func() any { return newCall(nil) }},
 		wake:    make(chan struct{}, 1),
 		commit:  make(chan struct{}, 1),
 		taken:   make(chan struct{}, 1),
@@ -57,7 +59,10 @@ func (r *run) start(ctx context.Context) error {
 	r.cancel = cancel
 	r.done.Go(r.decide)
 	r.done.Go(func() { r.commitGroups(run) })
-	if err := r.submit(&kernel.Resume{}); err != nil {
+	if err := r.submit(&kernel.Resume{Cluster: r.e.cluster != nil}); err != nil {
+		return err
+	}
+	if err := r.beginLevel(); err != nil {
 		return err
 	}
 	r.done.Go(func() { r.archiveEnded(run) })
@@ -66,6 +71,9 @@ func (r *run) start(ctx context.Context) error {
 	}
 	if r.e.config.Peers != nil {
 		r.done.Go(func() { r.dropAnswers(run) })
+	}
+	if r.e.config.Levels != nil {
+		r.done.Go(func() { r.watchLevels(run) })
 	}
 	return nil
 }
@@ -95,8 +103,6 @@ func (r *run) close() {
 	r.e.release()
 }
 
-var calls = sync.Pool{New: func() any { return newCall(nil) }}
-
 func newCall(cmd kernel.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
 
 // groupBytesMax is the size of a group from which no more commands are added; while an append hangs, they wait. The journal takes 64 MiB,
@@ -108,7 +114,7 @@ const lockStep = 64
 
 // submit has the command executed and waits until its outcome is durable.
 func (r *run) submit(cmd kernel.Command) error {
-	c := calls.Get().(*Call)
+	c := r.calls.Get().(*Call)
 	c.Cmd, c.Err = cmd, nil
 	r.queueLock.Lock()
 	switch {
@@ -128,7 +134,7 @@ func (r *run) submit(cmd kernel.Command) error {
 	<-c.done
 	err := c.Err
 	c.Cmd = nil
-	calls.Put(c)
+	r.calls.Put(c)
 	return err
 }
 
@@ -189,7 +195,7 @@ func (r *run) execute(some []*Call) (decided int) {
 		r.refuse(some, r.closedError())
 		return len(some)
 	}
-	answered, decided := r.e.seq.Execute(r.e.config.Now(), r.e.followed(), some)
+	answered, decided := r.e.seq.Execute(r.e.Now(), r.e.followed(), some)
 	if g := r.e.seq.building; g.began.IsZero() && len(g.Batch) > 0 {
 		g.began = time.Now()
 	}
@@ -231,7 +237,7 @@ func (r *run) untilDue() (wait time.Duration, ok bool) {
 	r.e.stateLock.RLock()
 	due := r.e.seq.Due()
 	r.e.stateLock.RUnlock()
-	return due.Sub(r.e.config.Now()), !due.IsZero()
+	return r.e.untilTime(due), !due.IsZero()
 }
 
 // fail stops the run: what memory holds beyond the journal is void. Without a cluster that is the end of the engine.

@@ -21,9 +21,16 @@ type SearchPage struct {
 func (e *Engine) SearchGameSessions(ctx context.Context, q searchindex.Query) (page SearchPage, err error) {
 	wanted := q.Most
 	q.Most++ // one more, to see whether there is a next page
-	scan := searchindex.NewScan(q)
+	var scan *searchindex.Scan
+	cells := uint64(0)
 	for done := false; !done; {
-		err := e.Read(ctx, func(v *cell.View) error { done = v.Search(scan); return nil })
+		err := e.Read(ctx, func(v *cell.View) error {
+			if e.cells != cells { // the positions in an earlier cell say nothing about this one
+				cells, scan = e.cells, searchindex.NewScan(q)
+			}
+			done = v.Search(scan)
+			return nil
+		})
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -2,30 +2,36 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/journal"
 )
 
 // pendingSnapshot is the state after a journal entry, to be written to the disk.
 type pendingSnapshot struct {
 	at     uint64
+	next   domain.Time // see archive.Coverage
 	frozen *kernel.Snapshot
 }
 
-// freezeIfDue takes a snapshot if the journal has grown enough. The state is that after g, because the next group is empty.
+// freezeIfDue takes a snapshot if the journal has grown enough. The state is that after g, because the next group is empty. It also takes one when the level was
+// raised: a replica of an earlier release is then refused at once, by its snapshot, instead of after it has begun to follow.
 func (e *Engine) freezeIfDue(g *Group) *pendingSnapshot {
 	e.unsaved += int64(len(g.Batch))
 	e.metrics.unsaved.Store(e.unsaved)
-	if e.unsaved < e.config.SnapshotEvery || len(e.snapshots) > 0 || e.saving.Load() || e.config.Short() != nil {
+	level := e.seq.Cell().Level()
+	if e.unsaved < e.config.SnapshotEvery && level == e.level || len(e.snapshots) > 0 || e.saving.Load() || e.config.Short() != nil {
 		return nil
 	}
-	e.unsaved = 0
+	e.unsaved, e.level = 0, level
 	e.metrics.unsaved.Store(0)
 	e.saving.Store(true)
 	began := time.Now()
-	s := &pendingSnapshot{g.Number, e.seq.Cell().Freeze()}
+	s := &pendingSnapshot{g.Number, nextEnd(e.seq.Cell()), e.seq.Cell().Freeze()}
 	e.freezeTook.Store(int64(time.Since(began)))
 	return s
 }
@@ -47,12 +53,17 @@ func (e *Engine) saveSnapshots() {
 
 func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 	began := time.Now()
-	err := e.source.SaveSnapshot(ctx, s.at, func(w io.Writer) error { return s.frozen.Write(whileRoom{w, e.config.Short}) })
+	err := e.coverUpTo(ctx, s.at, s.next)
+	if err == nil {
+		err = e.source.SaveSnapshot(ctx, s.at, func(w io.Writer) error { return s.frozen.Write(whileRoom{w, e.config.Short}) })
+	}
 	if err == nil {
 		err = e.source.Trim(ctx, s.at+1)
 	}
 	switch {
 	case ctx.Err() != nil:
+	case e.cluster != nil && errors.Is(err, journal.ErrOutOfOrder):
+		e.log.Info("a snapshot was not saved: a later one has arrived from another node", "entry", s.at)
 	case err != nil:
 		e.metrics.snapshotsFailed.Inc()
 		e.log.Error("a snapshot could not be saved: the journal keeps growing", "entry", s.at, "error", err)

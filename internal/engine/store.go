@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -20,43 +21,53 @@ type store interface {
 }
 
 // load rebuilds the cell after entry `until`, or after the last entry, from the latest snapshot and the journal after it, whose size in
-// bytes it returns.
+// bytes it returns. When a snapshot from another node arrives meanwhile, it begins again with that.
 func load(ctx context.Context, config Config, from store, until uint64) (c *cell.Cell, last uint64, unsaved int64, err error) {
+	for tried := uint64(0); ; {
+		var at uint64
+		c, at, last, unsaved, err = loadFrom(ctx, config, from, until)
+		if !errors.Is(err, journal.ErrTrimmed) || at <= tried {
+			return c, last, unsaved, err
+		}
+		tried = at
+	}
+}
+
+// loadFrom is load from the snapshot after entry `at`.
+func loadFrom(ctx context.Context, config Config, from store, until uint64) (c *cell.Cell, at, last uint64, unsaved int64, err error) {
 	began := time.Now()
 	c = cell.New(config.Cell)
+	if config.extend != nil {
+		config.extend(c)
+	}
 	at, snapshot, err := from.LatestSnapshot(ctx)
 	if err != nil {
-		return nil, 0, 0, fmt.Errorf("find the latest snapshot: %w", err)
+		return nil, at, 0, 0, fmt.Errorf("find the latest snapshot: %w", err)
 	}
 	if snapshot != nil {
 		err := c.Load(snapshot)
 		snapshot.Close()
 		if err != nil {
-			return nil, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
+			return nil, at, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
 		}
 	}
 	last = at
 	for entry, err := range from.Read(ctx, at+1) {
 		if err != nil {
-			return nil, 0, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
+			return nil, at, 0, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
 		}
 		if entry.Number > until {
 			break
 		}
 		if err := c.Replay(entry.Number, entry.Batch); err != nil {
-			return nil, 0, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
+			return nil, at, 0, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
 		}
 		last = entry.Number
 		unsaved += int64(len(entry.Batch))
 	}
 	v := c.View()
-	if config.Loaded != nil {
-		if err := config.Loaded(&v); err != nil {
-			return nil, 0, 0, err
-		}
-	}
 	totals := v.Totals()
 	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
 		"fleets", totals.Fleets, "game_sessions", totals.GameSessions, "player_sessions", totals.PlayerSessions)
-	return c, last, unsaved, nil
+	return c, at, last, unsaved, nil
 }

@@ -10,22 +10,31 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // sdkDefault is the assumed server SDK of a build that names none. Source: the API reference.
 const sdkDefault = "4.0.2"
 
-// CreateBuild records the location of a game server's files. The build is READY at once: the service reads no file. Without a StorageLocation
-// it is refused: there is no store to upload to, and `aws gamelift upload-build` would leave a build that never becomes READY.
+// Uploads takes the files of builds.
+type Uploads interface {
+	// Place returns where the files of a build are uploaded.
+	Place(build string) (bucket, key string)
+	// Key makes temporary credentials for that place and nothing else.
+	Key(build string) identity.UploadKey
+}
+
+// CreateBuild records a build. With a StorageLocation it is READY at once: the service does not read the store of an operator. Otherwise the files are
+// uploaded to the service's own store with the credentials of the answer, and the build is READY once they have been checked.
 func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput) (*gamelift.CreateBuildOutput, error) {
 	if in.OperatingSystem == "" {
 		return nil, invalid("OperatingSystem: required")
 	}
-	l := in.StorageLocation
-	if l == nil {
+	l := value(in.StorageLocation)
+	switch {
+	case in.StorageLocation == nil && s.Uploads == nil:
 		return nil, invalid("StorageLocation: required, " + noBuildStore)
-	}
-	if value(l.Bucket) == "" || value(l.Key) == "" {
+	case in.StorageLocation != nil && (value(l.Bucket) == "" || value(l.Key) == ""):
 		return nil, invalid("StorageLocation: Bucket and Key are required")
 	}
 	caller := callerOf(ctx)
@@ -36,7 +45,18 @@ func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput
 	}
 	cmd := hosting.CreateBuild{Build: b}
 	err := s.engine.Do(ctx, &cmd)
-	return &gamelift.CreateBuildOutput{Build: new(buildToWire(&cmd.Build)), StorageLocation: in.StorageLocation}, err
+	out := &gamelift.CreateBuildOutput{Build: new(buildToWire(&cmd.Build)), StorageLocation: in.StorageLocation}
+	if in.StorageLocation == nil {
+		out.StorageLocation, out.UploadCredentials = s.uploadTo(b.ID)
+	}
+	return out, err
+}
+
+// uploadTo returns where and with which credentials the files of a build are uploaded.
+func (s *Service) uploadTo(build string) (*types.S3Location, *types.AwsCredentials) {
+	bucket, object := s.Uploads.Place(build)
+	key := s.Uploads.Key(build)
+	return &types.S3Location{Bucket: &bucket, Key: &object}, &types.AwsCredentials{AccessKeyId: &key.ID, SecretAccessKey: &key.Secret, SessionToken: &key.Token}
 }
 
 // DescribeBuild shows one build.
@@ -66,36 +86,48 @@ func (s *Service) UpdateBuild(ctx context.Context, in *gamelift.UpdateBuildInput
 	return &gamelift.UpdateBuildOutput{Build: new(buildToWire(&cmd.Build))}, err
 }
 
-// DeleteBuild forgets a build; its files stay where they are.
+// DeleteBuild forgets a build. Its files stay while a fleet runs it.
 func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput) (*gamelift.DeleteBuildOutput, error) {
 	return &gamelift.DeleteBuildOutput{}, s.engine.Do(ctx, &hosting.DeleteBuild{ID: lastPart(*in.BuildId)})
 }
 
-const noBuildStore = "this installation has no store for builds: put the files into one of yours and name it as the StorageLocation of a new build"
+const noBuildStore = "a cluster does not store the files of builds: put them into a store of yours and name it as the StorageLocation of a new build"
 
-// RequestUploadCredentials refuses: the service has no store for uploads.
+// RequestUploadCredentials returns new credentials for a build whose files have not been uploaded.
 func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.RequestUploadCredentialsInput) (*gamelift.RequestUploadCredentialsOutput, error) {
-	if _, err := s.build(ctx, *in.BuildId); err != nil {
+	b, err := s.build(ctx, *in.BuildId)
+	switch {
+	case err != nil:
 		return nil, err
+	case s.Uploads == nil:
+		return nil, invalid(noBuildStore)
+	case !b.Uploadable():
+		return nil, invalid("BuildId: build %s is %s; its files cannot be uploaded again", b.ID, buildStatus(&b))
 	}
-	return nil, invalid(noBuildStore)
+	out := &gamelift.RequestUploadCredentialsOutput{}
+	out.StorageLocation, out.UploadCredentials = s.uploadTo(b.ID)
+	return out, nil
 }
 
 func buildToWire(b *fleet.Build) types.Build {
-	created, size := b.Created.Std(), int64(0)
+	created := b.Created.Std()
 	wire := types.Build{
 		BuildId: &b.ID, BuildArn: makeARN(b.Region, b.Account, "build/"+b.ID), Name: text(b.Name), Version: text(b.Version),
 		OperatingSystem: types.OperatingSystem(b.OperatingSystem), ServerSdkVersion: &b.SDK, Status: buildStatus(b), CreationTime: &created,
 	}
-	if !b.Ready() {
-		wire.SizeOnDisk = &size // unknown for a READY build
+	if b.Storage == (fleet.Storage{}) {
+		wire.SizeOnDisk = &b.Size // that of files in another store is unknown
 	}
 	return wire
 }
 
 func buildStatus(b *fleet.Build) types.BuildStatus {
-	if b.Ready() {
+	switch {
+	case b.Ready():
 		return types.BuildStatusReady
+	case b.Failure != "":
+		return types.BuildStatusFailed
+	default:
+		return types.BuildStatusInitialized
 	}
-	return types.BuildStatusInitialized
 }

@@ -1,6 +1,8 @@
 package gamelift
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,8 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 func TestBuilds(t *testing.T) {
@@ -50,7 +54,7 @@ func TestBuilds(t *testing.T) {
 		t.Errorf("tags: %s", rewritten(t, tags))
 	}
 	_, err = h.sdk.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: &empty.ID})
-	refused(t, err, codeInvalidRequest)
+	refused(t, err, codeInvalidRequest) // without a store
 	must(h.sdk.DeleteBuild(ctx, &gamelift.DeleteBuildInput{BuildId: ready.Build.BuildId}))(t)
 	for _, call := range []func() error{
 		func() error {
@@ -72,6 +76,68 @@ func TestBuilds(t *testing.T) {
 	refused(t, err, codeInvalidRequest)
 	_, err = h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{OperatingSystem: types.OperatingSystemWindows2022, StorageLocation: &types.S3Location{Bucket: aws.String("b")}})
 	refused(t, err, codeInvalidRequest)
+}
+
+// uploads is a store that only names its places.
+type uploads struct{}
+
+func (uploads) Place(build string) (bucket, key string) { return "bucket", build + ".zip" }
+func (uploads) Key(build string) identity.UploadKey {
+	return identity.CellSecret{}.UploadKey(build, time.Unix(1e9, 0))
+}
+
+func TestBuildsInTheServicesStore(t *testing.T) {
+	h := newHall(t, time.Hour)
+	ctx := t.Context()
+	h.service.Uploads = uploads{}
+	created := must(h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{Name: aws.String("arena"), OperatingSystem: types.OperatingSystemAmazonLinux2023}))(t)
+	id := created.Build.BuildId
+	if b := created.Build; b.Status != types.BuildStatusInitialized || *b.SizeOnDisk != 0 || *created.StorageLocation.Key != *id+".zip" || *created.UploadCredentials.SessionToken == "" {
+		t.Errorf("got %s", rewritten(t, created))
+	}
+	again := must(h.sdk.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: created.Build.BuildArn}))(t)
+	if *again.StorageLocation.Bucket != "bucket" || *again.UploadCredentials.AccessKeyId != *created.UploadCredentials.AccessKeyId {
+		t.Errorf("got %s", rewritten(t, again))
+	}
+	// The credentials of an upload are no access key.
+	c := created.UploadCredentials
+	stranger := sdkClient(h.json.url, identity.AccessKey{ID: *c.AccessKeyId, Secret: *c.SecretAccessKey})
+	_, err := stranger.ListBuilds(ctx, &gamelift.ListBuildsInput{})
+	refused(t, err, "UnrecognizedClientException")
+	managed := func() error {
+		_, err := h.sdk.CreateFleet(ctx, &gamelift.CreateFleetInput{
+			Name: aws.String("arena"), BuildId: id, EC2InstanceType: types.EC2InstanceTypeC5Large,
+			RuntimeConfiguration: &types.RuntimeConfiguration{ServerProcesses: []types.ServerProcess{{LaunchPath: aws.String("/local/game/server"), ConcurrentExecutions: aws.Int32(1)}}},
+		})
+		return err
+	}
+	if err := managed(); err == nil {
+		t.Error("a fleet runs a build without files")
+	}
+	manifest := strings.Repeat("ab", 32)
+	h.do(&hosting.FinishBuild{ID: *id, Manifest: manifest, Size: 7})
+	h.do(&hosting.FinishBuild{ID: *id, Manifest: manifest, Size: 7})
+	if err := h.engine.Do(ctx, &hosting.FinishBuild{ID: *id, Failure: "too late"}); err == nil {
+		t.Error("a READY build fails")
+	}
+	if b := must(h.sdk.DescribeBuild(ctx, &gamelift.DescribeBuildInput{BuildId: id}))(t).Build; b.Status != types.BuildStatusReady || *b.SizeOnDisk != 7 {
+		t.Errorf("got %s", rewritten(t, b))
+	}
+	_, err = h.sdk.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: id})
+	refused(t, err, codeInvalidRequest)
+	if err := managed(); err != nil {
+		t.Fatal(err)
+	}
+	must(h.sdk.DeleteBuild(ctx, &gamelift.DeleteBuildInput{BuildId: id}))(t)
+	var left []string
+	if err := h.engine.Read(ctx, func(v *cell.View) error { left = v.Manifests(); return nil }); err != nil || !slices.Equal(left, []string{manifest}) {
+		t.Errorf("files that are needed: %q, %v", left, err)
+	}
+	failed := must(h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{OperatingSystem: types.OperatingSystemAmazonLinux2023}))(t).Build.BuildId
+	h.do(&hosting.FinishBuild{ID: *failed, Failure: "no zip"})
+	if got := must(h.sdk.ListBuilds(ctx, &gamelift.ListBuildsInput{Status: types.BuildStatusFailed}))(t).Builds; len(got) != 1 || *got[0].BuildId != *failed {
+		t.Errorf("got %s", rewritten(t, got))
+	}
 }
 
 func TestPlayerConnectionDetails(t *testing.T) {

@@ -41,12 +41,12 @@ func (s *Service) DescribeFleetLocationUtilization(ctx context.Context, in *game
 
 // ofFleets shows the home locations of the named fleets, or of all.
 func ofFleets[W any](ctx context.Context, s *Service, operation string, in any, ids []string, limit *int32, token *string,
-	toWire func(*fleet.Fleet, string, hosting.Utilization) W) (all []W, next *string, err error) {
+	toWire func(*fleet.Fleet, string, usage) W) (all []W, next *string, err error) {
 	fleets, next, err := s.listFleets(ctx, operation, in, ids, limit, token)
 	all = []W{}
 	for i := range fleets {
 		home := fleets[i].Home()
-		u, err := s.utilization(ctx, fleets[i].ID, home)
+		u, err := s.usage(ctx, &fleets[i], home)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -55,19 +55,42 @@ func ofFleets[W any](ctx context.Context, s *Service, operation string, in any, 
 	return all, next, err
 }
 
-// utilization reads one fleet at a time, so that a long list does not delay other callers.
-func (s *Service) utilization(ctx context.Context, fleetID, location string) (hosting.Utilization, error) {
-	return read(ctx, s, func(v *cell.View) (hosting.Utilization, error) { return v.Utilization(fleetID, location), nil })
+// usage is what runs in a location of a fleet.
+type usage struct {
+	hosting.Utilization
+	pending, terminating int32 // hosts of a fleet of a build without a server process that is ready; those on their way out
 }
 
-func (s *Service) locationUtilization(ctx context.Context, idOrARN, location string) (f fleet.Fleet, u hosting.Utilization, err error) {
+// usage reads one fleet at a time, so that a long list does not delay other callers.
+func (s *Service) usage(ctx context.Context, f *fleet.Fleet, location string) (usage, error) {
+	return read(ctx, s, func(v *cell.View) (usage, error) {
+		u := usage{Utilization: v.Utilization(f.ID, location)}
+		if f.Managed == nil {
+			return u, nil
+		}
+		for _, a := range v.Assignments(f.ID, location) {
+			x, _ := v.Compute(f.ID, a.Compute)
+			switch {
+			case a.Releasing:
+				u.terminating++
+				u.ComputesWithGame -= min(x.Hosting, 1)
+			case x.Ready == 0:
+				u.pending++
+			}
+		}
+		u.Computes -= u.pending + u.terminating
+		return u, nil
+	})
+}
+
+func (s *Service) locationUtilization(ctx context.Context, idOrARN, location string) (f fleet.Fleet, u usage, err error) {
 	if f, err = s.fleetByID(ctx, lastPart(idOrARN)); err != nil {
 		return f, u, err
 	}
 	if _, ok := f.HasLocation(location); !ok {
 		return f, u, locationNotFound(&f, location)
 	}
-	u, err = s.utilization(ctx, f.ID, location)
+	u, err = s.usage(ctx, &f, location)
 	return f, u, err
 }
 
@@ -91,14 +114,14 @@ func (s *Service) UpdateFleetCapacity(ctx context.Context, in *gamelift.UpdateFl
 	}, err
 }
 
-// capacityToWire shows registered hosts as active instances, and the desired number. The service does not start or stop hosts of
-// an ANYWHERE fleet, so nothing is desired there.
-func capacityToWire(f *fleet.Fleet, location string, u hosting.Utilization) types.FleetCapacity {
+// capacityToWire shows hosts as instances. Those of an ANYWHERE fleet are active as long as they are registered, and nothing is desired there, because the
+// service does not start or stop them.
+func capacityToWire(f *fleet.Fleet, location string, u usage) types.FleetCapacity {
 	idle, none := u.Computes-u.ComputesWithGame, int32(0)
 	c := types.FleetCapacity{
 		FleetId: &f.ID, FleetArn: fleetARN(f), Location: text(location),
 		InstanceCounts: &types.EC2InstanceCounts{
-			ACTIVE: &u.Computes, IDLE: &idle, DESIRED: &none, MINIMUM: &none, MAXIMUM: &none, PENDING: &none, TERMINATING: &none,
+			ACTIVE: &u.Computes, IDLE: &idle, DESIRED: &none, MINIMUM: &none, MAXIMUM: &none, PENDING: &u.pending, TERMINATING: &u.terminating,
 		},
 	}
 	if f.Managed == nil {
@@ -124,7 +147,7 @@ func managedCapacityToWire(c *fleet.Capacity) *types.ManagedCapacityConfiguratio
 	}
 }
 
-func utilizationToWire(f *fleet.Fleet, location string, u hosting.Utilization) types.FleetUtilization {
+func utilizationToWire(f *fleet.Fleet, location string, u usage) types.FleetUtilization {
 	active, players := u.GameSessions-u.Activating, u.SeatsHeld-u.SeatsEmpty
 	return types.FleetUtilization{
 		FleetId: &f.ID, FleetArn: fleetARN(f), Location: text(location),

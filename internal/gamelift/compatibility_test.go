@@ -38,7 +38,7 @@ func TestCompatibilityPage(t *testing.T) {
 // differences are those that clients may notice in operations that work. Everything else is as the API's documentation says;
 // where that is silent, see docs/behaviours.md.
 var differences = map[string]string{
-	"CreateBuild":                    "READY at once, and the hosts fetch from its StorageLocation; without one it is refused, so `aws gamelift upload-build` fails and leaves no build",
+	"CreateBuild":                    "with a StorageLocation READY at once, and the service does not read it; a cluster requires one, so `aws gamelift upload-build` works at a single machine only",
 	"GetGameSessionLogUrl":           "answers NotFoundException: no agent on a host uploads logs yet",
 	"GetPlayerConnectionDetails":     "the game server's own address: there is no player gateway",
 	"ClaimGameServer":                "every instance is ACTIVE; a group that is being deleted has no capacity",

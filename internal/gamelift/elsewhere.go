@@ -18,9 +18,8 @@ const (
 	noScripts    = "Realtime scripts run on the cloud's own relay servers"
 	noContainers = "managed containers run on the cloud's instances; put your containers on the hosts of an ANYWHERE fleet"
 	noPeering    = "VPC peering connects networks of cloud accounts"
-	noInstances  = "there are no EC2 instances"
+	noInstances  = "there are no EC2 instances; hosts are the operator's own"
 	noAccess     = "sessions on a host go through the cloud's own systems manager; use SSH"
-	noStore      = "the service keeps no files: a build names a store of yours"
 	noFirewall   = "the ports of a host are opened on that host"
 )
 
@@ -29,7 +28,7 @@ var (
 	errNoScript  = domain.Refuse(domain.NotFound, "script not found: Realtime scripts are not supported")
 	errNoPeering = domain.Refuse(domain.Invalid, "VPC peering is not supported")
 	errNoPeer    = domain.Refuse(domain.NotFound, "peering not found: VPC peering is not supported")
-	errNoAccess  = domain.Refuse(domain.Invalid, "remote access is not supported by this installation")
+	errNoAccess  = domain.Refuse(domain.Invalid, "remote access is not supported by this installation: the hosts are your own; use SSH, with the address that ListCompute shows")
 
 	errNoContainer = domain.Refuse(domain.NotFound, "not found: managed containers are not supported; use an ANYWHERE fleet")
 )
@@ -75,16 +74,4 @@ func (s *Service) UpdateFleetPortSettings(ctx context.Context, in *gamelift.Upda
 		return nil, err
 	}
 	return nil, invalid("Muster configures no firewall: open the ports on the fleet's hosts")
-}
-
-// DescribeInstances refuses for ANYWHERE fleets, as the cloud does; a fleet of a build has no instances.
-func (s *Service) DescribeInstances(ctx context.Context, in *gamelift.DescribeInstancesInput) (*gamelift.DescribeInstancesOutput, error) {
-	f, err := s.fleetByID(ctx, lastPart(*in.FleetId))
-	if err != nil {
-		return nil, err
-	}
-	if f.Managed == nil {
-		return nil, invalid("fleet %s has no EC2 instances; ListCompute lists its hosts", f.ID)
-	}
-	return &gamelift.DescribeInstancesOutput{}, nil
 }

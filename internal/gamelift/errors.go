@@ -28,6 +28,7 @@ var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.NotYours:         invalidRequestError, // as above
 	domain.Overloaded:       func(*string) smithy.APIError { return throttled() },
 	domain.TerminalRoute:    func(m *string) smithy.APIError { return &types.TerminalRoutingStrategyException{Message: m} },
+	domain.NodeLost:         func(*string) smithy.APIError { return internalError() }, // of connections, which AWS clients do not have
 	domain.Stale:            func(*string) smithy.APIError { return internalError() }, // never leaves the engine
 }
 

@@ -46,7 +46,7 @@ func (s *Service) DescribeFleetEvents(ctx context.Context, in *gamelift.Describe
 }
 
 func eventToWire(e *fleet.Event) types.Event {
-	id, at, count := e.ID.String(), e.At.Std(), int64(1)
+	id, at, count := e.ID.String(), e.At.Std(), e.Times()
 	return types.Event{
 		EventId: &id, ResourceId: &e.FleetID, EventCode: types.EventCode(e.Code), Message: text(e.Message), EventTime: &at, Count: &count,
 	}

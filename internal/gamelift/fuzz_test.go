@@ -69,11 +69,11 @@ func FuzzAuthorization(f *testing.F) {
 		if again := at.Format(sigv4.TimeForm); ok && date[13:15] != "60" && again != date {
 			t.Errorf("date %q was read as %s", date, again)
 		}
-		a, problem := parseAuthorization(header)
+		a, problem := sigv4.ParseAuthorization(header)
 		if problem != "" {
 			return
 		}
-		if want := a.Day + "/" + a.Region + "/" + a.Service + "/aws4_request"; a.Scope != want || a.KeyID == "" || !plainRegion(a.Region) {
+		if want := a.Day + "/" + a.Region + "/" + a.Service + "/aws4_request"; a.Scope != want || a.KeyID == "" || !sigv4.PlainRegion(a.Region) {
 			t.Errorf("%q was taken apart as %+v", header, a)
 		}
 	})

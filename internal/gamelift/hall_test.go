@@ -26,23 +26,28 @@ import (
 // game servers played by the test.
 type hall struct {
 	*testing.T
-	engine *engine.Engine
-	secret identity.CellSecret
-	sdk    *gamelift.Client
-	json   jsonClient
-	offset atomic.Int64 // of the engine's clock, in nanoseconds
-	links  uint64
+	engine  *engine.Engine
+	service *Service
+	secret  identity.CellSecret
+	sdk     *gamelift.Client
+	json    jsonClient
+	offset  atomic.Int64 // of the engine's clock, in nanoseconds
+	links   uint64
 }
 
 // newHall opens an installation that lets what has ended leave memory after linger, by the engine's clock.
 func newHall(t *testing.T, linger time.Duration) *hall {
+	return newHallWith(t, linger, cell.DefaultConfig())
+}
+
+func newHallWith(t *testing.T, linger time.Duration, config cell.Config) *hall {
 	h := &hall{T: t}
 	disk, err := journaltest.NewMemory(1).Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.engine, err = engine.Open(t.Context(), engine.Config{
-		Journal: disk, Archive: new(memoryArchive), Cell: cell.DefaultConfig(), Log: testLog(t), EndedLinger: linger,
+		Journal: disk, Archive: new(memoryArchive), Cell: config, Log: testLog(t), EndedLinger: linger,
 		Now: func() time.Time { return time.Now().Add(time.Duration(h.offset.Load())) },
 	})
 	if err != nil {
@@ -56,6 +61,7 @@ func newHall(t *testing.T, linger time.Duration) *hall {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.service = service
 	url := startServer(t, NewHandler(service, Config{Keys: keysForTest(), Log: testLog(t)}))
 	key := keysForTest()["AKADMIN"]
 	h.sdk, h.json = sdkClient(url, key), jsonClient{url: url, key: key}

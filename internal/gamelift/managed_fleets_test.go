@@ -1,6 +1,7 @@
 package gamelift
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
+	"github.com/musterhq/muster/internal/domain/capacity"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
@@ -46,7 +51,7 @@ func TestFleetOfABuildStaysNew(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 	events := must(h.sdk.DescribeFleetEvents(t.Context(), &gamelift.DescribeFleetEventsInput{FleetId: &id}))(t).Events
-	if e := events[0]; e.EventCode != types.EventCodeGenericEvent || !strings.Contains(*e.Message, "No agent has joined") {
+	if e := events[0]; e.EventCode != types.EventCodeGenericEvent || !strings.Contains(*e.Message, "has no host") {
 		t.Errorf("the newest event is %s %q", e.EventCode, *e.Message)
 	}
 
@@ -119,6 +124,8 @@ func TestScalingOfAFleetOfABuild(t *testing.T) {
 		{"another metric", `{"Name":"n","FleetId":"FLEET","MetricName":"QueueDepth","PolicyType":"TargetBased","TargetConfiguration":{"TargetValue":10}}`, "MetricName"},
 		{"a rule's member", `{"Name":"n","FleetId":"FLEET","MetricName":"PercentAvailableGameSessions","PolicyType":"TargetBased","Threshold":1,"TargetConfiguration":{"TargetValue":10}}`, "Threshold"},
 		{"half a rule", `{"Name":"n","FleetId":"FLEET","MetricName":"IdleInstances","ComparisonOperator":"LessThanThreshold","Threshold":1}`, "EvaluationPeriods"},
+		{"too long", `{"Name":"n","FleetId":"FLEET","MetricName":"IdleInstances","ComparisonOperator":"LessThanThreshold","Threshold":1,"EvaluationPeriods":241,` +
+			`"ScalingAdjustmentType":"ExactCapacity","ScalingAdjustment":1}`, "at most 240 minutes"},
 		{"fewer than none", `{"Name":"n","FleetId":"FLEET","MetricName":"IdleInstances","ComparisonOperator":"LessThanThreshold","Threshold":1,"EvaluationPeriods":1,` +
 			`"ScalingAdjustmentType":"ExactCapacity","ScalingAdjustment":-1}`, "ScalingAdjustment"},
 	} {
@@ -204,8 +211,11 @@ func TestRuntimeConfigurationActs(t *testing.T) {
 	must(h.sdk.CreateGameSession(t.Context(), create))(t)
 
 	set.ServerProcesses = []types.ServerProcess{{LaunchPath: aws.String("/local/game/server"), ConcurrentExecutions: aws.Int32(1)}}
-	_, err = h.sdk.UpdateRuntimeConfiguration(t.Context(), &gamelift.UpdateRuntimeConfigurationInput{FleetId: &id, RuntimeConfiguration: set})
-	refused(t, err, codeInvalidRequest)
+	must(h.sdk.UpdateRuntimeConfiguration(t.Context(), &gamelift.UpdateRuntimeConfigurationInput{FleetId: &id, RuntimeConfiguration: set}))(t)
+	got = must(h.sdk.DescribeRuntimeConfiguration(t.Context(), &gamelift.DescribeRuntimeConfigurationInput{FleetId: &id}))(t).RuntimeConfiguration
+	if len(got.ServerProcesses) != 1 || *got.ServerProcesses[0].LaunchPath != "/local/game/server" {
+		t.Errorf("the agents of an ANYWHERE fleet would read %+v", got)
+	}
 	set.GameSessionActivationTimeoutSeconds = aws.Int32(601)
 	_, err = h.sdk.UpdateRuntimeConfiguration(t.Context(), &gamelift.UpdateRuntimeConfigurationInput{FleetId: &id, RuntimeConfiguration: set})
 	refused(t, err, codeInvalidRequest)
@@ -219,4 +229,69 @@ func TestRuntimeConfigurationActs(t *testing.T) {
 	if n := len(out.RuntimeConfiguration.ServerProcesses); n != 1 || out.RuntimeConfiguration.GameSessionActivationTimeoutSeconds != nil {
 		t.Errorf("got %+v", out.RuntimeConfiguration)
 	}
+}
+
+// pool is a pool of hosts in the hands of a test.
+type pool []capacity.Host
+
+func (p pool) EachHost(yield func(capacity.Host) bool) {
+	for _, h := range p {
+		if !yield(h) {
+			return
+		}
+	}
+}
+
+// The instance view of hosts: what DescribeInstances lists is what DescribeFleetCapacity counts.
+func TestHostsOfAFleetOfABuild(t *testing.T) {
+	config := cell.DefaultConfig()
+	config.Pool = pool{
+		{ID: "h1", Name: "rack-1", Location: "custom-far", IP: "10.0.0.1"}, {ID: "h2", Name: "rack-2", Location: "custom-far", IP: "10.0.0.2"},
+		{ID: "h3", Name: "rack-3", Location: "custom-far", IP: "10.0.0.3"}, {ID: "h4", Name: "rack-4", Location: "custom-other"},
+	}
+	h := newHallWith(t, time.Hour, config)
+	id, _ := h.managed()
+	want := func(n int32) {
+		t.Helper()
+		must(h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, Location: aws.String("custom-far"), DesiredInstances: &n, MaxSize: aws.Int32(5)}))(t)
+		h.do(&capacity.Plan{})
+	}
+	check := func(wanted, counts string) {
+		t.Helper()
+		var got []string
+		pages := gamelift.NewDescribeInstancesPaginator(h.sdk, &gamelift.DescribeInstancesInput{FleetId: &id, Location: aws.String("custom-far"), Limit: aws.Int32(2)})
+		for pages.HasMorePages() {
+			for _, x := range must(pages.NextPage(t.Context()))(t).Instances {
+				got = append(got, *x.InstanceId+" "+string(x.Status))
+			}
+		}
+		if strings.Join(got, ", ") != wanted {
+			t.Errorf("instances %q, want %q", got, wanted)
+		}
+		c := must(h.sdk.DescribeFleetLocationCapacity(t.Context(), &gamelift.DescribeFleetLocationCapacityInput{FleetId: &id, Location: aws.String("custom-far")}))(t).FleetCapacity.InstanceCounts
+		if text := fmt.Sprintf("desired %d pending %d active %d idle %d terminating %d", *c.DESIRED, *c.PENDING, *c.ACTIVE, *c.IDLE, *c.TERMINATING); text != counts {
+			t.Errorf("got %s, want %s", text, counts)
+		}
+	}
+	want(4)
+	check("rack-1 PENDING, rack-2 PENDING, rack-3 PENDING", "desired 4 pending 3 active 0 idle 0 terminating 0")
+	for i, name := range []string{"rack-1", "rack-2"} {
+		key := fleet.Key{Fleet: id, Compute: name, Process: "p"}
+		h.do(&hosting.ConnectProcess{Process: key, Link: 9})
+		h.do(&hosting.ActivateProcess{Process: key, Link: 9, Port: 7777, Request: uint64(i + 1)})
+		h.do(&hosting.ReportHealth{Process: key, Healthy: true})
+	}
+	h.do(&capacity.Plan{})
+	must(h.sdk.CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{FleetId: &id, Location: aws.String("custom-far"), MaximumPlayerSessionCount: aws.Int32(2)}))(t)
+	check("rack-1 ACTIVE, rack-2 ACTIVE, rack-3 PENDING", "desired 4 pending 1 active 2 idle 1 terminating 0")
+	want(1)
+	check("rack-1 ACTIVE, rack-2 TERMINATING", "desired 1 pending 0 active 1 idle 0 terminating 1")
+	one := must(h.sdk.DescribeInstances(t.Context(), &gamelift.DescribeInstancesInput{FleetId: &id, InstanceId: aws.String("rack-1")}))(t).Instances
+	if len(one) != 1 || *one[0].IpAddress != "10.0.0.1" || one[0].OperatingSystem != types.OperatingSystemAmazonLinux2023 {
+		t.Errorf("got %+v", one)
+	}
+	_, err := h.sdk.DescribeInstances(t.Context(), &gamelift.DescribeInstancesInput{FleetId: &id, InstanceId: aws.String("rack-9")})
+	refused(t, err, "NotFoundException")
+	_, err = h.sdk.DescribeInstances(t.Context(), &gamelift.DescribeInstancesInput{FleetId: &id, Location: aws.String("custom-nowhere")})
+	refused(t, err, "NotFoundException")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
@@ -57,6 +58,8 @@ func policyFromWire(in *gamelift.PutScalingPolicyInput) (fleet.ScalingPolicy, er
 	switch {
 	case in.TargetConfiguration != nil:
 		return p, invalid("TargetConfiguration: only a policy of the type TargetBased has one")
+	case p.Periods > capacity.PeriodsMax:
+		return p, invalid("EvaluationPeriods: %d; want at most %d minutes", p.Periods, capacity.PeriodsMax)
 	case in.ScalingAdjustmentType == types.ScalingAdjustmentTypeExactCapacity && p.Adjustment < 0:
 		return p, invalid("ScalingAdjustment: %d instances cannot be, want 0 or more with ExactCapacity", p.Adjustment)
 	}

@@ -27,6 +27,9 @@ type Service struct {
 
 	// Log gets messages for which an answer has no member; nil: nothing is logged.
 	Log *slog.Logger
+
+	// Uploads takes the files of builds; nil: a build must name a store of the operator.
+	Uploads Uploads
 }
 
 // NewService makes the operations of a cell. publicURL is the URL of this installation for game servers: http, https, ws or

@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"net/textproto"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +40,7 @@ type verifier struct {
 // signature is a signature with a valid header: it names a valid access key and a present time. Only proven says that it was made with
 // the secret of that key.
 type signature struct {
-	authorization
+	sigv4.Authorization
 	key    identity.AccessKey
 	date   string
 	proven bool // for the body whose hash the header has
@@ -69,18 +67,18 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	if header == "" {
 		return s, s.failed(signin.Missing, commonError(codeMissingToken, "Missing Authentication Token"))
 	}
-	a, problem := parseAuthorization(header)
+	a, problem := sigv4.ParseAuthorization(header)
 	if problem != "" {
 		return s, s.failed(signin.Malformed, commonError(codeIncompleteSignature, "%s", problem))
 	}
-	s.authorization = a
+	s.Authorization = a
 	date := r.Header.Get("X-Amz-Date")
 	switch {
 	case date == "":
 		return s, commonError(codeIncompleteSignature, "the request must have an X-Amz-Date header")
-	case !a.signs("host") || !a.signs("x-amz-date"):
+	case !a.Signs("host") || !a.Signs("x-amz-date"):
 		return s, commonError(codeIncompleteSignature, "'Host' and 'X-Amz-Date' must be signed headers")
-	case r.Header.Get("X-Amz-Target") != "" && !a.signs("x-amz-target"):
+	case r.Header.Get("X-Amz-Target") != "" && !a.Signs("x-amz-target"):
 		return s, commonError(codeIncompleteSignature, "'X-Amz-Target' must be a signed header")
 	case r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload && !v.private(r):
 		return s, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is taken over TLS only, because others on the way could change the body", unsignedPayload)
@@ -119,7 +117,7 @@ func (v *verifier) finish(r *http.Request, body []byte, s signature) (Caller, sm
 		if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != unsignedPayload && claimed != string(payload[:]) {
 			return Caller{}, s.failed(signin.WrongSecret, wrongSignature())
 		}
-	} else if !v.matches(r, payload[:], s.date, s.key, &s.authorization) {
+	} else if !v.matches(r, payload[:], s.date, s.key, &s.Authorization) {
 		return Caller{}, s.failed(signin.WrongSecret, wrongSignature())
 	}
 	s.door.Trust(s.address, s.key)
@@ -156,7 +154,7 @@ func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller,
 func (v *verifier) trusting(header, address string) Caller {
 	caller := localCaller
 	caller.Address = address
-	a, problem := parseAuthorization(header)
+	a, problem := sigv4.ParseAuthorization(header)
 	if problem != "" {
 		return caller
 	}
@@ -167,17 +165,8 @@ func (v *verifier) trusting(header, address string) Caller {
 	return caller
 }
 
-func (a *authorization) signs(header string) bool {
-	for name := range strings.SplitSeq(a.signedHeaders, ";") {
-		if name == header {
-			return true
-		}
-	}
-	return false
-}
-
 // checkDate comes before the signature: SDKs recognise a wrong clock by the message, and try again with a right one.
-func (v *verifier) checkDate(date string, a *authorization) smithy.APIError {
+func (v *verifier) checkDate(date string, a *sigv4.Authorization) smithy.APIError {
 	signed, ok := sigv4.ParseTime(date)
 	if !ok {
 		return commonError(codeIncompleteSignature, "Date must be in ISO-8601 'basic format'. Got '%s'.", shortened(date))
@@ -202,15 +191,15 @@ var canonicalBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // matches computes the signature that the request should have and compares in constant time. payload is the hash of the body in
 // hexadecimal digits, or its replacement.
-func (v *verifier) matches(r *http.Request, payload []byte, date string, key identity.AccessKey, a *authorization) bool {
+func (v *verifier) matches(r *http.Request, payload []byte, date string, key identity.AccessKey, a *sigv4.Authorization) bool {
 	pooled := canonicalBuffers.Get().(*[]byte)
 	defer canonicalBuffers.Put(pooled)
 	text := appendCanonicalRequest((*pooled)[:0], r, a, payload)
 	*pooled = text
-	return v.signing.Match(key.Secret, &a.Credential, date, text, a.signature)
+	return v.signing.Match(key.Secret, &a.Credential, date, text, a.Signature)
 }
 
-func appendCanonicalRequest(dst []byte, r *http.Request, a *authorization, payload []byte) []byte {
+func appendCanonicalRequest(dst []byte, r *http.Request, a *sigv4.Authorization, payload []byte) []byte {
 	path, query := r.RequestURI, ""
 	if path == "" || path[0] != '/' { // made by a test, or sent to a proxy
 		path, query = r.URL.EscapedPath(), r.URL.RawQuery
@@ -220,12 +209,12 @@ func appendCanonicalRequest(dst []byte, r *http.Request, a *authorization, paylo
 	dst = append(append(dst, r.Method...), '\n')
 	dst = append(appendCanonicalPath(dst, path), '\n')
 	dst = append(appendCanonicalQuery(dst, query), '\n')
-	for name := range strings.SplitSeq(a.signedHeaders, ";") {
+	for name := range strings.SplitSeq(a.SignedHeaders, ";") {
 		dst = append(append(dst, name...), ':')
-		dst = append(appendHeaderValue(dst, r, name), '\n')
+		dst = append(sigv4.AppendHeader(dst, r, name), '\n')
 	}
 	dst = append(dst, '\n')
-	dst = append(append(dst, a.signedHeaders...), '\n')
+	dst = append(append(dst, a.SignedHeaders...), '\n')
 	return append(dst, payload...)
 }
 
@@ -249,51 +238,4 @@ func appendCanonicalQuery(dst []byte, query string) []byte {
 	}
 	slices.Sort(parameters)
 	return append(dst, strings.Join(parameters, "&")...)
-}
-
-// headerKeys has the canonical keys of the headers that clients sign, so that they need not be computed.
-var headerKeys = map[string]string{
-	"accept":                "Accept",
-	"amz-sdk-invocation-id": "Amz-Sdk-Invocation-Id",
-	"amz-sdk-request":       "Amz-Sdk-Request",
-	"content-type":          "Content-Type",
-	"smithy-protocol":       "Smithy-Protocol",
-	"x-amz-content-sha256":  "X-Amz-Content-Sha256",
-	"x-amz-date":            "X-Amz-Date",
-	"x-amz-security-token":  "X-Amz-Security-Token",
-	"x-amz-target":          "X-Amz-Target",
-	"x-amz-user-agent":      "X-Amz-User-Agent",
-	"user-agent":            "User-Agent",
-}
-
-func appendHeaderValue(dst []byte, r *http.Request, name string) []byte {
-	switch name {
-	case "host":
-		return append(dst, r.Host...)
-	case "content-length":
-		return strconv.AppendInt(dst, r.ContentLength, 10)
-	}
-	key, ok := headerKeys[name]
-	if !ok {
-		key = textproto.CanonicalMIMEHeaderKey(name)
-	}
-	for i, value := range r.Header[key] {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendTrimmed(dst, value)
-	}
-	return dst
-}
-
-// appendTrimmed leaves out spaces at the ends and all but one of those in a row.
-func appendTrimmed(dst []byte, value string) []byte {
-	value = strings.TrimSpace(value)
-	for i := range len(value) {
-		if value[i] == ' ' && value[i-1] == ' ' {
-			continue
-		}
-		dst = append(dst, value[i])
-	}
-	return dst
 }

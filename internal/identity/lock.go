@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 )
 
-const lockFile = "identity.lock"
+// LockFile is the name of the file in a data directory that LockDir locks.
+const LockFile = "identity.lock"
 
 // LockDir keeps other processes from creating or renaming parts of a data directory until unlock is called. It waits for a process that
 // does. Only the few moments of opening need it: after that, the journal's own lock holds the directory.
 func LockDir(dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}

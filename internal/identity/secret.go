@@ -69,6 +69,18 @@ func (s CellSecret) SubscriptionToken(topic, url string) string {
 	return hex.EncodeToString(s.derive(append(append(text, topic...), url...)))
 }
 
+// Text is the secret for a node that was admitted to the cluster. Nothing else may show it.
+func (s CellSecret) Text() string { return base64.RawURLEncoding.EncodeToString(s.key[:]) }
+
+// ParseCellSecret reads what Text has written. Its error repeats nothing of it.
+func ParseCellSecret(text string) (s CellSecret, err error) {
+	key, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(key) != secretSize {
+		return s, fmt.Errorf("cell secret: want %d bytes in base64 for URLs", secretSize)
+	}
+	return CellSecret{[secretSize]byte(key)}, nil
+}
+
 // Check distinguishes two cell secrets without revealing anything about them: secrets derived from one are worthless
 // with the other.
 func (s CellSecret) Check() string {

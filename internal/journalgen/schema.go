@@ -21,6 +21,8 @@ var rooms = map[string]string{
 	"playerflow":  "internal/domain/playerflow",
 	"access":      "internal/domain/access",
 	"answers":     "internal/domain/answers",
+	"membership":  "internal/domain/membership",
+	"capacity":    "internal/domain/capacity",
 }
 
 // kernel is the package that has the types Event and Kind.
@@ -39,6 +41,7 @@ func generate(protoDir string) (map[string][]byte, error) {
 		return nil, err
 	}
 	byRoom := map[string]*writer{}
+	parts := compiled[0].Messages().ByName("SnapshotPart").Oneofs().ByName("part").Fields()
 	done := map[protoreflect.FullName]bool{}
 	events := compiled[0].Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {
@@ -53,6 +56,7 @@ func generate(protoDir string) (map[string][]byte, error) {
 		}
 		byRoom[room].event(event)
 	}
+	byRoom["kernel"].highest = max(highestLevel(events), highestLevel(parts))
 	files := map[string][]byte{}
 	for room, w := range byRoom {
 		if files[w.dir+"/events_gen.go"], err = w.file(); err != nil {
@@ -60,6 +64,21 @@ func generate(protoDir string) (map[string][]byte, error) {
 		}
 	}
 	return files, nil
+}
+
+// levelOf is the level of an event or a part of a snapshot.
+func levelOf(f protoreflect.FieldDescriptor) uint32 {
+	if level, ok := options(f)["level"].(uint32); ok {
+		return level
+	}
+	return 1
+}
+
+func highestLevel(fields protoreflect.FieldDescriptors) (highest uint32) {
+	for i := range fields.Len() {
+		highest = max(highest, levelOf(fields.Get(i)))
+	}
+	return highest
 }
 
 // options returns the values of our own options of a message or field.

@@ -19,6 +19,7 @@ type writer struct {
 	done      map[protoreflect.FullName]bool // messages of all rooms that have their code
 	table     bytes.Buffer
 	types     bytes.Buffer
+	highest   uint32 // level of the schema; 0: another room has it
 	err       error
 }
 
@@ -26,7 +27,11 @@ type writer struct {
 func (w *writer) event(f protoreflect.FieldDescriptor) {
 	name := f.Message().Name()
 	fmt.Fprintf(&w.table, "%s[%s],\n", kernelName("Empty"), name)
-	w.message(f.Message(), fmt.Sprintf("func (*%s) Kind() %s { return %d }\n", name, kernelName("Kind"), f.Number()))
+	methods := fmt.Sprintf("func (*%s) Kind() %s { return %d }\n", name, kernelName("Kind"), f.Number())
+	if level := levelOf(f); level > 1 {
+		methods += fmt.Sprintf("func (*%s) Level() uint { return %d }\n", name, level)
+	}
+	w.message(f.Message(), methods)
 }
 
 // message writes the type of a message with its methods, and behind it those of messages that it brings.
@@ -101,6 +106,9 @@ func (w *writer) file() ([]byte, error) {
 		return nil, w.err
 	}
 	var code bytes.Buffer
+	if w.highest != 0 {
+		fmt.Fprintf(&code, "// Level is the highest level of an event or a part of a snapshot.\nconst Level uint = %d\n\n", w.highest)
+	}
 	fmt.Fprintf(&code, "// events has a constructor for each event of the room %s.\nvar events = []func() %s{\n%s}\n\n", w.room, kernelName("Event"), w.table.Bytes())
 	code.Write(w.types.Bytes())
 	own := regexp.MustCompile(`\b` + path.Base(w.dir) + `\.([A-Z])`) // a package does not qualify its own names

@@ -24,6 +24,9 @@ type Config struct {
 	Dir    string // data directory; empty: there is no file to import
 	Secret identity.CellSecret
 	Log    *slog.Logger
+
+	// Node: at a node of a cluster, Open changes nothing and asks no other node. The node that decides calls TakeOver.
+	Node bool
 }
 
 // Ring is the access keys of a running cell. Its Find takes no lock.
@@ -31,6 +34,7 @@ type Ring struct {
 	*identity.Keys
 	engine   *engine.Engine
 	log      *slog.Logger
+	dir      string
 	unfollow func()
 
 	mu        sync.Mutex
@@ -43,11 +47,13 @@ type Ring struct {
 // known: the service must not start.
 func Open(ctx context.Context, c Config) (*Ring, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	if err := takeOver(ctx, c.Engine, c.Dir, c.Secret, c.Log, 0); err != nil {
-		return nil, err
+	if !c.Node {
+		if err := takeOver(ctx, c.Engine, c.Dir, c.Secret, c.Log, 0); err != nil {
+			return nil, err
+		}
 	}
 	r := &Ring{
-		Keys: identity.NewKeys(c.Secret), engine: c.Engine, log: c.Log,
+		Keys: identity.NewKeys(c.Secret), engine: c.Engine, log: c.Log, dir: c.Dir,
 		known: map[string]access.Key{}, changed: make(chan struct{}),
 	}
 	// From here on, follow gets every event. The events are whole records, so those that are in the state already do no
@@ -55,17 +61,31 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unfollow = c.Engine.Follow(kernel.Kinds(new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten)), r.follow)
-	var all []access.Key
-	if err := c.Engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil }); err != nil {
+	if err := r.read(ctx); err != nil {
 		go r.unfollow() // follow may wait for r.mu
-		return nil, fmt.Errorf("read the access keys: %w", err)
+		return nil, err
 	}
+	r.publish()
+	return r, nil
+}
+
+// read takes over all keys of the state. It is called with r.mu held.
+func (r *Ring) read(ctx context.Context) error {
+	var all []access.Key
+	if err := r.engine.ReadHere(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil }); err != nil {
+		return fmt.Errorf("read the access keys: %w", err)
+	}
+	clear(r.known)
 	for _, k := range all {
 		r.known[k.ID] = k
 		r.published = max(r.published, k.Changed)
 	}
-	r.publish()
-	return r, nil
+	return nil
+}
+
+// TakeOver imports the file of an earlier release if that has not happened yet, at the node of a cluster that decides.
+func (r *Ring) TakeOver(ctx context.Context) error {
+	return takeOver(ctx, r.engine, r.dir, r.CellSecret(), r.log, 0)
 }
 
 // Close stops following the state. Find keeps working with the last keys.
@@ -75,9 +95,18 @@ func (r *Ring) Close() { r.unfollow() }
 func (r *Ring) follow(c engine.Committed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if c.Gap {
+		if err := r.read(context.Background()); err != nil { // the engine has stopped
+			r.log.Error("the access keys cannot be read: those from before stay in force", "error", err)
+			return
+		}
+	}
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
 		case *access.AccessKeyCreated:
+			if k, ok := r.known[e.Key.ID]; ok && !k.Works() { // read with its revocation, whose event is still to come
+				continue
+			}
 			r.known[e.Key.ID] = e.Key
 		case *access.AccessKeyRevoked:
 			k := r.known[e.ID]
@@ -90,7 +119,7 @@ func (r *Ring) follow(c engine.Committed) {
 		}
 	}
 	r.publish()
-	r.published = c.Number
+	r.published = max(r.published, c.Number)
 	close(r.changed)
 	r.changed = make(chan struct{})
 }

@@ -25,6 +25,9 @@ type Options struct {
 
 	TLS *tls.Config
 
+	// Dial connects to the host of URL. nil: over TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 	// OnPush gets each message that answers no request. It runs on the reading goroutine: it may send, but not wait for an
 	// answer.
 	OnPush func(*Client, Push)

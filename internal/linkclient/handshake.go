@@ -37,8 +37,11 @@ func handshake(ctx context.Context, opt *Options) (net.Conn, reader, error) {
 	if err != nil {
 		return nil, reader{}, err
 	}
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+	dial := opt.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, "tcp", u.Host)
 	if err != nil {
 		return nil, reader{}, err
 	}

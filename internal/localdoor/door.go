@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/musterhq/muster/internal/backup"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/engine"
@@ -69,6 +70,10 @@ type Config struct {
 	Dir  string // data directory
 	Keys *keyring.Ring
 	Log  *slog.Logger
+
+	Cluster Cluster // nil: a single machine
+	// Backup writes a backup to a path on this machine.
+	Backup func(ctx context.Context, path string) (backup.Summary, error)
 }
 
 // Door serves the local port.
@@ -92,6 +97,8 @@ func Open(c Config) (*Door, error) {
 	mux.HandleFunc("POST "+listPath, d.wrap(d.list))
 	mux.HandleFunc("POST "+createPath, d.wrap(d.create))
 	mux.HandleFunc("POST "+revokePath, d.wrap(d.revoke))
+	d.clusterPaths(mux)
+	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
 	d.server = http.Server{
 		Handler: mux, MaxHeaderBytes: headerMax, ReadTimeout: readPatience, WriteTimeout: answerPatience, IdleTimeout: idlePatience,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
@@ -121,6 +128,18 @@ func (d *Door) Close(ctx context.Context) error {
 
 // wrap checks that a request comes from a holder of the secret, and signs the answer.
 func (d *Door) wrap(do func(r *http.Request, body []byte) (any, error)) http.HandlerFunc {
+	return d.handle(do, func(http.ResponseWriter) {})
+}
+
+// wrapSlow is wrap for what may take any time. It ends when the caller goes away.
+func (d *Door) wrapSlow(do func(r *http.Request, body []byte) (any, error)) http.HandlerFunc {
+	return d.handle(do, func(w http.ResponseWriter) {
+		c := http.NewResponseController(w)
+		_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{}) // the connection has gone if they fail
+	})
+}
+
+func (d *Door) handle(do func(r *http.Request, body []byte) (any, error), accepted func(http.ResponseWriter)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 		if err != nil {
@@ -132,6 +151,7 @@ func (d *Door) wrap(do func(r *http.Request, body []byte) (any, error)) http.Han
 			http.Error(w, refused, status)
 			return
 		}
+		accepted(w)
 		answer, err := do(r, body)
 		status := http.StatusOK
 		if err != nil {

@@ -27,11 +27,15 @@ func (r *Runner) Due() (due domain.Time) {
 
 // Settle searches for matches now, and reports whether there were commands for the core, which has then executed them.
 func (r *Runner) Settle(ctx context.Context) (said bool, err error) {
+	o := r.office()
+	if o == nil {
+		return false, nil
+	}
 	select {
-	case <-r.loaded:
+	case <-o.loaded:
 	case <-ctx.Done():
 		return false, ctx.Err()
-	case <-r.ctx.Done():
+	case <-o.ctx.Done():
 		return false, nil
 	}
 	for _, l := range r.all() {
@@ -47,12 +51,17 @@ func (r *Runner) Settle(ctx context.Context) (said bool, err error) {
 	return said, nil
 }
 
+// all lists the lanes by name.
 func (r *Runner) all() []*lane {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	lanes := make([]*lane, 0, len(r.lanes))
-	for _, name := range slices.Sorted(maps.Keys(r.lanes)) {
-		lanes = append(lanes, r.lanes[name])
+	o := r.office()
+	if o == nil {
+		return nil
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	lanes := make([]*lane, 0, len(o.lanes))
+	for _, name := range slices.Sorted(maps.Keys(o.lanes)) {
+		lanes = append(lanes, o.lanes[name])
 	}
 	return lanes
 }

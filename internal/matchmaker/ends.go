@@ -7,7 +7,7 @@ import (
 )
 
 // lastEnds remembers what rejected the tickets that ended last in the pool, for explanations after their end. A restart
-// forgets it.
+// forgets it, and so does a change of the node that decides.
 type lastEnds struct {
 	byTicket map[uint64]ticketEnd
 	order    []uint64 // a ring once it is full
@@ -37,7 +37,7 @@ func (e *lastEnds) keep(no uint64, x ticketEnd) {
 
 // keepEnd remembers what rejected a ticket that leaves the pool because it ended.
 func (l *lane) keepEnd(no uint64) {
-	if why, ok := l.pool.matcher.ExplainEnd(no, domain.TimeOf(l.runner.config.Engine.Now())); ok {
+	if why, ok := l.pool.matcher.ExplainEnd(no, domain.TimeOf(l.office.config.Engine.Now())); ok {
 		l.ends.keep(no, ticketEnd{why, l.pool.rules})
 	}
 }

@@ -16,7 +16,7 @@ import (
 // lane works for one configuration: one goroutine updates the pool and searches for matches, and another one passes
 // the proposals to the core.
 type lane struct {
-	runner *Runner
+	office *office
 	name   string
 	wake   chan struct{}
 	found  chan round
@@ -61,8 +61,8 @@ type round struct {
 	matches []*matchmaking.ProposeMatches
 }
 
-func newLane(r *Runner, name string) *lane {
-	return &lane{runner: r, name: name, wake: make(chan struct{}, 1), found: make(chan round, 1), asked: make(chan chan bool), over: make(chan struct{})}
+func newLane(o *office, name string) *lane {
+	return &lane{office: o, name: name, wake: make(chan struct{}, 1), found: make(chan round, 1), asked: make(chan chan bool), over: make(chan struct{})}
 }
 
 func (l *lane) tell(w word) {
@@ -110,16 +110,16 @@ func (l *lane) run(ctx context.Context) {
 			case err != nil && over(err):
 				return
 			case err != nil:
-				l.runner.config.Log.Error("the matcher of a configuration stopped: its tickets are not matched until the service restarts", "configuration", l.name, "error", err)
+				l.office.config.Log.Error("the matcher of a configuration stopped: its tickets are not matched until the service restarts", "configuration", l.name, "error", err)
 				return
 			case !more:
 				return
 			}
-			if planned.IsZero() || l.dirty() && planned.After(time.Now().Add(l.runner.config.PassEvery)) {
+			if planned.IsZero() || l.dirty() && planned.After(time.Now().Add(l.office.config.PassEvery)) {
 				planned = l.next(time.Now())
 			}
 		case <-slots.C:
-			if l.readSlots(ctx) && (planned.IsZero() || planned.After(time.Now().Add(l.runner.config.PassEvery))) {
+			if l.readSlots(ctx) && (planned.IsZero() || planned.After(time.Now().Add(l.office.config.PassEvery))) {
 				planned = l.next(time.Now())
 			}
 		case answer := <-l.asked:
@@ -153,7 +153,7 @@ func (l *lane) readSlots(ctx context.Context) (asks bool) {
 	if l.pool == nil || len(l.pool.backfills) == 0 {
 		return false
 	}
-	_ = l.runner.config.Engine.Read(ctx, func(v *cell.View) error { l.pool.Slots(v.FreeSlots); return nil }) // the core checks it again
+	_ = l.office.config.Engine.ReadHere(ctx, func(v *cell.View) error { l.pool.Slots(v.FreeSlots); return nil }) // the core checks it again
 	return l.pool.matcher.Dirty()
 }
 
@@ -165,20 +165,20 @@ func (l *lane) next(began time.Time) time.Time {
 	case l.pool == nil:
 		return time.Time{}
 	case l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0:
-		return began.Add(l.runner.config.PassEvery)
+		return began.Add(l.office.config.PassEvery)
 	}
 	var planned time.Time
 	if l.pool.matcher.Unfinished() {
-		planned = l.runner.idle.reserve(began.Add(l.runner.config.PassEvery), l.took)
+		planned = l.office.runner.idle.reserve(began.Add(l.office.config.PassEvery), l.took)
 	}
-	now := domain.TimeOf(l.runner.config.Engine.Now())
+	now := domain.TimeOf(l.office.config.Engine.Now())
 	at, ok := l.pool.matcher.Due(now)
 	if !ok {
 		return planned
 	}
-	due := began.Add(max(at.Sub(now), l.runner.config.PassEvery))
-	if l.runner.config.Virtual {
-		due = began.Add(l.runner.config.PassEvery) // it may have been moved there by then
+	due := began.Add(max(at.Sub(now), l.office.config.PassEvery))
+	if l.office.config.Virtual {
+		due = began.Add(l.office.config.PassEvery) // it may have been moved there by then
 	}
 	if planned.IsZero() || due.Before(planned) {
 		return due
@@ -224,7 +224,7 @@ func (l *lane) hear() (bool, error) {
 			l.pool.Remove(w.no)
 		case refused:
 			// The present state is right, and later changes of it come after this message.
-			back, err := l.runner.waiting(w.nos)
+			back, err := l.office.waiting(w.nos)
 			if err != nil {
 				return false, err
 			}
@@ -240,7 +240,7 @@ func (l *lane) hear() (bool, error) {
 
 // configure makes a pool that fits the lane's configuration, with all waiting tickets of it.
 func (l *lane) configure() error {
-	c, rules, err := l.runner.find(l.name)
+	c, rules, err := l.office.find(l.name)
 	if err != nil || rules == nil || l.pool != nil && l.pool.Fits(&c) {
 		return err
 	}
@@ -249,7 +249,7 @@ func (l *lane) configure() error {
 	if first {
 		return nil // its tickets are on their way
 	}
-	return l.runner.eachWaiting(func(t *matchmaking.Ticket) {
+	return l.office.eachWaiting(func(t *matchmaking.Ticket) {
 		if t.Configuration == l.name {
 			l.pool.Add(t)
 		}
@@ -258,14 +258,14 @@ func (l *lane) configure() error {
 
 // pass searches for matches once. It reports false when the runner ends.
 func (l *lane) pass(ctx context.Context) bool {
-	r := l.runner
+	o := l.office
 	select {
-	case r.busy <- struct{}{}:
+	case o.busy <- struct{}{}:
 	case <-ctx.Done():
 		return false
 	}
 	x := l.look(ctx)
-	<-r.busy
+	<-o.busy
 	if len(x.news) == 0 && len(x.matches) == 0 {
 		return true
 	}
@@ -286,7 +286,7 @@ func (l *lane) look(ctx context.Context) round {
 		return round{}
 	}
 	began := time.Now()
-	x := round{news: l.pool.News(), matches: l.pool.Pass(domain.TimeOf(l.runner.config.Engine.Now()), newID)}
+	x := round{news: l.pool.News(), matches: l.pool.Pass(domain.TimeOf(l.office.config.Engine.Now()), newID)}
 	l.took = time.Since(began)
 	return x
 }
@@ -337,12 +337,12 @@ func (l *lane) countRefused(cmd *matchmaking.ProposeMatches, err error) {
 // do executes a command; one that the full queue refuses is tried again.
 func (l *lane) do(ctx context.Context, cmd kernel.Command) error {
 	for {
-		err := l.runner.config.Engine.Do(ctx, cmd)
+		err := l.office.config.Engine.Do(ctx, cmd)
 		if refusal, ok := err.(*domain.Refusal); !ok || refusal.Reason != domain.Overloaded {
 			return err
 		}
 		select {
-		case <-time.After(l.runner.config.PassEvery):
+		case <-time.After(l.office.config.PassEvery):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

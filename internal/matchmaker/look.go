@@ -1,8 +1,6 @@
 package matchmaker
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -21,23 +19,16 @@ type Status struct {
 	RefusedMatches map[domain.Reason]uint64
 }
 
-// Status lists all configurations by name.
+// Status lists all configurations by name. It is empty while another node decides: figures of several nodes can be added up.
 func (r *Runner) Status() []Status {
-	r.mu.RLock()
-	lanes := make([]*lane, 0, len(r.lanes))
-	for _, l := range r.lanes {
-		lanes = append(lanes, l)
-	}
-	r.mu.RUnlock()
 	var all []Status
-	for _, l := range lanes {
+	for _, l := range r.all() {
 		l.mu.Lock()
 		if l.pool != nil {
 			all = append(all, Status{l.name, l.pool.matcher.Stats(), l.took, l.lost.Load(), l.refusals()})
 		}
 		l.mu.Unlock()
 	}
-	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Configuration, b.Configuration) })
 	return all
 }
 
@@ -84,7 +75,11 @@ func (r *Runner) Explain(configuration string, no uint64, now domain.Time) (matc
 }
 
 func (r *Runner) lane(configuration string) *lane {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.lanes[configuration]
+	o := r.office()
+	if o == nil {
+		return nil
+	}
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.lanes[configuration]
 }

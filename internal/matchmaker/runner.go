@@ -36,49 +36,89 @@ type Config struct {
 // DefaultPassEvery collects the tickets that arrive at the same time, and is too short for players to notice. B112.
 const DefaultPassEvery = 100 * time.Millisecond
 
-// Runner is the running matchers.
+// Runner runs the matchers while this node decides. Its other methods work at any time; while another node decides they have nothing to say.
 type Runner struct {
-	config   Config
+	config Config
+	idle   idleTurns
+
+	mu  sync.RWMutex
+	now *office // nil while another node decides
+}
+
+// office is the running matchers, from Lead to Rest.
+type office struct {
+	runner   *Runner
+	config   *Config
 	ctx      context.Context
 	cancel   context.CancelFunc
 	unfollow func()
 	done     sync.WaitGroup
 	busy     chan struct{} // a place for each configuration that searches for matches
 	loaded   chan struct{}
-	idle     idleTurns
 
 	mu    sync.RWMutex
 	lanes map[string]*lane  // by configuration
 	where map[uint64]string // the configuration of each ticket that waits, by number
 }
 
-// Start begins to search for matches among the waiting and new tickets.
-func Start(c Config) *Runner {
+// New returns a Runner that rests.
+func New(c Config) *Runner {
 	c.PassEvery = cmp.Or(c.PassEvery, DefaultPassEvery)
 	c.Busy = cmp.Or(c.Busy, max(1, runtime.GOMAXPROCS(0)-1))
-	r := &Runner{
-		config: c, busy: make(chan struct{}, c.Busy), loaded: make(chan struct{}), lanes: map[string]*lane{}, where: map[uint64]string{},
+	return &Runner{config: c}
+}
+
+// Lead begins to search for matches among the waiting and new tickets.
+func (r *Runner) Lead() {
+	o := &office{
+		runner: r, config: &r.config, busy: make(chan struct{}, r.config.Busy), loaded: make(chan struct{}), lanes: map[string]*lane{}, where: map[uint64]string{},
 	}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	// New events wait until the present tickets are loaded; some events may then come twice, which does no harm.
-	r.unfollow = c.Engine.Follow(Followed(), func(committed engine.Committed) {
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	// New events wait until the present tickets are loaded; some events may then come twice, which does no harm. There is no gap in them, because
+	// a node that decides misses none.
+	o.unfollow = r.config.Engine.Follow(Followed(), func(committed engine.Committed) {
 		select {
-		case <-r.loaded:
-		case <-r.ctx.Done():
+		case <-o.loaded:
+		case <-o.ctx.Done():
 			return
 		}
 		for _, e := range committed.Events {
-			r.take(e.Event)
+			o.take(e.Event)
 		}
 	})
-	r.done.Go(func() {
-		if err := r.load(); err != nil && r.ctx.Err() == nil {
-			c.Log.Error("the matchers could not start: tickets are not matched until the service restarts", "error", err)
+	o.done.Go(func() {
+		if err := o.load(); err != nil {
+			if !over(err) {
+				r.config.Log.Error("the matchers could not start: tickets are not matched until the service restarts", "error", err)
+			}
 			return
 		}
-		close(r.loaded)
+		close(o.loaded)
 	})
-	return r
+	r.mu.Lock()
+	r.now = o
+	r.mu.Unlock()
+}
+
+// Rest stops the search for matches. Lead begins it again, with the tickets of the state.
+func (r *Runner) Rest() {
+	r.mu.Lock()
+	o := r.now
+	r.now = nil
+	r.mu.Unlock()
+	if o == nil {
+		return
+	}
+	o.cancel()
+	o.unfollow()
+	o.done.Wait()
+}
+
+// office returns the running matchers, or nil.
+func (r *Runner) office() *office {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.now
 }
 
 // Followed are the events that a Runner follows.
@@ -87,21 +127,14 @@ func Followed() kernel.KindMask {
 		new(matchmaking.MatchProposed), new(matchmaking.MatchDropped))
 }
 
-// Close stops the search for matches.
-func (r *Runner) Close() {
-	r.cancel()
-	r.unfollow()
-	r.done.Wait()
-}
-
 // loadStep is how many records one read of the state examines.
 const loadStep = 512
 
 // load adds all waiting tickets.
-func (r *Runner) load() error {
+func (o *office) load() error {
 	for after := ""; ; {
 		var page []matchmaking.Configuration
-		err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { page = v.Configurations(after, "", 100); return nil })
+		err := o.config.Engine.ReadHere(o.ctx, func(v *cell.View) error { page = v.Configurations(after, "", 100); return nil })
 		if err != nil {
 			return err
 		}
@@ -109,18 +142,18 @@ func (r *Runner) load() error {
 			break
 		}
 		for i := range page {
-			r.configure(&page[i])
+			o.configure(&page[i])
 		}
 		after = page[len(page)-1].Name
 	}
-	return r.eachWaiting(func(t *matchmaking.Ticket) { r.start(t) })
+	return o.eachWaiting(func(t *matchmaking.Ticket) { o.start(t) })
 }
 
 // eachWaiting yields all waiting tickets, some at a time.
-func (r *Runner) eachWaiting(yield func(*matchmaking.Ticket)) error {
+func (o *office) eachWaiting(yield func(*matchmaking.Ticket)) error {
 	for at := matchmaking.TicketRef(0); ; {
 		var some []matchmaking.Ticket
-		err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { some, at = v.WaitingTickets(at, loadStep); return nil })
+		err := o.config.Engine.ReadHere(o.ctx, func(v *cell.View) error { some, at = v.WaitingTickets(at, loadStep); return nil })
 		if err != nil {
 			return err
 		}
@@ -134,68 +167,66 @@ func (r *Runner) eachWaiting(yield func(*matchmaking.Ticket)) error {
 }
 
 // take handles an event.
-func (r *Runner) take(event kernel.Event) {
+func (o *office) take(event kernel.Event) {
 	switch e := event.(type) {
 	case *matchmaking.ConfigurationChanged:
-		r.configure(&e.Configuration)
+		o.configure(&e.Configuration)
 	case *matchmaking.ConfigurationRemoved:
-		r.remove(e.Name)
+		o.remove(e.Name)
 	case *matchmaking.TicketStarted:
-		r.start(&e.Ticket)
+		o.start(&e.Ticket)
 	case *matchmaking.TicketEnded:
-		r.forget(uint64(e.Ticket), true)
+		o.forget(uint64(e.Ticket), true)
 	case *matchmaking.MatchProposed:
 		for _, s := range e.Match.Seats {
-			r.forget(s.Ticket, false)
+			o.forget(s.Ticket, false)
 		}
 	case *matchmaking.MatchDropped:
-		for _, no := range e.Returned {
-			r.comeBack(uint64(no))
-		}
+		o.comeBack(e.Returned)
 	}
 }
 
 // configure begins a configuration's lane, or informs it that the configuration has changed.
-func (r *Runner) configure(c *matchmaking.Configuration) {
-	r.mu.Lock()
-	x, ok := r.lanes[c.Name]
+func (o *office) configure(c *matchmaking.Configuration) {
+	o.mu.Lock()
+	x, ok := o.lanes[c.Name]
 	if !ok {
-		x = newLane(r, c.Name)
-		r.lanes[c.Name] = x
-		r.done.Go(func() { x.run(r.ctx) })
+		x = newLane(o, c.Name)
+		o.lanes[c.Name] = x
+		o.done.Go(func() { x.run(o.ctx) })
 	}
-	r.mu.Unlock()
+	o.mu.Unlock()
 	x.tell(word{kind: configured})
 }
 
-func (r *Runner) remove(name string) {
-	r.mu.Lock()
-	x := r.lanes[name]
-	delete(r.lanes, name)
-	r.mu.Unlock()
+func (o *office) remove(name string) {
+	o.mu.Lock()
+	x := o.lanes[name]
+	delete(o.lanes, name)
+	o.mu.Unlock()
 	if x != nil {
 		x.tell(word{kind: removed})
 	}
 }
 
-func (r *Runner) start(t *matchmaking.Ticket) {
-	r.mu.Lock()
-	x := r.lanes[t.Configuration]
+func (o *office) start(t *matchmaking.Ticket) {
+	o.mu.Lock()
+	x := o.lanes[t.Configuration]
 	if x != nil {
-		r.where[t.No] = t.Configuration
+		o.where[t.No] = t.Configuration
 	}
-	r.mu.Unlock()
+	o.mu.Unlock()
 	if x != nil {
 		x.tell(word{kind: started, ticket: *t})
 	}
 }
 
 // forget removes a ticket from its pool; the explanation of an ended one is kept.
-func (r *Runner) forget(no uint64, over bool) {
-	r.mu.Lock()
-	x := r.lanes[r.where[no]]
-	delete(r.where, no)
-	r.mu.Unlock()
+func (o *office) forget(no uint64, over bool) {
+	o.mu.Lock()
+	x := o.lanes[o.where[no]]
+	delete(o.where, no)
+	o.mu.Unlock()
 	kind := proposed
 	if over {
 		kind = ended
@@ -205,18 +236,24 @@ func (r *Runner) forget(no uint64, over bool) {
 	}
 }
 
-// comeBack returns a ticket to its pool when its match was dropped.
-func (r *Runner) comeBack(no uint64) {
-	var t matchmaking.TicketView
-	err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { t, _ = v.TicketNo(no); return nil })
-	if err == nil && t.No == no && t.Status.Waits() {
-		r.start(&t.Ticket)
+// comeBack returns tickets to their pool when their match was dropped.
+func (o *office) comeBack(returned []matchmaking.TicketNo) {
+	numbers := make([]uint64, len(returned))
+	for i, no := range returned {
+		numbers[i] = uint64(no)
+	}
+	back, err := o.waiting(numbers)
+	if err != nil {
+		return // the office ends
+	}
+	for i := range back {
+		o.start(&back[i])
 	}
 }
 
 // find reads a configuration with its compiled rule set.
-func (r *Runner) find(name string) (c matchmaking.Configuration, rules *ruleset.RuleSet, err error) {
-	err = r.config.Engine.Read(r.ctx, func(v *cell.View) error {
+func (o *office) find(name string) (c matchmaking.Configuration, rules *ruleset.RuleSet, err error) {
+	err = o.config.Engine.ReadHere(o.ctx, func(v *cell.View) error {
 		c, _ = v.Configuration(name)
 		rules = v.CompiledRuleSet(c.RuleSet)
 		return nil
@@ -225,8 +262,9 @@ func (r *Runner) find(name string) (c matchmaking.Configuration, rules *ruleset.
 }
 
 // waiting reads those of the given tickets that wait now.
-func (r *Runner) waiting(numbers []uint64) (tickets []matchmaking.Ticket, err error) {
-	err = r.config.Engine.Read(r.ctx, func(v *cell.View) error {
+func (o *office) waiting(numbers []uint64) (tickets []matchmaking.Ticket, err error) {
+	err = o.config.Engine.ReadHere(o.ctx, func(v *cell.View) error {
+		tickets = nil
 		for _, no := range numbers {
 			if t, ok := v.TicketNo(no); ok && t.Status.Waits() {
 				tickets = append(tickets, t.Ticket)
@@ -240,7 +278,7 @@ func (r *Runner) waiting(numbers []uint64) (tickets []matchmaking.Ticket, err er
 // newID makes the id of a match.
 func newID() domain.UUID { return domain.UUID(uuid.New()) }
 
-// over reports whether an error means that the engine has stopped or the context has ended.
+// over reports whether an error means that the office has ended, or the engine has stopped.
 func over(err error) bool {
-	return errors.Is(err, engine.ErrStopped) || errors.Is(err, context.Canceled)
+	return errors.Is(err, engine.ErrStopped) || errors.Is(err, engine.ErrNotLeading) || errors.Is(err, context.Canceled)
 }

@@ -57,11 +57,12 @@ func (h *house) open() {
 	if h.engine, err = engine.Open(h.Context(), engine.Config{Journal: h.disk, Archive: h.past, Cell: cell.DefaultConfig(), EndedLinger: time.Hour}); err != nil {
 		h.Fatal(err)
 	}
-	h.runner = Start(Config{Engine: h.engine, Log: slog.New(slog.DiscardHandler), PassEvery: 5 * time.Millisecond})
+	h.runner = New(Config{Engine: h.engine, Log: slog.New(slog.DiscardHandler), PassEvery: 5 * time.Millisecond})
+	h.runner.Lead()
 }
 
 func (h *house) close() {
-	h.runner.Close()
+	h.runner.Rest()
 	h.engine.Close()
 	h.past.Close()
 	h.disk.Close()
@@ -157,6 +158,38 @@ func TestRunnerGoesOnAfterARestart(t *testing.T) {
 	if !ok || rules == nil || why.Key != x.No {
 		t.Errorf("explanation %+v, %t", why, ok)
 	}
+}
+
+// TestNextOffice: nodes take over from each other while tickets arrive. Each ticket is matched, and a node that rests says nothing.
+func TestNextOffice(t *testing.T) {
+	h := newHouse(t)
+	other := New(h.runner.config)
+	runners := []*Runner{h.runner, other}
+	var all sync.WaitGroup
+	for lane := range 4 {
+		all.Go(func() {
+			for i := range 50 {
+				h.search(fmt.Sprintf("t-%d-%d", lane, i), float64(i%10))
+			}
+		})
+	}
+	for turn := range 6 {
+		leads, rests := runners[turn%2], runners[(turn+1)%2]
+		h.eventually("it works", func() bool { return len(leads.Status()) == 1 })
+		if s := rests.Status(); len(s) != 0 {
+			t.Errorf("a runner that rests has %v", s)
+		}
+		leads.Rest()
+		if len(leads.all()) != 0 || leads.Due() != 0 {
+			t.Error("a runner that rests has work")
+		}
+		if did, err := leads.Settle(t.Context()); did || err != nil {
+			t.Errorf("a runner that rests settled: %t, %v", did, err)
+		}
+		rests.Lead()
+	}
+	all.Wait()
+	h.eventually("all are matched", func() bool { return h.active() == 0 })
 }
 
 func TestRunnerTakesAnotherRuleSet(t *testing.T) {

@@ -53,7 +53,7 @@ func (places) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (p places) Collect(to chan<- prometheus.Metric) {
 	var all []hosting.PlaceCounts
-	_ = p.engine.Read(context.Background(), func(v *cell.View) error { // the values need not be durable, so it cannot fail
+	_ = p.engine.ReadHere(context.Background(), func(v *cell.View) error { // the values need not be durable, so it cannot fail
 		named, rest, more := v.PlaceCounts(placesMax)
 		if all = named; more {
 			rest.Fleet, rest.Location = otherPlace, otherPlace

@@ -37,7 +37,7 @@ func (r records) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
 	var counts []kernel.RecordCount
-	_ = r.engine.Read(context.Background(), func(v *cell.View) error { // the values need not be durable, so it cannot fail
+	_ = r.engine.ReadHere(context.Background(), func(v *cell.View) error { // the values need not be durable, so it cannot fail
 		counts = v.RecordCounts()
 		return nil
 	})

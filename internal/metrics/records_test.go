@@ -5,29 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 )
 
 func TestRecordsAreShown(t *testing.T) {
-	j, err := journaltest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := archivetest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := cell.DefaultConfig()
 	config.Hosting.LocationsMax = 7
-	e, err := engine.Open(t.Context(), engine.Config{Journal: j, Archive: a, Cell: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = e.Close() }()
+	e := enginetest.Open(t, engine.Config{Cell: config})
 	if err := e.Do(t.Context(), &hosting.CreateLocation{Name: "custom-home", Region: "us-east-1"}); err != nil {
 		t.Fatal(err)
 	}

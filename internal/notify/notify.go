@@ -62,19 +62,20 @@ const (
 	DefaultPatience   = 10 * time.Second
 )
 
-// Sender sends the webhooks.
+// Sender sends the webhooks while this node decides, and takes confirmations at any time.
 type Sender struct {
 	config    Config
 	client    *http.Client
 	receivers []*receiver
 	dropped   droppedLog
-	unfollow  func()
-	cancel    context.CancelFunc
-	done      sync.WaitGroup
+
+	unfollow func() // nil while another node decides
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
 }
 
-// Start begins to send the notices in the state, and those of new events.
-func Start(c Config) *Sender {
+// New returns a Sender that rests.
+func New(c Config) *Sender {
 	c.FirstRetry = cmp.Or(c.FirstRetry, DefaultFirstRetry)
 	c.LastRetry = cmp.Or(c.LastRetry, DefaultLastRetry)
 	c.Patience = cmp.Or(c.Patience, DefaultPatience)
@@ -87,20 +88,28 @@ func Start(c Config) *Sender {
 	for topic, to := range c.Topics {
 		s.receivers = append(s.receivers, newReceiver(s, topic, to))
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
-	s.unfollow = c.Engine.Follow(kernel.Kinds(new(notice.NoticeWritten), new(notice.NoticesDropped), new(notice.SubscriptionConfirmed)), s.committed)
-	for _, r := range s.receivers {
-		s.done.Go(func() {
-			c.Panics.Restart(ctx, panicDoor, c.LastRetry, func() { r.run(ctx) })
-		})
-	}
 	return s
 }
 
-// Close stops sending. It interrupts running requests, which the next run repeats.
-func (s *Sender) Close() {
+// Lead begins to send the notices in the state, and those of new events.
+func (s *Sender) Lead() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.unfollow = s.config.Engine.Follow(kernel.Kinds(new(notice.NoticeWritten), new(notice.NoticesDropped), new(notice.SubscriptionConfirmed)), s.committed)
+	for _, r := range s.receivers {
+		s.done.Go(func() {
+			s.config.Panics.Restart(ctx, panicDoor, s.config.LastRetry, func() { r.run(ctx) })
+		})
+	}
+}
+
+// Rest stops sending. It interrupts running requests, which the next Lead repeats, at this node or another one.
+func (s *Sender) Rest() {
+	if s.unfollow == nil {
+		return
+	}
 	s.unfollow()
+	s.unfollow = nil
 	s.cancel()
 	s.done.Wait()
 	s.client.CloseIdleConnections()
@@ -108,6 +117,11 @@ func (s *Sender) Close() {
 
 // committed wakes the receivers that have new notices.
 func (s *Sender) committed(c engine.Committed) {
+	if c.Gap {
+		for _, r := range s.receivers {
+			r.wake()
+		}
+	}
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
 		case *notice.NoticeWritten:
@@ -123,11 +137,15 @@ func (s *Sender) committed(c engine.Committed) {
 func (s *Sender) wake(topic string) {
 	for _, r := range s.receivers {
 		if r.topic == topic {
-			select {
-			case r.wakes <- struct{}{}:
-			default: // it is awake already
-			}
+			r.wake()
 		}
+	}
+}
+
+func (r *receiver) wake() {
+	select {
+	case r.wakes <- struct{}{}:
+	default: // it is awake already
 	}
 }
 

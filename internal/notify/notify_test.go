@@ -81,6 +81,12 @@ func (o *office) open() {
 	if o.engine, err = engine.Open(o.Context(), engine.Config{Journal: o.disk, Archive: o.past, Cell: config, EndedLinger: time.Millisecond}); err != nil {
 		o.Fatal(err)
 	}
+	o.sender = New(o.config())
+	o.sender.Lead()
+}
+
+// config is that of a sender of this cell, at any node.
+func (o *office) config() Config {
 	c := Config{
 		Engine: o.engine, Topics: map[string]string{}, Log: slog.New(slog.DiscardHandler), ConfirmAt: "http://muster.example/sns/",
 		Key: func(target string) string { return "key of " + target }, Token: func(topic, url string) string { return "token" },
@@ -92,11 +98,11 @@ func (o *office) open() {
 	if o.topic != nil {
 		c.Topics[topic] = o.topic.url(o.T)
 	}
-	o.sender = Start(c)
+	return c
 }
 
 func (o *office) close() {
-	o.sender.Close()
+	o.sender.Rest()
 	o.engine.Close()
 	o.past.Close()
 	o.disk.Close()
@@ -366,7 +372,7 @@ func TestReceiverThatHangsHoldsUpNobody(t *testing.T) {
 		o.stop(fmt.Sprintf("p%03d", i))
 	}
 	o.eventually("the other receiver has everything", func() bool { return len(placements(other.taken())) == 100 })
-	o.sender.Close() // and the end does not wait for it either
+	o.sender.Rest() // and the end does not wait for it either
 }
 
 func TestOneRefusedNotificationHoldsUpNoOther(t *testing.T) {
@@ -418,6 +424,58 @@ func TestWhatIsOwedSurvivesARestart(t *testing.T) {
 	}
 }
 
+// TestNextOffice: another node takes over while a request is on its way. It sends what is owed, without waiting for another event, and the first node sends
+// nothing any more.
+func TestNextOffice(t *testing.T) {
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	var hangs atomic.Bool
+	hangs.Store(true)
+	bus := &inbox{answer: func(*letter) int {
+		arrived <- struct{}{}
+		if hangs.Load() {
+			<-release
+		}
+		return http.StatusOK
+	}}
+	o := newOffice(t, bus, nil)
+	next := New(o.config())
+	o.stop("p1")
+	o.stop("p2")
+	<-arrived
+	o.sender.Rest()
+	o.sender.Rest()
+	o.stop("p3") // between two offices
+	hangs.Store(false)
+	close(release)
+	next.Lead()
+	defer next.Rest()
+	o.eventually("nothing is owed", func() bool { return o.owed(notice.Bus) == 0 })
+	if got := placements(bus.taken()); !slices.Equal(got, []string{"p1", "p2", "p3"}) {
+		t.Errorf("told of %v", got)
+	}
+	next.Rest()
+	o.sender.Lead() // and back
+	o.stop("p4")
+	o.eventually("nothing is owed", func() bool { return o.owed(notice.Bus) == 0 })
+	if all := bus.taken(); all[len(all)-1].event.Detail.PlacementID != "p4" {
+		t.Errorf("told of %v", placements(all))
+	}
+}
+
+// TestRestInterrupts: a receiver that never answers does not keep an office from ending.
+func TestRestInterrupts(t *testing.T) {
+	arrived, release := make(chan struct{}, 100), make(chan struct{})
+	bus := &inbox{answer: func(*letter) int { arrived <- struct{}{}; <-release; return http.StatusOK }}
+	o := newOffice(t, bus, nil)
+	o.stop("p1")
+	<-arrived
+	o.sender.Rest() // or the test ends with its time-out
+	close(release)
+	if n := o.owed(notice.Bus); n != 1 {
+		t.Errorf("%d notices are owed, want 1", n)
+	}
+}
+
 func TestRedirectIsNoDelivery(t *testing.T) {
 	elsewhere := &inbox{}
 	to := elsewhere.url(t)
@@ -434,4 +492,16 @@ func TestRedirectIsNoDelivery(t *testing.T) {
 	if len(elsewhere.taken()) != 0 || o.owed(notice.Bus) != 1 {
 		t.Error("the redirect was followed")
 	}
+}
+
+// Receivers get what was written while the events of it were missed.
+func TestNoticesBehindAGap(t *testing.T) {
+	bus := &inbox{}
+	o := newOffice(t, bus, nil)
+	o.stop("p1")
+	o.eventually("the first is told", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1"}) })
+	o.sender.unfollow()
+	o.stop("p2")
+	o.sender.committed(engine.Committed{Gap: true})
+	o.eventually("the one behind the gap is told", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1", "p2"}) })
 }

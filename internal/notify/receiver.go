@@ -11,14 +11,16 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
 const (
-	concurrency = 16        // requests to one receiver at a time
-	readAhead   = 256       // notices in one read of the state
-	downAfter   = 3         // failures in a row, after which a receiver gets single requests with growing pauses
-	confirmWait = time.Hour // before a receiver that accepted the confirmation request gets another one
+	concurrency = 16              // requests to one receiver at a time
+	readAhead   = 256             // notices in one read of the state
+	downAfter   = 3               // failures in a row, after which a receiver gets single requests with growing pauses
+	confirmWait = time.Hour       // before a receiver that accepted the confirmation request gets another one
+	lastWait    = 2 * time.Second // for recording the latest deliveries at the end
 )
 
 // receiver is one URL that gets notices. Only its own goroutine uses its fields.
@@ -85,11 +87,11 @@ func (r *receiver) run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		wait, err := r.begin(ctx)
-		if !r.flush(context.WithoutCancel(ctx)) {
+		if !r.flush(ctx) {
 			wait = min(wait, r.sender.config.FirstRetry)
 		}
 		if err != nil {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !errors.Is(err, engine.ErrStopped) {
 				r.sender.config.Log.Error("notifications to a receiver stopped until the service restarts", "target", r.target(), "error", err)
 			}
 			break
@@ -111,7 +113,9 @@ func (r *receiver) run(ctx context.Context) {
 			r.underway--
 		}
 	}
-	r.flush(context.WithoutCancel(ctx)) // or the next run would repeat the latest deliveries
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWait)
+	defer cancel()
+	r.flush(last) // or the next run would repeat the latest deliveries
 }
 
 // begin starts as many attempts as allowed, and returns how long to wait if nothing happens.
@@ -149,7 +153,7 @@ func (r *receiver) next(ctx context.Context, now time.Time) (x attempt, ok bool,
 		return heap.Pop(&r.again).(attempt), true, nil
 	}
 	if len(r.fresh) == 0 && r.more {
-		err := r.sender.config.Engine.Read(ctx, func(v *cell.View) error {
+		err := r.sender.config.Engine.ReadHere(ctx, func(v *cell.View) error {
 			r.fresh = v.Notices(r.topic, r.cursor, readAhead)
 			return nil
 		})
@@ -190,6 +194,9 @@ func (r *receiver) flush(ctx context.Context) bool {
 		return true
 	}
 	err := r.sender.config.Engine.Do(ctx, &notice.DeliverNotices{Topic: r.topic, Nos: r.have})
+	if err != nil && ctx.Err() != nil { // those that the engine executed nevertheless are no longer in the state
+		return false
+	}
 	if err != nil { // the next run would send them again, so this one tries to record them again
 		r.sender.config.Log.Warn("delivered notifications could not be recorded as delivered yet; they may be sent again", "target", r.target(), "error", err)
 		return false
@@ -210,6 +217,11 @@ func (r *receiver) outcome(x attempt) {
 		return
 	}
 	now := time.Now()
+	if errors.Is(x.err, engine.ErrNotLeading) { // this says nothing about the receiver
+		x.next, x.err, x.tries = now.Add(c.FirstRetry), nil, x.tries-1
+		heap.Push(&r.again, x)
+		return
+	}
 	if x.began.After(r.judged) {
 		if r.failures++; r.failures == downAfter {
 			c.Log.Warn("a receiver of notifications does not accept them; they wait", "target", r.target(), "url", webhook.PlainURL(r.url), "error", x.err)
@@ -243,10 +255,10 @@ func (r *receiver) attempt(ctx context.Context, x attempt, results chan<- attemp
 // try sends a notice once. One that no longer exists was dropped meanwhile, and counts as delivered.
 func (r *receiver) try(ctx context.Context, x attempt) error {
 	n := &x.notice
-	engine := r.sender.config.Engine
+	e := r.sender.config.Engine
 	if x.tries > 1 {
 		there := false
-		err := engine.Read(ctx, func(v *cell.View) error {
+		err := e.ReadHere(ctx, func(v *cell.View) error {
 			first := v.Notices(r.topic, n.No-1, 1)
 			there = len(first) == 1 && first[0].No == n.No
 			return nil
@@ -258,7 +270,7 @@ func (r *receiver) try(ctx context.Context, x attempt) error {
 	if n.Match != nil {
 		return r.send(ctx, n, matchDocumentOf(n, r.sender.config.Counts))
 	}
-	p, err := engine.Placement(ctx, n.Placement)
+	p, err := e.Placement(ctx, n.Placement)
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
 		r.sender.config.Log.Error("a notification was dropped: its placement does not exist", "target", r.target(), "placement", n.Placement)
 		return nil
@@ -281,6 +293,9 @@ func (r *receiver) send(ctx context.Context, n *notice.Notice, event []byte) err
 // post sends a message. Only an answer of 2xx confirms it.
 func (r *receiver) post(ctx context.Context, m message) error {
 	config := &r.sender.config
+	if err := config.Engine.Decides(ctx); err != nil {
+		return err
+	}
 	return webhook.Tell(ctx, r.sender.client, time.Now(), &webhook.Message{URL: r.url, Key: config.Key(r.target()), Header: m.header, Body: m.body})
 }
 
@@ -289,13 +304,15 @@ func (r *receiver) confirmed(ctx context.Context) bool {
 	c := &r.sender.config
 	for tries := 0; ; tries++ {
 		var subscribed bool
-		err := c.Engine.Read(ctx, func(v *cell.View) error { subscribed = v.Subscribed(r.topic, r.url); return nil })
+		err := c.Engine.ReadHere(ctx, func(v *cell.View) error { subscribed = v.Subscribed(r.topic, r.url); return nil })
 		if subscribed || err != nil {
 			return err == nil
 		}
 		wait := confirmWait
 		if err := r.post(ctx, r.confirmation(time.Now())); err != nil {
-			c.Log.Warn("the request to confirm a subscription could not be delivered", "topic", r.topic, "url", webhook.PlainURL(r.url), "error", err)
+			if !errors.Is(err, engine.ErrNotLeading) && ctx.Err() == nil {
+				c.Log.Warn("the request to confirm a subscription could not be delivered", "topic", r.topic, "url", webhook.PlainURL(r.url), "error", err)
+			}
 			wait = r.backoff(tries)
 		} else {
 			c.Log.Info("a receiver of notifications must confirm its subscription; opening this URL also confirms it", "topic", r.topic,
@@ -319,7 +336,7 @@ func (r *receiver) sleepUnconfirmed(ctx context.Context, wait time.Duration) boo
 			return false
 		case <-r.wakes: // by the confirmation, or by one more notice that has to wait for it
 			subscribed := false
-			err := r.sender.config.Engine.Read(ctx, func(v *cell.View) error { subscribed = v.Subscribed(r.topic, r.url); return nil })
+			err := r.sender.config.Engine.ReadHere(ctx, func(v *cell.View) error { subscribed = v.Subscribed(r.topic, r.url); return nil })
 			if subscribed || err != nil {
 				return err == nil
 			}

@@ -25,7 +25,9 @@ type Config struct {
 	Keys         *keyring.Ring
 	Private      func(*http.Request) bool // whether a request cannot be read on the way
 	Searches     Searches                 // nil: this process runs no matchers
-	Log          *slog.Logger
+	// AskLeader has the node that decides answer a question by AnswerLeader. nil: there is no other node.
+	AskLeader func(ctx context.Context, question []byte) (answer []byte, err error)
+	Log       *slog.Logger
 }
 
 // Door answers operators over HTTP, with JSON.

@@ -25,10 +25,16 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 	var f fleet.Fleet
 	var places []hosting.PlaceCounts
 	var events []fleet.Event
+	var short []string
 	found := false
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		if f, found = v.Fleet(id); found {
 			places, events = v.Places(id), v.FleetEvents(id, 0, 0, 0, eventsShown)
+			for _, l := range f.Locations {
+				if s, ok := v.Shortage(id, l.Name); ok {
+					short = append(short, l.Name+" "+s.String())
+				}
+			}
 		}
 		return nil
 	})
@@ -59,7 +65,10 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 	x.fact("game sessions", fmt.Sprint(games))
 	x.fact("player sessions", fmt.Sprint(players))
 	for i := range events {
-		x.moment(events[i].At, events[i].Code, events[i].Message)
+		x.moment(events[i].At, events[i].Code, timesOver(&events[i]))
+	}
+	for _, s := range short {
+		x.fact("hosts", s)
 	}
 	x.Why, x.Next = whyFleet(&f, places, &all)
 	return x.sorted(), nil
@@ -86,7 +95,11 @@ func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, all *fleet.SiteCount
 	case f.Status == fleet.Deleting:
 		return "It takes no game sessions: it is being deleted.", "nothing; it will be deleted when its game sessions have ended."
 	case f.Status == fleet.Unstarted:
-		return "It takes no game sessions: no host has joined it yet.", "start its hosts; its processes are started there."
+		return "It takes no game sessions: it has no host yet.", "aws gamelift update-fleet-capacity --fleet-id " + f.ID + " --location LOCATION --desired-instances 1"
+	case f.Status == fleet.Downloading:
+		return "It takes no game sessions: its hosts fetch the build, and no server process has connected yet.", "wait; if it lasts, look at the agents' logs."
+	case f.Status == fleet.Activating:
+		return "It takes no game sessions: server processes have started, and none has called ProcessReady yet.", processSteps[fleet.Starting]
 	case len(places) == 0:
 		return "It takes no game sessions: it has no location.", "aws gamelift create-fleet-locations --fleet-id " + f.ID + " --locations Location=NAME"
 	case all.Idle > 0:
@@ -101,6 +114,14 @@ func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, all *fleet.SiteCount
 		return "It takes no game sessions: " + hosting.NoneFree(all, "in "+places[0].Location) + ".", processStep(all, f.ID, places[0].Location)
 	}
 	return "It takes no game sessions: " + hosting.NoneFree(all, fmt.Sprintf("in its %d locations", len(places))) + ".", processStep(all, f.ID, "LOCATION")
+}
+
+// timesOver is the message of an event, with how many it stands for.
+func timesOver(e *fleet.Event) string {
+	if n := e.Times(); n > 1 {
+		return fmt.Sprintf("%s (and %d more like it before)", e.Message, n-1)
+	}
+	return e.Message
 }
 
 func processesAre(n int32) string {
@@ -200,7 +221,7 @@ func (d *Door) computeEvents(ctx context.Context, x *Explanation, c *fleet.Compu
 		}
 		for i := range page {
 			if before = page[i].No; shown < eventsShown && strings.Contains(page[i].Message, on) {
-				x.moment(page[i].At, page[i].Code, page[i].Message)
+				x.moment(page[i].At, page[i].Code, timesOver(&page[i]))
 				shown++
 			}
 		}

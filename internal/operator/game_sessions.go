@@ -59,7 +59,8 @@ func gameMoments(x *Explanation, g *session.GameSession) {
 	x.moment(g.PromptedAt, "GAME_SESSION_PUSHED", "to "+who)
 	x.moment(g.ActivatedAt, "GAME_SESSION_ACTIVATED", "by "+who)
 	x.moment(g.TerminatingAt, "GAME_SESSION_TERMINATING", "the process was asked to end")
-	x.moment(g.Ended, "GAME_SESSION_ENDED", causeInWords(g.Cause))
+	exitMoment(x, g.Exit)
+	x.moment(g.Ended, "GAME_SESSION_ENDED", causeOf(g))
 }
 
 func whyGameSession(g *session.GameSession) string {
@@ -74,7 +75,7 @@ func whyGameSession(g *session.GameSession) string {
 	case session.Terminating:
 		return "The server process was asked to end, and has not ended yet."
 	default:
-		return "It ended: " + causeInWords(g.Cause) + "."
+		return "It ended: " + causeOf(g) + "."
 	}
 }
 
@@ -88,6 +89,14 @@ var causes = map[session.EndCause]string{
 	session.EndedWithCompute:   "its compute, location or fleet was removed",
 	session.EndedNotActivated:  "its server process did not activate it in time",
 	session.EndedWithPlacement: "its placement ended before it was active",
+}
+
+// causeOf says why a game session ended. What an agent saw of its server process is more than the service can know by itself.
+func causeOf(g *session.GameSession) string {
+	if g.Exit != nil {
+		return "its server process ended: " + g.Exit.How()
+	}
+	return causeInWords(g.Cause)
 }
 
 func causeInWords(c session.EndCause) string {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -21,8 +20,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/identity"
-	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
 // office is a cell with a fleet in two locations and a queue over it, and the door in front.
@@ -35,23 +34,11 @@ type office struct {
 }
 
 func newOffice(t *testing.T) *office {
-	disk, err := journaltest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended, err := archivetest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := &office{T: t}
-	o.engine, err = engine.Open(t.Context(), engine.Config{
-		Journal: disk, Archive: ended, Cell: cell.DefaultConfig(), EndedLinger: time.Millisecond,
+	o.engine = enginetest.Open(t, engine.Config{
+		Cell: cell.DefaultConfig(), EndedLinger: time.Millisecond,
 		Now: func() time.Time { return time.Now().Add(time.Duration(o.offset.Load())) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { o.engine.Close() })
 	o.door = NewDoor(Config{Engine: o.engine, Log: slog.New(slog.DiscardHandler), Authenticate: func(r *http.Request, _ []byte) (by identity.Principal, status int, refused error) {
 		if r.Header.Get("Authorization") != "" {
 			return by, http.StatusForbidden, errors.New("not you")

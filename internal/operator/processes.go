@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -63,6 +64,9 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 		gameMoments(x, &game)
 	}
 	x.moment(p.AskedAt, "TOLD_TO_END", p.TerminateWhy.String())
+	if p.Game == "" {
+		exitMoment(x, p.Exit)
+	}
 	x.moment(p.EndedAt, "ENDED", p.EndReason.String())
 	if err := d.processEvents(ctx, x, p.Key, p.Connected); err != nil {
 		return nil, err
@@ -203,6 +207,18 @@ func (d *Door) returnOf(p *fleet.Process) string {
 	}
 }
 
+// exitOutput is how much of a process's last output an explanation has.
+const exitOutput = 4 << 10
+
+// exitMoment adds what an agent saw of the end of a server process.
+func exitMoment(x *Explanation, report *exit.Report) {
+	if report == nil {
+		return
+	}
+	x.moment(report.At, "PROCESS_EXITED", report.How())
+	x.fact("last output", report.LastLines(exitOutput))
+}
+
 func linkInWords(linked bool) string {
 	if linked {
 		return "open"
@@ -213,6 +229,9 @@ func linkInWords(linked bool) string {
 func whyProcess(p *fleet.Process, game *session.GameSession) string {
 	switch {
 	case p.State == fleet.Ended:
+		if p.Exit != nil {
+			return "It ended: " + p.Exit.How() + "."
+		}
 		return "It ended: " + endInWords(p.EndReason) + "."
 	case p.TerminateBy != 0:
 		return "It was told to end by " + clock(p.TerminationTime) + ": " + endInWords(p.TerminateWhy) + "."

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -94,7 +95,36 @@ type Searches interface {
 	ExplainEnd(configuration string, no uint64) (matcher.Explanation, *ruleset.RuleSet, bool)
 }
 
+// explainTicket explains a ticket. Only the node that decides has the pools, so another one asks it, and says without the search what the state says when it
+// gets no answer.
 func (d *Door) explainTicket(ctx context.Context, id string) (*Explanation, error) {
+	x, err := d.explainTicketHere(ctx, id)
+	if err != nil || x.Search != nil || d.config.AskLeader == nil {
+		return x, err
+	}
+	answer, err := d.config.AskLeader(ctx, []byte(id))
+	if err != nil {
+		return x, nil
+	}
+	var there Explanation
+	if err := json.Unmarshal(answer, &there); err != nil {
+		d.log.Warn("the explanation of the node that decides cannot be read: this node explains without it", "ticket", id, "error", err)
+		return x, nil
+	}
+	return &there, nil
+}
+
+// AnswerLeader answers another node's question at the node that decides: the explanation of the ticket with this id, as JSON. The operator was authenticated
+// by the node that asks.
+func (d *Door) AnswerLeader(ctx context.Context, question []byte) (answer []byte, err error) {
+	x, err := d.explainTicketHere(ctx, string(question))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(x)
+}
+
+func (d *Door) explainTicketHere(ctx context.Context, id string) (*Explanation, error) {
 	t, err := d.engine.Ticket(ctx, id)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,11 @@
 package operator
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -32,8 +35,9 @@ func (o *office) matchmaking() {
 	o.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: "duel", Region: "us-east-1", RuleSet: "duel", Standalone: true, RequestTimeout: 2 * time.Hour,
 	}})
-	runner := matchmaker.Start(matchmaker.Config{Engine: o.engine, Log: slog.New(slog.DiscardHandler), PassEvery: time.Millisecond})
-	o.Cleanup(runner.Close)
+	runner := matchmaker.New(matchmaker.Config{Engine: o.engine, Log: slog.New(slog.DiscardHandler), PassEvery: time.Millisecond})
+	runner.Lead()
+	o.Cleanup(runner.Rest)
 	o.door.searches = runner
 }
 
@@ -195,5 +199,34 @@ func TestWhyWaiting(t *testing.T) {
 		if got := whyWaiting(&s); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// A node that does not decide has no pool. It has the node that decides explain a ticket, and says what the state says when that does not answer.
+func TestTicketIsExplainedAtAnotherNode(t *testing.T) {
+	o := newOffice(t)
+	o.matchmaking()
+	o.ticket("far", 500, "siege")
+	o.ticket("ann", 10, "siege")
+	found := func(x *Explanation) bool { return x.Search != nil && x.Search.Others == 1 && x.Search.Now.Looked == 1 }
+	want := o.explained("ann", found)
+	decides := o.door
+	config := decides.config
+	config.Searches = matchmaker.New(matchmaker.Config{Engine: o.engine, Log: slog.New(slog.DiscardHandler)})
+	lost := errors.New("lost")
+	var fails error
+	config.AskLeader = func(ctx context.Context, question []byte) ([]byte, error) {
+		if fails != nil {
+			return nil, fails
+		}
+		return decides.AnswerLeader(ctx, question)
+	}
+	o.door = NewDoor(config)
+	if x := o.explain("ticket/ann"); !found(&x) || x.Why != want.Why || !reflect.DeepEqual(x.Search.Now, want.Search.Now) {
+		t.Errorf("got %+v, search %+v, want %+v, search %+v", x, x.Search, want, want.Search)
+	}
+	fails = lost
+	if x := o.explain("ticket/ann"); x.Search != nil || x.Status != want.Status || x.ID != "ann" {
+		t.Errorf("without an answer: %+v", x)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/callstats"
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
@@ -51,6 +52,10 @@ type Config struct {
 
 	Signins authentication.Signins
 
+	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, streams under the id
+	// before count as lost, and DropStreams must be called.
+	Node func() domain.UUID
+
 	LoginsPerAddress int                // a minute; 0: no limit
 	Rates            []playerrates.Kind // of calls; nil: the defaults
 	PublicURL        string             // where players' clients reach the stream; empty: where they sent Login to
@@ -87,7 +92,7 @@ func NewDoor(c Config) *Door {
 	d.auth = &authentication.Authenticator{Config: authentication.Config{
 		State: d.state, Secret: c.Secret, Keys: c.Keys, Providers: c.Providers, LoginKeys: c.LoginKeys, Dev: c.Dev, Transport: c.Transport, Signins: c.Signins, ReadCalls: readCalls,
 	}}
-	d.streams = streams.Open(streams.Config{State: d.state, Auth: d.auth, Buckets: d.buckets, Allows: d.allowsStream, Panics: c.Panics})
+	d.streams = streams.Open(streams.Config{Node: c.Node, State: d.state, Auth: d.auth, Buckets: d.buckets, Allows: d.allowsStream, Panics: c.Panics})
 	d.desk = penalties.Open(penalties.Config{State: d.state, Hooks: c.Hooks, Panics: c.Panics})
 	d.feeds = feeds.Open(feeds.Config{State: d.state, Auth: d.auth, Buckets: d.buckets, Webhooks: c.Webhooks, Panics: c.Panics})
 
@@ -103,6 +108,24 @@ func NewDoor(c Config) *Door {
 	d.partner.Count(c.Calls, "partners")
 	d.operator.Count(c.Calls, "player_operators")
 	return d
+}
+
+// DropStreams sends all clients, game servers and backends with streams away: they come back, to this node or to another one.
+func (d *Door) DropStreams() {
+	streams, feeds := d.streams.Drop(), d.feeds.Drop()
+	d.state.Log.Info("the streams of players and partners were closed", "players", streams, "partners", feeds)
+}
+
+// Lead begins what only the node that decides does: webhooks of subscriptions, and questions about penalties.
+func (d *Door) Lead() {
+	d.desk.Lead()
+	d.feeds.Lead()
+}
+
+// Rest ends that.
+func (d *Door) Rest() {
+	d.desk.Rest()
+	d.feeds.Rest()
 }
 
 // Close tells players' clients that the service is stopping, closes their streams, and waits until all goroutines of the door have ended.

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -26,7 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
@@ -38,6 +37,8 @@ type backend struct {
 	engine *engine.Engine
 	url    string
 	tokens map[string]string
+	door   *Door
+	asks   *playerhooks.Hooks
 	ids    byte
 
 	mu      sync.Mutex
@@ -67,29 +68,18 @@ func newBackend(t *testing.T, policy playerhooks.OnTimeout, on ...playerhooks.Na
 	rules.Games.DirectCreate, rules.Games.DirectJoin, rules.Games.DirectQueue = true, true, "q"
 	rules.Penalties.Mode = flow.PenaltiesEnforced
 	config.PlayerFlow.Flow = &rules
-	disk, err := journaltest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	past, err := archivetest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.engine, err = engine.Open(t.Context(), engine.Config{Journal: disk, Archive: past, Cell: config}); err != nil {
-		t.Fatal(err)
-	}
+	s.engine = enginetest.Open(t, engine.Config{Cell: config})
 	log := slog.New(slog.DiscardHandler)
 	asks := playerhooks.New(hooks, "key", log)
 	door := NewDoor(Config{Engine: s.engine, Providers: map[string]authentication.Provider{"dev": authentication.Development{}}, Hooks: asks, Log: log})
+	door.Lead()
+	s.door, s.asks = door, asks
 	server := httptest.NewServer(door.Player())
 	s.url = server.URL
 	t.Cleanup(func() {
 		server.Close()
 		door.Close()
 		asks.Close()
-		s.engine.Close()
-		past.Close()
-		disk.Close()
 	})
 	s.hall()
 	return s
@@ -537,4 +527,46 @@ func TestHookOfPenalties(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A node that takes over while the studio has a question about a penalty asks it again, and the studio's word counts once.
+func TestPenaltyOverOffices(t *testing.T) {
+	s := newBackend(t, playerhooks.Deny, playerhooks.DecidePenalty)
+	asked, release := make(chan struct{}, 10), make(chan struct{})
+	s.mu.Lock()
+	s.answers[playerhooks.DecidePenalty] = func(map[string]any) (int, string) {
+		asked <- struct{}{}
+		<-release
+		return http.StatusOK, `{"decision":"CLEAR"}`
+	}
+	s.mu.Unlock()
+	next := NewDoor(Config{Engine: s.engine, Providers: s.door.config.Providers, Hooks: s.asks, Log: s.door.config.Log})
+	defer next.Close()
+	penalties := func() (all []flow.Penalty) {
+		_ = s.engine.Read(t.Context(), func(v *cell.View) error { all = v.Penalties("ann"); return nil })
+		return all
+	}
+	offend := func() {
+		id := s.ok("ann", "GameInstance.CreateGameInstance", `{}`)["game_instance"].(map[string]any)["game_instance_id"].(string)
+		s.activate(id)
+		s.ok("ann", "GameInstance.LeaveGame", `{"game_instance_id":"`+id+`"}`)
+	}
+	offend()
+	<-asked
+	s.door.Rest()
+	if all := penalties(); len(all) != 1 {
+		t.Fatalf("an interrupted question changed the penalty: %v", all)
+	}
+	next.Lead()
+	<-asked
+	close(release)
+	for end := time.Now().Add(time.Minute); len(penalties()) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the penalty was not cleared")
+		}
+	}
+	next.Rest()
+	s.door.Lead()
+	s.door.Rest()
+	s.wantAsked(playerhooks.DecidePenalty, playerhooks.DecidePenalty) // a decided penalty is not asked about again
 }

@@ -11,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/identity"
-	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -39,23 +38,11 @@ type lobby struct {
 
 func newLobby(t testing.TB, change func(*Config)) *lobby {
 	t.Helper()
-	disk, err := journaltest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended, err := archivetest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	x := &lobby{TB: t, now: time.Now()}
 	players := flow.DefaultConfig()
 	config := cell.DefaultConfig()
 	config.PlayerFlow.Flow = &players
-	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: ended, Cell: config, Now: x.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
+	e := enginetest.Open(t, engine.Config{Cell: config, Now: x.clock})
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +56,7 @@ func newLobby(t testing.TB, change func(*Config)) *lobby {
 		change(&c)
 	}
 	x.door = NewDoor(c)
+	x.door.Lead()
 	t.Cleanup(x.door.Close)
 	return x
 }

@@ -15,7 +15,7 @@ import (
 // counted are the events that are counted.
 var counted = kernel.Kinds(new(playerflow.FlowCommitted), new(playerflow.MembershipChanged), new(playerflow.MembershipEnded), new(playerflow.GameInstanceChanged), new(playerflow.PlayerChanged))
 
-// counters count committed events. They begin at 0 with every start, as Prometheus expects.
+// counters count committed events. They begin at 0 with every start, as Prometheus expects. Events in a gap are not counted at this node.
 type counters struct {
 	commits     *prometheus.CounterVec
 	moved       prometheus.Counter

@@ -1,6 +1,9 @@
 // Package playerwatch has the metrics of players for operators: it counts committed events, surveys
 // all records from time to time, and checks the invariants of player flow on the running state. A violation is a defect of the service
 // and goes to the log as an error.
+//
+// In a cluster each event is counted by one node, that which decides, so counters of all nodes can be added up. Each node surveys the state that it has:
+// its gauges are the same at every node.
 package playerwatch
 
 import (
@@ -34,11 +37,11 @@ const (
 	surveyPause = 2 * time.Millisecond // between two steps: commands come first
 )
 
-// Watch watches until it is closed. It is a prometheus.Collector.
+// Watch surveys until it is closed, and counts events from Lead to Rest. It is a prometheus.Collector.
 type Watch struct {
 	config   Config
 	counters *counters
-	unfollow func()
+	unfollow func() // nil while another node decides
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
@@ -51,21 +54,31 @@ type Watch struct {
 	violated uint64 // in all surveys
 }
 
-// Start begins to watch.
+// Start begins to survey the state.
 func Start(c Config) *Watch {
 	c.Every = cmp.Or(c.Every, DefaultEvery)
 	w := &Watch{config: c, counters: newCounters()}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
-	w.unfollow = c.Engine.Follow(counted, w.counters.follow)
 	w.running.Go(func() { w.survey(ctx) })
 	return w
 }
 
+// Lead begins to count events.
+func (w *Watch) Lead() { w.unfollow = w.config.Engine.Follow(counted, w.counters.follow) }
+
+// Rest stops counting.
+func (w *Watch) Rest() {
+	if w.unfollow != nil {
+		w.unfollow()
+		w.unfollow = nil
+	}
+}
+
 // Close stops the watch.
 func (w *Watch) Close() {
+	w.Rest()
 	w.cancel()
-	w.unfollow()
 	w.running.Wait()
 }
 
@@ -94,7 +107,7 @@ func (w *Watch) Survey(ctx context.Context) error {
 	s := inspection.NewSurvey()
 	began := time.Now()
 	for done := false; !done; {
-		err := w.config.Engine.Read(ctx, func(v *cell.View) error {
+		err := w.config.Engine.ReadHere(ctx, func(v *cell.View) error {
 			done = v.Survey(s, domain.TimeOf(w.config.Engine.Now()), surveyStep)
 			return nil
 		})
@@ -142,7 +155,7 @@ func (w *Watch) snapshot() (s *inspection.Survey, took time.Duration, violated u
 
 // overdue is how late the next deadline is.
 func (w *Watch) overdue() (late time.Duration) {
-	_ = w.config.Engine.Read(context.Background(), func(v *cell.View) error { // a stopped engine has no late deadlines
+	_ = w.config.Engine.ReadHere(context.Background(), func(v *cell.View) error { // a stopped engine has no late deadlines
 		late = v.Overdue(domain.TimeOf(w.config.Engine.Now()))
 		return nil
 	})

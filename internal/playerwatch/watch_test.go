@@ -8,14 +8,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/logtest"
 	"github.com/musterhq/muster/internal/playerwatch"
 )
@@ -44,25 +43,14 @@ func values(t *testing.T, c prometheus.Collector) map[string]float64 {
 
 // TestWatch counts what is committed, and surveys what there is.
 func TestWatch(t *testing.T) {
-	disk, err := journaltest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended, err := archivetest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	settings := flow.DefaultConfig()
 	config := cell.DefaultConfig()
 	config.PlayerFlow.Flow = &settings
 	clock := engine.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: ended, Cell: config, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := enginetest.Open(t, engine.Config{Cell: config, Clock: clock})
 	log := &logtest.Log{}
 	w := playerwatch.Start(playerwatch.Config{Engine: e, Log: slog.New(slog.NewTextHandler(log, nil)), Every: time.Hour})
+	w.Lead()
 	defer w.Close()
 	must := func(cmd kernel.Command) {
 		t.Helper()

@@ -10,8 +10,10 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	fusefs "github.com/hanwen/go-fuse/v2/fs"
@@ -25,7 +27,15 @@ type Disk struct {
 	*embeddbtest.Power
 	dir    string
 	server *fuse.Server
+	full   atomic.Bool
+	slow   atomic.Int64 // nanoseconds
 }
+
+// Fill makes the disk full, or empty again.
+func (d *Disk) Fill(full bool) { d.full.Store(full) }
+
+// Slow makes each sync of a file take longer.
+func (d *Disk) Slow(by time.Duration) { d.slow.Store(int64(by)) }
 
 // Mount mounts an empty disk on a new directory, until the test is over. On a machine without FUSE the test is skipped, except in CI.
 func Mount(t testing.TB, seed uint64) *Disk {
@@ -59,7 +69,7 @@ func (d *Disk) Restore() error {
 
 func (d *Disk) mount() error {
 	options := &fusefs.Options{MountOptions: fuse.MountOptions{DirectMount: true, FsName: "powertest", Name: "powertest"}}
-	server, err := fusefs.Mount(d.dir, &node{disk: d.Power}, options)
+	server, err := fusefs.Mount(d.dir, &node{disk: d.Power, mount: d}, options)
 	if err != nil {
 		return err
 	}
@@ -98,11 +108,15 @@ func (d *Disk) unmount() error {
 // node is a file or a directory by its path.
 type node struct {
 	fusefs.Inode
-	disk *embeddbtest.Power
+	disk  *embeddbtest.Power
+	mount *Disk
 }
 
 // file is an open file. Directories are opened for their sync only.
-type file struct{ vfs.File }
+type file struct {
+	vfs.File
+	mount *Disk
+}
 
 const space = 64 << 30 // bytes that the disk says it has
 
@@ -147,7 +161,7 @@ func (n *node) child(ctx context.Context, name string, info vfs.FileInfo) *fusef
 	if known := n.GetChild(name); known != nil && known.Mode() == mode {
 		return known
 	}
-	return n.NewInode(ctx, &node{disk: n.disk}, fusefs.StableAttr{Mode: mode})
+	return n.NewInode(ctx, &node{disk: n.disk, mount: n.mount}, fusefs.StableAttr{Mode: mode})
 }
 
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
@@ -201,7 +215,7 @@ func (n *node) Create(ctx context.Context, name string, flags, _ uint32, out *fu
 		return nil, nil, 0, errno(err)
 	}
 	setAttr(&out.Attr, info)
-	return n.child(ctx, name, info), &file{made}, 0, 0
+	return n.child(ctx, name, info), &file{made, n.mount}, 0, 0
 }
 
 func (n *node) Open(_ context.Context, flags uint32) (fusefs.FileHandle, uint32, syscall.Errno) {
@@ -218,7 +232,7 @@ func (n *node) Open(_ context.Context, flags uint32) (fusefs.FileHandle, uint32,
 	if err != nil {
 		return nil, 0, errno(err)
 	}
-	return &file{opened}, 0, 0
+	return &file{opened, n.mount}, 0, 0
 }
 
 func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fusefs.Inode, syscall.Errno) {
@@ -271,6 +285,9 @@ func (n *node) Readdir(context.Context) (fusefs.DirStream, syscall.Errno) {
 func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	out.Bsize, out.Frsize = 4096, 4096
 	out.Blocks, out.Bfree, out.Bavail = space/4096, space/4096, space/4096
+	if n.mount.full.Load() {
+		out.Bfree, out.Bavail = 0, 0
+	}
 	out.NameLen = 255
 	return 0
 }
@@ -297,11 +314,17 @@ func (f *file) Read(_ context.Context, dest []byte, at int64) (fuse.ReadResult, 
 }
 
 func (f *file) Write(_ context.Context, data []byte, at int64) (uint32, syscall.Errno) {
+	if f.mount.full.Load() {
+		return 0, syscall.ENOSPC
+	}
 	n, err := f.WriteAt(data, at)
 	return uint32(n), errno(err)
 }
 
-func (f *file) Fsync(context.Context, uint32) syscall.Errno { return errno(f.Sync()) }
+func (f *file) Fsync(context.Context, uint32) syscall.Errno {
+	time.Sleep(time.Duration(f.mount.slow.Load()))
+	return errno(f.Sync())
+}
 
 // Release closes the file. Writes of nothing are not waited for: each has reached the disk by its end.
 func (f *file) Release(context.Context) syscall.Errno { return errno(f.Close()) }

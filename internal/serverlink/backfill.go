@@ -171,7 +171,7 @@ func (s *Server) hostedChanged(e *matchmaking.HostedChanged) {
 		return
 	}
 	var g session.GameSession
-	err := s.engine.Read(s.ctx, func(v *cell.View) error { g, _ = v.GameSession(session.ID(h.Game)); return nil })
+	err := s.engine.ReadHere(s.ctx, func(v *cell.View) error { g, _ = v.GameSession(session.ID(h.Game)); return nil })
 	if err != nil || !g.Live() {
 		return // it has ended, or the engine has stopped
 	}
@@ -186,7 +186,7 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	s := p.server
 	var now matchmaking.Hosted
 	var g session.GameSession
-	err := s.engine.Read(s.ctx, func(v *cell.View) error {
+	err := s.engine.ReadHere(s.ctx, func(v *cell.View) error {
 		now, _ = v.Hosted(session.ID(h.Game))
 		g, _ = v.GameSession(session.ID(h.Game))
 		return nil
@@ -194,13 +194,19 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	if err != nil || now.Told >= h.Updates || !g.Live() {
 		return
 	}
-	if p.currentLink() == nil {
+	on := p.currentLink()
+	if on == nil {
 		return // still owed; the next connection gets it
 	}
 	b := newFrame()
 	*b = appendUpdateGameSession(*b, &g, h.Why.String(), h.Ticket)
-	p.push(b)
-	if err := s.engine.Do(s.ctx, &matchmaking.TellHosted{Game: g.ID, Update: h.Updates}); err != nil {
+	s.counters.pushes.Add(1)
+	on.send(b, opText)
+	cmd := matchmaking.TellHosted{Game: g.ID, Update: h.Updates}
+	if !on.node.IsZero() { // the process may have another connection by now, at a node that has read what is owed before
+		cmd.Link = on.id
+	}
+	if err := s.engine.Do(s.ctx, &cmd); err != nil {
 		s.log.Debug("the update of a game session could not be recorded as sent; it will be sent again", "process", p.key, "game_session", g.ID, "error", err)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unique"
 
+	"github.com/musterhq/muster/internal/computetoken"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -61,7 +61,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	connect := hosting.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: h.sdk(), Token: shown.generation}
+	connect := hosting.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: h.sdk(), Token: shown.generation, Node: s.config.Node()}
 	if err := s.engine.Do(r.Context(), &connect); err != nil {
 		connlimit.Leave(r.Context())
 		s.refuse(w, connectStatus(err), err)
@@ -74,7 +74,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.loseLink(h.key, connect.Link)
 		return
 	}
-	l := &link{id: connect.Link, conn: conn, shown: shown, endpoint: s.endpoint(r)}
+	l := &link{id: connect.Link, node: connect.Node, conn: conn, shown: shown, endpoint: s.endpoint(r)}
 	l.heard.Store(s.now().UnixNano())
 	s.open(l, &h, connect.Found)
 }
@@ -101,7 +101,7 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 		return
 	}
 	defer s.running.Done()
-	if s.voidNow(l) {
+	if s.voidNow(l) || l.lost() {
 		l.drop()
 	}
 	if life := l.shown.life; life != nil {
@@ -170,33 +170,20 @@ func (s *Server) authorise(ctx context.Context, h *hello) (credential, error) {
 	return s.checkToken(h, &compute, live && !process.Linked)
 }
 
-// checkToken compares with the compute's tokens: the newest and the one before. An expired one is accepted only where
-// cutOff says that the process is live and has no connection: the token may have expired while the process could not
-// reach the service.
+// checkToken accepts an expired token only where cutOff says that the process is live and has no connection: the token may have expired
+// while the process could not reach the service.
 func (s *Server) checkToken(h *hello, compute *fleet.Compute, cutOff bool) (credential, error) {
-	now := domain.TimeOf(s.engine.Now())
-	for age, expires := range []domain.Time{compute.TokenExpires, compute.PreviousExpires} {
-		if uint32(age) >= compute.TokenGeneration { // the first one issued is number 1
-			break
-		}
-		generation := compute.TokenGeneration - uint32(age)
-		if generation <= compute.TokensVoid {
-			break
-		}
-		token := s.config.Secret.ProcessToken(h.key.Fleet, h.key.Compute, compute.Registration, generation)
-		switch {
-		case !identity.Equal(h.authorization, token):
-		case expires > now || cutOff:
-			return credential{registration: compute.Registration, generation: generation, expires: expires}, nil
-		default:
-			return credential{}, s.failed(h, signin.Expired, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std()))
-		}
+	shown, err := computetoken.Check(s.config.Secret, compute, h.authorization, domain.TimeOf(s.engine.Now()), cutOff)
+	expired, late := errors.AsType[*computetoken.Expired](err)
+	switch {
+	case err == nil:
+		return credential{registration: shown.Registration, generation: shown.Generation, expires: shown.Expires}, nil
+	case late:
+		return credential{}, s.failed(h, signin.Expired, fmt.Errorf("%w: %w", errForbidden, expired))
+	case h.authorization == "":
+		return credential{}, s.failed(h, signin.Missing, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute))
 	}
-	reason := signin.WrongToken
-	if h.authorization == "" {
-		reason = signin.Missing
-	}
-	return credential{}, s.failed(h, reason, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute))
+	return credential{}, s.failed(h, signin.WrongToken, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute))
 }
 
 // failed counts a failed sign-in and returns the error to answer with: the reason, or that there were too many failures.
@@ -243,24 +230,8 @@ func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 
 func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	s.counters.refused.Add(1)
-	if slow, ok := errors.AsType[*signin.Slowed](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(slow.Seconds()))
-	}
-	switch write, silent := s.refusals.Note(s.now()); {
-	case write && silent > 0:
-		s.log.Info("game server refused", "status", status, "error", err, "unlogged", silent)
-	case write:
-		s.log.Info("game server refused", "status", status, "error", err)
-	}
-	w.Header().Set("Connection", "close") // or net/http would wait for a body first, if one was announced
-	http.Error(w, err.Error(), status)
+	s.refusals.Refuse(w, s.now(), status, err)
 }
-
-// Bound of the log lines about refused game servers: refusalsLogged in each refusalsWithin.
-const (
-	refusalsLogged = 20
-	refusalsWithin = 10 * time.Second
-)
 
 // loseLink records in the core that a connection is lost. The service's own stop is not the game server's fault: the core
 // counts no downtime against it.
@@ -285,7 +256,7 @@ func (l *link) gone(err error) {
 	p := l.process
 	s := p.server
 	s.log.Debug("a game server's connection ended", "process", p.key, "error", err)
-	if p.remove(l) {
+	if p.remove(l) && !l.lost() {
 		s.loseLink(p.key, l.id)
 	}
 	l.over.Store(true)

@@ -23,7 +23,7 @@ type credential struct {
 // is attached find the link.
 func (s *Server) voidNow(l *link) bool {
 	void := false
-	_ = s.engine.Read(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the link
+	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the link
 		x, ok := v.Compute(l.process.key.Fleet, l.process.key.Compute)
 		void = ok && l.shown.generation != 0 && (l.shown.registration != x.Registration || l.shown.generation <= x.TokensVoid)
 		return nil

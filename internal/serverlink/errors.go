@@ -24,6 +24,7 @@ var answerStatuses = map[domain.Reason]int{
 	domain.NotYours:         403,
 	domain.Overloaded:       429,
 	domain.TerminalRoute:    400, // no game server names an alias
+	domain.NodeLost:         429, // the connection is about to be closed; another node takes the next one
 	domain.Stale:            409,
 }
 
@@ -45,7 +46,7 @@ func connectStatus(err error) int {
 		return http.StatusTooManyRequests
 	case errors.Is(err, errForbidden):
 		return http.StatusForbidden
-	case !refused:
+	case !refused, r.Reason == domain.NodeLost:
 		return http.StatusServiceUnavailable
 	case r.Reason == domain.LimitExceeded || r.Reason == domain.Overloaded:
 		return http.StatusTooManyRequests

@@ -132,7 +132,7 @@ func (l *link) activate(ctx context.Context, r *request) error {
 		}
 	}
 	cmd := hosting.ActivateProcess{
-		Process: p.key, Link: l.id, Port: uint16(r.port), LogPaths: r.logPaths, Request: kernel.RequestHash(r.id),
+		Process: p.key, Link: l.id, Node: l.node, Port: uint16(r.port), LogPaths: r.logPaths, Request: kernel.RequestHash(r.id),
 		Tool: strings.TrimSpace(cut(r.toolName, toolTextBytes) + " " + cut(r.toolVersion, sdkText)),
 	}
 	if r.sdkLanguage != "" {

@@ -15,7 +15,8 @@ const outMax = 4 << 20
 
 // link is one connection of a game server process. A process has one, for moments several.
 type link struct {
-	id      uint64 // unique among the connections of the cell
+	id      uint64      // unique among the connections of the cell
+	node    domain.UUID // under which this node attached it; zero: a single node
 	process *process
 	conn    net.Conn // TCP, or TLS over it
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/rate"
 )
@@ -79,8 +80,30 @@ func (s *Server) forget(p *process, now time.Time) {
 	}
 }
 
+// lost reports whether the link counts as lost, because the node was given up since it was attached.
+func (l *link) lost() bool { return l.node != l.process.server.config.Node() }
+
+// connected notes that a process has connected, maybe to another node: then those of its links that are here get no more pushes. The state says which is the newest, since
+// the event may be of a connection before the one that this node has attached meanwhile. One that is about to be attached here does the same for the others when it is.
+func (s *Server) connected(key fleet.Key) {
+	p := s.known(key)
+	if p == nil {
+		return
+	}
+	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the links
+		now, ok := v.Process(key)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if ok && now.Linked && now.Node != 0 && !slices.ContainsFunc(p.links, func(l *link) bool { return l.id == now.Link }) {
+			p.makeCurrent(nil)
+			p.refreshing, p.refreshed = time.Time{}, nil // the other node ends it
+		}
+		return nil
+	})
+}
+
 // settle takes over the core's state of a process that has just connected with l. The link that the core has as the
-// newest becomes the current one, or l, if that link is not on this node.
+// newest becomes the current one; l, if that link is gone; none, if another node has it.
 func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,19 +115,27 @@ func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 		p.evictBy = p.server.now().Add(p.server.engine.CellConfig().Hosting.ReadyTimeout)
 	}
 	current := l
+	if found.Node != 0 && found.Linked && newest != l.id {
+		current = nil
+	}
 	for _, other := range p.links {
 		if other.id == newest {
 			current = other
 		}
 	}
 	p.makeCurrent(current)
+	if found.Refreshing && p.refreshing.IsZero() && current != nil { // another node has begun it: it ends when the time for it is over
+		p.refreshing, p.refreshed = p.server.now(), current
+	}
 }
 
-// makeCurrent directs pushes to l. The other links may stay a while: their SDKs close them, and a close frame from here would
+// makeCurrent directs pushes to l; nil: they go to another node. The other links may stay a while: their SDKs close them, and a close frame from here would
 // make Go drop the new connection. docs/spec/server-sdk.md#reconnection. p.mu is locked.
 func (p *process) makeCurrent(l *link) {
 	p.current = l
-	l.superseded = time.Time{}
+	if l != nil {
+		l.superseded = time.Time{}
+	}
 	for _, other := range p.links {
 		if other != l && other.superseded.IsZero() {
 			other.superseded = p.server.now()

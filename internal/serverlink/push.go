@@ -16,10 +16,17 @@ import (
 
 // follow handles committed events. It must not wait: work that may wait becomes a task of a link.
 func (s *Server) follow(c engine.Committed) {
+	if c.Gap {
+		s.missed()
+	}
 	for _, event := range c.Events {
 		switch e := event.Event.(type) {
 		case *hosting.GameSessionCreated:
 			s.task(e.Process, func(l *link) { l.prompt(e.ID) })
+		case *hosting.ProcessConnected:
+			if e.Node != 0 {
+				s.connected(e.Process)
+			}
 		case *hosting.ProcessTerminationAsked:
 			s.task(e.Process, func(l *link) { l.pushTermination(e.Time) })
 		case *hosting.ProcessEnded:
@@ -43,13 +50,13 @@ func (s *Server) task(key fleet.Key, do func(*link)) {
 	}
 }
 
-// pushOwed sends the pushes that the state owes to a process that has just connected.
+// pushOwed sends the pushes that the state owes to a process that has just connected, or that missed events.
 func (s *Server) pushOwed(p *process, l *link) {
 	var hosted session.GameSession
 	var hosting bool
 	var now fleet.Process
 	var matched matchmaking.Hosted
-	err := s.engine.Read(s.ctx, func(v *cell.View) error {
+	err := s.engine.ReadHere(s.ctx, func(v *cell.View) error {
 		hosted, hosting = v.Hosting(p.key)
 		if hosting {
 			matched, _ = v.Hosted(hosted.ID)
@@ -77,10 +84,14 @@ func (s *Server) pushOwed(p *process, l *link) {
 func (l *link) prompt(id session.ID) {
 	p := l.process
 	s := p.server
-	if !l.alive() && p.currentLink() == nil {
+	on := p.currentLink()
+	if on == nil && (!l.alive() || !l.node.IsZero()) {
 		return // still owed; the next connection gets it
 	}
 	cmd := hosting.PromptGameSession{Process: p.key, Game: id}
+	if on != nil && !on.node.IsZero() {
+		cmd.Link = on.id
+	}
 	if err := s.engine.Do(s.ctx, &cmd); err != nil {
 		s.log.Debug("a game session could not be pushed to its game server", "process", p.key, "game_session", id, "error", err)
 		return

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -21,7 +22,6 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
-	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/sigv4"
 )
@@ -48,6 +48,10 @@ type Config struct {
 
 	Proxies clientaddress.Proxies // for the address of a game server
 	Signins *signin.Door          // sees connections
+
+	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, connections
+	// under the id before count as lost, and DropLinks must be called.
+	Node func() domain.UUID
 
 	Rates   Rates   // zero: DefaultRates
 	Periods Periods // zero: DefaultPeriods
@@ -102,7 +106,7 @@ type Server struct {
 	running  sync.WaitGroup
 	counters counters
 	calls    *callstats.Door
-	refusals rate.Lines
+	refusals *signin.Refusals
 	warned   sync.Map // releases of SDKs, see warnOfSDK
 
 	passing sync.Mutex // one pass over all processes at a time
@@ -128,15 +132,18 @@ func New(ctx context.Context, config Config) *Server {
 	}
 	config.ClockSkew = cmp.Or(config.ClockSkew, sigv4.ServerSkew)
 	config.Links = cmp.Or(config.Links, &LinkClock{})
+	if config.Node == nil {
+		config.Node = func() domain.UUID { return domain.UUID{} }
+	}
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	if rest, ok := strings.CutPrefix(config.Endpoint, "http"); ok {
 		config.Endpoint = "ws" + rest
 	}
-	s := &Server{refusals: rate.Lines{Most: refusalsLogged, Period: refusalsWithin}, config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
+	s := &Server{refusals: signin.NewRefusals(config.Log, "game server refused"), config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
 	// SDKs send the texts of games unchanged. A wrong byte in a player's name must not cost the game server its link: see unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(kernel.Kinds(new(hosting.GameSessionCreated), new(hosting.ProcessTerminationAsked), new(hosting.ProcessEnded), new(matchmaking.HostedChanged),
-		new(hosting.ComputeRegistered), new(hosting.TokenIssued)), s.follow)
+		new(hosting.ComputeRegistered), new(hosting.TokenIssued), new(hosting.ProcessConnected)), s.follow)
 	s.running.Go(s.watch)
 	return s
 }
@@ -150,18 +157,33 @@ func (s *Server) Close() {
 	<-s.stopping.Done()
 	s.mu.Lock()
 	s.closed = true
-	var all []*link
+	s.mu.Unlock()
+	for _, l := range s.links() {
+		l.drop()
+	}
+	s.unfollow()
+	s.running.Wait()
+}
+
+// DropLinks drops every connection without a close frame, so that the game servers connect anew, to this node or to another one.
+func (s *Server) DropLinks() {
+	all := s.links()
+	s.log.Info("the connections of game servers were dropped", "links", len(all))
+	for _, l := range all {
+		l.drop()
+	}
+}
+
+// links lists all connections.
+func (s *Server) links() (all []*link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, p := range s.processes {
 		p.mu.Lock()
 		all = append(all, p.links...)
 		p.mu.Unlock()
 	}
-	s.mu.Unlock()
-	for _, l := range all {
-		l.drop()
-	}
-	s.unfollow()
-	s.running.Wait()
+	return all
 }
 
 type counters struct {

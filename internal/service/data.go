@@ -9,13 +9,14 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/embeddb"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/keyring"
 )
 
 // keysPatience is how long a start waits for `muster keys`, which has the directory open for moments only.
 const keysPatience = 10 * time.Second
 
-// openData opens the data directory, and waits while `muster keys` has it open. The stores have a reserve of
+// openData opens the data directory of a single machine, and waits while `muster keys` has it open. The stores have a reserve of
 // descriptors.
 func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept []datadir.Part) (err error) {
 	o := datadir.Options{
@@ -37,8 +38,18 @@ func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept 
 	if err != nil {
 		return err
 	}
-	x.room = watchRoom(uint64(x.settings.DiskReserve), x.log, x.data.Journal, x.data.Archive)
+	x.secret, x.archive = x.data.Secret, x.data.Archive
+	x.room = watchRoom(uint64(x.settings.DiskReserve), x.log, x.data.Journal, x.archive)
 	return nil
+}
+
+// openEngine loads the state of a single machine, and makes the data directory complete.
+func (x *Service) openEngine(ctx context.Context, c engine.Config, accept []datadir.Part) (err error) {
+	c.Journal, c.Loaded = x.data.Journal, x.data.CheckState
+	if x.engine, err = engine.Open(ctx, c); err != nil {
+		return x.data.Explain(err)
+	}
+	return x.commitData(ctx, accept)
 }
 
 // commitData records the accepted losses in the journal, and makes the data directory complete.

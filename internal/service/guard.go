@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/edge"
+	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/serverlink"
@@ -34,7 +36,22 @@ func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *
 			c.Pages.Names = append(c.Pages.Names, host)
 		}
 	}
-	return edge.NewGuard(c, doors)
+	return edge.NewGuard(c, x.onceCurrent(doors))
+}
+
+// onceCurrent keeps the doors of a node of a cluster closed until the node has caught up since its start.
+func (x *Service) onceCurrent(doors http.Handler) http.Handler {
+	if x.node == nil {
+		return doors
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !x.node.Current() && !slices.Contains(healthPaths, r.URL.Path) && r.URL.Path != metrics.Path {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "this node of the cluster has not caught up yet; another one can answer", http.StatusServiceUnavailable)
+			return
+		}
+		doors.ServeHTTP(w, r)
+	})
 }
 
 // allowsPage lets the pages of the sites in player-origins call as players.
@@ -52,6 +69,8 @@ func (d *router) refuse(w http.ResponseWriter, r *http.Request, message string) 
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, objects.Prefix):
 		playerapi.Refuse(w, message)
+	case builddoor.Serves(path):
+		builddoor.Refuse(w, message)
 	case serverlink.IsUpgrade(r):
 		http.Error(w, message, http.StatusForbidden)
 	case strings.HasPrefix(path, devclock.Prefix):

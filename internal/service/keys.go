@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"sync"
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
@@ -10,17 +11,56 @@ import (
 
 // openKeys publishes the access keys of the state to the doors.
 func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err error) {
-	if x.keys, err = keyring.Open(ctx, keyring.Config{Engine: x.engine, Dir: x.settings.Data, Secret: secret, Log: x.log}); err != nil {
+	if x.keys, err = keyring.Open(ctx, keyring.Config{Engine: x.engine, Dir: x.settings.Data, Secret: secret, Log: x.log, Node: x.node != nil}); err != nil {
 		return err
 	}
+	if x.node == nil {
+		x.warnOfNoKeys(ctx)
+		return nil
+	}
+	x.once = append(x.once, &keysOffice{x: x})
+	return nil
+}
+
+// keysOffice imports the access keys of an earlier release, at the node of a cluster that decides.
+type keysOffice struct {
+	x      *Service
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// Lead implements office.Part.
+func (o *keysOffice) Lead() {
+	ctx, cancel := context.WithCancel(context.Background())
+	o.cancel = cancel
+	o.work.Go(func() {
+		if err := o.x.keys.TakeOver(ctx); err != nil && ctx.Err() == nil {
+			o.x.log.Error("the access keys could not be taken over", "error", err)
+		}
+		o.x.warnOfNoKeys(ctx)
+	})
+}
+
+// Rest implements office.Part.
+func (o *keysOffice) Rest() {
+	if o.cancel != nil {
+		o.cancel()
+		o.work.Wait()
+	}
+}
+
+func (x *Service) warnOfNoKeys(ctx context.Context) {
 	if list, err := x.keys.List(ctx); err == nil && len(list) == 0 && !x.settings.Dev {
 		x.log.Warn("there is no access key, so every request will be refused; create one with `muster keys create`", "directory", x.settings.Data)
 	}
-	return nil
 }
 
 // openLocalDoor lets commands on this machine reach the service.
 func (x *Service) openLocalDoor() (err error) {
-	x.local, err = localdoor.Open(localdoor.Config{Dir: x.settings.Data, Keys: x.keys, Log: x.log})
+	c := localdoor.Config{Dir: x.settings.Data, Keys: x.keys, Log: x.log, Backup: x.backup}
+	if x.node != nil {
+		c.Cluster = x.node
+	}
+	x.local, err = localdoor.Open(c)
 	return err
 }

@@ -57,9 +57,10 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
 		},
 		LoginsPerAddress: s.PlayerLoginsPerAddress, Rates: rates,
-		PublicURL: s.PublicURL, Panics: x.panics, Calls: calls, Log: x.log,
+		PublicURL: s.PublicURL, Panics: x.panics, Calls: calls, Log: x.log, Node: x.incarnation(),
 	})
 	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
+	x.once = append(x.once, x.players, x.watch)
 	x.metrics.Register(append(x.players.Collectors(), x.watch)...)
 	x.metrics.Register(x.hooks.Collectors()...)
 	doors.players = x.players.Player()

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/musterhq/muster/internal/agentlink"
+	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/metrics"
@@ -20,13 +22,16 @@ import (
 type router struct {
 	api      *gamelift.Handler
 	link     http.Handler
+	agents   http.Handler
 	operator http.Handler
 	scripts  http.Handler
 	notify   http.Handler
 	metrics  http.Handler
 	players  http.Handler // nil without player flow
+	builds   http.Handler // nil where builds cannot be uploaded
 	clock    http.Handler // nil on real time
 	health   func() error
+	ready    func() error             // health, and a node of a cluster can carry requests out
 	damage   func() []string          // places that the store cannot read, although the service works
 	looks    func(*http.Request) bool // may read both
 }
@@ -34,8 +39,12 @@ type router struct {
 // confine limits a panic of a handler to its own connection. The AWS API and the player API do so by themselves.
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
-		"serverlink": &d.link, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
+		"serverlink": &d.link, "agentlink": &d.agents, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
+		"builds": &d.builds,
 	} {
+		if *h == nil {
+			continue
+		}
 		*h = g.Handler(door, *h)
 	}
 }
@@ -48,9 +57,15 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		d.players.ServeHTTP(w, r)
+	case builddoor.Serves(r.URL.Path):
+		if d.builds == nil {
+			builddoor.Refuse(w, "This installation stores no files of builds: it is a cluster, or --builds-max is 0.")
+			return
+		}
+		d.builds.ServeHTTP(w, r)
 	case serverlink.IsUpgrade(r):
-		if path := strings.TrimSuffix(r.URL.Path, "/"); path == "/agent" || strings.HasSuffix(path, "/agent") {
-			http.Error(w, "this version of Muster does not serve host agents", http.StatusNotImplemented)
+		if agentlink.IsPath(r.URL.Path) {
+			d.agents.ServeHTTP(w, r)
 			return
 		}
 		d.link.ServeHTTP(w, r)
@@ -73,13 +88,17 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveHealth answers whether the service works. The port is served only once the state is loaded, so an answer
-// of 200 means ready, too. The reason of a failure is only for callers who may read metrics, because it names files. A damaged archive is
+// serveHealth answers whether the service works, and at /readyz whether clients should use it. The port is served only once the state is loaded, so
+// the two differ at a node of a cluster only, which may work and reach no node that leads. The reason of a failure is only for callers who may read metrics, because it names files. A damaged archive is
 // no failure, because only the records in the damaged place cannot be read.
 func (d *router) serveHealth(w http.ResponseWriter, r *http.Request) {
 	answer, status := map[string]any{"status": "ok"}, http.StatusOK
-	if err := d.health(); err != nil {
-		answer, status = map[string]any{"status": "failed"}, http.StatusServiceUnavailable
+	check, failed := d.health, "failed"
+	if r.URL.Path == "/readyz" {
+		check, failed = d.ready, "not ready"
+	}
+	if err := check(); err != nil {
+		answer, status = map[string]any{"status": failed}, http.StatusServiceUnavailable
 		if d.looks(r) {
 			answer["reason"] = err.Error()
 		}

@@ -19,14 +19,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterhq/muster/internal/agentlink"
+	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/callstats"
+	"github.com/musterhq/muster/internal/cluster/exchange"
+	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/gamelift"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/acmecert"
@@ -35,12 +40,14 @@ import (
 	"github.com/musterhq/muster/internal/matchmaker"
 	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/notify"
+	"github.com/musterhq/muster/internal/office"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerapi/connectiontoken"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerwatch"
+	"github.com/musterhq/muster/internal/scaler"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/sessionwatch"
@@ -57,11 +64,17 @@ type Service struct {
 	log      *slog.Logger
 	panics   *panics.Guard
 
-	data    *datadir.Dir
+	data    *datadir.Dir // nil at a node of a cluster
+	node    *node.Node   // nil without a cluster
+	secret  identity.CellSecret
+	archive *archivepebble.Archive
+	version string     // of the release
+	saving  sync.Mutex // held while a backup is made
 	keys    *keyring.Ring
 	local   *localdoor.Door
 	engine  *engine.Engine
 	link    *serverlink.Server
+	agents  *agentlink.Server
 	scripts *sessionapi.Door
 	notify  *notify.Sender
 	matches *matchmaker.Runner
@@ -71,6 +84,7 @@ type Service struct {
 	metrics *metrics.Door
 	signins *signin.Watch
 	hooks   *playerhooks.Hooks // nil without any
+	once    office.Parts       // what runs only while this node decides
 	limits  *connlimit.Limiter // of all ports
 	room    *room
 	acme    *acmecert.Certificates // nil without an authority
@@ -84,6 +98,8 @@ type Service struct {
 	stopLinks   context.CancelFunc
 	stopWarning context.CancelFunc // nil without a repeated warning
 	warning     sync.WaitGroup
+	stopBuilds  context.CancelFunc // nil without a store for builds
+	building    sync.WaitGroup
 	publicURL   string
 	transport   edge.Transport
 }
@@ -123,7 +139,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	x := &Service{
-		settings: s, log: log, panics: panics.New(log), clock: o.Clock, served: make(chan error, 1),
+		settings: s, log: log, panics: panics.New(log), clock: o.Clock, version: o.Version, served: make(chan error, 1),
 		signins:   signin.New(signin.Config{CountOnly: s.Dev, Log: log}),
 		transport: edge.Transport{Proxies: s.Proxies(), BehindTLS: s.BehindTLS()},
 	}
@@ -139,7 +155,13 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	descriptors := connlimit.Descriptors()
-	if err := x.openData(ctx, connlimit.ReserveOf(descriptors), o.AcceptLoss); err != nil {
+	if s.ClusterListen != "" {
+		err = x.openNode(ctx, descriptors, o.AcceptLoss, o.Version)
+		descriptors -= nodeConnections(descriptors)
+	} else {
+		err = x.openData(ctx, connlimit.ReserveOf(descriptors), o.AcceptLoss)
+	}
+	if err != nil {
 		return nil, err
 	}
 	limits, err := connlimit.Derive(descriptors, s.Connections())
@@ -148,7 +170,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.limits = connlimit.New(connlimit.Config{Limits: limits, Exempt: s.SharedAddresses(), Log: log})
 	log.Info("limits of connections derived from the descriptor limit", "descriptors", descriptors, "connections", limits.Total, "unproven", limits.Unproven, "per_address", limits.PerAddress)
-	secret := x.data.Secret
+	secret := x.secret
 	// The port is bound before the state is loaded: a game server that reconnects meanwhile waits a moment instead of
 	// being refused until its next attempt many seconds later.
 	doors := &router{}
@@ -158,14 +180,16 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.publicURL = publicURL(s, x.port.Addr())
 	x.warnOfListening()
 	core.PlayerFlow.Tokens = connectiontoken.Hasher(secret)
-	x.engine, err = engine.Open(ctx, engine.Config{
-		Journal: x.data.Journal, Archive: x.data.Archive, Cell: core, Log: log, Clock: x.clock, Loaded: x.data.CheckState,
+	config := engine.Config{
+		Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short,
-	})
-	if err != nil {
-		return nil, x.data.Explain(err)
 	}
-	if err := x.commitData(ctx, o.AcceptLoss); err != nil {
+	if x.node != nil {
+		err = x.openReplica(ctx, config)
+	} else {
+		err = x.openEngine(ctx, config, o.AcceptLoss)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := x.openKeys(ctx, secret); err != nil {
@@ -182,8 +206,14 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
 		ClockSkew: s.ServerClockSkew, Proxies: s.Proxies(), Signins: x.signins.Door("game_servers"), Panics: x.panics, Calls: calls, Log: log,
+		Node: x.incarnation(),
+	})
+	x.agents = agentlink.New(links, agentlink.Config{
+		Engine: x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
+		Proxies: s.Proxies(), Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
 	})
 	x.events = sessionwatch.Start(sessionwatch.Config{Engine: x.engine, Log: log, Each: s.LogEvents})
+	x.once = append(x.once, x.events)
 	api.Log = log
 	rates, err := gamelift.LimitsNamed(s.Limits)
 	if err != nil {
@@ -196,49 +226,72 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"),
 	})
 	doors.api = handler
-	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
+	x.matches = matchmaker.New(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
+	x.once = append(x.once, x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
 	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
 	doors.metrics = x.metrics
-	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
-		Keys: keys, Private: x.transport.Private, Searches: x.matches, Log: log})
-	x.notify = notify.Start(notify.Config{
+	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
+		Keys: keys, Private: x.transport.Private, Searches: x.matches, AskLeader: x.askLeader(), Log: log})
+	doors.operator = operators
+	x.notify = notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
 		Key: secret.WebhookKey, Token: secret.SubscriptionToken,
 		Proxies: s.Proxies(), Signins: x.signins.Door("webhook_confirmations"),
 	})
 	doors.notify = x.notify
+	x.once = append(x.once, x.notify, scaler.New(x.engine, log))
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
 		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Calls: calls, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("scripts"), Rate: handler.AllowClient,
-		Private: x.transport.Private,
+		Private: x.transport.Private, Registered: x.registered(),
 	})
 	x.metrics.Register(x.scripts)
 	doors.scripts = x.scripts
 	if err := x.openPlayerFlow(doors, calls); err != nil {
 		return nil, err
 	}
-	doors.link = x.link
+	if err := x.openBuilds(doors, api); err != nil {
+		return nil, err
+	}
+	x.dropWhenGivenUp()
+	doors.link, doors.agents = x.link, x.agents
 	doors.confine(x.panics)
 	if s.VirtualClock {
 		doors.clock = devclock.NewDoor(x, log)
 	}
-	doors.health, doors.looks, doors.damage = x.Err, x.metrics.Allows, x.data.Archive.Damage
+	doors.health, doors.ready, doors.looks, doors.damage = x.Err, x.Ready, x.metrics.Allows, x.archive.Damage
 	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "muster_archive_damaged_places", Help: "Places of the archive that could not be read since the start; see muster archive check.",
-	}, func() float64 { return float64(len(x.data.Archive.Damage())) }))
+	}, func() float64 { return float64(len(x.archive.Damage())) }))
+	if x.node != nil {
+		x.metrics.Register(x.node)
+	}
 	if err := x.openLocalDoor(); err != nil {
 		return nil, err
+	}
+	if x.node != nil {
+		x.node.Run(x.once, map[byte]exchange.Handler{exchange.Explain: operators.AnswerLeader})
+	} else {
+		x.once.Lead()
 	}
 	go func() { x.served <- x.port.Serve() }()
 	if x.acme != nil {
 		x.acme.Start()
 	}
 	return x, nil
+}
+
+// socketURL returns the WebSocket form of a URL.
+func socketURL(url string) string {
+	if rest, ok := strings.CutPrefix(url, "http"); ok {
+		return "ws" + rest
+	}
+	return url
 }
 
 // openPort binds the port with the certificate that the settings name, or, for development, one of our own.
@@ -345,6 +398,9 @@ func (x *Service) Err() error {
 	if err := x.engine.Err(); err != nil {
 		return err
 	}
+	if err := x.nodeErr(); err != nil {
+		return err
+	}
 	return x.room.Short()
 }
 
@@ -376,6 +432,10 @@ func (x *Service) Stop(ctx context.Context) error { return x.close(ctx) }
 
 func (x *Service) close(ctx context.Context) error {
 	var errs []error
+	if x.room != nil { // a write that waits for room holds up the requests and the parts that wait for it
+		waiting := time.AfterFunc(drain, x.room.stopWaiting)
+		defer waiting.Stop()
+	}
 	if x.stopLinks != nil {
 		x.stopLinks()
 	}
@@ -384,6 +444,9 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.local != nil {
 		errs = append(errs, x.local.Close(ctx))
+	}
+	if x.node != nil {
+		x.node.StepDown(ctx)
 	}
 	if x.stopWarning != nil {
 		x.stopWarning()
@@ -407,12 +470,11 @@ func (x *Service) close(ctx context.Context) error {
 	if x.link != nil {
 		x.link.Close()
 	}
-	if x.notify != nil {
-		x.notify.Close()
+	if x.agents != nil {
+		x.agents.Close()
 	}
-	if x.matches != nil {
-		x.matches.Close()
-	}
+	x.closeBuilds()
+	x.once.Rest()
 	if x.watch != nil {
 		x.watch.Close()
 	}
@@ -425,11 +487,17 @@ func (x *Service) close(ctx context.Context) error {
 	if x.keys != nil {
 		x.keys.Close()
 	}
+	if x.node != nil {
+		x.node.Leave(ctx)
+	}
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())
 	}
 	if x.room != nil {
 		x.room.close()
+	}
+	if x.node != nil {
+		errs = append(errs, x.node.Close(ctx))
 	}
 	if x.data != nil {
 		errs = append(errs, x.data.Close())

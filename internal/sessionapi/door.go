@@ -39,6 +39,9 @@ type Config struct {
 	Proxies clientaddress.Proxies          // for limits by address
 	Rate    func(*identity.Principal) bool // of requests with keys of the role client; nil: not limited
 
+	// Registered reports whether the cluster counts this node as present; nil: a single node. Without it no event stream begins: it would stay silent.
+	Registered func() bool
+
 	Working int              // requests that are worked on at a time; 0: defaultWorking
 	Limits  Limits           // zero: defaultLimits
 	Panics  *panics.Guard    // nil: one of its own
@@ -72,6 +75,9 @@ type Door struct {
 	ctx     context.Context // ends when the service is stopping
 	stop    context.CancelFunc
 	running sync.WaitGroup
+
+	mu      sync.Mutex
+	dropped chan struct{} // closed when all event streams have to begin anew
 }
 
 // newShares are of a number of places, such as of calls under way, or of bytes.
@@ -85,7 +91,7 @@ func NewDoor(c Config) *Door {
 	c.Working = cmp.Or(c.Working, defaultWorking)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Panics = cmp.Or(c.Panics, panics.New(c.Log))
-	d := &Door{engine: c.Engine, config: c, log: c.Log, calls: newCalls(c.Limits, time.Now)}
+	d := &Door{engine: c.Engine, config: c, log: c.Log, calls: newCalls(c.Limits, time.Now), dropped: make(chan struct{})}
 	d.news.engine = c.Engine
 	d.working = newShares(c.Working)
 	d.bodies = newShares(bodyBytesMax)
@@ -124,6 +130,21 @@ func (d *Door) Close() {
 	d.stop()
 	d.running.Wait()
 	d.news.close()
+}
+
+// DropStreams ends all event streams: their clients come back, to this node or to another one.
+func (d *Door) DropStreams() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.dropped)
+	d.dropped = make(chan struct{})
+}
+
+// dropping returns a channel that is closed by the next DropStreams.
+func (d *Door) dropping() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dropped
 }
 
 // sweep removes outcomes that were kept long enough.

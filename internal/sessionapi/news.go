@@ -69,6 +69,11 @@ func (n *news) remove(key any, woken chan struct{}) {
 func (n *news) committed(c engine.Committed) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if c.Gap {
+		for key := range n.waiting {
+			n.wake(key)
+		}
+	}
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
 		case *hosting.PlacementEnded:

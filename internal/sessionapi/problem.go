@@ -60,6 +60,7 @@ var refusals = map[domain.Reason]struct {
 	domain.NotYours:         {http.StatusConflict, "NotYours"},
 	domain.Overloaded:       {http.StatusTooManyRequests, overloaded},
 	domain.TerminalRoute:    {http.StatusConflict, "AliasTerminal"},
+	domain.NodeLost:         {http.StatusServiceUnavailable, unavailable},    // of connections, which nodes do not have
 	domain.Stale:            {http.StatusInternalServerError, internalError}, // never leaves the engine
 }
 

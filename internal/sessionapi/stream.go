@@ -82,6 +82,11 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		refuse(w, problem)
 		return
 	}
+	dropped := d.dropping() // before the node's registration is looked at, which ends first
+	if d.config.Registered != nil && !d.config.Registered() {
+		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "this node of the cluster has no contact to the others; use another one, or try again"})
+		return
+	}
 	if connlimit.Use(r.Context(), connlimit.EventStreams) != nil {
 		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: overloaded, Message: connlimit.ErrFull.Error()})
 		return
@@ -121,6 +126,8 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		case <-alive.C:
 			text.WriteString(":\n\n")
 		case <-ctx.Done():
+			return
+		case <-dropped:
 			return
 		case <-d.ctx.Done():
 			return

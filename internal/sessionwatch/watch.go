@@ -1,6 +1,9 @@
 // Package sessionwatch has the metrics and log lines of game sessions and server processes for operators, from the committed events: it counts
 // them, and writes each to the log, within a bound. An installation that starts a game session a minute can be read line by line,
 // and one that starts a million a day does not fill its disk.
+//
+// In a cluster each event is counted and logged by one node, that which decides, so figures of all nodes can be added up. A refusal is counted by
+// the node that was asked.
 package sessionwatch
 
 import (
@@ -20,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -32,36 +36,46 @@ type Config struct {
 	Period time.Duration // 0: a minute
 }
 
-// Watch watches until it is closed. It is a prometheus.Collector.
+// Watch watches events from Lead to Rest, and refusals until it is closed. It is a prometheus.Collector.
 type Watch struct {
 	engine   *engine.Engine
 	log      *slog.Logger
 	lines    *lines
 	metrics  *metrics
-	unfollow func()
+	unfollow func() // nil while another node decides
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 }
 
 // followed are the events of server processes, game sessions and placements.
 var followed = kernel.Kinds(new(hosting.ProcessConnected), new(hosting.ProcessLinkLost), new(hosting.ProcessActivated), new(hosting.ProcessEnded),
-	new(hosting.GameSessionCreated), new(hosting.GameSessionEnded), new(hosting.PlacementEnded))
+	new(hosting.GameSessionCreated), new(hosting.GameSessionEnded), new(hosting.PlacementEnded), new(membership.NodeLost))
 
-// Start begins to watch. Close it before the engine.
+// Start begins to watch for refusals. Close it before the engine.
 func Start(c Config) *Watch {
 	c.Period = cmp.Or(c.Period, time.Minute)
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watch{engine: c.Engine, log: c.Log, lines: newLines(c.Log, c.Each, c.Period), metrics: newMetrics(), stop: stop}
-	w.unfollow = c.Engine.Follow(followed, w.follow)
 	c.Engine.OnRefusal(w.refused)
 	w.running.Go(func() { w.lines.sumUp(ctx) })
 	return w
 }
 
+// Lead begins to watch events.
+func (w *Watch) Lead() { w.unfollow = w.engine.Follow(followed, w.follow) }
+
+// Rest stops watching events.
+func (w *Watch) Rest() {
+	if w.unfollow != nil {
+		w.unfollow()
+		w.unfollow = nil
+	}
+}
+
 // Close stops the watch, and sums up the events that were not logged one by one.
 func (w *Watch) Close() {
+	w.Rest()
 	w.engine.OnRefusal(nil)
-	w.unfollow()
 	w.stop()
 	w.running.Wait()
 }
@@ -80,7 +94,7 @@ func (w *Watch) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow counts and logs the events of one journal entry.
+// follow counts and logs the events of one journal entry. Those in a gap are neither counted nor logged at this node.
 func (w *Watch) follow(committed engine.Committed) {
 	for _, event := range committed.Events {
 		switch e := event.Event.(type) {
@@ -89,6 +103,8 @@ func (w *Watch) follow(committed engine.Committed) {
 		case *hosting.ProcessLinkLost:
 			w.metrics.linksLost.Inc()
 			w.lines.write(slog.LevelInfo, "server process disconnected", "", "process", e.Process.String())
+		case *membership.NodeLost:
+			w.nodeLost(e)
 		case *hosting.ProcessActivated:
 			if e.New {
 				w.metrics.started.Inc()
@@ -105,6 +121,13 @@ func (w *Watch) follow(committed engine.Committed) {
 		case *hosting.PlacementEnded:
 			w.placementEnded(e)
 		}
+	}
+}
+
+func (w *Watch) nodeLost(e *membership.NodeLost) {
+	if e.Links > 0 {
+		w.metrics.linksLost.Add(float64(e.Links))
+		w.lines.write(slog.LevelInfo, "server processes disconnected: their node of the cluster was lost", "", "processes", e.Links)
 	}
 }
 
@@ -157,7 +180,7 @@ func outcomes(passed []placement.Try) string {
 func (w *Watch) whyNoProcess(passed []placement.Try) (why string) {
 	for i := range passed {
 		if x := &passed[i]; x.Outcome == placement.NoFreeProcess {
-			_ = w.engine.Read(context.Background(), func(v *cell.View) error { // for the log only: a stopped engine returns nothing
+			_ = w.engine.ReadHere(context.Background(), func(v *cell.View) error { // for the log only: a stopped engine returns nothing
 				why = v.WhyNoProcess(x.Fleet, x.Location)
 				return nil
 			})

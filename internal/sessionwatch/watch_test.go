@@ -9,15 +9,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/logtest"
 )
 
@@ -32,24 +32,13 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	disk, err := journaltest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended, err := archivetest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &scene{T: t}
-	s.engine, err = engine.Open(t.Context(), engine.Config{
-		Journal: disk, Archive: ended, Cell: cell.DefaultConfig(),
-		Now: func() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) },
+	s.engine = enginetest.Open(t, engine.Config{
+		Cell: cell.DefaultConfig(),
+		Now:  func() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.engine.Close() })
 	s.watch = Start(Config{Engine: s.engine, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Each: 20, Period: time.Hour})
+	s.watch.Lead()
 	t.Cleanup(s.watch.Close)
 	s.do(&hosting.CreateLocation{Name: "custom-a", Region: "us-east-1"})
 	s.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Name: "f"}, Locations: []string{"custom-a"}})
@@ -134,6 +123,12 @@ func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 	s.do(&hosting.EndProcess{Process: other, Request: 9})
 	s.says(`msg="server process ended"`, "process=fleet-1/host/p2", "reason=ENDED")
 
+	node := domain.UUID{7}
+	s.do(&membership.BeginNode{Node: node, Name: "n"})
+	s.do(&hosting.ConnectProcess{Process: fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "p3"}, Link: 4, Node: node})
+	s.do(&membership.LoseNode{Node: node})
+	s.says("server processes disconnected", "processes=1")
+
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(s.watch)
 	families, err := registry.Gather()
@@ -151,8 +146,8 @@ func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"muster_server_processes_started_total": 2, "muster_server_processes_ended_total CRASHED": 1, "muster_server_processes_ended_total ENDED": 1,
-		"muster_server_process_disconnections_total": 2, "muster_game_sessions_created_total": 1, "muster_game_sessions_ended_total SERVER_CRASHED": 1,
+		"muster_server_processes_started_total": 3, "muster_server_processes_ended_total CRASHED": 1, "muster_server_processes_ended_total ENDED": 1,
+		"muster_server_process_disconnections_total": 3, "muster_game_sessions_created_total": 1, "muster_game_sessions_ended_total SERVER_CRASHED": 1,
 		"muster_placements_ended_total FULFILLED": 1, "muster_placements_ended_total TIMED_OUT": 1, "muster_game_sessions_refused_total NoCapacity": 1,
 	} {
 		if got[name] != want {

@@ -11,6 +11,11 @@ import (
 // many is a secret; other URLs lose their password and query.
 func Shown(name, value string) string {
 	switch name {
+	case "join":
+		if value != "" {
+			return "…"
+		}
+		return ""
 	case "notify-events":
 		return shownReceiver(value)
 	case "notify-topics":

@@ -27,6 +27,11 @@ type Settings struct {
 
 	TLSReleaseBuffers bool `name:"tls-release-buffers" help:"Save 5.5 KiB for each idle WebSocket over TLS. This reaches into private fields of Go's crypto/tls, by their names and types."`
 
+	ClusterListen    string `name:"cluster-listen" placeholder:"HOST:PORT" help:"Be a node of a cluster, which other nodes reach at this address: an empty data directory begins one, or joins one with --join; that of a single machine becomes a cluster of one. Empty: a single machine."`
+	ClusterAdvertise string `name:"cluster-advertise" placeholder:"HOST:PORT" help:"Address by which other nodes reach this one, if it differs from --cluster-listen."`
+	Join             string `name:"join" placeholder:"TOKEN" help:"Join a cluster with the line that muster cluster join-token printed. It has no effect on a node that has joined."`
+	Observer         bool   `name:"observer" help:"Join without a vote: the node takes connections, and counts for no majority."`
+
 	RequireTLS string `name:"require-tls" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
 	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
@@ -75,6 +80,7 @@ type Settings struct {
 	LimitConnectionsPlayerStreams  int   `name:"limit-connections-player-streams" placeholder:"N" help:"Most event streams of players. 0: seven eighths."`
 	LimitConnectionsPartnerStreams int   `name:"limit-connections-partner-streams" placeholder:"N" help:"Most event streams of the studio's servers. 0: one eighth."`
 	LimitConnectionsEventStreams   int   `name:"limit-connections-event-streams" placeholder:"N" help:"Most event streams of session nodes. 0: one quarter."`
+	BuildsMax                      Bytes `name:"builds-max" placeholder:"SIZE" help:"Space for the files of builds in the data directory, uploads included. Content that builds share counts once. 0: none can be uploaded."`
 	DiskReserve                    Bytes `name:"disk-reserve" placeholder:"SIZE" help:"Free space in the data directory below which the service refuses changes; it needs the rest for changes in progress."`
 
 	NotifyEvents string        `name:"notify-events" placeholder:"URL" help:"Webhook for the end of every placement and the events of matchmaking, in the form of the event bus."`
@@ -163,7 +169,7 @@ func Defaults() Settings {
 		ClientKeyRate:        5000,
 		ClientAddressRate:    100,
 
-		DiskReserve: 64 << 20,
+		BuildsMax: 50 << 30, DiskReserve: 64 << 20,
 
 		NotifyMaxAge: notice.DefaultNoticeAge,
 		LimitNotices: notice.DefaultNoticesMax,

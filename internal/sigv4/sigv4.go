@@ -136,6 +136,16 @@ func (k *Key) Append(dst []byte, date string, signed []byte) []byte {
 	return dst
 }
 
+// Sum appends the HMAC of a text that has its own form, such as that of a chunk of a streamed body, in hexadecimal digits.
+func (k *Key) Sum(dst, text []byte) []byte {
+	s := k.signers.Get().(*signer)
+	s.mac.Reset()
+	s.mac.Write(text)
+	dst = hex.AppendEncode(dst, s.mac.Sum(s.sum[:0]))
+	k.signers.Put(s)
+	return dst
+}
+
 // Matches compares a signature with the one that it should be, in constant time.
 func (k *Key) Matches(date string, signed []byte, signature string) bool {
 	var want [2 * sha256.Size]byte

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -45,7 +44,7 @@ func newChronicle() chronicle {
 
 // read takes the events of a journal entry.
 func (c *chronicle) read(w *World, batch []byte) {
-	err := cell.EachEvent(batch, func(at domain.Time, e kernel.Event) { c.event(w, at, e) })
+	err := w.history.cell.EachEvent(batch, func(at domain.Time, e kernel.Event) { c.event(w, at, e) })
 	if err != nil {
 		w.violated("%v", err)
 	}

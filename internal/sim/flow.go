@@ -74,7 +74,12 @@ func (w *Wishes) AddFlow() {
 	w.weights += w.playersWeights
 }
 
-func (w *Wishes) playerName() string { return fmt.Sprint("player-", w.chance.IntN(12)) }
+// playersMax is how many players have a flow record at most.
+const playersMax = 12
+
+func playerNamed(i int) string { return fmt.Sprint("player-", i) }
+
+func (w *Wishes) playerName() string { return playerNamed(w.chance.IntN(playersMax)) }
 
 // someone returns a player's client that is logged in, or now and then one that pretends to be.
 func (w *Wishes) someone(v *cell.View) (playerflow.FlowSnapshot, playerflow.Caller) {
@@ -289,7 +294,7 @@ func decidePenalty(w *Wishes, v *cell.View) kernel.Command {
 	for range 10 {
 		player := w.playerName()
 		for _, p := range v.Penalties(player) {
-			return &playerflow.DecidePenalty{Player: player, Kind: p.Kind, Since: p.Since, Clear: w.oneIn(2), Level: int32(w.chance.IntN(4)), Lock: time.Minute}
+			return &playerflow.DecidePenalty{Player: player, Kind: p.Kind, Since: p.Since, Given: p.Level, Until: p.Until, Clear: w.oneIn(2), Level: int32(w.chance.IntN(4)), Lock: time.Minute}
 		}
 	}
 	return nil
@@ -412,7 +417,7 @@ func (w *World) flowDurable(batch []byte) {
 	if w.cell.PlayerFlow.Flow == nil {
 		return
 	}
-	err := cell.EachEvent(batch, func(_ domain.Time, e kernel.Event) {
+	err := w.history.cell.EachEvent(batch, func(_ domain.Time, e kernel.Event) {
 		w.feedDurable(e)
 		w.games.event(w, e)
 		switch e := e.(type) {

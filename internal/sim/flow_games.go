@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -45,14 +46,10 @@ func (b *gameBook) event(w *World, e kernel.Event) {
 		b.members, b.owner, b.late = map[string]flow.Membership{}, map[domain.PlayerSessionID]string{}, map[string]bool{}
 	}
 	switch e := e.(type) {
-	case *playerflow.FlowResumed: // all hosts are unknown, and no hold has a deadline
-		for player, m := range b.members {
-			if m.HoldBy != 0 {
-				m.HoldBy, m.HoldLeft = 0, 1
-				b.members[player] = m
-				w.saw("hold stopped by a restart")
-			}
-		}
+	case *playerflow.FlowResumed: // all hosts are unknown, and no hold has a deadline; in a cluster that is so of some
+		b.stopHolds(w, !e.Held)
+	case *membership.NodeLost:
+		b.stopHolds(w, false)
 	case *playerflow.GameInstanceChanged:
 		b.instance(w, &e.Instance)
 	case *playerflow.GameInstanceForgotten:
@@ -72,6 +69,21 @@ func (b *gameBook) event(w *World, e kernel.Event) {
 		w.saw("%s ended by %s under %s", m.Status, e.LastGame.Membership, mode)
 		delete(b.members, e.Player)
 		delete(b.late, e.Player)
+	}
+}
+
+// stopHolds takes the holds for stopped. Without all of them it does not know which are, and forgets their deadlines.
+func (b *gameBook) stopHolds(w *World, all bool) {
+	for player, m := range b.members {
+		if m.HoldBy == 0 {
+			continue
+		}
+		m.HoldBy = 0
+		if all {
+			m.HoldLeft = 1
+			w.saw("hold stopped by a restart")
+		}
+		b.members[player] = m
 	}
 }
 

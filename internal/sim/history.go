@@ -6,6 +6,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/sim/canon"
 )
@@ -16,6 +18,7 @@ type history struct {
 	cell    *cell.Cell
 	last    domain.Time // of the last transaction
 	down    domain.Time // total downtime, by which contact deadlines were moved
+	cluster bool        // the latest run was that of a cluster's node
 }
 
 func (h *history) append(w *World, number uint64, batch []byte) {
@@ -28,6 +31,13 @@ func (h *history) append(w *World, number uint64, batch []byte) {
 	}
 	w.chronicle.read(w, batch)
 	w.flowDurable(batch)
+	if err := h.cell.EachEvent(batch, func(_ domain.Time, e kernel.Event) {
+		if e, ok := e.(*hosting.Resumed); ok {
+			h.cluster = e.Held
+		}
+	}); err != nil {
+		w.violated("%v", err)
+	}
 	last, down := readBatch(w, batch)
 	h.last, h.down = max(h.last, last), h.down+down
 }
@@ -97,7 +107,7 @@ func fields(w *World, b []byte) (all []field) {
 
 // replayAll replays the whole history from nothing.
 func (h *history) replayAll(w *World) {
-	c := cell.New(w.cell)
+	c := w.newCell()
 	for i, batch := range h.entries {
 		if err := c.Replay(uint64(i)+1, batch); err != nil {
 			w.violated("replay entry %d: %v", i+1, err)

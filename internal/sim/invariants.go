@@ -19,6 +19,7 @@ func contains(list, word string) bool { return strings.Contains(" "+list+" ", " 
 // decided checks the effect of a command directly after its decision, whether or not it becomes durable.
 func (w *World) decided(together []*request, call *engine.Call) {
 	w.sawCommand(call.Cmd, call.Err)
+	w.sawNodes(call.Cmd, call.Err)
 	if call.Err != nil {
 		refusal, ok := call.Err.(*domain.Refusal)
 		if !ok {
@@ -95,6 +96,7 @@ func (w *World) invariants() {
 		return t
 	}
 	w.watchSearches(&v)
+	w.held(&v)
 	hosted := w.checkGames(&v, at)
 	type onCompute struct{ processes, ready, hosting int32 }
 	computes := map[[2]string]onCompute{}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
@@ -71,7 +70,7 @@ func (n *node) submit(cmd kernel.Command, answer func(error)) {
 // wish submits a random command.
 func (n *node) wish() {
 	v := n.seq.Cell().View()
-	switch cmd := n.w.wishes.Next(&v, n.w.time()).(type) {
+	switch cmd := n.w.cluster.atNode(&v, n.w.wishes.Next(&v, n.w.time())).(type) {
 	case nil:
 	case kernel.Claim:
 		n.claim(cmd)
@@ -349,11 +348,16 @@ func (w *World) start() {
 	}
 	w.checkKnown()
 	w.checkNotices()
-	n.execute([]*request{{call: engine.Call{Cmd: &kernel.Resume{}}, answer: func(error) {
+	v, was := n.seq.Cell().View(), w.history.cluster
+	w.cluster.running = was
+	before := w.held(&v)
+	w.cluster.running = w.cluster.at && w.history.last != 0 && (was || w.cluster.oneIn(2)) && !w.cluster.oneIn(12)
+	n.execute([]*request{{call: engine.Call{Cmd: &kernel.Resume{Cluster: w.cluster.running}}, answer: func(error) {
 		if w.history.down != n.down {
 			w.violated("down for %v until now, the journal says %v", n.down, w.history.down)
 		}
 	}}})
+	w.checkTakeover(was, before)
 	for w.node == n && len(n.asked) > 0 {
 		n.commit()
 	}
@@ -365,7 +369,7 @@ func (w *World) open() *node {
 	if err != nil {
 		w.unreadable("open", err)
 	}
-	c := cell.New(w.cell)
+	c := w.newCell()
 	at, snapshot, err := j.LatestSnapshot(background)
 	if err == nil && snapshot != nil {
 		err = c.Load(snapshot)

@@ -93,7 +93,7 @@ func repetitionOf(w *World, cmd kernel.Command) repetition {
 				return &again
 			},
 			func(cmd kernel.Command, got domain.Reason) bool {
-				return got == accepted && cmd.(*hosting.ActivateProcess).Repeated || got == domain.NotFound // its host was removed meanwhile
+				return got == accepted && cmd.(*hosting.ActivateProcess).Repeated || got == domain.NotFound || got == domain.NodeLost // its host was removed meanwhile, or its node
 			},
 		}
 	case *hosting.SetPlayerPolicy:

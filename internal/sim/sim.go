@@ -22,6 +22,7 @@
 //   - After every restart: that everything acknowledged exists, and that snapshot and journal give the same state as a cell that
 //     only replays (history.go, canon).
 //   - For the durable events: that one may follow the other, by a slow and simple model (chronicle.go).
+//   - In the seeds that are a cluster: that what counts as connected is at a node that is present, and that a takeover leaves it alone (nodes.go).
 //   - After Settle, without new commands: that nothing waits, nothing is late, and all ended records have left memory.
 //
 // # What it does not show
@@ -74,6 +75,7 @@ type World struct {
 	feeds     feedsTold
 	games     gameBook
 	seen      map[string]int
+	cluster   cluster
 	lively    bool
 	steps     int
 	counts    Counts
@@ -127,7 +129,7 @@ func newWorld(seed uint64, d disk) *World {
 		habits: habits{
 			diskFaults: often(60), archiveFaults: often(40), snapshots: often(75), moves: often(80), repeats: often(85), reads: often(80), leaps: often(60),
 		},
-		known: newKnown(), chronicle: newChronicle(),
+		known: newKnown(), chronicle: newChronicle(), cluster: newCluster(seed),
 	}
 	if often(80) {
 		w.habits.crash = 100 + chance.IntN(1000)
@@ -146,9 +148,10 @@ func newWorld(seed uint64, d disk) *World {
 	}
 	w.cell.Notify = w.drawNotify(often)
 	w.wishes = NewWishes(chance)
+	w.wishes.add(ofNextRelease)
 	w.drawFlow()
 	w.makeLively()
-	w.history.cell = cell.New(w.cell)
+	w.history.cell = w.newCell()
 	return w
 }
 

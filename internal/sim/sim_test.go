@@ -36,6 +36,7 @@ var mustSee = []string{
 	"GetHostConnectionDetails again", "GetHostConnectionDetails HOST_NOT_READY", "GetHostConnectionDetails GAME_ENDED", "GetHostConnectionDetails GAME_ENDING",
 	"GetHostConnectionDetails SESSION_REPLACED", "GetHostConnectionDetails NOT_DISCONNECTED", "GetHostConnectionDetails seat lost",
 	"LeaveGame LEAVE_NOT_ALLOWED", "DeclineReconnect CANNOT_DECLINE_RECONNECT", "DeclineReconnect NOT_DISCONNECTED", "DisconnectMember stale",
+	"a node begins", "a node is lost", "a node that was given up attaches nothing", "links and streams outlive a takeover",
 }
 
 // TestSim runs fixed seeds, those that once failed, and a few new ones; SIM_SEEDS=n runs n new ones. SIM_SEED=x runs only x. CI, which
@@ -164,4 +165,39 @@ func cutPower(t *testing.T, seed uint64) (cuts int) {
 		t.Logf("seed %d: %+v, %d entries, %d cuts, %d pushed twice", seed, w.Counts(), len(w.history.entries), w.disk.(*files).cuts, w.chronicle.pushes.twice)
 	}
 	return w.disk.(*files).cuts
+}
+
+// TestHosts runs worlds with hosts. HOSTS_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
+func TestHosts(t *testing.T) {
+	seeds := []uint64{1, 2, 3, 4}
+	if one := os.Getenv("HOSTS_SEED"); one != "" {
+		seed, err := strconv.ParseUint(one, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = []uint64{seed}
+	}
+	if n, err := strconv.Atoi(os.Getenv("SIM_SEEDS")); err == nil {
+		for range n {
+			var b [8]byte
+			_, _ = rand.Read(b[:])
+			seeds = append(seeds, binary.LittleEndian.Uint64(b[:])>>32)
+		}
+	}
+	seen := map[string]int{}
+	for _, seed := range seeds {
+		w := NewHosts(seed)
+		if err := w.Run(3000); err != nil {
+			t.Errorf("%v\nagain: HOSTS_SEED=%d go test ./internal/sim -run TestHosts", err, seed)
+		}
+		for what, n := range w.cell.Pool.(*pool).seen {
+			seen[what] += n
+		}
+	}
+	for _, what := range []string{"a host assigned", "a host on its way out", "a fleet of a build ACTIVE", "a fleet of a build DELETING"} {
+		if len(seeds) >= 4 && seen[what] == 0 {
+			t.Errorf("%q was never seen", what)
+		}
+	}
+	t.Logf("hosts assigned %d times, on their way out %d times; fleets ACTIVE %d times", seen["a host assigned"], seen["a host on its way out"], seen["a fleet of a build ACTIVE"])
 }

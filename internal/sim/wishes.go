@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -44,6 +45,13 @@ func NewWishes(chance *rand.Rand) *Wishes {
 		w.weights += m.weight
 	}
 	return w
+}
+
+func (w *Wishes) add(more []maker) {
+	for _, m := range more {
+		w.makers = append(w.makers, m)
+		w.weights += m.weight
+	}
 }
 
 // Next makes a command; nil if the chosen kind has no target.
@@ -397,7 +405,18 @@ func releasePlayer(w *Wishes, v *cell.View) kernel.Command {
 	return &hosting.ReleasePlayer{Player: p}
 }
 
+// endProcess has a process end in good order, or an agent report its end.
 func endProcess(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
-	return &hosting.EndProcess{Process: key, Request: w.request()}
+	request := w.request()
+	reasons := []string{"SERVER_PROCESS_CRASHED", "NORMAL_TERMINATION", "SERVER_PROCESS_PROCESS_READY_TIMEOUT"}
+	at := w.made % 6 // not from chance, so that the other wishes of a seed stay as they are
+	if int(at) >= len(reasons) {
+		return &hosting.EndProcess{Process: key, Request: request}
+	}
+	cmd := &hosting.ReportExit{Process: key, Exit: exit.Report{Reason: reasons[at], HasCode: true, Output: "bye"}}
+	if reasons[at] != "NORMAL_TERMINATION" {
+		cmd.Event = reasons[at]
+	}
+	return cmd
 }

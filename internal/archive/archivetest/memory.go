@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -22,6 +23,7 @@ type Memory struct {
 	next    []Fault
 	records map[recordID]archive.Record
 	mark    *archive.Mark
+	covers  *archive.Coverage
 	open    *memoryArchive
 }
 
@@ -140,20 +142,91 @@ func (a *memoryArchive) usable(ctx context.Context) error {
 }
 
 func (a *memoryArchive) Put(ctx context.Context, records []archive.Record) error {
+	a.disk.mu.Lock()
+	defer a.disk.mu.Unlock()
+	return a.put(ctx, records, nil)
+}
+
+func (a *memoryArchive) Coverage() (c archive.Coverage, ok bool, err error) {
+	a.disk.mu.Lock()
+	defer a.disk.mu.Unlock()
+	if a.disk.covers != nil {
+		c, ok = *a.disk.covers, true
+	}
+	return c, ok, nil
+}
+
+func (a *memoryArchive) SetCoverage(ctx context.Context, c archive.Coverage) error {
+	a.disk.mu.Lock()
+	defer a.disk.mu.Unlock()
+	return a.put(ctx, nil, &c)
+}
+
+func (a *memoryArchive) Add(ctx context.Context, records []archive.Record, c archive.Coverage) (added int, err error) {
+	a.disk.mu.Lock()
+	defer a.disk.mu.Unlock()
+	newer := map[recordID]archive.Record{}
+	for _, r := range records {
+		id := recordID{r.Kind, r.ID}
+		stored, found := a.disk.records[id]
+		if earlier, twice := newer[id]; twice {
+			stored, found = earlier, true
+		}
+		if !found || r.Supersedes(&stored) {
+			newer[id] = r
+		}
+	}
+	return len(newer), a.put(ctx, slices.Collect(maps.Values(newer)), &c)
+}
+
+func (a *memoryArchive) Page(ctx context.Context, behind archive.Place, bytesMax int) (page archive.Page, err error) {
+	m := a.disk
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if bytesMax <= 0 {
+		return page, archive.ErrInvalid
+	}
+	if err := a.usable(ctx); err != nil {
+		return page, err
+	}
+	placeOf := func(r archive.Record) archive.Place {
+		return archive.Place{Ended: r.Ended, At: string(rune(r.Kind)) + r.ID}
+	}
+	compare := func(a, b archive.Place) int { return cmp.Or(cmp.Compare(a.Ended, b.Ended), cmp.Compare(a.At, b.At)) }
+	var all []archive.Record
+	for _, r := range m.records {
+		if compare(placeOf(r), behind) > 0 {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b archive.Record) int { return compare(placeOf(a), placeOf(b)) })
+	page.Next = behind
+	for bytes := 0; len(page.Records) < len(all) && bytes < bytesMax; {
+		r := all[len(page.Records)]
+		bytes += len(r.ID) + len(r.Data)
+		page.Records = append(page.Records, r)
+		page.Next = placeOf(r)
+	}
+	page.More = len(page.Records) < len(all)
+	return page, nil
+}
+
+func (a *memoryArchive) put(ctx context.Context, records []archive.Record, covers *archive.Coverage) error {
 	for i := range records {
 		if err := records[i].Check(); err != nil {
 			return err
 		}
 	}
 	m := a.disk
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if err := a.usable(ctx); err != nil {
 		return err
 	}
 	outcome := m.outcome()
 	if outcome != NotWritten {
-		if a.mark != nil {
+		switch {
+		case covers != nil:
+			m.covers = covers
+		case a.mark != nil:
 			m.mark = a.mark
 		}
 		for _, r := range records {

@@ -38,6 +38,11 @@ func Run(t *testing.T, engine Engine) {
 		{"ExpireKeepsWhatWasPutAgain", expireKeepsWhatWasPutAgain},
 		{"ImpossibleRecordsAreRefused", impossibleRecordsAreRefused},
 		{"MarksComeWithPuts", marksComeWithPuts},
+		{"CoverageIsDurable", coverageIsDurable},
+		{"PagesHaveEverything", pagesHaveEverything},
+		{"PagesWhileItIsWritten", pagesWhileItIsWritten},
+		{"AddKeepsTheLaterOne", addKeepsTheLaterOne},
+		{"ACopyIsComplete", aCopyIsComplete},
 		{"ManyAtOnce", manyAtOnce},
 		{"AClosedArchiveSaysSo", aClosedArchiveSaysSo},
 	} {

@@ -85,3 +85,51 @@ func cpuTime(b *testing.B) time.Duration {
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
+
+// BenchmarkCopy copies an archive in pages of 1 MiB. At a busy service a block has 64 records, at a quiet one a few.
+func BenchmarkCopy(b *testing.B) {
+	const all = 200_000
+	for _, apart := range []int64{1, 20_000} { // milliseconds between two ends
+		b.Run(fmt.Sprintf("%d ms apart", apart), func(b *testing.B) {
+			from, err := Open(Options{Dir: b.TempDir()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer from.Close()
+			random := rand.New(rand.NewPCG(1, 2))
+			for n := 0; n < all; n += 20_000 {
+				some := endedPlayerSessions(random, n, 20_000)
+				for i := range some {
+					some[i].Ended = int64(n+i) * apart
+				}
+				if err := from.Put(b.Context(), some); err != nil {
+					b.Fatal(err)
+				}
+			}
+			read, wrote, pages, cpu := time.Duration(0), time.Duration(0), 0, cpuTime(b)
+			for b.Loop() {
+				to, err := Open(Options{Dir: b.TempDir()})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for place, more := (archive.Place{}), true; more; pages++ {
+					began := time.Now()
+					page, err := from.Page(b.Context(), place, 1<<20)
+					if err != nil {
+						b.Fatal(err)
+					}
+					middle := time.Now()
+					if _, err := to.Add(b.Context(), page.Records, archive.Coverage{From: page.Next.Ended}); err != nil {
+						b.Fatal(err)
+					}
+					read, wrote = read+middle.Sub(began), wrote+time.Since(middle)
+					place, more = page.Next, page.More
+				}
+				to.Close()
+			}
+			b.ReportMetric(float64(read.Microseconds())/1000/float64(pages), "ms/page-read")
+			b.ReportMetric(float64(wrote.Microseconds())/1000/float64(pages), "ms/page-added")
+			b.ReportMetric(float64((cpuTime(b)-cpu).Nanoseconds())/1000/float64(b.N*all), "cpu-µs/record")
+		})
+	}
+}

@@ -104,7 +104,34 @@ func checkReads(t *testing.T, what string, a *Archive) (missing []int) {
 			t.Fatalf("%s: list of fleet %d: %d records, of which %d are right and in order", what, fleet, len(listed), at)
 		}
 	}
+	checkPages(t, what, a)
 	return missing
+}
+
+// checkPages checks that a copy gets every record, or is told of damage, and nothing wrong.
+func checkPages(t *testing.T, what string, a *Archive) {
+	t.Helper()
+	got, damaged := map[string]archive.Record{}, 0
+	for place, more := (archive.Place{}), true; more; {
+		page, err := a.Page(t.Context(), place, 4000)
+		if err != nil {
+			t.Fatalf("%s: a page behind %+v: %v", what, place, err)
+		}
+		for _, r := range page.Records {
+			got[r.ID] = r
+		}
+		damaged += page.Damaged
+		place, more = page.Next, page.More
+	}
+	for n := range smallRecords {
+		want := smallRecord(n)
+		switch r, came := got[want.ID]; {
+		case !came && damaged == 0:
+			t.Fatalf("%s: record %d is not in the pages, and no damage is told", what, n)
+		case came && (r.Created != want.Created || !bytes.Equal(r.Data, want.Data)):
+			t.Fatalf("%s: record %d is wrong in a page", what, n)
+		}
+	}
 }
 
 // TestAFlippedBitIsToldAndRepaired flips bits in every file of a small archive. Every read returns the right answer or *Damaged, new
@@ -217,6 +244,44 @@ func TestAFlippedBitIsToldAndRepaired(t *testing.T) {
 	}
 }
 
+// A block that was found damaged is not read again: Pebble would search it for the flipped bit each time.
+func TestDamageIsReadOnce(t *testing.T) {
+	whole := smallArchive(t)
+	names, err := whole.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := 0
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		file := whole.PathJoin("data", name)
+		content := embeddbtest.ReadFile(t, whole.Mem(), file)
+		content[10] ^= 1 // records come first
+		embeddbtest.WriteFile(t, whole.Mem(), file, content)
+		table, err := openTable(t.Context(), whole, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := table.from(nil, func(entry) bool { return true }); err == nil {
+				t.Errorf("%s: a damaged block was read", name)
+			}
+		}
+		damaged += len(table.file.damaged)
+		for at := range table.file.damaged {
+			if _, err := table.file.ReadAt(make([]byte, at.length), at.offset); err == nil {
+				t.Errorf("%s: the damaged block was read again", name)
+			}
+		}
+		table.close()
+	}
+	if damaged == 0 {
+		t.Error("no table has a damaged block: the test damages too little")
+	}
+}
+
 // A damaged block of keys loses no records, because the repair rebuilds the keys. A damaged block of records loses these, and the report
 // describes them.
 func TestARepairLosesOnlyTheDamagedBlock(t *testing.T) {
@@ -239,6 +304,10 @@ func TestARepairLosesOnlyTheDamagedBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole.SetMark(archive.Mark{Journal: 3})
+	covers := archive.Coverage{Entry: 3, Next: 4, Lacks: true, From: 2}
+	if err := whole.SetCoverage(t.Context(), covers); err != nil {
+		t.Fatal(err)
+	}
 	var records []archive.Record
 	for n := range all {
 		records = append(records, record(n))
@@ -299,6 +368,9 @@ func TestARepairLosesOnlyTheDamagedBlock(t *testing.T) {
 	again, err := look(t.Context(), disk, "repaired")
 	if err != nil || !again.report.Whole() || again.report.Records == 0 {
 		t.Errorf("the repaired archive: %+v, %v", again.report, err)
+	}
+	if c, ok, err := a.Coverage(); err != nil || !ok || c != covers {
+		t.Errorf("after the repair the coverage is %+v, %t, %v, want %+v", c, ok, err, covers)
 	}
 	if m, ok, err := a.Mark(); err != nil || !ok || m.Journal != 3 || a.Installation() != (uuid.UUID{9}) {
 		t.Errorf("mark %+v, %t, %v, installation %s", m, ok, err, a.Installation())

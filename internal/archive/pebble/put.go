@@ -29,7 +29,7 @@ func (a *Archive) Put(ctx context.Context, records []archive.Record) error {
 	defer done()
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	if err := a.put(records); err != nil {
+	if err := a.put(records, nil); err != nil {
 		return fmt.Errorf("put %d records: %w", len(records), err)
 	}
 	return nil
@@ -45,7 +45,8 @@ func check(r *archive.Record) error {
 	return nil
 }
 
-func (a *Archive) put(records []archive.Record) error {
+// put stores a coverage instead of the mark, unless it is nil.
+func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 	write := a.db.NewBatch()
 	for block := range blocks(records) {
 		if err := a.buffer.add(write, a.nextBlock, block); err != nil {
@@ -59,7 +60,13 @@ func (a *Archive) put(records []archive.Record) error {
 			write = a.db.NewBatch()
 		}
 	}
-	if err := a.writeMark(write); err != nil { // with the last records, because nothing before a flush is certainly durable
+	var err error
+	if c == nil { // with the last records, because nothing before a flush is certainly durable
+		err = a.writeMark(write)
+	} else {
+		err = write.Set(coverageKey, encodeCoverage(*c), nil)
+	}
+	if err != nil {
 		return err
 	}
 	if err := a.apply(write); err != nil {

@@ -108,10 +108,16 @@ type view struct {
 func newView(db *pebble.DB) *view { return &view{snapshot: db.NewSnapshot()} }
 
 func (v *view) close() {
+	v.release()
+	_ = v.snapshot.Close()
+}
+
+// release gives the last block back.
+func (v *view) release() {
 	if v.closer != nil {
 		_ = v.closer.Close()
+		v.closer, v.records = nil, nil
 	}
-	_ = v.snapshot.Close()
 }
 
 // lookUp returns the location of the record with that id key.
@@ -132,10 +138,7 @@ func (v *view) load(block uint64) ([]byte, error) {
 	if v.records != nil && v.block == block {
 		return v.records, nil
 	}
-	if v.closer != nil {
-		_ = v.closer.Close()
-		v.closer, v.records = nil, nil
-	}
+	v.release()
 	v.key = appendBlockKey(v.key[:0], block)
 	value, closer, err := v.snapshot.Get(v.key)
 	if err != nil {

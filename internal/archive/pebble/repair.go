@@ -142,6 +142,9 @@ func (s *salvage) write(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
+	if s.report.Coverage != nil {
+		return a.put(nil, s.report.Coverage)
+	}
 	return a.checked(a.db.FlushAll())
 }
 

@@ -30,6 +30,8 @@ type Report struct {
 
 	Installation uuid.UUID     // zero: it is not known
 	Mark         *archive.Mark // nil: it is not known
+
+	Coverage *archive.Coverage // nil: it has none, or it is not known
 }
 
 // LostBlock describes a lost block by the keys that led to its records.
@@ -196,6 +198,8 @@ func (s *salvage) noteSmall(e entry) {
 		s.report.Installation = uuid.UUID(e.value)
 	case bytes.Equal(e.key, markKey) && len(e.value) == markSize:
 		s.report.Mark = new(decodeMark(e.value))
+	case bytes.Equal(e.key, coverageKey) && len(e.value) == coverageSize:
+		s.report.Coverage = new(decodeCoverage(e.value))
 	default:
 		return
 	}

@@ -28,6 +28,8 @@ var (
 	formatKey = []byte("mformat")       // 4 bytes, little-endian
 	ownerKey  = []byte("minstallation") // 16 bytes: id of the installation; absent in archives of releases that had none
 	markKey   = []byte("mmark")         // 16 bytes, little-endian: journal, forgotten; absent before the first one was set
+
+	coverageKey = []byte("mcoverage") // 25 bytes, little-endian: entry, next, from, and 1 if it lacks records; absent outside of clusters
 )
 
 const (

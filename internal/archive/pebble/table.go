@@ -21,6 +21,36 @@ type entry struct {
 // table is an open table, read without the database.
 type table struct {
 	reader *sstable.Reader
+	file   *damagedOnce
+}
+
+// damagedOnce fails at once where reading has met damage before. Pebble searches a damaged block for the bit that flipped, which takes up to a second of
+// processor time, and the search behind damage reads such a block many times.
+type damagedOnce struct {
+	sstable.ReadableFile
+	last    extent
+	damaged map[extent]error
+}
+
+// extent is what one read of a file covers.
+type extent struct {
+	offset int64
+	length int
+}
+
+func (f *damagedOnce) ReadAt(p []byte, offset int64) (int, error) {
+	f.last = extent{offset, len(p)}
+	if err := f.damaged[f.last]; err != nil {
+		return 0, err
+	}
+	return f.ReadableFile.ReadAt(p, offset)
+}
+
+// remember keeps the last read as damaged, if err says so.
+func (f *damagedOnce) remember(err error) {
+	if pebble.IsCorruptionError(err) {
+		f.damaged[f.last] = err
+	}
 }
 
 func openTable(ctx context.Context, files vfs.FS, path string) (*table, error) {
@@ -28,7 +58,8 @@ func openTable(ctx context.Context, files vfs.FS, path string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	readable, err := sstable.NewSimpleReadable(file)
+	once := &damagedOnce{ReadableFile: file, damaged: map[extent]error{}}
+	readable, err := sstable.NewSimpleReadable(once)
 	if err != nil {
 		_ = file.Close()
 		return nil, err
@@ -40,7 +71,7 @@ func openTable(ctx context.Context, files vfs.FS, path string) (*table, error) {
 		_ = readable.Close()
 		return nil, err
 	}
-	return &table{reader}, nil
+	return &table{reader, once}, nil
 }
 
 func (t *table) close() { _ = t.reader.Close() }
@@ -60,6 +91,7 @@ func (t *table) from(lower []byte, visit func(entry) bool) (last []byte, err err
 		if closeErr := keys.Close(); err == nil {
 			err = closeErr
 		}
+		t.file.remember(err)
 	}()
 	for kv := keys.First(); kv != nil; kv = keys.Next() {
 		value, _, err := kv.Value(nil)

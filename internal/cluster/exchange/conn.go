@@ -75,7 +75,7 @@ func NewClient(conn net.Conn) *Client {
 // Ended is closed when the connection has ended.
 func (c *Client) Ended() <-chan struct{} { return c.ends }
 
-// Close ends the connection. Those who wait get ErrLost.
+// Close ends the connection. Callers that wait for an answer get ErrLost.
 func (c *Client) Close() { _ = c.to.conn.Close() }
 
 func (c *Client) receive() {

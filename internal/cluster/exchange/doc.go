@@ -1,10 +1,10 @@
-// Package exchange carries questions and answers between the nodes of a cluster: commands for the node that decides, and the index of reads. Package
+// Package exchange carries questions and answers between the nodes of a cluster: commands for the node that decides, the index of reads, and records of what has ended. Package
 // link gives it connections whose peers have proved that they belong to the cluster.
 //
 // # A connection
 //
 // One node asks and the other answers, many questions at a time and in any order. Each message has a length of four bytes, a number of eight bytes, a
-// byte that says what it is, and a body. Messages that are written at the same time leave in one packet.
+// byte for its kind, and a body. Messages that are written at the same time leave in one packet.
 //
 // # Bounds
 //
@@ -13,5 +13,5 @@
 //
 // # What is lost
 //
-// When a connection ends, whoever waits for an answer gets ErrLost: the other node may have received the question or not.
+// When a connection ends, callers that wait for an answer get ErrLost: the other node may have received the question or not.
 package exchange

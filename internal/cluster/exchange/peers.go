@@ -20,7 +20,11 @@ import (
 const (
 	execute = 'e' // an engine.Request: have this command executed
 	index   = 'i' // which entry must a read have applied?
+	ended   = 'a' // an engine.ArchiveQuestion: records of what has ended
 )
+
+// Explain is the question for the explanation of a ticket, which is for a Handler: only the node that decides has the pools of the matchers.
+const Explain = 'x'
 
 // Outcomes.
 const (
@@ -29,6 +33,7 @@ const (
 	undecided  = 'b' // with the refusal: this attempt was not executed, an earlier one may have been
 	notLeading = 'n' // nothing has happened
 	unknown    = 'u' // whether it has happened; with the reason, for people
+	lacking    = 'l' // this node's archive lacks records
 )
 
 // Office is what this node knows of leadership.
@@ -120,11 +125,7 @@ func (p *Peers) ask(ctx context.Context, kind byte, body []byte) ([]byte, error)
 	}
 	waiting, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	outcome, answer, err := c.Ask(waiting, kind, body)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", engine.ErrStopped, err)
-	}
-	return answer, failure(outcome, answer)
+	return c.AskFor(waiting, kind, body)
 }
 
 // connect returns a connection to the present leader. One is made at a time.
@@ -184,9 +185,32 @@ func (p *Peers) dialFor(ctx context.Context, address, node string) (net.Conn, er
 	return p.dial(ctx, address, node)
 }
 
-// Answer returns a function for Serve: what this node answers when others take it for the leader.
-func Answer(e *engine.Engine, office Office) func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
+// Ask asks the leader a question that Answer has a Handler for. The error is that of the Handler, ErrNotLeading when nothing has happened, or
+// ErrStopped when that is unknown. When this node leads, the caller has the answer itself, and Ask returns ErrNotLeading.
+func (p *Peers) Ask(ctx context.Context, question byte, body []byte) ([]byte, error) {
+	return p.ask(ctx, question, body)
+}
+
+// AskFor is Ask of this connection's node, for a question that its Answer has a Handler for. Its errors are those of Peers.Ask.
+func (c *Client) AskFor(ctx context.Context, question byte, body []byte) ([]byte, error) {
+	outcome, answer, err := c.Ask(ctx, question, body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", engine.ErrStopped, err)
+	}
+	return answer, failure(outcome, answer)
+}
+
+// Handler answers a question beyond those of the engine. Of its errors, refusals and ErrNotLeading reach the asker as they are, others as ErrStopped
+// with their text.
+type Handler func(ctx context.Context, body []byte) (answer []byte, err error)
+
+// Answer returns a function for Serve: what this node answers when others take it for the leader. more has the answers to further questions.
+func Answer(e *engine.Engine, office Office, more map[byte]Handler) func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
 	return func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
+		if handle := more[kind]; handle != nil {
+			answer, err := handle(ctx, body)
+			return outcome(answer, err)
+		}
 		switch kind {
 		case execute:
 			var r engine.Request
@@ -201,6 +225,8 @@ func Answer(e *engine.Engine, office Office) func(ctx context.Context, kind byte
 				return notLeading, nil
 			}
 			return done, binary.BigEndian.AppendUint64(nil, number)
+		case ended:
+			return answerArchive(ctx, e, body)
 		}
 		return unknown, fmt.Appendf(nil, "question %q is of a later release", kind)
 	}

@@ -43,17 +43,21 @@ const (
 	handshakeBytes = 64 << 10
 )
 
-// defaultLimits are numbers of connections that were accepted. A node has a handful of connections to each other one.
-func defaultLimits() connlimit.Limits {
-	l := connlimit.Limits{Total: 1024, Unproven: 256, PerAddress: 128, PerNetwork: 256}
+// ConnectionsMax is how many connections of other nodes a node accepts, unless Options has a number. A node has a handful of connections to each other one.
+const ConnectionsMax = 1024
+
+// limitsOf are the limits for so many accepted connections.
+func limitsOf(total int) connlimit.Limits {
+	l := connlimit.Limits{Total: total, Unproven: total / 4, PerAddress: total / 8, PerNetwork: total / 4}
 	l.Doors[connlimit.HTTP] = l.Total
 	return l
 }
 
 // Options say where a node listens, who it is, and what it does with connections.
 type Options struct {
-	Listen    string // address of the port
-	Advertise string // by which other nodes reach it; empty: the address that Listen has bound, which must not be that of all interfaces
+	Listen    string           // address of the port
+	Port      *net.TCPListener // bound already, in place of Listen; Close closes it. Nil: Open binds Listen
+	Advertise string           // by which other nodes reach it; empty: the address that Listen has bound, which must not be that of all interfaces
 	Identity  *trust.Identity
 
 	// Node serves a connection of another node. The connection is closed when it returns. ctx ends with the connection, and with
@@ -67,13 +71,18 @@ type Options struct {
 	// NodeAt returns the node that Raft expects at an address. If it is unknown (empty), any node of the cluster is accepted. May be nil.
 	NodeAt func(address string) trust.NodeID
 
+	// Moved returns the address at which a node is reached now, if that is not the one that Raft knows; empty: it is. May be nil.
+	Moved func(trust.NodeID) string
+
 	// Removed reports whether a node has left the cluster for good; it gets no connection. Nil: none has.
 	Removed func(trust.NodeID) bool
+
+	Connections int // that are accepted at a time, at least 64; 0: ConnectionsMax
 
 	Panics *panics.Guard // nil: panics are not confined
 	Log    *slog.Logger  // nil: nothing is logged
 
-	limits                  connlimit.Limits // zero: defaultLimits
+	limits                  connlimit.Limits // zero: limitsOf(Connections)
 	handshakeWait, joinWait time.Duration    // 0: those above
 }
 
@@ -105,24 +114,44 @@ func Open(o Options) (*Link, error) {
 	}
 	l.options.handshakeWait, l.options.joinWait = cmp.Or(o.handshakeWait, handshakeWait), cmp.Or(o.joinWait, joinWait)
 	if o.limits == (connlimit.Limits{}) {
-		o.limits = defaultLimits()
+		o.limits = limitsOf(cmp.Or(o.Connections, ConnectionsMax))
 	}
 	l.limits = connlimit.New(connlimit.Config{Limits: o.limits, Log: l.log.With("port", "cluster")})
 	l.tls = l.serverConfig()
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	config := net.ListenConfig{KeepAliveConfig: keepAlive}
-	port, err := config.Listen(l.ctx, "tcp", o.Listen)
+	var err error
+	if l.port = o.Port; l.port == nil {
+		l.port, err = Bind(o.Listen)
+	}
+	if err == nil {
+		l.options.Advertise, err = Advertise(l.port, o.Advertise)
+	}
 	if err != nil {
 		l.cancel()
-		return nil, fmt.Errorf("listen for other nodes on %q: %w", o.Listen, err)
+		if l.port != nil {
+			err = errors.Join(err, l.port.Close())
+		}
+		return nil, err
 	}
-	if port.Addr().(*net.TCPAddr).IP.IsUnspecified() && o.Advertise == "" {
-		l.cancel()
-		return nil, errors.Join(fmt.Errorf("listen for other nodes on %q: it is no address by which they reach this node; name one to advertise", o.Listen), port.Close())
-	}
-	l.port = port.(*net.TCPListener)
-	l.options.Advertise = cmp.Or(o.Advertise, port.Addr().String())
 	return l, nil
+}
+
+// Bind binds a port for Options.Port.
+func Bind(address string) (*net.TCPListener, error) {
+	config := net.ListenConfig{KeepAliveConfig: keepAlive}
+	port, err := config.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for other nodes on %q: %w", address, err)
+	}
+	return port.(*net.TCPListener), nil
+}
+
+// Advertise returns the address by which other nodes reach a port: advertise, or the bound one when that is empty.
+func Advertise(port *net.TCPListener, advertise string) (string, error) {
+	if port.Addr().(*net.TCPAddr).IP.IsUnspecified() && advertise == "" {
+		return "", fmt.Errorf("listen for other nodes on %q: it is no address by which they reach this node; name one to advertise", port.Addr())
+	}
+	return cmp.Or(advertise, port.Addr().String()), nil
 }
 
 // Addr is the bound address.

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -16,6 +17,11 @@ const (
 	// raftTimeout bounds each exchange of Raft, and with it how long a connection stays in use after a cut that TCP has not recovered from. Votes and
 	// entries are answered after a sync of the peer's disk; a snapshot has so long for each 256 KiB.
 	raftTimeout = 3 * time.Second
+
+	// raftInFlight turns pipelines of entries off. The library's pipeline hangs when a follower refuses an entry or a connection ends while the next one is
+	// being sent: heartbeats go on, but the follower gets no entry any more and the leader cannot be shut down. (Seen with v1.8.0; the same in
+	// hashicorp/raft#612 and grafana/pyroscope#5518.) One append is in flight anyway.
+	raftInFlight = 1
 
 	// raftPool is how many unused connections to each node are kept: heartbeats, entries and votes are sent at the same time.
 	raftPool = 3
@@ -35,7 +41,7 @@ func (l *Link) Transport() (raft.Transport, error) {
 	}
 	l.stream = s
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: s, MaxPool: raftPool, Timeout: raftTimeout, MsgpackUseNewTimeFormat: true, Logger: journalraft.Logger(l.log),
+		Stream: s, MaxPool: raftPool, Timeout: raftTimeout, MaxRPCsInFlight: raftInFlight, MsgpackUseNewTimeFormat: true, Logger: journalraft.Logger(l.log),
 	}), nil
 }
 
@@ -79,10 +85,14 @@ func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Co
 	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
 	var node trust.NodeID
+	at := string(address)
 	if s.link.options.NodeAt != nil {
-		node = s.link.options.NodeAt(string(address))
+		node = s.link.options.NodeAt(at)
 	}
-	c, err := s.link.dial(ctx, string(address), node, Raft, s)
+	if s.link.options.Moved != nil && node != "" {
+		at = cmp.Or(s.link.options.Moved(node), at)
+	}
+	c, err := s.link.dial(ctx, at, node, Raft, s)
 	if err != nil {
 		return nil, err
 	}

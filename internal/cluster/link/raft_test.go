@@ -2,11 +2,13 @@ package link
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
 
 	"github.com/musterhq/muster/internal/cluster/trust"
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
@@ -126,6 +128,20 @@ func TestRaft(t *testing.T) {
 		if next != 2*half+1 {
 			t.Errorf("%d entries, want %d", next-1, 2*half)
 		}
+	}
+}
+
+// Pipelines of entries stay off: see raftInFlight.
+func TestNoPipelines(t *testing.T) {
+	a := newAuthority(t, cluster)
+	n1, n2 := open(t, newIdentity(t, a, "n1", 0), nil), open(t, newIdentity(t, a, "n2", 0), nil)
+	transport, err := n1.Transport()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = transport.(raft.WithClose).Close() }()
+	if _, err := transport.AppendEntriesPipeline("n2", raft.ServerAddress(n2.Advertised())); !errors.Is(err, raft.ErrPipelineReplicationNotSupported) {
+		t.Errorf("a pipeline was opened: %v", err)
 	}
 }
 

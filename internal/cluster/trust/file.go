@@ -73,6 +73,15 @@ func (a *Authority) Save(dir string) error {
 	return atomicfile.Write(filepath.Join(dir, fileName), a.PEM(), 0o600)
 }
 
+// Delete removes the authority from a directory that has left its cluster.
+func Delete(dir string) error {
+	err := atomicfile.Remove(filepath.Join(dir, fileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // Load reads the authority of a cluster from a directory. Its error has ErrMissing, or is a *Damaged or a *Foreign.
 func Load(dir string, cluster uuid.UUID) (*Authority, error) {
 	path := filepath.Join(dir, fileName)

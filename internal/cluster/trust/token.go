@@ -104,6 +104,9 @@ func checkAddresses(addresses []string) error {
 	return nil
 }
 
+// CheckAddress returns why a text is not an address of the form host:port, or nil.
+func CheckAddress(address string) error { return checkAddresses([]string{address}) }
+
 // notOfAddress reports whether a character has no place in an address, or a meaning in a token.
 func notOfAddress(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == ',' }
 

@@ -6,8 +6,12 @@ import (
 )
 
 func (c *State) Apply(_ domain.Time, event kernel.Event) {
-	if e, ok := event.(*LossAccepted); ok {
+	switch e := event.(type) {
+	case *LossAccepted:
 		c.applyLoss(e)
+		return
+	case *JoinTokenIssued, *JoinTokenUsed, *JoinTokensForgotten:
+		c.applyJoinToken(event)
 		return
 	}
 	number := c.Touch()

@@ -15,6 +15,9 @@ var events = []func() kernel.Event{
 	kernel.Empty[AccessKeyRevoked],
 	kernel.Empty[AccessKeysForgotten],
 	kernel.Empty[LossAccepted],
+	kernel.Empty[JoinTokenIssued],
+	kernel.Empty[JoinTokenUsed],
+	kernel.Empty[JoinTokensForgotten],
 }
 
 // AccessKeysTakenOver says that the cell owns its access keys from now on, and which ones a file held until then.
@@ -66,3 +69,27 @@ func (e *LossAccepted) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Loss, true, (*Loss).Fields)
 	c.String(2, &e.Secret)
 }
+
+// JoinTokenIssued is a new token with which one node may join the cluster.
+type JoinTokenIssued struct{ Token JoinToken }
+
+func (*JoinTokenIssued) Kind() kernel.Kind      { return 192 }
+func (e *JoinTokenIssued) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Token, true, (*JoinToken).Fields) }
+
+// JoinTokenUsed says that a node was admitted with a token.
+type JoinTokenUsed struct {
+	ID   string
+	Node string
+}
+
+func (*JoinTokenUsed) Kind() kernel.Kind { return 193 }
+func (e *JoinTokenUsed) Fields(c *wire.Codec) {
+	c.String(1, &e.ID)
+	c.String(2, &e.Node)
+}
+
+// JoinTokensForgotten says that the records of tokens are gone: they have expired, or the node that used them has joined completely or was removed.
+type JoinTokensForgotten struct{ IDs []string }
+
+func (*JoinTokensForgotten) Kind() kernel.Kind      { return 194 }
+func (e *JoinTokensForgotten) Fields(c *wire.Codec) { c.Strings(1, &e.IDs) }

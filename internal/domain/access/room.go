@@ -13,7 +13,8 @@ type State struct {
 	Config  *Config
 	Records *Records
 
-	losses []Loss // accepted ones, the oldest first; never changed in place
+	losses     []Loss      // accepted ones, the oldest first; never changed in place
+	joinTokens []JoinToken // the oldest first; never changed in place
 }
 
 // Tx is the room: its state, and its part of the present transaction.
@@ -42,7 +43,7 @@ func (c *State) View() View { return View{c.Reader(), c} }
 
 // Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
-	takenOver, losses := c.Records.TakenOver, c.losses // never changed in place
+	takenOver, losses, joinTokens := c.Records.TakenOver, c.losses, c.joinTokens // never changed in place
 	return []kernel.Frozen{kernel.Freeze(partAccessKey, c.Records.Keys), func(w *kernel.PartWriter) {
 		if takenOver != nil {
 			copied := *takenOver
@@ -51,6 +52,9 @@ func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 		for _, l := range losses {
 			w.Part(partLoss, &l)
 		}
+		for _, x := range joinTokens {
+			w.Part(partJoinToken, &x)
+		}
 	}}
 }
 
@@ -58,6 +62,7 @@ func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 const (
 	partAccessKey = 50
 	partTakenOver = 51
+	partJoinToken = 52
 	partLoss      = 60
 )
 
@@ -67,6 +72,8 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		return true, kernel.LoadInto(l, body, c.Records.Keys)
 	case partTakenOver:
 		return true, kernel.LoadWith(l, body, func(x TakenOver) { c.Records.TakenOver = &x })
+	case partJoinToken:
+		return true, kernel.LoadWith(l, body, func(x JoinToken) { c.joinTokens = append(c.joinTokens, x) })
 	case partLoss:
 		return true, kernel.LoadWith(l, body, func(x Loss) { c.losses = append(c.losses, x) })
 	}

@@ -23,9 +23,10 @@ type Once struct {
 	Form    Form
 
 	// Result, also of a command that is refused.
-	Decided bool // the refusal, if it is one, is that of the command
-	Changed bool // the request has an effect, now or from an earlier attempt
-	Lost    bool // the request may have had an effect, and its answer is no longer known
+	Decided bool   // the refusal, if it is one, is that of the command
+	Changed bool   // the request has an effect, now or from an earlier attempt
+	Lost    bool   // the request may have had an effect, and its answer is no longer known
+	Answer  []byte // of a request that has an effect; empty: it could not be written
 }
 
 // Decide executes the command, or fills in its remembered answer.
@@ -68,7 +69,7 @@ func (c *State) before(cmd *Once) (done bool, err error) {
 		cmd.Lost = true
 		return true, domain.Refuse(domain.Conflict, "%T was carried out, but its answer cannot be repeated", cmd.Command)
 	}
-	cmd.Decided, cmd.Changed = true, true
+	cmd.Decided, cmd.Changed, cmd.Answer = true, true, x.data
 	return true, nil
 }
 
@@ -80,11 +81,10 @@ func (t *Tx) Settle() {
 		return
 	}
 	once.Changed = true
-	answer, err := once.Form.Answer(once.Command)
-	if err != nil {
-		answer = nil
+	if answer, err := once.Form.Answer(once.Command); err == nil {
+		once.Answer = answer
 	}
-	t.Emit(&CommandAnswered{Answer{Asker: once.Asker, Request: once.Request, Data: answer}, once.Settled})
+	t.Emit(&CommandAnswered{Answer{Asker: once.Asker, Request: once.Request, Data: once.Answer}, once.Settled})
 }
 
 // Reset forgets a command that was refused.
@@ -111,7 +111,7 @@ type DropAnswers struct{ Asker domain.UUID }
 func (cmd *DropAnswers) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if a := t.askers[cmd.Asker]; a != nil && len(a.answers) > 0 {
-		t.Emit(&AnswersDropped{Asker: cmd.Asker, Settled: a.newest + 1})
+		t.Emit(&AnswersDropped{Asker: cmd.Asker, Settled: a.newest() + 1})
 	}
 	return nil
 }

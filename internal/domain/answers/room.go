@@ -25,7 +25,7 @@ import (
 )
 
 // Room is the room's number, the last one: its part of a command settles when the answer is complete.
-const Room kernel.RoomNo = 7
+const Room kernel.RoomNo = 14
 
 // Answer is what a request was answered.
 type Answer struct {
@@ -50,7 +50,6 @@ type Asker struct {
 
 	answers map[uint64]outcome // by request
 	lowest  uint64             // no answer has a lower number
-	newest  uint64             // the highest number that was answered since this node began; events do not depend on it
 }
 
 type outcome struct {
@@ -89,7 +88,7 @@ func (*Tx) Events() []func() kernel.Event { return events }
 // Standing is what the room knows of an asker.
 type Standing struct {
 	Settled uint64 // it will not ask again for requests with lower numbers
-	Newest  uint64 // the highest number whose answer is, or was, remembered since this node began
+	Newest  uint64 // the highest number whose answer is remembered; 0: none is
 	Kept    int    // answers that are remembered
 }
 
@@ -97,7 +96,7 @@ type Standing struct {
 func (c *State) Askers() map[domain.UUID]Standing {
 	all := map[domain.UUID]Standing{}
 	for id, a := range c.askers {
-		all[id] = Standing{a.Settled, a.newest, len(a.answers)}
+		all[id] = Standing{a.Settled, a.newest(), len(a.answers)}
 	}
 	return all
 }
@@ -118,7 +117,15 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 
 func (a *Asker) keep(x *Answer) {
 	a.answers[x.Request] = outcome{x.Data, x.Void}
-	a.lowest, a.newest = min(a.lowest, x.Request), max(a.newest, x.Request)
+	a.lowest = min(a.lowest, x.Request)
+}
+
+// newest is the highest number that is remembered. While any is, no higher one was ever answered: settling forgets the lower numbers first.
+func (a *Asker) newest() (newest uint64) {
+	for request := range a.answers {
+		newest = max(newest, request)
+	}
+	return newest
 }
 
 // forgetSettled walks over the numbers or over the answers, whichever are fewer.

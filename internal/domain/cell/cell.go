@@ -7,9 +7,11 @@
 //	matchmaking  rule sets, configurations, tickets, matches
 //	playerflow   login sessions, parties, searches, game instances, and players' outboxes
 //	access       access keys, accepted losses
+//	membership   nodes of a cluster that take connections
+//	capacity     which host serves which fleet of a build, and scaling
 //	answers      answers that a node of a cluster may ask for again
 //
-// Hosting and matchmaking declare hooks, which other rooms implement; cell connects them (hooks.go). A new noun is a package like these,
+// Hosting, matchmaking and membership declare hooks, which other rooms implement; cell connects them (hooks.go). A new noun is a package like these,
 // a line in New and, if clients can read it, a field of View.
 package cell
 
@@ -19,10 +21,12 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/answers"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
@@ -41,22 +45,30 @@ type Cell struct {
 	inspection  *inspection.Inspection
 	access      *access.Tx
 	answers     *answers.Tx
+	membership  *membership.Tx
+	capacity    *capacity.Tx
 }
 
 // New returns an empty cell.
 func New(config Config) *Cell {
 	c := &Cell{Kernel: kernel.New(), config: config}
 	c.notices = notice.New(c.Kernel, c.config.Notify)
-	c.hosting = hosting.New(c.Kernel, &c.config.Hosting, c.notices)
+	c.membership = membership.New(c.Kernel)
+	c.hosting = hosting.New(c.Kernel, &c.config.Hosting, c.notices, c.membership)
 	c.gameservers = gameservers.New(c.Kernel, &c.config.GameServers, c.hosting)
 	c.matchmaking = matchmaking.New(c.Kernel, &c.config.Matchmaking, c.hosting, c.notices)
-	c.playerflow = playerflow.New(c.Kernel, &c.config.PlayerFlow, c.hosting, c.matchmaking)
+	c.playerflow = playerflow.New(c.Kernel, &c.config.PlayerFlow, c.hosting, c.matchmaking, c.membership)
 	c.inspection = inspection.New(c.playerflow.State, c.hosting, c.matchmaking)
 	c.access = access.New(c.Kernel, &c.config.Access)
 	c.answers = answers.New(c.Kernel)
+	c.capacity = capacity.New(c.Kernel, managedFleets{c.hosting})
 
 	c.hosting.Connect(&hooks{c.matchmaking, c.playerflow})
 	c.matchmaking.Connect(c.playerflow.Matches)
+	c.membership.Connect(&holders{c})
+	if c.capacity.Connect(noHosts{}); config.Pool != nil {
+		c.capacity.Connect(config.Pool)
+	}
 
 	c.Register(hosting.Room, c.hosting)
 	c.Register(gameservers.Room, c.gameservers)
@@ -64,6 +76,8 @@ func New(config Config) *Cell {
 	c.Register(matchmaking.Room, c.matchmaking)
 	c.Register(playerflow.Room, c.playerflow)
 	c.Register(access.Room, c.access)
+	c.Register(membership.Room, c.membership)
+	c.Register(capacity.Room, c.capacity)
 	c.Register(answers.Room, c.answers)
 	return c
 }

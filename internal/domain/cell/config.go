@@ -2,6 +2,7 @@ package cell
 
 import (
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
@@ -18,6 +19,7 @@ type Config struct {
 	Matchmaking matchmaking.Config
 	PlayerFlow  playerflow.Limits
 	Access      access.Config
+	Pool        capacity.Pool // of hosts, for tests; nil: those that have joined
 }
 
 // DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect shared hardware. Sources:

@@ -393,7 +393,7 @@ func TestDecidePenalty(t *testing.T) {
 	}
 	first := offend()
 	seq := w.seq("a")
-	w.must(&playerflow.DecidePenalty{Player: "a", Kind: first.Kind, Since: first.Since, Clear: true})
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: first.Kind, Since: first.Since, Given: first.Level, Until: first.Until, Clear: true})
 	w.wantTold("a", seq, "PenaltyLifted")
 	if n := len(w.player("a").Penalties); n != 0 {
 		t.Errorf("%d penalties", n)
@@ -406,16 +406,23 @@ func TestDecidePenalty(t *testing.T) {
 		t.Fatalf("%+v", third)
 	}
 	entries := len(w.journal)
-	w.must(&playerflow.DecidePenalty{Player: "a", Kind: second.Kind, Since: second.Since, Clear: true}) // too late
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: second.Kind, Since: second.Since, Given: second.Level, Until: second.Until, Clear: true}) // too late
 	if len(w.journal) != entries {
 		t.Error("a decision about an earlier offence did something")
 	}
-	w.must(&playerflow.DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Clear: true})
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Given: third.Level, Until: third.Until, Clear: true})
 	if p := w.player("a").Penalties[0]; p.Level != second.Level || p.Until != 0 {
 		t.Errorf("%+v", p)
 	}
+	entries = len(w.journal)
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Given: third.Level, Until: third.Until, Clear: true}) // asked twice
+	if len(w.journal) != entries {
+		t.Error("a second decision about an offence did something")
+	}
+	w.pass(time.Second)
+	third = offend()
 	seq = w.seq("a")
-	w.must(&playerflow.DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Level: 3, Lock: time.Minute})
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Given: third.Level, Until: third.Until, Level: 3, Lock: time.Minute})
 	w.wantTold("a", seq, "PenaltyApplied")
 	if p := w.player("a").Penalties[0]; p.Level != 3 || p.Until != w.now.Add(time.Minute) || p.Since != third.Since {
 		t.Errorf("%+v", p)

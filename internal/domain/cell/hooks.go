@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -71,3 +72,20 @@ func (h *hooks) Placed(id string, game session.ID) { h.playerflow.Games.Placed(i
 func (h *hooks) KeptSeat(player string) session.SeatRef { return h.playerflow.KeptSeat(player) }
 
 func (h *hooks) GameGone(id session.ID) { h.matchmaking.GameGone(id) }
+
+// holders are the rooms whose records name the node that has a connection.
+type holders struct{ c *Cell }
+
+var _ membership.Hooks = (*holders)(nil)
+
+func (h *holders) Graces(now domain.ContactTime) (links, players domain.ContactTime) {
+	return now.Add(h.c.config.Hosting.LinkGrace), now.Add(h.c.playerflow.Config.Sessions.RestartGrace)
+}
+
+func (h *holders) Links(node uint32) uint32 { return h.c.hosting.Links(node) }
+
+// NodeLost changes hosting first: player flow looks at which hosts are still connected.
+func (h *holders) NodeLost(e *membership.NodeLost) {
+	h.c.hosting.NodeLost(e.Node, e.LostBy)
+	h.c.playerflow.NodeLost(e.Node, e.PresenceBy, e.Now)
+}

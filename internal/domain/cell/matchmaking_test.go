@@ -344,7 +344,16 @@ func TestManualBackfill(t *testing.T) {
 		!strings.Contains(g.MatchmakerData, `"matchId":"`+g.Name+`"`) {
 		t.Errorf("after the backfill: %+v, %s", h, g.MatchmakerData)
 	}
-	w.must(&matchmaking.TellHosted{Game: game, Update: 2})
+	at := w.cell.View()
+	server, _ := at.Process(key)
+	link := server.Link
+	if err := w.do(&matchmaking.TellHosted{Game: game, Update: 2, Link: link + 1}); err == nil || hosted().Told == 2 {
+		t.Errorf("the server was told on a connection that is not its newest: %v", err)
+	}
+	w.must(&matchmaking.TellHosted{Game: game, Update: 2, Link: link})
+	if hosted().Told != 2 {
+		t.Errorf("told are %+v", hosted())
+	}
 	w.check()
 	if err := backfill("b3", &key); err != nil {
 		t.Fatal(err)

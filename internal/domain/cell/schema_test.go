@@ -12,12 +12,14 @@ import (
 
 	"github.com/bufbuild/protocompile"
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -76,7 +78,8 @@ func TestSchema(t *testing.T) {
 		"FlowChange":    func() wire.Message { return &flow.Change{} },
 		"FlowOverrides": func() wire.Message { return &flow.Overrides{} },
 		"AccessKey":     func() wire.Message { return &access.Key{} }, "AccessTakenOver": func() wire.Message { return &access.TakenOver{} },
-		"Loss": func() wire.Message { return &access.Loss{} },
+		"Assignment": func() wire.Message { return &capacity.Assignment{} }, "Scaling": func() wire.Message { return &capacity.Scaling{} },
+		"Loss": func() wire.Message { return &access.Loss{} }, "Node": func() wire.Message { return &membership.Node{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {
@@ -87,6 +90,16 @@ func TestSchema(t *testing.T) {
 			t.Errorf("kind %d is %s, the schema says %s", f.Number(), name, f.Message().Name())
 		} else {
 			messages[name] = func() wire.Message { return kinds().NewEvent(kernel.Kind(f.Number())) }
+			if got := kernel.LevelOf(e); got != levelOf(f) {
+				t.Errorf("%s has level %d, the schema says %d", name, got, levelOf(f))
+			}
+		}
+	}
+	parts := file.Messages().ByName("SnapshotPart").Oneofs().ByName("part").Fields()
+	for i := range parts.Len() {
+		f := parts.Get(i)
+		if record := messages[string(f.Message().Name())]; record != nil && kernel.LevelOf(record()) != levelOf(f) {
+			t.Errorf("part %s has level %d, the schema says %d", f.Name(), kernel.LevelOf(record()), levelOf(f))
 		}
 	}
 	for k := range 256 {
@@ -188,6 +201,37 @@ func value(r *rand.Rand, f protoreflect.FieldDescriptor, empty func() protorefle
 	panic(fmt.Sprint("no value for ", f.FullName()))
 }
 
+// levelOf is the level of an event or a part of a snapshot in the schema.
+func levelOf(f protoreflect.FieldDescriptor) uint {
+	level := uint(1)
+	f.Options().ProtoReflect().Range(func(x protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if x.IsExtension() && x.Name() == "level" {
+			level = uint(v.Uint())
+		}
+		return true
+	})
+	return level
+}
+
+// checkLevels checks that what was added since a release has a higher level than all of that release, and what is of that release has kept its own. Releases before
+// levels ran on single machines only.
+func checkLevels(t *testing.T, release string, then, now protoreflect.FileDescriptor, message, oneof protoreflect.Name) {
+	if then.Extensions().ByName("level") == nil {
+		return
+	}
+	old, fields := then.Messages().ByName(message).Oneofs().ByName(oneof).Fields(), now.Messages().ByName(message).Oneofs().ByName(oneof).Fields()
+	highest := uint(1)
+	for i := range old.Len() {
+		highest = max(highest, levelOf(old.Get(i)))
+	}
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		if was := old.ByNumber(f.Number()); was != nil && levelOf(was) != levelOf(f) || was == nil && levelOf(f) <= highest {
+			t.Errorf("%s of %s has level %d; %s knows levels up to %d", f.Name(), message, levelOf(f), release, highest)
+		}
+	}
+}
+
 // TestSchemaNeverBreaks holds the schema against that of every release: what was written then must still be readable.
 func TestSchemaNeverBreaks(t *testing.T) {
 	released, err := filepath.Glob(filepath.Join(protoDir, "released", "*.proto"))
@@ -198,6 +242,8 @@ func TestSchemaNeverBreaks(t *testing.T) {
 	for _, path := range released {
 		name, _ := filepath.Rel(protoDir, path)
 		then := compile(t, name)
+		checkLevels(t, name, then, now, "Event", "event")
+		checkLevels(t, name, then, now, "SnapshotPart", "part")
 		for i := range then.Messages().Len() {
 			old := then.Messages().Get(i)
 			m := now.Messages().ByName(old.Name())

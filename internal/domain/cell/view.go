@@ -3,10 +3,12 @@ package cell
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
@@ -22,6 +24,8 @@ type View struct {
 	playerflowView
 	inspectionView
 	accessView
+	membershipView
+	capacityView
 	own kernel.Reader
 	c   *Cell
 }
@@ -34,16 +38,18 @@ type (
 	playerflowView  = playerflow.View
 	inspectionView  = inspection.View
 	accessView      = access.View
+	membershipView  = membership.View
+	capacityView    = capacity.View
 )
 
 // View returns a View. It is valid until the next command is executed.
 func (c *Cell) View() View {
-	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.Reader(), c}
+	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.Reader(), c}
 }
 
 // Seen returns the journal number of the newest change that was read.
 func (v *View) Seen() uint64 {
-	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.own.Seen())
+	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.own.Seen())
 }
 
 // Forgotten counts the records that left memory for the archive; see Kernel.Forgotten.
@@ -83,6 +89,7 @@ func (v *View) RecordCounts() []kernel.RecordCount {
 	all = append(all, v.GameServerCounts()...)
 	all = append(all, v.MatchmakingCounts()...)
 	all = append(all, v.NoticeCounts()...)
+	all = append(all, v.CapacityCounts()...)
 	return append(all, v.FlowCounts()...)
 }
 

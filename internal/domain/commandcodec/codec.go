@@ -8,102 +8,118 @@ package commandcodec
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"reflect"
-	"strings"
-	"sync"
 
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Asked is the form of a command, as it was before it was executed. It implements answers.Form.
+// Asked is a command as it travels.
 type Asked []byte
+
+// Form is a command as it was before it was executed. It implements answers.Form.
+type Form struct {
+	asked  Asked
+	typ    reflect.Type      // one of byName
+	fields []cbor.RawMessage // in the order of the type's plan; nil: zero
+}
 
 // Travels reports whether other nodes may give a command of this type.
 func Travels(cmd kernel.Command) bool { return byName[nameOf(reflect.TypeOf(cmd))] != nil }
 
 // Encode returns the form of a command that travels.
-func Encode(cmd kernel.Command) (Asked, error) {
-	v := value(cmd)
-	if !Travels(cmd) {
+func Encode(cmd kernel.Command) (*Form, error) {
+	v, b := value(cmd), newBuffer()
+	defer b.release()
+	typ := byName[nameOf(v.Type())]
+	if typ == nil {
 		return nil, fmt.Errorf("%T is not a command that travels", cmd)
 	}
-	fields, err := encodeFields(v)
+	p := planOf(v.Type())
+	ends, err := p.encode(b, v)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", cmd, err)
 	}
-	return encoding.Marshal(form{Name: nameOf(v.Type()), Fields: fields})
+	f := &Form{asked: bytes.Clone(b.Bytes()), typ: typ, fields: make([]cbor.RawMessage, len(p.fields))}
+	for n, at := range ends {
+		if at.to != 0 {
+			f.fields[n] = cbor.RawMessage(f.asked[at.from:at.to:at.to])
+		}
+	}
+	return f, nil
 }
 
-// Command returns the command of a form. The command is new: it shares no memory with the form.
-func (a Asked) Command() (kernel.Command, error) {
-	var f form
-	if err := decoding.Unmarshal(a, &f); err != nil {
+// Parse returns the form of a command that has travelled.
+func (a Asked) Parse() (*Form, error) {
+	var x struct {
+		_      struct{} `cbor:",toarray"`
+		Name   string
+		Fields map[string]cbor.RawMessage
+	}
+	if err := decoding.Unmarshal(a, &x); err != nil {
 		return nil, fmt.Errorf("decode a command: %w", err)
 	}
-	t := byName[f.Name]
-	if t == nil {
-		return nil, fmt.Errorf("decode a command: %q is unknown here: written by a later release", f.Name)
+	typ := byName[x.Name]
+	if typ == nil {
+		return nil, fmt.Errorf("decode a command: %q is unknown here: written by a later release", x.Name)
 	}
-	made := reflect.New(indirect(t))
-	if err := decodeFields(made.Elem(), f.Fields); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", f.Name, err)
+	p := planOf(indirect(typ))
+	f := &Form{asked: a, typ: typ, fields: make([]cbor.RawMessage, len(p.fields))}
+	for n := range p.fields {
+		f.fields[n] = x.Fields[p.fields[n].name]
 	}
-	if t.Kind() != reflect.Pointer {
+	return f, nil
+}
+
+// Asked returns the command as it travels.
+func (f *Form) Asked() Asked { return f.asked }
+
+// Command returns the command as it was asked. It is new: it shares no memory with the form.
+func (f *Form) Command() (kernel.Command, error) {
+	made := reflect.New(indirect(f.typ))
+	if err := planOf(made.Type().Elem()).decode(made.Elem(), f.fields); err != nil {
+		return nil, fmt.Errorf("decode %v: %w", indirect(f.typ), err)
+	}
+	if f.typ.Kind() != reflect.Pointer {
 		made = made.Elem()
 	}
 	return made.Interface().(kernel.Command), nil
 }
 
 // Answer returns what execution has changed in the command.
-func (a Asked) Answer(cmd kernel.Command) ([]byte, error) {
-	var f form
-	if err := decoding.Unmarshal(a, &f); err != nil {
-		return nil, fmt.Errorf("decode a command: %w", err)
-	}
-	changed, err := answerFields(value(cmd), f.Fields)
+func (f *Form) Answer(cmd kernel.Command) ([]byte, error) {
+	v, b := value(cmd), newBuffer()
+	defer b.release()
+	n, err := planOf(v.Type()).encodeChanged(b, v, f.fields)
 	if err != nil {
 		return nil, fmt.Errorf("encode the answer of %T: %w", cmd, err)
 	}
-	return encoding.Marshal(changed)
+	return append(appendHead(make([]byte, 0, headMax+b.Len()), aMap, n), b.Bytes()...), nil
 }
 
 // Fill sets the fields that an answer names, and resets all others to what was asked. Memory that the command's fields point to stays as it is.
-func (a Asked) Fill(cmd kernel.Command, answer []byte) error {
-	var f form
-	if err := decoding.Unmarshal(a, &f); err != nil {
-		return fmt.Errorf("decode a command: %w", err)
-	}
-	var changed fields
+func (f *Form) Fill(cmd kernel.Command, answer []byte) error {
+	var changed map[string]cbor.RawMessage
 	if err := decoding.Unmarshal(answer, &changed); err != nil {
 		return fmt.Errorf("decode the answer of %T: %w", cmd, err)
 	}
-	if err := fillFields(value(cmd), f.Fields, changed); err != nil {
+	v := value(cmd)
+	if err := planOf(v.Type()).fill(v, f.fields, changed); err != nil {
 		return fmt.Errorf("decode the answer of %T: %w", cmd, err)
 	}
 	return nil
 }
 
 // Reset makes the command what it was when it was asked.
-func (a Asked) Reset(cmd kernel.Command) error { return a.Fill(cmd, emptyAnswer) }
+func (f *Form) Reset(cmd kernel.Command) error { return f.Fill(cmd, emptyAnswer) }
 
 var emptyAnswer = []byte{0xa0} // an empty map
 
-// form is a command as it travels.
-type form struct {
-	_      struct{} `cbor:",toarray"`
-	Name   string
-	Fields fields
-}
-
-type fields map[string]cbor.RawMessage
-
 // Texts of clients need not be valid UTF-8.
 var (
-	encoding = must(cbor.EncOptions{}.EncMode())
+	encoding = must(cbor.EncOptions{}.UserBufferEncMode())
 	decoding = must(cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: 1 << 24, MaxMapPairs: 1 << 24}.DecMode())
 )
 
@@ -128,149 +144,3 @@ func nameOf(t reflect.Type) string { return indirect(t).String() }
 var null = []byte{0xf6}
 
 var aCommand = reflect.TypeFor[kernel.Command]()
-
-// travelling are the numbers of the fields of a type that travel.
-func travelling(t reflect.Type) []int {
-	if known, ok := travellingOf.Load(t); ok {
-		return known.([]int)
-	}
-	var all []int
-	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() && !strings.HasPrefix(f.Tag.Get("cbor"), "-") {
-			all = append(all, i)
-		}
-	}
-	travellingOf.Store(t, all)
-	return all
-}
-
-var travellingOf sync.Map
-
-func encodeFields(v reflect.Value) (fields, error) {
-	all := fields{}
-	for _, i := range travelling(v.Type()) {
-		if v.Field(i).IsZero() {
-			continue
-		}
-		b, err := encodeField(v.Field(i))
-		if err != nil {
-			return nil, err
-		}
-		all[v.Type().Field(i).Name] = b
-	}
-	return all, nil
-}
-
-// encodeField encodes a field, which may be the command that this one wraps.
-func encodeField(v reflect.Value) (cbor.RawMessage, error) {
-	if v.Type() == aCommand {
-		asked, err := Encode(v.Interface().(kernel.Command))
-		return cbor.RawMessage(asked), err
-	}
-	return encodeValue(v)
-}
-
-// encodeValue writes what a pointer to a slice or a map points to in an array of its own: to set none, and to set nothing, are different changes of a
-// record, and CBOR has one null for both.
-func encodeValue(v reflect.Value) (cbor.RawMessage, error) {
-	if boxed(v.Type()) && !v.IsNil() {
-		return encoding.Marshal([1]any{v.Elem().Interface()})
-	}
-	return encoding.Marshal(v.Interface())
-}
-
-func boxed(t reflect.Type) bool {
-	return t.Kind() == reflect.Pointer && (t.Elem().Kind() == reflect.Slice || t.Elem().Kind() == reflect.Map)
-}
-
-func answerFields(v reflect.Value, asked fields) (fields, error) {
-	changed := fields{}
-	for _, i := range travelling(v.Type()) {
-		x, name := v.Field(i), v.Type().Field(i).Name
-		was := asked[name]
-		if x.IsZero() && was == nil {
-			continue
-		}
-		var now cbor.RawMessage
-		var err error
-		if x.Type() == aCommand {
-			now, err = Asked(was).Answer(x.Interface().(kernel.Command))
-		} else if now, err = encodeValue(x); bytes.Equal(now, was) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		changed[name] = now
-	}
-	return changed, nil
-}
-
-func decodeFields(v reflect.Value, all fields) error {
-	for _, i := range travelling(v.Type()) {
-		b, ok := all[v.Type().Field(i).Name]
-		if !ok {
-			continue
-		}
-		if err := decodeField(v.Field(i), b); err != nil {
-			return fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
-		}
-	}
-	return nil
-}
-
-// fillFields sets each field to what an answer says, or else to what was asked.
-func fillFields(v reflect.Value, asked, changed fields) error {
-	for _, i := range travelling(v.Type()) {
-		x, name := v.Field(i), v.Type().Field(i).Name
-		b, ok := changed[name]
-		if x.Type() == aCommand {
-			if !ok {
-				b = emptyAnswer
-			}
-			if err := Asked(asked[name]).Fill(x.Interface().(kernel.Command), b); err != nil {
-				return err
-			}
-			continue
-		}
-		if !x.CanSet() && !ok {
-			continue // of a command that is passed by value: it is as it was
-		}
-		if !ok {
-			b, ok = asked[name]
-		}
-		if !ok {
-			x.SetZero()
-		} else if err := decodeField(x, b); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func decodeField(v reflect.Value, b cbor.RawMessage) error {
-	if v.Type() == aCommand {
-		cmd, err := Asked(b).Command()
-		if err == nil {
-			v.Set(reflect.ValueOf(cmd))
-		}
-		return err
-	}
-	if !v.CanSet() {
-		return errors.New("it is in a command that is passed by value, and cannot change")
-	}
-	t := v.Type()
-	if boxed(t) && !bytes.Equal(b, null) {
-		t = reflect.ArrayOf(1, t.Elem())
-	}
-	fresh := reflect.New(t) // decoding into the present value would write into slices and maps that others may share
-	if err := decoding.Unmarshal(b, fresh.Interface()); err != nil {
-		return err
-	}
-	if t != v.Type() {
-		v.Set(fresh.Elem().Index(0).Addr())
-		return nil
-	}
-	v.Set(fresh.Elem())
-	return nil
-}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -19,9 +20,11 @@ import (
 // stayers are the commands that the deciding node alone gives.
 var stayers = map[string]string{
 	"answers.Once": "the engine wraps a command in it", "answers.Void": "the engine records what had no effect", "answers.DropAnswers": "",
-	"kernel.Forget": "", "kernel.Resume": "", "kernel.Tick": "",
+	"capacity.Plan": "the leader gives it every second", "capacity.ScaleFleet": "likewise, every minute",
+	"kernel.Forget": "", "kernel.RaiseLevel": "", "kernel.Resume": "", "kernel.Tick": "",
 	"matchmaking.ProposeMatches": "the matcher runs beside the node that decides", "matchmaking.BeginSearch": "likewise", "matchmaking.FailTickets": "likewise",
-	"access.AcceptLoss": "of a data directory", "access.TakeOverAccessKeys": "of a file in one",
+	"membership.LoseNode": "the node that decides gives others up",
+	"access.AcceptLoss":   "of a data directory", "access.TakeOverAccessKeys": "of a file in one",
 }
 
 // filler sets exported fields to random values; about one in four stays zero, and pointers to zero values occur.
@@ -92,7 +95,11 @@ func TestTravel(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			arrived, err := b.Command()
+			away, err := b.Asked().Parse()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			arrived, err := away.Command()
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -103,7 +110,7 @@ func TestTravel(t *testing.T) {
 			if wrapped, ok := executed.(playerflow.Asked); ok {
 				executed = playerflow.Asked{Command: wrapped.Command, By: asked.(playerflow.Asked).By}
 			}
-			answer, err := b.Answer(executed)
+			answer, err := away.Answer(executed)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -173,8 +180,8 @@ func TestUnknownCommands(t *testing.T) {
 		t.Error("a Tick travels")
 	}
 	for _, b := range []string{"", "\x00", "\x82\x66Future\xa0", "\xff\xff\xff"} {
-		if cmd, err := Asked(b).Command(); err == nil {
-			t.Errorf("%q is a %T", b, cmd)
+		if f, err := Asked(b).Parse(); err == nil {
+			t.Errorf("%q is a %v", b, f.typ)
 		}
 	}
 	asked := playerflow.Asked{Command: &kernel.Tick{}, By: flow.Actor{}}
@@ -217,9 +224,29 @@ func BenchmarkTravel(b *testing.B) {
 	cmd := &playerflow.SetReady{Caller: playerflow.Caller{Player: "player-1", Request: "0123456789abcdef"}}
 	for b.Loop() {
 		asked, _ := Encode(cmd)
-		arrived, _ := asked.Command()
-		answer, _ := asked.Answer(arrived)
+		away, err := asked.Asked().Parse()
+		if err != nil {
+			b.Fatal(err)
+		}
+		arrived, _ := away.Command()
+		answer, _ := away.Answer(arrived)
 		if err := asked.Fill(cmd, answer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkAtHome: what a command of the leader's own callers costs.
+func BenchmarkAtHome(b *testing.B) {
+	cmd := &hosting.ReservePlayers{Game: "game-1", Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID{1}, Player: "player-1"}}, Reserved: make([]hosting.PlayerSession, 1)}
+	for b.Loop() {
+		cmd.Reserved = cmd.Reserved[:0]
+		asked, err := Encode(cmd)
+		if err != nil {
+			b.Fatal(err)
+		}
+		cmd.Reserved = cmd.Reserved[:1]
+		if _, err := asked.Answer(cmd); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
@@ -16,16 +17,16 @@ import (
 // travellers are the commands that a node may have another one decide: those that clients, game servers and players give. What the deciding
 // node gives itself (deadlines, matches, notices, its own data directory) does not travel.
 var travellers = []kernel.Command{
-	&access.CreateAccessKey{}, &access.RevokeAccessKey{},
+	&access.CreateAccessKey{}, &access.RevokeAccessKey{}, &access.IssueJoinToken{}, &access.UseJoinToken{}, &access.VoidJoinTokens{},
 	&gameservers.ClaimGameServer{}, &gameservers.CreateGameServerGroup{}, &gameservers.DeleteGameServerGroup{}, &gameservers.DeregisterGameServer{},
 	&gameservers.RegisterGameServer{}, &gameservers.UpdateGameServer{}, &gameservers.UpdateGameServerGroup{},
-	&notice.ConfirmSubscription{}, &notice.DeliverNotices{},
+	&membership.BeginNode{}, &notice.ConfirmSubscription{}, &notice.DeliverNotices{},
 	&hosting.AcceptPlayer{}, &hosting.ActivateGameSession{}, &hosting.ActivateProcess{}, &hosting.AddFleetLocations{}, &hosting.ConnectProcess{},
 	&hosting.CreateAlias{}, &hosting.CreateBuild{}, &hosting.CreateFleet{}, &hosting.CreateGameSession{}, &hosting.CreateLocation{},
-	&hosting.CreateQueue{}, &hosting.DeleteAlias{}, &hosting.DeleteBuild{}, &hosting.DeleteFleet{}, &hosting.DeleteLocation{}, &hosting.DeleteQueue{},
+	&hosting.CreateQueue{}, &hosting.DeleteAlias{}, &hosting.DeleteBuild{}, &hosting.DeleteFleet{}, &hosting.DeleteLocation{}, &hosting.DeleteQueue{}, &hosting.FinishBuild{},
 	&hosting.DeleteScalingPolicy{}, &hosting.DeregisterCompute{}, &hosting.EndProcess{}, &hosting.IssueToken{}, &hosting.LoseLink{},
 	&hosting.PromptGameSession{}, &hosting.PutScalingPolicy{}, &hosting.RefreshProcess{}, &hosting.RegisterCompute{}, &hosting.ReleasePlayer{},
-	&hosting.RemoveFleetLocations{}, &hosting.RemovePlayer{}, &hosting.ReportHealth{}, &hosting.ReservePlayers{}, &hosting.RotateToken{},
+	&hosting.RemoveFleetLocations{}, &hosting.RemovePlayer{}, &hosting.ReportExit{}, &hosting.ReportHealth{}, &hosting.ReservePlayers{}, &hosting.RotateToken{},
 	&hosting.SetCapacity{}, &hosting.SetPlayerPolicy{}, &hosting.SettleProcess{}, &hosting.StartPlacement{}, &hosting.StopPlacement{},
 	&hosting.SwitchScaling{}, &hosting.TerminateGameSession{}, &hosting.UpdateAlias{}, &hosting.UpdateBuild{}, &hosting.UpdateFleetAttributes{},
 	&hosting.UpdateGameSession{}, &hosting.UpdateQueue{}, &hosting.UpdateRuntime{},

@@ -6,7 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Build says where the files of a game server are stored. The hosts fetch them; the service does not read them.
+// Build says where the files of a game server are stored: in the service's own store, to which they were uploaded, or in one of the operator, which
+// the service does not read.
 type Build struct {
 	ID              string // "build-<uuid>"
 	Region, Account string // of its ARN
@@ -14,9 +15,13 @@ type Build struct {
 	Version         string
 	OperatingSystem string
 	SDK             string  // version of the server SDK in the game
-	Storage         Storage // zero: no location was given, so hosts cannot start the build
+	Storage         Storage // in an object store of the operator; zero: in the service's own
 	Created         domain.Time
 	Tags            []Tag
+
+	Manifest string // SHA-256 of the list of its files in the service's own store, in hexadecimal digits; empty: nothing was uploaded yet
+	Size     int64  // bytes of these files; 0: unknown
+	Failure  string // why the upload cannot be used; empty: it can, or there is none yet
 
 	Changed uint64
 }
@@ -25,7 +30,10 @@ type Build struct {
 type Storage struct{ Bucket, Key, Version, Role string }
 
 // Ready reports whether hosts can fetch the build.
-func (b *Build) Ready() bool { return b.Storage != Storage{} }
+func (b *Build) Ready() bool { return b.Storage != Storage{} || b.Manifest != "" }
+
+// Uploadable reports whether the build waits for its files.
+func (b *Build) Uploadable() bool { return !b.Ready() && b.Failure == "" }
 
 func (b *Build) Fields(c *wire.Codec) {
 	c.String(1, &b.ID)
@@ -35,9 +43,12 @@ func (b *Build) Fields(c *wire.Codec) {
 	c.String(5, &b.Version)
 	c.Shared(6, &b.OperatingSystem)
 	c.Shared(7, &b.SDK)
-	wire.Sub(c, 8, &b.Storage, b.Ready(), (*Storage).fields)
+	wire.Sub(c, 8, &b.Storage, b.Storage != Storage{}, (*Storage).fields)
 	wire.Int(c, 9, &b.Created)
 	wire.Many(c, 10, &b.Tags, (*Tag).Fields)
+	c.String(11, &b.Manifest)
+	wire.Int(c, 12, &b.Size)
+	c.String(13, &b.Failure)
 }
 
 func (s *Storage) fields(c *wire.Codec) {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -102,6 +103,8 @@ func (p *Process) Fields(c *wire.Codec) {
 	c.String(30, &p.Game)
 	wire.Int(c, 31, &p.Token)
 	c.Bool(32, &p.Refreshing)
+	wire.Int(c, 33, &p.Node)
+	wire.Optional(c, 34, &p.Exit, (*exit.Report).Fields)
 }
 
 func (e *Event) Fields(c *wire.Codec) {
@@ -111,6 +114,7 @@ func (e *Event) Fields(c *wire.Codec) {
 	c.String(4, &e.Message)
 	wire.Int(c, 5, &e.At)
 	wire.Int(c, 6, &e.No)
+	wire.Int(c, 7, &e.Count)
 }
 
 func (x *Creation) Fields(c *wire.Codec) {

@@ -17,6 +17,7 @@ type Managed struct {
 	Role                      string
 	RoleCredentials           string // how the hosts get the role's credentials
 	Policies                  []ScalingPolicy
+	Manifest                  string // of the build's files in the service's own store; empty: they are in a store of the operator
 }
 
 // Home returns the location that a fleet of a build has from its creation: the region that its creator named. An ANYWHERE fleet has none.
@@ -59,6 +60,7 @@ func (m *Managed) fields(c *wire.Codec) {
 	c.String(8, &m.Role)
 	c.Shared(9, &m.RoleCredentials)
 	wire.Many(c, 10, &m.Policies, (*ScalingPolicy).fields)
+	c.String(11, &m.Manifest)
 }
 
 func (x *Capacity) fields(c *wire.Codec) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
@@ -41,10 +42,14 @@ type Status uint8
 const (
 	Active Status = iota + 1
 	Deleting
-	Unstarted // NEW: a fleet of a build that no agent has joined yet
+	Unstarted   // NEW: a fleet of a build that has no host yet
+	Downloading // it has a host, which fetches the build
+	Activating  // a server process has started, and none is ready yet
 )
 
-func (s Status) String() string { return [...]string{"", "ACTIVE", "DELETING", "NEW"}[s] }
+func (s Status) String() string {
+	return [...]string{"", "ACTIVE", "DELETING", "NEW", "DOWNLOADING", "ACTIVATING"}[s]
+}
 
 // Fleet is a group of computes that run the same game.
 //
@@ -185,6 +190,7 @@ type Process struct {
 	State      ProcessState
 	Linked     bool   // a connection to some node is open
 	Link       uint64 // its number: only the loss of the newest connection counts
+	Node       uint32 // number of the node that has or had it; 0: a single node
 	Health     Health
 	Settled    bool // ready for a while without a heartbeat: as good as healthy (slow health callbacks)
 	Refreshing bool // it was asked to open another connection, and may not read until it has changed over
@@ -215,10 +221,11 @@ type Process struct {
 	TerminateWhy    EndReason
 
 	// These fields are for diagnosis; no decision depends on them.
-	LinkAt   domain.Time // when Linked last changed
-	HealthAt domain.Time // when Health last changed
-	AskedAt  domain.Time // when it was asked to end
-	Game     string      // id of the game session that it hosts or hosted
+	LinkAt   domain.Time  // when Linked last changed
+	HealthAt domain.Time  // when Health last changed
+	AskedAt  domain.Time  // when it was asked to end
+	Game     string       // id of the game session that it hosts or hosted
+	Exit     *exit.Report // how it ended, if an agent saw that
 
 	next, prev ProcessRef // on its compute
 	counted    counted
@@ -239,8 +246,12 @@ type Event struct {
 	Message string
 	At      domain.Time
 	No      uint64 // numbers the events of the cell; it orders those of one millisecond
+	Count   int64  // how many events it stands for; 0: one
 	Changed uint64
 }
+
+// Times returns how many events it stands for.
+func (e *Event) Times() int64 { return max(e.Count, 1) }
 
 // Creation records that a creator created a game session, while the creation policy counts it.
 type Creation struct {

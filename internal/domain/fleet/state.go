@@ -270,7 +270,7 @@ func (s *State) Renew(r ProcessRef, at domain.Time) {
 	s.setCounted(r, counted{})
 	p := s.Processes.Mut(r)
 	*p = Process{
-		Key: p.Key, Compute: p.Compute, Location: p.Location, State: Initialized, Linked: p.Linked, Link: p.Link,
+		Key: p.Key, Compute: p.Compute, Location: p.Location, State: Initialized, Linked: p.Linked, Link: p.Link, Node: p.Node,
 		SDK: p.SDK, Life: p.Life + 1, Connected: at, Ending: p.Ending, next: p.next, prev: p.prev,
 	}
 }
@@ -303,6 +303,36 @@ func (s *State) AddEvent(e Event) {
 		log = slices.Delete(log, 0, 1)
 	}
 	s.events[e.FleetID] = log
+}
+
+// Frequent returns the newest event of a code if a fleet's log has `many` or more of them since a time.
+func (s *State) Frequent(fleet, code string, since domain.Time, many int) (last Event, ok bool) {
+	for _, r := range slices.Backward(s.events[fleet]) {
+		e := s.Events.Get(r)
+		if e.At < since {
+			break
+		}
+		if e.Code != code {
+			continue
+		}
+		if last.No == 0 {
+			last = *e
+		}
+		if many--; many == 0 {
+			return last, true
+		}
+	}
+	return last, false
+}
+
+// RemoveEvent removes an event from a fleet's log, by its number.
+func (s *State) RemoveEvent(fleet string, no uint64) {
+	log := s.events[fleet]
+	at := slices.IndexFunc(log, func(r EventRef) bool { return s.Events.Get(r).No == no })
+	if at >= 0 {
+		s.Events.Remove(log[at])
+		s.events[fleet] = slices.Delete(log, at, at+1)
+	}
 }
 
 // EventsOf returns the event log of a fleet, oldest first. Callers must not change it.

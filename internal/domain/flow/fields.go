@@ -47,6 +47,7 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Int(c, 31, &p.Since)
 	wire.Int(c, 32, &p.PolledBy)
 	wire.Int(c, 33, &p.UnlockAt)
+	wire.Int(c, 34, &p.Node)
 }
 
 func (x *Told) Fields(c *wire.Codec) {

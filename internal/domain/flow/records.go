@@ -112,6 +112,7 @@ type Player struct {
 
 	Presence      Presence
 	Stream        uint64             // number of the attached stream; 0 while none is
+	Node          uint32             // number of the node that has the stream, or that was polled last; 0: a single node, or OFFLINE
 	PresenceBy    domain.ContactTime // OFFLINE then, unless the client comes back or polls again
 	PolledBy      domain.ContactTime // until then the latest poll keeps the player ONLINE, even without a stream; 0: no poll does
 	OfflineSince  domain.Time        // 0 while not OFFLINE, and before the first login

@@ -38,6 +38,9 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 		c.eventNo = e.Event.No
 		x := e.Event
 		x.Changed = c.Touch()
+		if e.Replaces != 0 {
+			c.Fleets.RemoveEvent(x.FleetID, e.Replaces)
+		}
 		c.Fleets.AddEvent(x)
 	case *CreationCounted:
 		x := e.Creation
@@ -48,10 +51,10 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 			c.Waiting.Clear(Creation, d.Ref)
 			c.Fleets.RemoveCreation(fleet.CreationRef(d.Ref))
 		}
-	case *AliasChanged, *AliasRemoved, *BuildChanged, *BuildRemoved:
+	case *AliasChanged, *AliasRemoved, *BuildChanged, *BuildStored, *BuildFailed, *BuildRemoved:
 		c.applyCatalog(event)
 	case *ProcessConnected, *ProcessLinkLost, *ProcessActivated, *ProcessHealthChanged, *ProcessSettled, *ProcessRefreshing,
-		*ProcessTerminationAsked, *ProcessEnded, *ProcessForgotten:
+		*ProcessTerminationAsked, *ProcessDied, *ProcessEnded, *ProcessForgotten:
 		c.applyProcess(at, event)
 	case *GameSessionCreated:
 		c.applyGameCreated(at, e)
@@ -106,12 +109,14 @@ func (c *State) keptSeat(e *PlayerReserved) session.SeatRef {
 	return c.hooks.KeptSeat(e.Player)
 }
 
-// applyResumed moves the contact clock by the downtime and counts every connection as lost from now on: each server process has to
-// connect again. A process that was already reconnecting gets a new grace, too, because its next attempt may be half a minute ahead.
+// applyResumed moves the contact clock by the downtime and counts connections as lost from now on: those processes have to connect
+// again. In a cluster, connections to nodes that are present stay: they were open all the time. A process that was already reconnecting gets a
+// new grace, too, because its next attempt may be half a minute ahead.
 func (c *State) applyResumed(e *Resumed) {
 	c.AddDowntime(domain.Time(e.Downtime))
 	for r, p := range c.Fleets.Processes.All() {
-		if p.Linked || p.LostBy != 0 {
+		held := e.Held && p.Linked && c.nodes.Present(p.Node)
+		if !held && (p.Linked || p.LostBy != 0) {
 			c.unlink(r, e.LostBy)
 		}
 	}

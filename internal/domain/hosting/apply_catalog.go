@@ -1,6 +1,7 @@
 package hosting
 
 import (
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
@@ -19,8 +20,22 @@ func (c *State) applyCatalog(event kernel.Event) {
 		b := e.Build
 		b.Changed = number
 		c.Fleets.Builds.Put(b)
+	case *BuildStored:
+		b := c.build(e.ID)
+		b.Manifest, b.Size, b.Changed = e.Manifest, e.Size, number
+		c.Fleets.Builds.Put(b)
+	case *BuildFailed:
+		b := c.build(e.ID)
+		b.Failure, b.Changed = e.Reason, number
+		c.Fleets.Builds.Put(b)
 	case *BuildRemoved:
 		r, _ := c.Fleets.Builds.Find(e.ID)
 		c.Fleets.Builds.Drop(r)
 	}
+}
+
+// build returns a copy of a build that exists.
+func (c *State) build(id string) fleet.Build {
+	r, _ := c.Fleets.Builds.Find(id)
+	return *c.Fleets.Builds.Get(r)
 }

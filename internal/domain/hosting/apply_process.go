@@ -4,6 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
 )
 
 func (c *State) applyProcess(at domain.Time, event kernel.Event) {
@@ -30,6 +31,13 @@ func (c *State) applyProcess(at domain.Time, event kernel.Event) {
 		c.Waiting.Clear(Ready, r.Any())
 		c.Waiting.Clear(Unhealthy, r.Any())
 		c.Waiting.Set(Termination, r.Any(), e.By)
+	case *ProcessDied:
+		report := &e.Exit
+		r := c.changeProcess(e.Process, func(p *fleet.Process) { p.Exit = report })
+		if g := session.GameRef(c.Process(r).Session); g != 0 {
+			x := c.Sessions.Games.Mut(g)
+			x.Exit, x.Changed = report, c.Touch()
+		}
 	case *ProcessEnded:
 		c.applyProcessEnded(at, e)
 	case *ProcessForgotten:
@@ -62,6 +70,25 @@ func (c *State) unlink(r fleet.ProcessRef, lostBy domain.ContactTime) {
 	c.Fleets.Reindex(r)
 }
 
+// Links returns how many processes are connected to a node.
+func (c *State) Links(node uint32) (n uint32) {
+	for _, p := range c.Fleets.Processes.All() {
+		if p.Linked && p.Node == node {
+			n++
+		}
+	}
+	return n
+}
+
+// NodeLost counts the connections of a node as lost, while the event is applied that says so.
+func (c *State) NodeLost(node uint32, lostBy domain.ContactTime) {
+	for r, p := range c.Fleets.Processes.All() {
+		if p.Linked && p.Node == node {
+			c.unlink(r, lostBy)
+		}
+	}
+}
+
 func (c *State) applyConnected(at domain.Time, e *ProcessConnected) {
 	r, ok := c.Fleets.Process(e.Process)
 	if !ok {
@@ -75,7 +102,7 @@ func (c *State) applyConnected(at domain.Time, e *ProcessConnected) {
 		c.Waiting.Set(Ready, r.Any(), e.ReadyBy)
 	}
 	c.changeProcess(e.Process, func(p *fleet.Process) {
-		p.Linked, p.Link, p.LinkAt, p.LostBy, p.SDK = true, e.Link, at, 0, e.SDK
+		p.Linked, p.Link, p.Node, p.LinkAt, p.LostBy, p.SDK = true, e.Link, e.Node, at, 0, e.SDK
 	})
 	c.Waiting.Clear(Lost, r.Any())
 }
@@ -100,7 +127,7 @@ func (c *State) applyActivated(at domain.Time, e *ProcessActivated) {
 		}
 		p.Tool = e.Tool
 		if e.New {
-			p.Linked, p.Link = true, e.Link
+			p.Linked, p.Link, p.Node = true, e.Link, e.Node
 		}
 	})
 	c.Waiting.Clear(Ready, r.Any())

@@ -62,7 +62,33 @@ func (cmd *UpdateBuild) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeleteBuild removes a build; its files stay where they are.
+// FinishBuild says what became of an upload: it is stored, or it cannot be used. It may come again.
+type FinishBuild struct {
+	ID       string
+	Manifest string // of the files that are stored
+	Size     int64  // of these files, in bytes
+	Failure  string // why the upload cannot be used; the fields above are empty then
+}
+
+func (cmd *FinishBuild) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	b, err := t.buildByID(cmd.ID)
+	switch {
+	case err != nil:
+		return err
+	case b.Manifest == cmd.Manifest && b.Failure == cmd.Failure:
+		return nil
+	case !b.Uploadable():
+		return domain.Refuse(domain.Conflict, "build %s has its files already; create another build for other files", b.ID)
+	case cmd.Failure != "":
+		t.Emit(&BuildFailed{cmd.ID, cmd.Failure})
+	default:
+		t.Emit(&BuildStored{cmd.ID, cmd.Manifest, cmd.Size})
+	}
+	return nil
+}
+
+// DeleteBuild removes a build. Fleets that run it keep its files in the service's own store; those in a store of the operator stay where they are.
 type DeleteBuild struct{ ID string }
 
 func (cmd *DeleteBuild) Decide(k *kernel.Tx) error {

@@ -24,7 +24,7 @@ func (cmd *RegisterCompute) Decide(k *kernel.Tx) error {
 	switch f.Status {
 	case fleet.Deleting:
 		return domain.Refuse(domain.Invalid, "%s", notActive(f))
-	case fleet.Unstarted:
+	case fleet.Unstarted, fleet.Downloading, fleet.Activating:
 		return domain.Refuse(domain.NotReady, "%s", notActive(f))
 	}
 	if status, ok := f.HasLocation(x.Location); !ok || status != fleet.Active {

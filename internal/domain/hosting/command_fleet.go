@@ -2,6 +2,8 @@ package hosting
 
 import (
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -51,8 +53,8 @@ func (cmd *DeleteLocation) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// CreateFleet creates a fleet. An ANYWHERE fleet is ACTIVE at once, because there is no host to start. A fleet of a build is NEW until an
-// agent on a host joins it.
+// CreateFleet creates a fleet. An ANYWHERE fleet is ACTIVE at once, because there is no host to start. A fleet of a build is NEW until it
+// gets a host.
 type CreateFleet struct {
 	Fleet     fleet.Fleet // ID, Region, Account, Name and the caller's optional fields; not Status, Created, Locations
 	Locations []string    // beside the home location, which a fleet of a build always has
@@ -98,7 +100,7 @@ func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
 	if f.Status == fleet.Active {
 		t.fleetEvent(f.ID, "FLEET_STATE_ACTIVE", "Fleet "+f.ID+" changed state to ACTIVE")
 	} else {
-		t.fleetEvent(f.ID, "GENERIC_EVENT", "No agent has joined fleet "+f.ID+": it stays NEW, and nothing runs in it, until one does")
+		t.fleetEvent(f.ID, "GENERIC_EVENT", "Fleet "+f.ID+" has no host: it stays NEW until its desired instances are above 0 and a host is free in one of its locations")
 	}
 	return nil
 }
@@ -162,8 +164,11 @@ func (t *Tx) lastingFleet(id string) (*fleet.Fleet, error) {
 
 // notActive explains why a fleet takes no game sessions and computes; "" if it does.
 func notActive(f *fleet.Fleet) string {
-	if f.Status == fleet.Unstarted {
-		return "fleet " + f.ID + " is NEW: no agent has joined it yet"
+	switch f.Status {
+	case fleet.Unstarted:
+		return "fleet " + f.ID + " is NEW: it has no host yet"
+	case fleet.Downloading, fleet.Activating:
+		return "fleet " + f.ID + " is " + f.Status.String() + ": no server process of it is ready yet"
 	}
 	return "fleet " + f.ID + " is being deleted"
 }
@@ -314,8 +319,24 @@ func (cmd *RemoveFleetLocations) Decide(k *kernel.Tx) error {
 	return nil
 }
 
+// A server process that crashes in a loop would fill the log of its fleet with one event every few seconds. Of one code, so many are written one by one within
+// the time; further ones replace the newest, which counts them.
+const (
+	repeatsShown = 10
+	repeatsTime  = 10 * time.Minute
+)
+
+// countsFrom is the level of the journal from which an event may stand for several.
+const countsFrom = 2
+
 func (t *Tx) fleetEvent(fleetID, code, message string) {
-	t.Emit(&FleetEventWritten{fleet.Event{
+	e := &FleetEventWritten{Event: fleet.Event{
 		FleetID: fleetID, ID: t.NewID(), Code: code, Message: message, At: t.Now, No: t.eventNo + 1,
-	}})
+	}}
+	if strings.HasPrefix(code, "SERVER_PROCESS_") && t.Level() >= countsFrom {
+		if last, ok := t.Fleets.Frequent(fleetID, code, t.Now.Add(-repeatsTime), repeatsShown); ok {
+			e.Replaces, e.Event.Count = last.No, last.Times()+1
+		}
+	}
+	t.Emit(e)
 }

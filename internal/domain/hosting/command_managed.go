@@ -13,16 +13,16 @@ func (t *Tx) checkManaged(f *fleet.Fleet) error {
 	switch {
 	case err != nil:
 		return err
+	case b.Failure != "":
+		return domain.Refuse(domain.NotReady, "build %s is FAILED: %s", b.ID, b.Failure)
 	case !b.Ready():
-		return domain.Refuse(domain.NotReady, "build %s is INITIALIZED: it has no StorageLocation that hosts could fetch it from", b.ID)
+		return domain.Refuse(domain.NotReady, "build %s is INITIALIZED: its files have not been uploaded, and it has no StorageLocation", b.ID)
 	case f.Cost != nil:
 		return domain.Refuse(domain.Invalid, "AnywhereConfiguration: only an ANYWHERE fleet has one")
-	case m.InstanceType == "":
-		return domain.Refuse(domain.Invalid, "EC2InstanceType: required")
 	case f.Runtime == nil:
 		return domain.Refuse(domain.Invalid, "RuntimeConfiguration: required")
 	}
-	m.BuildRegion, m.BuildAccount, m.OperatingSystem = b.Region, b.Account, b.OperatingSystem
+	m.BuildRegion, m.BuildAccount, m.OperatingSystem, m.Manifest = b.Region, b.Account, b.OperatingSystem, b.Manifest
 	f.Managed = &m
 	return nil
 }
@@ -32,8 +32,6 @@ func (t *Tx) checkRuntime(f *fleet.Fleet, r *fleet.Runtime) error {
 	switch {
 	case r == nil:
 		return nil
-	case f.Managed == nil && len(r.Launches) > 0:
-		return domain.Refuse(domain.Invalid, "RuntimeConfiguration.ServerProcesses: an ANYWHERE fleet whose hosts run no agent cannot start processes")
 	case f.Managed != nil && len(r.Launches) == 0:
 		return domain.Refuse(domain.Invalid, "RuntimeConfiguration.ServerProcesses: required, at least one")
 	}

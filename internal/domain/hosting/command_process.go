@@ -12,7 +12,8 @@ type ConnectProcess struct {
 	Process fleet.Key
 	Link    uint64 // unique among all connections of the cell
 	SDK     string
-	Token   uint32 // generation of the compute's auth token that it presented; 0: it signed instead
+	Token   uint32      // generation of the compute's auth token that it presented; 0: it signed instead
+	Node    domain.UUID // that has the connection; zero: a single node
 
 	// Result: the process. State Ended means that the key belongs to a process that has ended. If its first request is ActivateProcess, a
 	// new process begins; after any other request it is a survivor of the ended one.
@@ -26,6 +27,10 @@ func (cmd *ConnectProcess) Decide(k *kernel.Tx) error {
 	if err != nil {
 		return err
 	}
+	node, err := t.nodes.Holder(cmd.Node)
+	if err != nil {
+		return err
+	}
 	r, known := c.Fleets.Process(cmd.Process)
 	switch {
 	case !known && int(x.Processes) >= c.Config.ProcessesOnComputeMax:
@@ -34,7 +39,7 @@ func (cmd *ConnectProcess) Decide(k *kernel.Tx) error {
 		cmd.Found = *c.Process(r)
 		return nil
 	}
-	e := &ProcessConnected{Process: cmd.Process, Link: cmd.Link, SDK: cmd.SDK, New: !known}
+	e := &ProcessConnected{Process: cmd.Process, Link: cmd.Link, SDK: cmd.SDK, New: !known, Node: node}
 	if !known {
 		e.ReadyBy, e.Token = t.Contact.Add(c.Config.ReadyTimeout), cmd.Token
 	}
@@ -72,6 +77,7 @@ type ActivateProcess struct {
 	LogPaths  []string
 	SDK, Tool string
 	Request   uint64
+	Node      domain.UUID // see ConnectProcess
 
 	// Result: whether this very request was executed before.
 	Repeated bool
@@ -82,6 +88,10 @@ func (cmd *ActivateProcess) Decide(k *kernel.Tx) error {
 	r, ok := t.Fleets.Process(cmd.Process)
 	if !ok {
 		return domain.Refuse(domain.NotFound, "server process %s not found", cmd.Process.Process)
+	}
+	node, err := t.nodes.Holder(cmd.Node)
+	if err != nil {
+		return err
 	}
 	p := t.Process(r)
 	if p.Activation == cmd.Request {
@@ -94,10 +104,14 @@ func (cmd *ActivateProcess) Decide(k *kernel.Tx) error {
 		t.endProcess(r, fleet.EndedReplaced, 0)
 		p = t.Process(r)
 	}
-	t.Emit(&ProcessActivated{
+	e := &ProcessActivated{
 		Process: cmd.Process, Link: cmd.Link, Port: cmd.Port, LogPaths: cmd.LogPaths, SDK: cmd.SDK, Tool: cmd.Tool,
 		Request: cmd.Request, New: p.State == fleet.Ended, UnhealthyBy: t.Contact.Add(t.Config.UnhealthyAfter),
-	})
+	}
+	if e.New {
+		e.Node = node
+	}
+	t.Emit(e)
 	return nil
 }
 
@@ -176,6 +190,7 @@ func (cmd *RefreshProcess) Decide(k *kernel.Tx) error {
 type PromptGameSession struct {
 	Process fleet.Key
 	Game    session.ID
+	Link    uint64 // on which the message will be written: refused when the process has another one; 0: a single node, which sees that itself
 
 	// Result
 	Prompted session.GameSession
@@ -192,9 +207,22 @@ func (cmd *PromptGameSession) Decide(k *kernel.Tx) error {
 	case g.Status != session.Activating:
 		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", cmd.Game, g.Status)
 	}
+	if cmd.Link != 0 && !t.HasLink(cmd.Game, cmd.Link) {
+		return domain.Refuse(domain.Conflict, "server process %s has another connection", cmd.Process.Process)
+	}
 	t.Emit(&GameSessionPrompted{cmd.Game})
 	cmd.Prompted = *t.Game(r)
 	return nil
+}
+
+// HasLink reports whether a connection is the one that the process of a game session has now.
+func (t *Tx) HasLink(id session.ID, link uint64) bool {
+	_, g, err := t.gameByID(id)
+	if err != nil {
+		return false
+	}
+	r, ok := t.Fleets.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID})
+	return ok && t.Process(r).Linked && t.Process(r).Link == link
 }
 
 // Hosted finds a game session that the process hosts or hosted.
@@ -347,22 +375,14 @@ func (cmd *EndProcess) Decide(k *kernel.Tx) error {
 var endCauses = [...]session.EndCause{
 	fleet.EndedNormally: session.EndedByServer, fleet.EndedCrashed: session.EndedByCrash, fleet.EndedReplaced: session.EndedByReplacement,
 	fleet.EndedUnhealthy: session.EndedUnhealthy, fleet.EndedForced: session.EndedByForce, fleet.EndedWithCompute: session.EndedWithCompute,
-	fleet.EndedActivationLate: session.EndedNotActivated,
+	fleet.EndedActivationLate: session.EndedNotActivated, fleet.EndedNeverReady: session.EndedByCrash,
 }
 
 // endProcess ends a process and its game session. An abnormal end goes to the fleet's event log.
 func (t *Tx) endProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint64) {
-	c := t.State
-	if g := session.GameRef(c.Process(r).Session); g != 0 {
-		status := session.NoReason
-		if c.Game(g).Status == session.Terminating {
-			status = session.TriggeredOnProcessTerminate
-		}
-		t.endGame(g, status, endCauses[reason])
-	}
-	p := c.Process(r)
+	p := t.State.Process(r)
 	fleetID, who := p.Key.Fleet, describeProcess(p)
-	t.Emit(&ProcessEnded{p.Key, reason, request, t.Now.Add(c.Config.EndedKept)})
+	t.closeProcess(r, reason, request)
 	switch reason {
 	case fleet.EndedCrashed:
 		t.fleetEvent(fleetID, "SERVER_PROCESS_CRASHED", "Server "+who+" ended without ProcessEnding")
@@ -371,6 +391,19 @@ func (t *Tx) endProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint
 	case fleet.EndedNeverReady:
 		t.fleetEvent(fleetID, "SERVER_PROCESS_PROCESS_READY_TIMEOUT", "Server "+who+" did not call ProcessReady in time")
 	}
+}
+
+// closeProcess ends a process and its game session, and writes nothing to the fleet's event log.
+func (t *Tx) closeProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint64) {
+	c := t.State
+	if g := session.GameRef(c.Process(r).Session); g != 0 {
+		status := session.NoReason
+		if c.Game(g).Status == session.Terminating {
+			status = session.TriggeredOnProcessTerminate
+		}
+		t.endGame(g, status, endCauses[reason])
+	}
+	t.Emit(&ProcessEnded{c.Process(r).Key, reason, request, t.Now.Add(c.Config.EndedKept)})
 }
 
 // askTermination asks a process to end.

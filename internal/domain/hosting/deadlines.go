@@ -3,7 +3,6 @@ package hosting
 import (
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -124,12 +123,12 @@ func (t *Tx) sweepFleet(r fleet.Ref) {
 // reports the player reconnects with its SDK's next attempt, up to 32 s later. See B012.
 const seatsWait = 35 * time.Second
 
-// Resume counts every connection as lost from the time at which the service went down, and gives game servers time to reconnect and
-// report which players have connected.
-func (t *Tx) Resume(down domain.Time, then domain.ContactTime) {
+// Resume counts every connection that no node has as lost from the time at which the service went down, and gives game servers time to
+// reconnect and report which players have connected.
+func (t *Tx) Resume(r kernel.Resumption) {
 	t.replanAll(t.Now)
 	// The contact clock continues from where the service stopped, and the grace of the connections starts there.
 	t.Emit(&Resumed{
-		Downtime: int64(down), LostBy: then.Add(t.Config.LinkGrace), SeatsBy: then.Add(min(seatsWait, t.Config.Reservation)),
+		Downtime: int64(r.Down), LostBy: r.Then.Add(t.Config.LinkGrace), SeatsBy: r.Then.Add(min(seatsWait, t.Config.Reservation)), Held: r.Cluster,
 	})
 }

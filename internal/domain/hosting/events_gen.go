@@ -4,6 +4,7 @@ package hosting
 
 import (
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -54,6 +55,9 @@ var events = []func() kernel.Event{
 	kernel.Empty[PlacementEnded],
 	kernel.Empty[GameSessionMatched],
 	kernel.Empty[PlayerDataWrapped],
+	kernel.Empty[ProcessDied],
+	kernel.Empty[BuildStored],
+	kernel.Empty[BuildFailed],
 }
 
 // Resumed says that the service was down until now.
@@ -61,6 +65,7 @@ type Resumed struct {
 	Downtime int64              // milliseconds since the last transaction
 	LostBy   domain.ContactTime // for every link that was open then, or lost with its grace not over
 	SeatsBy  domain.ContactTime // no reservation ends before; 0 in journals of releases that gave none more time
+	Held     bool               // in a cluster: links to nodes that are present stay
 }
 
 func (*Resumed) Kind() kernel.Kind { return 2 }
@@ -68,6 +73,7 @@ func (e *Resumed) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.Downtime)
 	wire.Int(c, 2, &e.LostBy)
 	wire.Int(c, 3, &e.SeatsBy)
+	c.Bool(4, &e.Held)
 }
 
 // LocationChanged is a custom location as it is now: new, or with other tags.
@@ -139,11 +145,15 @@ func (e *TokenIssued) Fields(c *wire.Codec) {
 }
 
 // FleetEventWritten is an entry of a fleet's event log.
-type FleetEventWritten struct{ Event fleet.Event }
+type FleetEventWritten struct {
+	Event    fleet.Event
+	Replaces uint64 // number of the event that this one stands for, too; 0: none. From level 2 on
+}
 
 func (*FleetEventWritten) Kind() kernel.Kind { return 17 }
 func (e *FleetEventWritten) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Event, true, (*fleet.Event).Fields)
+	wire.Int(c, 2, &e.Replaces)
 }
 
 // CreationCounted says that a creator made a game session, for the fleet's creation policy.
@@ -192,6 +202,7 @@ type ProcessConnected struct {
 	New     bool
 	ReadyBy domain.ContactTime // with New
 	Token   uint32             // with New: generation of the auth token that it was started with
+	Node    uint32             // number of the node that has the connection; 0: a single node
 }
 
 func (*ProcessConnected) Kind() kernel.Kind { return 30 }
@@ -202,6 +213,7 @@ func (e *ProcessConnected) Fields(c *wire.Codec) {
 	c.Bool(4, &e.New)
 	wire.Int(c, 5, &e.ReadyBy)
 	wire.Int(c, 6, &e.Token)
+	wire.Int(c, 7, &e.Node)
 }
 
 // ProcessLinkLost says that the process's last connection is gone.
@@ -228,6 +240,7 @@ type ProcessActivated struct {
 	New         bool
 	UnhealthyBy domain.ContactTime
 	Link        uint64
+	Node        uint32 // with New: see ProcessConnected
 }
 
 func (*ProcessActivated) Kind() kernel.Kind { return 32 }
@@ -241,6 +254,7 @@ func (e *ProcessActivated) Fields(c *wire.Codec) {
 	c.Bool(7, &e.New)
 	wire.Int(c, 8, &e.UnhealthyBy)
 	c.Fixed64(9, &e.Link)
+	wire.Int(c, 10, &e.Node)
 }
 
 // ProcessHealthChanged says what the process's heartbeats say now. UnhealthyBy is zero while they are good.
@@ -523,4 +537,46 @@ func (*PlayerDataWrapped) Kind() kernel.Kind { return 144 }
 func (e *PlayerDataWrapped) Fields(c *wire.Codec) {
 	wire.ID(c, 1, &e.PlayerSession)
 	c.String(2, &e.Data)
+}
+
+// ProcessDied is how a process ended, as the agent of its host saw it. ProcessEnded follows in the same transaction, unless the process
+// had ended before.
+type ProcessDied struct {
+	Process fleet.Key
+	Exit    exit.Report
+}
+
+func (*ProcessDied) Kind() kernel.Kind { return 200 }
+func (*ProcessDied) Level() uint       { return 2 }
+func (e *ProcessDied) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
+	wire.Sub(c, 2, &e.Exit, true, (*exit.Report).Fields)
+}
+
+// BuildStored says that the files of a build are complete in the service's own store.
+type BuildStored struct {
+	ID       string
+	Manifest string // SHA-256 of the list of its files, in hexadecimal digits
+	Size     int64  // bytes of the files
+}
+
+func (*BuildStored) Kind() kernel.Kind { return 220 }
+func (*BuildStored) Level() uint       { return 2 }
+func (e *BuildStored) Fields(c *wire.Codec) {
+	c.String(1, &e.ID)
+	c.String(2, &e.Manifest)
+	wire.Int(c, 3, &e.Size)
+}
+
+// BuildFailed says that what was uploaded for a build cannot be used.
+type BuildFailed struct {
+	ID     string
+	Reason string
+}
+
+func (*BuildFailed) Kind() kernel.Kind { return 221 }
+func (*BuildFailed) Level() uint       { return 2 }
+func (e *BuildFailed) Fields(c *wire.Codec) {
+	c.String(1, &e.ID)
+	c.String(2, &e.Reason)
 }

@@ -7,6 +7,7 @@
 package hosting
 
 import (
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/notice"
@@ -26,6 +27,7 @@ type State struct {
 	placementNo uint64          // number of the latest placement
 	restoring   session.GameRef // the latest game session while a snapshot is read
 	hooks       Hooks           // nil: no other room takes part
+	nodes       Nodes
 }
 
 // Tx is the room: its state, and its part of the present transaction.
@@ -42,9 +44,18 @@ type Notices interface {
 	Tell(n notice.Notice, topic string)
 }
 
+// Nodes are the nodes of a cluster that have connections.
+type Nodes interface {
+	// Holder returns the number of the node that is about to attach a connection; 0 for a single node, whose id is zero. It refuses a
+	// node that does not take part, or was given up.
+	Holder(id domain.UUID) (no uint32, err error)
+	// Present reports whether the node with a number still has its connections; false for 0.
+	Present(no uint32) bool
+}
+
 // New returns an empty room.
-func New(k *kernel.Kernel, config *Config, notices Notices) *Tx {
-	s := &State{Kernel: k, Config: config, Fleets: fleet.New(), Sessions: session.New(), Placements: placement.New()}
+func New(k *kernel.Kernel, config *Config, notices Notices, nodes Nodes) *Tx {
+	s := &State{Kernel: k, Config: config, nodes: nodes, Fleets: fleet.New(), Sessions: session.New(), Placements: placement.New()}
 	return &Tx{Tx: k.Tx(), State: s, notices: notices}
 }
 

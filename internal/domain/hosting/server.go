@@ -16,3 +16,4 @@ func (cmd *SetPlayerPolicy) ServerProcess() *fleet.Key     { return &cmd.Process
 func (cmd *AcceptPlayer) ServerProcess() *fleet.Key        { return &cmd.Process }
 func (cmd *RemovePlayer) ServerProcess() *fleet.Key        { return &cmd.Process }
 func (cmd *EndProcess) ServerProcess() *fleet.Key          { return &cmd.Process }
+func (cmd *ReportExit) ServerProcess() *fleet.Key          { return &cmd.Process }

@@ -34,6 +34,24 @@ func (v *View) Builds(after catalog.Place, limit int, keep func(*fleet.Build) bo
 	return v.c.Fleets.Builds.Page(after, limit, keep)
 }
 
+// Manifests returns those of all files in the service's own store that a build or a fleet needs, in no order, some of them twice.
+func (v *View) Manifests() (all []string) {
+	v.SawAll()
+	v.c.Fleets.Builds.Since(catalog.Place{}, func(b *fleet.Build) bool {
+		if b.Manifest != "" {
+			all = append(all, b.Manifest)
+		}
+		return true
+	})
+	v.c.Fleets.FleetsFrom(0, "", func(f *fleet.Fleet) bool {
+		if f.Managed != nil && f.Managed.Manifest != "" {
+			all = append(all, f.Managed.Manifest)
+		}
+		return true
+	})
+	return all
+}
+
 // found copies a record of a catalog; changed returns the number of its last change.
 func found[T any](v *View, c catalog.Catalog[T], id string, changed func(*T) uint64) (record T, ok bool) {
 	r, ok := c.Find(id)

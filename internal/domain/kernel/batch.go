@@ -37,10 +37,15 @@ func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(do
 		}
 		if e == nil {
 			// Skipping it would make this process quietly different from the one that wrote it.
-			return fmt.Errorf("event of unknown kind %d: written by a later release", kind)
+			return &LaterRelease{What: fmt.Sprintf("an event of kind %d", kind), Known: k.known}
 		}
 		if err := r.Read(body, e); err != nil {
 			return fmt.Errorf("event %T: %w", e, err)
+		}
+		if raised, ok := e.(*LevelRaised); ok {
+			if err := k.checkLevel(uint(raised.Level)); err != nil {
+				return err
+			}
 		}
 		f(at, e)
 		return nil

@@ -11,7 +11,7 @@ import (
 
 // Wait is a kind of deadline. Contact deadlines are for clients and servers, which cannot reach the service while it is down. Wall
 // deadlines pass also while the service is down.
-type Wait uint8
+type Wait uint16
 
 // WaitsOfRoom is the most kinds of deadlines that a room may have for each clock: its contact deadlines begin at its number times
 // WaitsOfRoom, its wall deadlines at FirstWall plus that.

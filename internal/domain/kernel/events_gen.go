@@ -6,10 +6,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
+// Level is the highest level of an event or a part of a snapshot.
+const Level uint = 2
+
 // events has a constructor for each event of the room kernel.
 var events = []func() Event{
 	Empty[Ticked],
 	Empty[Forgotten],
+	Empty[LevelRaised],
 }
 
 // Ticked says that the service was alive at this moment. One is written at least every second while a peer that could
@@ -24,3 +28,9 @@ type Forgotten struct{ Count int64 }
 
 func (*Forgotten) Kind() Kind             { return 60 }
 func (e *Forgotten) Fields(c *wire.Codec) { wire.Int(c, 1, &e.Count) }
+
+// LevelRaised says that events and parts of snapshots up to this level may be written from now on, since the programs of all members of the cluster know it.
+type LevelRaised struct{ Level uint32 }
+
+func (*LevelRaised) Kind() Kind             { return 198 }
+func (e *LevelRaised) Fields(c *wire.Codec) { wire.Int(c, 1, &e.Level) }

@@ -1,6 +1,6 @@
 // Package kernel is what the rooms of the core share: the transaction, the two clocks, deadlines, the list of what has
 // ended, and the parts of a snapshot. It knows no noun. The rooms (hosting, gameservers, notice, matchmaking, playerflow,
-// access) own records, commands and events; package cell composes them.
+// access, answers, membership) own records, commands and events; package cell composes them.
 //
 // A command is checked against the state. If it may happen, it emits events, and each event is applied at once. The events
 // of one command are one transaction: the journal gets all of them in one piece, or none. A replay calls the same Apply, so
@@ -79,8 +79,8 @@ type Room interface {
 // RoomNo is the number of a room. Rooms settle in the order of their numbers, which also orders deadlines of the same instant.
 type RoomNo uint8
 
-// roomsMax bounds the rooms, because kinds of deadlines are numbered by room.
-const roomsMax = 8
+// roomsMax bounds the rooms, because kinds of deadlines are numbered by room. One more may have neither deadlines nor work to settle.
+const roomsMax = 15
 
 // Kernel has what the rooms of one cell share. One goroutine at a time may call Execute, Replay or Freeze; views may be used concurrently
 // with each other but not with those.
@@ -88,10 +88,13 @@ type Kernel struct {
 	Waiting Deadlines
 	Ended   EndedQueue
 
-	rooms  [roomsMax]Room
+	rooms  [roomsMax + 1]Room
 	owners [256]Room // of events, by kind; nil for the kernel's own
 
 	constructors [256]func() Event
+	levels       [256]uint8 // of the kinds of events
+	known        uint       // the highest level that this program knows
+	level        uint       // in force
 	before       func(Event)
 	tx           Tx
 
@@ -107,7 +110,7 @@ type Kernel struct {
 
 // New returns a Kernel without rooms.
 func New() *Kernel {
-	k := &Kernel{Waiting: newDeadlines()}
+	k := &Kernel{Waiting: newDeadlines(), known: Level, level: 1}
 	k.tx.k = k
 	k.own(events, nil)
 	return k
@@ -124,11 +127,14 @@ func (k *Kernel) Register(no RoomNo, r Room) {
 
 func (k *Kernel) own(events []func() Event, by Room) {
 	for _, construct := range events {
-		kind := construct().Kind()
+		empty := construct()
+		kind := empty.Kind()
 		if k.constructors[kind] != nil {
 			panic(fmt.Sprintf("%T owns events of kind %d, which another room owns", by, kind))
 		}
 		k.owners[kind], k.constructors[kind] = by, construct
+		k.levels[kind] = uint8(LevelOf(empty))
+		k.known = max(k.known, LevelOf(empty))
 	}
 }
 
@@ -145,15 +151,10 @@ func (k *Kernel) Execute(cmd Command, env *Env) (emitted bool, err error) {
 	now := max(env.Now, k.last)
 	*t = Tx{k: k, env: env, Now: now, Contact: k.ContactTime(now), Cmd: cmd, start: len(env.Batch)}
 	k.begin(env.Number)
-	err = cmd.Decide(t)
-	for t.ends != 0 {
-		no := bits.TrailingZeros8(t.ends)
-		if err == nil {
-			k.rooms[no].Settle()
-		} else {
-			k.rooms[no].Reset()
-		}
-		t.ends &^= 1 << no // a room that calls AtEnd while it settles is settled
+	if k.level < k.known {
+		err = t.decideBelow(cmd)
+	} else {
+		err = t.decide(cmd)
 	}
 	if t.open {
 		if err != nil {
@@ -163,6 +164,25 @@ func (k *Kernel) Execute(cmd Command, env *Env) (emitted bool, err error) {
 	}
 	t.env, t.Cmd = nil, nil // the engine reuses them
 	return t.open, err
+}
+
+func (t *Tx) decide(cmd Command) error {
+	err := cmd.Decide(t)
+	t.settle(err)
+	return err
+}
+
+// settle ends the part that rooms have in a command.
+func (t *Tx) settle(err error) {
+	for t.ends != 0 {
+		no := bits.TrailingZeros16(t.ends)
+		if err == nil {
+			t.k.rooms[no].Settle()
+		} else {
+			t.k.rooms[no].Reset()
+		}
+		t.ends &^= 1 << no // a room that calls AtEnd while it settles is settled
+	}
 }
 
 // Replay applies one journal entry.
@@ -201,6 +221,9 @@ func (k *Kernel) apply(at domain.Time, e Event) {
 	case *Ticked:
 	case *Forgotten:
 		k.forget(int(e.Count))
+		k.Touch()
+	case *LevelRaised:
+		k.level = max(k.level, uint(e.Level))
 		k.Touch()
 	default:
 		panic(fmt.Sprintf("no room applies %T", e))

@@ -16,6 +16,7 @@ import (
 type Snapshot struct {
 	head  Head
 	parts []Frozen
+	level uint // above which no kind of part is written; 0: all are
 }
 
 // Frozen writes some records of a room as they were at one moment.
@@ -45,6 +46,8 @@ type Head struct {
 	NoticeNo       uint64 // number of the latest notice
 	PlacementNo    uint64 // number of the latest placement
 	TicketNo       uint64 // number of the latest ticket
+	NodeNo         uint32 // number of the latest node
+	Level          uint32 // in force; 0: 1
 }
 
 func (h *Head) Fields(c *wire.Codec) {
@@ -58,6 +61,8 @@ func (h *Head) Fields(c *wire.Codec) {
 	wire.Int(c, 8, &h.NoticeNo)
 	wire.Int(c, 9, &h.PlacementNo)
 	wire.Int(c, 10, &h.TicketNo)
+	wire.Int(c, 11, &h.NodeNo)
+	wire.Int(c, 12, &h.Level)
 }
 
 // Freeze takes a Snapshot. It takes microseconds, whatever the size of the cell: it copies the list of blocks of each table, 8 bytes for
@@ -65,6 +70,12 @@ func (h *Head) Fields(c *wire.Codec) {
 // calls it between two groups, when the state is exactly that after a journal entry.
 func (k *Kernel) Freeze() *Snapshot {
 	s := &Snapshot{head: Head{Last: k.last, Downtime: k.downtime, Forgotten: k.forgotten, EndedNo: k.Ended.no}}
+	if k.level > 1 {
+		s.head.Level = uint32(k.level)
+	}
+	if k.level < k.known {
+		s.level = k.level
+	}
 	for _, room := range k.rooms {
 		if room != nil {
 			s.parts = append(s.parts, room.Freeze(&s.head)...)
@@ -82,7 +93,7 @@ const (
 
 // Write writes the snapshot.
 func (s *Snapshot) Write(to io.Writer) error {
-	w := &PartWriter{w: bufio.NewWriterSize(to, 1<<18)}
+	w := &PartWriter{w: bufio.NewWriterSize(to, 1<<18), level: s.level}
 	w.Part(partHead, &s.head)
 	for _, write := range s.parts {
 		write(w)
@@ -96,14 +107,15 @@ func (s *Snapshot) Write(to io.Writer) error {
 
 // PartWriter writes the parts of a snapshot.
 type PartWriter struct {
-	w   *bufio.Writer
-	c   wire.Codec
-	err error
+	w     *bufio.Writer
+	c     wire.Codec
+	level uint // see Snapshot
+	err   error
 }
 
-// Part writes one record. It copies the record first, because reading and writing share code, and a frozen record must not be changed.
+// Part writes one record, unless its kind is above the level in force. It copies the record first, because reading and writing share code, and a frozen record must not be changed.
 func (w *PartWriter) Part(kind uint8, m wire.Message) {
-	if w.err != nil {
+	if w.err != nil || w.level != 0 && LevelOf(m) > w.level {
 		return
 	}
 	w.c.Buf = append(w.c.Buf[:0], 0)
@@ -161,7 +173,10 @@ func (k *Kernel) load(l *Loader, b []byte) error {
 	}
 	switch kind {
 	case partHead:
-		return l.Reader.Read(body, &l.Head)
+		if err := l.Reader.Read(body, &l.Head); err != nil {
+			return err
+		}
+		return k.checkLevel(uint(l.Head.Level))
 	case partEnd:
 		l.ended = true
 		return nil
@@ -174,12 +189,12 @@ func (k *Kernel) load(l *Loader, b []byte) error {
 			return err
 		}
 	}
-	return fmt.Errorf("snapshot part of unknown kind %d: written by a later release", kind)
+	return &LaterRelease{What: fmt.Sprintf("a snapshot part of kind %d", kind), Known: k.known}
 }
 
 // restore rebuilds what the snapshot does not contain, room by room.
 func (k *Kernel) restore(h *Head) error {
-	k.last, k.downtime, k.forgotten = h.Last, h.Downtime, h.Forgotten
+	k.last, k.downtime, k.forgotten, k.level = h.Last, h.Downtime, h.Forgotten, max(uint(h.Level), 1)
 	k.restoreEnded(h.EndedNo)
 	for _, room := range k.rooms {
 		if room == nil {

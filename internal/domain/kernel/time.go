@@ -76,13 +76,20 @@ func (k *Kernel) NextDue() domain.Time {
 }
 
 // Resume is the first command of a run. Each Resumer moves its contact deadlines by the downtime.
-type Resume struct{}
-
-// Resumer is a room with a part in Resume. then is the contact time at which the service went down; the contact clock continues from
-// there once the downtime has been added.
-type Resumer interface {
-	Resume(down domain.Time, then domain.ContactTime)
+type Resume struct {
+	// Cluster: another node may have decided before, and other nodes have connections that are still open. Only those are lost that no node has.
+	Cluster bool
 }
+
+// Resumption is what Resume knows of the time before.
+type Resumption struct {
+	Down    domain.Time        // for how long no node decided
+	Then    domain.ContactTime // when that began; the contact clock continues from there once the downtime has been added
+	Cluster bool               // see Resume
+}
+
+// Resumer is a room with a part in Resume.
+type Resumer interface{ Resume(Resumption) }
 
 // Decide calls the rooms in the order of their numbers.
 func (cmd *Resume) Decide(t *Tx) error {
@@ -94,7 +101,7 @@ func (cmd *Resume) Decide(t *Tx) error {
 	then := t.Contact - domain.ContactTime(down)
 	for _, room := range k.rooms {
 		if r, ok := room.(Resumer); ok {
-			r.Resume(down, then)
+			r.Resume(Resumption{down, then, cmd.Cluster})
 			t.Contact = k.ContactTime(t.Now)
 		}
 	}

@@ -45,7 +45,7 @@ type Tx struct {
 	env   *Env
 	start int // where the transaction begins in env.Batch
 	open  bool
-	ends  uint8 // rooms that settle at the end
+	ends  uint16 // rooms that settle at the end
 	ids   uint64
 }
 
@@ -83,8 +83,12 @@ const (
 	lengthDelimited   = 2 // wire type
 )
 
-// Emit applies an event and adds it to the transaction. Afterwards the command must not be refused.
+// Emit applies an event and adds it to the transaction. Afterwards the command must not be refused. It does not return if the event is above the level in
+// force: the command is refused.
 func (t *Tx) Emit(e Event) {
+	if uint(t.k.levels[e.Kind()]) > t.k.level {
+		t.tooEarly(e)
+	}
 	b := t.env.Batch
 	if !t.open {
 		t.open = true

@@ -375,13 +375,18 @@ func (t *Tx) BackfillLost(game session.ID) {
 type TellHosted struct {
 	Game   session.ID
 	Update uint64
+	Link   uint64 // on which it was written: refused when the process has another one, which gets it; 0: a single node, which sees that itself
 }
 
 func (cmd *TellHosted) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, ok := t.Records.HostedBy(string(cmd.Game))
-	if ok && t.hosted(r).Told < cmd.Update {
-		t.Emit(&HostedTold{cmd.Game, cmd.Update})
+	if !ok || t.hosted(r).Told >= cmd.Update {
+		return nil
 	}
+	if cmd.Link != 0 && !t.hosting.HasLink(cmd.Game, cmd.Link) {
+		return domain.Refuse(domain.Conflict, "the server process of game session %s has another connection", cmd.Game)
+	}
+	t.Emit(&HostedTold{cmd.Game, cmd.Update})
 	return nil
 }

@@ -59,6 +59,8 @@ type Hosting interface {
 	CheckProperties(properties []session.Property) error
 	// Hosted refuses a game session that is not hosted by a server process.
 	Hosted(process fleet.Key, id session.ID) (session.GameRef, *session.GameSession, error)
+	// HasLink reports whether a connection is the one that the server process of a game session has now.
+	HasLink(id session.ID, link uint64) bool
 	BeginPlacement(p *placement.Placement)
 	Reserve(r session.Reservation)
 	SetMatchmakerData(id session.ID, data string)

@@ -169,6 +169,21 @@ func (s *State) Wait(r Ref, places []Place) {
 	}
 }
 
+// FirstChoice counts the placements that would rather wait at a place than anywhere else, and returns when the oldest of them began.
+func (s *State) FirstChoice(at Place) (n int32, oldest domain.Time) {
+	if t := s.waiting[at]; t != nil {
+		t.Scan(func(x turn) bool {
+			if p := s.Placements.Get(x.ref); p.waiting[0] == at {
+				if n++; n == 1 {
+					oldest = x.start
+				}
+			}
+			return true
+		})
+	}
+	return n, oldest
+}
+
 // FirstWaiting returns the placement that has waited longest for a process at a place.
 func (s *State) FirstWaiting(at Place) (Ref, bool) {
 	if t := s.waiting[at]; t != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -104,12 +105,13 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 func (c *State) applyFlowResumed(e *FlowResumed) {
 	c.Touch()
 	for r, p := range c.Flow.Players.All() {
-		if p.Presence == flow.Online {
+		if held := e.Held && c.nodes.Present(p.Node); p.Presence == flow.Online && !held {
 			c.awaitPlayer(r, e.PresenceBy)
 		}
 	}
 	for r, x := range c.Flow.Instances.All() {
-		if x.Live() && x.Game != "" && x.Suspect == 0 {
+		host, ok := c.host(x)
+		if held := e.Held && ok && host.Linked; x.Live() && x.Game != "" && x.Suspect == 0 && !held {
 			c.applySuspicion(r, e.Now)
 		}
 		if x.Status == flow.InstancePending && e.Down > 0 {
@@ -121,6 +123,30 @@ func (c *State) applyFlowResumed(e *FlowResumed) {
 			c.delaySearch(r, e.Down)
 		}
 	}
+}
+
+// NodeLost gives the players whose streams were at a node time to come back, and suspects the hosts that it had, while the event is applied that
+// says so. Hosting has counted their links as lost before.
+func (c *State) NodeLost(node uint32, presenceBy, now domain.ContactTime) {
+	for r, p := range c.Flow.Players.All() {
+		if p.Presence == flow.Online && p.Node == node {
+			c.awaitPlayer(r, presenceBy)
+		}
+	}
+	for r, x := range c.Flow.Instances.All() {
+		if host, ok := c.host(x); ok && x.Live() && x.Suspect == 0 && host.Node == node && !host.Linked {
+			c.applySuspicion(r, now)
+		}
+	}
+}
+
+// host finds the server process of a game instance's game session.
+func (c *State) host(x *flow.Instance) (*fleet.Process, bool) {
+	game, ok := c.hosting.FindGame(session.ID(x.Game))
+	if !ok || c.hosting.Game(game).Process == 0 {
+		return nil, false
+	}
+	return c.hosting.Process(fleet.ProcessRef(c.hosting.Game(game).Process)), true
 }
 
 // delaySearch moves the deadlines of a party's search, of its ticket, and of the match that waits for its answer. These are wall
@@ -174,7 +200,7 @@ func (c *State) applyPlayer(at domain.Time, event kernel.Event) {
 	case *PresenceChanged:
 		c.mutPlayer(e.Player, func(p *flow.Player) {
 			p.Presence, p.Stream, p.PresenceBy, p.OfflineSince = e.Presence, e.Stream, e.PresenceBy, e.OfflineSince
-			p.RemoveBy, p.LeaveQueueBy, p.PolledBy = e.RemoveBy, e.LeaveQueueBy, e.PolledBy
+			p.RemoveBy, p.LeaveQueueBy, p.PolledBy, p.Node = e.RemoveBy, e.LeaveQueueBy, e.PolledBy, e.Node
 		})
 	case *PlayersTold:
 		told := flow.Told{At: at, Commit: c.Number(), Part: c.Part(), Type: e.Type, Body: e.Body}

@@ -136,8 +136,9 @@ func (cmd *Logout) Decide(k *kernel.Tx) error {
 type AttachStream struct {
 	Player         string
 	LoginSessionID flow.LoginSessionID
-	Stream         uint64 // a number that no other stream of the cell has; never 0
-	After          uint64 // number of the last event that the client has; 0: none
+	Stream         uint64      // a number that no other stream of the cell has; never 0
+	After          uint64      // number of the last event that the client has; 0: none
+	Node           domain.UUID // that has the stream; zero: a single node
 
 	// Result
 	Sync  uint64      // number of the OnSync that the client begins with; 0: it gets the events behind After
@@ -154,9 +155,13 @@ func (cmd *AttachStream) Decide(k *kernel.Tx) error {
 	if err != nil {
 		return err
 	}
+	node, err := t.nodes.Holder(cmd.Node)
+	if err != nil {
+		return err
+	}
 	t.logins.signOfLife(r)
 	p := t.Flow.Players.Get(r)
-	t.logins.goOnline(r, cmd.Stream, p.PolledBy)
+	t.logins.goOnline(r, cmd.Stream, node, p.PolledBy)
 	if cmd.After == 0 || !replayable(p, cmd.After) {
 		cmd.Sync = t.logins.sync(p)
 	}
@@ -182,7 +187,7 @@ func (cmd *LoseStream) Decide(k *kernel.Tx) error {
 	}
 	t.Cause = "StreamLost"
 	if p := t.Flow.Players.Get(r); p.PolledBy > t.Contact {
-		t.logins.goOnline(r, 0, p.PolledBy)
+		t.logins.goOnline(r, 0, p.Node, p.PolledBy)
 		return nil
 	}
 	t.logins.goOffline(r)
@@ -194,7 +199,8 @@ func (cmd *LoseStream) Decide(k *kernel.Tx) error {
 type PollEvents struct {
 	Player         string
 	LoginSessionID flow.LoginSessionID
-	After          *uint64 // number of the last event that the client has; nil: it does not ask for events
+	After          *uint64     // number of the last event that the client has; nil: it does not ask for events
+	Node           domain.UUID // that was polled; zero: a single node
 
 	// Result
 	Sync uint64 // number of the OnSync that the client gets; 0: it gets the events behind After
@@ -210,13 +216,17 @@ func (cmd *PollEvents) Decide(k *kernel.Tx) error {
 	if err != nil {
 		return err
 	}
+	node, err := t.nodes.Holder(cmd.Node)
+	if err != nil {
+		return err
+	}
 	t.logins.signOfLife(r)
 	t.Cause = "Poll"
 	t.answerTo(cmd.Player, &cmd.Flow)
 	if p := t.Flow.Players.Get(r); cmd.After != nil && !replayable(p, *cmd.After) {
 		cmd.Sync = t.logins.sync(p)
 	}
-	t.logins.polled(r)
+	t.logins.polled(r, node)
 	return nil
 }
 

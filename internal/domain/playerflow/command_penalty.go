@@ -9,12 +9,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// DecidePenalty changes a penalty as the studio decides, which was asked when it was given. It has no effect once a later offence or an
-// operator has replaced that penalty.
+// DecidePenalty changes a penalty as the studio decides, which was asked when it was given. It has no effect once a later offence, an
+// operator or an earlier decision has changed that penalty.
 type DecidePenalty struct {
 	Player string
 	Kind   flow.PenaltyKind
 	Since  domain.Time // of the offence
+	Given  int32       // its place on the scale, as computed
+	Until  domain.Time // its lock, as computed
 
 	Clear bool          // the offence does not count: one step down again, and no lock of it
 	Level int32         // otherwise: the place on the scale
@@ -31,7 +33,9 @@ func (cmd *DecidePenalty) Decide(k *kernel.Tx) error {
 		return err
 	}
 	all := t.Flow.Players.Get(r).Penalties
-	i := slices.IndexFunc(all, func(p flow.Penalty) bool { return p.Kind == cmd.Kind && p.Since == cmd.Since })
+	i := slices.IndexFunc(all, func(p flow.Penalty) bool {
+		return p.Kind == cmd.Kind && p.Since == cmd.Since && p.Level == cmd.Given && p.Until == cmd.Until
+	})
 	if i < 0 {
 		return nil
 	}

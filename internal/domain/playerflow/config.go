@@ -71,7 +71,8 @@ func (v *View) FlowOverrides() (set flow.Overrides, ignored flow.Faults) {
 // AwaitPlayers gives all players who are online time to come back, because the service closes their streams. Meanwhile no player loses a
 // key, and none is matched.
 type AwaitPlayers struct {
-	For time.Duration // 0: as after a restart
+	For  time.Duration // 0: as after a restart
+	Node domain.UUID   // whose streams these are; zero: a single node
 }
 
 func (cmd *AwaitPlayers) Decide(k *kernel.Tx) error {
@@ -79,12 +80,16 @@ func (cmd *AwaitPlayers) Decide(k *kernel.Tx) error {
 	if err := t.flowOn(); err != nil {
 		return err
 	}
+	node, err := t.nodes.Holder(cmd.Node)
+	if err != nil {
+		return err
+	}
 	wait := cmd.For
 	if wait == 0 {
 		wait = t.Config.Sessions.RestartGrace
 	}
 	if t.Flow.Players.Len() > 0 {
-		t.Emit(&PlayersAwaited{t.Contact.Add(wait)})
+		t.Emit(&PlayersAwaited{t.Contact.Add(wait), node})
 	}
 	return nil
 }
@@ -92,7 +97,7 @@ func (cmd *AwaitPlayers) Decide(k *kernel.Tx) error {
 func (c *State) applyPlayersAwaited(e *PlayersAwaited) {
 	c.Touch()
 	for r, p := range c.Flow.Players.All() {
-		if p.Here() {
+		if p.Here() && (e.Node == 0 || e.Node == p.Node) {
 			c.awaitPlayer(r, e.PresenceBy)
 		}
 	}

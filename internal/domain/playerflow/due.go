@@ -1,7 +1,6 @@
 package playerflow
 
 import (
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -102,9 +101,9 @@ func (t *Tx) playerAged(r flow.PlayerRef) {
 	}
 }
 
-// Resume gives every player who was online when the service went down the time to come back.
-func (t *Tx) Resume(down domain.Time, then domain.ContactTime) {
+// Resume gives every player who was online when the service went down the time to come back, except those whose stream is open at a node.
+func (t *Tx) Resume(r kernel.Resumption) {
 	if t.Flow.Players.Len() > 0 {
-		t.Emit(&FlowResumed{PresenceBy: then.Add(t.Config.Sessions.RestartGrace), Now: then, Down: max(int64(down), 0)})
+		t.Emit(&FlowResumed{PresenceBy: r.Then.Add(t.Config.Sessions.RestartGrace), Now: r.Then, Down: max(int64(r.Down), 0), Held: r.Cluster})
 	}
 }

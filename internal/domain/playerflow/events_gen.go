@@ -101,6 +101,7 @@ type PresenceChanged struct {
 	RemoveBy     domain.ContactTime
 	LeaveQueueBy domain.ContactTime
 	PolledBy     domain.ContactTime
+	Node         uint32 // number of the node that has the stream, or that was polled; 0: a single node
 }
 
 func (*PresenceChanged) Kind() kernel.Kind { return 124 }
@@ -113,6 +114,7 @@ func (e *PresenceChanged) Fields(c *wire.Codec) {
 	wire.Int(c, 6, &e.RemoveBy)
 	wire.Int(c, 7, &e.LeaveQueueBy)
 	wire.Int(c, 8, &e.PolledBy)
+	wire.Int(c, 9, &e.Node)
 }
 
 // FlowResumed says that the service was down: players who were online have until PresenceBy to come back, and every host
@@ -122,6 +124,7 @@ type FlowResumed struct {
 	PresenceBy domain.ContactTime
 	Now        domain.ContactTime
 	Down       int64 // milliseconds
+	Held       bool  // in a cluster: players at nodes that are present stay ONLINE, and hosts that are linked are not suspected
 }
 
 func (*FlowResumed) Kind() kernel.Kind { return 125 }
@@ -129,6 +132,7 @@ func (e *FlowResumed) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.PresenceBy)
 	wire.Int(c, 2, &e.Now)
 	wire.Int(c, 3, &e.Down)
+	c.Bool(4, &e.Held)
 }
 
 // PlayersTold is one event for players: their outboxes take it. If the studio wants it, too, No is its number there, and Kept
@@ -321,10 +325,16 @@ func (e *FlowConfigChanged) Fields(c *wire.Codec) {
 }
 
 // PlayersAwaited says that the service has closed the streams itself: players who were online have until PresenceBy to come back.
-type PlayersAwaited struct{ PresenceBy domain.ContactTime }
+type PlayersAwaited struct {
+	PresenceBy domain.ContactTime
+	Node       uint32 // only players at this node; 0: all
+}
 
-func (*PlayersAwaited) Kind() kernel.Kind      { return 143 }
-func (e *PlayersAwaited) Fields(c *wire.Codec) { wire.Int(c, 1, &e.PresenceBy) }
+func (*PlayersAwaited) Kind() kernel.Kind { return 143 }
+func (e *PlayersAwaited) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &e.PresenceBy)
+	wire.Int(c, 2, &e.Node)
+}
 
 // GameInstanceTold is one notice for the server of a game instance: its outbox takes it. First is the number of the oldest
 // notice that is kept.

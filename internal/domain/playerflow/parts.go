@@ -70,8 +70,8 @@ type advices struct{ *transaction }
 type penalties struct{ *transaction }
 
 // New returns the room without records.
-func New(k *kernel.Kernel, limits *Limits, hosting Hosting, m Matchmaking) *Tx {
-	s := &State{Kernel: k, Limits: limits, Config: flow.DefaultConfig(), Flow: flow.New(), hosting: hosting, matchmaking: m}
+func New(k *kernel.Kernel, limits *Limits, hosting Hosting, m Matchmaking, nodes Nodes) *Tx {
+	s := &State{Kernel: k, Limits: limits, Config: flow.DefaultConfig(), Flow: flow.New(), hosting: hosting, matchmaking: m, nodes: nodes}
 	t := &transaction{Tx: k.Tx(), State: s}
 	if limits.Flow != nil {
 		s.Config = *limits.Flow

@@ -26,7 +26,7 @@ func (t *logins) sync(p *flow.Player) uint64 {
 }
 
 // polled keeps a player online for deadAfter from now on.
-func (t *logins) polled(r flow.PlayerRef) {
+func (t *logins) polled(r flow.PlayerRef, node uint32) {
 	config := &t.Config.Sessions
 	p := t.Flow.Players.Get(r)
 	by := t.Contact.Add(config.DeadAfter)
@@ -34,7 +34,10 @@ func (t *logins) polled(r flow.PlayerRef) {
 		return
 	}
 	isNew := p.Presence != flow.Online || p.Stream == 0 && p.PolledBy == 0
-	t.goOnline(r, p.Stream, by.Add(min(pollStep, config.DeadAfter/5)))
+	if p.Stream != 0 {
+		node = p.Node
+	}
+	t.goOnline(r, p.Stream, node, by.Add(min(pollStep, config.DeadAfter/5)))
 	if isNew {
 		t.greet(r)
 	}
@@ -43,13 +46,14 @@ func (t *logins) polled(r flow.PlayerRef) {
 // pollStep is the most that a poll keeps a player online beyond deadAfter: polls within it are worth one word in the journal.
 const pollStep = time.Second
 
-// goOnline notes that a player's client is online: by a stream, by polls until a deadline, or by both.
-func (t *logins) goOnline(r flow.PlayerRef, stream uint64, polledBy domain.ContactTime) {
+// goOnline notes that a player's client is online: by a stream at a node, by polls until a deadline, or by both.
+func (t *logins) goOnline(r flow.PlayerRef, stream uint64, node uint32, polledBy domain.ContactTime) {
 	p := t.Flow.Players.Get(r)
 	was := p.Presence
 	t.touch(r)
 	e := presenceOf(p)
 	e.Presence, e.Stream, e.PresenceBy, e.PolledBy, e.OfflineSince, e.RemoveBy, e.LeaveQueueBy = flow.Online, stream, 0, polledBy, 0, 0, 0
+	e.Node = node
 	if stream == 0 {
 		e.PresenceBy = polledBy
 	}
@@ -68,7 +72,7 @@ func (t *logins) goOffline(r flow.PlayerRef) {
 	}
 	t.touch(r)
 	e := presenceOf(p)
-	e.Presence, e.Stream, e.PresenceBy, e.PolledBy, e.OfflineSince = flow.Offline, 0, 0, 0, t.Now
+	e.Presence, e.Stream, e.Node, e.PresenceBy, e.PolledBy, e.OfflineSince = flow.Offline, 0, 0, 0, 0, t.Now
 	t.Emit(e)
 	t.tellPresence(r)
 }

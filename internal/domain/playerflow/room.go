@@ -52,6 +52,13 @@ type State struct {
 	Flow        *flow.State
 	hosting     Hosting
 	matchmaking Matchmaking
+	nodes       Nodes
+}
+
+// Nodes are the nodes of a cluster that have streams; see hosting.Nodes.
+type Nodes interface {
+	Holder(id domain.UUID) (no uint32, err error)
+	Present(no uint32) bool
 }
 
 // Tx is the room: the transaction that is being decided, and the parts that the rules are in.

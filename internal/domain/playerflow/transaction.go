@@ -170,7 +170,7 @@ func (t *transaction) member(id string) *flow.Player {
 
 // presenceOf returns the event with the present values, for its caller to change some.
 func presenceOf(p *flow.Player) *PresenceChanged {
-	return &PresenceChanged{p.ID, p.Presence, p.Stream, p.PresenceBy, p.OfflineSince, p.RemoveBy, p.LeaveQueueBy, p.PolledBy}
+	return &PresenceChanged{p.ID, p.Presence, p.Stream, p.PresenceBy, p.OfflineSince, p.RemoveBy, p.LeaveQueueBy, p.PolledBy, p.Node}
 }
 
 func versionOf(p *flow.Player) string {

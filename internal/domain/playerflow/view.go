@@ -14,6 +14,7 @@ type FlowSnapshot struct {
 	Now       domain.Time // of the last change of the cell: for the server's time take the engine's clock
 	Presence  flow.Presence
 	Stream    uint64     // number of the attached stream; 0: none
+	Node      uint32     // number of the node of a cluster that has it, or that was polled last; 0: a single node
 	Login     flow.Login // ID zero: not logged in
 	ExpiresAt domain.Time
 	Profile   flow.Profile
@@ -92,7 +93,7 @@ func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
 	c := v.c
 	p := c.Flow.Players.Get(r)
 	s := FlowSnapshot{
-		Player: p.ID, Record: flow.Record{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.Last(), Presence: p.Presence, Stream: p.Stream, Profile: profileOf(p),
+		Player: p.ID, Record: flow.Record{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.Last(), Presence: p.Presence, Stream: p.Stream, Node: p.Node, Profile: profileOf(p),
 		LastGame: p.LastGame, Allowed: c.AllowedActions(r), FirstKept: p.FirstKept(), Banned: p.Banned,
 	}
 	if p.Login() != 0 {
@@ -128,6 +129,18 @@ func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
 		return true
 	})
 	return s, true
+}
+
+// StreamOf returns the number of a player's attached stream; 0: none.
+func (v *View) StreamOf(player string) uint64 {
+	r, ok := v.c.Flow.Player(player)
+	if !ok {
+		v.SawAll()
+		return 0
+	}
+	p := v.c.Flow.Players.Get(r)
+	v.Saw(p.Changed)
+	return p.Stream
 }
 
 // ForeignSession is a player session that a backend made outside player flow.

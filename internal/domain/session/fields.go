@@ -1,6 +1,9 @@
 package session
 
-import "github.com/musterhq/muster/internal/domain/wire"
+import (
+	"github.com/musterhq/muster/internal/domain/exit"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
 
 // Fields of a GameSession. Restoring counts its seats and player sessions again.
 func (g *GameSession) Fields(c *wire.Codec) {
@@ -37,6 +40,7 @@ func (g *GameSession) Fields(c *wire.Codec) {
 	wire.Int(c, 31, &g.ActivatedAt)
 	wire.Int(c, 32, &g.TerminatingAt)
 	wire.Int(c, 33, &g.Cause)
+	wire.Optional(c, 34, &g.Exit, (*exit.Report).Fields)
 }
 
 // Fields of a PlayerSession. Its game session is named by the message around it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
@@ -124,6 +125,7 @@ type GameSession struct {
 	ActivatedAt   domain.Time
 	TerminatingAt domain.Time
 	Cause         EndCause
+	Exit          *exit.Report // how its server process ended while it hosted the game session, if an agent saw that
 
 	Placement string // id of the placement it was made for
 	Replaced  bool   // another attempt of its placement has taken its id; it never had players

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
@@ -26,7 +27,7 @@ const (
 )
 
 // Adopt makes the journal of a single machine in the directory from, with its snapshot and all its entries, the journal of a cluster of one
-// in to.Dir, whose only member is to.ID at address. Nobody may have either open. The old directory stays as from.before-cluster.
+// in to.Dir, whose only member is to.ID at address. No process may have either open. The old directory stays as from.before-cluster.
 func Adopt(ctx context.Context, from string, to Options, address string) error {
 	c := newConversion(to)
 	err := c.run(from, to.Dir, oldSingleSuffix, to, func(dir string) error { return c.adopt(ctx, from, dir, to, address) })
@@ -37,7 +38,7 @@ func Adopt(ctx context.Context, from string, to Options, address string) error {
 }
 
 // Leave makes the journal of a cluster of one in from.Dir that of a single machine in the directory to. A cluster with other members is ErrMember:
-// remove them first. Nobody may have either open. The old directory stays as from.Dir.after-cluster.
+// remove them first. No process may have either open. The old directory stays as from.Dir.after-cluster.
 func Leave(ctx context.Context, from Options, to string) error {
 	c := newConversion(from)
 	err := c.run(from.Dir, to, oldClusterSuffix, from, func(dir string) error { return c.leave(ctx, from, dir) })
@@ -67,6 +68,13 @@ func (c conversion) run(from, to, suffix string, o Options, build func(dir strin
 	done, err := c.exists(to, o)
 	if err != nil {
 		return err
+	}
+	if kept, err := c.exists(from+suffix, o); err != nil || kept {
+		there, err2 := c.exists(from, o)
+		if err = errors.Join(err, err2); err != nil || !there {
+			return err
+		}
+		return fmt.Errorf("%s is left from an earlier conversion: move it away first", from+suffix)
 	}
 	if !done {
 		fresh := to + newSuffix
@@ -196,17 +204,11 @@ func (c conversion) leave(ctx context.Context, from Options, dir string) (err er
 	if there, err := c.exists(from.Dir, from); err != nil || !there {
 		return errors.Join(err, errors.New("there is no journal"))
 	}
-	n := &Node{options: from, log: c.log, machine: newMachine()}
-	if n.store, err = openStore(from.FS, from.Dir, from.Program, c.log); err != nil {
+	n, err := c.openOffline(from)
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.store.close()) }()
-	if n.snaps, err = openSnapshots(c.files, c.files.PathJoin(from.Dir, "snapshots")); err != nil {
-		return err
-	}
-	if err := n.load(); err != nil {
-		return err
-	}
 	last, err := n.readAlone()
 	if err != nil {
 		return err
@@ -241,27 +243,53 @@ func (c conversion) leave(ctx context.Context, from Options, dir string) (err er
 	return nil
 }
 
+// openOffline opens a node that takes no part in Raft. The caller closes its store.
+func (c conversion) openOffline(o Options) (_ *Node, err error) {
+	n := &Node{options: o, log: c.log, machine: newMachine()}
+	if n.store, err = openStore(o.FS, o.Dir, o.Program, c.log); err != nil {
+		return nil, err
+	}
+	if n.snaps, err = openSnapshots(c.files, c.files.PathJoin(o.Dir, "snapshots")); err == nil {
+		err = n.load()
+	}
+	if err != nil {
+		return nil, errors.Join(err, n.store.close())
+	}
+	return n, nil
+}
+
 // readAlone applies the rest of the log, which is committed because this node alone is the majority, and returns the last entry's number.
 func (n *Node) readAlone() (last uint64, err error) {
-	latest := n.snaps.get()
-	configuration := latest.configuration
-	for index := max(latest.place.index+1, n.store.first.Load()); index <= n.store.last.Load(); index++ {
-		err := n.store.read(index, func(l *raft.Log) error {
-			switch l.Type {
-			case raft.LogCommand:
-				_ = n.machine.applyLocked(l)
-			case raft.LogConfiguration:
-				configuration = raft.DecodeConfiguration(l.Data)
-			}
-			return nil
-		})
-		if err != nil {
-			return 0, n.missing(index, err)
-		}
+	configuration, _, err := n.readRest()
+	if err != nil {
+		return 0, err
 	}
 	servers := configuration.Servers
 	if len(servers) != 1 || string(servers[0].ID) != n.options.ID || servers[0].Suffrage != raft.Voter {
 		return 0, fmt.Errorf("%w: %v, want %s alone", ErrMember, servers, n.options.ID)
 	}
 	return n.machine.last(), nil
+}
+
+// readRest applies the log behind the latest snapshot to its end, whether it is known to be committed or not. It returns the members at its end, and when the last
+// command was appended; zero if the log has none.
+func (n *Node) readRest() (configuration raft.Configuration, appended time.Time, err error) {
+	latest := n.snaps.get()
+	configuration = latest.configuration
+	for index := max(latest.place.index+1, n.store.first.Load()); index <= n.store.last.Load(); index++ {
+		err := n.store.read(index, func(l *raft.Log) error {
+			switch l.Type {
+			case raft.LogCommand:
+				_ = n.machine.applyLocked(l)
+				appended = l.AppendedAt
+			case raft.LogConfiguration:
+				configuration = raft.DecodeConfiguration(l.Data)
+			}
+			return nil
+		})
+		if err != nil {
+			return configuration, appended, n.missing(index, err)
+		}
+	}
+	return configuration, appended, nil
 }

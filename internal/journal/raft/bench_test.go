@@ -51,7 +51,7 @@ func openForBench(b *testing.B, nodes int) journal.Journal {
 		if err != nil {
 			b.Fatal(err)
 		}
-		transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: plainTCP{listener}, MaxPool: 3, Timeout: 10 * time.Second, Logger: Logger(newCluster(b, nil).quiet())})
+		transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: plainTCP{listener}, MaxPool: 3, MaxRPCsInFlight: 1, Timeout: 10 * time.Second, Logger: Logger(newCluster(b, nil).quiet())})
 		n, err := Open(Options{Dir: filepath.Join(dir, id), ID: id, Transport: transport, Bootstrap: i == 0})
 		if err != nil {
 			b.Fatal(err)

@@ -22,6 +22,30 @@ type cluster struct {
 	nodes map[string]*Node
 	links map[string]*raft.InmemTransport
 	tick  time.Duration
+	sent  func(*raft.AppendEntriesRequest) // nil, or called with each request of a leader
+	hangs chan struct{}                    // nil, or hand-overs hang until it is closed
+}
+
+// observed is a transport whose requests to append are observed.
+type observed struct {
+	*raft.InmemTransport
+	sent func(*raft.AppendEntriesRequest)
+}
+
+func (o observed) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
+	o.sent(request)
+	return o.InmemTransport.AppendEntries(id, at, request, answer)
+}
+
+// hanging is a transport on which no node is told to stand for election before it is closed.
+type hanging struct {
+	*raft.InmemTransport
+	until chan struct{}
+}
+
+func (h hanging) TimeoutNow(id raft.ServerID, at raft.ServerAddress, request *raft.TimeoutNowRequest, answer *raft.TimeoutNowResponse) error {
+	<-h.until
+	return h.InmemTransport.TimeoutNow(id, at, request, answer)
 }
 
 func newCluster(t testing.TB, open func(id string) Options) *cluster {
@@ -43,6 +67,12 @@ func (c *cluster) start(id string, bootstrap bool) (*Node, error) {
 	}
 	o := c.open(id)
 	o.ID, o.Transport, o.Bootstrap = id, link, bootstrap
+	if c.sent != nil {
+		o.Transport = observed{link, c.sent}
+	}
+	if c.hangs != nil {
+		o.Transport = hanging{link, c.hangs}
+	}
 	if o.ElectionTimeout == 0 {
 		o.ElectionTimeout = c.tick
 	}

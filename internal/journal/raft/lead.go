@@ -41,10 +41,19 @@ func (n *Node) Leader() (id, address string) {
 	if term, _ := n.office.get(); term != 0 {
 		return n.options.ID, string(n.options.Transport.LocalAddr())
 	}
-	at, leader := n.raft.LeaderWithID()
-	if string(leader) == n.options.ID {
+	if id, address = n.followed(); id == n.options.ID {
 		return "", ""
 	}
+	return id, address
+}
+
+// followed returns the leader that Raft knows. A candidate has none: the library leaves it one that handed over to this node if a heartbeat
+// arrived before the new term was on the disk, and until another node is elected, a dead leader would count as the present one.
+func (n *Node) followed() (id, address string) {
+	if n.raft.State() == raft.Candidate {
+		return "", ""
+	}
+	at, leader := n.raft.LeaderWithID()
 	return string(leader), string(at)
 }
 
@@ -102,9 +111,11 @@ func (n *Node) leads(term uint64) bool {
 
 // barrier waits until everything that entered the log before it is applied. A nil error says that this happened in the term.
 func (n *Node) barrier(term uint64) error {
-	for n.leads(term) {
+	defer n.patient.stir()()
+	for began := time.Now(); n.leads(term); {
 		err := n.raft.Barrier(0).Error()
 		if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+			n.watchTransfer(began)
 			time.Sleep(transferPause)
 			continue
 		}
@@ -207,6 +218,19 @@ var _ journal.Journal = (*Journal)(nil)
 // transferPause is how long an append waits before it asks again whether a hand-over has ended.
 const transferPause = 5 * time.Millisecond
 
+// transferMost is the longest that Raft may refuse appends and barriers for a hand-over. It takes two election time-outs and one exchange with the next leader.
+const transferMost = 10 * time.Second
+
+// watchTransfer fails the node when Raft has refused everything for a hand-over since began. Version 1.8.0 of the library may never notice the end of a
+// hand-over: when a second one to the same follower begins while an exchange with that follower hangs, and leadership is lost then. Whenever the
+// node leads again, it refuses everything, and sends its followers signs of life, so that they wait for it. Source:
+// https://github.com/hashicorp/raft/issues/696.
+func (n *Node) watchTransfer(began time.Time) {
+	if time.Since(began) > transferMost {
+		n.fail(fmt.Errorf("%w: Raft has refused everything for %s because of a hand-over that does not end", ErrReopen, transferMost))
+	}
+}
+
 // ErrUnknown is in the error of an append whose outcome is unknown: a later leader may find it in the journal or not.
 var ErrUnknown = errors.New("whether the entry will be durable is unknown")
 
@@ -272,13 +296,14 @@ func (j *Journal) append(ctx context.Context, next uint64, batch []byte) error {
 		return fmt.Errorf("batch of %d bytes, at most %d allowed", len(batch), journal.MaxBatchBytes)
 	}
 	data := encodeCommand(next, j.term, batch)
-	for {
+	for began := time.Now(); ; {
 		err := j.commit(ctx, data)
 		switch {
 		case err == nil:
 			j.last.Store(next)
 			return nil
 		case errors.Is(err, raft.ErrLeadershipTransferInProgress): // nothing was written; this node may lead on
+			j.node.watchTransfer(began)
 			select {
 			case <-time.After(transferPause):
 				continue
@@ -302,6 +327,7 @@ func (j *Journal) commit(ctx context.Context, data []byte) error {
 	if err := j.node.begin(); err != nil {
 		return err
 	}
+	defer j.node.patient.stir()() // before the entry is written, so that no follower waits for it longer than for the disk
 	future := j.node.raft.Apply(data, 0)
 	if err := j.node.await(ctx, future); err != nil {
 		return err

@@ -36,10 +36,10 @@ type Status struct {
 
 // Status returns the node's state.
 func (n *Node) Status() Status {
-	_, leader := n.raft.LeaderWithID()
+	leader, _ := n.followed()
 	term, _ := n.office.get()
 	s := Status{
-		ID: n.options.ID, Role: n.role(), Term: n.raft.CurrentTerm(), Leader: string(leader), InOffice: term != 0, Members: n.members(),
+		ID: n.options.ID, Role: n.role(), Term: n.raft.CurrentTerm(), Leader: leader, InOffice: term != 0, Members: n.members(),
 		Last: n.machine.last(), Snapshot: n.snaps.get().number,
 	}
 	if committed, applied := n.raft.CommitIndex(), n.raft.AppliedIndex(); committed > applied {
@@ -171,6 +171,7 @@ func (n *Node) changeMembers(ctx context.Context, what string, change func(patie
 	}
 	err := n.begin()
 	if err == nil {
+		defer n.patient.stir()()
 		err = n.await(ctx, change(patience))
 	}
 	switch {
@@ -185,6 +186,10 @@ func (n *Node) changeMembers(ctx context.Context, what string, change func(patie
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
+
+// handOverTries is how long HandOver tries again after a failure. The request to take over may go out on a connection to a process that has been
+// restarted since: in an idle cluster nothing else has noticed that.
+const handOverTries = 300 * time.Millisecond
 
 // HandOver makes another voter the leader: the node with that id, or the one that is furthest, when id is empty. It returns when this
 // node no longer leads. The append under way is finished first, and others wait: when it succeeds they fail with ErrFenced, and nothing of them was written.
@@ -212,22 +217,34 @@ func (n *Node) HandOver(ctx context.Context, id string) error {
 			return fmt.Errorf("hand over: %w", ctx.Err())
 		}
 	}
-	if err := n.begin(); err != nil {
-		return fmt.Errorf("hand over: %w: %w", journal.ErrFailed, err)
-	}
-	n.handing.Store(true)
-	var future raft.Future
-	if id == "" {
-		future = n.raft.LeadershipTransfer()
-	} else {
-		future = n.raft.LeadershipTransferToServer(to.ID, to.Address)
-	}
-	if err := n.await(ctx, future); err != nil {
+	defer n.patient.stir()()
+	for began := time.Now(); ; time.Sleep(transferPause) {
+		if err := n.begin(); err != nil {
+			n.handing.Store(false)
+			return fmt.Errorf("hand over: %w: %w", journal.ErrFailed, err)
+		}
+		n.handing.Store(true)
+		var future raft.Future
+		if id == "" {
+			future = n.raft.LeadershipTransfer()
+		} else {
+			future = n.raft.LeadershipTransferToServer(to.ID, to.Address)
+		}
+		err := n.await(ctx, future)
+		if err == nil {
+			break
+		}
+		if n.raft.State() == raft.Leader && ctx.Err() == nil && time.Since(began) < handOverTries {
+			continue
+		}
 		if errors.Is(err, raft.ErrNotLeader) {
 			err = n.notLeader()
 		}
 		n.handing.Store(false)
 		return fmt.Errorf("hand over: %w", err)
+	}
+	if term, _ := n.office.get(); term != 0 && !n.leads(term) { // watch has not looked yet
+		n.leave()
 	}
 	return nil
 }

@@ -22,10 +22,12 @@ import (
 
 // Options say where a node keeps its part of the journal, who it is, and how it reaches the others.
 type Options struct {
-	Dir       string
-	ID        string         // of this node in the cluster, for ever; another node never gets it
-	Transport raft.Transport // to the other nodes; Close closes it
-	Bootstrap bool           // a new directory becomes a cluster with this node as its only member; otherwise it waits to be added
+	Dir string
+	ID  string // of this node in the cluster, for ever; another node never gets it
+	// Transport leads to the other nodes; Close closes it. It must not open pipelines: the library's hangs when a follower refuses an entry while the
+	// next one is being sent.
+	Transport raft.Transport
+	Bootstrap bool // a new directory becomes a cluster with this node as its only member; otherwise it waits to be added
 
 	Logger  *slog.Logger // nil: nothing is logged
 	Program string       // names this process to a second one that finds the directory in use
@@ -58,6 +60,7 @@ type Node struct {
 	snaps   *snapshots
 	machine *machine
 	raft    *raft.Raft
+	patient *patient // Raft's transport
 
 	installation atomic.Pointer[uuid.UUID] // nil: none
 	trimming     sync.Mutex                // held for a whole trim, and when a snapshot arrives
@@ -81,7 +84,8 @@ type Node struct {
 	stop    func() error
 }
 
-// ErrReopen is the cause of a node's failure that opening it again mends: it received a snapshot in place of entries that it had to discard.
+// ErrReopen is the cause of a node's failure that opening it again mends: it received a snapshot in place of entries that it had to discard, or Raft
+// does not notice the end of a hand-over.
 var ErrReopen = errors.New("the node must be opened again")
 
 // Exists reports whether there is a node's part of a journal in dir.
@@ -234,6 +238,7 @@ func (n *Node) start() (err error) {
 		}
 	}()
 	config := n.config()
+	n.patient = newPatient(n.options.Transport, n.options.ElectionTimeout/2)
 	if n.options.Bootstrap {
 		self := raft.Server{ID: config.LocalID, Address: n.options.Transport.LocalAddr()}
 		err := raft.BootstrapCluster(config, n.store, n.store, n.snaps, n.options.Transport, raft.Configuration{Servers: []raft.Server{self}})
@@ -241,9 +246,10 @@ func (n *Node) start() (err error) {
 			return err
 		}
 	}
-	if n.raft, err = raft.NewRaft(config, n.machine, n.store, n.store, n.snaps, n.options.Transport); err != nil {
+	if n.raft, err = raft.NewRaft(config, n.machine, n.store, n.store, n.snaps, n.patient); err != nil {
 		return err
 	}
+	n.patient.raft.Store(n.raft)
 	n.stop = sync.OnceValue(func() error { return n.raft.Shutdown().Error() })
 	n.watch()
 	return nil
@@ -344,6 +350,9 @@ func (n *Node) SetInstallation(id uuid.UUID) error {
 
 // Shortage is the shortage of descriptors or space that the node waits for, or nil.
 func (n *Node) Shortage() error { return n.store.db.Shortage() }
+
+// StopWaiting makes writes that wait for space or descriptors fail.
+func (n *Node) StopWaiting() { n.store.db.StopWaiting() }
 
 // FreeSpace is how many bytes may still be written to the node's disk; not ok where the system does not report it.
 func (n *Node) FreeSpace() (bytes uint64, ok bool) { return n.store.db.FreeSpace() }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// rounds are the questions to a majority whether this node still leads. One is under way at a time; everyone who asks meanwhile shares the next.
+// rounds are the questions to a majority whether this node still leads. One is under way at a time; callers that ask meanwhile share the next.
 type rounds struct {
 	mu      sync.Mutex
 	running bool

@@ -66,8 +66,8 @@ func (n *Node) watch() {
 
 // look compares what Raft does with what was known, and acts on the difference.
 func (n *Node) look(known Change) Change {
-	_, leader := n.raft.LeaderWithID()
-	now := Change{Role: n.role(), Term: n.raft.CurrentTerm(), Leader: string(leader)}
+	leader, _ := n.followed()
+	now := Change{Role: n.role(), Term: n.raft.CurrentTerm(), Leader: leader}
 	if now.Role == Leader {
 		now.Leader = n.options.ID
 	}
@@ -134,6 +134,7 @@ func (n *Node) tell(c Change) {
 // shutDown ends Raft. What Raft was asked before it answers first: a leader that cannot commit loses its office within the election time-out.
 func (n *Node) shutDown(known Change) {
 	n.leave()
+	n.patient.stir() // for good: Raft's goroutines are to end
 	n.store.db.StopWaiting()
 	answered := make(chan struct{})
 	go func() {

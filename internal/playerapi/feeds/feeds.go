@@ -32,13 +32,13 @@ type Config struct {
 }
 
 // Feeds send events to game servers and the studio's backends, by streams and webhooks. The events are in the state; the feeds follow
-// commits only to know when to read.
+// commits only to know when to read. Streams are served at every node, webhooks are called by that which decides.
 type Feeds struct {
 	Config
 	events  events.Writer
 	ctx     context.Context // ends when the door closes
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	running sync.WaitGroup // connections
 	client  *http.Client
 
 	unfollow func()
@@ -49,11 +49,14 @@ type Feeds struct {
 	mu         sync.Mutex
 	servers    map[flow.InstanceID]map[*connection]bool // by game instance
 	studio     map[flow.SubscriptionID]*connection      // by subscription
-	deliveries map[flow.SubscriptionID]*delivery        // by subscription
+	deliveries map[flow.SubscriptionID]*delivery        // by subscription; only while this node decides
+	leads      bool
 	closed     bool
+
+	delivering sync.WaitGroup
 }
 
-// Open begins to follow the state, and to call the webhooks. Close it before the engine.
+// Open begins to follow the state. Close it before the engine.
 func Open(c Config) *Feeds {
 	x := &Feeds{
 		Config: c, events: events.Writer{State: c.State}, client: c.Webhooks.NewClient(2),
@@ -66,26 +69,75 @@ func Open(c Config) *Feeds {
 		new(playerflow.GameInstanceTold), new(playerflow.GameInstanceChanged), new(playerflow.EventsSubscribed), new(playerflow.EventsUnsubscribed),
 		new(playerflow.SubscriptionLapsed),
 	), x.follow)
-	var all []flow.Subscription
-	if err := c.State.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
+	all, err := x.subscriptions()
+	if err != nil {
 		c.State.Log.Error("the subscriptions of players' events cannot be read", "error", err)
 	}
 	for _, s := range all {
-		if s.Lapsed != 0 {
-			c.State.Log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.ID(s.ID), "since", objects.Stamp(s.Lapsed))
-			continue
+		if s.Lapsed == 0 {
+			x.subscribed(s)
 		}
-		if s.URL != "" && webhook.CheckURL(s.URL) != nil {
-			c.State.Log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
-				"subscription", objects.ID(s.ID), "url", webhook.PlainURL(s.URL))
-		}
-		x.subscribed(s)
 	}
 	return x
 }
 
+func (x *Feeds) subscriptions() (all []flow.Subscription, err error) {
+	err = x.State.ReadHere(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil })
+	return all, err
+}
+
+// Lead begins to call the webhooks of the subscriptions in the state, and of new ones.
+func (x *Feeds) Lead() {
+	x.mu.Lock()
+	x.leads = true
+	x.mu.Unlock()
+	all, _ := x.subscriptions() // fails only when the office has ended again
+	for _, s := range all {
+		switch {
+		case s.Lapsed != 0:
+			x.State.Log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.ID(s.ID), "since", objects.Stamp(s.Lapsed))
+			continue
+		case s.URL != "" && webhook.CheckURL(s.URL) != nil:
+			x.State.Log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
+				"subscription", objects.ID(s.ID), "url", webhook.PlainURL(s.URL))
+		}
+		x.subscribed(s)
+	}
+}
+
+// Rest stops the webhooks. It interrupts running requests, which the next Lead repeats, at this node or another one.
+func (x *Feeds) Rest() {
+	x.mu.Lock()
+	x.leads = false
+	for id, d := range x.deliveries {
+		d.stop()
+		delete(x.deliveries, id)
+	}
+	x.mu.Unlock()
+	x.delivering.Wait()
+	x.client.CloseIdleConnections()
+}
+
+// Drop closes all connections of receivers, which come back. It returns how many these were.
+func (x *Feeds) Drop() (closed int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, on := range x.servers {
+		for l := range on {
+			l.end(socket.Draining)
+			closed++
+		}
+	}
+	for _, l := range x.studio {
+		l.end(socket.Draining)
+		closed++
+	}
+	return closed
+}
+
 // Close ends all connections and webhooks. The next run repeats messages in progress.
 func (x *Feeds) Close() {
+	x.Rest()
 	x.mu.Lock()
 	x.closed = true
 	x.mu.Unlock()
@@ -97,11 +149,13 @@ func (x *Feeds) Close() {
 	}
 	x.turn.Unlock()
 	x.running.Wait()
-	x.client.CloseIdleConnections()
 }
 
 // follow wakes the connections and webhooks with new events.
 func (x *Feeds) follow(c engine.Committed) {
+	if c.Gap {
+		x.missed()
+	}
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
 		case *playerflow.GameInstanceTold:
@@ -115,11 +169,55 @@ func (x *Feeds) follow(c engine.Committed) {
 		case *playerflow.EventsUnsubscribed:
 			x.unsubscribed(e.ID)
 		case *playerflow.SubscriptionLapsed:
-			x.State.Log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
-				"subscription", objects.ID(e.ID), "waiting", e.Waiting)
 			x.unsubscribed(e.ID)
+			if x.isLeading() { // once in a cluster
+				x.State.Log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
+					"subscription", objects.ID(e.ID), "waiting", e.Waiting)
+			}
 		}
 	}
+}
+
+// missed looks at everything anew behind a gap in the events.
+func (x *Feeds) missed() {
+	all, err := x.subscriptions()
+	if err != nil {
+		return // the door closes, or the engine has stopped
+	}
+	live := map[flow.SubscriptionID]bool{}
+	for _, s := range all {
+		if s.Lapsed == 0 {
+			live[s.ID] = true
+			x.subscribed(s)
+		}
+	}
+	x.mu.Lock()
+	var over []flow.SubscriptionID
+	for id := range x.deliveries {
+		if !live[id] {
+			over = append(over, id)
+		}
+	}
+	for id := range x.studio {
+		if !live[id] && x.deliveries[id] == nil {
+			over = append(over, id)
+		}
+	}
+	for _, on := range x.servers {
+		for l := range on {
+			l.wake()
+		}
+	}
+	x.mu.Unlock()
+	for _, id := range over {
+		x.unsubscribed(id)
+	}
+}
+
+func (x *Feeds) isLeading() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.leads
 }
 
 func (x *Feeds) wakeServers(instance flow.InstanceID) {
@@ -135,10 +233,10 @@ func (x *Feeds) subscribed(s flow.Subscription) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
 	x.mu.Lock()
-	if s.URL != "" && x.deliveries[s.ID] == nil && !x.closed {
+	if s.URL != "" && x.deliveries[s.ID] == nil && x.leads {
 		d := newDelivery(x, &s)
 		x.deliveries[s.ID] = d
-		x.running.Go(func() {
+		x.delivering.Go(func() {
 			defer d.stop()
 			x.Panics.Restart(d.ctx, state.PanicDoor, webhookLastRetry, d.run)
 		})
@@ -164,8 +262,7 @@ func (x *Feeds) unsubscribed(id flow.SubscriptionID) {
 		l.end(socket.Ended)
 	}
 	x.mu.Unlock()
-	var left []flow.Subscription
-	err := x.State.Read(x.ctx, func(v *cell.View) error { left, _ = v.Subscriptions(); return nil })
+	left, err := x.subscriptions()
 	listens := slices.ContainsFunc(left, func(s flow.Subscription) bool { return s.Lapsed == 0 })
 	if err == nil && !listens && x.unlisten != nil {
 		x.unlisten()

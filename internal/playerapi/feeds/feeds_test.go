@@ -7,12 +7,12 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
 
-	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -21,14 +21,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/identity"
-	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 // studio has the feeds of a cell, and its players, who act without the API.
@@ -39,32 +40,25 @@ type studio struct {
 
 func newStudio(t testing.TB) *studio {
 	t.Helper()
-	disk, err := journaltest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended, err := archivetest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	players := flow.DefaultConfig()
 	config := cell.DefaultConfig()
 	config.PlayerFlow.Flow = &players
-	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: ended, Cell: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
+	e := enginetest.Open(t, engine.Config{Cell: config})
 	s := state.Open(e, objects.Translator{Sign: func(string, *flow.Host) string { return "token" }}, slog.New(slog.DiscardHandler), func(*flow.Config) {})
 	t.Cleanup(s.Close)
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	private, err := webhook.ParseTargets("127.0.0.0/8")
+	if err != nil {
+		t.Fatal(err)
+	}
 	x := &studio{t, Open(Config{
-		State: s, Buckets: rates.New(time.Now, nil, 0),
+		State: s, Buckets: rates.New(time.Now, nil, 0), Webhooks: private,
 		Auth: &authentication.Authenticator{Config: authentication.Config{State: s, Secret: secret, Dev: true}},
 	})}
+	x.feeds.Lead()
 	t.Cleanup(x.feeds.Close)
 	return x
 }
@@ -255,5 +249,62 @@ func TestGameHasFewStreams(t *testing.T) {
 	go c.read(s)
 	if code := <-c.ended; code != socket.RateLimited {
 		t.Errorf("one more than %d was closed with %d, want %d", connectionsMax, code, socket.RateLimited)
+	}
+}
+
+// TestNextOffice: another node takes over while a webhook has a message that it has not answered. It sends what is owed, without waiting for another event.
+func TestNextOffice(t *testing.T) {
+	x := newStudio(t)
+	var hangs atomic.Bool
+	hangs.Store(true)
+	arrived, release, got := make(chan struct{}, 100), make(chan struct{}), make(chan uint64, 1000)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var message struct{ Events []struct{ No uint64 } }
+		if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
+			t.Error(err)
+		}
+		arrived <- struct{}{}
+		if hangs.Load() {
+			<-release
+			return
+		}
+		for _, e := range message.Events {
+			got <- e.No
+		}
+	}))
+	defer receiver.Close()
+	id := flow.SubscriptionID(objects.NewID())
+	x.do(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: id, URL: receiver.URL}})
+	next := Open(x.feeds.Config)
+	defer next.Close()
+	ready := x.login("ann")
+	<-arrived
+	x.feeds.Rest()
+	ready(true) // between two offices
+	hangs.Store(false)
+	close(release)
+	next.Lead()
+	var head uint64
+	if err := x.feeds.State.Read(t.Context(), func(v *cell.View) error { _, head = v.Subscriptions(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(0)
+	for last < head {
+		no := <-got
+		if no <= last {
+			t.Fatalf("event %d after %d", no, last)
+		}
+		last = no
+	}
+	for end := time.Now().Add(time.Minute); x.taken(id) < head; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d events are recorded as taken", x.taken(id), head)
+		}
+	}
+	next.Rest()
+	x.feeds.Lead() // and back: nothing is repeated
+	ready(false)
+	if no := <-got; no <= last {
+		t.Errorf("event %d after %d", no, last)
 	}
 }

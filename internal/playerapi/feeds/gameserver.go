@@ -137,7 +137,7 @@ func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more 
 	var commit string
 	var live, known bool
 	sync := &objects.StartDataAnswer{}
-	err = f.of.State.Read(ctx, func(v *cell.View) error {
+	err = f.of.State.ReadHere(ctx, func(v *cell.View) error {
 		var ok bool
 		if !f.whole {
 			notices, head, live, ok = v.ServerNotices(f.instance, f.after, noticesStep)

@@ -10,7 +10,7 @@ import (
 
 // The feeds' metrics are computed when they are scraped, so that they cost nothing otherwise.
 var (
-	serverStreams = prometheus.NewDesc("muster_flow_server_streams", "Streams of game servers and of those who watch their games.", nil, nil)
+	serverStreams = prometheus.NewDesc("muster_flow_server_streams", "Streams of game servers, and of the studio's servers that watch their games.", nil, nil)
 	eventsWaiting = prometheus.NewDesc("muster_flow_events_waiting", "Players' events behind what the receiver of a subscription has.", []string{"subscription"}, nil)
 	eventsLapsed  = prometheus.NewDesc("muster_flow_subscription_lapsed", "1 for a subscription that has lapsed: its receiver took no events for too long.", []string{"subscription"}, nil)
 	eventsFailing = prometheus.NewDesc("muster_flow_webhook_failures", "Attempts in a row that the webhook of a subscription did not take.", []string{"subscription"}, nil)
@@ -35,7 +35,7 @@ func (x *Feeds) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(serverStreams, prometheus.GaugeValue, float64(n))
 	var all []flow.Subscription
 	var head uint64
-	if err := x.State.Read(x.ctx, func(v *cell.View) error { all, head = v.Subscriptions(); return nil }); err != nil {
+	if err := x.State.ReadHere(x.ctx, func(v *cell.View) error { all, head = v.Subscriptions(); return nil }); err != nil {
 		return // the engine has stopped, which other metrics show
 	}
 	for _, s := range all {

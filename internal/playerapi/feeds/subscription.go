@@ -159,8 +159,9 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 	return frames, page.More, 0, nil
 }
 
+// studioEvents reads from this node's own state, since its callers were woken by an event that this node has, or know that there are more.
 func (x *Feeds) studioEvents(ctx context.Context, id flow.SubscriptionID, after uint64) (page playerflow.StudioPage, ok bool, err error) {
-	err = x.State.Read(ctx, func(v *cell.View) error {
+	err = x.State.ReadHere(ctx, func(v *cell.View) error {
 		page, ok = v.StudioEvents(id, after, eventsStep, eventsBytes)
 		return nil
 	})

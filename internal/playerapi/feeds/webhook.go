@@ -3,6 +3,7 @@ package feeds
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/state"
 	"github.com/musterhq/muster/internal/webhook"
@@ -22,6 +24,7 @@ const (
 	webhookLastRetry  = 30 * time.Second // the longest wait of a receiver that is back
 	// passedOver is the number of skipped events after which the journal records the progress.
 	passedOver = 1000
+	takeWait   = 2 * time.Second // for recording the progress
 )
 
 // delivery is the webhook of one subscription: one message at a time, so that the order of events is that of the commits. Events that the
@@ -32,6 +35,7 @@ type delivery struct {
 	url   string
 	after uint64 // number of the latest event that was sent or skipped; only its goroutine uses it
 	taken uint64 // as recorded in the state
+	owes  bool   // the receiver has more than is recorded
 	wakes chan struct{}
 	ctx   context.Context
 	stop  context.CancelFunc
@@ -59,15 +63,19 @@ func (d *delivery) run() {
 		page, ok, err := d.feeds.studioEvents(d.ctx, d.id, d.after)
 		switch {
 		case err != nil || !ok:
-			if err != nil && d.ctx.Err() == nil {
+			if err != nil && d.ctx.Err() == nil && !errors.Is(err, engine.ErrStopped) {
 				d.feeds.State.Log.Error("a webhook of players' events stops", "subscription", objects.ID(d.id), "error", err)
 			}
 			return
 		case len(page.Events) == 0 && page.Missed == 0:
-			if d.after = page.Last; d.after >= d.taken+passedOver {
+			if d.after = page.Last; d.owes || d.after >= d.taken+passedOver {
 				d.take(d.after)
 			}
-			if !page.More && !d.wait(nil) {
+			var pause <-chan time.Time
+			if d.owes {
+				pause = time.After(webhookFirstRetry)
+			}
+			if !page.More && !d.wait(pause) {
 				return
 			}
 		case d.post(&page) == nil:
@@ -96,14 +104,18 @@ func (d *delivery) wait(pause <-chan time.Time) bool {
 
 // take records in the state which events the receiver has.
 func (d *delivery) take(no uint64) {
-	// When it fails the engine has stopped; the next run sends them again.
-	if d.feeds.State.Do(context.WithoutCancel(d.ctx), &playerflow.TakeEvents{ID: d.id, No: no}) == nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), takeWait) // also at the end, or the next run would send them again
+	defer cancel()
+	if d.owes = d.feeds.State.Do(ctx, &playerflow.TakeEvents{ID: d.id, No: no}) != nil; !d.owes {
 		d.taken = no
 	}
 }
 
 // post sends one message with some events, and records the outcome. Only an answer of 2xx confirms them.
 func (d *delivery) post(page *playerflow.StudioPage) error {
+	if err := d.feeds.State.Decides(d.ctx); err != nil { // another node may be further by now
+		return err
+	}
 	err := d.try(page)
 	if d.ctx.Err() != nil {
 		return err

@@ -3,10 +3,10 @@ package penalties
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -18,30 +18,35 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// PenaltyConfig has the parts of a desk.
+// Config has the parts of a desk.
 type Config struct {
 	State  *state.State
 	Hooks  *playerhooks.Hooks // nil: no hook for penalties
 	Panics *panics.Guard
 }
 
-// PenaltyDesk asks the studio to decide about each penalty. The commit that gives the penalty cannot wait, so the computed penalty holds
-// until the answer comes, and stays if none comes or the service crashes before.
+// Desk asks the studio to decide about each penalty, at the node that decides. The commit that gives the penalty cannot wait, so the computed penalty
+// holds until the answer comes, and stays if none comes, or the service crashes before, or the node that takes over missed the event.
+//
+// Each node remembers recent penalties, from the events. A node that takes over asks again about those that the events do not show as decided: the
+// question may be asked twice, and has one effect (playerflow.DecidePenalty).
 type Desk struct {
 	Config
-	asked    chan offence
 	unfollow func()
-	cancel   context.CancelFunc
-	done     sync.WaitGroup
+	told     rate.Lines // for penalties without a hook call; only the follower uses it
 
-	// Only the follower uses these.
-	seen map[offenceKey]domain.Time // recent penalties, which other changes of the player repeat
-	told rate.Lines                 // for penalties without a hook call
+	mu    sync.Mutex
+	seen  map[offenceKey]*offence // recent penalties, which other changes of the player repeat
+	asked chan offence            // nil while another node decides
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 }
 
 type offence struct {
 	player  string
-	penalty flow.Penalty
+	penalty flow.Penalty // as computed
+	settled bool         // decided, or asked about by this node with the answer to keep it
 }
 
 type offenceKey struct {
@@ -53,73 +58,128 @@ const (
 	penaltiesWaiting = 1024
 	penaltiesAtOnce  = 8
 	offenceFresh     = 10 * time.Second // from an offence to its first event
+	offenceOwed      = time.Minute      // after which a node that takes over does not ask about it
+	leadAgain        = 100 * time.Millisecond
 )
 
+// Open begins to follow penalties. It returns nil without a hook for them.
 func Open(c Config) *Desk {
 	if !c.Hooks.On(playerhooks.DecidePenalty) {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	x := &Desk{Config: c, asked: make(chan offence, penaltiesWaiting), cancel: cancel, seen: map[offenceKey]domain.Time{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
-	for range penaltiesAtOnce {
-		x.done.Go(func() { x.work(ctx) })
-	}
+	x := &Desk{Config: c, seen: map[offenceKey]*offence{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
 	x.unfollow = c.State.Follow(kernel.Kinds(new(playerflow.PlayerChanged)), x.committed)
 	return x
 }
 
+// Close ends the desk.
 func (x *Desk) Close() {
 	if x == nil {
 		return
 	}
+	x.Rest()
 	x.unfollow()
-	x.cancel()
-	x.done.Wait()
 }
 
-// committed finds new penalties.
+// Lead begins to ask, about recent penalties without a decision, too.
+func (x *Desk) Lead() {
+	if x == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.cancel, x.asked = cancel, make(chan offence, penaltiesWaiting)
+	for _, o := range x.seen {
+		if !o.settled && x.State.Instant().Sub(o.penalty.Since) <= offenceOwed {
+			x.ask(o)
+		}
+	}
+	asked := x.asked
+	for range penaltiesAtOnce {
+		x.done.Go(func() { x.work(ctx, asked) })
+	}
+}
+
+// Rest stops asking. The node that decides next asks again.
+func (x *Desk) Rest() {
+	if x == nil {
+		return
+	}
+	x.mu.Lock()
+	cancel := x.cancel
+	x.asked, x.cancel = nil, nil
+	x.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		x.done.Wait()
+	}
+}
+
+// committed finds new penalties, and decided ones.
 func (x *Desk) committed(c engine.Committed) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	for _, e := range c.Events {
 		e, ok := e.Event.(*playerflow.PlayerChanged)
 		if !ok {
 			continue
 		}
+		for _, kind := range []flow.PenaltyKind{flow.Dodge, flow.Leave, flow.AFK} {
+			if was := x.seen[offenceKey{e.Player, kind}]; was != nil && !slices.Contains(e.Penalties, was.penalty) {
+				was.settled = true
+			}
+		}
 		for _, p := range e.Penalties {
 			key := offenceKey{e.Player, p.Kind}
-			if p.Reason == flow.ByTheOperator || c.At.Sub(p.Since) > offenceFresh || x.seen[key] == p.Since {
+			if was := x.seen[key]; was != nil && was.penalty.Since == p.Since || p.Reason == flow.ByTheOperator || c.At.Sub(p.Since) > offenceFresh {
 				continue
 			}
-			x.remember(key, p.Since)
-			select {
-			case x.asked <- offence{e.Player, p}:
-			default:
-				x.drop()
+			o := &offence{player: e.Player, penalty: p}
+			x.remember(key, o)
+			if x.asked != nil {
+				x.ask(o)
 			}
 		}
 	}
 }
 
-func (x *Desk) remember(key offenceKey, since domain.Time) {
+func (x *Desk) remember(key offenceKey, o *offence) {
 	if len(x.seen) >= penaltiesWaiting {
-		for old, at := range x.seen {
-			if since.Sub(at) > offenceFresh {
+		for old, was := range x.seen {
+			age := o.penalty.Since.Sub(was.penalty.Since)
+			if age > offenceOwed || was.settled && age > offenceFresh {
 				delete(x.seen, old)
 			}
 		}
 	}
-	x.seen[key] = since
+	x.seen[key] = o
 }
 
-func (x *Desk) drop() {
-	if write, before := x.told.Note(time.Now()); write {
-		x.State.Log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", before+1)
+// ask has a worker ask about a penalty.
+func (x *Desk) ask(o *offence) {
+	select {
+	case x.asked <- *o:
+	default:
+		if write, before := x.told.Note(time.Now()); write {
+			x.State.Log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", before+1)
+		}
 	}
 }
 
-func (x *Desk) work(ctx context.Context) {
+// settle notes that the studio has decided.
+func (x *Desk) settle(o *offence) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if was := x.seen[offenceKey{o.player, o.penalty.Kind}]; was != nil && was.penalty.Since == o.penalty.Since {
+		was.settled = true
+	}
+}
+
+func (x *Desk) work(ctx context.Context, asked <-chan offence) {
 	for {
 		select {
-		case o := <-x.asked:
+		case o := <-asked:
 			x.decide(ctx, &o)
 		case <-ctx.Done():
 			return
@@ -129,24 +189,38 @@ func (x *Desk) work(ctx context.Context) {
 
 func (x *Desk) decide(ctx context.Context, o *offence) {
 	defer x.Panics.Confine(state.PanicDoor, nil) // the computed penalty holds
+	for x.State.Decides(ctx) != nil {
+		select {
+		case <-time.After(leadAgain):
+		case <-ctx.Done():
+			return
+		}
+	}
 	p := &o.penalty
 	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
 		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: objects.Stamp(p.Since), Until: objects.Stamp(p.Until), Reason: p.Reason.String(),
 		GameInstanceID: objects.ID(p.Instance),
 	})
-	decision := &playerflow.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
+	if ctx.Err() != nil {
+		return
+	}
+	decision := &playerflow.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since, Given: p.Level, Until: p.Until}
 	_, silent := errors.AsType[*playerhooks.Silent](err)
 	switch {
 	case silent: // on_timeout DENY: no penalty without the studio's word
 		decision.Clear = true
 	case err != nil || answer.Decision == "" || answer.Decision == "KEEP":
+		x.settle(o)
 		return
 	case answer.Decision == "CLEAR":
 		decision.Clear = true
 	default:
 		decision.Level, decision.Lock = flow.LevelAt(p.Kind, answer.Level), time.Duration(answer.LockMS)*time.Millisecond
 	}
-	if err := x.State.Do(ctx, decision); err != nil && ctx.Err() == nil {
+	switch err := x.State.Do(ctx, decision); {
+	case err == nil:
+		x.settle(o)
+	case ctx.Err() == nil:
 		x.State.Log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "error", err)
 	}
 }

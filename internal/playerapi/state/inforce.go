@@ -15,11 +15,13 @@ func (s *State) Settings() *flow.Config { return s.inForce.Load() }
 
 // Reconfigure puts the configuration of the state into force. A change by an operator calls it, too, so that the answer means that the
 // change is in force.
-func (s *State) Reconfigure(ctx context.Context) error {
+func (s *State) Reconfigure(ctx context.Context) error { return s.reconfigure(ctx, s.Read) }
+
+func (s *State) reconfigure(ctx context.Context, read func(context.Context, func(*cell.View) error) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	var c flow.Config
-	err := s.Read(ctx, func(v *cell.View) error { c = v.FlowConfig(); return nil })
+	err := read(ctx, func(v *cell.View) error { c = v.FlowConfig(); return nil })
 	if err == nil {
 		s.goBy(&c)
 	}
@@ -35,12 +37,12 @@ func (s *State) goBy(c *flow.Config) {
 func (s *State) followConfig() {
 	s.turn.Lock() // a change that is followed meanwhile waits until the present one is in force
 	defer s.turn.Unlock()
-	s.unfollow = s.Follow(kernel.Kinds(new(playerflow.FlowConfigChanged)), func(engine.Committed) {
-		_ = s.Reconfigure(context.Background()) // fails only when the engine has stopped
+	s.unfollow = s.Follow(kernel.Kinds(new(playerflow.FlowConfigChanged)), func(engine.Committed) { // also behind a gap
+		_ = s.reconfigure(context.Background(), s.ReadHere) // fails only when the engine has stopped
 	})
 	c := *s.CellConfig().PlayerFlow.Flow
 	var ignored flow.Faults
-	err := s.Read(context.Background(), func(v *cell.View) error {
+	err := s.ReadHere(context.Background(), func(v *cell.View) error { // later changes are followed
 		c = v.FlowConfig()
 		_, ignored = v.FlowOverrides()
 		return nil

@@ -66,7 +66,7 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.State.Log.Debug("upgrade of a player's stream failed", "error", err)
 		return
 	}
-	s := &stream{of: x, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, conn: conn}
+	s := &stream{of: x, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, node: x.Node(), conn: conn}
 	defer x.Panics.Confine(state.PanicDoor, func() { // net/http does not know the connection any more
 		s.drop()
 		if x.leave(s) {

@@ -67,7 +67,7 @@ func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (clos
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
 	was := x.gate.shut(after) // from here on no client is let in, and the end of a stream makes no player absent
-	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold}); err != nil {
+	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold, Node: x.Node()}); err != nil {
 		if was == 0 {
 			x.gate.open()
 		}
@@ -88,7 +88,7 @@ func (x *Streams) Readmit(ctx context.Context) error {
 		return nil
 	}
 	// The players get their time to come back before the gate opens: once it is open, those who have come must not be awaited.
-	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{}); err != nil {
+	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{Node: x.Node()}); err != nil {
 		return err
 	}
 	x.gate.open()

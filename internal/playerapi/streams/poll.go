@@ -38,7 +38,8 @@ func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollReq
 	if refused := x.Draining(); refused != nil {
 		return nil, refused
 	}
-	begun := playerflow.PollEvents{Player: by.Player, LoginSessionID: by.LoginSessionID, After: &body.AfterSeq}
+	dropped := x.dropping() // before the incarnation is read: whatever gives up that one ends this poll
+	begun := playerflow.PollEvents{Player: by.Player, LoginSessionID: by.LoginSessionID, After: &body.AfterSeq, Node: x.Node()}
 	if err := x.State.Do(ctx, &begun); err != nil {
 		return nil, err
 	}
@@ -62,6 +63,7 @@ func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollReq
 			continue
 		case <-timeout.C:
 		case <-sentAway:
+		case <-dropped:
 		case <-x.ctx.Done():
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -86,7 +88,7 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 	case err != nil:
 		return nil, err
 	case !ok: // so much has happened since the poll began that it is not all there any more
-		again := playerflow.PollEvents{Player: begun.Player, LoginSessionID: begun.LoginSessionID, After: &after}
+		again := playerflow.PollEvents{Player: begun.Player, LoginSessionID: begun.LoginSessionID, After: &after, Node: x.Node()}
 		if err := x.State.Do(ctx, &again); err != nil {
 			return nil, err
 		}

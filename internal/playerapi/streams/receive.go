@@ -29,7 +29,7 @@ func (h heardFrom) End(err error) {
 		closed = &frames.Closed{}
 	}
 	s.end(ok, closed.Code)
-	if x := s.of; x.leave(s) {
+	if x := s.of; x.leave(s) && s.node == x.Node() { // else it counts as lost already
 		x.lose(s)
 	}
 }

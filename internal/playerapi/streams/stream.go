@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/rates"
@@ -28,8 +29,11 @@ type stream struct {
 	number  uint64 // unlike any other stream of the cell
 	player  string
 	session flow.LoginSessionID
-	epoch   uint32 // of the login session
+	epoch   uint32      // of the login session
+	node    domain.UUID // under which this node attached it; zero: a single node
 	conn    net.Conn
+
+	attached bool // the core has attached it, as far as this node has followed; guarded by Streams.mu
 
 	promised *flow.SessionConfig // what the client was greeted with
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -25,6 +26,7 @@ import (
 
 // StreamsConfig is what the streams need.
 type Config struct {
+	Node    func() domain.UUID // the id under which this node takes connections at present; nil: a single node
 	State   *state.State
 	Auth    *authentication.Authenticator
 	Buckets *rates.Buckets
@@ -52,6 +54,7 @@ type Streams struct {
 	players  map[string]*stream
 	sessions map[flow.LoginSessionID]*stream
 	polls    map[string][]chan struct{}
+	dropped  chan struct{} // closed when all streams and polls have to come anew
 	closed   bool
 }
 
@@ -69,12 +72,15 @@ const (
 
 // Open begins to follow what players are told. Close it before the engine.
 func Open(c Config) *Streams {
+	if c.Node == nil {
+		c.Node = func() domain.UUID { return domain.UUID{} }
+	}
 	x := &Streams{
-		Config: c, events: events.Writer{State: c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}, polls: map[string][]chan struct{}{},
+		Config: c, events: events.Writer{State: c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[flow.LoginSessionID]*stream{}, polls: map[string][]chan struct{}{}, dropped: make(chan struct{}),
 	}
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: streamPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
-	x.unfollow = c.State.Follow(kernel.Kinds(new(playerflow.PlayersTold), new(playerflow.LoginChanged), new(playerflow.LoginRemoved)), x.follow)
+	x.unfollow = c.State.Follow(kernel.Kinds(new(playerflow.PlayersTold), new(playerflow.LoginChanged), new(playerflow.LoginRemoved), new(playerflow.PresenceChanged)), x.follow)
 	x.running.Go(x.watch)
 	return x
 }
@@ -87,7 +93,7 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	if code = x.enter(s); code != 0 {
 		return code
 	}
-	cmd := playerflow.AttachStream{Player: s.player, LoginSessionID: s.session, Stream: s.number, After: after}
+	cmd := playerflow.AttachStream{Player: s.player, LoginSessionID: s.session, Stream: s.number, After: after, Node: s.node}
 	if err := x.State.Do(x.ctx, &cmd); err != nil {
 		x.leave(s)
 		return closeCodeOf(err)
@@ -96,6 +102,10 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	if err != nil {
 		x.leave(s)
 		x.lose(s)
+		return socket.Draining
+	}
+	if s.node != x.Node() { // the node was given up meanwhile
+		x.leave(s)
 		return socket.Draining
 	}
 	s.greet(hello, events, head)
@@ -147,6 +157,9 @@ func (x *Streams) lose(s *stream) {
 
 // follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
 func (x *Streams) follow(c engine.Committed) {
+	if c.Gap {
+		x.missed()
+	}
 	for i := range c.Events {
 		if e, ok := c.Events[i].Event.(*playerflow.PlayersTold); ok {
 			x.tell(e, flow.Told{At: c.Events[i].At, Commit: c.Number, Part: c.Events[i].Part, Type: e.Type, Body: e.Body})
@@ -154,6 +167,10 @@ func (x *Streams) follow(c engine.Committed) {
 	}
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
+		case *playerflow.PresenceChanged:
+			if e.Node != 0 {
+				x.moved(e.Player, e.Stream)
+			}
 		case *playerflow.LoginChanged:
 			if e.Login.State != flow.LoginLive {
 				x.end(e.Login.ID, socket.Replaced)
@@ -256,7 +273,7 @@ func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	}
 	if now-s.renewed > int64(config.IdleExpiry/10) {
 		s.renewed = now
-		_ = x.State.Do(x.ctx, &playerflow.PollEvents{Player: s.player, LoginSessionID: s.session}) // a session that has ended closes its stream
+		_ = x.State.Do(x.ctx, &playerflow.PollEvents{Player: s.player, LoginSessionID: s.session, Node: s.node}) // a session that has ended closes its stream
 	}
 }
 
@@ -269,6 +286,40 @@ func (x *Streams) reads(s *stream) bool {
 	}
 	frames.Read(s.conn, &x.reading, heardFrom{s})
 	return true
+}
+
+// moved closes a stream whose player has attached another one at another node. The changes of a player's presence come in their order, so another
+// number behind that of a stream is a later one.
+func (x *Streams) moved(player string, stream uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch s := x.players[player]; {
+	case s == nil || stream == 0:
+	case s.number == stream:
+		s.attached = true
+	case s.attached:
+		s.close(socket.Superseded)
+	}
+}
+
+// Drop sends all clients away, also those that poll: they come back, to this node or to another one. It returns how many streams it has closed.
+func (x *Streams) Drop() (closed int) {
+	x.mu.Lock()
+	close(x.dropped)
+	x.dropped = make(chan struct{})
+	x.mu.Unlock()
+	all := x.all()
+	for _, s := range all {
+		s.sayBye(socket.ComeBack)
+	}
+	return len(all)
+}
+
+// dropping returns a channel that is closed by the next Drop.
+func (x *Streams) dropping() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.dropped
 }
 
 // Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart every player

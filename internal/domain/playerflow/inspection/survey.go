@@ -22,6 +22,7 @@ type Survey struct {
 	Violations []Violation // the first ViolationsKept
 	Violated   int         // all of them
 
+	of    *Inspection
 	stage surveyStage
 	after chunk.AnyRef // of the stage's table
 }
@@ -71,9 +72,14 @@ func NewSurvey() *Survey {
 	}
 }
 
-// Survey continues a survey: it reads at most `most` further records, and reports whether it is complete.
+// Survey continues a survey: it reads at most `most` further records, and reports whether it is complete. It begins again when the cell was
+// replaced.
 func (v *View) Survey(s *Survey, now domain.Time, most int) (done bool) {
 	v.SawAll()
+	if s.of != v.c {
+		*s = *NewSurvey()
+		s.of = v.c
+	}
 	a := auditor{c: v.c}
 	for looked := 0; looked < most && s.stage != surveyDone; {
 		var n int

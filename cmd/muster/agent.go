@@ -1,0 +1,142 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/agent"
+	"github.com/musterhq/muster/internal/agent/output"
+	"github.com/musterhq/muster/internal/agent/ports"
+	"github.com/musterhq/muster/internal/agent/process"
+	"github.com/musterhq/muster/internal/agent/restart"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// agentCommand runs the program on a host that starts server processes. Each flag is also a variable, and those that the official agent has, under its
+// name, so that a host can change agents.
+type agentCommand struct {
+	agentConnection `embed:""`
+
+	RuntimeConfig string `name:"runtime-config" env:"MUSTER_AGENT_RUNTIME_CONFIG" placeholder:"FILE" help:"Run what this file says, in place of the runtime configuration of the service. The agent reads it again when it changes. Without --server, the agent only runs processes."`
+	Root          string `env:"MUSTER_AGENT_ROOT" placeholder:"DIR" help:"Directory of the game. Launch paths lie in it; /local/game/ and C:\\Game\\ stand for it. (default /local/game, C:\\Game on Windows)"`
+	StateDir      string `name:"state-dir" env:"MUSTER_AGENT_STATE_DIR" placeholder:"DIR" help:"Where the agent remembers its server processes, so that the next agent finds them. (default /var/lib/muster-agent)"`
+	LogDir        string `name:"log-dir" env:"MUSTER_AGENT_LOG_DIR" placeholder:"DIR" help:"Where the output of server processes is kept. (default logs in the state directory)"`
+
+	Ports     string         `env:"MUSTER_AGENT_PORTS" default:"7000-7999" placeholder:"RANGE" help:"Ports for server processes: {port} and {port:NAME} in Parameters, MUSTER_PORT in their environment."`
+	QuoteArgs bool           `name:"quote-args" env:"MUSTER_AGENT_QUOTE_ARGS" help:"Split Parameters as a shell does, with quotes. Otherwise: at each space, as GameLift does."`
+	RunAs     string         `name:"run-as" env:"MUSTER_AGENT_RUN_AS" placeholder:"USER" help:"Run server processes as this user. The agent must run as root."`
+	Cgroup    string         `env:"MUSTER_AGENT_CGROUP" placeholder:"DIR" help:"Directory of a cgroup2 file system in which the agent makes a group for each server process, or none. (default: the agent's own cgroup, if it may)"`
+	MemoryMax settings.Bytes `name:"memory-max" env:"MUSTER_AGENT_MEMORY_MAX" placeholder:"BYTES" help:"Most memory of each server process, such as 2GiB. Needs a cgroup with the memory controller; on Windows a job object does it."`
+
+	KillTimeout  time.Duration `name:"kill-timeout" env:"MUSTER_AGENT_KILL_TIMEOUT" default:"30s" help:"Time between SIGTERM and SIGKILL."`
+	StartTimeout time.Duration `name:"start-timeout" env:"MUSTER_AGENT_START_TIMEOUT" default:"5m" help:"Time in which a server process must call ProcessReady."`
+	MaxCrashes   int           `name:"max-crashes" env:"MUSTER_AGENT_MAX_CRASHES" default:"5" help:"More crashes than this in --crash-window fail an entry of the runtime configuration: one process starts every five minutes, until one of them works."`
+	CrashWindow  time.Duration `name:"crash-window" env:"MUSTER_AGENT_CRASH_WINDOW" default:"10m" help:"See --max-crashes."`
+	EndProcesses bool          `name:"end-processes" env:"MUSTER_AGENT_END_PROCESSES" help:"End the server processes when the agent stops. Otherwise they run on, and the next agent adopts them."`
+
+	LogLevel  string `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+	LogFormat string `name:"log-format" default:"text" enum:"text,json" help:"text or json."`
+}
+
+// Run runs the agent until ctx ends.
+func (c *agentCommand) Run(ctx context.Context, env environment) error {
+	log := newLogger(os.Stderr, settings.Settings{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
+	config, err := c.config(env, log)
+	if err != nil {
+		return err
+	}
+	// Hosts belong to the game: collecting garbage early costs the agent little.
+	debug.SetGCPercent(50)
+	return runAsService(ctx, func(ctx context.Context) error {
+		a, err := agent.New(config)
+		if err != nil {
+			return err
+		}
+		log.Info("agent starts", "version", config.Version, "root", config.Root, "ports", config.Ports, "cgroups", config.Groups.Describe())
+		return a.Run(ctx)
+	})
+}
+
+// config checks the flags and puts them together.
+func (c *agentCommand) config(env environment, log *slog.Logger) (config agent.Config, err error) {
+	config = agent.Config{
+		Version: versionText(), File: c.RuntimeConfig, Quote: c.QuoteArgs, KillTimeout: c.KillTimeout, StartTimeout: c.StartTimeout, EndProcesses: c.EndProcesses,
+		Restart: restart.Default(), MemoryMax: int64(c.MemoryMax), Output: output.Default(), Keep: output.DefaultKeep(), Log: log,
+	}
+	if config.Root, err = filepath.Abs(cmp.Or(c.Root, onSystem("/local/game", `C:\Game`))); err != nil {
+		return config, err
+	}
+	if info, err := os.Stat(config.Root); err != nil || !info.IsDir() {
+		return config, fmt.Errorf("root %s: want the directory of the game", config.Root)
+	}
+	if config.StateDir, err = filepath.Abs(cmp.Or(c.StateDir, onSystem("/var/lib/muster-agent", `C:\ProgramData\muster-agent`))); err != nil {
+		return config, err
+	}
+	if config.LogDir, err = filepath.Abs(cmp.Or(c.LogDir, filepath.Join(config.StateDir, "logs"))); err != nil {
+		return config, err
+	}
+	if config.Ports, err = ports.ParseRange(c.Ports); err != nil {
+		return config, err
+	}
+	if err := ports.CheckEphemeral(config.Ports); err != nil {
+		return config, err
+	}
+	if c.MaxCrashes < 1 || c.CrashWindow <= 0 || c.KillTimeout < 0 || c.StartTimeout <= 0 {
+		return config, fmt.Errorf("max-crashes %d, crash-window %v, kill-timeout %v, start-timeout %v: want positive values", c.MaxCrashes, c.CrashWindow, c.KillTimeout, c.StartTimeout)
+	}
+	config.Restart.CrashesMax, config.Restart.Window = c.MaxCrashes, c.CrashWindow
+	if c.RunAs != "" {
+		if config.User, err = process.FindUser(c.RunAs); err != nil {
+			return config, fmt.Errorf("run-as %q: %w", c.RunAs, err)
+		}
+		if os.Geteuid() != 0 {
+			return config, fmt.Errorf("run-as %q: the agent must run as root for that", c.RunAs)
+		}
+	}
+	if config.Groups, err = process.NewGroups(c.Cgroup); err != nil {
+		return config, err
+	}
+	if c.Server == "" {
+		if c.RuntimeConfig == "" {
+			return config, fmt.Errorf("server: want the URL of the service, or --runtime-config for an agent without one")
+		}
+		return config, nil
+	}
+	config.Target, err = c.agentConnection.target(env)
+	return config, err
+}
+
+func onSystem(other, windows string) string {
+	if runtime.GOOS == "windows" {
+		return windows
+	}
+	return other
+}
+
+// ofAgent returns whether a variable is one of the agent's, or one that it gives to server processes, which may be this program, too.
+func ofAgent(variable string) bool {
+	if variable == "MUSTER_PORT" || strings.HasPrefix(variable, "MUSTER_PORT_") || variable == "MUSTER_LOG_DIR" {
+		return true
+	}
+	for field := range reflect.TypeFor[agentCommand]().Fields() {
+		if slices.Contains(strings.Split(field.Tag.Get("env"), ","), variable) {
+			return true
+		}
+	}
+	for field := range reflect.TypeFor[agentConnection]().Fields() {
+		if slices.Contains(strings.Split(field.Tag.Get("env"), ","), variable) {
+			return true
+		}
+	}
+	return false
+}

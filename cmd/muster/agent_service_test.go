@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// TestAgentWithService has the agent run the arena's game server on a host of a fleet: a game session starts on it, the process is killed, and the session
+// ends with it, long before the link's grace is over.
+func TestAgentWithService(t *testing.T) {
+	dir, address, keys := servedForTest(t, nil)
+	ctx, url := t.Context(), "http://"+address
+	sdk, check := clientForTest(t, url, keys[identity.Admin])
+	_, err := sdk.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String("custom-home")})
+	check(err)
+	created, err := sdk.CreateFleet(ctx, &gamelift.CreateFleetInput{
+		Name: aws.String("f"), ComputeType: types.ComputeTypeAnywhere, Locations: []types.LocationConfiguration{{Location: aws.String("custom-home")}},
+	})
+	check(err)
+	fleet := created.FleetAttributes.FleetId
+
+	root := filepath.Join(dir, "game")
+	check(os.Mkdir(root, 0o755))
+	self, err := os.Executable()
+	check(err)
+	if os.Link(self, filepath.Join(root, "server")) != nil { // another file system
+		text, err := os.ReadFile(self)
+		check(err)
+		check(os.WriteFile(filepath.Join(root, "server"), text, 0o755))
+	}
+	file := filepath.Join(dir, "runtime.json")
+	check(os.WriteFile(file, []byte(`{"ServerProcesses":[{"LaunchPath":"server","Parameters":"arena-server --port {port}","ConcurrentExecutions":1}]}`), 0o600))
+	t.Setenv(asMuster, "1") // for the game server
+	running, stop := context.WithCancel(context.Background())
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		done <- run(running, []string{"agent", "--server", url, "--fleet", *fleet, "--location", "custom-home", "--compute-name", "rack-1", "--root", root,
+			"--runtime-config", file, "--state-dir", filepath.Join(dir, "agent"), "--ports", "22000-22999", "--end-processes", "--kill-timeout", "1s", "--log-level", "error"},
+			envOf(keys[identity.Admin]), io.Discard)
+	}()
+
+	var session *types.GameSession
+	eventually(t, "a game session on the agent's process", func() bool {
+		out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
+		if err == nil {
+			session = out.GameSession
+		}
+		return err == nil
+	})
+	if *session.Port < 22000 || *session.Port > 22999 {
+		t.Errorf("port %d, want one of the agent's", *session.Port)
+	}
+	status := func() types.GameSessionStatus {
+		out, err := sdk.DescribeGameSessions(ctx, &gamelift.DescribeGameSessionsInput{GameSessionId: session.GameSessionId})
+		check(err)
+		return out.GameSessions[0].Status
+	}
+	eventually(t, "the game session is active", func() bool { return status() == types.GameSessionStatusActive })
+
+	state, err := os.ReadFile(filepath.Join(dir, "agent", "agent.json"))
+	check(err)
+	_, after, _ := strings.Cut(string(state), `"pid":`)
+	pid := 0
+	for _, digit := range after {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		pid = pid*10 + int(digit-'0')
+	}
+	process, err := os.FindProcess(pid)
+	check(err)
+	check(process.Signal(syscall.SIGKILL))
+	began := time.Now()
+	eventually(t, "the game session ends with its process", func() bool { s := status(); return s != types.GameSessionStatusActive })
+	t.Logf("from the death of the process to the end of the game session: %v", time.Since(began).Round(time.Millisecond))
+
+	eventually(t, "another process", func() bool {
+		_, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
+		return err == nil
+	})
+	stop()
+	check(<-done)
+	eventually(t, "the compute is deregistered", func() bool {
+		out, err := sdk.ListCompute(ctx, &gamelift.ListComputeInput{FleetId: fleet})
+		check(err)
+		return len(out.ComputeList) == 0
+	})
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}

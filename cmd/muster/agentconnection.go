@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/agent/link"
+)
+
+// agentConnection says where the service is, and as which compute the agent connects.
+type agentConnection struct {
+	Server      string `env:"MUSTER_AGENT_SERVER,GAMELIFT_ENDPOINT" placeholder:"URL" help:"URL of the service, such as https://muster.example.com."`
+	Fleet       string `env:"MUSTER_AGENT_FLEET,GAMELIFT_FLEET_ID" placeholder:"ID" help:"Fleet of this host."`
+	Location    string `env:"MUSTER_AGENT_LOCATION,GAMELIFT_LOCATION" placeholder:"NAME" help:"Location of this host, for the registration of the compute."`
+	ComputeName string `name:"compute-name" env:"MUSTER_AGENT_COMPUTE_NAME,GAMELIFT_COMPUTE_NAME" placeholder:"NAME" help:"Name of this host in the fleet. (default: the host name)"`
+	IP          string `name:"ip" env:"MUSTER_AGENT_IP,GAMELIFT_IP_ADDRESS" placeholder:"ADDRESS" help:"Address at which players reach this host. (default: the one from which it reaches the service)"`
+	DNS         string `name:"dns" env:"MUSTER_AGENT_DNS,GAMELIFT_DNS_NAME" placeholder:"NAME" help:"Name at which players reach this host, in place of --ip."`
+	TokenFile   string `name:"token-file" env:"MUSTER_AGENT_TOKEN_FILE" placeholder:"FILE" help:"File with an auth token of the compute, which exists already; it is read before each connection. Otherwise an access key registers the compute: AWS_ACCESS_KEY_ID, --profile or AWS_PROFILE."`
+	Profile     string `placeholder:"NAME" help:"AWS profile whose access key registers the compute."`
+}
+
+// target returns the function that says where to connect, and fetches a token each time.
+func (c *agentConnection) target(env environment) (func(context.Context) (link.Target, error), error) {
+	u, err := url.Parse(c.Server)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("server %q: want a URL such as https://muster.example.com", c.Server)
+	}
+	if c.Fleet == "" {
+		return nil, errors.New("fleet: want the id of this host's fleet")
+	}
+	if c.ComputeName == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return nil, err
+		}
+		c.ComputeName = asComputeName(name)
+	}
+	if c.TokenFile != "" {
+		return func(context.Context) (link.Target, error) { return c.tokenTarget(u) }, nil
+	}
+	key, err := environmentKey(env, c.Profile)
+	if err != nil {
+		return nil, err
+	}
+	if key.AccessKeyID == "" {
+		key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"} // the SDK signs always; a service with --dev takes any key
+	}
+	api := gamelift.New(gamelift.Options{
+		BaseEndpoint: &c.Server, Region: signingRegion(env), Credentials: credentials.StaticCredentialsProvider{Value: key},
+	})
+	var endpoint string // once the compute is registered
+	return func(ctx context.Context) (link.Target, error) {
+		if endpoint == "" {
+			if endpoint, err = c.register(ctx, api, u); err != nil {
+				return link.Target{}, err
+			}
+		}
+		token, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &c.Fleet, ComputeName: &c.ComputeName})
+		if _, gone := errors.AsType[*types.NotFoundException](err); gone {
+			endpoint = "" // an operator deregistered the compute
+		}
+		if err != nil {
+			return link.Target{}, fmt.Errorf("get a token for compute %s: %w", c.ComputeName, err)
+		}
+		return c.as(endpoint, aws.ToString(token.AuthToken)), nil
+	}, nil
+}
+
+func (c *agentConnection) tokenTarget(u *url.URL) (link.Target, error) {
+	text, err := os.ReadFile(c.TokenFile)
+	if err != nil {
+		return link.Target{}, err
+	}
+	endpoint := *u
+	endpoint.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
+	endpoint.Path = strings.TrimSuffix(u.Path, "/") + "/agent"
+	return c.as(endpoint.String(), strings.TrimSpace(string(text))), nil
+}
+
+func (c *agentConnection) as(endpoint, token string) link.Target {
+	return link.Target{Endpoint: endpoint, Query: url.Values{"FleetId": {c.Fleet}, "ComputeName": {c.ComputeName}, "Authorization": {token}}}
+}
+
+// register makes the compute, as the official agent does, or finds it. It returns the endpoint of agents.
+func (c *agentConnection) register(ctx context.Context, api *gamelift.Client, u *url.URL) (string, error) {
+	in := &gamelift.RegisterComputeInput{FleetId: &c.Fleet, ComputeName: &c.ComputeName}
+	if c.Location != "" {
+		in.Location = &c.Location
+	}
+	if in.DnsName = optional(c.DNS); in.DnsName == nil {
+		ip, err := c.address(u)
+		if err != nil {
+			return "", err
+		}
+		in.IpAddress = &ip
+	}
+	compute, err := registered(ctx, api, in)
+	if err != nil {
+		return "", fmt.Errorf("register compute %s: %w", c.ComputeName, err)
+	}
+	return aws.ToString(compute.GameLiftAgentEndpoint), nil
+}
+
+func registered(ctx context.Context, api *gamelift.Client, in *gamelift.RegisterComputeInput) (*types.Compute, error) {
+	out, err := api.RegisterCompute(ctx, in)
+	if err == nil {
+		return out.Compute, nil
+	}
+	if _, ok := errors.AsType[*types.ConflictException](err); !ok {
+		return nil, err
+	}
+	known, err := api.DescribeCompute(ctx, &gamelift.DescribeComputeInput{FleetId: in.FleetId, ComputeName: in.ComputeName})
+	if err != nil {
+		return nil, err
+	}
+	return known.Compute, nil
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// address returns --ip, or the address from which this host sends to the service. Nothing is sent for that.
+func (c *agentConnection) address(u *url.URL) (string, error) {
+	if c.IP != "" {
+		return c.IP, nil
+	}
+	conn, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	if err != nil {
+		return "", fmt.Errorf("find this host's address: %w; name it with --ip or --dns", err)
+	}
+	defer conn.Close()
+	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	return host, err
+}
+
+// asComputeName makes a host name one that the API takes: letters, digits and hyphens, at most 128.
+func asComputeName(host string) string {
+	name := strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return -1
+	}, host)
+	return cmp.Or(name[:min(len(name), 128)], "host")
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/localdoor"
+)
+
+type clusterCommand struct {
+	JoinToken clusterJoinToken `cmd:"" name:"join-token" help:"Print a line with which one more node can join, within an hour."`
+	Status    clusterStatus    `cmd:"" help:"Show the nodes, the leader, and what the loss of one more would mean."`
+	Promote   clusterPromote   `cmd:"" help:"Give an observer a vote."`
+	Demote    clusterDemote    `cmd:"" help:"Take a node's vote. It stays as an observer."`
+	Remove    clusterRemove    `cmd:"" help:"Remove a node for good, such as one whose machine is lost. It cannot come back with its old data."`
+	HandOver  clusterHandOver  `cmd:"" name:"hand-over" help:"Make another node the leader, without an interruption."`
+	Leave     clusterLeave     `cmd:"" help:"Make the last node of a cluster a single machine again. The service must be stopped."`
+	Recover   clusterRecover   `cmd:"" help:"When the majority is lost for good: make this node a cluster of its own. The service must be stopped."`
+}
+
+// clusterAt is the node whose service the command asks. Any node will do.
+type clusterAt struct{ dataFlag }
+
+func (a *clusterAt) client() (*localdoor.Client, error) {
+	if err := mustExist(a.Data); err != nil {
+		return nil, err
+	}
+	c, err := localdoor.NewClient(a.Data, userName())
+	if errors.Is(err, localdoor.ErrNoService) {
+		err = fmt.Errorf("%w: this command needs the running service of a node", err)
+	}
+	return c, err
+}
+
+type clusterJoinToken struct{ clusterAt }
+
+func (c *clusterJoinToken) Run(ctx context.Context, stdout io.Writer) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	text, err := client.JoinToken(ctx)
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, text)
+	}
+	return err
+}
+
+type clusterStatus struct {
+	clusterAt
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+func (c *clusterStatus) Run(ctx context.Context, stdout io.Writer) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	s, err := client.ClusterStatus(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}
+	return printStatus(stdout, s)
+}
+
+func printStatus(stdout io.Writer, s node.Status) error {
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NODE\tADDRESS\tROLE\tBEHIND\tHEARD\tCLOCK\tVERSION")
+	for _, m := range s.Members {
+		behind, heard, clock := "-", "-", "-"
+		switch {
+		case m.ID == s.Leader:
+		case m.Missing:
+			heard = "missing"
+		case m.Silent > 0 || m.Version != "":
+			behind, heard = fmt.Sprintf("%d entries", m.Behind), fmt.Sprintf("%s ago", (time.Duration(m.Silent)*time.Millisecond).Round(10*time.Millisecond))
+			clock = (time.Duration(m.Clock) * time.Millisecond).Round(10 * time.Millisecond).String()
+		}
+		if m.Copies {
+			behind += ", copies the archive"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Address, m.Role, behind, heard, clock, cmp.Or(m.Version, "-"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	leader := s.Leader
+	if leader == "" {
+		leader = "none known"
+	}
+	if _, err := fmt.Fprintf(stdout, "\nleader   %s, term %s\nentry    %d, level %d\nasked    %s\noutlook  %s\n", leader, strconv.FormatUint(s.Term, 10), s.Entry, s.Level, s.By, s.Outlook); err != nil {
+		return err
+	}
+	for _, m := range s.Members {
+		if m.NoVote != "" {
+			if _, err := fmt.Fprintf(stdout, "no vote  %s: %s\n", m.ID, m.NoVote); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clusterNode is a command about one node.
+type clusterNode struct {
+	clusterAt
+	Node string `arg:"" help:"Id of the node, as muster cluster status shows it."`
+}
+
+func (c *clusterNode) change(ctx context.Context, stdout io.Writer, do string) error {
+	return c.ask(ctx, stdout, node.Change{Do: do, Node: c.Node})
+}
+
+func (a *clusterAt) ask(ctx context.Context, stdout io.Writer, change node.Change) error {
+	client, err := a.client()
+	if err != nil {
+		return err
+	}
+	s, err := client.ChangeCluster(ctx, change)
+	if err != nil {
+		return err
+	}
+	return printStatus(stdout, s)
+}
+
+type clusterPromote struct{ clusterNode }
+
+func (c *clusterPromote) Run(ctx context.Context, stdout io.Writer) error {
+	return c.change(ctx, stdout, node.Promote)
+}
+
+type clusterDemote struct{ clusterNode }
+
+func (c *clusterDemote) Run(ctx context.Context, stdout io.Writer) error {
+	return c.change(ctx, stdout, node.Demote)
+}
+
+type clusterRemove struct{ clusterNode }
+
+func (c *clusterRemove) Run(ctx context.Context, stdout io.Writer) error {
+	return c.change(ctx, stdout, node.Remove)
+}
+
+type clusterHandOver struct {
+	clusterAt
+	Node string `arg:"" optional:"" help:"Id of the node that is to lead. None: the one that is furthest."`
+}
+
+func (c *clusterHandOver) Run(ctx context.Context, stdout io.Writer) error {
+	return c.ask(ctx, stdout, node.Change{Do: node.HandOver, Node: c.Node})
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/engine"
+	journalraft "github.com/musterhq/muster/internal/journal/raft"
+)
+
+type clusterLeave struct{ dataFlag }
+
+func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
+	if err := mustExist(c.Data); err != nil {
+		return err
+	}
+	err := node.LeaveCluster(ctx, datadir.Options{Dir: c.Data, Program: "muster cluster leave"})
+	if errors.Is(err, journalraft.ErrMember) {
+		err = fmt.Errorf("%w: remove the other nodes first, with `muster cluster remove`", err)
+	}
+	if errors.Is(err, engine.ErrArchiveLacks) {
+		err = fmt.Errorf("%w, and copies them from other nodes while it runs in the cluster; if there is none any more, `muster cluster recover` accepts the loss", err)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "%s is the data directory of a single machine now: start it without --cluster-listen\n", c.Data)
+	}
+	return err
+}
+
+type clusterRecover struct {
+	dataFlag
+	Yes string `name:"yes" placeholder:"NODE" help:"Id of this node, which confirms without a question."`
+}
+
+func (c *clusterRecover) Run(stdout io.Writer) error {
+	if err := mustExist(c.Data); err != nil {
+		return err
+	}
+	err := node.RecoverCluster(datadir.Options{Dir: c.Data, Program: "muster cluster recover"}, func(id string, has journalraft.Recovered, ended archive.Coverage) error {
+		describeRecovery(stdout, id, has, ended)
+		answer := c.Yes
+		if answer == "" {
+			fmt.Fprintf(stdout, "\nType the id of this node, %s, to go on: ", id)
+			line, err := bufio.NewReader(io.LimitReader(os.Stdin, 1<<10)).ReadString('\n')
+			if err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
+			answer = strings.TrimSpace(line)
+		}
+		if answer != id {
+			return fmt.Errorf("not confirmed: got %.80q, want %q; nothing has changed", answer, id)
+		}
+		return nil
+	})
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "\nThis node is a cluster of its own now. Start it with --cluster-listen as before, and let empty nodes join with new tokens.\n")
+	}
+	return err
+}
+
+func describeRecovery(stdout io.Writer, id string, has journalraft.Recovered, ended archive.Coverage) {
+	fmt.Fprintf(stdout, "This node, %s, knows these members of the cluster:\n", id)
+	for _, m := range has.Members {
+		vote := "votes"
+		if !m.Votes {
+			vote = "observes"
+		}
+		fmt.Fprintf(stdout, "  %s at %s, %s\n", m.ID, m.Address, vote)
+	}
+	appended := ""
+	if !has.Appended.IsZero() {
+		appended = ", written " + has.Appended.UTC().Format(time.RFC3339)
+	}
+	fmt.Fprintf(stdout, "It has the journal up to entry %d%s.\n\n", has.Last, appended)
+	if ended.Lacks {
+		fmt.Fprintf(stdout, "Its archive is not complete: what ended after %s may be missing, unless it ended since the node had joined. It would count as never having been.\n\n",
+			time.UnixMilli(ended.From).UTC().Format(time.RFC3339))
+	}
+	fmt.Fprint(stdout, "What it cannot know: whether the other nodes acknowledged changes that had not reached it. Such changes are lost. Changes whose callers never got an answer may take effect.\n"+
+		"If another node has a later entry, recover that one instead. While a majority can still be started, start it instead: then nothing is lost.\n"+
+		"The other nodes must never run again with their data: wipe them before they join again.\n")
+}

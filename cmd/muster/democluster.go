@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/demo"
+	"github.com/musterhq/muster/internal/localdoor"
+)
+
+// demoCluster is three nodes, each a process of its own with its own directory.
+type demoCluster struct {
+	nodes []*demoNode
+	out   io.Writer
+}
+
+type demoNode struct {
+	dir, endpoint string
+	cmd           *exec.Cmd
+}
+
+// demoPatience bounds each wait of the demo.
+const demoPatience = time.Minute
+
+// startCluster starts three nodes in directories below dir.
+func startCluster(ctx context.Context, first, dir string, out io.Writer) (c *demoCluster, err error) {
+	c = &demoCluster{out: out}
+	defer func() {
+		if err != nil {
+			c.end()
+		}
+	}()
+	for i := range 3 {
+		listen := first
+		if i > 0 {
+			if listen, err = freeLoopback(); err != nil {
+				return nil, err
+			}
+		}
+		var join []string
+		if i > 0 {
+			token, err := c.nodes[0].token(ctx)
+			if err != nil {
+				return nil, err
+			}
+			join = []string{"--join", token}
+		}
+		n, err := startNode(filepath.Join(dir, fmt.Sprint("node", i+1)), listen, join)
+		if err != nil {
+			return nil, err
+		}
+		c.nodes = append(c.nodes, n)
+		if err := n.untilReady(ctx); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(out, "Node %d is up at %s.\n", i+1, n.endpoint)
+	}
+	_, err = c.until(ctx, "three nodes vote", func(s node.Status) bool {
+		return len(s.Members) == 3 && s.Members[0].Role != "observer" && s.Members[1].Role != "observer" && s.Members[2].Role != "observer"
+	}, c.nodes[0])
+	return c, err
+}
+
+func freeLoopback() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func startNode(dir, listen string, flags []string) (*demoNode, error) {
+	peers, err := freeLoopback()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(dir + ".log")
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	n := &demoNode{dir: dir, endpoint: "http://" + listen}
+	n.cmd = exec.Command(self, append([]string{"serve", "--dev", "--player-flow", "--data", dir, "--listen", listen, "--cluster-listen", peers}, flags...)...)
+	n.cmd.Stdout, n.cmd.Stderr = log, log
+	if err := n.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a node: %w", err)
+	}
+	return n, nil
+}
+
+func (n *demoNode) untilReady(ctx context.Context) error {
+	for end := time.Now().Add(demoPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		answer, err := http.Get(n.endpoint + "/readyz")
+		if err != nil {
+			continue
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return nil
+		}
+	}
+	log, _ := os.ReadFile(n.dir + ".log")
+	return errors.Join(ctx.Err(), fmt.Errorf("the node at %s did not become ready:\n%s", n.endpoint, log))
+}
+
+func (n *demoNode) token(ctx context.Context) (string, error) {
+	client, err := localdoor.NewClient(n.dir, userName())
+	if err != nil {
+		return "", err
+	}
+	return client.JoinToken(ctx)
+}
+
+// until waits for a state of the cluster as one of the nodes shows it.
+func (c *demoCluster) until(ctx context.Context, what string, is func(node.Status) bool, n *demoNode) (s node.Status, err error) {
+	for end := time.Now().Add(demoPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		var client *localdoor.Client
+		if client, err = localdoor.NewClient(n.dir, userName()); err != nil {
+			continue
+		}
+		if s, err = client.ClusterStatus(ctx); err == nil && is(s) {
+			return s, nil
+		}
+	}
+	return s, errors.Join(err, ctx.Err(), fmt.Errorf("waiting until %s", what))
+}
+
+// killLeader kills the first node, which leads, and waits until another one does.
+func (c *demoCluster) killLeader(ctx context.Context) (command, state string, err error) {
+	leader := c.nodes[0]
+	client, err := localdoor.NewClient(leader.dir, userName())
+	if err != nil {
+		return "", "", err
+	}
+	s, err := client.ClusterStatus(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	began := time.Now()
+	if err := leader.kill(); err != nil {
+		return "", "", err
+	}
+	now, err := c.until(ctx, "another node leads", func(now node.Status) bool { return now.Leader != "" && now.Leader != s.Leader }, c.nodes[1])
+	return "kill -9 the leader, " + s.Leader, fmt.Sprintf("%s leads after %s; the game, its server's connection and the players go on", now.Leader, time.Since(began).Round(10*time.Millisecond)), err
+}
+
+func (n *demoNode) kill() error {
+	if err := n.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = n.cmd.Wait() // it was killed
+	n.cmd = nil
+	return nil
+}
+
+// end stops the nodes that still run.
+func (c *demoCluster) end() {
+	for _, n := range c.nodes {
+		if n.cmd == nil {
+			continue
+		}
+		if runtime.GOOS == "windows" || n.cmd.Process.Signal(os.Interrupt) != nil {
+			_ = n.cmd.Process.Kill() // it may have ended
+		}
+		_ = n.cmd.Wait() // its log says how it ended
+	}
+}
+
+// config makes the demo use all three nodes: the API in turn, game servers and players the second one, which survives.
+func (c *demoCluster) config() demo.Config {
+	survivor := c.nodes[1].endpoint
+	return demo.Config{
+		Endpoint: survivor, PublicURL: "ws" + survivor[len("http"):], Nodes: []string{c.nodes[0].endpoint, survivor, c.nodes[2].endpoint},
+		Midway: c.killLeader, Out: c.out,
+	}
+}
+
+// leadFirst makes the first node the leader, if an election has made it another one.
+func (c *demoCluster) leadFirst(ctx context.Context) error {
+	client, err := localdoor.NewClient(c.nodes[0].dir, userName())
+	if err != nil {
+		return err
+	}
+	s, err := client.ClusterStatus(ctx)
+	if err != nil {
+		return err
+	}
+	if founder := s.Members[0].ID; s.Leader != founder {
+		_, err = client.ChangeCluster(ctx, node.Change{Do: node.HandOver, Node: founder})
+	}
+	return err
+}
+
+// runCluster plays the demo through three nodes.
+func (c *demoCommand) runCluster(ctx context.Context, dir string, gameServer, gameClient []string, stdout io.Writer) error {
+	fmt.Fprintln(stdout, "Three nodes of a cluster start on this machine (development mode, state and logs in "+dir+").")
+	cluster, err := startCluster(ctx, c.Listen, dir, stdout)
+	if err != nil {
+		return err
+	}
+	defer cluster.end()
+	if err := cluster.leadFirst(ctx); err != nil {
+		return err
+	}
+	config := cluster.config()
+	config.GameServer, config.GameClient = gameServer, gameClient
+	return c.play(ctx, config, "Every step showed the state it should, over the death of the leader.", nil)
+}

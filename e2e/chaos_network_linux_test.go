@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wires connect network namespaces, one for each node of a cluster. Each namespace has a loopback of its own and one interface, whose packets this process
+// carries to the others: so it can lose, delay and drop them for each direction on its own, and needs nothing but the kernel's namespaces and TUN.
+type wires struct {
+	ends  []*namespace
+	lines [][]atomic.Pointer[line] // from, to
+	done  sync.WaitGroup
+}
+
+// line is one direction between two nodes.
+type line struct {
+	cut   bool
+	delay time.Duration
+	loss  float64 // of its packets
+}
+
+// namespace is where a node runs.
+type namespace struct {
+	file *os.File
+	tun  *os.File
+}
+
+// packetMax is the size of the largest packet: larger ones than those of Ethernet save work.
+const packetMax = 16 << 10
+
+// newWires makes n namespaces. The test is skipped on a machine where it may not.
+func newWires(t *testing.T, n int) *wires {
+	t.Helper()
+	w := &wires{}
+	t.Cleanup(w.close)
+	for i := range n {
+		end, err := newNamespace(i)
+		if err != nil {
+			cannotRun(t, "no network namespaces on this machine, which need root and /dev/net/tun: %v", err)
+		}
+		w.ends = append(w.ends, end)
+		w.lines = append(w.lines, make([]atomic.Pointer[line], n))
+	}
+	for from := range w.ends {
+		w.done.Go(func() { w.carry(from) })
+	}
+	return w
+}
+
+func (w *wires) close() {
+	for _, end := range w.ends {
+		end.tun.Close()
+		end.file.Close()
+	}
+	w.done.Wait()
+}
+
+// address is that of a node's interface.
+func (*wires) address(node int) string { return fmt.Sprintf("10.99.0.%d", node+1) }
+
+// heal makes all lines whole.
+func (w *wires) heal() { w.set(func(int, int) *line { return nil }) }
+
+// set sets all lines.
+func (w *wires) set(of func(from, to int) *line) {
+	for from := range w.lines {
+		for to := range w.lines[from] {
+			w.lines[from][to].Store(of(from, to))
+		}
+	}
+}
+
+// carry carries the packets of one namespace.
+func (w *wires) carry(from int) {
+	packet := make([]byte, 64<<10)
+	for {
+		n, err := w.ends[from].tun.Read(packet)
+		if err != nil {
+			return
+		}
+		const destination = 19 // its last byte, in an IPv4 header
+		if n < 20 || packet[0]>>4 != 4 {
+			continue
+		}
+		to := int(packet[destination]) - 1
+		if to < 0 || to >= len(w.ends) {
+			continue
+		}
+		switch x := w.lines[from][to].Load(); {
+		case x == nil:
+			_, _ = w.ends[to].tun.Write(packet[:n]) // a packet may be lost
+		case x.cut, x.loss > 0 && rand.Float64() < x.loss:
+		default:
+			later := append([]byte(nil), packet[:n]...)
+			time.AfterFunc(x.delay, func() { _, _ = w.ends[to].tun.Write(later) })
+		}
+	}
+}
+
+// newNamespace makes a namespace with the address of a node.
+func newNamespace(node int) (*namespace, error) {
+	type made struct {
+		*namespace
+		error
+	}
+	result := make(chan made)
+	go func() {
+		runtime.LockOSThread() // and never unlock it: the thread ends with the goroutine
+		n, err := enterNamespace(node)
+		result <- made{n, err}
+	}()
+	x := <-result
+	return x.namespace, x.error
+}
+
+func enterNamespace(node int) (*namespace, error) {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("unshare: %w", err)
+	}
+	file, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("/dev/net/tun: %w", err)
+	}
+	if err := configure(fd, (*wires)(nil).address(node)); err != nil {
+		file.Close()
+		unix.Close(fd)
+		return nil, err
+	}
+	return &namespace{file: file, tun: os.NewFile(uintptr(fd), "tun")}, nil // not before: the poller wants an interface
+}
+
+// configure gives this thread's namespace its two interfaces.
+func configure(tun int, address string) error {
+	const name = "node"
+	ifr, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(tun, unix.TUNSETIFF, ifr); err != nil {
+		return fmt.Errorf("TUNSETIFF: %w", err)
+	}
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	set := func(name string, request uint, fill func(*unix.Ifreq) error) {
+		if err != nil {
+			return
+		}
+		var ifr *unix.Ifreq
+		if ifr, err = unix.NewIfreq(name); err != nil {
+			return
+		}
+		if err = fill(ifr); err == nil {
+			err = unix.IoctlIfreq(s, request, ifr)
+		}
+		if err != nil {
+			err = fmt.Errorf("interface %s, ioctl %#x: %w", name, request, err)
+		}
+	}
+	up := func(ifr *unix.Ifreq) error { ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }
+	set(name, unix.SIOCSIFADDR, func(ifr *unix.Ifreq) error { return ifr.SetInet4Addr(net.ParseIP(address).To4()) })
+	set(name, unix.SIOCSIFNETMASK, func(ifr *unix.Ifreq) error { return ifr.SetInet4Addr([]byte{255, 255, 255, 0}) })
+	set(name, unix.SIOCSIFMTU, func(ifr *unix.Ifreq) error { ifr.SetUint32(packetMax); return nil })
+	set(name, unix.SIOCSIFFLAGS, up)
+	set("lo", unix.SIOCSIFFLAGS, up)
+	return err
+}
+
+// in calls f on a thread in the namespace.
+func (n *namespace) in(f func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlock it
+		err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET)
+		if err == nil {
+			err = f()
+		}
+		result <- err
+	}()
+	return <-result
+}
+
+// dial connects to an address as a program in the namespace sees it.
+func (n *namespace) dial(ctx context.Context, _, address string) (conn net.Conn, err error) {
+	err = n.in(func() error {
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp4", address)
+		return err
+	})
+	return conn, err
+}

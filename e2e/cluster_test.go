@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/cluster/node"
+)
+
+// clusterCommand runs muster cluster beside a node.
+func clusterCommand(t *testing.T, at *service, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), musterBinary, append([]string{"cluster", args[0], "--data", at.data}, args[1:]...)...)
+	cmd.Env = cleanEnvironment()
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func mustCluster(t *testing.T, at *service, args ...string) string {
+	t.Helper()
+	out, err := clusterCommand(t, at, args...)
+	if err != nil {
+		t.Fatalf("muster cluster %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func clusterStatus(t *testing.T, at *service) (s node.Status) {
+	t.Helper()
+	must(t, json.Unmarshal([]byte(mustCluster(t, at, "status", "--json")), &s))
+	return s
+}
+
+func voters(s node.Status) (n int) {
+	for _, m := range s.Members {
+		if m.Role != "observer" {
+			n++
+		}
+	}
+	return n
+}
+
+// createLocation creates a location at one node, and looks for it at another one.
+func createLocation(t *testing.T, name string, at, next *service) {
+	t.Helper()
+	_, err := at.client.CreateLocation(t.Context(), &gamelift.CreateLocationInput{LocationName: aws.String(name)})
+	must(t, err)
+	wantLocation(t, name, next)
+}
+
+func wantLocation(t *testing.T, name string, at *service) {
+	t.Helper()
+	all, err := at.client.ListLocations(t.Context(), &gamelift.ListLocationsInput{})
+	must(t, err)
+	for _, l := range all.Locations {
+		if *l.LocationName == name {
+			return
+		}
+	}
+	t.Errorf("%s is missing at %s", name, at.address)
+}
+
+func ready(t *testing.T, s *service) bool {
+	t.Helper()
+	answer, err := http.Get(s.url() + "/readyz")
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// The commands of the guide to clusters, on three nodes: a single machine's data become a cluster's, which grows, hands over, loses its leader, and shrinks
+// to a single machine again.
+func TestClusterCommands(t *testing.T) {
+	t.Parallel()
+	first := startService(t)
+	if out, err := clusterCommand(t, first, "status"); err == nil || !strings.Contains(out, "--cluster-listen") {
+		t.Errorf("the status of a single machine: %v, %s", err, out)
+	}
+	createLocation(t, "custom-single", first, first)
+	first.stop()
+	first.args = []string{"--cluster-listen", freeAddress(t)}
+	first.start()
+	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
+	wantLocation(t, "custom-single", first)
+
+	nodes := []*service{first}
+	for range 2 {
+		n := newService(t, "--cluster-listen", freeAddress(t), "--join", mustCluster(t, nodes[len(nodes)-1], "join-token"))
+		n.start()
+		nodes = append(nodes, n)
+	}
+	eventually(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
+	for i, n := range nodes {
+		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+		createLocation(t, "custom-"+string(rune('a'+i)), n, nodes[(i+1)%3])
+	}
+
+	before := clusterStatus(t, nodes[2])
+	after := mustCluster(t, nodes[1], "hand-over")
+	if strings.Contains(after, "leader   "+before.Leader) {
+		t.Errorf("%s handed over, and leads:\n%s", before.Leader, after)
+	}
+	leader := nodeOf(t, nodes, clusterStatus(t, first).Leader)
+	leader.kill()
+	left := others(nodes, leader)
+	createLocation(t, "custom-d", left[0], left[1])
+	s := clusterStatus(t, left[1])
+	eventually(t, "the outlook to warn", func() bool {
+		return strings.Contains(clusterStatus(t, left[0]).Outlook, "1 of 3 voters are missing")
+	})
+	leader.start()
+	eventually(t, "the node to be back", func() bool { return ready(t, leader) })
+	wantLocation(t, "custom-d", leader)
+
+	// The leader is removed, the last two shrink to one, which leaves the cluster.
+	mustCluster(t, leader, "remove", s.Leader)
+	gone := nodeOf(t, nodes, s.Leader)
+	gone.kill()
+	left = others(nodes, gone)
+	s = clusterStatus(t, left[0])
+	if len(s.Members) != 2 {
+		t.Fatalf("after the removal of one node: %+v", s)
+	}
+	last := nodeOf(t, left, s.Leader)
+	for _, m := range s.Members {
+		if m.ID != s.Leader {
+			mustCluster(t, last, "remove", m.ID)
+		}
+	}
+	last.stop()
+	if out, err := exec.CommandContext(t.Context(), musterBinary, "serve", "--dev", "--data", last.data, "--listen", last.address).CombinedOutput(); err == nil || !strings.Contains(string(out), "cluster") {
+		t.Errorf("a node's directory as that of a single machine: %v, %s", err, out)
+	}
+	mustCluster(t, last, "leave")
+	last.args = nil
+	last.start()
+	wantLocation(t, "custom-d", last)
+}
+
+// A survivor of a lost majority goes on alone once that is confirmed.
+func TestClusterRecover(t *testing.T) {
+	t.Parallel()
+	first := startService(t, "--cluster-listen", freeAddress(t))
+	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
+	second := newService(t, "--cluster-listen", freeAddress(t), "--join", mustCluster(t, first, "join-token"))
+	second.start()
+	eventually(t, "two nodes to vote", func() bool { return voters(clusterStatus(t, second)) == 2 })
+	createLocation(t, "custom-a", first, second)
+	first.kill()
+	eventually(t, "the survivor not to be ready", func() bool { return !ready(t, second) })
+	second.stop()
+	out, err := clusterCommand(t, second, "recover", "--yes", "somebody")
+	if err == nil || !strings.Contains(out, "nothing has changed") || !strings.Contains(out, "What it cannot know") {
+		t.Errorf("recovered without a confirmation: %v, %s", err, out)
+	}
+	_, id, _ := strings.Cut(out, "This node, ")
+	id, _, _ = strings.Cut(id, ",")
+	mustCluster(t, second, "recover", "--yes", id)
+	second.start()
+	eventually(t, "the survivor to be ready", func() bool { return ready(t, second) })
+	wantLocation(t, "custom-a", second)
+	createLocation(t, "custom-b", second, second)
+}
+
+// nodeOf returns the one whose data directory is that of the node.
+func nodeOf(t *testing.T, nodes []*service, id string) *service {
+	t.Helper()
+	for _, n := range nodes {
+		content, err := os.ReadFile(filepath.Join(n.data, "cluster.json"))
+		must(t, err)
+		if strings.Contains(string(content), strconv.Quote(id)) {
+			return n
+		}
+	}
+	t.Fatalf("no node is %s", id)
+	return nil
+}
+
+func others(nodes []*service, without *service) (left []*service) {
+	for _, n := range nodes {
+		if n != without {
+			left = append(left, n)
+		}
+	}
+	return left
+}

@@ -1,0 +1,411 @@
+package agentlink
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/agentproto"
+	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/exit"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+const testFleet, testCompute, testLocation = "fleet-1", "host", "custom-home"
+
+// world is the door on a port, with the engine behind it.
+type world struct {
+	testing.TB
+	engine *engine.Engine
+	secret identity.CellSecret
+	door   *Server
+	port   *httptest.Server
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	archive, err := archivepebble.Open(archivepebble.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := journaltest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{TB: t}
+	if w.secret, err = identity.OpenCellSecret(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	if w.engine, err = engine.Open(t.Context(), engine.Config{Journal: journal, Archive: archive, Cell: cell.DefaultConfig()}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	periods := DefaultPeriods()
+	periods.Watch = 5 * time.Millisecond
+	w.door = New(ctx, Config{Engine: w.engine, Secret: w.secret, SDKEndpoint: "ws://service", Endpoint: "ws://service/agent", Periods: periods})
+	w.port = httptest.NewServer(w.door)
+	t.Cleanup(func() {
+		stop()
+		w.door.Close()
+		w.port.Close()
+		_ = w.engine.Close()
+		_ = journal.Close()
+		_ = archive.Close()
+	})
+	w.must(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"})
+	w.must(&hosting.CreateFleet{
+		Fleet:     fleet.Fleet{ID: testFleet, Region: "us-east-1", Name: "dev", Runtime: &fleet.Runtime{ActivationsMax: 2, ActivationTimeout: 300 * time.Second}},
+		Locations: []string{testLocation},
+	})
+	w.register(testCompute)
+	return w
+}
+
+func (w *world) register(name string) {
+	w.Helper()
+	w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: name, Location: testLocation, IPAddress: "127.0.0.1", Registration: domain.UUID{1, 2, 3}}})
+}
+
+func (w *world) must(cmd kernel.Command) {
+	w.Helper()
+	if err := w.engine.Do(context.Background(), cmd); err != nil {
+		w.Fatalf("%T: %v", cmd, err)
+	}
+}
+
+// until waits for a condition; the limit only ends a test that hangs.
+func (w *world) until(what string, ok func() bool) {
+	w.Helper()
+	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			w.Fatalf("gave up waiting for: %s", what)
+		}
+	}
+}
+
+func (w *world) token(compute string) string {
+	w.Helper()
+	cmd := &hosting.IssueToken{Fleet: testFleet, Compute: compute}
+	w.must(cmd)
+	return w.secret.ProcessToken(testFleet, compute, cmd.Registered.Registration, cmd.Generation)
+}
+
+func (w *world) query(compute string) url.Values {
+	return url.Values{"FleetId": {testFleet}, "ComputeName": {compute}, "Authorization": {w.token(compute)}}
+}
+
+// agent is a client that keeps what it receives.
+type agent struct {
+	*world
+	conn *websocket.Conn
+	mu   sync.Mutex
+	got  []string
+	over bool
+}
+
+func (w *world) dial(q url.Values) (*websocket.Conn, *http.Response, error) {
+	return websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(w.port.URL, "http")+"/agent?"+q.Encode(), nil)
+}
+
+func (w *world) connect(q url.Values) *agent {
+	w.Helper()
+	before := w.door.Stats().Links
+	conn, _, err := w.dial(q)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.until("the door to have the connection", func() bool { return w.door.Stats().Links > before }) // it answers the upgrade before that
+	a := &agent{world: w, conn: conn}
+	w.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		for {
+			_, text, err := conn.ReadMessage()
+			a.mu.Lock()
+			a.over = err != nil
+			if err == nil {
+				a.got = append(a.got, string(text))
+			}
+			a.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return a
+}
+
+// native connects as `muster agent`.
+func (w *world) native() *agent {
+	q := w.query(testCompute)
+	q.Set("AgentKind", "native")
+	q.Set("AgentProto", "1")
+	return w.connect(q)
+}
+
+func (a *agent) send(text string) {
+	a.Helper()
+	if err := a.conn.WriteMessage(websocket.TextMessage, []byte(text)); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// wait waits for a message that has all of these parts, and takes it.
+func (a *agent) wait(parts ...string) (found string) {
+	a.Helper()
+	a.until(fmt.Sprint("a message with ", parts), func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+	next:
+		for i, text := range a.got {
+			for _, part := range parts {
+				if !strings.Contains(text, part) {
+					continue next
+				}
+			}
+			found = text
+			a.got = append(a.got[:i], a.got[i+1:]...)
+			return true
+		}
+		return false
+	})
+	return found
+}
+
+func (a *agent) ended() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.over
+}
+
+func key(process string) fleet.Key {
+	return fleet.Key{Fleet: testFleet, Compute: testCompute, Process: process}
+}
+
+// server makes a process ready, as its server SDK does.
+func (w *world) server(process string) {
+	w.must(&hosting.ConnectProcess{Process: key(process), Link: 7})
+	w.must(&hosting.ActivateProcess{Process: key(process), Link: 7, Port: 7777, Request: 1})
+	w.must(&hosting.ReportHealth{Process: key(process), Healthy: true})
+}
+
+// game has a process host an active game session.
+func (w *world) game(process, name string) session.ID {
+	w.server(process)
+	cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: 4}
+	w.must(cmd)
+	w.must(&hosting.PromptGameSession{Process: key(process), Game: cmd.ID()})
+	w.must(&hosting.ActivateGameSession{Process: key(process), Game: cmd.ID()})
+	return cmd.ID()
+}
+
+func exitReport(reason string) exit.Report { return exit.Report{Reason: reason} }
+
+// The official agent's conversation, with its own messages: the golden files of package agentproto.
+func TestOfficialAgent(t *testing.T) {
+	w := newWorld(t)
+	a := w.connect(w.query(testCompute))
+	golden := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "agentproto", "testdata", "request", name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	a.send(golden("SendHeartbeat"))
+	a.wait(`{"Action":"SendHeartbeat","RequestId":"9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d","StatusCode":200,"Status":"ACTIVE","UnhealthyProcesses":[],"UnregisteredProcesses":["0cf65f7e-5f0f-4d0c-8d3c-7a1a6f0c9a11"]}`)
+	a.send(golden("DescribeRuntimeConfiguration"))
+	a.wait(`"StatusCode":200,"GameSessionActivationTimeoutSeconds":300,"MaxConcurrentGameSessionActivations":2,"ServerProcesses":[]}`)
+	a.send(golden("GetFleetRoleCredentials"))
+	a.wait(`"Action":"GetFleetRoleCredentials","RequestId":"r","StatusCode":400`)
+	a.send(golden("AgentHello"))
+	a.wait(`"Action":"AgentHello","RequestId":"r","StatusCode":400`)
+	a.send(`{"Action":"Dance","RequestId":"r"}`)
+	a.wait(`"Action":"Dance","RequestId":"r","StatusCode":400,"ErrorMessage":"unknown action \"Dance\""`)
+
+	id := w.game("p", "g")
+	a.wait(`{"Action":"NotifyProcessRegistered","ProcessId":"p","LogPaths":["/nonexistent"]}`)
+	a.wait(`{"Action":"NotifyGameSessionActivated","ProcessId":"p","GameSessionId":"arn:aws:gamelift:us-east-1::gamesession/` + string(id) + `"}`)
+	b := w.connect(w.query(testCompute)) // a connection that is opened later is the current one, and gets what it should know
+	b.wait("NotifyProcessRegistered", `"p"`)
+	b.wait("NotifyGameSessionActivated", `"p"`)
+	a.send(golden("NotifyServerProcessTermination"))
+	a.wait(`{"Action":"NotifyServerProcessTermination","RequestId":"r","StatusCode":200}`)
+	g, err := w.engine.GameSession(t.Context(), id)
+	if err != nil || g.Status != session.Terminated || g.Exit == nil || g.Exit.Reason != "SERVER_PROCESS_CRASHED" {
+		t.Errorf("%+v, %v", g, err)
+	}
+	b.send(golden("NotifyServerProcessTermination")) // a repeat, on another connection
+	b.wait(`"StatusCode":200`)
+}
+
+func TestRuntimeOf(t *testing.T) {
+	f := fleet.Fleet{Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Parameters: "--a 1", Copies: 2}}, ActivationsMax: 2, ActivationTimeout: 300 * time.Second}}
+	got, err := agentproto.EncodeAnswer("DescribeRuntimeConfiguration", "r", runtimeOf(&f))
+	want, _ := os.ReadFile(filepath.Join("..", "agentproto", "testdata", "answer", "DescribeRuntimeConfiguration.json"))
+	if err != nil || string(got) != strings.TrimSpace(string(want)) {
+		t.Errorf("%s, %v\nwant %s", got, err, want)
+	}
+}
+
+// What only `muster agent` gets.
+func TestNativeAgent(t *testing.T) {
+	w := newWorld(t)
+	a := w.native()
+	a.wait(`"Action":"UpdateRuntimeConfiguration"`, `"MaxConcurrentGameSessionActivations":2`)
+	a.send(`{"Action":"AgentHello","RequestId":"1","Version":"1","OS":"linux","Arch":"amd64","CPUs":1,"MemoryMB":1,"Ports":""}`)
+	a.wait(`"StatusCode":200`, `"FleetId":"fleet-1","ComputeName":"host","Location":"custom-home","GameLiftServiceSdkEndpoint":"ws://service"`)
+	a.send(`{"Action":"GetServerToken","RequestId":"2"}`)
+	a.wait(`"AuthToken":"` + w.token(testCompute) + `"`)
+	a.send(`{"Action":"SendOutput","RequestId":"3","StreamId":"s","Output":"x"}`)
+	a.wait(`"RequestId":"3","StatusCode":404`)
+	w.must(&hosting.UpdateRuntime{Fleet: testFleet, Runtime: fleet.Runtime{ActivationsMax: 3}})
+	a.wait(`"Action":"UpdateRuntimeConfiguration"`, `"MaxConcurrentGameSessionActivations":3`)
+	w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: testCompute})
+	a.wait(`{"Action":"DrainCompute","DeadlineMillis":0,"Reason":"the compute was deregistered"}`)
+	a.send(`{"Action":"SendHeartbeat","RequestId":"4","Status":"Active","ProcessList":[]}`)
+	a.wait(`"Status":"TERMINATING"`)
+}
+
+// A process that the service has given up and that still runs is ended by its agent.
+func TestOutlived(t *testing.T) {
+	w := newWorld(t)
+	a := w.connect(w.query(testCompute))
+	w.server("p")
+	w.must(&hosting.ReportExit{Process: key("p"), Exit: exitReport("SERVER_PROCESS_TERMINATED_UNHEALTHY")})
+	a.wait(`{"Action":"ForceExitServerProcess","ProcessId":"p","TerminationReason":"SERVER_PROCESS_TERMINATED_UNHEALTHY"}`)
+	a.send(`{"Action":"SendHeartbeat","RequestId":"1","Status":"Active","ProcessList":["p"]}`)
+	a.wait(`"UnhealthyProcesses":["p"],"UnregisteredProcesses":[]`)
+}
+
+// An agent whose last heartbeat said that it ends takes its compute with it; one that only loses its connection does not.
+func TestLastHeartbeat(t *testing.T) {
+	w := newWorld(t)
+	registered := func() (ok bool) {
+		_ = w.engine.Read(t.Context(), func(v *cell.View) error { _, ok = v.Compute(testFleet, testCompute); return nil })
+		return ok
+	}
+	a := w.connect(w.query(testCompute))
+	_ = a.conn.Close()
+	w.until("the connection to end", func() bool { return w.door.Stats().Links == 0 })
+	a = w.connect(w.query(testCompute))
+	if !registered() {
+		t.Fatal("the compute of an agent that lost its connection is gone")
+	}
+	a.send(`{"Action":"SendHeartbeat","RequestId":"1","Status":"Terminated","ProcessList":[]}`)
+	a.wait(`"StatusCode":200`)
+	_ = a.conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "GameLift Agent requested WebSocket closure"))
+	w.until("the compute to be deregistered", func() bool { return !registered() })
+}
+
+func TestRefused(t *testing.T) {
+	w := newWorld(t)
+	w.register("other")
+	for name, x := range map[string]struct {
+		set, value string
+		want       int
+	}{
+		"no token":             {"Authorization", "", 403},
+		"wrong token":          {"Authorization", "x", 403},
+		"token of another":     {"ComputeName", "other", 403},
+		"unknown compute":      {"ComputeName", "unknown", 403},
+		"unknown fleet":        {"FleetId", "fleet-9", 403},
+		"no fleet":             {"FleetId", "", 400},
+		"compute of no form":   {"ComputeName", "a b", 400},
+		"compute that is long": {"ComputeName", strings.Repeat("a", 300), 400},
+		"query that is long":   {"X", strings.Repeat("a", 9000), 400},
+	} {
+		q := w.query(testCompute)
+		q.Set(x.set, x.value)
+		_, r, err := w.dial(q)
+		if err == nil || r == nil || r.StatusCode != x.want {
+			t.Errorf("%s: %v, %v; want status %d", name, r, err, x.want)
+		}
+	}
+}
+
+// A replaced token ends the connections that came with it, or moves them to the new one.
+func TestTokenReplaced(t *testing.T) {
+	w := newWorld(t)
+	a := w.connect(w.query(testCompute))
+	w.until("the connection", func() bool { return w.door.Stats().Links == 1 })
+	w.must(&hosting.RotateToken{Fleet: testFleet, Compute: testCompute, KeepLinks: true})
+	a.wait(`{"Action":"RefreshConnection","RefreshConnectionEndpoint":"ws://service/agent","AuthToken":"` + w.token(testCompute) + `","ExpirationTime":"`)
+	b := w.connect(w.query(testCompute))
+	w.until("both connections", func() bool { return w.door.Stats().Links == 2 })
+	w.must(&hosting.RotateToken{Fleet: testFleet, Compute: testCompute})
+	w.until("both to end", func() bool { return a.ended() && b.ended() && w.door.Stats().Links == 0 })
+}
+
+// A connection holds no more than this many bytes of memory while its agent is silent.
+func TestMemoryOfAnAgent(t *testing.T) {
+	const n, most = 200, 30 << 10
+	w := newWorld(t)
+	for i := range n {
+		w.register(fmt.Sprint("host-", i))
+	}
+	connect := func(i int) {
+		conn, _, err := w.dial(w.query(fmt.Sprint("host-", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	connect(0)
+	before := heap()
+	for i := 1; i < n; i++ {
+		connect(i)
+	}
+	w.until("all connections", func() bool { return w.door.Stats().Links == n })
+	each := (heap() - before) / (n - 1)
+	t.Logf("%d bytes for each agent, with the client's own part of the connection", each)
+	if each > most {
+		t.Errorf("%d bytes for each agent; want at most %d", each, most)
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapInuse + m.StackInuse)
+}
+
+// How long the end of a process takes until its players are free, over the connection of its agent.
+func BenchmarkDeathToPlayersFreed(b *testing.B) {
+	w := newWorld(b)
+	a := w.native()
+	for i := range b.N {
+		b.StopTimer()
+		process := fmt.Sprint("p", i)
+		w.game(process, fmt.Sprint("g", i))
+		text, err := agentproto.EncodeRequest(process, &agentproto.NotifyServerProcessTermination{
+			ProcessID: process, EventCode: "SERVER_PROCESS_CRASHED", TerminationReason: agentproto.Crashed,
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		a.send(string(text))
+		a.wait(`"NotifyServerProcessTermination"`, `"RequestId":"`+process+`"`)
+	}
+}

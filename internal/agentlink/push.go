@@ -1,0 +1,181 @@
+package agentlink
+
+import (
+	"strconv"
+
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// follow handles committed events. It must not wait: work that may wait becomes a task of a link.
+func (s *Server) follow(c engine.Committed) {
+	if c.Gap {
+		for _, l := range s.links() {
+			l.enqueue((*link).lookAgain)
+		}
+	}
+	for _, event := range c.Events {
+		switch e := event.Event.(type) {
+		case *hosting.ProcessActivated:
+			if l := s.current(compute{e.Process.Fleet, e.Process.Compute}); l != nil {
+				l.push(registered(e.Process.Process, e.LogPaths))
+			}
+		case *hosting.GameSessionActivated:
+			s.activated(e.ID)
+		case *hosting.ProcessEnded:
+			s.endedFor(e)
+		case *hosting.FleetChanged:
+			s.fleetChanged(&e.Fleet)
+		case *hosting.ComputeRegistered:
+			for _, l := range s.linksOf(compute{e.Compute.FleetID, e.Compute.Name}) {
+				if l.shown.Registration != e.Compute.Registration {
+					l.drop()
+				}
+			}
+		case *hosting.ComputeRemoved:
+			if l := s.current(compute{e.Fleet, e.Name}); l != nil {
+				l.drain("the compute was deregistered")
+			}
+		case *hosting.TokenIssued:
+			s.tokensVoid(e)
+		}
+	}
+}
+
+func registered(process string, logPaths []string) *agentproto.NotifyProcessRegistered {
+	if len(logPaths) == 0 {
+		logPaths = agentproto.NoLogPaths
+	}
+	return &agentproto.NotifyProcessRegistered{ProcessID: process, LogPaths: logPaths}
+}
+
+// activated tells the agent which game session a process hosts.
+func (s *Server) activated(id session.ID) {
+	var g session.GameSession
+	var ok bool
+	err := s.engine.ReadHere(s.ctx, func(v *cell.View) error { g, ok = v.GameSession(id); return nil })
+	if err != nil || !ok {
+		return
+	}
+	if l := s.current(compute{g.FleetID, g.ComputeName}); l != nil {
+		l.push(hosts(&g))
+	}
+}
+
+func hosts(g *session.GameSession) *agentproto.NotifyGameSessionActivated {
+	return &agentproto.NotifyGameSessionActivated{ProcessID: g.ProcessID, GameSessionID: "arn:aws:gamelift:" + g.Region + "::gamesession/" + string(g.ID)}
+}
+
+// endedFor has the agent end a process that the service has given up and that may still run. An agent that reported the end itself
+// does not know the process any more, and ignores this.
+func (s *Server) endedFor(e *hosting.ProcessEnded) {
+	reason := agentproto.CustomerInitiated
+	switch e.Reason {
+	case fleet.EndedNormally, fleet.EndedReplaced:
+		return // it exits by itself, or another process has its id
+	case fleet.EndedUnhealthy:
+		reason = agentproto.TerminatedUnhealthy
+	case fleet.EndedForced, fleet.EndedActivationLate:
+		reason = agentproto.ForceTerminated
+	case fleet.EndedNeverReady:
+		reason = agentproto.ReadyTimeout
+	case fleet.EndedCrashed:
+		reason = agentproto.Crashed
+	}
+	if l := s.current(compute{e.Process.Fleet, e.Process.Compute}); l != nil {
+		l.push(&agentproto.ForceExitServerProcess{ProcessID: e.Process.Process, TerminationReason: reason})
+	}
+}
+
+// fleetChanged sends native agents the runtime configuration of their fleet; the official agent asks for it.
+func (s *Server) fleetChanged(f *fleet.Fleet) {
+	for _, l := range s.links() {
+		if l.compute.fleet != f.ID || s.current(l.compute) != l {
+			continue
+		}
+		if f.Status == fleet.Deleting {
+			l.drain("the fleet is being deleted")
+		} else if l.native {
+			l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *runtimeOf(f)})
+		}
+	}
+}
+
+// drain has the agent start nothing more and end when its processes have.
+func (l *link) drain(why string) {
+	if l.native {
+		l.push(&agentproto.DrainCompute{Reason: why})
+	} else {
+		l.push(&agentproto.StartComputeTermination{})
+	}
+}
+
+// tokensVoid closes connections that were made with a token that is void now, or sends their agents the new one.
+func (s *Server) tokensVoid(e *hosting.TokenIssued) {
+	if e.Void == 0 || e.Void+1 != e.Generation {
+		return // only RotateToken makes the previous token void
+	}
+	for _, l := range s.linksOf(compute{e.Fleet, e.Compute}) {
+		switch {
+		case l.shown.Generation > e.Void:
+		case e.KeepLinks:
+			l.push(&agentproto.RefreshConnection{
+				RefreshConnectionEndpoint: s.config.Endpoint, ExpirationTime: strconv.FormatInt(e.Expires.Std().Unix(), 10),
+				AuthToken: s.config.Secret.ProcessToken(e.Fleet, e.Compute, l.shown.Registration, e.Generation),
+			})
+		default:
+			s.log.Info("a host agent's connection was closed: the auth token of its compute was replaced", "compute", l.compute.name)
+			l.drop()
+		}
+	}
+}
+
+// pushOwed tells an agent that has just connected, or missed events, about its processes. All of it may be repeated.
+func (l *link) pushOwed() {
+	s := l.server
+	if s.current(l.compute) != l {
+		return
+	}
+	var processes []fleet.Process
+	var games []session.GameSession
+	var f fleet.Fleet
+	err := s.engine.ReadHere(s.ctx, func(v *cell.View) error {
+		f, _ = v.Fleet(l.compute.fleet)
+		processes = v.ProcessesOn(l.compute.fleet, l.compute.name)
+		for i := range processes {
+			if g, ok := v.Hosting(processes[i].Key); ok {
+				games = append(games, g)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return // the engine has stopped; so will the link
+	}
+	for i := range processes {
+		if p := &processes[i]; p.State == fleet.ProcessReady {
+			l.push(registered(p.Key.Process, p.LogPaths))
+		}
+	}
+	for i := range games {
+		if games[i].Status != session.Activating {
+			l.push(hosts(&games[i]))
+		}
+	}
+	if l.native {
+		l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *runtimeOf(&f)})
+	}
+}
+
+// lookAgain does what missed events would have caused.
+func (l *link) lookAgain() {
+	if l.server.voidNow(l) {
+		l.drop()
+		return
+	}
+	l.pushOwed()
+}

@@ -1,0 +1,215 @@
+package agentlink
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/callstats"
+	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+// Config has the parts and the limits of the door.
+type Config struct {
+	Engine *engine.Engine
+	Secret identity.CellSecret // what the tokens of computes are derived from
+
+	SDKEndpoint string // where the server processes of a host connect
+	Endpoint    string // of this door, for RefreshConnection
+
+	Proxies clientaddress.Proxies
+	Signins *signin.Door
+
+	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, DropLinks must
+	// be called.
+	Node func() domain.UUID
+
+	Periods Periods // zero: DefaultPeriods
+	Panics  *panics.Guard
+	Calls   *callstats.Calls // nil: requests are not counted
+	Log     *slog.Logger
+}
+
+// Periods are the waiting times of the door.
+type Periods struct {
+	Ping       time.Duration // between two pings; two without a sign of life end the connection
+	Superseded time.Duration // how long an old connection may stay open beside its successor: agents close it after 5 minutes
+	Stuck      time.Duration // a write that takes longer ends the connection
+	Exit       time.Duration // from TerminateServerProcess until a process that still runs is unhealthy
+	Heartbeat  time.Duration // of `muster agent`
+	Watch      time.Duration // how often connections are checked
+}
+
+// DefaultPeriods suit both agents: the official one sends a heartbeat each minute and answers pings.
+func DefaultPeriods() Periods {
+	return Periods{Ping: 25 * time.Second, Superseded: 6 * time.Minute, Stuck: 10 * time.Second, Exit: time.Minute,
+		Heartbeat: 10 * time.Second, Watch: time.Second}
+}
+
+// Server is the door. It is an http.Handler for upgrades to WebSockets at its path.
+type Server struct {
+	config   Config
+	engine   *engine.Engine
+	log      *slog.Logger
+	reading  frames.Config
+	stopping context.Context // ends when the service is stopping
+	ctx      context.Context // never ends: work that has begun is completed
+	unfollow func()
+	running  sync.WaitGroup
+	calls    *callstats.Door
+	refusals *signin.Refusals
+	counters counters
+
+	mu     sync.Mutex
+	agents map[compute][]*link // open connections of a compute, the newest last
+	closed bool
+}
+
+// compute names a host of a fleet.
+type compute struct{ fleet, name string }
+
+type counters struct{ requests, garbage, throttled, refused, pushes atomic.Uint64 }
+
+// Stats counts since the start; Links is the present number.
+type Stats struct {
+	Links     int
+	Requests  uint64
+	Garbage   uint64 // messages that cannot be answered
+	Throttled uint64 // requests answered with 429
+	Refused   uint64 // refused connections
+	Pushes    uint64
+}
+
+// Stats reports the door's numbers.
+func (s *Server) Stats() Stats {
+	c := &s.counters
+	return Stats{len(s.links()), c.requests.Load(), c.garbage.Load(), c.throttled.Load(), c.refused.Load(), c.pushes.Load()}
+}
+
+// IsPath reports whether an upgrade at this path is for this door. Agents append nothing to the endpoint that they were given, which may
+// stand behind a proxy's prefix.
+func IsPath(path string) bool { return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/agent") }
+
+var actions = []string{
+	"SendHeartbeat", "DescribeRuntimeConfiguration", "NotifyServerProcessTermination", "GetFleetRoleCredentials", "AgentHello",
+	"GetServerToken", "SendOutput", "LogsCollected",
+}
+
+// New opens the door. When ctx ends, the service is stopping: no more connections are accepted.
+func New(ctx context.Context, config Config) *Server {
+	if config.Periods == (Periods{}) {
+		config.Periods = DefaultPeriods()
+	}
+	if config.Node == nil {
+		config.Node = func() domain.UUID { return domain.UUID{} }
+	}
+	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
+	s := &Server{
+		config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), agents: map[compute][]*link{},
+		calls: config.Calls.Door("host_agents", actions...), refusals: signin.NewRefusals(config.Log, "host agent refused"),
+	}
+	s.reading = frames.Config{MessageMax: agentproto.MessageMax, Pace: pace, Running: &s.running, Panics: config.Panics, Door: panicDoor}
+	s.unfollow = s.engine.Follow(kernel.Kinds(new(hosting.ProcessActivated), new(hosting.GameSessionActivated), new(hosting.ProcessEnded),
+		new(hosting.FleetChanged), new(hosting.ComputeRegistered), new(hosting.ComputeRemoved), new(hosting.TokenIssued)), s.follow)
+	s.running.Go(s.watch)
+	return s
+}
+
+// Close drops every connection without a close frame, so that the agents come back after a restart, and waits until all goroutines of
+// the door have ended. The context given to New must have ended.
+func (s *Server) Close() {
+	<-s.stopping.Done()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	for _, l := range s.links() {
+		l.drop()
+	}
+	s.unfollow()
+	s.running.Wait()
+}
+
+// DropLinks drops every connection without a close frame, so that the agents connect anew, to this node or to another one.
+func (s *Server) DropLinks() {
+	all := s.links()
+	s.log.Info("the connections of host agents were dropped", "links", len(all))
+	for _, l := range all {
+		l.drop()
+	}
+}
+
+// links lists all connections.
+func (s *Server) links() (all []*link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, links := range s.agents {
+		all = append(all, links...)
+	}
+	return all
+}
+
+// linksOf lists the connections of a compute, the newest last.
+func (s *Server) linksOf(c compute) []*link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.agents[c])
+}
+
+// current is the connection of a compute that gets the pushes, or nil.
+func (s *Server) current(c compute) *link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if links := s.agents[c]; len(links) > 0 {
+		return links[len(links)-1]
+	}
+	return nil
+}
+
+// linksMax is how many connections of one compute may be open: an agent has two for a while when it changes over, more when its network is bad.
+const linksMax = 16
+
+// attach registers a new connection, and returns false when the door has closed. The oldest one beyond linksMax ends.
+func (s *Server) attach(l *link) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	links := s.agents[l.compute]
+	now := time.Now()
+	for _, other := range links {
+		other.supersede(now)
+	}
+	if len(links) >= linksMax {
+		links[0].drop()
+	}
+	s.agents[l.compute] = append(links, l)
+	return true
+}
+
+// detach takes a connection out that has ended, and reports whether it was the only one.
+func (s *Server) detach(l *link) (last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	links := slices.DeleteFunc(s.agents[l.compute], func(x *link) bool { return x == l })
+	if len(links) == 0 {
+		delete(s.agents, l.compute)
+		return true
+	}
+	s.agents[l.compute] = links
+	return false
+}

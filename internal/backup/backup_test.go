@@ -1,0 +1,250 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+// newContent is a small service, of which a backup is made.
+func newContent(t *testing.T) (c Content, records []archive.Record) {
+	t.Helper()
+	disk, err := journaltest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	vault, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: vault, Cell: cell.DefaultConfig()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	if err := e.Do(t.Context(), &hosting.CreateLocation{Name: "custom-home"}); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Add(-time.Hour).UnixMilli()
+	for i := range 4 {
+		records = append(records, archive.Record{Kind: archive.Kind(1 + i%2), ID: fmt.Sprint("record-", i), Created: now, Ended: now + int64(i), Fleet: "f", Player: "p", Data: []byte{byte(i), 0, 255}})
+	}
+	later := archive.Record{Kind: archive.Ticket, ID: "later", Created: now, Ended: time.Now().Add(time.Hour).UnixMilli()}
+	if err := vault.Put(t.Context(), append(slices.Clone(records), later)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := e.Backup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Content{
+		Head:  Head{Installation: uuid.New(), Entry: f.Entry, Level: f.Level, State: f.Last.Std(), Forgotten: f.Forgotten, Made: time.Now().UTC(), Release: "1.2.3"},
+		State: f.Write, Secret: identity.NewCellSecret(), Archive: vault,
+	}, records
+}
+
+func TestBackupHasEverything(t *testing.T) {
+	c, want := newContent(t)
+	path := filepath.Join(t.TempDir(), "backup")
+	written, err := WriteFile(t.Context(), path, 0, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() != written.Bytes {
+		t.Errorf("%+v, %v; the summary says %d bytes", info, err, written.Bytes)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, state, err := Verify(bytes.NewReader(content), cell.DefaultConfig())
+	if err != nil || s.Head != written.Head || s.Bytes != written.Bytes || s.Records[archive.GameSession] != 2 || s.Records[archive.Ticket] != 0 {
+		t.Errorf("verified %+v, %v, written %+v", s, err, written)
+	}
+	v := state.View()
+	if n := v.Totals(); n.Fleets != 0 || state.Last().Std() != c.Head.State {
+		t.Errorf("state of %s: %+v", state.Last().Std(), n)
+	}
+	r, err := NewReader(bytes.NewReader(content))
+	if err != nil || r.Secret.Check() != c.Secret.Check() {
+		t.Fatalf("another secret, or %v", err)
+	}
+	if _, err := io.Copy(io.Discard, r.State()); err != nil {
+		t.Fatal(err)
+	}
+	var got []archive.Record
+	for record, err := range r.Records() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, record)
+	}
+	slices.SortFunc(got, func(a, b archive.Record) int { return int(a.Ended - b.Ended) })
+	if archive.Sum(got) != archive.Sum(want) || len(got) != len(want) {
+		t.Errorf("records %+v, want %+v", got, want)
+	}
+	if _, err := WriteFile(t.Context(), path, 0, c); !refused(err, domain.Conflict) {
+		t.Errorf("over an existing file: %v", err)
+	}
+}
+
+func refused(err error, reason domain.Reason) bool {
+	r, ok := errors.AsType[*domain.Refusal](err)
+	return ok && r.Reason == reason
+}
+
+// A byte that has changed, anywhere, and a file that has lost its end, or its beginning, are no backup.
+func TestDamageIsRecognised(t *testing.T) {
+	c, _ := newContent(t)
+	file := &bytes.Buffer{}
+	if _, err := Write(t.Context(), file, c); err != nil {
+		t.Fatal(err)
+	}
+	want := func(what string, content []byte) {
+		t.Helper()
+		if _, _, err := Verify(bytes.NewReader(content), cell.DefaultConfig()); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	whole := file.Bytes()
+	for i := range whole {
+		damaged := slices.Clone(whole)
+		damaged[i] ^= byte(1 << (i % 8))
+		want(fmt.Sprintf("byte %d of %d has changed", i, len(whole)), damaged)
+		want(fmt.Sprintf("cut after %d of %d bytes", i, len(whole)), whole[:i])
+	}
+	want("one byte more", append(slices.Clone(whole), 0))
+	want("twice", slices.Concat(whole, whole))
+	want("without its beginning", whole[len(magic):])
+}
+
+// Blocks that are intact in the wrong place are damage, too.
+func TestBlocksOutOfPlace(t *testing.T) {
+	file := &bytes.Buffer{}
+	w := newBlockWriter(file)
+	content := make([]byte, 3*blockBytes)
+	for i := range content {
+		content[i] = byte(i / blockBytes)
+	}
+	w.whole(stateBlock, content)
+	w.whole(endBlock, []byte("{}"))
+	if err := w.begin(0); err != nil {
+		t.Fatal(err)
+	}
+	read := func(file []byte) error {
+		r, err := newBlockReader(bytes.NewReader(file))
+		if err != nil {
+			return err
+		}
+		got, err := io.ReadAll(part{r, stateBlock})
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(got, content) {
+			t.Error("other bytes were read than written")
+		}
+		_, err = r.whole(endBlock)
+		return err
+	}
+	if err := read(file.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	const size = frameBytes + blockBytes
+	block := func(i int) []byte { return file.Bytes()[len(magic)+i*size:][:size] }
+	begins, ends := file.Bytes()[:len(magic)], file.Bytes()[len(magic)+3*size:]
+	for name, wrong := range map[string][]byte{
+		"lost":     slices.Concat(begins, block(0), block(2), ends),
+		"repeated": slices.Concat(begins, block(0), block(0), block(1), block(2), ends),
+		"moved":    slices.Concat(begins, block(1), block(0), block(2), ends),
+	} {
+		if err := read(wrong); !errors.Is(err, ErrDamaged) {
+			t.Errorf("a block was %s: %v", name, err)
+		}
+	}
+}
+
+// What a later release wrote is refused as that, not as damage.
+func TestBackupOfALaterRelease(t *testing.T) {
+	c, _ := newContent(t)
+	c.Head.Level = knownLevel() + 1
+	file := &bytes.Buffer{}
+	if _, err := Write(t.Context(), file, c); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := Verify(file, cell.DefaultConfig())
+	if later, ok := errors.AsType[*kernel.LaterRelease](err); !ok || later.Level != c.Head.Level {
+		t.Errorf("level %d: %v", c.Head.Level, err)
+	}
+}
+
+// A head that does not fit the state is damage, and so is another installation's secret.
+func TestPartsThatDoNotFit(t *testing.T) {
+	for name, spoil := range map[string]func(c *Content){
+		"forgotten": func(c *Content) { c.Head.Forgotten++ },
+		"time":      func(c *Content) { c.Head.State = c.Head.State.Add(time.Second) },
+		"entry":     func(c *Content) { c.Head.Entry = 0 },
+		"state":     func(c *Content) { c.State = func(io.Writer) error { return nil } },
+	} {
+		c, _ := newContent(t)
+		spoil(&c)
+		file := &bytes.Buffer{}
+		if _, err := Write(t.Context(), file, c); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Verify(file, cell.DefaultConfig()); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A backup that cannot be finished leaves nothing, and one that was killed does not keep the next one from being made.
+func TestUnfinishedBackup(t *testing.T) {
+	c, _ := newContent(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "backup")
+	none := func(what string) {
+		t.Helper()
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			t.Errorf("%s: left %v, %v", what, left, err)
+		}
+	}
+	if _, err := WriteFile(t.Context(), path, 1<<62, c); !refused(err, domain.Overloaded) {
+		t.Errorf("without room: %v", err)
+	}
+	none("without room")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := WriteFile(ctx, path, 0, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	none("interrupted")
+	if _, err := WriteFile(t.Context(), "backup", 0, c); !refused(err, domain.Invalid) {
+		t.Errorf("a relative path: %v", err)
+	}
+	if err := os.WriteFile(path+partialSuffix, []byte("of a killed service"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := WriteFile(t.Context(), path, 0, c); err != nil {
+		t.Error(err)
+	}
+}

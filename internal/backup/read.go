@@ -1,0 +1,146 @@
+package backup
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Reader reads a backup: State, then Records, then End. Only what End has confirmed is a whole backup.
+type Reader struct {
+	Head   Head
+	Secret identity.CellSecret
+
+	blocks  *blockReader
+	records map[archive.Kind]uint64
+}
+
+// NewReader reads the head and the secret.
+func NewReader(in io.Reader) (*Reader, error) {
+	blocks, err := newBlockReader(in)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{blocks: blocks, records: map[archive.Kind]uint64{}}
+	head, err := blocks.whole(headBlock)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(head, &r.Head); err != nil {
+		return nil, blocks.damaged("its head: %s", err)
+	}
+	switch h := r.Head; {
+	case h.Format > format:
+		return nil, &kernel.LaterRelease{What: fmt.Sprintf("a backup of format %d", h.Format), Known: knownLevel()}
+	case h.Format < 1 || h.Entry == 0 || h.Installation == uuid.Nil:
+		return nil, blocks.damaged("its head says %+v", h)
+	case h.Level > knownLevel():
+		return nil, &kernel.LaterRelease{Level: h.Level, Known: knownLevel()}
+	}
+	secret, err := blocks.whole(secretBlock)
+	if err != nil {
+		return nil, err
+	}
+	if r.Secret, err = identity.ParseCellSecret(string(secret)); err != nil {
+		return nil, blocks.damaged("its secret: %s", err)
+	}
+	return r, nil
+}
+
+func knownLevel() uint { return cell.New(cell.DefaultConfig()).KnownLevel() }
+
+// State is the state, as snapshots have it.
+func (r *Reader) State() io.Reader { return part{r.blocks, stateBlock} }
+
+// Records are the records of the archive, in the order in which they are to be put: a later one replaces an earlier one with its id.
+func (r *Reader) Records() iter.Seq2[archive.Record, error] {
+	return func(yield func(archive.Record, error) bool) {
+		from := bufio.NewReaderSize(part{r.blocks, archiveBlock}, 64<<10)
+		for {
+			record, err := readRecord(from)
+			switch {
+			case err == io.EOF:
+				return
+			case err != nil:
+				if !errors.Is(err, ErrDamaged) {
+					err = r.blocks.damaged("%s", err)
+				}
+				yield(archive.Record{}, err)
+				return
+			}
+			r.records[record.Kind]++
+			if !yield(record, nil) {
+				return
+			}
+		}
+	}
+}
+
+// End returns what the end of the backup says, once it agrees with what was read.
+func (r *Reader) End() (s Summary, err error) {
+	end, err := r.blocks.whole(endBlock)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(end, &s.End); err != nil {
+		return s, r.blocks.damaged("its end: %s", err)
+	}
+	if !maps.Equal(s.Records, r.records) {
+		return s, r.blocks.damaged("records by kind: %v, its end says %v", r.records, s.Records)
+	}
+	s.Head, s.Bytes = r.Head, r.blocks.offset
+	return s, nil
+}
+
+// Verify reads a whole backup, loads its state and returns it with what the end says.
+func Verify(in io.Reader, config cell.Config) (s Summary, state *cell.Cell, err error) {
+	r, err := NewReader(in)
+	if err != nil {
+		return s, nil, err
+	}
+	state = cell.New(config)
+	from := r.State()
+	if err := state.Load(from); err != nil {
+		if _, later := errors.AsType[*kernel.LaterRelease](err); later || errors.Is(err, ErrDamaged) {
+			return s, nil, err
+		}
+		return s, nil, r.blocks.damaged("its state cannot be loaded: %s", err)
+	}
+	if n, err := io.Copy(io.Discard, from); err != nil || n > 0 {
+		return s, nil, errors.Join(err, r.blocks.damaged("%d bytes behind the end of its state", n))
+	}
+	if err := r.check(state); err != nil {
+		return s, nil, err
+	}
+	for _, err := range r.Records() {
+		if err != nil {
+			return s, nil, err
+		}
+	}
+	s, err = r.End()
+	return s, state, err
+}
+
+// check compares the state with the head and the secret.
+func (r *Reader) check(state *cell.Cell) error {
+	h := r.Head
+	if state.Level() != h.Level || state.Forgotten() != h.Forgotten || !state.Last().Std().Equal(h.State) {
+		return r.blocks.damaged("its state is at level %d of %s, with %d forgotten records; its head says %+v", state.Level(), state.Last().Std(), state.Forgotten(), h)
+	}
+	v := state.View()
+	if keys, ok := v.AccessKeysTakenOver(); ok && keys.Secret != r.Secret.Check() {
+		return r.blocks.damaged("its secret is not the one that its access keys are derived from")
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+// Package builddoor takes the files of builds and gives them to hosts. Clients upload a zip with the few operations of S3 that
+// `aws gamelift upload-build` and the SDKs use, or only the parts that the service does not have yet; hosts fetch parts by their digest.
+package builddoor
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/objects"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+const (
+	// Bucket is where builds are uploaded. A name with an underscore is no host name, so every SDK writes it into the path.
+	Bucket = "muster_builds"
+	// UploadPrefix begins the paths of uploads.
+	UploadPrefix = "/" + Bucket + "/"
+	// FetchPrefix begins the paths from which hosts fetch builds.
+	FetchPrefix = "/builds/v1/"
+
+	suffix = ".zip" // of the object of a build, behind the build's id
+)
+
+// Bounds of the door.
+const (
+	KeyLife     = time.Hour // of upload credentials; the cloud's last 15 minutes, too little for a large build on a slow line
+	uploadsMax  = 32        // requests with content at a time
+	fetchesMax  = 128       // requests of hosts at a time
+	readingsMax = 2         // manifests that are read from requests at a time: one takes several times its size in memory
+)
+
+// Config is what a Door needs.
+type Config struct {
+	Engine  *engine.Engine
+	Secret  identity.CellSecret
+	Objects *objects.Store
+	Private func(*http.Request) bool // no network on the way could read or change the request
+	Proxies clientaddress.Proxies
+	Signins *signin.Door
+	Log     *slog.Logger
+	Now     func() time.Time // nil: time.Now
+}
+
+// Door serves uploads and downloads of builds.
+type Door struct {
+	Config
+
+	uploads, fetches, readings chan struct{}
+
+	completing sync.Mutex // an upload is completed once
+	intake     intake
+}
+
+// New makes a Door. It makes builds of uploads once Start is called.
+func New(c Config) *Door {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Door{
+		Config: c, uploads: make(chan struct{}, uploadsMax), fetches: make(chan struct{}, fetchesMax), readings: make(chan struct{}, readingsMax),
+		intake: newIntake(),
+	}
+}
+
+// Place returns where the files of a build are uploaded.
+func (d *Door) Place(build string) (bucket, key string) { return Bucket, build + suffix }
+
+// Key makes credentials for the upload of a build.
+func (d *Door) Key(build string) identity.UploadKey {
+	return d.Secret.UploadKey(build, d.Now().Add(KeyLife))
+}
+
+// Serves reports whether a path is one of this door.
+func Serves(path string) bool {
+	return strings.HasPrefix(path, UploadPrefix) || strings.HasPrefix(path, FetchPrefix) || path == "/"+Bucket
+}
+
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, FetchPrefix) {
+		d.serveFetch(w, r)
+		return
+	}
+	if err := d.serveUpload(w, r); err != nil {
+		d.refuse(w, r, err)
+	}
+}
+
+// Refuse answers that the service takes no such request; the text says why.
+func Refuse(w http.ResponseWriter, message string) {
+	writeError(w, &apiError{Code: "AccessDenied", Message: message, status: http.StatusForbidden})
+}
+
+// refuse answers an error in the form of S3.
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	refused, ok := errors.AsType[*apiError](err)
+	full, isFull := errors.AsType[*objects.FullError](err)
+	switch {
+	case ok:
+	case isFull:
+		d.Log.Error("upload of a build refused: no space", "path", r.URL.Path, "error", err)
+		refused = &apiError{Code: "EntityTooLarge", Message: full.Reason, status: http.StatusInsufficientStorage}
+	case r.Context().Err() != nil || isClients(err):
+		refused = &apiError{Code: "IncompleteBody", Message: "the request ended before its content: " + err.Error(), status: http.StatusBadRequest}
+	default:
+		d.Log.Error("upload of a build failed", "path", r.URL.Path, "error", err)
+		refused = &apiError{Code: "InternalError", Message: "the service could not store the content", status: http.StatusInternalServerError}
+	}
+	w.Header().Set("Connection", "close") // the rest of the content is not wanted
+	writeError(w, refused)
+}
+
+func writeError(w http.ResponseWriter, e *apiError) {
+	w.Header().Set("Cache-Control", "no-store")
+	writeXML(w, e.status, e)
+}
+
+func writeXML(w http.ResponseWriter, status int, v any) {
+	text, err := xml.Marshal(v)
+	if err != nil {
+		panic(err) // only texts and numbers of our own are written
+	}
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	_, _ = w.Write(append([]byte(xml.Header), text...)) // the client has gone if it fails
+}
+
+// enter takes one of the places of a kind of request; false: all are taken.
+func enter(places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func slowDown() error {
+	return fail(http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate: too many uploads at a time.")
+}
+
+// serveUpload checks who uploads, and to which build.
+func (d *Door) serveUpload(w http.ResponseWriter, r *http.Request) (err error) {
+	s, err := d.authenticate(r)
+	if err != nil {
+		return err
+	}
+	connlimit.Prove(r.Context())
+	if r.URL.Path != UploadPrefix+s.upload.Build+suffix {
+		return fail(http.StatusForbidden, "AccessDenied", "these credentials are for %s%s only", UploadPrefix, s.upload.Build+suffix)
+	}
+	if !enter(d.uploads) {
+		return slowDown()
+	}
+	defer func() { <-d.uploads }()
+	control := http.NewResponseController(w)
+	r.Body = &patient{ReadCloser: r.Body, control: control}
+	defer func() {
+		if err != nil && r.Header.Get("Expect") == "" {
+			readOn(r, control)
+		}
+	}()
+	query := r.URL.Query()
+	operation, known := operations[operationOf(r, query)]
+	if !known {
+		return fail(http.StatusNotImplemented, "NotImplemented", "this store takes the uploads of builds only")
+	}
+	u := &upload{Door: d, w: w, r: r, query: query, signed: s, build: s.upload.Build}
+	if u.open, err = d.uploadable(r.Context(), u.build); err != nil {
+		return err
+	}
+	return operation(u)
+}
+
+// Bounds of what is read of a refused upload.
+const (
+	refusedBytesMax = 16 << 20
+	refusedWait     = 5 * time.Second
+)
+
+// readOn reads what a client still sends of a refused upload. Most clients send all before they read the answer, and would never see it if the
+// connection was closed before.
+func readOn(r *http.Request, control *http.ResponseController) {
+	_ = control.SetReadDeadline(time.Now().Add(refusedWait)) // a connection without deadlines is one of a test
+	body := r.Body
+	if p, ok := body.(*patient); ok {
+		body = p.ReadCloser
+	}
+	_, _ = io.CopyN(io.Discard, body, refusedBytesMax) // the answer goes out in any case
+}
+
+// operationOf names an operation of S3, or one of the service's own, by method, parameters and headers.
+func operationOf(r *http.Request, query url.Values) string {
+	name := r.Method
+	for _, parameter := range slices.Sorted(maps.Keys(query)) {
+		if lower := strings.ToLower(parameter); lower != "x-id" && !strings.HasPrefix(lower, "x-amz-") { // SDKs name the operation; presigned URLs are signed
+			name += " " + parameter
+		}
+	}
+	if r.Header.Get("X-Amz-Copy-Source") != "" {
+		name += " copy"
+	}
+	return name
+}
+
+var operations = map[string]func(*upload) error{
+	"PUT":                     (*upload).putObject,
+	"HEAD":                    (*upload).headObject,
+	"POST uploads":            (*upload).createMultipart,
+	"PUT partNumber uploadId": (*upload).putPart,
+	"GET uploadId":            (*upload).listParts,
+	"POST uploadId":           (*upload).completeMultipart,
+	"DELETE uploadId":         (*upload).abortMultipart,
+	"POST " + MissingQuery:    (*upload).missingParts,
+	"PUT " + PartQuery:        (*upload).pushPart,
+	"POST " + CommitQuery:     (*upload).commit,
+}

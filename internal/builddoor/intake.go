@@ -1,0 +1,283 @@
+package builddoor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/buildfiles"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/objects"
+)
+
+// Times of the intake.
+const (
+	retryAfter = 30 * time.Second // an upload that could not be read, for the disk's sake or because the service refuses changes
+	sweepEvery = 15 * time.Minute
+)
+
+// intake makes builds of complete uploads, one at a time, so that memory and disk have one to bear.
+type intake struct {
+	mu      sync.Mutex
+	waiting []string // builds
+	wake    chan struct{}
+}
+
+func newIntake() intake { return intake{wake: make(chan struct{}, 1)} }
+
+func (q *intake) add(build string) {
+	q.mu.Lock()
+	q.waiting = append(q.waiting, build)
+	q.mu.Unlock()
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *intake) next() (build string, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return "", false
+	}
+	build, q.waiting = q.waiting[0], q.waiting[1:]
+	return build, true
+}
+
+// Run makes builds of uploads, those too that a crash left, and sweeps what no build needs, until ctx ends.
+func (d *Door) Run(ctx context.Context) {
+	left, err := d.Objects.Uploads()
+	if err != nil {
+		d.Log.Error("uploads of builds cannot be listed: those that were complete at the last stop stay INITIALIZED", "error", err)
+	}
+	for _, build := range left {
+		d.intake.add(build)
+	}
+	sweep, retry := time.NewTimer(sweepEvery), time.NewTimer(0)
+	defer sweep.Stop()
+	defer retry.Stop()
+	var failed []string
+	for ctx.Err() == nil {
+		build, ok := d.intake.next()
+		if ok {
+			if err := d.take(ctx, build); err != nil && ctx.Err() == nil {
+				d.Log.Error("upload of a build cannot be read: the service tries again", "build", build, "after", retryAfter, "error", err)
+				failed = append(failed, build)
+				retry.Reset(retryAfter)
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.intake.wake:
+		case <-retry.C:
+			for _, build := range failed {
+				d.intake.add(build)
+			}
+			failed = nil
+		case <-sweep.C:
+			d.sweep(ctx)
+			sweep.Reset(sweepEvery)
+		}
+	}
+}
+
+func (d *Door) sweep(ctx context.Context) {
+	swept, err := d.Objects.Sweep(d.Now(), func() ([]buildfiles.Digest, error) { return d.inUse(ctx) })
+	if err != nil && ctx.Err() == nil {
+		d.Log.Error("object store cannot be swept: what no build needs stays until the next time", "error", err)
+	}
+	if swept.Bytes > 0 {
+		d.Log.Info("object store swept", "parts", swept.Parts, "uploads", swept.Uploads, "bytes", swept.Bytes)
+	}
+}
+
+// inUse returns the manifests of all builds, and of the fleets whose build was deleted.
+func (d *Door) inUse(ctx context.Context) (all []buildfiles.Digest, err error) {
+	err = d.Engine.Read(ctx, func(v *cell.View) error {
+		for _, text := range v.Manifests() {
+			digest, err := buildfiles.ParseDigest(text)
+			if err != nil {
+				return err
+			}
+			all = append(all, digest)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// uploadable reports whether a build waits for its files.
+func (d *Door) uploadable(ctx context.Context, build string) (bool, error) {
+	b, ok, err := d.find(ctx, build)
+	if err == nil && !ok {
+		err = fail(404, "NoSuchKey", "build %s does not exist; it may have been deleted", build)
+	}
+	return ok && b.Uploadable(), err
+}
+
+func (d *Door) find(ctx context.Context, build string) (b fleet.Build, ok bool, err error) {
+	err = d.Engine.Read(ctx, func(v *cell.View) error { b, ok = v.Build(build); return nil })
+	return b, ok, err
+}
+
+// take makes a build of an upload if it is complete and has not been used yet. A crash at any moment leaves it as it was, or done.
+func (d *Door) take(ctx context.Context, build string) error {
+	b, exists, err := d.find(ctx, build)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		_, err := d.Objects.RemoveUpload(build)
+		return err
+	}
+	o, complete, err := d.object(build)
+	if err != nil || !complete {
+		return err
+	}
+	if b.Uploadable() {
+		if err := d.unpack(ctx, build, o); err != nil {
+			return err
+		}
+	}
+	return d.clear(build)
+}
+
+// clear removes all files of an upload but what a client needs that repeats its last request.
+func (d *Door) clear(build string) error {
+	names, err := d.Objects.StagedFiles(build)
+	if err != nil {
+		return err
+	}
+	var used []string
+	for _, name := range names {
+		if name != objectFile {
+			used = append(used, name)
+		}
+	}
+	_, err = d.Objects.RemoveStaged(build, used...)
+	return err
+}
+
+// unpack checks a zip, stores its files, and records what became of it.
+func (d *Door) unpack(ctx context.Context, build string, o object) error {
+	began := time.Now()
+	zip, err := d.joined(build, o)
+	if err != nil {
+		return err
+	}
+	defer zip.Close()
+	put := func(digest buildfiles.Digest, content []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return d.Objects.Put(digest, content)
+	}
+	m, err := buildfiles.Unzip(zip, zip.size, buildfiles.SizeMax, put)
+	var stored buildfiles.Digest
+	if err == nil {
+		stored, err = d.record(ctx, build, m)
+	}
+	rejected, isRejected := errors.AsType[*buildfiles.Rejected](err)
+	full, isFull := errors.AsType[*objects.FullError](err)
+	switch {
+	case err == nil:
+		d.Log.Info("build uploaded", "build", build, "files", len(m.Files), "bytes", m.Size(), "manifest", stored.String(), "took", time.Since(began).Round(time.Millisecond))
+		return nil
+	case isRejected:
+		return d.failBuild(ctx, build, rejected.Reason)
+	case isFull:
+		return d.failBuild(ctx, build, full.Reason)
+	}
+	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && (refusal.Reason == domain.NotFound || refusal.Reason == domain.Conflict) {
+		return nil // it was deleted, or got its files in another way
+	}
+	return err
+}
+
+// record makes a build of files that are stored.
+func (d *Door) record(ctx context.Context, build string, m *buildfiles.Manifest) (stored buildfiles.Digest, err error) {
+	err = d.Objects.Commit(m, func(manifest buildfiles.Digest) error {
+		stored = manifest
+		return d.Engine.Do(ctx, &hosting.FinishBuild{ID: build, Manifest: manifest.String(), Size: m.Size()})
+	})
+	return stored, err
+}
+
+const failureMax = 512 // bytes of the reason in the state
+
+func (d *Door) failBuild(ctx context.Context, build, reason string) error {
+	d.Log.Warn("uploaded build is FAILED", "build", build, "reason", reason)
+	if len(reason) > failureMax {
+		reason = reason[:failureMax]
+	}
+	err := d.Engine.Do(ctx, &hosting.FinishBuild{ID: build, Failure: reason})
+	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
+		return nil
+	}
+	return err
+}
+
+// joined reads the files of an object as one.
+type joined struct {
+	files []io.ReaderAt
+	ends  []int64 // of each file in the whole
+	size  int64
+	close []io.Closer
+}
+
+func (d *Door) joined(build string, o object) (j *joined, err error) {
+	j = &joined{}
+	for _, name := range o.Files {
+		f, err := d.Objects.Staged(build, name)
+		if err != nil {
+			j.Close()
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("a file of the upload is missing: %w", err)
+			}
+			return nil, err
+		}
+		j.close = append(j.close, f)
+		info, err := f.Stat()
+		if err != nil {
+			j.Close()
+			return nil, err
+		}
+		j.size += info.Size()
+		j.files, j.ends = append(j.files, f), append(j.ends, j.size)
+	}
+	return j, nil
+}
+
+func (j *joined) Close() {
+	for _, f := range j.close {
+		f.Close()
+	}
+}
+
+// ReadAt implements io.ReaderAt.
+func (j *joined) ReadAt(p []byte, at int64) (n int, err error) {
+	begin := int64(0)
+	for i, end := range j.ends {
+		if at+int64(n) < end && n < len(p) {
+			want := p[n:min(int64(len(p)), int64(n)+end-at-int64(n))]
+			m, err := j.files[i].ReadAt(want, at+int64(n)-begin)
+			if n += m; m < len(want) {
+				return n, err
+			}
+		}
+		begin = end
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}

@@ -1,0 +1,120 @@
+package builddoor
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/buildfiles"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/objects"
+)
+
+// The requests of `muster build push`, which sends only what the service does not have. They have the path and the credentials of
+// an upload, and these parameters in the query.
+const (
+	MissingQuery = "muster-missing" // POST a manifest: which parts are missing?
+	PartQuery    = "muster-part"    // PUT a part; the value is its digest
+	CommitQuery  = "muster-commit"  // POST the manifest: the build has these files
+)
+
+// Missing is the answer to a manifest.
+type Missing struct {
+	Parts []buildfiles.Digest `json:"parts"`
+}
+
+// manifest reads a manifest from the request.
+func (u *upload) manifest() (*buildfiles.Manifest, error) {
+	if !enter(u.readings) {
+		return nil, slowDown()
+	}
+	defer func() { <-u.readings }()
+	content, err := u.content(buildfiles.ManifestMax)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(content)
+	if err != nil {
+		return nil, err
+	}
+	m, err := buildfiles.ParseManifest(text)
+	if rejected, ok := errors.AsType[*buildfiles.Rejected](err); ok {
+		return nil, fail(http.StatusBadRequest, "InvalidRequest", "%s", rejected.Reason)
+	}
+	return m, err
+}
+
+func (u *upload) missingParts() error {
+	m, err := u.manifest()
+	if err != nil {
+		return err
+	}
+	answer := Missing{Parts: []buildfiles.Digest{}}
+	_ = m.Parts(func(p buildfiles.Part) error {
+		if !u.Objects.Has(p.Digest) {
+			answer.Parts = append(answer.Parts, p.Digest)
+		}
+		return nil // so Parts returns nil, too
+	})
+	return u.answer(http.StatusOK, answer)
+}
+
+func (u *upload) answer(status int, v any) error {
+	u.w.Header().Set("Content-Type", "application/json")
+	u.w.WriteHeader(status)
+	_ = json.NewEncoder(u.w).Encode(v) // the client has gone if it fails
+	return nil
+}
+
+func (u *upload) pushPart() error {
+	if !u.open {
+		return u.taken()
+	}
+	digest, err := buildfiles.ParseDigest(u.query.Get(PartQuery))
+	if err != nil {
+		return fail(http.StatusBadRequest, "InvalidArgument", "%s: %v", PartQuery, err)
+	}
+	content, err := u.content(buildfiles.PartMax)
+	if err != nil {
+		return err
+	}
+	part, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	err = u.Objects.Put(digest, part)
+	if wrong, ok := errors.AsType[*objects.WrongDigestError](err); ok {
+		return fail(http.StatusBadRequest, "BadDigest", "%s", wrong)
+	}
+	if err == nil {
+		u.w.WriteHeader(http.StatusOK)
+	}
+	return err
+}
+
+func (u *upload) commit() error {
+	m, err := u.manifest()
+	if err != nil {
+		return err
+	}
+	_, err = u.record(u.r.Context(), u.build, m)
+	if missing, ok := errors.AsType[*objects.MissingError](err); ok {
+		return u.answer(http.StatusConflict, Missing{Parts: missing.Digests})
+	}
+	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.Conflict {
+		return u.taken()
+	}
+	if err == nil {
+		u.Log.Info("build pushed", "build", u.build, "files", len(m.Files), "bytes", m.Size())
+		u.w.WriteHeader(http.StatusOK)
+	}
+	return err
+}
+
+// isClients reports whether an error is the client's: its connection broke, or it sent less than it announced.
+func isClients(err error) bool {
+	_, isNet := errors.AsType[net.Error](err)
+	return isNet || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, http.ErrBodyReadAfterClose)
+}

@@ -1,0 +1,208 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/exchange"
+	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/engine"
+	journalraft "github.com/musterhq/muster/internal/journal/raft"
+)
+
+// membership is the question with a Change.
+const membership = 'm'
+
+// What a Change does.
+const (
+	Add      = "add"       // a node without a vote, at Address
+	Move     = "move"      // a member is at another Address
+	Promote  = "promote"   // a member gets a vote
+	Demote   = "demote"    // a member loses its vote
+	Remove   = "remove"    // a member leaves the cluster for good
+	HandOver = "hand-over" // Node becomes the leader; empty: the one that is furthest
+	Look     = "look"      // nothing: the answer is the leader's Status
+)
+
+// Change is a change of the cluster's members, or of its leader.
+type Change struct {
+	Do      string `json:"do"`
+	Node    string `json:"node,omitempty"`
+	Address string `json:"address,omitempty"`
+	Token   string `json:"token,omitempty"`   // id of the join token by which a node is added
+	Final   bool   `json:"final,omitempty"`   // the asked node must not ask another one
+	Relayed bool   `json:"relayed,omitempty"` // the asked node may ask the leader, and no other one
+}
+
+// changeWait bounds a change, with the time in which no node leads.
+const changeWait = 10 * time.Second
+
+// Change has the leader carry a change out, and returns what the leader knows of the cluster afterwards. A refusal is a *domain.Refusal.
+func (n *Node) Change(ctx context.Context, c Change) (s Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, changeWait)
+	defer cancel()
+	for {
+		s, err = n.changeOnce(ctx, c)
+		switch {
+		case c.Final || err != nil && !errors.Is(err, engine.ErrNotLeading):
+			return s, err
+		case err == nil && s.Leader != "":
+			return s, nil
+		case err == nil: // it has handed over
+			c = Change{Do: Look}
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return s, errElsewhere
+		}
+	}
+}
+
+func (n *Node) changeOnce(ctx context.Context, c Change) (Status, error) {
+	if n.journal.Status().InOffice {
+		return n.carryOut(ctx, c)
+	}
+	if c.Final {
+		return Status{}, engine.ErrNotLeading
+	}
+	c.Final = true
+	body, err := json.Marshal(c)
+	if err != nil {
+		return Status{}, err
+	}
+	answer, err := n.peers.Ask(ctx, membership, body)
+	if c.Do == Move && err != nil && !c.Relayed { // the leader cannot reach this node, which therefore knows of none
+		answer, err = n.askAny(ctx, c)
+	}
+	var s Status
+	if err == nil {
+		err = json.Unmarshal(answer, &s)
+	}
+	return s, err
+}
+
+// askAny asks all other members, which remember where this node is, and returns the first answer.
+func (n *Node) askAny(ctx context.Context, c Change) (answer []byte, err error) {
+	c.Final, c.Relayed = false, true
+	body, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	err = engine.ErrNotLeading
+	done := false
+	for _, m := range n.members() {
+		if m.ID == n.ID() {
+			continue
+		}
+		conn, failed := n.dial(ctx, m.Address, m.ID)
+		if failed != nil {
+			continue
+		}
+		client := exchange.NewClient(conn)
+		waiting, cancel := context.WithTimeout(ctx, askAnyWait)
+		said, failed := client.AskFor(waiting, membership, body)
+		cancel()
+		client.Close()
+		if !done {
+			answer, err, done = said, failed, failed == nil
+		}
+	}
+	return answer, err
+}
+
+// askAnyWait is how long one member has to answer before the next one is asked.
+const askAnyWait = 2 * time.Second
+
+// answerChange carries out the change of another node.
+func (n *Node) answerChange(ctx context.Context, body []byte) ([]byte, error) {
+	var c Change
+	if err := json.Unmarshal(body, &c); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%v", err)
+	}
+	if known := n.addressOf(c.Node); c.Do == Move && known != "" && known != c.Address && trust.CheckAddress(c.Address) == nil {
+		n.addresses.Store(c.Node, whereabouts{c.Address, known})
+	}
+	s, err := n.Change(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(s)
+}
+
+// carryOut carries a change out at the leader.
+func (n *Node) carryOut(ctx context.Context, c Change) (s Status, err error) {
+	switch c.Do {
+	case Add:
+		err = n.add(ctx, c)
+	case Move:
+		err = n.journal.SetAddress(ctx, c.Node, c.Address)
+	case Promote:
+		if err := n.allPresent(c.Node); err != nil {
+			return s, err
+		}
+		err = n.journal.Promote(ctx, c.Node)
+	case Demote, Remove:
+		if c.Node == n.ID() && n.votersBeside() > 0 { // the next leader does it
+			if err := n.handOver(ctx, ""); err != nil {
+				return s, refusal(err)
+			}
+			return s, engine.ErrNotLeading
+		}
+		if c.Do == Remove {
+			if err = n.remove(ctx, c.Node); err == nil {
+				n.link.CloseNode(trust.NodeID(c.Node)) // others do so within a second
+			}
+		} else {
+			err = n.journal.Demote(ctx, c.Node)
+		}
+	case HandOver:
+		if c.Node != n.ID() {
+			err = n.handOver(ctx, c.Node)
+		}
+	case Look:
+	default:
+		err = domain.Refuse(domain.Invalid, "a change %.40q of the cluster is unknown", c.Do)
+	}
+	if err != nil {
+		return s, refusal(err)
+	}
+	if c.Do != Look {
+		n.log.Info("the cluster was changed", "change", c.Do, "node", c.Node, "address", c.Address)
+	}
+	return n.Status(), nil
+}
+
+// allPresent refuses to give another node a vote while a voter is missing: see Promote of package journal/raft.
+func (n *Node) allPresent(node string) error {
+	for _, m := range n.Status().Members {
+		if m.Missing && (m.Role == "voter" || m.ID == node) {
+			return domain.Refuse(domain.Conflict, "node %s is missing: start it, or remove it from the cluster; a node gets a vote while all voters and the node are present", m.ID)
+		}
+	}
+	return nil
+}
+
+func (n *Node) votersBeside() (others int) {
+	for _, m := range n.members() {
+		if m.Votes && m.ID != n.ID() {
+			others++
+		}
+	}
+	return others
+}
+
+// refusal turns the errors of the journal into those that travel.
+func refusal(err error) error {
+	if _, ok := errors.AsType[*journalraft.NotLeader](err); ok {
+		return engine.ErrNotLeading
+	}
+	if errors.Is(err, journalraft.ErrMember) {
+		return domain.Refuse(domain.Conflict, "%v", err)
+	}
+	return fmt.Errorf("change the cluster: %w", err)
+}

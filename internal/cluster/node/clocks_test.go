@@ -1,0 +1,50 @@
+package node_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/node"
+)
+
+// TestClocksApart: nodes on machines whose clocks are an hour apart hand over to each other, and restart. The time of the cluster stays that of its first leader, at all of them.
+func TestClocksApart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it mostly waits for elections")
+	}
+	ahead := []time.Duration{0, time.Hour, -time.Hour}
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	first := start(t, options(dirs[0], ""))
+	first.create("custom-0")
+	nodes := []*member{first}
+	for i := range 2 {
+		nodes = append(nodes, startAt(t, options(dirs[1+i], first.token()), ahead[1+i]))
+	}
+	first.until("three voters", func(s node.Status) bool { leaders, voters, _ := roles(s); return leaders == 1 && voters == 2 })
+	onTime := func(what string) {
+		t.Helper()
+		for i, m := range nodes {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+				off := time.Until(m.Now())
+				if off.Abs() < 10*time.Minute { // far more than a slow machine takes, far less than the clocks are apart
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%s: the time of node %d is off by %s", what, i, off)
+				}
+			}
+		}
+	}
+	onTime("after the start")
+	for round := range 2 {
+		for _, i := range []int{1, 2, 0} {
+			nodes[0].handOver(nodes[i])
+			nodes[i].create(fmt.Sprintf("custom-%d-%d", round, i))
+			onTime(fmt.Sprintf("after node %d took over", i))
+		}
+		nodes[1].end()
+		nodes[1] = startAt(t, options(dirs[1], ""), ahead[1])
+		onTime("after a restart")
+	}
+}

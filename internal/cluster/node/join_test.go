@@ -1,0 +1,87 @@
+package node_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/link"
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// joinAs asks a cluster to admit a node of this name, as a program that has the token can. It returns why it was refused; empty when it was admitted.
+func joinAs(t *testing.T, token, name string) string {
+	t.Helper()
+	parsed, err := trust.ParseToken(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := json.Marshal(map[string]any{"token": parsed.ID, "secret": parsed.Secret.Text(), "node": name, "address": "127.0.0.1:9", "level": 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := link.Join(t.Context(), parsed, nil, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var content struct{ Refused, Secret string }
+	if err := json.Unmarshal(answer, &content); err != nil || (content.Refused == "") != (content.Secret != "") {
+		t.Fatalf("the answer is %s: %v", answer, err)
+	}
+	return content.Refused
+}
+
+func (m *member) tokens() (all []access.JoinToken) {
+	m.t.Helper()
+	if err := m.Read(m.t.Context(), func(v *cell.View) error { all = v.JoinTokens(); return nil }); err != nil {
+		m.t.Error(err)
+	}
+	return all
+}
+
+// A node whose join is complete has no use for its token: from then on it admits no node, not even under the node's name.
+func TestTokenOfAJoinedNode(t *testing.T) {
+	first := start(t, options(t.TempDir(), ""))
+	token := first.token()
+	second := start(t, options(t.TempDir(), token))
+	for end := time.Now().Add(time.Minute); len(first.tokens()) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the token is still valid: %+v", first.tokens())
+		}
+	}
+	if why := joinAs(t, token, second.ID()); !strings.Contains(why, "was used") {
+		t.Errorf("its name was admitted again: %q", why)
+	}
+}
+
+// A node whose join was interrupted can repeat it with its token, until it is removed.
+func TestTokenOfARemovedNode(t *testing.T) {
+	first := start(t, options(t.TempDir(), ""))
+	token := first.token()
+	for range 2 {
+		if why := joinAs(t, token, "absent"); why != "" {
+			t.Fatalf("refused: %s", why)
+		}
+	}
+	if why := joinAs(t, token, "other"); !strings.Contains(why, "used by another node") {
+		t.Errorf("another node: %q", why)
+	}
+	if _, err := first.Change(t.Context(), node.Change{Do: node.Remove, Node: "absent"}); err != nil {
+		t.Fatal(err)
+	}
+	if why := joinAs(t, token, "absent"); !strings.Contains(why, "was used") {
+		t.Errorf("the removed node was admitted again: %q", why)
+	}
+	// A request that another member had checked before the removal.
+	if _, err := first.Change(t.Context(), node.Change{Do: node.Add, Node: "absent", Address: "127.0.0.1:9", Token: "gone"}); !isRefusal(err, domain.Conflict) {
+		t.Errorf("added with a void token: %v", err)
+	}
+	if s := first.Status(); len(s.Members) != 1 {
+		t.Errorf("the members are %+v", s.Members)
+	}
+}

@@ -1,0 +1,320 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/cluster/exchange"
+	"github.com/musterhq/muster/internal/cluster/link"
+	"github.com/musterhq/muster/internal/cluster/presence"
+	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	journalraft "github.com/musterhq/muster/internal/journal/raft"
+	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/rate"
+)
+
+// Options say where a node keeps its data, and how other nodes reach it.
+type Options struct {
+	Data      datadir.Options
+	Listen    string // address of the port for other nodes
+	Advertise string // by which they reach it; empty: the address that Listen has bound
+	Join      string // text of a join token, for a directory that is not a node's yet; empty: it begins a cluster
+	Observer  bool   // the node does not ask for a vote
+	Version   string // of the program, for people
+
+	Connections int // of other nodes that are accepted at a time; 0: link.ConnectionsMax
+
+	Panics *panics.Guard
+	Log    *slog.Logger
+}
+
+// Node is an open node. All methods may be called at the same time.
+type Node struct {
+	options  Options
+	log      *slog.Logger
+	data     *datadir.Node
+	identity *trust.Identity
+	link     *link.Link
+	journal  *journalraft.Node
+	opened   atomic.Pointer[journalraft.Node] // journal, for Raft's goroutines, which begin while it is being opened
+	peers    *exchange.Peers
+	archives *exchange.Archives
+
+	addresses sync.Map // ids of nodes, to their whereabouts
+
+	engine   *engine.Engine     // set by Attach
+	presence *presence.Presence // set by Attach
+	answer   atomic.Pointer[func(context.Context, byte, []byte) (byte, []byte)]
+	running  atomic.Bool // Run was called
+	current  atomic.Bool // the node has once applied all that was acknowledged before
+	refusals rate.Lines  // of nodes that want to join
+
+	unsettledFor atomic.Pointer[string] // why settle has not succeeded the last time; empty: it has
+	ctx          context.Context
+	cancel       context.CancelFunc
+	work         sync.WaitGroup
+
+	willing   context.Context // to lead; ends with StepDown
+	unwilling context.CancelFunc
+	leading   sync.WaitGroup
+	handing   chan handing
+	admission chan struct{} // full while a node is being added or removed
+}
+
+// Open opens the node's data, binds its port, joins the cluster if that is still to be done, and begins to take part in Raft. The node
+// answers nothing else before Run.
+func Open(ctx context.Context, o Options) (_ *Node, err error) {
+	n := &Node{options: o, log: o.Log, refusals: rate.Lines{Most: 5, Period: 10 * time.Second}, handing: make(chan handing), admission: make(chan struct{}, 1)}
+	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	n.willing, n.unwilling = context.WithCancel(n.ctx)
+	port, err := link.Bind(o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close(ctx))
+			if n.link == nil {
+				_ = port.Close() // the cause is in err
+			}
+		}
+	}()
+	address, err := link.Advertise(port, o.Advertise)
+	if err != nil {
+		return nil, err
+	}
+	var admit datadir.Admit
+	if o.Join != "" {
+		token, err := trust.ParseToken(o.Join)
+		if err != nil {
+			return nil, err
+		}
+		admit = func(id string) (uuid.UUID, identity.CellSecret, error) { return n.askToJoin(ctx, token, id, address) }
+	}
+	if n.data, err = datadir.OpenNode(o.Data, admit); err != nil {
+		return nil, err
+	}
+	if err := n.openLink(port, address); err != nil {
+		return nil, err
+	}
+	return n, n.openJournal(ctx, address)
+}
+
+func (n *Node) openLink(port *net.TCPListener, address string) error {
+	authority, err := trust.Load(n.options.Data.Dir, n.data.Cluster())
+	if errors.Is(err, trust.ErrMissing) && !n.data.Complete() && !n.data.Joined() {
+		authority, err = trust.Create(n.options.Data.Dir, n.data.Cluster(), time.Now())
+	}
+	if err != nil {
+		return err
+	}
+	if n.identity, err = trust.NewIdentity(trust.NodeID(n.data.ID()), authority, nil); err != nil {
+		return err
+	}
+	n.link, err = link.Open(link.Options{
+		Port: port, Advertise: address, Identity: n.identity, Node: n.serveNode, Join: n.answerJoin, NodeAt: n.nodeAt, Moved: n.moved, Removed: n.removed,
+		Connections: n.options.Connections, Panics: n.options.Panics, Log: n.log,
+	})
+	return err
+}
+
+func (n *Node) openJournal(ctx context.Context, address string) (err error) {
+	options := journalraft.Options{Dir: n.data.JournalDir(), ID: n.data.ID(), Logger: n.log, Program: n.options.Data.Program}
+	if from := n.data.SingleJournalDir(); n.data.Adopted() && !n.data.Complete() {
+		if err := journalraft.Adopt(ctx, from, options, address); err != nil {
+			return err
+		}
+		n.log.Info("the data of a single machine became those of a cluster; the old journal is kept", "directory", from+".before-cluster")
+	}
+	options.Bootstrap = !n.data.Complete() && !n.data.Joined()
+	if options.Transport, err = n.link.Transport(); err != nil {
+		return err
+	}
+	if n.journal, err = journalraft.Open(options); err != nil {
+		return err
+	}
+	n.opened.Store(n.journal)
+	if n.journal.Installation() == uuid.Nil {
+		err = n.journal.SetInstallation(n.data.Cluster())
+	} else if id := n.journal.Installation(); id != n.data.Cluster() {
+		err = &datadir.NodeProblem{Path: options.Dir, Node: n.data.ID(), What: fmt.Sprintf("belongs to the installation %s, and the node to %s", id, n.data.Cluster())}
+	}
+	if err != nil {
+		return err
+	}
+	if err := n.data.Commit(); err != nil {
+		return err
+	}
+	n.peers = exchange.NewPeers(n.data.ID(), n.journal, n.dial)
+	n.archives = exchange.NewArchives(n.others, n.dial)
+	n.work.Go(func() {
+		if err := n.link.Serve(); err != nil {
+			n.log.Error("the port for other nodes is lost", "error", err)
+		}
+	})
+	return nil
+}
+
+func (n *Node) dial(ctx context.Context, address, node string) (net.Conn, error) {
+	address = cmp.Or(n.moved(trust.NodeID(node)), address)
+	return n.link.Dial(ctx, address, trust.NodeID(node), link.Node)
+}
+
+// serveNode answers the questions of another node.
+func (n *Node) serveNode(ctx context.Context, conn net.Conn, _ trust.NodeID) {
+	answer := n.answer.Load()
+	if answer == nil {
+		return // it asks again
+	}
+	if err := exchange.Serve(ctx, conn, *answer); err != nil && ctx.Err() == nil {
+		n.log.Debug("a connection of another node ended", "error", err)
+	}
+}
+
+// nodeAt returns the member at an address.
+func (n *Node) nodeAt(address string) trust.NodeID {
+	for _, m := range n.members() {
+		if m.Address == address {
+			return trust.NodeID(m.ID)
+		}
+	}
+	return ""
+}
+
+// whereabouts is where a node said that it is, when the members had another address for it.
+type whereabouts struct{ says, known string }
+
+// moved returns where a node says that it is. The members have its address only once a majority knows it, and a majority may need this very node. Once they have
+// another one than at that time, that counts.
+func (n *Node) moved(id trust.NodeID) string {
+	x, ok := n.addresses.Load(string(id))
+	if !ok {
+		return ""
+	}
+	at := x.(whereabouts)
+	if n.addressOf(string(id)) != at.known {
+		n.addresses.CompareAndDelete(string(id), x)
+		return ""
+	}
+	return at.says
+}
+
+// addressOf is the address that the members have for a node; empty when it is none.
+func (n *Node) addressOf(id string) string {
+	for _, m := range n.members() {
+		if m.ID == id {
+			return m.Address
+		}
+	}
+	return ""
+}
+
+// removed reports whether a node is no member any more. A node that does not know the members yet takes every node with a certificate.
+func (n *Node) removed(id trust.NodeID) bool {
+	members := n.members()
+	return len(members) > 0 && !slices.ContainsFunc(members, func(m journalraft.Member) bool { return m.ID == string(id) })
+}
+
+func (n *Node) members() []journalraft.Member {
+	if j := n.opened.Load(); j != nil {
+		return j.Status().Members
+	}
+	return nil
+}
+
+// others lists the other members.
+func (n *Node) others() (all []exchange.Node) {
+	for _, m := range n.members() {
+		if m.ID != n.data.ID() {
+			all = append(all, exchange.Node{ID: m.ID, Address: m.Address})
+		}
+	}
+	return all
+}
+
+// ID is the id of this node.
+func (n *Node) ID() string { return n.data.ID() }
+
+// Data is the node's data directory.
+func (n *Node) Data() *datadir.Node { return n.data }
+
+// Journal is the node's part of the journal, for the engine.
+func (n *Node) Journal() *journalraft.Node { return n.journal }
+
+// Peers are the other nodes, for the engine.
+func (n *Node) Peers() engine.Peers { return n.peers }
+
+// Archives are those of the other nodes, for the engine.
+func (n *Node) Archives() engine.Archives { return n.archives }
+
+// Addr is the bound address of the port for other nodes.
+func (n *Node) Addr() net.Addr { return n.link.Addr() }
+
+// readyContact is how long a node may not have heard of a leader and still count as ready. An election takes one to two seconds.
+const readyContact = 3 * time.Second
+
+// Ready returns why clients should use another node, or nil.
+func (n *Node) Ready() error {
+	if err := n.journal.Err(); err != nil {
+		return err
+	}
+	s := n.journal.Status()
+	switch {
+	case !n.current.Load():
+		return fmt.Errorf("node %s has not caught up with the cluster since its start", s.ID)
+	case !n.presence.Registered():
+		return fmt.Errorf("node %s is not registered with the cluster yet, or has been given up because it was silent", s.ID)
+	case s.InOffice:
+		return nil
+	case s.Leader == "" || s.Contact > readyContact:
+		return fmt.Errorf("node %s has no contact to a node that leads: this side of the network has no majority, or an election is under way", s.ID)
+	case s.Role == journalraft.Leader:
+		return errors.New("this node was elected a moment ago and does not decide yet")
+	}
+	return nil
+}
+
+// Current reports whether the node has, since its start, once applied everything that was acknowledged before. Until then its doors must stay closed: it might
+// take a revoked key for valid, and does not know a new one.
+func (n *Node) Current() bool { return n.current.Load() }
+
+// Failed is closed when the node's journal has failed: the service on it must be closed.
+func (n *Node) Failed() <-chan struct{} { return n.journal.Failed() }
+
+// Err is why the node has failed, or nil. With journal/raft.ErrReopen opening it again mends it.
+func (n *Node) Err() error { return n.journal.Err() }
+
+// Close leaves the work of the cluster. Close the engine before, and Leave before that.
+func (n *Node) Close(context.Context) error {
+	n.cancel()
+	var errs []error
+	if n.peers != nil {
+		n.peers.Close()
+		n.archives.Close()
+	}
+	if n.link != nil {
+		errs = append(errs, n.link.Close())
+	}
+	if n.journal != nil {
+		errs = append(errs, n.journal.Close())
+	}
+	n.work.Wait()
+	n.leading.Wait()
+	if n.data != nil {
+		errs = append(errs, n.data.Close())
+	}
+	return errors.Join(errs...)
+}

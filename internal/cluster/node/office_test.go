@@ -1,0 +1,123 @@
+package node_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/hosting"
+)
+
+// trio is a cluster of three that vote, the first of which leads.
+func trio(t *testing.T, first *member, dirs ...string) (a, b, c *member) {
+	t.Helper()
+	first.until("office", func(s node.Status) bool { return s.Leader == first.ID() })
+	b, c = start(t, options(dirs[0], first.token())), start(t, options(dirs[1], first.token()))
+	first.until("three voters", func(s node.Status) bool { leaders, voters, _ := roles(s); return leaders == 1 && voters == 2 })
+	return first, b, c
+}
+
+// A leader that has no room for changes hands over to a node that has, before a write has failed.
+func TestLeaderWithoutRoom(t *testing.T) {
+	var short atomic.Bool
+	a, b, _ := trio(t, startWith(t, options(t.TempDir(), ""), 0, func() error {
+		if short.Load() {
+			return errors.New("no space left on the disk of the data directory")
+		}
+		return nil
+	}), t.TempDir(), t.TempDir())
+	short.Store(true)
+	b.until("another leader", func(s node.Status) bool { return s.Leader != "" && s.Leader != a.ID() })
+	for err := error(nil); ; {
+		if err = b.Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"}); !isRefusal(err, domain.Overloaded) {
+			if err != nil {
+				t.Error(err)
+			}
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	short.Store(false)
+}
+
+// A node whose vote was taken does not ask for it again.
+func TestDemotedNodesStayObservers(t *testing.T) {
+	a, _, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())
+	for !c.Data().Voted() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, err := a.Change(t.Context(), node.Change{Do: node.Demote, Node: c.ID()}); err != nil {
+		t.Fatal(err)
+	}
+	c.until("its demotion", func(s node.Status) bool { _, _, observers := roles(s); return observers == 1 })
+	time.Sleep(1500 * time.Millisecond) // it would ask twice a second
+	if _, voters, observers := roles(a.Status()); voters != 1 || observers != 1 {
+		t.Errorf("%d voters and %d observers beside the leader, want 1 and 1", voters, observers)
+	}
+}
+
+// The status of the leader says why an observer has no vote, and so does the refusal to give it one.
+func TestWhyAnObserverHasNoVote(t *testing.T) {
+	a, _, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())
+	gone := c.ID()
+	c.end()
+	d := start(t, options(t.TempDir(), a.token()))
+	o := options(t.TempDir(), a.token())
+	o.Observer = true
+	e := start(t, o)
+	noVote := func(s node.Status, id string) string {
+		at := slices.IndexFunc(s.Members, func(m node.Member) bool { return m.ID == id })
+		if at < 0 {
+			return "no member"
+		}
+		return s.Members[at].NoVote
+	}
+	a.until("the reason of the node that waits", func(s node.Status) bool { return strings.Contains(noVote(s, d.ID()), gone+" is missing") })
+	a.until("the reason of the observer", func(s node.Status) bool { return strings.Contains(noVote(s, e.ID()), "--observer") })
+	if _, err := d.Change(t.Context(), node.Change{Do: node.Promote, Node: d.ID()}); !isRefusal(err, domain.Conflict) || !strings.Contains(err.Error(), gone+" is missing") {
+		t.Errorf("promoted while a voter was missing: %v", err)
+	}
+	if _, err := a.Change(t.Context(), node.Change{Do: node.Remove, Node: gone}); err != nil {
+		t.Fatal(err)
+	}
+	a.until("no reason", func(s node.Status) bool { return noVote(s, d.ID()) == "" && noVote(s, a.ID()) == "" })
+}
+
+// A node that moves again is found where it is now, also by a node that remembers where it was before.
+func TestMovedTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("see TestMovedWithoutAMajority")
+	}
+	dir := t.TempDir()
+	a, b, c := trio(t, start(t, options(t.TempDir(), "")), dir, t.TempDir())
+	lead := func(m *member) {
+		t.Helper()
+		if _, err := m.Change(t.Context(), node.Change{Do: node.HandOver, Node: m.ID()}); err != nil {
+			t.Fatal(err)
+		}
+		m.until("office", func(s node.Status) bool { return s.Leader == m.ID() })
+	}
+	present := func(at *member) {
+		t.Helper()
+		at.until("the moved node", func(s node.Status) bool {
+			return slices.ContainsFunc(s.Members, func(x node.Member) bool {
+				return x.ID == b.ID() && x.Address == b.Addr().String() && !x.Missing && x.Version+x.URL == "" && x.Level > 0
+			})
+		})
+	}
+	for _, at := range []*member{c, a} {
+		lead(at)
+		b.end()
+		b = start(t, options(dir, ""))
+		present(at)
+	}
+	lead(c)
+	present(c)
+	b.create("custom-x")
+	a.sees("custom-x")
+}

@@ -1,0 +1,141 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/presence"
+	journalraft "github.com/musterhq/muster/internal/journal/raft"
+)
+
+// Status is what a node knows of the cluster.
+type Status struct {
+	Cluster string   `json:"cluster"`
+	By      string   `json:"by"`               // id of the node that says so
+	Leader  string   `json:"leader,omitempty"` // id; empty: none is known
+	Term    uint64   `json:"term"`
+	Entry   uint64   `json:"entry"` // number of the last entry that the node knows to be committed
+	Level   uint     `json:"level"` // of the journal, which the leader raises once the programs of all members know a higher one
+	Members []Member `json:"members"`
+	Outlook string   `json:"outlook"` // what happens if one more node fails
+}
+
+// Member is a node of the cluster.
+type Member struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Role    string `json:"role"` // leader, voter or observer
+
+	// What the leader has heard of it; empty while that is nothing, and when another node than the leader says so.
+	Version string `json:"version,omitempty"`
+	Level   uint   `json:"level,omitempty"` // the highest one that its program knows
+	URL     string `json:"url,omitempty"`
+	Behind  uint64 `json:"behind"`              // entries that it lacks, when it was last heard
+	Silent  int64  `json:"silent_ms,omitempty"` // since when it was not heard
+	Clock   int64  `json:"clock_off,omitempty"` // by how many milliseconds its clock is ahead of the leader's, about
+	Missing bool   `json:"missing,omitempty"`   // it is silent for so long that it counts as lost
+	Copies  bool   `json:"copies,omitempty"`    // its archive lacks records, which it copies from another node
+	NoVote  string `json:"no_vote,omitempty"`   // why an observer has no vote, as it says
+}
+
+// missingAfter is how long a member is silent before the outlook counts it as lost. It says twice a second that it is there.
+const missingAfter = 2 * time.Second
+
+// Status returns what this node knows.
+func (n *Node) Status() Status {
+	at := n.journal.Status()
+	s := Status{Cluster: n.data.Cluster().String(), By: at.ID, Leader: at.Leader, Term: at.Term, Entry: at.Last}
+	s.Level, _ = n.engine.Level()
+	if at.InOffice {
+		s.Leader = at.ID
+	}
+	heard := map[string]presence.Present{}
+	for _, p := range n.presence.Nodes() {
+		if !p.Heard.IsZero() {
+			heard[p.Node] = p
+		}
+	}
+	voters, missing := 0, 0
+	for _, m := range at.Members {
+		x := Member{ID: m.ID, Address: m.Address, Role: role(m, s.Leader)}
+		p, known := heard[m.ID]
+		if known {
+			x.hears(p, s.Entry)
+		}
+		if m.ID == at.ID {
+			x.NoVote = n.noVote()
+		}
+		x.Missing = at.InOffice && m.ID != at.ID && (!known || time.Since(p.Heard) > missingAfter)
+		if m.Votes {
+			voters++
+			if x.Missing {
+				missing++
+			}
+		}
+		s.Members = append(s.Members, x)
+	}
+	s.Outlook = outlook(voters, missing, s.Leader != "", at.Contact) + archives(s.Members)
+	return s
+}
+
+// archives says which node must not be lost because it alone has all archived records.
+func archives(members []Member) string {
+	copies, whole := 0, []string{}
+	for _, m := range members {
+		switch {
+		case m.Copies:
+			copies++
+		case m.Version != "" && !m.Missing:
+			whole = append(whole, m.ID)
+		}
+	}
+	if copies == 0 || len(whole) > 1 {
+		return ""
+	}
+	if len(whole) == 0 {
+		return "; no node is known that has all archived records"
+	}
+	return fmt.Sprintf("; %s alone has all archived records: keep it until the others have copied them", whole[0])
+}
+
+func role(m journalraft.Member, leader string) string {
+	switch {
+	case m.ID == leader:
+		return "leader"
+	case m.Votes:
+		return "voter"
+	}
+	return "observer"
+}
+
+func (m *Member) hears(p presence.Present, entry uint64) {
+	m.Version, m.Level, m.URL, m.Copies = p.Version, p.Level, p.URL, p.Lacks
+	if m.Role == "observer" { // it may have got its vote since it said so
+		m.NoVote = p.NoVote
+	}
+	if p.Applied < entry {
+		m.Behind = entry - p.Applied
+	}
+	m.Silent = time.Since(p.Heard).Milliseconds()
+	m.Clock = p.Clock - p.Heard.UnixMilli()
+}
+
+// outlook says what a further failure would mean.
+func outlook(voters, missing int, led bool, contact time.Duration) string {
+	spare := (voters-1)/2 - missing // the majority can do without so many more
+	switch {
+	case !led:
+		return "no leader is known to this node: it accepts no changes"
+	case contact > readyContact:
+		return fmt.Sprintf("this node has not heard of the leader for %s: it accepts no changes", contact.Round(time.Second))
+	case missing > 0 && spare <= 0:
+		return fmt.Sprintf("%d of %d voters are missing: if one more fails, the service stops; bring them back, or remove them and add others", missing, voters)
+	case missing > 0:
+		return fmt.Sprintf("%d of %d voters are missing: the service survives the loss of %d more", missing, voters, spare)
+	case voters == 1:
+		return "one node votes: if it fails, the service stops; add two more to survive the loss of one"
+	case voters == 2:
+		return "two nodes vote: if one fails, the service stops; add one more to survive the loss of one"
+	}
+	return fmt.Sprintf("%d nodes vote: the service survives the loss of %d of them", voters, spare)
+}

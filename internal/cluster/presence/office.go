@@ -1,0 +1,174 @@
+package presence
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/membership"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Present is a registered node as the leader knows it.
+type Present struct {
+	Node        string
+	Incarnation domain.UUID
+	Standing              // zero until it was heard
+	Heard       time.Time // when; zero: not in this office
+}
+
+// office is a term of leadership: it hears the nodes, and gives up those that are silent.
+type office struct {
+	p      *Presence
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	lock  sync.Mutex
+	clock time.Duration // of the office so far
+	nodes []membership.Node
+	heard map[domain.UUID]heard
+}
+
+type heard struct {
+	Standing
+	at    time.Time
+	clock time.Duration // of the office
+}
+
+// Lead begins to watch over the nodes, when this node begins to decide.
+func (p *Presence) Lead() {
+	o := &office{p: p, heard: map[domain.UUID]heard{}}
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	p.lock.Lock()
+	p.office = o
+	p.lock.Unlock()
+	o.work.Go(o.watch)
+}
+
+// Rest ceases to watch over the nodes. It returns when that has ended.
+func (p *Presence) Rest() {
+	p.lock.Lock()
+	o := p.office
+	p.office = nil
+	p.lock.Unlock()
+	if o != nil {
+		o.cancel()
+		o.work.Wait()
+	}
+}
+
+// Nodes returns the registered nodes, in the order of their names; nil when this node does not lead.
+func (p *Presence) Nodes() (all []Present) {
+	o := p.presiding()
+	if o == nil {
+		return nil
+	}
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	for _, n := range o.nodes {
+		h := o.heard[n.ID]
+		all = append(all, Present{n.Name, n.ID, h.Standing, h.at})
+	}
+	slices.SortFunc(all, func(a, b Present) int { return strings.Compare(a.Node, b.Node) })
+	return all
+}
+
+// Answer answers the Question of another node. It is an exchange.Handler.
+func (p *Presence) Answer(ctx context.Context, body []byte) ([]byte, error) {
+	var w Word
+	if err := cbor.Unmarshal(body, &w); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%v", err)
+	}
+	o := p.presiding()
+	if o == nil {
+		return nil, engine.ErrNotLeading
+	}
+	givenUp, err := o.hear(ctx, &w)
+	if err != nil {
+		return nil, err
+	}
+	return cbor.Marshal(reply{givenUp, o.p.Engine.Now().UnixMilli()})
+}
+
+// hear takes the word of a node. Without an error this node has confirmed that it leads.
+func (o *office) hear(ctx context.Context, w *Word) (givenUp bool, err error) {
+	if w.Leaves {
+		return true, o.p.Engine.Do(ctx, &membership.LoseNode{Node: w.Incarnation})
+	}
+	o.lock.Lock()
+	o.heard[w.Incarnation] = heard{w.Standing, time.Now(), o.clock}
+	o.lock.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, wordWait)
+	defer cancel()
+	nodes, err := o.registered(ctx)
+	return !slices.ContainsFunc(nodes, func(n membership.Node) bool { return n.ID == w.Incarnation }) && err == nil, err
+}
+
+func (o *office) registered(ctx context.Context) (nodes []membership.Node, err error) {
+	err = o.p.Engine.Read(ctx, func(v *cell.View) error {
+		nodes = v.Nodes()
+		return nil
+	})
+	return nodes, err
+}
+
+// watch is the goroutine that gives up nodes that are silent.
+func (o *office) watch() {
+	ticker := time.NewTicker(roundEvery)
+	defer ticker.Stop()
+	for last := time.Now(); ; {
+		ctx, cancel := context.WithTimeout(o.ctx, wordWait)
+		nodes, err := o.registered(ctx)
+		cancel()
+		now := time.Now()
+		elapsed := min(now.Sub(last), roundMax)
+		last = now
+		if err == nil {
+			for _, n := range o.silent(nodes, elapsed) {
+				o.lose(n)
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-o.ctx.Done():
+			return
+		}
+	}
+}
+
+// silent moves the clock of the office, and returns which of the nodes have been silent for too long.
+func (o *office) silent(nodes []membership.Node, elapsed time.Duration) (all []membership.Node) {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	o.clock += elapsed
+	o.nodes = nodes
+	for id, h := range o.heard { // those that have ended are forgotten, unless they are about to register
+		if !slices.ContainsFunc(nodes, func(n membership.Node) bool { return n.ID == id }) && o.clock-h.clock > silenceMax {
+			delete(o.heard, id)
+		}
+	}
+	for _, n := range nodes {
+		h, known := o.heard[n.ID]
+		if !known { // it has registered a moment ago, or this office has just begun
+			o.heard[n.ID] = heard{clock: o.clock}
+		} else if o.clock-h.clock > silenceMax {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func (o *office) lose(n membership.Node) {
+	if err := o.p.Engine.Do(o.ctx, &membership.LoseNode{Node: n.ID}); err != nil {
+		o.p.Log.Debug("a node that is silent could not be given up: that is tried again", "node", n.Name, "error", err)
+		return
+	}
+	o.p.Log.Warn("a node has been silent for too long: its connections count as lost", "node", n.Name, "incarnation", n.ID.String())
+}

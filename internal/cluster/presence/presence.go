@@ -1,0 +1,287 @@
+package presence
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/membership"
+)
+
+// Question is the byte of the question with a Word; see package exchange.
+const Question = 'p'
+
+const (
+	roundEvery = 500 * time.Millisecond
+	roundMax   = 3 * roundEvery // a round counts as no longer
+	wordWait   = time.Second    // for the answer to a word
+	silenceMax = 3 * time.Second
+	aloneMax   = 8 * time.Second
+)
+
+// Engine executes commands at whichever node decides, and reads what it has acknowledged.
+type Engine interface {
+	Do(ctx context.Context, cmd kernel.Command) error
+	Read(ctx context.Context, f func(v *cell.View) error) error
+	Now() time.Time                       // of the cluster
+	Heard(t time.Time, ago time.Duration) // the leader's Now was t, at most ago before the call
+}
+
+// Standing is what a node says of itself.
+type Standing struct {
+	Applied uint64 `cbor:",omitempty"` // number of the last journal entry that it has applied
+	Version string `cbor:",omitempty"` // of the program
+	Level   uint   `cbor:",omitempty"` // the highest level of the journal's events that it knows
+	URL     string `cbor:",omitempty"` // by which clients reach it
+	Short   bool   `cbor:",omitempty"` // it has no room for changes
+	Clock   int64  `cbor:",omitempty"` // its clock when it said so, Unix milliseconds
+	Lacks   bool   `cbor:",omitempty"` // its archive lacks records, which it copies from another node
+	NoVote  string `cbor:",omitempty"` // why it has no vote, for people
+}
+
+// Word is what a node tells the leader.
+type Word struct {
+	Node        string
+	Incarnation domain.UUID
+	Leaves      bool `cbor:",omitempty"` // it has closed its doors and stops
+	Standing
+}
+
+// reply is the answer to a Word.
+type reply struct {
+	GivenUp bool  `cbor:",omitempty"` // the incarnation has ended
+	Now     int64 `cbor:",omitempty"` // the time of the cluster, Unix milliseconds
+}
+
+// Config has what a node's presence needs.
+type Config struct {
+	Node     string // its id
+	Engine   Engine
+	Ask      func(ctx context.Context, question byte, body []byte) ([]byte, error) // asks the leader; see exchange.Peers
+	Standing func() Standing
+	Log      *slog.Logger
+}
+
+// Presence is that of one node, and while the node leads it watches over the others. All methods may be called at the same time.
+type Presence struct {
+	Config
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	lock   sync.Mutex
+	id     domain.UUID   // of the present incarnation, which may not be registered yet
+	begun  chan struct{} // closed while it is registered
+	drop   []func()
+	office *office // nil: this node does not lead
+}
+
+// Open registers this node, and keeps it present until Close.
+func Open(c Config) *Presence {
+	p := &Presence{Config: c, id: newID(), begun: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.work.Go(p.run)
+	return p
+}
+
+func newID() (id domain.UUID) {
+	_, _ = rand.Read(id[:])
+	return id
+}
+
+// Node is the id of the node's present incarnation: doors give it with commands that attach a connection. A door that has attached one under an id that
+// is no longer the present one drops it.
+func (p *Presence) Node() domain.UUID {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.id
+}
+
+// Begun waits until the node is registered: its doors may open.
+func (p *Presence) Begun(ctx context.Context) error {
+	p.lock.Lock()
+	begun := p.begun
+	p.lock.Unlock()
+	select {
+	case <-begun:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Registered reports whether the present incarnation is registered.
+func (p *Presence) Registered() bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	select {
+	case <-p.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+// WhenGivenUp has drop called whenever the node was given up: it drops all connections of a door. Node returns another id by then.
+func (p *Presence) WhenGivenUp(drop func()) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.drop = append(p.drop, drop)
+}
+
+// Close ends the presence. The leader counts the node's connections as lost from then on, so the doors must be closed.
+func (p *Presence) Close(ctx context.Context) {
+	p.cancel()
+	p.work.Wait()
+	p.lock.Lock()
+	begun := p.begun
+	p.lock.Unlock()
+	select {
+	case <-begun:
+		ctx, cancel := context.WithTimeout(ctx, wordWait)
+		defer cancel()
+		if err := p.goodbye(ctx); err != nil {
+			p.Log.Info("the node stops without a goodbye: the leader counts its connections as lost once it misses it", "error", err)
+		}
+	default:
+	}
+	p.Rest()
+}
+
+// goodbye tells the leader that the node leaves. This node may have handed over a moment ago, and the next leader does not decide yet.
+func (p *Presence) goodbye(ctx context.Context) error {
+	for {
+		_, err := p.say(ctx, true)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(wordWait / 20):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// run is the goroutine of the node's presence.
+func (p *Presence) run() {
+	for p.begin() {
+		why := p.stay()
+		if why == "" {
+			return
+		}
+		p.giveUp(why)
+	}
+}
+
+// begin registers the present incarnation. It waits for a leader for as long as that takes, and reports false when the presence ends before.
+func (p *Presence) begin() bool {
+	id := p.Node()
+	for said := false; ; {
+		err := p.Engine.Do(p.ctx, &membership.BeginNode{Node: id, Name: p.Config.Node})
+		if err == nil {
+			break
+		}
+		if !said && p.ctx.Err() == nil {
+			p.Log.Warn("the node cannot register with the cluster yet, and takes no connections: it tries again", "error", err)
+			said = true
+		}
+		if !p.pause() {
+			return false
+		}
+	}
+	p.Log.Info("the node is registered with the cluster", "incarnation", fmt.Sprint(id))
+	p.lock.Lock()
+	close(p.begun)
+	p.lock.Unlock()
+	return true
+}
+
+func (p *Presence) pause() bool {
+	select {
+	case <-time.After(roundEvery):
+		return true
+	case <-p.ctx.Done():
+		return false
+	}
+}
+
+// stay tells the leader that the node is there until that is no longer so, and returns why; empty when the presence ends.
+func (p *Presence) stay() (why string) {
+	ticker := time.NewTicker(roundEvery)
+	defer ticker.Stop()
+	alone, last := time.Duration(0), time.Now()
+	for {
+		ctx, cancel := context.WithTimeout(p.ctx, wordWait)
+		givenUp, err := p.say(ctx, false)
+		cancel()
+		now := time.Now()
+		alone, last = alone+min(now.Sub(last), roundMax), now
+		switch {
+		case p.ctx.Err() != nil:
+			return ""
+		case givenUp:
+			return "the leader has given up this node, which was silent for too long"
+		case err == nil:
+			alone = 0
+		case alone >= aloneMax:
+			return "this node has no contact to a leader"
+		}
+		select {
+		case <-ticker.C:
+		case <-p.ctx.Done():
+			return ""
+		}
+	}
+}
+
+// giveUp ends the incarnation: the next one has another id before any connection is dropped, so none is attached to the old one behind this.
+func (p *Presence) giveUp(why string) {
+	p.Log.Warn("all connections of this node are dropped, so that game servers and players connect anew, to any node", "reason", why)
+	p.lock.Lock()
+	p.id, p.begun = newID(), make(chan struct{})
+	drop := p.drop
+	p.lock.Unlock()
+	for _, f := range drop {
+		f()
+	}
+}
+
+// say tells the leader that the node is there, or leaves.
+func (p *Presence) say(ctx context.Context, leaves bool) (givenUp bool, err error) {
+	w := Word{Node: p.Config.Node, Incarnation: p.Node(), Leaves: leaves, Standing: p.Standing()}
+	if o := p.presiding(); o != nil {
+		return o.hear(ctx, &w)
+	}
+	body, err := cbor.Marshal(w)
+	if err != nil {
+		return false, err
+	}
+	asked := time.Now()
+	answer, err := p.Ask(ctx, Question, body)
+	if err != nil {
+		return false, err
+	}
+	var r reply
+	if err := cbor.Unmarshal(answer, &r); err != nil {
+		return false, fmt.Errorf("the leader's answer: %w", err)
+	}
+	if r.Now != 0 {
+		p.Engine.Heard(time.UnixMilli(r.Now), time.Since(asked))
+	}
+	return r.GivenUp, nil
+}
+
+func (p *Presence) presiding() *office {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.office
+}

@@ -1,0 +1,149 @@
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/archive"
+	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/identity"
+	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+)
+
+const (
+	restoreRecords = 16 << 10 // put into the archive at a time
+	restoreBytes   = 16 << 20 // or so many bytes
+)
+
+// Unfinished is the error for a directory whose restore has not come to its end.
+type Unfinished struct{ Dir string }
+
+func (e *Unfinished) Error() string {
+	return fmt.Sprintf("%s has a part of a backup only, because `muster restore` was interrupted: run it again, or remove the directory", e.Dir)
+}
+
+// Restore makes the data directory of a single machine from a backup, which is read twice: before anything is written, all of it is checked. The directory must be
+// empty, or have the beginning of a restore that was interrupted. It is a new installation, with the secret of the one in the backup: parts of one do not fit the other.
+func Restore(ctx context.Context, o Options, from io.ReadSeeker) (s backup.Summary, state *cell.Cell, err error) {
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return s, nil, err
+	}
+	if s, state, err = backup.Verify(from, cell.DefaultConfig()); err != nil {
+		return s, nil, err
+	}
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return s, nil, err
+	}
+	r, err := backup.NewReader(from)
+	if err != nil {
+		return s, nil, err
+	}
+	if err := atomicfile.MakeDir(o.Dir, 0o700); err != nil {
+		return s, nil, fmt.Errorf("data directory: %w", err)
+	}
+	unlock, err := identity.LockDir(o.Dir)
+	if err != nil {
+		return s, nil, err
+	}
+	defer unlock()
+	if err := clearForRestore(o.Dir); err != nil {
+		return s, nil, err
+	}
+	p := &pending{Format: pendingFormat, ID: uuid.New(), Restores: true}
+	if err := p.write(o.Dir); err != nil {
+		return s, nil, err
+	}
+	d := &Dir{options: o, log: o.Log}
+	if err := d.restore(ctx, r, p.ID); err != nil {
+		return s, nil, fmt.Errorf("restore %s: %w", o.Dir, err)
+	}
+	return s, state, removePending(o.Dir)
+}
+
+// clearForRestore removes what an interrupted restore has left, and refuses anything else.
+func clearForRestore(dir string) error {
+	_, err := readPending(dir)
+	if _, unfinished := errors.AsType[*Unfinished](err); unfinished {
+		d := &Dir{options: Options{Dir: dir}}
+		return errors.Join(os.RemoveAll(d.path(journalDir)), os.RemoveAll(d.path(archiveDir)), os.RemoveAll(d.path(string(Secret))))
+	}
+	if err != nil {
+		return err
+	}
+	there, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, x := range there {
+		if name := x.Name(); name != identity.LockFile && name != "lost+found" {
+			return fmt.Errorf("%s is not empty: it has %s. A backup is restored into an empty directory", dir, name)
+		}
+	}
+	return nil
+}
+
+func (d *Dir) restore(ctx context.Context, r *backup.Reader, id uuid.UUID) (err error) {
+	if d.Journal, err = journalpebble.Create(d.journalOptions(), id, r.Head.Entry, func(w io.Writer) error {
+		_, err := io.Copy(w, contextReader{ctx, r.State()})
+		return err
+	}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if d.Archive, err = archivepebble.Open(d.archiveOptions()); err != nil {
+		return err
+	}
+	if err := d.restoreRecords(ctx, r); err != nil {
+		return err
+	}
+	if _, err := r.End(); err != nil {
+		return err
+	}
+	if err := d.Archive.SetInstallation(id, archive.Mark{Journal: r.Head.Entry, Forgotten: r.Head.Forgotten}); err != nil {
+		return err
+	}
+	return r.Secret.Write(d.options.Dir, id)
+}
+
+func (d *Dir) restoreRecords(ctx context.Context, r *backup.Reader) error {
+	var some []archive.Record
+	size := 0
+	put := func() error {
+		err := d.Archive.Put(ctx, some)
+		some, size = some[:0], 0
+		return err
+	}
+	for record, err := range r.Records() {
+		if err != nil {
+			return err
+		}
+		some = append(some, record)
+		if size += len(record.Data); len(some) == restoreRecords || size >= restoreBytes {
+			if err := put(); err != nil {
+				return err
+			}
+		}
+	}
+	return put()
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}

@@ -1,0 +1,271 @@
+package capacity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// This file decides which host serves which fleet. It is a pure function of one location: its hosts, what the fleets want there, and
+// which hosts they have.
+//
+// A host serves one fleet at a time, as an instance of the cloud does, so no fleet can take another one's memory or ports. A fleet keeps its hosts
+// as long as it wants as many. When hosts are short, each fleet gets its minimum first, and each further host goes to the fleet that has the fewest.
+// A host that a fleet no longer wants is released: it drains, and is free when its last game session has ended. No game session is ended for that.
+
+// Standing says whether a host can serve a fleet.
+type Standing uint8
+
+// The standings of a host.
+const (
+	Ready   Standing = iota
+	Silent           // its agent has not been connected for a while; its game servers may be running
+	Drained          // its operator wants it empty
+)
+
+// Host is what the plan has to know of a host.
+type Host struct {
+	ID       string // never changes
+	Name     string // the name of the compute that it becomes
+	Location string
+	Fleet    string // the only fleet that it may serve; empty: any fleet of a build in its location
+	Standing Standing
+	MemoryMB int64 // 0: unknown
+	Ports    int32 // in its pool; 0: it has none
+	IP, DNS  string
+}
+
+// Needs is what one host must have to run a fleet's processes.
+type Needs struct {
+	MemoryMB int64
+	Ports    int32
+}
+
+// Demand is what a fleet wants in the location, and what it has there.
+type Demand struct {
+	Fleet        string
+	Desired, Min int32
+	Needs        Needs
+	Has          []Held
+}
+
+// Held is a host that a fleet has.
+type Held struct {
+	Host      string
+	Releasing bool
+	Sessions  int32 // game sessions that it hosts
+}
+
+// Step is what happens to a host.
+type Step uint8
+
+// The steps.
+const (
+	Assign  Step = iota + 1
+	Release      // it drains from now on
+	Reclaim      // it was being released, and is wanted again
+)
+
+// Move is a step for one host of a fleet.
+type Move struct {
+	Step        Step
+	Host, Fleet string
+	Why         string // of Release
+}
+
+// Outcome is the plan for a location.
+type Outcome struct {
+	Moves []Move
+	Short []Shortage // of the fleets that get fewer hosts than they want, in the order of the demands
+}
+
+// Shortage says how many hosts a fleet lacks and why no other one is taken.
+type Shortage struct {
+	Fleet        string
+	Desired, Has int32
+	Why          string
+}
+
+func (s *Shortage) String() string {
+	hosts := "hosts"
+	if s.Desired == 1 {
+		hosts = "host"
+	}
+	there := fmt.Sprintf("%d are there", s.Has)
+	if s.Has == 1 {
+		there = "1 is there"
+	}
+	return fmt.Sprintf("needs %d %s, %s: %s", s.Desired, hosts, there, s.Why)
+}
+
+// planner is the work of Decide on one location.
+type planner struct {
+	hosts   []Host
+	byID    map[string]*Host
+	holder  map[string]string // of a host: its fleet, also while it is being released
+	taken   map[[2]string]bool
+	demands []Demand
+	has     []int32  // for each demand: hosts that are ready and stay
+	silent  [][]Held // for each demand: hosts that are not connected
+	out     Outcome
+}
+
+// Decide plans a location. taken reports names of computes that a fleet has already, by fleet and name.
+func Decide(hosts []Host, demands []Demand, taken func(fleet, name string) bool) Outcome {
+	p := planner{hosts: hosts, byID: map[string]*Host{}, holder: map[string]string{}, taken: map[[2]string]bool{}, demands: demands, has: make([]int32, len(demands)), silent: make([][]Held, len(demands))}
+	for i := range hosts {
+		p.byID[hosts[i].ID] = &hosts[i]
+	}
+	for i := range demands {
+		for _, h := range demands[i].Has {
+			p.holder[h.Host] = demands[i].Fleet
+		}
+	}
+	for i := range demands {
+		p.keep(i)
+	}
+	p.share(taken, func(d *Demand) int32 { return min(d.Min, d.Desired) })
+	p.share(taken, func(d *Demand) int32 { return d.Desired })
+	for i := range demands {
+		p.dropSilent(i)
+		if d := &demands[i]; p.has[i] < d.Desired {
+			p.out.Short = append(p.out.Short, Shortage{d.Fleet, d.Desired, p.has[i], p.why(d, taken)})
+		}
+	}
+	return p.out
+}
+
+// keep decides what happens to the hosts that a fleet has: drained ones go, those being released return while the fleet wants more, and of too many the
+// emptiest go first.
+func (p *planner) keep(i int) {
+	d := &p.demands[i]
+	var stay, back, silent []Held
+	for _, h := range d.Has {
+		host := p.byID[h.Host]
+		switch {
+		case host == nil: // it is gone; the room ends the assignment
+		case host.Standing == Drained && !h.Releasing:
+			p.move(Release, d, h.Host, host.Name+" is drained")
+		case host.Standing == Silent && !h.Releasing:
+			silent = append(silent, h)
+		case host.Standing != Ready:
+		case h.Releasing:
+			back = append(back, h)
+		default:
+			stay = append(stay, h)
+		}
+	}
+	slices.SortStableFunc(stay, func(a, b Held) int { return int(a.Sessions - b.Sessions) })
+	for len(stay) > int(d.Desired) {
+		p.move(Release, d, stay[0].Host, fmt.Sprintf("the fleet wants %d hosts", d.Desired))
+		stay = stay[1:]
+	}
+	slices.SortStableFunc(back, func(a, b Held) int { return int(b.Sessions - a.Sessions) })
+	for len(stay) < int(d.Desired) && len(back) > 0 {
+		p.move(Reclaim, d, back[0].Host, "")
+		stay, back = append(stay, back[0]), back[1:]
+	}
+	p.has[i], p.silent[i] = int32(len(stay)), silent
+}
+
+// dropSilent releases hosts that are not connected once others have taken their place: a host that is not missed may return any time.
+func (p *planner) dropSilent(i int) {
+	d := &p.demands[i]
+	if p.has[i] < d.Desired {
+		return
+	}
+	for _, h := range p.silent[i] {
+		p.move(Release, d, h.Host, p.byID[h.Host].Name+" is not connected, and the fleet has as many hosts as it wants")
+	}
+}
+
+func (p *planner) move(s Step, d *Demand, host, why string) {
+	p.out.Moves = append(p.out.Moves, Move{s, host, d.Fleet, why})
+}
+
+// share gives free hosts to the fleets one by one, the next one to the fleet that has the fewest, until each has as many as goal says or none is
+// left that suits it.
+func (p *planner) share(taken func(fleet, name string) bool, goal func(*Demand) int32) {
+	full := make([]bool, len(p.demands))
+	for {
+		next := -1
+		for i := range p.demands {
+			if !full[i] && p.has[i] < goal(&p.demands[i]) && (next < 0 || p.has[i] < p.has[next]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		d := &p.demands[next]
+		h := p.free(d, taken)
+		if h == nil {
+			full[next] = true
+			continue
+		}
+		p.move(Assign, d, h.ID, "")
+		p.holder[h.ID] = d.Fleet
+		p.taken[[2]string{d.Fleet, h.Name}] = true
+		p.has[next]++
+	}
+}
+
+// free returns the host that a fleet gets next: one that may serve no other fleet, else the first in the order of the pool.
+func (p *planner) free(d *Demand, taken func(fleet, name string) bool) (best *Host) {
+	for i := range p.hosts {
+		h := &p.hosts[i]
+		if p.unfit(h, d, taken) != "" {
+			continue
+		}
+		if h.Fleet != "" {
+			return h
+		}
+		if best == nil {
+			best = h
+		}
+	}
+	return best
+}
+
+// unfit says why a host cannot be assigned to a fleet; "" if it can. A host of another fleet's alone is none of this fleet's business: "-".
+func (p *planner) unfit(h *Host, d *Demand, taken func(fleet, name string) bool) string {
+	switch fleet, held := p.holder[h.ID]; {
+	case h.Fleet != "" && h.Fleet != d.Fleet:
+		return "-"
+	case held && fleet == d.Fleet && h.Standing == Ready:
+		return "-" // it is one of those that are there, or is counted as one on its way out
+	case h.Standing == Drained:
+		return h.Name + " is drained"
+	case h.Standing == Silent:
+		return h.Name + " is not connected"
+	case held:
+		return h.Name + " serves " + fleet
+	case h.Ports < d.Needs.Ports:
+		return fmt.Sprintf("%s has %d ports, and the runtime configuration needs %d", h.Name, h.Ports, d.Needs.Ports)
+	case h.MemoryMB != 0 && h.MemoryMB < d.Needs.MemoryMB:
+		return fmt.Sprintf("%s has %d MiB of memory, and the runtime configuration needs %d", h.Name, h.MemoryMB, d.Needs.MemoryMB)
+	case p.taken[[2]string{d.Fleet, h.Name}] || taken(d.Fleet, h.Name):
+		return "the fleet has another compute named " + h.Name
+	}
+	return ""
+}
+
+// reasonsShown bounds the hosts that a shortage names.
+const reasonsShown = 5
+
+// why says why no further host is taken.
+func (p *planner) why(d *Demand, taken func(fleet, name string) bool) string {
+	var all []string
+	for i := range p.hosts {
+		if reason := p.unfit(&p.hosts[i], d, taken); reason != "" && reason != "-" {
+			all = append(all, reason)
+		}
+	}
+	switch n := len(all); {
+	case n == 0:
+		return "the location has no other host"
+	case n > reasonsShown:
+		return fmt.Sprintf("%s, and %d more", strings.Join(all[:reasonsShown], ", "), n-reasonsShown)
+	}
+	return strings.Join(all, ", ")
+}

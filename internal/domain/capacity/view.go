@@ -1,0 +1,95 @@
+package capacity
+
+import (
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// AssignmentOf returns the assignment of a host.
+func (c *State) AssignmentOf(host string) (Assignment, bool) {
+	r, ok := c.assignments.Find(host)
+	if !ok {
+		return Assignment{}, false
+	}
+	return *c.assignments.Get(r), true
+}
+
+// View reads the room's state. It returns copies.
+type View struct {
+	kernel.Reader
+	c *State
+}
+
+// View returns a View. It is valid until the next command is executed.
+func (c *State) View() View { return View{c.Reader(), c} }
+
+// AssignmentOf returns the assignment of a host: which fleet it serves, and under which name.
+func (v *View) AssignmentOf(host string) (Assignment, bool) {
+	a, ok := v.c.AssignmentOf(host)
+	return a, v.Found(ok, a.Changed)
+}
+
+// Assignments returns the hosts of a fleet in a location, the oldest first. A location other than "" limits them to that location.
+func (v *View) Assignments(fleetID, location string) []Assignment {
+	v.SawAll()
+	return v.c.assignments.Page(catalog.Place{}, v.c.assignments.Len(), func(a *Assignment) bool {
+		return a.Fleet == fleetID && (location == "" || a.Location == location)
+	})
+}
+
+// Shortage says why a fleet has fewer hosts in a location than it wants; false if it has as many, or will in a second.
+func (v *View) Shortage(fleetID, location string) (Shortage, bool) {
+	v.SawAll()
+	at := v.c.sites()[location]
+	if at == nil {
+		return v.c.noHost(fleetID, location)
+	}
+	for _, s := range v.c.planAt(at).Short {
+		if s.Fleet == fleetID {
+			return s, true
+		}
+	}
+	return Shortage{}, false
+}
+
+func (c *State) noHost(fleetID, location string) (Shortage, bool) {
+	if f, ok := c.fleets.ManagedFleet(fleetID); ok {
+		for _, l := range f.Locations {
+			if l.Name == location && l.Capacity.Desired > 0 {
+				return Shortage{fleetID, l.Capacity.Desired, 0, "no host has joined the location"}, true
+			}
+		}
+	}
+	return Shortage{}, false
+}
+
+// Work is what the agent of an assigned host needs to know.
+type Work struct {
+	Assignment
+	Build   string // its id
+	Runtime fleet.Runtime
+}
+
+// WorkOf returns what the agent of a host is to do; false if the host serves no fleet of a build. While the assignment is Releasing the agent starts nothing new.
+func (v *View) WorkOf(host string) (w Work, ok bool) {
+	a, ok := v.AssignmentOf(host)
+	if !ok {
+		return w, false
+	}
+	f, ok := v.c.fleets.ManagedFleet(a.Fleet)
+	if !ok {
+		return w, v.Found(false, 0)
+	}
+	v.Saw(f.Changed)
+	w = Work{Assignment: a, Build: f.Managed.Build}
+	if f.Runtime != nil {
+		w.Runtime = *f.Runtime
+	}
+	return w, true
+}
+
+// CapacityCounts counts the records of the room.
+func (v *View) CapacityCounts() []kernel.RecordCount {
+	return []kernel.RecordCount{{Kind: "host_assignments", Count: v.c.assignments.Len()}}
+}

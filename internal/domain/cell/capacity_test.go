@@ -1,0 +1,364 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/capacity"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// pool is a pool of hosts in the hands of a test.
+type pool struct{ hosts []capacity.Host }
+
+func (p *pool) EachHost(yield func(capacity.Host) bool) {
+	for _, h := range p.hosts {
+		if !yield(h) {
+			return
+		}
+	}
+}
+
+func host(id string) capacity.Host {
+	return capacity.Host{ID: id, Name: "rack-" + id, Location: testLocation, IP: "10.0.0.1", Ports: 100}
+}
+
+// managedHall makes a build and a fleet of it that wants hosts in a location.
+func managedHall(t *testing.T, desired int32, hosts ...capacity.Host) (*world, *pool) {
+	t.Helper()
+	p := &pool{hosts}
+	config := DefaultConfig()
+	config.Pool = p
+	w := newWorld(t, config)
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
+	w.must(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"})
+	w.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
+	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{
+		ID: testFleet, Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 2}}},
+	}})
+	w.want(desired, 10)
+	return w, p
+}
+
+func (w *world) want(desired, most int32) {
+	w.t.Helper()
+	w.must(&hosting.SetCapacity{Fleet: testFleet, Location: testLocation, Desired: &desired, Max: &most})
+}
+
+// plan plans, and returns the hosts that the fleet has; one that is being released is in parentheses.
+func (w *world) plan() string {
+	w.t.Helper()
+	w.must(&capacity.Plan{})
+	v := w.cell.View()
+	var all []string
+	for _, a := range v.Assignments(testFleet, testLocation) {
+		name := a.Host
+		if a.Releasing {
+			name = "(" + name + ")"
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, " ")
+}
+
+func (w *world) checkPlan(want string) {
+	w.t.Helper()
+	if got := w.plan(); got != want {
+		w.t.Fatalf("the fleet has the hosts %q, want %q", got, want)
+	}
+}
+
+// process makes a process on a host ready and healthy.
+func (w *world) process(host, id string) fleet.Key {
+	w.t.Helper()
+	key := fleet.Key{Fleet: testFleet, Compute: "rack-" + host, Process: id}
+	w.must(&hosting.ConnectProcess{Process: key, Link: 7})
+	w.must(&hosting.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: kernel.RequestHash(id)})
+	w.must(&hosting.ReportHealth{Process: key, Healthy: true})
+	return key
+}
+
+func (w *world) events3() (all []string) {
+	v := w.cell.View()
+	for _, e := range v.FleetEvents(testFleet, 0, 0, 0, 3) {
+		all = append(all, e.Code)
+	}
+	return all
+}
+
+func (w *world) status() string {
+	v := w.cell.View()
+	f, _ := v.Fleet(testFleet)
+	return f.Status.String()
+}
+
+// A fleet of a build becomes ACTIVE on the hosts that it gets, and tells each step.
+func TestManagedFleetBecomesActive(t *testing.T) {
+	w, _ := managedHall(t, 1, host("1"))
+	if w.status() != "NEW" {
+		t.Errorf("a new fleet is %s", w.status())
+	}
+	w.checkPlan("1")
+	v := w.cell.View()
+	if x, ok := v.WorkOf("1"); !ok || x.Fleet != testFleet || x.Compute != "rack-1" || x.Build != "build-1" || x.Runtime.Copies() != 2 || x.Releasing {
+		t.Errorf("its agent is to do %+v", x)
+	}
+	if x, ok := v.WorkOf("2"); ok {
+		t.Errorf("the agent of an unknown host is to do %+v", x)
+	}
+	if got := w.events3(); w.status() != "DOWNLOADING" || got[0] != "FLEET_STATE_DOWNLOADING" {
+		t.Errorf("with a host it is %s after %v", w.status(), got)
+	}
+	key := fleet.Key{Fleet: testFleet, Compute: "rack-1", Process: "p"}
+	w.must(&hosting.ConnectProcess{Process: key, Link: 7})
+	w.checkPlan("1")
+	if got := w.events3(); w.status() != "ACTIVATING" || fmt.Sprint(got) != "[FLEET_STATE_ACTIVATING FLEET_STATE_BUILDING FLEET_STATE_VALIDATING]" {
+		t.Errorf("with a process it is %s after %v", w.status(), got)
+	}
+	if err := w.do(&hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, PlayersMax: 2}); err == nil || !strings.Contains(err.Error(), "ACTIVATING") {
+		t.Errorf("a game session in a fleet that is ACTIVATING: %v", err)
+	}
+	w.process("1", "p")
+	w.checkPlan("1")
+	if got := w.events3(); w.status() != "ACTIVE" || got[2] != "FLEET_STATE_ACTIVE" || got[0] != "LOCATION_STATE_ACTIVE" {
+		t.Errorf("with a process that is ready it is %s after %v", w.status(), got)
+	}
+	w.must(&hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, PlayersMax: 2})
+	w.want(0, 10)
+	w.checkPlan("(1)")
+	if w.status() != "ACTIVE" {
+		t.Errorf("while its host leaves it is %s", w.status())
+	}
+}
+
+// A host that is released drains: what is idle is asked to end, the game session goes on, and the host is free after it. The fleet may have it back before.
+func TestReleaseEndsNoGameSession(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		w, p := managedHall(t, 1, host("1"))
+		w.checkPlan("1")
+		w.must(&hosting.UpdateFleetAttributes{ID: testFleet, FullProtection: &full})
+		playing, idle := w.process("1", "playing"), fleet.Key{}
+		w.checkPlan("1")
+		cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, PlayersMax: 2}
+		w.must(cmd)
+		w.must(&hosting.ActivateGameSession{Process: playing, Game: cmd.ID()})
+		idle = w.process("1", "idle")
+
+		w.want(0, 10)
+		w.checkPlan("(1)")
+		v := w.cell.View()
+		if x, _ := v.Process(idle); x.TerminateBy == 0 {
+			t.Error("the idle process was not asked to end")
+		}
+		if x, _ := v.Process(playing); x.TerminateBy != 0 {
+			t.Error("the process with a game session was asked to end")
+		}
+		if err := w.do(&hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, PlayersMax: 2}); err == nil {
+			t.Error("a host on its way out got a game session")
+		}
+		w.must(&hosting.EndProcess{Process: idle, Request: 1})
+		w.now = w.now.Add(24 * time.Hour)
+		w.checkPlan("(1)")
+		if g, _ := w.gameSession(cmd.ID()); g.Status != session.Active {
+			t.Errorf("a day later the game session is %s", g.Status)
+		}
+
+		w.want(1, 10)
+		w.checkPlan("1")
+		if x, _ := w.compute("1"); x.Draining() {
+			t.Error("the fleet has its host back, and it drains")
+		}
+		w.want(0, 10)
+		w.checkPlan("(1)")
+		w.must(&hosting.EndProcess{Process: playing, Request: 2})
+		w.checkPlan("")
+		if _, there := w.compute("1"); there {
+			t.Error("the host is free, and still a compute of the fleet")
+		}
+		if p.hosts = nil; w.plan() != "" {
+			t.Error("a host that is gone serves the fleet")
+		}
+	}
+}
+
+func (w *world) gameSession(id session.ID) (session.GameSession, bool) {
+	v := w.cell.View()
+	return v.GameSession(id)
+}
+
+func (w *world) compute(host string) (fleet.Compute, bool) {
+	v := w.cell.View()
+	return v.Compute(testFleet, "rack-"+host)
+}
+
+// A plan follows the pool, says what is missing, and changes nothing when nothing has changed. The state outlives a restart.
+func TestPlanFollowsThePool(t *testing.T) {
+	w, p := managedHall(t, 4, host("1"), host("2"), host("3"))
+	w.checkPlan("1 2 3")
+	p.hosts[1].Standing = capacity.Drained
+	w.checkPlan("1 3")
+	v := w.cell.View()
+	if s, short := v.Shortage(testFleet, testLocation); !short || s.String() != "needs 4 hosts, 2 are there: rack-2 is drained" {
+		t.Errorf("got %q", s.String())
+	}
+	if w.do(&capacity.Plan{}) != nil || len(w.events) > 0 {
+		t.Errorf("a second plan emits %v", w.events)
+	}
+	w.restart()
+	if w.do(&capacity.Plan{}) != nil || len(w.events) > 0 {
+		t.Errorf("a plan after a restart emits %v", w.events)
+	}
+	w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: "rack-1"})
+	w.checkPlan("1 3") // the host is there, so the fleet gets it again
+	p.hosts = p.hosts[:1]
+	w.checkPlan("1")
+	p.hosts = nil
+	w.checkPlan("")
+	v = w.cell.View()
+	if s, short := v.Shortage(testFleet, testLocation); !short || s.String() != "needs 4 hosts, 0 are there: no host has joined the location" {
+		t.Errorf("got %q", s.String())
+	}
+	w.must(&hosting.SetCapacity{Fleet: testFleet, Location: testLocation, Desired: new(int32)})
+	w.must(&hosting.DeleteFleet{ID: testFleet})
+	for range 5 {
+		w.must(&kernel.Tick{})
+	}
+	w.checkPlan("")
+	v = w.cell.View()
+	if _, there := v.Fleet(testFleet); there {
+		t.Error("the fleet was not deleted")
+	}
+}
+
+// Nothing is planned while a node of the release before may follow.
+func TestNoPlanAtAnEarlierLevel(t *testing.T) {
+	config := DefaultConfig()
+	config.Pool = &pool{[]capacity.Host{host("1")}}
+	w := newWorld(t, config)
+	w.must(&hosting.CreateLocation{Name: testLocation})
+	w.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
+	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{
+		ID: testFleet, Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/p", Copies: 1}}},
+	}})
+	w.want(1, 1)
+	w.checkPlan("")
+}
+
+// A policy changes the desired number once, says why in the fleet's events, and pauses.
+func TestPolicyScales(t *testing.T) {
+	w, _ := managedHall(t, 1, host("1"), host("2"), host("3"))
+	w.checkPlan("1")
+	w.must(&hosting.CreateGameSession{Fleet: testFleet, Location: w.ready("1"), PlayersMax: 2})
+	w.must(&hosting.PutScalingPolicy{Fleet: testFleet, Policy: fleet.ScalingPolicy{
+		Name: "grow", Metric: "AvailableGameSessions", Comparison: "LessThanThreshold", Threshold: 1, Periods: 2, AdjustmentType: "ChangeInCapacity", Adjustment: 1,
+	}})
+	var samples []capacity.Sample
+	scale := func() capacity.ScaleFleet {
+		t.Helper()
+		v := w.cell.View()
+		for _, m := range v.Measure(w.now) {
+			if m.Location == testLocation {
+				samples = append(samples, m.Sample)
+			}
+		}
+		cmd := capacity.ScaleFleet{Fleet: testFleet, Location: testLocation, Samples: samples}
+		w.must(&cmd)
+		w.now = w.now.Add(capacity.SampleEvery)
+		return cmd
+	}
+	if x := scale(); x.Changed {
+		t.Errorf("after one minute: %+v", x.Change)
+	}
+	if s := samples[0]; s.ActiveInstances != 1 || s.IdleInstances != 0 || s.ActivatingGameSessions != 1 || s.AvailableGameSessions != 0 || s.AvailablePlayerSessions != 2 {
+		t.Errorf("measured %+v", s)
+	}
+	if x := scale(); !x.Changed || x.Change.To != 2 {
+		t.Errorf("after two minutes: %+v", x.Change)
+	}
+	w.checkPlan("1 2")
+	v := w.cell.View()
+	scaled := 0
+	for _, e := range v.FleetEvents(testFleet, 0, 0, 0, 100) {
+		if e.Code == "FLEET_SCALING_EVENT" && strings.Contains(e.Message, "from 1 to 2: policy grow: AvailableGameSessions has been below 1 for 2 minutes, now 0") {
+			scaled++
+		}
+	}
+	if scaled != 1 {
+		t.Errorf("%d events tell of it", scaled)
+	}
+	for range 8 {
+		if x := scale(); x.Changed {
+			t.Errorf("while it pauses: %+v", x.Change)
+		}
+	}
+	w.restart()
+	if x := scale(); x.Changed {
+		t.Errorf("while it pauses, after a restart: %+v", x.Change)
+	}
+	if x := scale(); !x.Changed || x.Change.To != 3 {
+		t.Errorf("after the pause: %+v", x.Change)
+	}
+	w.must(&hosting.SwitchScaling{Fleet: testFleet, Location: testLocation, Stop: true})
+	w.now = w.now.Add(time.Hour)
+	if x := scale(); x.Changed || len(samples) == 0 {
+		t.Errorf("with AUTO_SCALING stopped: %+v", x.Change)
+	}
+	w.must(&capacity.Plan{}) // forgets when the policy acted
+	if w.do(&capacity.Plan{}) != nil || len(w.events) > 0 {
+		t.Errorf("a plan after that emits %v", w.events)
+	}
+}
+
+// ready makes the fleet ACTIVE with a process on a host, and returns the location.
+func (w *world) ready(host string) string {
+	w.process(host, "p")
+	w.plan()
+	return testLocation
+}
+
+// A process that crashes in a loop writes ten events one by one, and then one that counts the others. Other kinds of events are not affected, and after a calm
+// time they are written one by one again.
+func TestCrashLoopIsCounted(t *testing.T) {
+	w, _ := managedHall(t, 1, host("1"))
+	w.checkPlan("1")
+	crash := func() {
+		t.Helper()
+		key := w.process("1", "p")
+		w.must(&hosting.ConnectProcess{Process: key, Link: 8})
+		w.must(&hosting.ActivateProcess{Process: key, Link: 8, Request: kernel.RequestHash(fmt.Sprint("again", w.seed))})
+		w.must(&hosting.LoseLink{Process: key, Link: 8})
+		w.now = w.now.Add(w.cell.config.Hosting.LinkGrace)
+		w.must(&kernel.Tick{})
+	}
+	count := func() (events int, times int64) {
+		v := w.cell.View()
+		for _, e := range v.FleetEvents(testFleet, 0, 0, 0, 1000) {
+			if e.Code == "SERVER_PROCESS_CRASHED" {
+				events, times = events+1, times+e.Times()
+			}
+		}
+		return events, times
+	}
+	w.cell.config.Hosting.LinkGrace = time.Second
+	for i := range 100 {
+		crash()
+		events, times := count()
+		if events > 10 || times != int64(i+1) {
+			t.Fatalf("after %d crashes %d events tell of %d", i+1, events, times)
+		}
+	}
+	w.restart()
+	if events, times := count(); events != 10 || times != 100 {
+		t.Errorf("after a restart %d events tell of %d crashes", events, times)
+	}
+	w.now = w.now.Add(time.Hour)
+	crash()
+	if events, times := count(); events != 11 || times != 101 {
+		t.Errorf("after an hour %d events tell of %d crashes", events, times)
+	}
+}

@@ -1,0 +1,93 @@
+package hosting
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/exit"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// ReportExit records that a server process has ended, as the agent of its host saw it: the process, its game session and the seats of
+// its players end at once, without a grace. A repeat changes nothing.
+type ReportExit struct {
+	Process fleet.Key
+	Exit    exit.Report
+	Event   string // code of the fleet event; "" for an end that is no failure
+}
+
+// exitReasons maps the termination reasons of the agent protocol to the ends of processes.
+var exitReasons = map[string]fleet.EndReason{
+	"SERVER_PROCESS_CRASHED": fleet.EndedCrashed, "SERVER_PROCESS_INVALID_PATH": fleet.EndedCrashed,
+	"SERVER_PROCESS_FORCE_TERMINATED": fleet.EndedForced, "SERVER_PROCESS_PROCESS_EXIT_TIMEOUT": fleet.EndedForced,
+	"SERVER_PROCESS_PROCESS_READY_TIMEOUT": fleet.EndedNeverReady, "SERVER_PROCESS_SDK_INITIALIZATION_TIMEOUT": fleet.EndedNeverReady,
+	"SERVER_PROCESS_TERMINATED_UNHEALTHY": fleet.EndedUnhealthy,
+	"COMPUTE_SHUTTING_DOWN":               fleet.EndedWithCompute, "CUSTOMER_INITIATED": fleet.EndedForced, "NORMAL_TERMINATION": fleet.EndedNormally,
+}
+
+// levelOfAgents is the level of the events about hosts and agents.
+const levelOfAgents = 2
+
+func (cmd *ReportExit) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	_, x, err := t.computeByName(cmd.Process.Fleet, cmd.Process.Compute)
+	if err != nil {
+		return err
+	}
+	reason, ok := exitReasons[cmd.Exit.Reason]
+	if !ok {
+		return domain.Refuse(domain.Invalid, "TerminationReason is %.60q, must be one of the agent protocol", cmd.Exit.Reason)
+	}
+	report := cmd.Exit
+	report.Output = exit.Tail(report.Output, exit.OutputMax)
+	if report.At == 0 || report.At > t.Now {
+		report.At = t.Now
+	}
+	r, known := t.Fleets.Process(cmd.Process)
+	who := "process " + cmd.Process.Process + " on compute " + x.Name + " in " + x.Location
+	if known {
+		p := t.Process(r)
+		if p.Exit != nil || p.State == fleet.Ended && p.EndReason != fleet.EndedNormally && p.EndReason != fleet.EndedCrashed {
+			return nil // a repeat, or the end of a process that the service had given up
+		}
+		ended := p.State == fleet.Ended
+		if k.Level() >= levelOfAgents {
+			t.Emit(&ProcessDied{cmd.Process, report})
+		}
+		if ended {
+			return nil // in good order, or by the loss of its connection, which the event log tells
+		}
+		t.closeProcess(r, reason, 0)
+	}
+	if cmd.Event != "" {
+		t.exitEvent(cmd.Process.Fleet, cmd.Event, who, &report)
+	}
+	return nil
+}
+
+const exitEventOutput = 500 // bytes of output in a fleet event
+
+// exitEvent writes how a process ended to the fleet's event log, unless the same line is among the newest.
+func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report) {
+	message := "Server " + who + " ended: " + report.How()
+	if output := report.LastLines(exitEventOutput); output != "" {
+		message += ". Last output: " + output
+	}
+	if !t.told(fleetID, code, message) {
+		t.fleetEvent(fleetID, code, message)
+	}
+}
+
+// told reports whether a line is among the newest of a fleet's event log: the report of a process that the service does not know may be repeated.
+func (t *Tx) told(fleetID, code, message string) bool {
+	for _, r := range slices.Backward(t.Fleets.EventsOf(fleetID)) {
+		switch e := t.Fleets.Events.Get(r); {
+		case t.Now.Sub(e.At) >= repeatsTime:
+			return false
+		case e.Code == code && e.Message == message:
+			return true
+		}
+	}
+	return false
+}

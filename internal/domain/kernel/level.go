@@ -1,0 +1,107 @@
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// # Levels
+//
+// The kinds of events and snapshot parts have levels: the first release has level 1, and a release that adds kinds gives them the next one. A program
+// knows all kinds up to its own level (Level). The state has a level in force, the highest one whose kinds may be written: in a cluster in which release N and N+1
+// run together it is that of N. The engine raises it when the programs of all members know the next one. A program that knows less than the
+// level in force must not begin: it could not follow.
+//
+// Commands check nothing for this: one whose first event is above the level in force is refused, and nothing has happened. An event of a new kind that
+// follows others in its transaction, comes from a deadline, or from Resume, needs a check of Tx.Level by the code that emits it, and so does a new field of an
+// old event or record that Apply depends on, because an earlier release skips it.
+
+// Leveled is an event or a record of a kind that came with a later level than 1.
+type Leveled interface {
+	// Level returns the level; it is the same for all events or records of the type.
+	Level() uint
+}
+
+// LevelOf returns the level of the kind of an event or a record.
+func LevelOf(m wire.Message) uint {
+	if l, ok := m.(Leveled); ok {
+		return l.Level()
+	}
+	return 1
+}
+
+// LaterRelease is the error of data that a later release has written, and this one cannot read.
+type LaterRelease struct {
+	What  string // has been written
+	Level uint   // that is in force; 0: unknown
+	Known uint   // to this program
+}
+
+func (e *LaterRelease) Error() string {
+	what := e.What
+	if e.Level != 0 {
+		what = fmt.Sprintf("the data is at level %d", e.Level)
+	}
+	return what + fmt.Sprintf(", written by a later release; this one knows levels up to %d. Start the later release; to go back to this one, restore a backup from before the upgrade", e.Known)
+}
+
+// Level returns the level in force.
+func (k *Kernel) Level() uint { return k.level }
+
+// KnownLevel returns the highest level that this program knows.
+func (k *Kernel) KnownLevel() uint { return k.known }
+
+// Level returns the level in force: events and parts of snapshots above it must not be written.
+func (t *Tx) Level() uint { return t.k.level }
+
+// checkLevel returns an error if this program does not know a level that is in force in the data.
+func (k *Kernel) checkLevel(level uint) error {
+	if level > k.known {
+		return &LaterRelease{Level: level, Known: k.known}
+	}
+	return nil
+}
+
+// early is the panic that ends a command whose first event is above the level in force. Nothing was applied, so nothing has changed.
+type early struct{ refusal *domain.Refusal }
+
+// tooEarly ends a command that emits an event above the level in force.
+func (t *Tx) tooEarly(e Event) {
+	needs := uint(t.k.levels[e.Kind()])
+	if t.open {
+		panic(fmt.Sprintf("%T emits %T of level %d behind other events, at level %d: it has to check Tx.Level first", t.Cmd, e, needs, t.k.level))
+	}
+	panic(early{domain.Refuse(domain.Overloaded,
+		"%s is possible as soon as all nodes of the cluster run this release: it needs level %d of the journal, and %d is in force", t.CommandName(), needs, t.k.level)})
+}
+
+// decideBelow is decide while the level in force is below that of the program.
+func (t *Tx) decideBelow(cmd Command) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case early:
+			err = p.refusal
+			t.settle(err)
+		default:
+			panic(p)
+		}
+	}()
+	return t.decide(cmd)
+}
+
+// RaiseLevel puts a level in force. Only the engine gives it, when all members of the cluster know the level.
+type RaiseLevel struct{ To uint }
+
+// Decide emits LevelRaised if the level is higher than the one in force.
+func (cmd *RaiseLevel) Decide(t *Tx) error {
+	switch {
+	case cmd.To > t.k.known:
+		return domain.Refuse(domain.Invalid, "level %d is unknown to this release, which knows levels up to %d", cmd.To, t.k.known)
+	case cmd.To > t.k.level:
+		t.Emit(&LevelRaised{uint32(cmd.To)})
+	}
+	return nil
+}

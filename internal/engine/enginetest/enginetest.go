@@ -1,0 +1,28 @@
+// Package enginetest opens engines in memory, for the tests of packages that use one.
+package enginetest
+
+import (
+	"testing"
+
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+// Open opens an engine on a journal and an archive in memory, which c leaves out. It is closed when the test ends.
+func Open(t testing.TB, c engine.Config) *engine.Engine {
+	t.Helper()
+	var err error
+	if c.Journal, err = journaltest.NewMemory(1).Open(); err != nil {
+		t.Fatal(err)
+	}
+	if c.Archive, err = archivetest.NewMemory(1).Open(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}

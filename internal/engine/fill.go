@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+)
+
+const (
+	fillRest  = 10 * time.Millisecond // between two pages at least; otherwise as long as the other node took for one
+	fillRetry = time.Second           // until the nodes are asked again when none gives a copy
+	fillSay   = time.Minute           // between two lines of the log about that
+)
+
+// fillArchive is the goroutine that copies the records which this node's archive lacks from another node, page by page. What it has is durable with
+// each page, so after a restart, or when the other node dies, it goes on from there with any node.
+func (e *Engine) fillArchive(ctx context.Context) {
+	var said time.Time
+	for ctx.Err() == nil {
+		if e.covers.complete() {
+			select {
+			case <-e.covers.lacks:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		err := errNoSource
+		for _, node := range e.otherNodes() {
+			began := time.Now()
+			var copied int
+			if copied, err = e.fillFrom(ctx, node); err == nil {
+				e.log.Info("this node's archive is complete", "node", node, "copied", copied, "took", time.Since(began).Round(time.Millisecond))
+				break
+			}
+			if copied > 0 {
+				e.log.Info("the copy of the archive goes on with the next node", "node", node, "copied", copied, "error", err)
+			}
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		switch {
+		case err == nil, ctx.Err() != nil:
+			continue
+		case errors.Is(err, archive.ErrFailed):
+			e.log.Error("the archive failed while records were copied to it", "error", err)
+			return // whatever else is stored fails, too, and ends the engine
+		case time.Since(said) >= fillSay:
+			said = time.Now()
+			e.log.Warn("no other node gives a copy of the archived records: this node tries again", "error", err)
+		}
+		select {
+		case <-time.After(fillRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+var errNoSource = errors.New("no other node is known")
+
+// fillFrom copies from one node what this node's archive lacks.
+func (e *Engine) fillFrom(ctx context.Context, node string) (copied int, err error) {
+	damaged := 0
+	covers, _ := e.covers.get()
+	for place := (archive.Place{Ended: covers.From}); ; {
+		began := time.Now()
+		covers := e.covers.ask()
+		page, err := e.ask(ctx, node, &ArchiveQuestion{Entry: covers.Entry, Behind: place, Bytes: pageBytes})
+		if err != nil {
+			return copied, err
+		}
+		if page.More && page.Next == place {
+			return copied, fmt.Errorf("the page behind %d has no end", place.Ended)
+		}
+		took := time.Since(began)
+		added, next, err := e.addPage(ctx, page)
+		if err != nil {
+			return copied, err
+		}
+		copied += added
+		damaged += page.Damaged
+		e.metrics.copied.Add(float64(added))
+		e.metrics.copiedDamaged.Add(float64(page.Damaged))
+		if e.covers.complete() {
+			if damaged > 0 {
+				e.log.Warn("records that another node could not read were not copied", "node", node, "places", damaged)
+			}
+			return copied, nil
+		}
+		place = next
+		if err := e.restFrom(ctx, max(took, fillRest)); err != nil {
+			return copied, err
+		}
+	}
+}
+
+// restFrom leaves the other node to its own work, and waits while this one has no room.
+func (e *Engine) restFrom(ctx context.Context, rest time.Duration) error {
+	for {
+		select {
+		case <-time.After(rest):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if e.config.Short() == nil {
+			return nil
+		}
+		rest = archiveRetry
+	}
+}
+
+// unexpired removes the records whose retention has ended. Both nodes of a copy do so: the copying one may have applied no entry since its start, and
+// then its time is long past.
+func (e *Engine) unexpired(records []archive.Record) []archive.Record {
+	expired := e.Now().Add(-e.config.Retention).UnixMilli()
+	return slices.DeleteFunc(records, func(r archive.Record) bool { return r.Ended < expired })
+}
+
+// addPage stores a page, without what has expired meanwhile, and how far the copy is. It returns where the next page begins.
+func (e *Engine) addPage(ctx context.Context, page *ArchiveAnswer) (added int, next archive.Place, err error) {
+	page.Records = e.unexpired(page.Records)
+	e.covers.writing.Lock()
+	defer e.covers.writing.Unlock()
+	e.covers.lock.Lock()
+	covers, missed := e.covers.now, e.covers.missed
+	e.covers.lock.Unlock()
+	next = page.Next
+	switch jumped := missed != math.MaxInt64; {
+	case !covers.Lacks: // an operator has accepted the loss
+		return 0, next, nil
+	case !page.More && !jumped:
+		added, err = e.completeArchive(ctx, page.Records, covers)
+		return added, next, err
+	}
+	// Another node may have put a record that ended at the same time into an earlier page, or a later one. And what became missing since the
+	// question is not in the page.
+	covers.From = max(covers.From, min(next.Ended-archive.Grain, missed))
+	if next.Ended >= missed {
+		next = archive.Place{Ended: missed}
+	}
+	if added, err = e.config.Archive.Add(ctx, page.Records, covers); err == nil {
+		e.covers.set(covers)
+	}
+	return added, next, err
+}

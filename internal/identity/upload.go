@@ -1,0 +1,61 @@
+package identity
+
+import (
+	"crypto/hmac"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// UploadKey lets a client upload the files of one build until it expires. Its id and secret are derived from build and expiry, which the token
+// carries, so every node of the cell recognises it and nothing is stored. No other door takes it for an access key.
+type UploadKey struct {
+	ID, Secret, Token string // as an AWS client gets them; ids of temporary keys begin with ASIA
+
+	Build   string
+	Expires time.Time // whole seconds
+}
+
+// UploadKey makes the key of a build.
+func (s CellSecret) UploadKey(build string, expires time.Time) UploadKey {
+	claim := append(binary.BigEndian.AppendUint64(nil, uint64(expires.Unix())), build...)
+	id := s.derive(append([]byte("upload-key-id\x00"), claim...))
+	secret := s.derive(append([]byte("upload-key-secret\x00"), claim...))
+	return UploadKey{
+		ID: "ASIA" + base32.StdEncoding.EncodeToString(id[:10]), Secret: base64.StdEncoding.EncodeToString(secret[:30]),
+		Token: base64.StdEncoding.EncodeToString(claim), Build: build, Expires: time.Unix(expires.Unix(), 0),
+	}
+}
+
+// uploadTokenMax bounds a token, in characters.
+const uploadTokenMax = 512
+
+// UploadKeyOf returns the key that a token claims to belong to. Only a signature with its secret proves that the client has it.
+func (s CellSecret) UploadKeyOf(token string) (k UploadKey, ok bool) {
+	if len(token) > uploadTokenMax {
+		return k, false
+	}
+	claim, err := base64.StdEncoding.DecodeString(token)
+	if err != nil || len(claim) <= 8 {
+		return k, false
+	}
+	return s.UploadKey(string(claim[8:]), time.Unix(int64(binary.BigEndian.Uint64(claim)), 0)), true
+}
+
+// BuildTicket lets hosts fetch the build with a manifest until it expires.
+func (s CellSecret) BuildTicket(manifest string, expires time.Time) string {
+	at := strconv.FormatInt(expires.Unix(), 10)
+	return at + "." + hex.EncodeToString(s.derive([]byte("build-ticket\x00" + at + "\x00" + manifest))[:16])
+}
+
+// ChecksBuildTicket reports whether a ticket is valid for a manifest.
+func (s CellSecret) ChecksBuildTicket(ticket, manifest string, now time.Time) bool {
+	text, _, _ := strings.Cut(ticket, ".")
+	at, err := strconv.ParseInt(text, 10, 64)
+	expires := time.Unix(at, 0)
+	return err == nil && now.Before(expires) && hmac.Equal([]byte(ticket), []byte(s.BuildTicket(manifest, expires)))
+}

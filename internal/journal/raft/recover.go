@@ -1,0 +1,71 @@
+package raft
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Recovered is what a node has of a cluster whose majority is lost for good.
+type Recovered struct {
+	Members  []Member  // of the cluster, as this node knows them
+	Last     uint64    // number of the last entry that the node has
+	Snapshot uint64    // number of the entry after which its latest snapshot was taken; 0: it has none
+	Appended time.Time // when a leader appended it; zero: the node has only a snapshot
+}
+
+// Recover makes the node in o.Dir the only member of its cluster. No process may have the directory open. Every entry of the node's log counts from then on, even those that were never
+// acknowledged. What other nodes acknowledged and this one does not have is lost: a majority may have had entries that had not reached this node. confirm decides
+// whether to go on, with what the node has; its error is returned, and nothing has changed then.
+//
+// The other nodes must never run again with their data: two of them could be a majority of the old cluster.
+func Recover(o Options, confirm func(Recovered) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("recover journal %s: %w", o.Dir, err)
+		}
+	}()
+	c := newConversion(o)
+	if there, err := c.exists(o.Dir, o); err != nil || !there {
+		return errors.Join(err, errors.New("there is no journal"))
+	}
+	n, err := c.openOffline(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.store.close()) }()
+	configuration, appended, err := n.readRest()
+	if err != nil {
+		return err
+	}
+	found := Recovered{Last: n.machine.last(), Snapshot: n.snaps.get().number, Appended: appended}
+	address := raft.ServerAddress("")
+	for _, s := range configuration.Servers {
+		if string(s.ID) == o.ID {
+			address = s.Address
+		}
+		found.Members = append(found.Members, Member{string(s.ID), string(s.Address), s.Suffrage == raft.Voter})
+	}
+	if err := confirm(found); err != nil {
+		return err
+	}
+	return n.standAlone(address)
+}
+
+// standAlone appends a configuration with this node alone, in a term of its own: the newest configuration in its log is the one that a node goes by.
+func (n *Node) standAlone(address raft.ServerAddress) error {
+	term, err := n.store.GetUint64([]byte("CurrentTerm"))
+	if err != nil {
+		return err
+	}
+	index := max(n.store.last.Load(), n.snaps.get().place.index) + 1
+	term++
+	if err := n.store.Set([]byte("CurrentTerm"), binary.LittleEndian.AppendUint64(nil, term)); err != nil {
+		return err
+	}
+	alone := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(n.options.ID), Address: address}}}
+	return n.store.StoreLogs([]*raft.Log{{Index: index, Term: term, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(alone)}})
+}

@@ -1,0 +1,105 @@
+package localdoor
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+)
+
+// Cluster is the node of a cluster that the service is.
+type Cluster interface {
+	NewJoinToken(ctx context.Context, by access.Actor) (text string, err error)
+	Change(ctx context.Context, c node.Change) (node.Status, error)
+	Status() node.Status
+}
+
+const (
+	joinTokenPath = "/v1/cluster/join-token"
+	changePath    = "/v1/cluster/change"
+	statusPath    = "/v1/cluster/status"
+)
+
+type userRequest struct {
+	User string `json:"user"`
+}
+
+type changeRequest struct {
+	node.Change
+	User string `json:"user"`
+}
+
+type joinTokenAnswer struct {
+	Token string `json:"token"`
+}
+
+func (d *Door) clusterPaths(mux *http.ServeMux) {
+	mux.HandleFunc("POST "+joinTokenPath, d.wrap(d.joinToken))
+	mux.HandleFunc("POST "+changePath, d.wrap(d.change))
+	mux.HandleFunc("POST "+statusPath, d.wrap(d.status))
+}
+
+func (d *Door) cluster() (Cluster, error) {
+	if d.config.Cluster == nil {
+		return nil, domain.Refuse(domain.Conflict, "this service is a single machine; `muster serve --cluster-listen HOST:PORT` makes it the first node of a cluster")
+	}
+	return d.config.Cluster, nil
+}
+
+func (d *Door) joinToken(r *http.Request, body []byte) (any, error) {
+	var in userRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	c, err := d.cluster()
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.NewJoinToken(r.Context(), byUser(r, in.User))
+	return joinTokenAnswer{text}, err
+}
+
+func (d *Door) change(r *http.Request, body []byte) (any, error) {
+	var in changeRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	c, err := d.cluster()
+	if err != nil {
+		return nil, err
+	}
+	d.config.Log.Info("a change of the cluster was asked for", "change", in.Do, "node", in.Node, "principal", Principal(in.User))
+	return c.Change(r.Context(), in.Change)
+}
+
+// status is what the leader knows, or this node when none can be reached.
+func (d *Door) status(r *http.Request, _ []byte) (any, error) {
+	c, err := d.cluster()
+	if err != nil {
+		return nil, err
+	}
+	if s, err := c.Change(r.Context(), node.Change{Do: node.Look}); err == nil {
+		return s, nil
+	}
+	return c.Status(), nil
+}
+
+// JoinToken makes a token with which one node may join the cluster within the next hour.
+func (c *Client) JoinToken(ctx context.Context) (text string, err error) {
+	var answer joinTokenAnswer
+	err = c.call(ctx, joinTokenPath, userRequest{c.user}, &answer)
+	return answer.Token, err
+}
+
+// ChangeCluster changes the members of the cluster or its leader, and returns the cluster as it is afterwards.
+func (c *Client) ChangeCluster(ctx context.Context, change node.Change) (s node.Status, err error) {
+	return s, c.call(ctx, changePath, changeRequest{change, c.user}, &s)
+}
+
+// ClusterStatus returns what the leader knows of the cluster, or what this node does when none can be reached.
+func (c *Client) ClusterStatus(ctx context.Context) (s node.Status, err error) {
+	return s, c.call(ctx, statusPath, userRequest{c.user}, &s)
+}

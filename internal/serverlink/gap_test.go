@@ -1,0 +1,42 @@
+package serverlink
+
+import (
+	"testing"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// A node that missed events pushes what the state owes its game servers, ends what has ended, and closes the connections whose token is void.
+func TestPushesBehindAGap(t *testing.T) {
+	w := newWorld(t)
+	playing := w.ready("playing")
+	ended := playing.host(1)
+	gone := w.ready("gone")
+	gone.host(1)
+	waiting := w.ready("waiting")
+	w.door.unfollow()
+	created := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, PlayersMax: 1}
+	w.must(created)
+	w.must(&hosting.TerminateGameSession{ID: ended.ID})
+	w.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "gone"}, Request: 7})
+	gap := func() { w.door.follow(engine.Committed{Gap: true}) }
+	gap()
+	gap() // what was pushed is not owed any more
+	waiting.push("CreateGameSession")
+	waiting.noPush()
+	playing.push("TerminateProcess")
+	playing.noPush()
+	w.until("the connections of the process that ended to be closed in time", func() bool {
+		p := gone.known()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.ended && !p.exitBy.IsZero()
+	})
+	w.must(&hosting.RotateToken{Fleet: testFleet, Compute: testCompute})
+	gap()
+	if code := waiting.ended(); code != 0 {
+		t.Errorf("ended with close code %d, want none", code)
+	}
+}

@@ -1,0 +1,129 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/musterhq/muster/internal/cluster/exchange"
+	"github.com/musterhq/muster/internal/cluster/link"
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/engine"
+	journalraft "github.com/musterhq/muster/internal/journal/raft"
+)
+
+// openNode opens the data directory as that of a node of a cluster.
+func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadir.Part, version string) (err error) {
+	if len(accept) > 0 {
+		return errors.New("accept-loss: a node that has lost a part of its data must not take part any more: remove it, and join with an empty directory")
+	}
+	s, files := x.settings, connlimit.ReserveOf(descriptors)
+	x.node, err = node.Open(ctx, node.Options{
+		Data: datadir.Options{
+			Dir: s.Data, Program: "muster serve", Log: x.log, JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,
+		},
+		Listen: s.ClusterListen, Advertise: s.ClusterAdvertise, Join: s.Join, Observer: s.Observer, Version: version, Connections: nodeConnections(descriptors),
+		Panics: x.panics, Log: x.log,
+	})
+	if err != nil {
+		return inUse(err, "--cluster-listen")
+	}
+	x.secret, x.archive = x.node.Data().Secret, x.node.Data().Archive
+	x.room = watchRoom(uint64(s.DiskReserve), x.log, x.node.Journal(), x.archive)
+	return nil
+}
+
+// nodeConnections is how many connections of other nodes are accepted under a descriptor limit. All of them count as used for the limits of clients.
+func nodeConnections(descriptors int) int { return min(descriptors/8, link.ConnectionsMax) }
+
+// openReplica loads the state that this node has. It decides nothing before runNode.
+func (x *Service) openReplica(ctx context.Context, c engine.Config) (err error) {
+	c.Loaded, c.Peers, c.Levels, c.Archives = x.node.Data().CheckState, x.node.Peers(), x.node, x.node.Archives()
+	if x.engine, err = engine.OpenReplica(ctx, c, x.node.Journal()); err != nil {
+		return err
+	}
+	x.node.Attach(x.engine, x.publicURL)
+	return nil
+}
+
+// incarnation returns how doors know under which id this node takes connections; nil without a cluster.
+func (x *Service) incarnation() func() domain.UUID {
+	if x.node == nil {
+		return nil
+	}
+	return x.node.Incarnation
+}
+
+// registered returns how doors ask whether the cluster counts this node as present; nil without a cluster.
+func (x *Service) registered() func() bool {
+	if x.node == nil {
+		return nil
+	}
+	return x.node.Registered
+}
+
+// dropWhenGivenUp has the doors drop their connections whenever the cluster has given this node up.
+func (x *Service) dropWhenGivenUp() {
+	if x.node == nil {
+		return
+	}
+	x.node.WhenGivenUp(x.link.DropLinks)
+	x.node.WhenGivenUp(x.scripts.DropStreams)
+	x.node.WhenGivenUp(x.agents.DropLinks)
+	if x.players != nil {
+		x.node.WhenGivenUp(x.players.DropStreams)
+	}
+}
+
+// askLeader returns how the operators' door asks the node that decides; nil without a cluster.
+func (x *Service) askLeader() func(ctx context.Context, question []byte) ([]byte, error) {
+	if x.node == nil {
+		return nil
+	}
+	return func(ctx context.Context, question []byte) ([]byte, error) {
+		return x.node.Ask(ctx, exchange.Explain, question)
+	}
+}
+
+// Node is this service's node of a cluster, or nil.
+func (x *Service) Node() *node.Node { return x.node }
+
+// Ready is why clients should use another node, or nil.
+func (x *Service) Ready() error {
+	err := x.Err()
+	if err == nil && x.node != nil {
+		err = x.node.Ready()
+	}
+	return err
+}
+
+// nodeErr is why a node of a cluster does not work, or nil.
+func (x *Service) nodeErr() error {
+	if x.node == nil {
+		return nil
+	}
+	if err := x.node.Err(); err != nil {
+		return fmt.Errorf("the node has failed: %w", err)
+	}
+	return nil
+}
+
+// NodeFailed returns once this node of a cluster has failed: the service must end, so that its connections move to other nodes. again says that a new
+// start mends it. It returns false, false when ctx ends before.
+func (x *Service) NodeFailed(ctx context.Context) (failed, again bool) {
+	if x.node == nil {
+		<-ctx.Done()
+		return false, false
+	}
+	select {
+	case <-x.node.Failed():
+		return true, errors.Is(x.node.Err(), journalraft.ErrReopen)
+	case <-x.engine.Stopped():
+		return true, false
+	case <-ctx.Done():
+		return false, false
+	}
+}

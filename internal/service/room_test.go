@@ -1,0 +1,42 @@
+package service
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/musterhq/muster/internal/office"
+)
+
+// A full disk, on which a write waits until the store gives up.
+type fullDisk struct {
+	once    sync.Once
+	gaveUp  chan struct{}
+	written chan struct{} // closed when the write has returned
+}
+
+func (d *fullDisk) Shortage() error           { return nil }
+func (d *fullDisk) FreeSpace() (uint64, bool) { return 0, true }
+func (d *fullDisk) StopWaiting()              { d.once.Do(func() { close(d.gaveUp) }) }
+
+func (d *fullDisk) Lead() {}
+func (d *fullDisk) Rest() { <-d.gaveUp; close(d.written) }
+
+// A part that waits for room to record what it did does not keep the service from stopping.
+func TestStopOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &fullDisk{gaveUp: make(chan struct{}), written: make(chan struct{})}
+		x := &Service{room: watchRoom(1, slog.New(slog.DiscardHandler), disk), once: office.Parts{disk}}
+		stuck := time.AfterFunc(time.Minute, func() {
+			t.Error("the service has waited for room for a minute")
+			disk.StopWaiting()
+		})
+		defer stuck.Stop()
+		if err := x.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-disk.written
+	})
+}

@@ -1,0 +1,34 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+)
+
+// checkCluster checks the addresses for other nodes. A node that joins reports what is wrong with its token itself.
+func (s Settings) checkCluster() error {
+	var errs []error
+	if s.ClusterListen == "" {
+		for name, set := range map[string]bool{"cluster-advertise": s.ClusterAdvertise != "", "join": s.Join != "", "observer": s.Observer} {
+			if set {
+				errs = append(errs, fmt.Errorf("%s: it is for a node of a cluster, which needs cluster-listen", name))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	for name, address := range map[string]string{"cluster-listen": s.ClusterListen, "cluster-advertise": s.ClusterAdvertise} {
+		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: %w; want HOST:PORT", name, address, err))
+		}
+	}
+	if host, _, err := net.SplitHostPort(s.ClusterListen); err == nil && s.ClusterAdvertise == "" {
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			errs = append(errs, fmt.Errorf("cluster-listen %q is no address by which other nodes reach this one: set cluster-advertise", s.ClusterListen))
+		}
+	}
+	if s.VirtualClock {
+		errs = append(errs, errors.New("virtual-clock: the clock of a cluster cannot be moved; it is for a single machine"))
+	}
+	return errors.Join(errs...)
+}
