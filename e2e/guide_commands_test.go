@@ -66,6 +66,7 @@ var notRun = map[string]map[string]string{
 	"docs/guide/agent.md": {
 		"muster agent": "runs until it is stopped: TestAgentWithService of cmd/muster runs one",
 		"muster drain": "TestGuidesToOperating drains a host",
+		"muster logs":  "TestLogs of cmd/muster reads the output of processes of an agent",
 	},
 	"docs/guide/security.md": {
 		"muster serve":       "runs until it is stopped: the tests start it themselves",

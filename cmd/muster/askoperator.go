@@ -57,6 +57,23 @@ func (s *remoteService) call(ctx context.Context, method, path string, in, out a
 func (s *remoteService) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
+	answer, err := s.send(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, fmt.Errorf("ask the service: %w", err)
+	}
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return nil, refusalOf(text)
+	}
+	return text, nil
+}
+
+// send sends a request to the operators' door, signed if there is a key. path follows the door's prefix, escaped.
+func (s *remoteService) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(s.endpoint, "/")+operator.Prefix+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -75,17 +92,14 @@ func (s *remoteService) ask(ctx context.Context, method, path string, body []byt
 	if err != nil {
 		return nil, fmt.Errorf("ask the service: %w", noService(s.endpoint, err))
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return nil, fmt.Errorf("ask the service: %w", err)
+	return answer, nil
+}
+
+// refusalOf is the error of an answer that refuses.
+func refusalOf(text []byte) error {
+	var problem operator.Problem
+	if json.Unmarshal(text, &problem) != nil || problem.Message == "" {
+		problem.Message = strings.TrimSpace(string(text))
 	}
-	if answer.StatusCode >= http.StatusMultipleChoices {
-		var problem operator.Problem
-		if json.Unmarshal(text, &problem) != nil || problem.Message == "" {
-			problem.Message = strings.TrimSpace(string(text))
-		}
-		return nil, fmt.Errorf("the service answers: %s", problem.Message)
-	}
-	return text, nil
+	return fmt.Errorf("the service answers: %s", problem.Message)
 }

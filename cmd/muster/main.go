@@ -24,6 +24,7 @@ type commandLine struct {
 	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, and keep running."`
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
 	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
+	Logs        logsCommand        `cmd:"" help:"Print what a server process writes, and follow it. Its host runs muster agent."`
 	Keys        keysCommand        `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
 	Cluster     clusterCommand     `cmd:"" help:"The nodes of a cluster: let one join, see them, remove one, change the leader."`
 	Build       buildCommand       `cmd:"" help:"Builds: upload the files of a game server, list builds."`

@@ -10,7 +10,7 @@ import (
 type serviceFlags struct {
 	dataFlag
 	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
-	PublicURL string `name:"public-url" placeholder:"URL" help:"URL of the service, if not at --listen."`
+	PublicURL string `name:"public-url" aliases:"server" placeholder:"URL" help:"URL of the service, if not at --listen. --server is the same."`
 	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
 }
 

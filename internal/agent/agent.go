@@ -92,6 +92,7 @@ type Agent struct {
 	beat    time.Time
 	pruned  time.Time
 	streams map[string]context.CancelFunc
+	pace    pacer // of all streams; for any goroutine
 }
 
 // entry is one line of the wanted set.

@@ -50,6 +50,11 @@ type service struct {
 	heartbeat    int64 // milliseconds
 	output       strings.Builder
 	outputEnds   int
+	number       int64 // of the last message of a stream
+	slow         bool  // messages with output get 429
+	forgets      bool  // and 404
+	refusals     int
+	forgotten    int
 }
 
 func newService(t *testing.T, processes ...agentproto.ServerProcess) *service {
@@ -90,6 +95,9 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer, err := agentproto.EncodeAnswer(action, id, s.answer(request))
+		if status := s.refuses(request); status != 0 {
+			answer, err = agentproto.EncodeFailure(action, id, status, "no")
+		}
 		if err != nil {
 			s.Error(err)
 			return
@@ -124,12 +132,30 @@ func (s *service) answer(request agentproto.Request) any {
 	case *agentproto.NotifyServerProcessTermination:
 		s.ends = append(s.ends, *r)
 	case *agentproto.SendOutput:
+		if s.slow || s.forgets || r.Number == s.number {
+			break
+		}
+		s.number = r.Number
 		s.output.WriteString(r.Output)
 		if r.End {
 			s.outputEnds++
 		}
 	}
 	return nil
+}
+
+func (s *service) refuses(request agentproto.Request) (status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := request.(*agentproto.SendOutput); ok && s.forgets {
+		s.forgotten++
+		s.number = 0
+		return 404
+	} else if ok && s.slow {
+		s.refusals++
+		return 429
+	}
+	return 0
 }
 
 func (s *service) push(p agentproto.Push) {

@@ -3,23 +3,68 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/agent/link"
 	"github.com/musterhq/muster/internal/agent/output"
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 const (
 	streamsMax = 16                     // of output at a time
 	chunk      = 32 << 10               // bytes of output in one message
 	lookEvery  = 250 * time.Millisecond // for new output
+	aliveEvery = 15 * time.Second       // a message of a stream without output
+
+	// A message that the service does not take is sent again after resendFirst, then twice as long, up to resendLongest.
+	resendFirst   = 100 * time.Millisecond
+	resendLongest = 2 * time.Second
+	// streamPatience is how long a stream waits for a connection. The service has given it up by then.
+	streamPatience = time.Minute
 )
+
+// outputRate bounds what all streams of the host send, in bytes as they are on the wire. Heartbeats and ends of processes share the connection, which the
+// service reads no faster than 400 KiB a second. A stream leaves out what its process writes faster than that.
+var outputRate = rate.PerSecond(256<<10, 512<<10)
+
+// pacer shares outputRate among the streams.
+type pacer struct {
+	mu   sync.Mutex
+	full int64
+}
+
+// wait waits until some bytes may be sent; false: ctx has ended.
+func (p *pacer) wait(ctx context.Context, bytes int) bool {
+	p.mu.Lock()
+	next, early := outputRate.Next(p.full, time.Now().UnixNano(), bytes)
+	p.full = next
+	p.mu.Unlock()
+	if early <= 0 {
+		return ctx.Err() == nil
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(early):
+		return true
+	}
+}
+
+// outputStream is one stream of the output of a process.
+type outputStream struct {
+	agent  *Agent
+	id     string
+	number int64 // of the last message
+	sent   time.Time
+}
 
 // startStream sends the output of a process, running or ended.
 func (a *Agent) startStream(p *agentproto.StartOutput) {
 	if len(a.streams) >= streamsMax {
-		a.reply(&agentproto.SendOutput{StreamID: p.StreamID, End: true, Error: "too many streams of output at this host; try again later"})
+		a.reply(&agentproto.SendOutput{StreamID: p.StreamID, Number: 1, End: true, Error: "too many streams of output at this host; try again later"})
 		return
 	}
 	if a.streams[p.StreamID] != nil {
@@ -35,10 +80,11 @@ func (a *Agent) startStream(p *agentproto.StartOutput) {
 		log = output.New(a.logDir(p.ProcessID), a.config.Output)
 	}
 	go func() {
+		x := &outputStream{agent: a, id: p.StreamID}
 		if log == nil {
-			a.stream(ctx, &agentproto.SendOutput{StreamID: p.StreamID, End: true, Error: "no such server process at this host"})
+			x.send(ctx, agentproto.SendOutput{End: true, Error: "no such server process at this host"})
 		} else {
-			a.follow(ctx, p, log, done)
+			x.follow(ctx, p, log, done)
 		}
 		cancel()
 		a.do(func() { delete(a.streams, p.StreamID) })
@@ -58,17 +104,20 @@ func known(id string) bool {
 }
 
 // follow sends output until the process has ended and all of it is sent, or the stream ends.
-func (a *Agent) follow(ctx context.Context, p *agentproto.StartOutput, log *output.Log, done <-chan struct{}) {
+func (x *outputStream) follow(ctx context.Context, p *agentproto.StartOutput, log *output.Log, done <-chan struct{}) {
 	tail, err := log.Tail(int64(p.TailBytes))
 	offset, errEnd := log.End()
 	if err := errors.Join(err, errEnd); err != nil {
-		a.stream(ctx, &agentproto.SendOutput{StreamID: p.StreamID, End: true, Error: "the output of this server process is no longer kept"})
+		x.send(ctx, agentproto.SendOutput{End: true, Error: "the output of this server process is no longer kept"})
 		return
 	}
-	for ; len(tail) > 0; tail = tail[min(chunk, len(tail)):] {
-		if !a.stream(ctx, &agentproto.SendOutput{StreamID: p.StreamID, Output: string(tail[:min(chunk, len(tail))])}) {
+	tail = tail[begin(tail, p.TailBytes, p.TailLines):]
+	for first := true; first || len(tail) > 0; first = false { // the first message says that there is a stream, even without output
+		n := whole(tail[:min(chunk, len(tail))])
+		if !x.send(ctx, agentproto.SendOutput{Output: string(tail[:n])}) {
 			return
 		}
+		tail = tail[n:]
 	}
 	buffer := make([]byte, chunk)
 	for p.Follow {
@@ -78,11 +127,17 @@ func (a *Agent) follow(ctx context.Context, p *agentproto.StartOutput, log *outp
 			break
 		}
 		skipped := next-int64(n) > offset
-		offset = next
-		if n > 0 && !a.stream(ctx, &agentproto.SendOutput{StreamID: p.StreamID, Output: string(buffer[:n]), Truncated: skipped}) {
-			return
+		if used := whole(buffer[:n]); !ended && used < n { // the rest of the character comes with the next read
+			next -= int64(n - used)
+			n = used
 		}
-		if n < len(buffer) {
+		offset = next
+		if n > 0 || skipped || time.Since(x.sent) >= aliveEvery {
+			if !x.send(ctx, agentproto.SendOutput{Output: string(buffer[:n]), Truncated: skipped}) {
+				return
+			}
+		}
+		if n < len(buffer)-utf8.UTFMax {
 			select {
 			case <-ctx.Done():
 				return
@@ -90,7 +145,34 @@ func (a *Agent) follow(ctx context.Context, p *agentproto.StartOutput, log *outp
 			}
 		}
 	}
-	a.stream(ctx, &agentproto.SendOutput{StreamID: p.StreamID, End: true})
+	x.send(ctx, agentproto.SendOutput{End: true})
+}
+
+// begin returns where the last lines of a tail begin. The tail begins with a part of a line if it is as long as the service wants it.
+func begin(tail []byte, bytesMax, lines int) int {
+	from := 0
+	if len(tail) == bytesMax {
+		for from < min(len(tail), utf8.UTFMax) && !utf8.RuneStart(tail[from]) {
+			from++
+		}
+	}
+	if lines == 0 {
+		return from
+	}
+	return max(from, agentproto.LastLines(tail, lines))
+}
+
+// whole returns how many bytes there are without the beginning of a character at the end. Bytes that are no text count as they are.
+func whole(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) && n < len(text) {
+				return len(text) - n
+			}
+			break
+		}
+	}
+	return len(text)
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -102,11 +184,49 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// stream sends one message of a stream, and returns whether the service still wants the stream.
-func (a *Agent) stream(ctx context.Context, m *agentproto.SendOutput) bool {
-	err := a.link.Call(ctx, m, nil)
-	if refused, ok := errors.AsType[*link.StatusError](err); err != nil && (!ok || refused.Status != 404) && ctx.Err() == nil {
-		a.config.Log.Warn("output of a server process cannot be sent", "stream", m.StreamID, "error", err)
+// send sends one message of the stream, and returns whether the service still wants the stream. While the reader is slow or the connection is lost, it
+// waits with this message; what the process writes meanwhile stays in its files.
+func (x *outputStream) send(ctx context.Context, m agentproto.SendOutput) bool {
+	if !x.agent.pace.wait(ctx, wireBytes(m.Output)) {
+		return false
 	}
-	return err == nil
+	x.number++
+	m.StreamID, m.Number = x.id, x.number
+	lost := time.Now()
+	for wait := resendFirst; ; wait = min(2*wait, resendLongest) {
+		err := x.agent.link.Call(ctx, &m, nil)
+		if err == nil {
+			x.sent = time.Now()
+			return true
+		}
+		refused, answered := errors.AsType[*link.StatusError](err)
+		switch {
+		case answered && refused.Status == 429:
+			lost = time.Now()
+		case answered && refused.Status == 404 || ctx.Err() != nil:
+			return false
+		case answered || time.Since(lost) > streamPatience:
+			x.agent.config.Log.Warn("output of a server process cannot be sent: the stream ends", "stream", x.id, "error", err)
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
+}
+
+// wireBytes is how long a text is in JSON, and a little more for what is around it.
+func wireBytes(text string) int {
+	n := 200 + len(text)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '\n' || c == '\t' || c == '\r' || c == '"' || c == '\\':
+			n++
+		case c < 0x20:
+			n += 5 // \u0000
+		}
+	}
+	return n
 }

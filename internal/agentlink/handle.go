@@ -100,11 +100,13 @@ func (l *link) carryOut(request agentproto.Request) (any, error) {
 	if !l.native {
 		return nil, &failure{400, fmt.Sprintf("%s is for agents that connect with AgentKind=native&AgentProto=1", request.Action())}
 	}
-	switch request.(type) {
+	switch r := request.(type) {
 	case *agentproto.AgentHello:
 		return l.hello()
 	case *agentproto.GetServerToken:
 		return l.serverToken()
+	case *agentproto.SendOutput:
+		return nil, l.output(r)
 	}
 	return nil, &failure{404, "the service has not asked for this"}
 }

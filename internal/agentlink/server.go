@@ -73,6 +73,7 @@ type Server struct {
 	calls    *callstats.Door
 	refusals *signin.Refusals
 	counters counters
+	outputs  streams
 
 	mu     sync.Mutex
 	agents map[compute][]*link // open connections of a compute, the newest last
@@ -92,12 +93,13 @@ type Stats struct {
 	Throttled uint64 // requests answered with 429
 	Refused   uint64 // refused connections
 	Pushes    uint64
+	Readers   int // of the output of server processes, at present
 }
 
 // Stats reports the door's numbers.
 func (s *Server) Stats() Stats {
 	c := &s.counters
-	return Stats{len(s.links()), c.requests.Load(), c.garbage.Load(), c.throttled.Load(), c.refused.Load(), c.pushes.Load()}
+	return Stats{len(s.links()), c.requests.Load(), c.garbage.Load(), c.throttled.Load(), c.refused.Load(), c.pushes.Load(), s.outputs.count()}
 }
 
 // IsPath reports whether an upgrade at this path is for this door. Agents append nothing to the endpoint that they were given, which may

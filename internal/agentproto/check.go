@@ -121,6 +121,7 @@ func (*GetServerToken) check() error { return nil }
 func (m *SendOutput) check() error {
 	var c checker
 	c.text("StreamId", m.StreamID, 1, NameBytes)
+	c.amount("Number", m.Number)
 	c.text("Output", m.Output, 0, OutputMax)
 	c.text("Error", m.Error, 0, TextBytes)
 	return c.done()
@@ -227,6 +228,7 @@ func (m *StartOutput) check() error {
 	c.text("StreamId", m.StreamID, 1, NameBytes)
 	c.text("ProcessId", m.ProcessID, 1, IDBytes)
 	c.number("TailBytes", int64(m.TailBytes), 0, TailMax)
+	c.number("TailLines", int64(m.TailLines), 0, TailMax)
 	return c.done()
 }
 

@@ -74,6 +74,7 @@ type StartOutput struct {
 	StreamID  string `json:"StreamId"`
 	ProcessID string `json:"ProcessId"`
 	TailBytes int    // how much of what it has written already
+	TailLines int    `json:",omitzero"` // of these bytes, the last lines only; 0: all
 	Follow    bool   `json:",omitzero"` // and what it writes from now on
 }
 

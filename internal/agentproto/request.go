@@ -54,10 +54,12 @@ type AgentHello struct {
 // GetServerToken asks for a short-lived token with which server processes of this host connect. Its answer is a ServerToken.
 type GetServerToken struct{}
 
-// SendOutput carries what a server process wrote, in answer to a StartOutput push. The service answers with status 404 once the stream has no
-// reader, and the agent then stops it.
+// SendOutput carries what a server process wrote, in answer to a StartOutput push. The agent sends one at a time, and one without output at least
+// every 15 seconds, since the service gives up a stream that is silent. The service answers with status 429 when the reader has not taken enough yet:
+// the agent sends the same message again later. It answers with status 404 once the stream has no reader, and the agent then stops it.
 type SendOutput struct {
 	StreamID  string `json:"StreamId"`
+	Number    int64  `json:",omitzero"` // counts the messages of the stream from 1, so that the service recognizes one that is sent again
 	Output    string
 	End       bool   `json:",omitzero"` // nothing follows
 	Error     string `json:",omitzero"` // why nothing follows, if not because the output ended

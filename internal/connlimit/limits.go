@@ -16,7 +16,7 @@ const (
 	HostAgents                 // WebSocket links of host agents
 	PlayerStreams              // WebSocket event streams of players
 	PartnerStreams             // WebSocket streams of the studio's servers
-	EventStreams               // server-sent events of session nodes
+	EventStreams               // server-sent events of session nodes, and output that operators read
 	doors
 )
 

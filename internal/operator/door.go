@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
@@ -27,6 +28,8 @@ type Config struct {
 	Searches     Searches                 // nil: this process runs no matchers
 	// AskLeader has the node that decides answer a question by AnswerLeader. nil: there is no other node.
 	AskLeader func(ctx context.Context, question []byte) (answer []byte, err error)
+	Output    Output // of server processes whose agents are connected to this node
+	Node      string // name of this node of a cluster; empty: a single node
 	Log       *slog.Logger
 }
 
@@ -55,13 +58,14 @@ func NewDoor(c Config) *Door {
 			answer(w, http.StatusOK, x)
 		})
 	}
+	d.routes.HandleFunc("GET "+LogsPrefix+"{id...}", d.logs)
 	d.routes.HandleFunc("POST "+RotateTokenPath, d.rotateToken)
 	d.keyRoutes()
 	return d
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) { // each handler requires more than the permission to read
+	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
 		d.routes.ServeHTTP(w, r)
 		return
 	}

@@ -233,9 +233,11 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
 	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
+	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
-		Keys: keys, Private: x.transport.Private, Searches: x.matches, AskLeader: x.askLeader(), Log: log})
+		Keys: keys, Private: x.transport.Private, Searches: x.matches, AskLeader: x.askLeader(),
+		Output: x.output, Node: x.nodeName(), Log: log})
 	doors.operator = operators
 	x.notify = notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics,

@@ -1,0 +1,230 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/exit"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// LogsPrefix begins the paths of the output of server processes: GET with FLEET/COMPUTE/PROCESS, a process id, or the ARN of a game session behind it. In the
+// query, tail is how many lines there are of what was written before (without it: the last 64 KiB), and follow=true keeps the answer open until the process
+// ends. The answer is the output as plain text.
+const LogsPrefix = Prefix + "logs/"
+
+// Headers of an answer with output.
+const (
+	LogsNote  = "Muster-Note"  // where the output comes from, if not from the process's agent
+	LogsError = "Muster-Error" // a trailer: why the output ends early
+)
+
+// Bounds of an answer with output.
+const (
+	tailDefault = 64 << 10 // bytes
+	tailMax     = 100_000  // lines, as far as they fit into agentproto.TailMax
+	// readerPatience is the time that a reader has to take a part of the output, 64 KiB at most.
+	readerPatience = time.Minute
+)
+
+// Output opens the output of a server process at its agent. next returns io.EOF at its end; after another error, its text says why the output ends.
+type Output func(process fleet.Key, bytes, lines int, follow bool) (next func(context.Context) (text string, skipped bool, err error), end func(), err error)
+
+// loggedProcess is what an operator wants the output of.
+type loggedProcess struct {
+	keys   []fleet.Key  // that it may have
+	report *exit.Report // nil: the service does not have the end of its output
+}
+
+// logs answers with the output of a server process, while it is written if the query says so.
+func (d *Door) logs(w http.ResponseWriter, r *http.Request) {
+	by, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything")
+	if !ok {
+		return
+	}
+	lines, follow, err := logsQuery(r)
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	if connlimit.Use(r.Context(), connlimit.EventStreams) != nil {
+		d.refuse(w, r, domain.Refuse(domain.Overloaded, "%s", connlimit.ErrFull))
+		return
+	}
+	defer connlimit.Leave(r.Context())
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // that of a request would end the answer
+	_ = control.SetWriteDeadline(time.Time{})
+	ctx, cancel := by.Within(r.Context())
+	defer cancel()
+	p, err := d.logged(ctx, r.PathValue("id"))
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	o, err := d.openOutput(ctx, p, lines, follow)
+	if err == nil {
+		defer o.end()
+		o.copyTo(ctx, w, control)
+		return
+	}
+	if p.report == nil {
+		d.refuse(w, r, err)
+		return
+	}
+	text := p.report.Output
+	if lines > 0 {
+		text = text[agentproto.LastLines([]byte(text), lines):]
+	}
+	w.Header().Set(LogsNote, fmt.Sprintf("the last %d KiB that the service keeps of an ended process, since %s", exit.OutputMax>>10, err))
+	logsHeader(w)
+	_, _ = io.WriteString(w, text) // the client has gone if it fails
+}
+
+func logsQuery(r *http.Request) (lines int, follow bool, err error) {
+	q := r.URL.Query()
+	if tail := q.Get("tail"); tail != "" {
+		if lines, err = strconv.Atoi(tail); err != nil || lines < 1 || lines > tailMax {
+			return 0, false, domain.Refuse(domain.Invalid, "tail is %.40q; want a number of lines from 1 to %d", tail, tailMax)
+		}
+	}
+	switch f := q.Get("follow"); f {
+	case "", "false":
+	case "true":
+		follow = true
+	default:
+		return 0, false, domain.Refuse(domain.Invalid, "follow is %.40q; want true or false", f)
+	}
+	return lines, follow, nil
+}
+
+// logged finds the process that an id names.
+func (d *Door) logged(ctx context.Context, id string) (p loggedProcess, err error) {
+	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
+		g, err := d.engine.GameSession(ctx, session.ID(tail))
+		if err != nil {
+			return p, err
+		}
+		if g.ProcessID == "" {
+			return p, domain.Refuse(domain.NotFound, "game session %s has no server process", g.ID)
+		}
+		return loggedProcess{[]fleet.Key{{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID}}, g.Exit}, nil
+	}
+	p.keys = keysOf(id)
+	found, err := d.process(ctx, p.keys)
+	if err == nil && found == nil && len(p.keys) == 0 {
+		if found, err = d.searchProcess(ctx, id); err == nil && found == nil {
+			err = domain.Refuse(domain.NotFound, "process %s not found on any compute; for one that ended a while ago say FLEET/COMPUTE/PROCESS", id)
+		}
+	}
+	if err != nil {
+		return p, err
+	}
+	if found != nil {
+		return loggedProcess{[]fleet.Key{found.Key}, found.Exit}, nil
+	}
+	err = d.engine.Read(ctx, func(v *cell.View) error { // the agent may still have the output of a process that the service has forgotten
+		p.keys = slices.DeleteFunc(p.keys, func(k fleet.Key) bool { _, ok := v.Compute(k.Fleet, k.Compute); return !ok })
+		return nil
+	})
+	if err == nil && len(p.keys) == 0 {
+		err = domain.Refuse(domain.NotFound, "process %s not found, and no compute of that name", id)
+	}
+	return p, err
+}
+
+// openedOutput is output whose first part has come.
+type openedOutput struct {
+	next    func(context.Context) (string, bool, error)
+	end     func()
+	text    string
+	skipped bool
+	err     error
+}
+
+// openOutput opens the output at the agent, and waits for its first part.
+func (d *Door) openOutput(ctx context.Context, p loggedProcess, lines int, follow bool) (o openedOutput, err error) {
+	bytes := tailDefault
+	if lines > 0 {
+		bytes = agentproto.TailMax
+	}
+	for _, key := range p.keys {
+		if o.next, o.end, err = d.config.Output(key, bytes, lines, follow); err == nil {
+			break
+		}
+	}
+	if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Conflict {
+		return o, domain.Refuse(domain.Conflict, "%s%s", r.Detail, d.otherNodes(ctx))
+	}
+	if err != nil {
+		return o, err
+	}
+	if o.text, o.skipped, o.err = o.next(ctx); o.err != nil && !errors.Is(o.err, io.EOF) {
+		o.end()
+		return o, domain.Refuse(domain.NotFound, "no output of this server process: %s", o.err)
+	}
+	return o, nil
+}
+
+// otherNodes says which nodes of a cluster an agent may be connected to that is not connected to this one.
+func (d *Door) otherNodes(ctx context.Context) string {
+	if d.config.Node == "" {
+		return ""
+	}
+	var others []string
+	if err := d.engine.Read(ctx, func(v *cell.View) error {
+		others = others[:0]
+		for _, n := range v.Nodes() {
+			if n.Name != d.config.Node {
+				others = append(others, n.Name)
+			}
+		}
+		return nil
+	}); err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" to node %s, which was asked; an agent has its connection at one node: ask the others (%s) at their own addresses", d.config.Node,
+		cmp.Or(strings.Join(others, ", "), "none is present"))
+}
+
+// copyTo answers with the output. Each part is flushed, and a reader that does not take one in time loses the rest.
+func (o *openedOutput) copyTo(ctx context.Context, w http.ResponseWriter, control *http.ResponseController) {
+	// A reader that does not read must not keep the output of a revoked key open.
+	defer context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Now()) })()
+	w.Header().Set("Trailer", LogsError)
+	logsHeader(w)
+	for ctx.Err() == nil && o.err == nil {
+		if o.skipped {
+			o.text = "\n[muster: output was left out here, because it came faster than it was read]\n" + o.text
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(readerPatience)) // never fails on this port
+		if _, err := io.WriteString(w, o.text); err != nil || control.Flush() != nil {
+			return
+		}
+		o.text, o.skipped, o.err = o.next(ctx)
+	}
+	if o.err != nil && !errors.Is(o.err, io.EOF) && ctx.Err() == nil {
+		w.Header().Set(LogsError, o.err.Error())
+	}
+}
+
+func logsHeader(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies would gather output for minutes
+	w.WriteHeader(http.StatusOK)
+}
