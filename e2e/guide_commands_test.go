@@ -73,6 +73,7 @@ var notRun = map[string]map[string]string{
 		"muster keys create": "over the network: TestAttackKeysOverTheNetwork; with a directory it is run",
 		"muster keys revoke": "over the network: TestAttackKeysOverTheNetwork; with a directory it is run",
 		"AWS_PROFILE=":       "over the network: TestAttackKeysOverTheNetwork",
+		"muster secret-key":  "/etc and /var/lib are not the test's: TestSecretKeyFile runs them",
 		"openssl":            "TestCredentials of the player API makes such certificates",
 		"printf":             "part of the lines with openssl",
 		"curl --cert":        "needs the certificate of the lines before",

@@ -76,7 +76,7 @@ func Start(t testing.TB, with ...Option) *Server {
 	}
 	s := &Server{t: t, options: o}
 	if !o.settings.Dev { // without any key the service would log a warning
-		keys, err := keyring.OpenOffline(context.Background(), o.settings.Data, cell.DefaultConfig())
+		keys, err := keyring.OpenOffline(context.Background(), o.settings.Data, nil, cell.DefaultConfig())
 		if err == nil {
 			_, err = keys.Create(context.Background(), testActor, keyring.New{Role: access.Admin, Name: t.Name()})
 			err = errors.Join(err, keys.Close())

@@ -16,11 +16,11 @@ import (
 
 // accessKey finds an access key to sign with: of the environment, of a profile, or one with a suitable role of the service that runs
 // on the data directory. It is empty when there is none, which a service with --dev accepts, too.
-func accessKey(ctx context.Context, env environment, profile, data string, may identity.Roles) (aws.Credentials, error) {
+func accessKey(ctx context.Context, env environment, profile string, data *dataFlag, may identity.Roles) (aws.Credentials, error) {
 	if key, err := environmentKey(env, profile); err != nil || key.AccessKeyID != "" {
 		return key, err
 	}
-	client, err := localdoor.NewClient(data, userName())
+	client, err := data.client()
 	var keys []keyring.Document
 	if err == nil {
 		keys, err = client.List(ctx)

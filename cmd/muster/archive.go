@@ -47,10 +47,14 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 	if err := mustExist(c.Data); err != nil {
 		return err
 	}
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
 	if err := becomeOwner(c.Data); err != nil { // files of root would keep the service from starting
 		return err
 	}
-	report, kept, err := datadir.RepairArchive(ctx, c.Data)
+	report, kept, err := datadir.RepairArchive(ctx, c.Data, key)
 	if err != nil {
 		return err
 	}

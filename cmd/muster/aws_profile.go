@@ -130,7 +130,11 @@ func noService(endpoint string, err error) error {
 
 // key returns the profile's key: the one that was made for it before, if it still works, or a new one.
 func (c *awsProfileCommand) key(ctx context.Context) (keyring.Document, error) {
-	door := &dataKeys{dir: c.Data, notes: os.Stderr}
+	secretKey, err := c.dataFlag.key()
+	if err != nil {
+		return keyring.Document{}, err
+	}
+	door := &dataKeys{dir: c.Data, key: secretKey, notes: os.Stderr}
 	name := "aws-profile " + c.Name
 	list, err := door.list(ctx)
 	if err != nil {
@@ -138,7 +142,7 @@ func (c *awsProfileCommand) key(ctx context.Context) (keyring.Document, error) {
 	}
 	for _, key := range list {
 		if key.Name == name && key.Role == c.Role && key.Works() {
-			secret, err := identity.ReadCellSecret(c.Data)
+			secret, err := c.secret()
 			key.Secret = secret.AccessKeySecret(key.ID)
 			return key, err
 		}

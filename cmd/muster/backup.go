@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 type backupCommand struct {
@@ -33,7 +34,7 @@ func (c *backupCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	client, err := localdoor.NewClient(c.Data, userName())
+	client, err := c.client()
 	var s backup.Summary
 	if err == nil {
 		s, err = client.Backup(ctx, to)
@@ -55,12 +56,18 @@ type restoreCommand struct {
 	File   string `arg:"" help:"A file of muster backup."`
 	Data   string `name:"data" placeholder:"DIR" help:"Data directory to make. It must be empty, or not be there."`
 	Verify bool   `name:"verify" help:"Only read the whole file, check it, and show what it has. Nothing is changed."`
+
+	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"The key that the service had when the backup was made, if it had one. The new directory has it, too."`
 }
 
 // Run restores or checks a backup.
 func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if c.Data == "" && !c.Verify {
 		return errors.New("want --data DIR, the directory to make, or --verify")
+	}
+	key, err := secretkey.Read(c.SecretKeyFile, c.Data)
+	if err != nil {
+		return err
 	}
 	f, err := os.Open(c.File)
 	if err != nil {
@@ -70,9 +77,9 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer) error {
 	var s backup.Summary
 	var state *cell.Cell
 	if c.Verify {
-		s, state, err = backup.Verify(f, cell.DefaultConfig())
+		s, state, err = backup.Verify(f, cell.DefaultConfig(), key)
 	} else {
-		s, state, err = datadir.Restore(ctx, datadir.Options{Dir: c.Data, Program: "muster restore", Log: slog.New(slog.DiscardHandler)}, f)
+		s, state, err = datadir.Restore(ctx, datadir.Options{Dir: c.Data, Program: "muster restore", Key: key, Log: slog.New(slog.DiscardHandler)}, f)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)

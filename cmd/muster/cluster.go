@@ -33,7 +33,7 @@ func (a *clusterAt) client() (*localdoor.Client, error) {
 	if err := mustExist(a.Data); err != nil {
 		return nil, err
 	}
-	c, err := localdoor.NewClient(a.Data, userName())
+	c, err := a.dataFlag.client()
 	if errors.Is(err, localdoor.ErrNoService) {
 		err = fmt.Errorf("%w: this command needs the running service of a node", err)
 	}

@@ -23,7 +23,11 @@ func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
 	if err := mustExist(c.Data); err != nil {
 		return err
 	}
-	err := node.LeaveCluster(ctx, datadir.Options{Dir: c.Data, Program: "muster cluster leave"})
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	err = node.LeaveCluster(ctx, datadir.Options{Dir: c.Data, Program: "muster cluster leave", Key: key})
 	if errors.Is(err, journalraft.ErrMember) {
 		err = fmt.Errorf("%w: remove the other nodes first, with `muster cluster remove`", err)
 	}
@@ -45,7 +49,11 @@ func (c *clusterRecover) Run(stdout io.Writer) error {
 	if err := mustExist(c.Data); err != nil {
 		return err
 	}
-	err := node.RecoverCluster(datadir.Options{Dir: c.Data, Program: "muster cluster recover"}, func(id string, has journalraft.Recovered, ended archive.Coverage) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	err = node.RecoverCluster(datadir.Options{Dir: c.Data, Program: "muster cluster recover", Key: key}, func(id string, has journalraft.Recovered, ended archive.Coverage) error {
 		describeRecovery(stdout, id, has, ended)
 		answer := c.Yes
 		if answer == "" {

@@ -159,7 +159,7 @@ func runForTest(t *testing.T, env []string, args ...string) (string, error) {
 
 func onlyKey(t *testing.T, dir string) identity.AccessKey {
 	t.Helper()
-	keys, err := keyring.OpenOffline(t.Context(), dir, cell.DefaultConfig())
+	keys, err := keyring.OpenOffline(t.Context(), dir, nil, cell.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (n *demoNode) untilReady(ctx context.Context) error {
 }
 
 func (n *demoNode) token(ctx context.Context) (string, error) {
-	client, err := localdoor.NewClient(n.dir, userName())
+	client, err := localdoor.NewClient(n.dir, nil, userName())
 	if err != nil {
 		return "", err
 	}
@@ -132,7 +132,7 @@ func (n *demoNode) token(ctx context.Context) (string, error) {
 func (c *demoCluster) until(ctx context.Context, what string, is func(node.Status) bool, n *demoNode) (s node.Status, err error) {
 	for end := time.Now().Add(demoPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		var client *localdoor.Client
-		if client, err = localdoor.NewClient(n.dir, userName()); err != nil {
+		if client, err = localdoor.NewClient(n.dir, nil, userName()); err != nil {
 			continue
 		}
 		if s, err = client.ClusterStatus(ctx); err == nil && is(s) {
@@ -145,7 +145,7 @@ func (c *demoCluster) until(ctx context.Context, what string, is func(node.Statu
 // killLeader kills the first node, which leads, and waits until another one does.
 func (c *demoCluster) killLeader(ctx context.Context) (command, state string, err error) {
 	leader := c.nodes[0]
-	client, err := localdoor.NewClient(leader.dir, userName())
+	client, err := localdoor.NewClient(leader.dir, nil, userName())
 	if err != nil {
 		return "", "", err
 	}
@@ -194,7 +194,7 @@ func (c *demoCluster) config() demo.Config {
 
 // leadFirst makes the first node the leader, if an election has made it another one.
 func (c *demoCluster) leadFirst(ctx context.Context) error {
-	client, err := localdoor.NewClient(c.nodes[0].dir, userName())
+	client, err := localdoor.NewClient(c.nodes[0].dir, nil, userName())
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ import (
 func servedForTest(t *testing.T, change func(*settings.Settings)) (dir, address string, keys map[identity.Role]identity.AccessKey) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "data")
-	store, err := keyring.OpenOffline(t.Context(), dir, cell.DefaultConfig())
+	store, err := keyring.OpenOffline(t.Context(), dir, nil, cell.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

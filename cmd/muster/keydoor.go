@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // keyDoor reads and changes the access keys of a service. A change is in force when the method returns.
@@ -31,6 +32,7 @@ type keyDoor interface {
 // dataKeys reaches the keys of a data directory: through the service that runs on it, or directly while none does.
 type dataKeys struct {
 	dir      string
+	key      *secretkey.Key
 	keysMax  int       // most keys; 0: the default
 	mayYield bool      // may change from root to the owner of the directory, for the rest of this process
 	notes    io.Writer // for hints to the user
@@ -43,7 +45,7 @@ const startPatience = 30 * time.Second
 // directory and does not answer yet.
 func (d *dataKeys) do(ctx context.Context, running func(*localdoor.Client) error, offline func(*keyring.Offline) error) error {
 	for began := time.Now(); ; {
-		client, err := localdoor.NewClient(d.dir, userName())
+		client, err := localdoor.NewClient(d.dir, d.key, userName())
 		if err == nil {
 			err = running(client)
 		}
@@ -92,7 +94,7 @@ func (d *dataKeys) open(ctx context.Context) (*keyring.Offline, error) {
 	if d.keysMax > 0 {
 		config.Access.AccessKeysMax = d.keysMax
 	}
-	return keyring.OpenOffline(ctx, d.dir, config)
+	return keyring.OpenOffline(ctx, d.dir, d.key, config)
 }
 
 func (d *dataKeys) actor() access.Actor {

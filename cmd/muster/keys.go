@@ -11,11 +11,35 @@ import (
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // dataFlag is for commands that work on the data directory and need no other setting.
 type dataFlag struct {
-	Data string `name:"data" placeholder:"DIR" default:"${data}" help:"Data directory of the service."`
+	Data          string `name:"data" placeholder:"DIR" default:"${data}" help:"Data directory of the service."`
+	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"The key of the service's --secret-key-file, if it has one."`
+}
+
+// key is the one that encrypts the secrets of the data directory.
+func (f *dataFlag) key() (*secretkey.Key, error) { return secretkey.Read(f.SecretKeyFile, f.Data) }
+
+// secret is the cell's secret.
+func (f *dataFlag) secret() (s identity.CellSecret, err error) {
+	key, err := f.key()
+	if err != nil {
+		return s, err
+	}
+	return identity.ReadCellSecret(f.Data, key)
+}
+
+// client reaches the service that runs on the data directory.
+func (f *dataFlag) client() (*localdoor.Client, error) {
+	key, err := f.key()
+	if err != nil {
+		return nil, err
+	}
+	return localdoor.NewClient(f.Data, key, userName())
 }
 
 type keysCommand struct {
@@ -42,7 +66,11 @@ func (a *keysAt) door(env environment, exists bool) (keyDoor, error) {
 			return nil, err
 		}
 	}
-	return &dataKeys{dir: a.Data, keysMax: a.LimitAccessKeys, mayYield: true, notes: os.Stderr}, nil
+	key, err := a.key()
+	if err != nil {
+		return nil, err
+	}
+	return &dataKeys{dir: a.Data, key: key, keysMax: a.LimitAccessKeys, mayYield: true, notes: os.Stderr}, nil
 }
 
 type keysCreate struct {

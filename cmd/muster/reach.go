@@ -20,6 +20,6 @@ func (f *serviceFlags) reach(ctx context.Context, env environment, may identity.
 		return s, err
 	}
 	s.region = signingRegion(env)
-	s.key, err = accessKey(ctx, env, f.Profile, f.Data, may)
+	s.key, err = accessKey(ctx, env, f.Profile, &f.dataFlag, may)
 	return s, err
 }

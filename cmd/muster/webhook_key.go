@@ -6,7 +6,6 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
@@ -21,7 +20,7 @@ func (c *webhookKeyCommand) Run(stdout io.Writer) error {
 	if err != nil && !notify.IsTarget(c.Target) && c.Target != playerhooks.KeyTarget {
 		return fmt.Errorf("target %q: %w, the ARN of a topic, %q or %q", c.Target, err, notify.BusTarget, playerhooks.KeyTarget)
 	}
-	secret, err := identity.ReadCellSecret(c.Data)
+	secret, err := c.secret()
 	if err != nil {
 		return err
 	}

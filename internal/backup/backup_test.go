@@ -77,7 +77,7 @@ func TestBackupHasEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, state, err := Verify(bytes.NewReader(content), cell.DefaultConfig())
+	s, state, err := Verify(bytes.NewReader(content), cell.DefaultConfig(), nil)
 	if err != nil || s.Head != written.Head || s.Bytes != written.Bytes || s.Records[archive.GameSession] != 2 || s.Records[archive.Ticket] != 0 {
 		t.Errorf("verified %+v, %v, written %+v", s, err, written)
 	}
@@ -85,7 +85,7 @@ func TestBackupHasEverything(t *testing.T) {
 	if n := v.Totals(); n.Fleets != 0 || state.Last().Std() != c.Head.State {
 		t.Errorf("state of %s: %+v", state.Last().Std(), n)
 	}
-	r, err := NewReader(bytes.NewReader(content))
+	r, err := NewReader(bytes.NewReader(content), nil)
 	if err != nil || r.Secret.Check() != c.Secret.Check() {
 		t.Fatalf("another secret, or %v", err)
 	}
@@ -122,7 +122,7 @@ func TestDamageIsRecognised(t *testing.T) {
 	}
 	want := func(what string, content []byte) {
 		t.Helper()
-		if _, _, err := Verify(bytes.NewReader(content), cell.DefaultConfig()); !errors.Is(err, ErrDamaged) {
+		if _, _, err := Verify(bytes.NewReader(content), cell.DefaultConfig(), nil); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestBackupOfALaterRelease(t *testing.T) {
 	if _, err := Write(t.Context(), file, c); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := Verify(file, cell.DefaultConfig())
+	_, _, err := Verify(file, cell.DefaultConfig(), nil)
 	if later, ok := errors.AsType[*kernel.LaterRelease](err); !ok || later.Level != c.Head.Level {
 		t.Errorf("level %d: %v", c.Head.Level, err)
 	}
@@ -211,7 +211,7 @@ func TestPartsThatDoNotFit(t *testing.T) {
 		if _, err := Write(t.Context(), file, c); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Verify(file, cell.DefaultConfig()); !errors.Is(err, ErrDamaged) {
+		if _, _, err := Verify(file, cell.DefaultConfig(), nil); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

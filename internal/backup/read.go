@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // Reader reads a backup: State, then Records, then End. Only what End has confirmed is a whole backup.
@@ -26,8 +27,8 @@ type Reader struct {
 	records map[archive.Kind]uint64
 }
 
-// NewReader reads the head and the secret.
-func NewReader(in io.Reader) (*Reader, error) {
+// NewReader reads the head and the secret, for which it needs the key that the service had when the backup was made: with another one the error is a *secretkey.Wrong.
+func NewReader(in io.Reader, key *secretkey.Key) (*Reader, error) {
 	blocks, err := newBlockReader(in)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func NewReader(in io.Reader) (*Reader, error) {
 		return nil, blocks.damaged("its head: %s", err)
 	}
 	switch h := r.Head; {
-	case h.Format > format:
+	case h.Format > sealedFormat:
 		return nil, &kernel.LaterRelease{What: fmt.Sprintf("a backup of format %d", h.Format), Known: knownLevel()}
 	case h.Format < 1 || h.Entry == 0 || h.Installation == uuid.Nil:
 		return nil, blocks.damaged("its head says %+v", h)
@@ -50,6 +51,11 @@ func NewReader(in io.Reader) (*Reader, error) {
 	}
 	secret, err := blocks.whole(secretBlock)
 	if err != nil {
+		return nil, err
+	}
+	if secret, err = key.Open("the secret in the backup", sealedName, secret); errors.Is(err, secretkey.ErrDamaged) {
+		return nil, blocks.damaged("%s", err)
+	} else if err != nil {
 		return nil, err
 	}
 	if r.Secret, err = identity.ParseCellSecret(string(secret)); err != nil {
@@ -103,9 +109,9 @@ func (r *Reader) End() (s Summary, err error) {
 	return s, nil
 }
 
-// Verify reads a whole backup, loads its state and returns it with what the end says.
-func Verify(in io.Reader, config cell.Config) (s Summary, state *cell.Cell, err error) {
-	r, err := NewReader(in)
+// Verify reads a whole backup, loads its state and returns it with what the end says. key is as in NewReader.
+func Verify(in io.Reader, config cell.Config, key *secretkey.Key) (s Summary, state *cell.Cell, err error) {
+	r, err := NewReader(in, key)
 	if err != nil {
 		return s, nil, err
 	}

@@ -11,11 +11,14 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 const (
-	format    = 1
-	pageBytes = 1 << 20
+	format       = 1 // of a backup whose secret is not encrypted: earlier releases read it, too
+	sealedFormat = 2
+	pageBytes    = 1 << 20
+	sealedName   = "backup" // under which the secret is encrypted
 )
 
 // Head says what a backup is of.
@@ -48,12 +51,16 @@ type Content struct {
 	Head    Head
 	State   func(io.Writer) error
 	Secret  identity.CellSecret
+	Key     *secretkey.Key // encrypts the secret; nil: it is not encrypted
 	Archive archive.Archive
 }
 
 // Write writes a backup. The archive may receive further records meanwhile.
 func Write(ctx context.Context, out io.Writer, c Content) (s Summary, err error) {
 	c.Head.Format = format
+	if c.Key != nil {
+		c.Head.Format = sealedFormat
+	}
 	s = Summary{Head: c.Head, End: End{Records: map[archive.Kind]uint64{}}}
 	w := newBlockWriter(out)
 	head, err := json.Marshal(c.Head)
@@ -61,7 +68,7 @@ func Write(ctx context.Context, out io.Writer, c Content) (s Summary, err error)
 		return s, err
 	}
 	w.whole(headBlock, head)
-	w.whole(secretBlock, []byte(c.Secret.Text()))
+	w.whole(secretBlock, c.Key.Seal(sealedName, []byte(c.Secret.Text())))
 	if err := w.begin(stateBlock); err != nil {
 		return s, err
 	}

@@ -118,7 +118,7 @@ func (n *clusterNode) start(ctx context.Context, b *bench) (err error) {
 }
 
 func (n *clusterNode) door() (*localdoor.Client, error) {
-	return localdoor.NewClient(n.data, "muster bench")
+	return localdoor.NewClient(n.data, nil, "muster bench")
 }
 
 // status returns what this node, or the leader, says of the cluster.

@@ -14,7 +14,7 @@ var loader = access.Actor{Principal: "muster bench", Door: "offline"}
 
 // withRing opens the keys of an unused data directory for f.
 func withRing(ctx context.Context, data string, f func(*keyring.Offline) error) (err error) {
-	ring, err := keyring.OpenOffline(ctx, data, cell.DefaultConfig())
+	ring, err := keyring.OpenOffline(ctx, data, nil, cell.DefaultConfig())
 	if err != nil {
 		return err
 	}

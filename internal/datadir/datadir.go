@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // Options say which directory to open and for whom.
@@ -34,6 +35,8 @@ type Options struct {
 	Program string       // names this process to a second one that finds the directory in use, such as "muster serve"
 	Log     *slog.Logger // nil: nothing is logged
 	Accept  []Part       // what may be lost
+
+	Key *secretkey.Key // encrypts the secrets; nil: they are not encrypted
 
 	JournalTables, ArchiveTables int // table files that are kept open at most, each a descriptor; 0: the stores' defaults
 }
@@ -78,6 +81,9 @@ func Open(o Options) (*Dir, error) {
 	}
 	defer unlock()
 	if err := checkSingle(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := checkKey(o); err != nil {
 		return nil, err
 	}
 	return openLocked(o)
@@ -210,9 +216,13 @@ func (d *Dir) archiveOptions() archivepebble.Options {
 
 func (d *Dir) openSecret() error {
 	p := d.parts[Secret]
-	secret, id, err := identity.ReadSecretFile(d.options.Dir)
+	secret, id, err := identity.ReadSecretFile(d.options.Dir, d.options.Key)
 	if damaged, ok := errors.AsType[*identity.DamagedSecret](err); ok {
 		p.there, p.problem = true, d.problem(Secret, damaged.Reason)
+		return nil
+	}
+	if wrong, ok := errors.AsType[*secretkey.Wrong](err); ok && slices.Contains(d.options.Accept, Secret) {
+		p.there, p.problem = true, d.problem(Secret, "is encrypted with the secret key "+wrong.Sealed+", which is lost")
 		return nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -242,7 +252,7 @@ func (d *Dir) makeMissing() (err error) {
 	}
 	if p := d.parts[Secret]; !p.there {
 		d.Secret, p.id = identity.NewCellSecret(), d.pending.ID
-		if err := d.Secret.Write(d.options.Dir, p.id); err != nil {
+		if err := d.Secret.Write(d.options.Dir, p.id, d.options.Key); err != nil {
 			return err
 		}
 	}
@@ -293,13 +303,17 @@ func (d *Dir) Lost() (parts []Part) {
 	return parts
 }
 
-// Commit makes the directory complete: from here on every part must exist. Until then another Open continues where this one was.
+// Commit makes the directory complete: from here on every part must exist. Until then another Open continues where this one was. Secrets that are not encrypted yet are
+// encrypted with the key.
 func (d *Dir) Commit(ctx context.Context) error {
 	if p := d.parts[Secret]; d.pending == nil && p.id == uuid.Nil { // restored from a backup of an earlier release; CheckState has checked that it is the right one
-		if err := d.Secret.Write(d.options.Dir, d.parts[Journal].id); err != nil {
+		if err := d.Secret.Write(d.options.Dir, d.parts[Journal].id, d.options.Key); err != nil {
 			return err
 		}
 		p.id = d.parts[Journal].id
+	}
+	if err := encrypt(d.options); err != nil {
+		return err
 	}
 	if d.pending == nil {
 		return nil
@@ -317,7 +331,7 @@ func (d *Dir) Commit(ctx context.Context) error {
 		return err
 	}
 	if d.parts[Secret].id == uuid.Nil {
-		if err := d.Secret.Write(d.options.Dir, d.pending.ID); err != nil {
+		if err := d.Secret.Write(d.options.Dir, d.pending.ID, d.options.Key); err != nil {
 			return err
 		}
 	}

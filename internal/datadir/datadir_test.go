@@ -189,7 +189,7 @@ func TestEveryPartHasTheSameInstallation(t *testing.T) {
 	dir := furnished(t)
 	h := mustOpen(t, dir)
 	defer h.close()
-	_, secret, err := identity.ReadSecretFile(dir)
+	_, secret, err := identity.ReadSecretFile(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func oldDirectory(t *testing.T) string {
 		t.Fatal(err)
 	}
 	h := &house{t: t, data: &Dir{Journal: j, Archive: a}}
-	if h.data.Secret, err = identity.ReadCellSecret(dir); err != nil {
+	if h.data.Secret, err = identity.ReadCellSecret(dir, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.Engine, err = engine.Open(t.Context(), engine.Config{Journal: j, Archive: unmarked{a}, Cell: cell.DefaultConfig(), EndedLinger: time.Nanosecond})
@@ -415,7 +415,7 @@ func TestADirectoryOfAnEarlierReleaseIsTakenOver(t *testing.T) {
 		}
 		h.close()
 	}
-	if secret, id, err := identity.ReadSecretFile(dir); err != nil || id == uuid.Nil || secret.Check() == (identity.CellSecret{}).Check() {
+	if secret, id, err := identity.ReadSecretFile(dir, nil); err != nil || id == uuid.Nil || secret.Check() == (identity.CellSecret{}).Check() {
 		t.Errorf("secret of installation %s, %v", id, err)
 	}
 	remove(t, dir, archiveDir)
@@ -457,7 +457,7 @@ func TestASecretOfAnOldBackupIsTaken(t *testing.T) {
 	mustOpen(t, dir).close()
 	copyTo(t, old, filepath.Join(dir, "cell.secret"))
 	mustOpen(t, dir).close()
-	if _, id, err := identity.ReadSecretFile(dir); err != nil || id == uuid.Nil {
+	if _, id, err := identity.ReadSecretFile(dir, nil); err != nil || id == uuid.Nil {
 		t.Errorf("secret of installation %s, %v", id, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "cell.secret"), bytes.Repeat([]byte{8}, 32), 0o600); err != nil {
@@ -561,7 +561,7 @@ func TestCrashWhileJoining(t *testing.T) {
 	cluster, secret := uuid.New(), identity.NewCellSecret()
 	crash := errors.New("power cut")
 	_, err := OpenNode(Options{Dir: dir}, func(string) (uuid.UUID, identity.CellSecret, error) {
-		return uuid.Nil, secret, errors.Join(crash, secret.Write(dir, cluster))
+		return uuid.Nil, secret, errors.Join(crash, secret.Write(dir, cluster, nil))
 	})
 	if !errors.Is(err, crash) {
 		t.Fatal(err)

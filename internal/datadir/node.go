@@ -64,6 +64,9 @@ func OpenNode(o Options, admit Admit) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkKey(o); err != nil {
+		return nil, err
+	}
 	if m == nil {
 		if m, err = begin(o, admit != nil); err != nil {
 			return nil, err
@@ -110,6 +113,9 @@ func OpenMember(o Options) (_ *Node, err error) {
 	if m == nil || !m.Complete {
 		return nil, fmt.Errorf("%s: %w", o.Dir, ErrNoNode)
 	}
+	if err := checkKey(o); err != nil {
+		return nil, err
+	}
 	n := newNode(o, m)
 	if err := n.open(); err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -128,7 +134,7 @@ func (n *Node) Leave() error {
 // begin makes the directory of a single machine, or an empty one, that of a node.
 func begin(o Options, joins bool) (*member, error) {
 	m := &member{Format: memberFormat, Node: newNodeID(), Begun: founded}
-	empty, err := isEmpty(o.Dir)
+	empty, err := isEmpty(o)
 	switch {
 	case err != nil:
 		return nil, err
@@ -158,11 +164,11 @@ func begin(o Options, joins bool) (*member, error) {
 }
 
 // isEmpty reports whether a directory has none of the parts of a data directory.
-func isEmpty(dir string) (bool, error) {
-	d := &Dir{options: Options{Dir: dir}}
+func isEmpty(o Options) (bool, error) {
+	dir, d := o.Dir, &Dir{options: o}
 	journal, err := journalpebble.Exists(d.path(journalDir))
 	vault, err2 := archivepebble.Exists(d.path(archiveDir))
-	_, _, err3 := identity.ReadSecretFile(dir)
+	_, _, err3 := identity.ReadSecretFile(dir, o.Key)
 	secret := !errors.Is(err3, fs.ErrNotExist)
 	p, err4 := readPending(dir)
 	if err := errors.Join(err, err2, err4); err != nil {
@@ -222,7 +228,7 @@ func (n *Node) join(admit Admit) error {
 	if err != nil {
 		return err
 	}
-	if err := secret.Write(n.options.Dir, cluster); err != nil {
+	if err := secret.Write(n.options.Dir, cluster, n.options.Key); err != nil {
 		return err
 	}
 	n.Secret, n.member.Cluster = secret, cluster
@@ -233,7 +239,7 @@ func (n *Node) join(admit Admit) error {
 func (n *Node) makeMissing() (err error) {
 	if n.Secret == (identity.CellSecret{}) {
 		n.Secret = identity.NewCellSecret()
-		if err := n.Secret.Write(n.options.Dir, n.member.Cluster); err != nil {
+		if err := n.Secret.Write(n.options.Dir, n.member.Cluster, n.options.Key); err != nil {
 			return err
 		}
 	}
@@ -272,8 +278,11 @@ func (n *Node) SingleJournalDir() string { return n.path(journalDir) }
 
 func (n *Node) path(name string) string { return filepath.Join(n.options.Dir, name) }
 
-// Commit records that every part exists: from here on one that is missing stops the start.
+// Commit records that every part exists: from here on one that is missing stops the start. Secrets that are not encrypted yet are encrypted with the key.
 func (n *Node) Commit() error {
+	if err := encrypt(n.options); err != nil {
+		return err
+	}
 	if n.member.Complete {
 		return nil
 	}

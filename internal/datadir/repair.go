@@ -11,6 +11,7 @@ import (
 
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // CheckArchive reads the whole archive of a data directory and changes nothing. The service may run meanwhile.
@@ -20,13 +21,13 @@ func CheckArchive(ctx context.Context, dir string) (*archivepebble.Report, error
 
 // RepairArchive drops the unreadable records of the archive of a data directory whose service is stopped. The next start records in the log and the
 // journal what was dropped. kept is where the damaged archive is afterwards; it is empty when nothing was damaged.
-func RepairArchive(ctx context.Context, dir string) (report *archivepebble.Report, kept string, err error) {
+func RepairArchive(ctx context.Context, dir string, key *secretkey.Key) (report *archivepebble.Report, kept string, err error) {
 	unlock, err := identity.LockDir(dir)
 	if err != nil {
 		return nil, "", err
 	}
 	defer unlock()
-	_, owner, err := identity.ReadSecretFile(dir)
+	_, owner, err := identity.ReadSecretFile(dir, key)
 	if _, damaged := errors.AsType[*identity.DamagedSecret](err); err != nil && !damaged && !errors.Is(err, fs.ErrNotExist) { // the start reports those
 		return nil, "", err
 	}

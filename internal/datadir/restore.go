@@ -36,13 +36,13 @@ func Restore(ctx context.Context, o Options, from io.ReadSeeker) (s backup.Summa
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return s, nil, err
 	}
-	if s, state, err = backup.Verify(from, cell.DefaultConfig()); err != nil {
+	if s, state, err = backup.Verify(from, cell.DefaultConfig(), o.Key); err != nil {
 		return s, nil, err
 	}
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return s, nil, err
 	}
-	r, err := backup.NewReader(from)
+	r, err := backup.NewReader(from, o.Key)
 	if err != nil {
 		return s, nil, err
 	}
@@ -110,7 +110,7 @@ func (d *Dir) restore(ctx context.Context, r *backup.Reader, id uuid.UUID) (err 
 	if err := d.Archive.SetInstallation(id, archive.Mark{Journal: r.Head.Entry, Forgotten: r.Head.Forgotten}); err != nil {
 		return err
 	}
-	return r.Secret.Write(d.options.Dir, id)
+	return r.Secret.Write(d.options.Dir, id, d.options.Key)
 }
 
 func (d *Dir) restoreRecords(ctx context.Context, r *backup.Reader) error {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/musterhq/muster/internal/fileowner"
 )
 
 // The bits of a file's mode that matter here.
@@ -34,7 +36,7 @@ func CheckPermissions(dir string) (warnings []string, err error) {
 	case mode&groupWrite != 0:
 		warnings = append(warnings, fmt.Sprintf("data directory %s has mode %#o: its group can replace the secret and the keys in it; chmod 700 %[1]s ends that", dir, mode.Perm()))
 	}
-	if err := checkOwner(dir, info); err != nil {
+	if err := fileowner.Check(dir, info); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, secretFile)
@@ -52,5 +54,5 @@ func CheckPermissions(dir string) (warnings []string, err error) {
 	case mode&(groupRead|groupWrite) != 0:
 		warnings = append(warnings, fmt.Sprintf("cell secret %s has mode %#o: users of its group can act as any principal of this service; want chmod 600 %[1]s", path, mode.Perm()))
 	}
-	return warnings, checkOwner(path, info)
+	return warnings, fileowner.Check(path, info)
 }

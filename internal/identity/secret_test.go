@@ -71,7 +71,7 @@ func TestDamagedCellSecretIsNoticed(t *testing.T) {
 	if err := os.WriteFile(path, want.key[:], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, id, err := ReadSecretFile(dir); err != nil || got != want || id != uuid.Nil {
+	if got, id, err := ReadSecretFile(dir, nil); err != nil || got != want || id != uuid.Nil {
 		t.Errorf("file of an earlier release: installation %s, %v", id, err)
 	}
 }

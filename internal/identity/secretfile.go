@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // cell.secret: magic, id of the installation, the secret, and the beginning of the SHA-256 of all that. Earlier releases
@@ -37,19 +38,24 @@ func NewCellSecret() (s CellSecret) {
 	return s
 }
 
-// ReadCellSecret reads the secret of a data directory that has one.
-func ReadCellSecret(dir string) (CellSecret, error) {
-	secret, _, err := ReadSecretFile(dir)
+// ReadCellSecret reads the secret of a data directory that has one. key is the one that it is encrypted with, if it is.
+func ReadCellSecret(dir string, key *secretkey.Key) (CellSecret, error) {
+	secret, _, err := ReadSecretFile(dir, key)
 	return secret, err
 }
 
 // ReadSecretFile reads the secret of a data directory, and the id of the installation that it belongs to: zero in a file of an
-// earlier release. A damaged file is a *DamagedSecret.
-func ReadSecretFile(dir string) (secret CellSecret, installation uuid.UUID, err error) {
+// earlier release. A damaged file is a *DamagedSecret, and one that another key opens a *secretkey.Wrong.
+func ReadSecretFile(dir string, key *secretkey.Key) (secret CellSecret, installation uuid.UUID, err error) {
 	path := filepath.Join(dir, secretFile)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return secret, installation, fmt.Errorf("read cell secret: %w", err)
+	}
+	if content, err = key.Open(path, secretFile, content); errors.Is(err, secretkey.ErrDamaged) {
+		return secret, installation, &DamagedSecret{path, secretkey.ErrDamaged.Error()}
+	} else if err != nil {
+		return secret, installation, err
 	}
 	switch rest := content[min(len(secretMagic), len(content)):]; {
 	case len(content) == secretSize:
@@ -70,14 +76,14 @@ func secretSum(content []byte) [secretSumSize]byte {
 	return [secretSumSize]byte(sum[:])
 }
 
-// Write stores the secret in the data directory of an installation.
-func (s CellSecret) Write(dir string, installation uuid.UUID) error {
+// Write stores the secret in the data directory of an installation, encrypted with the key.
+func (s CellSecret) Write(dir string, installation uuid.UUID, key *secretkey.Key) error {
 	content := append(make([]byte, 0, secretFileSize), secretMagic...)
 	content = append(content, installation[:]...)
 	content = append(content, s.key[:]...)
 	sum := sha256.Sum256(content)
 	content = append(content, sum[:secretSumSize]...)
-	if err := atomicfile.Write(filepath.Join(dir, secretFile), content, 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, secretFile), key.Seal(secretFile, content), 0o600); err != nil {
 		return fmt.Errorf("write cell secret: %w", err)
 	}
 	return nil
@@ -86,7 +92,7 @@ func (s CellSecret) Write(dir string, installation uuid.UUID) error {
 // OpenCellSecret reads the secret from a directory, and creates one for a new installation when there is none. It is for callers that
 // need a secret and not the whole data directory, which package datadir opens.
 func OpenCellSecret(dir string) (CellSecret, error) {
-	secret, err := ReadCellSecret(dir)
+	secret, err := ReadCellSecret(dir, nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return secret, err
 	}
@@ -94,7 +100,7 @@ func OpenCellSecret(dir string) (CellSecret, error) {
 		return CellSecret{}, fmt.Errorf("make cell secret: %w", err)
 	}
 	secret = NewCellSecret()
-	return secret, secret.Write(dir, uuid.New())
+	return secret, secret.Write(dir, uuid.New(), nil)
 }
 
 // HasKeyFile reports whether the directory contains the access key file of an earlier release.

@@ -160,7 +160,7 @@ func TestLaterFileIsRefused(t *testing.T) {
 	if _, err := start(t, dir); err == nil || !strings.Contains(err.Error(), identity.KeysFile) {
 		t.Errorf("started: %v", err)
 	}
-	if _, err := OpenOffline(t.Context(), dir, cell.DefaultConfig()); err == nil || !strings.Contains(err.Error(), identity.KeysFile) {
+	if _, err := OpenOffline(t.Context(), dir, nil, cell.DefaultConfig()); err == nil || !strings.Contains(err.Error(), identity.KeysFile) {
 		t.Errorf("opened offline: %v", err)
 	}
 }
@@ -284,7 +284,7 @@ func TestOfflineChangeMovesNoDeadline(t *testing.T) {
 	x.stop(t)
 	last := lastOf(t, dir)
 	time.Sleep(5 * time.Millisecond)
-	o, err := OpenOffline(t.Context(), dir, cell.DefaultConfig())
+	o, err := OpenOffline(t.Context(), dir, nil, cell.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // OfflineProgram names this process to another one that tries to open the data directory meanwhile.
@@ -24,9 +25,9 @@ type Offline struct {
 }
 
 // OpenOffline opens a data directory, and makes it when it is new. While another process has it open the error is an
-// *embeddb.InUse.
-func OpenOffline(ctx context.Context, dir string, config cell.Config) (_ *Offline, err error) {
-	d, err := datadir.Open(datadir.Options{Dir: dir, Program: OfflineProgram})
+// *embeddb.InUse. key encrypts its secrets.
+func OpenOffline(ctx context.Context, dir string, key *secretkey.Key, config cell.Config) (_ *Offline, err error) {
+	d, err := datadir.Open(datadir.Options{Dir: dir, Program: OfflineProgram, Key: key})
 	if err != nil {
 		return nil, err
 	}

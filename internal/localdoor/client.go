@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // ErrNoService says that no service of the data directory answers.
@@ -36,8 +37,8 @@ type Client struct {
 }
 
 // NewClient finds the service. The error wraps ErrNoService when none has said where it is. user is a note for the audit
-// record.
-func NewClient(dir, user string) (*Client, error) {
+// record. key is the one that encrypts the secrets of the directory.
+func NewClient(dir string, key *secretkey.Key, user string) (*Client, error) {
 	file, err := readServiceFile(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoService
@@ -45,7 +46,7 @@ func NewClient(dir, user string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := identity.ReadCellSecret(dir)
+	secret, err := identity.ReadCellSecret(dir, key)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (h *house) open(t *testing.T) {
 
 func (h *house) client(t *testing.T) *Client {
 	t.Helper()
-	c, err := NewClient(h.dir, "ann")
+	c, err := NewClient(h.dir, nil, "ann")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestLeftoverServiceFile(t *testing.T) {
 	if err := h.door.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewClient(h.dir, "ann"); !errors.Is(err, ErrNoService) {
+	if _, err := NewClient(h.dir, nil, "ann"); !errors.Is(err, ErrNoService) {
 		t.Errorf("after an orderly end: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(h.dir, fileName), left, 0o600); err != nil {

@@ -31,7 +31,7 @@ func (x *Service) backup(ctx context.Context, path string) (s backup.Summary, er
 			Installation: x.installation(), Entry: state.Entry, Level: state.Level, State: state.Last.Std(), Forgotten: state.Forgotten,
 			Made: began.UTC(), Release: x.version,
 		},
-		State: state.Write, Secret: x.secret, Archive: x.archive,
+		State: state.Write, Secret: x.secret, Key: x.key, Archive: x.archive,
 	})
 	if err != nil {
 		x.log.Error("a backup was not made", "to", path, "error", err)

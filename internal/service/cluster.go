@@ -23,7 +23,7 @@ func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadi
 	s, files := x.settings, connlimit.ReserveOf(descriptors)
 	x.node, err = node.Open(ctx, node.Options{
 		Data: datadir.Options{
-			Dir: s.Data, Program: "muster serve", Log: x.log, JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,
+			Dir: s.Data, Program: "muster serve", Log: x.log, Key: x.key, JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,
 		},
 		Listen: s.ClusterListen, Advertise: s.ClusterAdvertise, Join: s.Join, Observer: s.Observer, Version: version, Connections: nodeConnections(descriptors),
 		Panics: x.panics, Log: x.log,

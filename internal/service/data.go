@@ -20,7 +20,7 @@ const keysPatience = 10 * time.Second
 // descriptors.
 func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept []datadir.Part) (err error) {
 	o := datadir.Options{
-		Dir: x.settings.Data, Program: "muster serve", Log: x.log, Accept: accept,
+		Dir: x.settings.Data, Program: "muster serve", Log: x.log, Accept: accept, Key: x.key,
 		JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,
 	}
 	for began := time.Now(); ; {

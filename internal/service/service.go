@@ -48,6 +48,7 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerwatch"
 	"github.com/musterhq/muster/internal/scaler"
+	"github.com/musterhq/muster/internal/secretkey"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/sessionwatch"
@@ -64,8 +65,9 @@ type Service struct {
 	log      *slog.Logger
 	panics   *panics.Guard
 
-	data    *datadir.Dir // nil at a node of a cluster
-	node    *node.Node   // nil without a cluster
+	data    *datadir.Dir   // nil at a node of a cluster
+	node    *node.Node     // nil without a cluster
+	key     *secretkey.Key // encrypts the secrets in the data directory and in backups; nil: none does
 	secret  identity.CellSecret
 	archive *archivepebble.Archive
 	version string     // of the release

@@ -21,7 +21,7 @@ func TestStartSaysThatKeysAreMissing(t *testing.T) {
 	if said := startAndStop(t, s); !strings.Contains(said, "muster keys create") {
 		t.Errorf("without keys the log says %q", said)
 	}
-	keys, err := keyring.OpenOffline(t.Context(), s.Data, cell.DefaultConfig())
+	keys, err := keyring.OpenOffline(t.Context(), s.Data, nil, cell.DefaultConfig())
 	if err == nil {
 		_, err = keys.Create(t.Context(), access.Actor{}, keyring.New{Role: access.Admin})
 		err = errors.Join(err, keys.Close())

@@ -4,10 +4,14 @@ import (
 	"net"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// checkPermissions refuses to start when other users of the machine may read the secret, and warns of lesser problems.
-func (x *Service) checkPermissions() error {
+// checkPermissions refuses to start when other users of the machine may read the secret or the key that encrypts it, and warns of lesser problems.
+func (x *Service) checkPermissions() (err error) {
+	if x.key, err = secretkey.Read(x.settings.SecretKeyFile, x.settings.Data); err != nil {
+		return err
+	}
 	warnings, err := identity.CheckPermissions(x.settings.Data)
 	for _, w := range warnings {
 		x.log.Warn(w)

@@ -63,7 +63,7 @@ func (n *Node) askToJoin(ctx context.Context, token trust.Token, id, address str
 	if err != nil {
 		return fail(err)
 	}
-	return answer.Cluster, secret, authority.Save(n.options.Data.Dir)
+	return answer.Cluster, secret, authority.Save(n.options.Data.Dir, n.options.Data.Key)
 }
 
 // answerJoin admits a node. What it did can be repeated by the same node with the same token.

@@ -114,9 +114,9 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 }
 
 func (n *Node) openLink(port *net.TCPListener, address string) error {
-	authority, err := trust.Load(n.options.Data.Dir, n.data.Cluster())
+	authority, err := trust.Load(n.options.Data.Dir, n.data.Cluster(), n.options.Data.Key)
 	if errors.Is(err, trust.ErrMissing) && !n.data.Complete() && !n.data.Joined() {
-		authority, err = trust.Create(n.options.Data.Dir, n.data.Cluster(), time.Now())
+		authority, err = trust.Create(n.options.Data.Dir, n.data.Cluster(), time.Now(), n.options.Data.Key)
 	}
 	if err != nil {
 		return err

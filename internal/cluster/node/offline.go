@@ -64,7 +64,7 @@ func RecoverCluster(o datadir.Options, confirm func(node string, has journalraft
 	if err != nil {
 		return err
 	}
-	return authority.Save(o.Dir)
+	return authority.Save(o.Dir, o.Key)
 }
 
 // coverageAt is the coverage of an archive whose node goes on from the snapshot after an entry. A snapshot that the archive has not heard of is another node's, which

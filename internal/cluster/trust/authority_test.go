@@ -33,28 +33,28 @@ func newCluster(t testing.TB, id uuid.UUID) *Authority {
 
 func TestAuthorityIsStoredAndLoaded(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Load(dir, cluster); !errors.Is(err, ErrMissing) || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Load(dir, cluster, nil); !errors.Is(err, ErrMissing) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing there: %v, want ErrMissing", err)
 	}
-	made, err := Create(dir, cluster, start)
+	made, err := Create(dir, cluster, start, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, fileName)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(dir, FileName)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v; want mode 0600", info, err)
 	}
-	loaded, err := Load(dir, cluster)
+	loaded, err := Load(dir, cluster, nil)
 	if err != nil || !bytes.Equal(loaded.PEM(), made.PEM()) || loaded.Fingerprint() != made.Fingerprint() || loaded.Cluster() != cluster {
 		t.Errorf("loaded %v, %v; want what was made", loaded, err)
 	}
-	if _, err := Create(dir, cluster, start); !errors.Is(err, ErrExists) {
+	if _, err := Create(dir, cluster, start, nil); !errors.Is(err, ErrExists) {
 		t.Errorf("a second one: %v, want ErrExists", err)
 	}
-	again, err := Load(dir, cluster)
+	again, err := Load(dir, cluster, nil)
 	if err != nil || again.Fingerprint() != made.Fingerprint() {
 		t.Errorf("after the second Create: %v; want the first authority", err)
 	}
-	_, err = Load(dir, another)
+	_, err = Load(dir, another, nil)
 	if foreign, ok := errors.AsType[*Foreign](err); !ok || foreign.Cluster != cluster || foreign.Want != another || !strings.Contains(err.Error(), dir) {
 		t.Errorf("of another cluster: %v, want a *Foreign", err)
 	}
@@ -94,11 +94,11 @@ func TestDamagedAuthorities(t *testing.T) {
 		"zeros after a crash": make([]byte, 900),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(filepath.Join(dir, fileName), content, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, FileName), content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Load(dir, cluster)
-			if damaged, ok := errors.AsType[*Damaged](err); !ok || damaged.Path != filepath.Join(dir, fileName) || damaged.Err == nil {
+			_, err := Load(dir, cluster, nil)
+			if damaged, ok := errors.AsType[*Damaged](err); !ok || damaged.Path != filepath.Join(dir, FileName) || damaged.Err == nil {
 				t.Errorf("got %v, want a *Damaged with the path", err)
 			} else if strings.Contains(err.Error(), "PRIVATE") {
 				t.Errorf("the error quotes the file: %v", err)
@@ -134,10 +134,10 @@ func TestReplacementOfTheAuthority(t *testing.T) {
 		t.Error("the old certificate signs still")
 	}
 	dir := t.TempDir()
-	if err := switched.Save(dir); err != nil {
+	if err := switched.Save(dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	if stored, err := Load(dir, cluster); err != nil || stored.Fingerprint() != switched.Fingerprint() {
+	if stored, err := Load(dir, cluster, nil); err != nil || stored.Fingerprint() != switched.Fingerprint() {
 		t.Errorf("stored after the switch: %v", err)
 	}
 	alone := switched.Alone()

@@ -17,10 +17,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// fileName is the authority's file. One file has all of it, so that no crash can leave a certificate with the key of another one.
-const fileName = "cluster-authority.pem"
+// FileName is the authority's file. One file has all of it, so that no crash can leave a certificate with the key of another one.
+const FileName = "cluster-authority.pem"
 
 var (
 	// ErrMissing is in the error of Load when there is no authority.
@@ -54,9 +55,9 @@ func (e *Foreign) Error() string {
 // received stands for the path of what did not come from a file.
 const received = "from the peer"
 
-// Create makes the authority of a new cluster and stores it in a directory.
-func Create(dir string, cluster uuid.UUID, now time.Time) (*Authority, error) {
-	if _, err := os.Lstat(filepath.Join(dir, fileName)); err == nil {
+// Create makes the authority of a new cluster and stores it in a directory, encrypted with the key.
+func Create(dir string, cluster uuid.UUID, now time.Time, key *secretkey.Key) (*Authority, error) {
+	if _, err := os.Lstat(filepath.Join(dir, FileName)); err == nil {
 		return nil, fmt.Errorf("%w in %s", ErrExists, dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -65,31 +66,36 @@ func Create(dir string, cluster uuid.UUID, now time.Time) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, a.Save(dir)
+	return a, a.Save(dir, key)
 }
 
-// Save stores the authority in a directory, in place of an earlier one.
-func (a *Authority) Save(dir string) error {
-	return atomicfile.Write(filepath.Join(dir, fileName), a.PEM(), 0o600)
+// Save stores the authority in a directory, in place of an earlier one, encrypted with the key.
+func (a *Authority) Save(dir string, key *secretkey.Key) error {
+	return atomicfile.Write(filepath.Join(dir, FileName), key.Seal(FileName, a.PEM()), 0o600)
 }
 
 // Delete removes the authority from a directory that has left its cluster.
 func Delete(dir string) error {
-	err := atomicfile.Remove(filepath.Join(dir, fileName))
+	err := atomicfile.Remove(filepath.Join(dir, FileName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// Load reads the authority of a cluster from a directory. Its error has ErrMissing, or is a *Damaged or a *Foreign.
-func Load(dir string, cluster uuid.UUID) (*Authority, error) {
-	path := filepath.Join(dir, fileName)
+// Load reads the authority of a cluster from a directory. Its error has ErrMissing, or is a *Damaged, a *Foreign or a *secretkey.Wrong.
+func Load(dir string, cluster uuid.UUID, key *secretkey.Key) (*Authority, error) {
+	path := filepath.Join(dir, FileName)
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrMissing, err)
 	} else if err != nil {
 		return nil, fmt.Errorf("read the cluster's authority: %w", err)
+	}
+	if content, err = key.Open(path, FileName, content); errors.Is(err, secretkey.ErrDamaged) {
+		return nil, &Damaged{Path: path, Err: errors.New("it cannot be decrypted, although its key is the right one")}
+	} else if err != nil {
+		return nil, err
 	}
 	a, err := Parse(content, cluster)
 	if damaged, ok := errors.AsType[*Damaged](err); ok {

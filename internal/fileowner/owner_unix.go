@@ -1,6 +1,7 @@
 //go:build unix
 
-package identity
+// Package fileowner checks to which user of the machine a file belongs.
+package fileowner
 
 import (
 	"fmt"
@@ -9,9 +10,9 @@ import (
 	"syscall"
 )
 
-// checkOwner refuses what belongs to another user, who can read and replace it. Root may run the service on the files of another
-// user, and a user on files that root has prepared.
-func checkOwner(path string, info fs.FileInfo) error {
+// Check refuses what belongs to another user, who can read and replace it. Root may run the service on the files of another
+// user, and a user on files that root has prepared. Windows is not checked.
+func Check(path string, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	own := os.Geteuid()
 	if !ok || own == 0 || stat.Uid == 0 || int(stat.Uid) == own {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/secretkey"
+)
+
+type secretKeyCommand struct {
+	Create secretKeyCreate `cmd:"" help:"Write a new key to a file, for --secret-key-file."`
+	Change secretKeyChange `cmd:"" help:"Encrypt the secrets of a data directory with another key. The service must be stopped."`
+	Remove secretKeyRemove `cmd:"" help:"Store the secrets of a data directory without encryption. The service must be stopped."`
+}
+
+type secretKeyCreate struct {
+	File string `arg:"" help:"File to write. It must not exist, and belongs outside of the data directory and its backups."`
+}
+
+func (c *secretKeyCreate) Run(stdout io.Writer) error {
+	key, err := secretkey.Create(c.File)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s has the new secret key %s. Keep a second copy where backups do not go: without the key, neither the data directory nor its backups can be used.\n", c.File, key.ID())
+	return err
+}
+
+type secretKeyChange struct {
+	dataFlag
+	To string `name:"to" required:"" placeholder:"FILE" help:"File with the new key."`
+}
+
+func (c *secretKeyChange) Run(stdout io.Writer) error {
+	if c.To == "" {
+		return errors.New("to is empty: want a file with the new key; muster secret-key remove stores the secrets without encryption")
+	}
+	to, err := secretkey.Read(c.To, c.Data)
+	if err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	changed, err := c.changeTo(to)
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "the secrets of %s are encrypted with the secret key %s now (%d files changed): start the service with --secret-key-file %s\n", c.Data, to.ID(), changed, c.To)
+	}
+	return err
+}
+
+type secretKeyRemove struct{ dataFlag }
+
+func (c *secretKeyRemove) Run(stdout io.Writer) error {
+	changed, err := c.changeTo(nil)
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "the secrets of %s are not encrypted any more (%d files changed): start the service without --secret-key-file\n", c.Data, changed)
+	}
+	return err
+}
+
+func (f *dataFlag) changeTo(to *secretkey.Key) (changed int, err error) {
+	if err := mustExist(f.Data); err != nil {
+		return 0, err
+	}
+	from, err := f.key()
+	if err != nil {
+		return 0, err
+	}
+	if err := becomeOwner(f.Data); err != nil { // files of root would keep the service from starting
+		return 0, err
+	}
+	return datadir.ChangeKey(datadir.Options{Dir: f.Data, Program: "muster secret-key", Key: from}, to)
+}

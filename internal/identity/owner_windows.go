@@ -1,5 +1,0 @@
-package identity
-
-import "io/fs"
-
-func checkOwner(string, fs.FileInfo) error { return nil }

@@ -1,0 +1,114 @@
+package secretkey
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/fileowner"
+)
+
+// fileMax is more than a file with a key and a line break has, in bytes.
+const fileMax = 256
+
+// Bits of the mode of a key file that are refused. A group may read it: credentials of systemd and secrets of Kubernetes have mode 0440, with an access control
+// list or a group that contains the service alone.
+const refusedBits = 0o027
+
+// Create writes a new random key to a file that does not exist yet, with mode 0600, and returns the key.
+func Create(path string) (*Key, error) {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = fmt.Errorf("%s is there already, and may be the only copy of a key: choose another name", path)
+		}
+		return nil, err
+	}
+	var secret [keySize]byte
+	rand.Read(secret[:]) // never fails: since Go 1.24 it ends the program instead
+	if err := atomicfile.Write(path, []byte(hex.EncodeToString(secret[:])+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	return newKey(path, secret), nil
+}
+
+// Read reads the key file that a setting names; an empty path is no key. The file must be outside of the data directory, since a copy of the directory
+// would have the key, and other users of the machine must not be able to read it. No error repeats any of its content.
+func Read(path, dataDir string) (*Key, error) {
+	if path == "" {
+		return nil, nil
+	}
+	fail := func(err error) (*Key, error) { return nil, fmt.Errorf("secret-key-file: %w", err) }
+	f, err := os.Open(path)
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return fail(err)
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return fail(fmt.Errorf("%s is a directory; want a file of `muster secret-key create`", path))
+	case runtime.GOOS != "windows" && mode.Perm()&refusedBits != 0:
+		return fail(fmt.Errorf("%s has mode %#o: other users of this machine can read or replace the key; want chmod 600 %[1]s", path, mode.Perm()))
+	}
+	if err := fileowner.Check(path, info); err != nil {
+		return fail(err)
+	}
+	if err := checkOutside(path, dataDir); err != nil {
+		return fail(err)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, fileMax+1))
+	if err != nil {
+		return fail(err)
+	}
+	text := bytes.TrimSpace(content)
+	var secret [keySize]byte
+	if len(text) != 2*keySize {
+		return fail(fmt.Errorf("%s has %d characters; want a key of %d hexadecimal digits, as `muster secret-key create` writes it", path, min(len(text), fileMax), 2*keySize))
+	}
+	if _, err := hex.Decode(secret[:], text); err != nil {
+		return fail(fmt.Errorf("%s has other characters than hexadecimal digits; want a key of %d digits, as `muster secret-key create` writes it", path, 2*keySize))
+	}
+	return newKey(path, secret), nil
+}
+
+// checkOutside refuses a key in the directory that it protects. Links are followed.
+func checkOutside(path, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	inside, err := resolved(path)
+	if err != nil {
+		return err
+	}
+	around, err := resolved(dir)
+	if errors.Is(err, fs.ErrNotExist) { // the key is in no directory that does not exist
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if from, err := filepath.Rel(around, inside); err == nil && from != ".." && !strings.HasPrefix(from, ".."+string(filepath.Separator)) {
+		return fmt.Errorf("%s is in the data directory %s: a copy of the directory would have the key; want a file outside of it", path, dir)
+	}
+	return nil
+}
+
+func resolved(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
+}
