@@ -103,7 +103,14 @@ func (s *failstop) Open(name string, opts ...vfs.OpenOption) (file vfs.File, err
 	return file, err
 }
 
+// Create makes the names of a directory durable before it creates a marker of a manifest there. Pebble syncs the directory once, after it has created the
+// manifest and the marker that names it: after a power cut in between, the marker may be there without the manifest.
 func (s *failstop) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(s.PathBase(name), "marker.manifest.") {
+		if err := syncDir(s, s.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
 	return s.open("create", name, func() (vfs.File, error) { return s.FS.Create(name, category) })
 }
 
