@@ -39,6 +39,7 @@ var started atomic.Bool
 type official struct {
 	options Options
 	log     *slog.Logger
+	beats   *heartbeats
 }
 
 // begin claims the SDK for one Server.
@@ -65,14 +66,19 @@ func (x official) connect(ctx context.Context, p server.ServerParameters) error 
 	return err
 }
 
-func (official) InitSDK(p server.ServerParameters) error       { return server.InitSDK(p) }
-func (official) ProcessReady(p server.ProcessParameters) error { return server.ProcessReady(p) }
-func (official) ProcessEnding() error                          { return server.ProcessEnding() }
-func (official) Destroy() error                                { return server.Destroy() }
-func (official) ActivateGameSession() error                    { return server.ActivateGameSession() }
-func (official) GetTerminationTime() (int64, error)            { return server.GetTerminationTime() }
-func (official) AcceptPlayerSession(id string) error           { return server.AcceptPlayerSession(id) }
-func (official) RemovePlayerSession(id string) error           { return server.RemovePlayerSession(id) }
+func (x official) ProcessReady(p server.ProcessParameters) error {
+	p.OnHealthCheck = x.beats.guard(p.OnHealthCheck)
+	return server.ProcessReady(p)
+}
+
+func (x official) Destroy() error { return x.beats.without(server.Destroy) }
+
+func (official) InitSDK(p server.ServerParameters) error { return server.InitSDK(p) }
+func (official) ProcessEnding() error                    { return server.ProcessEnding() }
+func (official) ActivateGameSession() error              { return server.ActivateGameSession() }
+func (official) GetTerminationTime() (int64, error)      { return server.GetTerminationTime() }
+func (official) AcceptPlayerSession(id string) error     { return server.AcceptPlayerSession(id) }
+func (official) RemovePlayerSession(id string) error     { return server.RemovePlayerSession(id) }
 
 func (official) UpdatePlayerSessionCreationPolicy(p model.PlayerSessionCreationPolicy) error {
 	return server.UpdatePlayerSessionCreationPolicy(p)

@@ -72,7 +72,7 @@ func New(o Options, c ...Callbacks) *Server {
 		connections: map[ConnectionID]*connection{},
 	}
 	if s.sdk == nil {
-		s.sdk = official{o, s.log}
+		s.sdk = official{o, s.log, &heartbeats{}}
 	}
 	s.session, s.cancelSession = context.WithCancelCause(context.WithValue(context.Background(), serverKey{}, s))
 	return s
