@@ -156,7 +156,7 @@ func (c *clusterRemove) Run(ctx context.Context, stdout io.Writer) error {
 
 type clusterHandOver struct {
 	clusterAt
-	Node string `arg:"" optional:"" help:"Id of the node that is to lead. None: the one that is furthest."`
+	Node string `arg:"" optional:"" help:"Id of the node that is to lead. None: one that is present and has most."`
 }
 
 func (c *clusterHandOver) Run(ctx context.Context, stdout io.Writer) error {

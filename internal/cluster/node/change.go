@@ -24,7 +24,7 @@ const (
 	Promote  = "promote"   // a member gets a vote
 	Demote   = "demote"    // a member loses its vote
 	Remove   = "remove"    // a member leaves the cluster for good
-	HandOver = "hand-over" // Node becomes the leader; empty: the one that is furthest
+	HandOver = "hand-over" // Node becomes the leader; empty: one that is present
 	Look     = "look"      // nothing: the answer is the leader's Status
 )
 
@@ -145,6 +145,9 @@ func (n *Node) carryOut(ctx context.Context, c Change) (s Status, err error) {
 		if err := n.allPresent(c.Node); err != nil {
 			return s, err
 		}
+		if err := n.caughtUp(ctx, c.Node); err != nil {
+			return s, err
+		}
 		err = n.journal.Promote(ctx, c.Node)
 	case Demote, Remove:
 		if c.Node == n.ID() && n.votersBeside() > 0 { // the next leader does it
@@ -185,6 +188,34 @@ func (n *Node) allPresent(node string) error {
 		}
 	}
 	return nil
+}
+
+// promoteWait is how long a node that is to get a vote may take to say that it has everything of now. It says twice a second what it has.
+const promoteWait = 3 * time.Second
+
+// caughtUp waits until an observer has what this node has now. With the vote of one that is behind, a majority may have to wait for it.
+func (n *Node) caughtUp(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, promoteWait)
+	defer cancel()
+	for want := n.journal.Status().Last; ; {
+		applied, observes := uint64(0), false
+		for _, m := range n.members() {
+			observes = observes || m.ID == node && !m.Votes
+		}
+		for _, p := range n.presence.Nodes() {
+			if p.Node == node {
+				applied = p.Applied
+			}
+		}
+		if !observes || applied >= want { // package journal/raft refuses those that are no members
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return domain.Refuse(domain.Conflict, "node %s is %d entries behind: it gets a vote once it has caught up, so try again later", node, want-applied)
+		}
+	}
 }
 
 func (n *Node) votersBeside() (others int) {

@@ -62,15 +62,24 @@ func startAt(t *testing.T, o node.Options, ahead time.Duration) *member {
 // startWith starts a node on such a machine, which has no room for changes while short returns an error.
 func startWith(t *testing.T, o node.Options, ahead time.Duration, short func() error) *member {
 	t.Helper()
+	return startConfigured(t, o, func(c *engine.Config) {
+		c.Short, c.Now = short, func() time.Time { return time.Now().Add(ahead) }
+	})
+}
+
+// startConfigured starts a node whose engine has further settings.
+func startConfigured(t *testing.T, o node.Options, configure func(*engine.Config)) *member {
+	t.Helper()
 	n, err := node.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &member{Node: n, t: t}
-	m.Engine, err = engine.OpenReplica(t.Context(), engine.Config{
-		Archive: n.Data().Archive, Archives: n.Archives(), Cell: cell.DefaultConfig(), Peers: n.Peers(), Loaded: n.Data().CheckState, Patience: time.Minute, Short: short,
-		Now: func() time.Time { return time.Now().Add(ahead) }, Log: o.Log,
-	}, n.Journal())
+	config := engine.Config{
+		Archive: n.Data().Archive, Archives: n.Archives(), Cell: cell.DefaultConfig(), Peers: n.Peers(), Loaded: n.Data().CheckState, Patience: time.Minute, Log: o.Log,
+	}
+	configure(&config)
+	m.Engine, err = engine.OpenReplica(t.Context(), config, n.Journal())
 	if err != nil {
 		t.Fatal(err)
 	}

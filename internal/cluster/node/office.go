@@ -1,10 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/cluster/exchange"
@@ -128,7 +131,48 @@ func (n *Node) inOffice(j *journalraft.Journal, duties office.Part) {
 // handing is a planned hand-over: the duties and the engine rest from one moment to the other.
 type handing struct{ rested, over chan struct{} }
 
-// handOver makes another node the leader; empty: the one that is furthest.
+// successors are the voters to which the node would hand over, in this order: those that are present, with room before without, and those that have most first. The last one is
+// empty, which leaves the choice to Raft's library. That chooses by what a node has received alone, and so it may choose one that is dead.
+func (n *Node) successors() []string {
+	votes := map[string]bool{}
+	for _, m := range n.members() {
+		votes[m.ID] = m.Votes && m.ID != n.ID()
+	}
+	present := slices.DeleteFunc(n.presence.Nodes(), func(p presence.Present) bool {
+		return !votes[p.Node] || p.Heard.IsZero() || time.Since(p.Heard) >= missingAfter
+	})
+	slices.SortStableFunc(present, func(a, b presence.Present) int {
+		switch {
+		case a.Short != b.Short && a.Short:
+			return 1
+		case a.Short != b.Short:
+			return -1
+		}
+		return cmp.Compare(b.Applied, a.Applied)
+	})
+	var ids []string
+	for _, p := range present {
+		ids = append(ids, p.Node)
+	}
+	return append(ids, "")
+}
+
+// handOverTo hands over to the first of the nodes that takes over.
+func (n *Node) handOverTo(ctx context.Context, nodes []string) (err error) {
+	for _, to := range nodes {
+		failed := n.journal.HandOver(ctx, to)
+		if failed == nil {
+			return nil
+		}
+		err = errors.Join(err, failed)
+		if ctx.Err() != nil || n.journal.Status().Role != journalraft.Leader {
+			return err
+		}
+	}
+	return err
+}
+
+// handOver makes another node the leader; empty: one of the successors.
 func (n *Node) handOver(ctx context.Context, to string) error {
 	x := handing{rested: make(chan struct{}), over: make(chan struct{})}
 	defer close(x.over)
@@ -138,7 +182,11 @@ func (n *Node) handOver(ctx context.Context, to string) error {
 	case <-time.After(leadPause): // the office begins or ends at this moment
 	case <-ctx.Done():
 	}
-	return n.journal.HandOver(ctx, to)
+	nodes := []string{to}
+	if to == "" {
+		nodes = n.successors()
+	}
+	return n.handOverTo(ctx, nodes)
 }
 
 // pause reports whether the node still runs after d.
@@ -157,6 +205,10 @@ const handOverWait = 3 * time.Second
 // StepDown ends what runs only at the node that decides, for good, and hands over if the node leads and another one can: the others need not wait until
 // they miss it. Commands go on, at the next leader, or here if there is none.
 func (n *Node) StepDown(ctx context.Context) {
+	var nodes []string
+	if n.presence != nil && n.journal != nil { // the end of the office forgets who is present
+		nodes = n.successors()
+	}
 	n.unwilling()
 	n.leading.Wait()
 	if n.journal == nil || n.engine == nil || !n.journal.Status().InOffice || n.votersBeside() == 0 {
@@ -165,7 +217,7 @@ func (n *Node) StepDown(ctx context.Context) {
 	n.engine.StepDown() // what it decided behind the last append could not become durable, and it would load its state again
 	handing, cancel := context.WithTimeout(ctx, handOverWait)
 	defer cancel()
-	err := n.journal.HandOver(handing, "")
+	err := n.handOverTo(handing, nodes)
 	if err == nil {
 		return
 	}
@@ -295,13 +347,10 @@ func (n *Node) watchRoom() {
 
 // roomier returns a voter that is present and has room; empty when there is none.
 func (n *Node) roomier() string {
-	votes := map[string]bool{}
-	for _, m := range n.members() {
-		votes[m.ID] = m.Votes && m.ID != n.ID()
-	}
+	best := n.successors()[0]
 	for _, p := range n.presence.Nodes() {
-		if votes[p.Node] && !p.Short && !p.Heard.IsZero() && time.Since(p.Heard) < missingAfter {
-			return p.Node
+		if p.Node == best && !p.Short {
+			return best
 		}
 	}
 	return ""

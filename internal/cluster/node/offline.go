@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
@@ -45,9 +47,16 @@ func RecoverCluster(o datadir.Options, confirm func(node string, has journalraft
 	defer func() { err = errors.Join(err, data.Close()) }()
 	options := journalraft.Options{Dir: data.JournalDir(), ID: data.ID(), Program: o.Program, Logger: o.Log}
 	var ended archive.Coverage
+	forgotten, upTo := uint64(0), uint64(0)
 	err = journalraft.Recover(options, func(has journalraft.Recovered) (err error) {
 		if ended, err = coverageAt(data.Archive, has.Snapshot); err != nil {
 			return err
+		}
+		if ended.Lacks && has.State != nil {
+			if forgotten, err = forgottenIn(has.State); err != nil {
+				return err
+			}
+			upTo = has.Snapshot
 		}
 		return confirm(data.ID(), has, ended)
 	})
@@ -55,8 +64,7 @@ func RecoverCluster(o datadir.Options, confirm func(node string, has journalraft
 		return err
 	}
 	if ended.Lacks {
-		ended.Lacks, ended.From = false, 0
-		if err := data.Archive.SetCoverage(context.Background(), ended); err != nil {
+		if err := acceptLoss(data.Archive, ended, archive.Mark{Journal: upTo, Forgotten: forgotten}); err != nil {
 			return err
 		}
 	}
@@ -65,6 +73,35 @@ func RecoverCluster(o datadir.Options, confirm func(node string, has journalraft
 		return err
 	}
 	return authority.Save(o.Dir, o.Key)
+}
+
+// forgottenIn counts the records that had left the memory of a state for the archive.
+func forgottenIn(open func() (io.ReadCloser, error)) (n uint64, err error) {
+	from, err := open()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	state := cell.New(cell.DefaultConfig())
+	if err := state.Load(from); err != nil {
+		return 0, err
+	}
+	return state.Forgotten(), nil
+}
+
+// acceptLoss makes an archive count as complete up to a snapshot: as one that lacks nothing to the nodes of a cluster, and with the mark as one that is not older than the
+// journal to a single machine.
+func acceptLoss(a archive.Archive, ended archive.Coverage, m archive.Mark) error {
+	old, _, err := a.Mark()
+	if err != nil {
+		return err
+	}
+	a.SetMark(archive.Mark{Journal: max(old.Journal, m.Journal), Forgotten: max(old.Forgotten, m.Forgotten)})
+	if err := a.Put(context.Background(), nil); err != nil {
+		return err
+	}
+	ended.Lacks, ended.From = false, 0
+	return a.SetCoverage(context.Background(), ended)
 }
 
 // coverageAt is the coverage of an archive whose node goes on from the snapshot after an entry. A snapshot that the archive has not heard of is another node's, which

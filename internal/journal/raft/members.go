@@ -191,7 +191,7 @@ func (n *Node) changeMembers(ctx context.Context, what string, change func(patie
 // restarted since: in an idle cluster nothing else has noticed that.
 const handOverTries = 300 * time.Millisecond
 
-// HandOver makes another voter the leader: the node with that id, or the one that is furthest, when id is empty. It returns when this
+// HandOver makes another voter the leader: the node with that id, or the one that has received most, even if it is dead, when id is empty. It returns when this
 // node no longer leads. The append under way is finished first, and others wait: when it succeeds they fail with ErrFenced, and nothing of them was written.
 func (n *Node) HandOver(ctx context.Context, id string) error {
 	if n.raft.State() != raft.Leader {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -15,6 +16,8 @@ type Recovered struct {
 	Last     uint64    // number of the last entry that the node has
 	Snapshot uint64    // number of the entry after which its latest snapshot was taken; 0: it has none
 	Appended time.Time // when a leader appended it; zero: the node has only a snapshot
+
+	State func() (io.ReadCloser, error) // opens the latest snapshot, while confirm runs; nil: there is none
 }
 
 // Recover makes the node in o.Dir the only member of its cluster. No process may have the directory open. Every entry of the node's log counts from then on, even those that were never
@@ -48,6 +51,12 @@ func Recover(o Options, confirm func(Recovered) error) (err error) {
 			address = s.Address
 		}
 		found.Members = append(found.Members, Member{string(s.ID), string(s.Address), s.Suffrage == raft.Voter})
+	}
+	if found.Snapshot > 0 {
+		found.State = func() (io.ReadCloser, error) {
+			_, state, err := n.snaps.open()
+			return state, err
+		}
 	}
 	if err := confirm(found); err != nil {
 		return err

@@ -1,0 +1,137 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal/raft"
+)
+
+// An observer that is present and behind gets no vote: a majority would have to wait for it. It gets one once it has caught up.
+func TestPromoteWaitsForTheObserver(t *testing.T) {
+	a := start(t, options(t.TempDir(), ""))
+	a.until("office", func(s node.Status) bool { return s.Leader == a.ID() })
+	o := options(t.TempDir(), a.token())
+	o.Observer = true
+	b := start(t, o)
+	a.until("the observer", func(s node.Status) bool {
+		return slices.ContainsFunc(s.Members, func(m node.Member) bool { return m.ID == b.ID() && m.Level > 0 && m.Behind == 0 })
+	})
+	reading, read, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() { // a reader holds the observer's state, so that nothing is applied to it
+		done <- b.ReadHere(context.Background(), func(*cell.View) error { close(reading); <-read; return nil })
+	}()
+	<-reading
+	for _, name := range []string{"custom-1", "custom-2", "custom-3"} {
+		a.create(name)
+	}
+	_, err := a.Change(t.Context(), node.Change{Do: node.Promote, Node: b.ID()})
+	if !isRefusal(err, domain.Conflict) || !strings.Contains(err.Error(), "behind") {
+		t.Errorf("promoted while it was behind: %v", err)
+	}
+	close(read)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		s, err := a.Change(t.Context(), node.Change{Do: node.Promote, Node: b.ID()})
+		if _, voters, _ := roles(s); err == nil && voters == 1 {
+			break
+		}
+		if err != nil && !isRefusal(err, domain.Conflict) || time.Now().After(end) {
+			t.Fatalf("promoted after it has caught up: %v", err)
+		}
+	}
+}
+
+// A leader that hands over to any node chooses one that is there: Raft's library takes the first of those that have received most, even if it is dead.
+func TestHandOverPassesADeadVoter(t *testing.T) {
+	for _, dead := range []int{0, 1} {
+		a, b, c := trio(t, start(t, options(t.TempDir(), "")), t.TempDir(), t.TempDir())
+		gone, next := b, c
+		if dead == 1 {
+			gone, next = c, b
+		}
+		gone.end()
+		s, err := a.Change(t.Context(), node.Change{Do: node.HandOver})
+		if err != nil || s.Leader != next.ID() {
+			t.Errorf("with voter %d dead (%s): %v, the leader is %s, want %s", dead, gone.ID(), err, s.Leader, next.ID())
+		}
+	}
+}
+
+// A survivor whose archive lacked records, for which its recovery has accepted the loss, becomes a single machine that starts.
+func TestLeaveAfterAnAcceptedLoss(t *testing.T) {
+	dir := t.TempDir()
+	m := startConfigured(t, options(dir, ""), func(c *engine.Config) { c.EndedLinger = time.Nanosecond })
+	before := m.Applied()
+	err := m.Do(t.Context(), &hosting.CreateQueue{Queue: placement.Queue{Name: "cup", Timeout: time.Minute}})
+	if err == nil {
+		err = m.Do(t.Context(), &hosting.StartPlacement{Placement: placement.Placement{ID: "p1", Queue: "cup", PlayersMax: 2}})
+	}
+	if err == nil {
+		err = m.Do(t.Context(), &hosting.StopPlacement{ID: "p1"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		forgotten := uint64(0)
+		_ = m.ReadHere(t.Context(), func(v *cell.View) error { forgotten = v.Forgotten(); return nil })
+		if forgotten > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("what ended stays in memory")
+		}
+	}
+	state, err := m.Engine.Backup(t.Context())
+	if err == nil {
+		err = m.Journal().SaveSnapshot(t.Context(), state.Entry, state.Write)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := m.Data().Cluster()
+	m.end()
+	o := datadir.Options{Dir: dir, Program: "test"}
+	d, err := datadir.OpenMember(o)
+	if err == nil { // as if the snapshot had come from another node, whose archive has the placement
+		err = errors.Join(d.Archive.SetInstallation(cluster, archive.Mark{Journal: before}),
+			d.Archive.SetCoverage(t.Context(), archive.Coverage{Entry: state.Entry, Next: 1, Lacks: true, From: 1}), d.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.LeaveCluster(t.Context(), o); !errors.Is(err, engine.ErrArchiveLacks) {
+		t.Errorf("left while its archive lacks records: %v", err)
+	}
+	if err := node.RecoverCluster(o, func(string, raft.Recovered, archive.Coverage) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.LeaveCluster(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	alone, err := datadir.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	e, err := engine.Open(t.Context(), engine.Config{Journal: alone.Journal, Archive: alone.Archive, Cell: cell.DefaultConfig(), Loaded: alone.CheckState})
+	if err != nil {
+		t.Fatalf("the single machine does not start: %v", err)
+	}
+	e.Close()
+}
