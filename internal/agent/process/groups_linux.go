@@ -9,12 +9,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Groups makes a cgroup for each process, below one directory.
 type Groups struct {
-	dir string // empty: no cgroups
-	why string // then: the reason
+	dir  string   // empty: no cgroups
+	why  string   // then: the reason
+	lock *os.File // of the directory, while this agent lives; nil without cgroups
 }
 
 // NewGroups returns the groups below a directory of a cgroup2 file system. An empty one stands for the agent's own cgroup, or the parent of it if its own
@@ -32,11 +35,15 @@ func NewGroups(dir string) (*Groups, error) {
 		}
 		dir = own
 	}
+	lock := share(dir)
 	probe := filepath.Join(dir, fmt.Sprintf("muster-probe-%d", os.Getpid()))
 	err := os.Mkdir(probe, 0o755)
 	if err == nil {
 		_, err = os.Stat(filepath.Join(probe, "cgroup.kill")) // Linux 5.14
 		os.Remove(probe)
+	}
+	if err != nil && lock != nil {
+		lock.Close()
 	}
 	if err != nil && named {
 		return nil, fmt.Errorf("cgroup %s: %w; want a directory of a cgroup2 file system in which the agent may make cgroups, or none", dir, err)
@@ -46,11 +53,29 @@ func NewGroups(dir string) (*Groups, error) {
 	}
 	// Accounting and limits of memory need the controller. systemd and containers often pass it on; where not, groups still hold processes together.
 	os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0)
-	empty, _ := filepath.Glob(filepath.Join(dir, "muster-*")) // left by an agent that was killed; one with processes cannot be removed
-	for _, group := range empty {
-		os.Remove(group)
+	return &Groups{dir: dir, lock: lock}, nil
+}
+
+// share removes the groups that agents left which were killed, if no other agent has groups in the directory, and returns a shared lock of it. A group of a
+// living agent may be empty, too: before its process has started, and until the most memory of an ended one is read.
+func share(dir string) *os.File {
+	lock, err := os.Open(dir)
+	if err != nil {
+		return nil
 	}
-	return &Groups{dir: dir}, nil
+	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		empty, _ := filepath.Glob(filepath.Join(dir, "muster-*"))
+		for _, group := range empty {
+			os.Remove(group) // one with processes cannot be removed
+		}
+	}
+	for range 500 { // others hold it only to remove groups; any process of the host may, so not for ever
+		if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return lock
 }
 
 // ownCgroup returns the directory of the agent's cgroup.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -243,5 +244,46 @@ func TestParseCgroup(t *testing.T) {
 	}
 	if _, err := NewGroups(t.TempDir()); err == nil {
 		t.Error("a directory that is none of cgroups: want an error")
+	}
+}
+
+// TestGroupOfAnotherAgentStays: an agent that starts beside another one leaves its groups alone, also a group whose process is only about to start. When the
+// other one is gone, it removes what that left.
+func TestGroupOfAnotherAgentStays(t *testing.T) {
+	one, err := NewGroups("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.dir == "" {
+		t.Skip("this host has no cgroups: ", one.Describe())
+	}
+	parent := filepath.Join(one.dir, fmt.Sprintf("test-of-muster-%d", os.Getpid()))
+	if err := os.Mkdir(parent, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(parent) })
+	if one, err = NewGroups(parent); err != nil {
+		t.Fatal(err)
+	}
+	var attributes syscall.SysProcAttr
+	if _, err := one.enter(&attributes, Command{ID: "starting"}); err != nil {
+		t.Fatal(err)
+	}
+	group := filepath.Join(parent, groupName("starting"))
+	t.Cleanup(func() { os.Remove(group) })
+	beside, err := NewGroups(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(group); err != nil {
+		t.Errorf("the group of the other agent: %v", err)
+	}
+	one.lock.Close()
+	beside.lock.Close()
+	if _, err := NewGroups(parent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(group); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the group of an agent that is gone: got %v, want none", err)
 	}
 }
