@@ -40,7 +40,7 @@ func (c *calls) note(operation, code string) {
 	}
 }
 
-// neverAnswered are operations that are served, and so far always refuse, as docs/compatibility.md says.
+// neverAnswered are operations that only refuse in the stories. An answer needs `muster agent` on a host: TestSessionLogs of cmd/muster.
 var neverAnswered = []string{"GetGameSessionLogUrl"}
 
 // everyOperation checks that a client has had an answer and an error from every operation that is served.

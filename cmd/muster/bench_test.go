@@ -16,6 +16,10 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	if os.Getenv(asGame) != "" {
+		playGame()
+		return
+	}
 	os.Exit(m.Run())
 }
 

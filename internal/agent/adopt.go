@@ -17,7 +17,7 @@ func (a *Agent) adopt(before state.State) {
 	for _, one := range before.Processes {
 		s := &server{
 			id: one.ID, spec: agentproto.ServerProcess{LaunchPath: one.LaunchPath, Parameters: one.Parameters}, slot: one.Slot, dir: one.Dir, ports: one.Ports,
-			started: one.Started, registered: one.Registered, session: one.Session, reason: one.Reason, doubtful: one.Registered && one.Session == "",
+			started: one.Started, registered: one.Registered, session: one.Session, logPaths: one.LogPaths, reason: one.Reason, doubtful: one.Registered && one.Session == "",
 			log: output.New(a.logDir(one.ID), a.config.Output), retiring: time.Now(), // until the wanted set is known; nothing is ended before that
 		}
 		if one.Record.PID == 0 { // it was about to be started: whether it was is unknown
@@ -29,6 +29,7 @@ func (a *Agent) adopt(before state.State) {
 		if err != nil {
 			a.config.Log.Warn("server process ended while no agent was there", "process", one.ID, "pid", one.Record.PID)
 			a.note(s, process.Exit{At: time.Now()})
+			a.noteLogs(s)
 			continue
 		}
 		a.config.Log.Info("server process is adopted", "process", one.ID, "pid", one.Record.PID, "game_session", one.Session)

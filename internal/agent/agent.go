@@ -92,6 +92,7 @@ type Agent struct {
 	beat    time.Time
 	pruned  time.Time
 	streams map[string]context.CancelFunc
+	uploads uploads
 	pace    pacer // of all streams; for any goroutine
 }
 
@@ -118,6 +119,7 @@ type server struct {
 	registered   bool
 	unregistered int // heartbeats in a row in which the service did not know it
 	session      string
+	logPaths     []string // that it named in ProcessReady
 	// doubtful says that the connection was lost while no session of the process was known: it may have one.
 	doubtful bool
 	retiring time.Time // since when no entry wants it; zero: wanted
@@ -144,7 +146,7 @@ func New(config Config) (*Agent, error) {
 	a := &Agent{
 		config: config, file: file, unlock: unlock, pool: ports.NewPool(config.Ports, nil), began: time.Now(),
 		work: make(chan func(), 64), stopped: make(chan struct{}), running: map[string]*server{}, streams: map[string]context.CancelFunc{},
-		unsent: before.Ended, order: agentproto.OrderPending,
+		unsent: before.Ended, uploads: uploads{queue: before.Uploads}, order: agentproto.OrderPending,
 	}
 	a.link = link.New(link.Config{
 		Target: config.Target, Hello: a.sayHello, Log: config.Log, Chance: rand.Float64,
@@ -155,6 +157,7 @@ func New(config Config) (*Agent, error) {
 	if config.Target == nil { // the file alone says what runs
 		a.order = agentproto.OrderActive
 	}
+	a.removeArchives()
 	a.adopt(before)
 	if err := a.save(); err != nil {
 		unlock()
@@ -222,6 +225,7 @@ func (a *Agent) step(now time.Time) {
 	a.retire(now)
 	a.heartbeat(now)
 	a.send()
+	a.upload(now)
 	if now.Sub(a.pruned) > 10*time.Minute {
 		a.pruned = now
 		a.prune(now)
@@ -263,11 +267,11 @@ func (a *Agent) stop() {
 
 // save writes the state file.
 func (a *Agent) save() error {
-	s := state.State{BootID: process.BootID(), Ended: a.unsent}
+	s := state.State{BootID: process.BootID(), Ended: a.unsent, Uploads: a.uploads.queue}
 	for _, p := range a.sorted() {
 		one := state.Process{
 			ID: p.id, LaunchPath: p.spec.LaunchPath, Parameters: p.spec.Parameters, Slot: p.slot, Ports: p.ports, Dir: p.dir, Started: p.started,
-			Registered: p.registered, Session: p.session, Reason: p.reason,
+			Registered: p.registered, Session: p.session, LogPaths: p.logPaths, Reason: p.reason,
 		}
 		if p.process != nil {
 			one.Record = p.process.Record()
@@ -323,6 +327,9 @@ func (a *Agent) prune(now time.Time) {
 	for _, e := range a.unsent {
 		running[e.ID] = true
 	}
+	for _, u := range a.uploads.queue {
+		running[u.ID] = true
+	}
 	go func() {
 		if err := output.Prune(a.config.LogDir, a.config.Keep, func(dir string) bool { return running[dir] }, now); err != nil {
 			a.config.Log.Warn("output of ended server processes cannot be removed", "error", err)
@@ -331,6 +338,9 @@ func (a *Agent) prune(now time.Time) {
 }
 
 func (a *Agent) logDir(id string) string { return filepath.Join(a.config.LogDir, id) }
+
+// ownDir is where a process may write logs of its own.
+func (a *Agent) ownDir(id string) string { return filepath.Join(a.logDir(id), "files") }
 
 func (a *Agent) sayHello() *agentproto.AgentHello {
 	name, _ := os.Hostname()

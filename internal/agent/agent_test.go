@@ -55,6 +55,9 @@ type service struct {
 	forgets      bool  // and 404
 	refusals     int
 	forgotten    int
+
+	uploadURL      string
+	uploadRequests []agentproto.RequestLogUpload
 }
 
 func newService(t *testing.T, processes ...agentproto.ServerProcess) *service {
@@ -131,6 +134,9 @@ func (s *service) answer(request agentproto.Request) any {
 		return answer
 	case *agentproto.NotifyServerProcessTermination:
 		s.ends = append(s.ends, *r)
+	case *agentproto.RequestLogUpload:
+		s.uploadRequests = append(s.uploadRequests, *r)
+		return agentproto.LogUpload{URL: s.uploadURL}
 	case *agentproto.SendOutput:
 		if s.slow || s.forgets || r.Number == s.number {
 			break
@@ -154,6 +160,9 @@ func (s *service) refuses(request agentproto.Request) (status int) {
 	} else if ok && s.slow {
 		s.refusals++
 		return 429
+	}
+	if _, ok := request.(*agentproto.RequestLogUpload); ok && s.uploadURL == "" {
+		return 404
 	}
 	return 0
 }

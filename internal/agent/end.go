@@ -88,6 +88,7 @@ func (a *Agent) ended(s *server, exit process.Exit) {
 		a.config.Log.Error("server processes crash too often: the agent tries one now and then", "path", s.spec.LaunchPath, "every", a.config.Restart.Probe)
 	}
 	a.note(s, exit)
+	a.noteLogs(s)
 	a.save()
 }
 

@@ -100,8 +100,8 @@ func (a *Agent) call(r agentproto.Request, answer agentproto.Answer, then func(e
 func (a *Agent) take(push agentproto.Push) {
 	switch p := push.(type) {
 	case *agentproto.NotifyProcessRegistered:
-		if s := a.running[p.ProcessID]; s != nil && !s.registered {
-			s.registered = true
+		if s := a.running[p.ProcessID]; s != nil && (!s.registered || !slices.Equal(s.logPaths, p.LogPaths)) {
+			s.registered, s.logPaths = true, p.LogPaths
 			a.save()
 		}
 	case *agentproto.NotifyGameSessionActivated:
@@ -143,8 +143,6 @@ func (a *Agent) take(push agentproto.Push) {
 		if cancel := a.streams[p.StreamID]; cancel != nil {
 			cancel()
 		}
-	case *agentproto.CollectLogs:
-		a.reply(&agentproto.LogsCollected{ProcessID: p.ProcessID, Error: "this agent cannot upload logs yet"})
 	}
 }
 

@@ -88,7 +88,7 @@ func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error)
 		}
 		s.ports[name] = port
 	}
-	dir, own := a.logDir(s.id), filepath.Join(a.logDir(s.id), "files")
+	dir, own := a.logDir(s.id), a.ownDir(s.id)
 	if err := errors.Join(atomicfile.MakeDir(own, 0o755), a.config.User.Own(own)); err != nil {
 		return c, err
 	}
@@ -102,10 +102,13 @@ func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error)
 	}, nil
 }
 
+// gamePrefixes begin the paths that the API documents for managed fleets.
+var gamePrefixes = []string{"/local/game/", "C:/Game/", "c:/game/"}
+
 // path returns the program of a launch path, which lies below the root. The directories that the API documents for managed fleets stand for the root.
 func (a *Agent) path(launch string) (string, error) {
 	rest := strings.ReplaceAll(launch, `\`, "/")
-	for _, prefix := range []string{"/local/game/", "C:/Game/", "c:/game/"} {
+	for _, prefix := range gamePrefixes {
 		if after, ok := strings.CutPrefix(rest, prefix); ok {
 			rest = after
 			break

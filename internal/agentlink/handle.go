@@ -107,6 +107,8 @@ func (l *link) carryOut(request agentproto.Request) (any, error) {
 		return l.serverToken()
 	case *agentproto.SendOutput:
 		return nil, l.output(r)
+	case *agentproto.RequestLogUpload:
+		return l.logUpload(r)
 	}
 	return nil, &failure{404, "the service has not asked for this"}
 }

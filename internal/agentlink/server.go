@@ -38,6 +38,9 @@ type Config struct {
 	// be called.
 	Node func() domain.UUID
 
+	// LogUpload returns the URL for the upload of a game session's logs; nil: none are kept.
+	LogUpload func(game string) string
+
 	Periods Periods // zero: DefaultPeriods
 	Panics  *panics.Guard
 	Calls   *callstats.Calls // nil: requests are not counted
@@ -108,7 +111,7 @@ func IsPath(path string) bool { return strings.HasSuffix(strings.TrimSuffix(path
 
 var actions = []string{
 	"SendHeartbeat", "DescribeRuntimeConfiguration", "NotifyServerProcessTermination", "GetFleetRoleCredentials", "AgentHello",
-	"GetServerToken", "SendOutput", "LogsCollected",
+	"GetServerToken", "SendOutput", "RequestLogUpload",
 }
 
 // New opens the door. When ctx ends, the service is stopping: no more connections are accepted.

@@ -59,3 +59,8 @@ type ServerToken struct {
 	AuthToken           string
 	ExpirationTimestamp int64 // seconds since 1970
 }
+
+// LogUpload answers RequestLogUpload.
+type LogUpload struct {
+	URL string `json:"Url"` // for one PUT of a zip of at most LogBundleMax bytes, within the hour
+}

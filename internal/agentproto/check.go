@@ -127,11 +127,16 @@ func (m *SendOutput) check() error {
 	return c.done()
 }
 
-func (m *LogsCollected) check() error {
+func (m *RequestLogUpload) check() error {
 	var c checker
 	c.text("ProcessId", m.ProcessID, 1, IDBytes)
-	c.amount("Bytes", m.Bytes)
-	c.text("Error", m.Error, 0, TextBytes)
+	c.text("GameSessionId", m.GameSessionID, 0, IDBytes)
+	return c.done()
+}
+
+func (m *LogUpload) check() error {
+	var c checker
+	c.text("Url", m.URL, 1, URLBytes)
 	return c.done()
 }
 
@@ -179,13 +184,6 @@ func (m *DrainCompute) check() error {
 	var c checker
 	c.amount("DeadlineMillis", m.DeadlineMillis)
 	c.text("Reason", m.Reason, 0, TextBytes)
-	return c.done()
-}
-
-func (m *CollectLogs) check() error {
-	var c checker
-	c.text("ProcessId", m.ProcessID, 1, IDBytes)
-	c.text("UploadUrl", m.UploadURL, 1, URLBytes)
 	return c.done()
 }
 

@@ -134,8 +134,8 @@ func DecodeReceived(text []byte) (Received, error) {
 	return m, readFields(head.Action, text, m.Push, m.Push.check)
 }
 
-// Answer is the content of the answer to one kind of request: *HeartbeatAnswer, *RuntimeConfiguration, *RoleCredentials, *HelloAnswer or
-// *ServerToken.
+// Answer is the content of the answer to one kind of request: *HeartbeatAnswer, *RuntimeConfiguration, *RoleCredentials, *HelloAnswer,
+// *ServerToken or *LogUpload.
 type Answer interface{ check() error }
 
 // Into reads the fields of an answer with status 200.

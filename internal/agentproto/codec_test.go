@@ -77,6 +77,7 @@ func TestGoldenAnswers(t *testing.T) {
 		"GetFleetRoleCredentials":      func() Answer { return new(RoleCredentials) },
 		"AgentHello":                   func() Answer { return new(HelloAnswer) },
 		"GetServerToken":               func() Answer { return new(ServerToken) },
+		"RequestLogUpload":             func() Answer { return new(LogUpload) },
 	}
 	golden(t, "answer", func(t *testing.T, action string, text []byte) {
 		m, err := DecodeReceived(text)

@@ -27,6 +27,7 @@ const (
 	LastOutputMax  = 64 << 10  // bytes of Exit.LastOutput
 	OutputMax      = 64 << 10  // bytes of SendOutput.Output
 	TailMax        = 256 << 10 // StartOutput.TailBytes
+	LogBundleMax   = 66 << 20  // bytes of an archive with the logs of a game session
 )
 
 // FieldError says what is wrong with a member of a message.

@@ -52,12 +52,6 @@ type DrainCompute struct {
 	Cancel         bool   `json:",omitzero"` // ends a drain: the host runs processes again
 }
 
-// CollectLogs asks for a bundle of the logs of a process, by PUT to a URL. The agent sends LogsCollected when it is done.
-type CollectLogs struct {
-	ProcessID string `json:"ProcessId"`
-	UploadURL string `json:"UploadUrl"`
-}
-
 // UpdateRuntimeConfiguration replaces the runtime configuration, so that a change acts at once.
 type UpdateRuntimeConfiguration struct {
 	RuntimeConfiguration
@@ -105,9 +99,6 @@ func (*StartComputeTermination) Action() string { return "StartComputeTerminatio
 func (*DrainCompute) Action() string { return "DrainCompute" }
 
 // Action implements Push.
-func (*CollectLogs) Action() string { return "CollectLogs" }
-
-// Action implements Push.
 func (*UpdateRuntimeConfiguration) Action() string { return "UpdateRuntimeConfiguration" }
 
 // Action implements Push.
@@ -135,8 +126,6 @@ func newPush(action string) Push {
 		return new(StartComputeTermination)
 	case "DrainCompute":
 		return new(DrainCompute)
-	case "CollectLogs":
-		return new(CollectLogs)
 	case "UpdateRuntimeConfiguration":
 		return new(UpdateRuntimeConfiguration)
 	case "UpdateHost":

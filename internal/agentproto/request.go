@@ -66,11 +66,12 @@ type SendOutput struct {
 	Truncated bool   `json:",omitzero"` // output before this was left out, because it came faster than the connection took it
 }
 
-// LogsCollected says what became of a CollectLogs push.
-type LogsCollected struct {
-	ProcessID string `json:"ProcessId"`
-	Bytes     int64  // of the uploaded bundle
-	Error     string `json:",omitzero"`
+// RequestLogUpload asks where the logs of a server process that has ended are uploaded, for its game session. Its answer is a LogUpload. Status 404 says that the
+// service wants none: the process had no game session, or the installation keeps no logs. Status 412 says that the
+// session has not ended for the service yet.
+type RequestLogUpload struct {
+	ProcessID     string `json:"ProcessId"`
+	GameSessionID string `json:"GameSessionId,omitzero"` // if the agent was told of one
 }
 
 // Action implements Request.
@@ -95,7 +96,7 @@ func (*GetServerToken) Action() string { return "GetServerToken" }
 func (*SendOutput) Action() string { return "SendOutput" }
 
 // Action implements Request.
-func (*LogsCollected) Action() string { return "LogsCollected" }
+func (*RequestLogUpload) Action() string { return "RequestLogUpload" }
 
 func newRequest(action string) Request {
 	switch action {
@@ -113,8 +114,8 @@ func newRequest(action string) Request {
 		return new(GetServerToken)
 	case "SendOutput":
 		return new(SendOutput)
-	case "LogsCollected":
-		return new(LogsCollected)
+	case "RequestLogUpload":
+		return new(RequestLogUpload)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ var (
 		"hosting": {"notice"}, "gameservers": nil, "notice": nil, "matchmaking": {"notice"}, "playerflow": {"matchmaking"}, "access": nil, "membership": nil, "capacity": nil,
 	}
 	nouns     = slices.Concat(records, slices.Sorted(maps.Keys(rooms)))
-	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "operator", "notify", "metrics", "devclock", "localdoor", "builddoor"}
+	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "operator", "notify", "metrics", "devclock", "localdoor", "builddoor", "sessionlogs"}
 )
 
 func doors() []door {

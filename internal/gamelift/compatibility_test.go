@@ -39,7 +39,7 @@ func TestCompatibilityPage(t *testing.T) {
 // where that is silent, see docs/behaviours.md.
 var differences = map[string]string{
 	"CreateBuild":                    "with a StorageLocation READY at once, and the service does not read it; a cluster requires one, so `aws gamelift upload-build` works at a single machine only",
-	"GetGameSessionLogUrl":           "answers NotFoundException: no agent on a host uploads logs yet",
+	"GetGameSessionLogUrl":           "for game sessions on hosts with `muster agent`, at a single machine; otherwise NotFoundException. The log is kept as long as `--session-logs-max` has room, 14 days at most",
 	"GetPlayerConnectionDetails":     "the game server's own address: there is no player gateway",
 	"ClaimGameServer":                "every instance is ACTIVE; a group that is being deleted has no capacity",
 	"CreateGameServerGroup":          "ACTIVE at once; role, launch template and instance types are kept, and no instance is started",

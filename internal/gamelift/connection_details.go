@@ -61,16 +61,3 @@ func seated(ctx context.Context, e *engine.Engine, id session.ID) (map[string]bo
 		}
 	}
 }
-
-// GetGameSessionLogUrl finds no log: only an agent on the host could upload one.
-func (s *Service) GetGameSessionLogUrl(ctx context.Context, in *gamelift.GetGameSessionLogUrlInput) (*gamelift.GetGameSessionLogUrlOutput, error) {
-	id, err := s.gameSessionID(ctx, *in.GameSessionId)
-	if err != nil {
-		return nil, err
-	}
-	g, err := s.engine.GameSession(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return nil, domain.Refuse(domain.NotFound, "no log of game session %s: compute %s has no agent to upload one", id, g.ComputeName)
-}

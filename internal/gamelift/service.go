@@ -30,6 +30,8 @@ type Service struct {
 
 	// Uploads takes the files of builds; nil: a build must name a store of the operator.
 	Uploads Uploads
+	// Logs has the logs of game sessions; nil: none are kept.
+	Logs Logs
 }
 
 // NewService makes the operations of a cell. publicURL is the URL of this installation for game servers: http, https, ws or

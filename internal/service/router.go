@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
+	"github.com/musterhq/muster/internal/sessionlogs"
 )
 
 // router chooses the door of a request to the one port, by upgrade header and path.
@@ -29,6 +30,7 @@ type router struct {
 	metrics  http.Handler
 	players  http.Handler // nil without player flow
 	builds   http.Handler // nil where builds cannot be uploaded
+	logs     http.Handler // nil where no logs of game sessions are kept
 	clock    http.Handler // nil on real time
 	health   func() error
 	ready    func() error             // health, and a node of a cluster can carry requests out
@@ -40,7 +42,7 @@ type router struct {
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
 		"serverlink": &d.link, "agentlink": &d.agents, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
-		"builds": &d.builds,
+		"builds": &d.builds, "sessionlogs": &d.logs,
 	} {
 		if *h == nil {
 			continue
@@ -63,6 +65,12 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		d.builds.ServeHTTP(w, r)
+	case sessionlogs.Serves(r.URL.Path):
+		if d.logs == nil {
+			http.Error(w, "This installation keeps no logs of game sessions: it is a cluster, or --session-logs-max is 0.", http.StatusNotFound)
+			return
+		}
+		d.logs.ServeHTTP(w, r)
 	case serverlink.IsUpgrade(r):
 		if agentlink.IsPath(r.URL.Path) {
 			d.agents.ServeHTTP(w, r)

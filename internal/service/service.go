@@ -102,6 +102,8 @@ type Service struct {
 	warning     sync.WaitGroup
 	stopBuilds  context.CancelFunc // nil without a store for builds
 	building    sync.WaitGroup
+	linksEnd    <-chan struct{} // closed when the service stops
+	sweeping    sync.WaitGroup  // of old logs
 	publicURL   string
 	transport   edge.Transport
 }
@@ -204,15 +206,11 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	calls := callstats.New()
 	links, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
-	x.stopLinks = stopLinks
+	x.stopLinks, x.linksEnd = stopLinks, links.Done()
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
 		ClockSkew: s.ServerClockSkew, Proxies: s.Proxies(), Signins: x.signins.Door("game_servers"), Panics: x.panics, Calls: calls, Log: log,
 		Node: x.incarnation(),
-	})
-	x.agents = agentlink.New(links, agentlink.Config{
-		Engine: x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
-		Proxies: s.Proxies(), Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
 	})
 	x.events = sessionwatch.Start(sessionwatch.Config{Engine: x.engine, Log: log, Each: s.LogEvents})
 	x.once = append(x.once, x.events)
@@ -235,6 +233,19 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
 	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
+	logs, err := x.openSessionLogs()
+	if err != nil {
+		return nil, err
+	}
+	var logUpload func(string) string
+	if logs != nil {
+		api.Logs, doors.logs, logUpload = logs, logs, logs.UploadURL
+	}
+	x.agents = agentlink.New(links, agentlink.Config{
+		Engine: x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
+		Proxies: s.Proxies(), Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
+		LogUpload: logUpload,
+	})
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
@@ -384,11 +395,15 @@ func publicURL(s settings.Settings, bound net.Addr) string {
 
 // confirmURL is the URL at which receivers of notifications confirm their subscriptions: the public URL with http or https.
 func confirmURL(publicURL string) string {
-	base := strings.TrimRight(publicURL, "/") + notify.ConfirmPath
-	if rest, ok := strings.CutPrefix(base, "ws"); ok { // ws, wss
+	return webURL(strings.TrimRight(publicURL, "/") + notify.ConfirmPath)
+}
+
+// webURL returns the form of a URL with http or https.
+func webURL(url string) string {
+	if rest, ok := strings.CutPrefix(url, "ws"); ok { // ws, wss
 		return "http" + rest
 	}
-	return base
+	return url
 }
 
 // Addr is the bound address.
@@ -478,6 +493,7 @@ func (x *Service) close(ctx context.Context) error {
 		x.agents.Close()
 	}
 	x.closeBuilds()
+	x.sweeping.Wait()
 	x.once.Rest()
 	if x.watch != nil {
 		x.watch.Close()

@@ -58,6 +58,7 @@ func (s Settings) Check() error {
 		s.checkConnections(),
 		atLeast("disk-reserve", s.DiskReserve, 0),
 		atLeast("builds-max", s.BuildsMax, 0),
+		atLeast("session-logs-max", s.SessionLogsMax, 0),
 		checkNotify(s.NotifyEvents, s.NotifyTopics),
 		s.checkWebhookAllow(),
 		atLeast("notify-max-age", s.NotifyMaxAge, time.Second),

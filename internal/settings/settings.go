@@ -82,6 +82,7 @@ type Settings struct {
 	LimitConnectionsPartnerStreams int   `name:"limit-connections-partner-streams" placeholder:"N" help:"Most event streams of the studio's servers. 0: one eighth."`
 	LimitConnectionsEventStreams   int   `name:"limit-connections-event-streams" placeholder:"N" help:"Most event streams of session nodes. 0: one quarter."`
 	BuildsMax                      Bytes `name:"builds-max" placeholder:"SIZE" help:"Space for the files of builds in the data directory, uploads included. Content that builds share counts once. 0: none can be uploaded."`
+	SessionLogsMax                 Bytes `name:"session-logs-max" placeholder:"SIZE" help:"Space for the logs of game sessions in the data directory, which agents upload. They are kept for 14 days, as long as there is space: the oldest make room. 0: none are kept."`
 	DiskReserve                    Bytes `name:"disk-reserve" placeholder:"SIZE" help:"Free space in the data directory below which the service refuses changes; it needs the rest for changes in progress."`
 
 	NotifyEvents string        `name:"notify-events" placeholder:"URL" help:"Webhook for the end of every placement and the events of matchmaking, in the form of the event bus."`
@@ -170,7 +171,7 @@ func Defaults() Settings {
 		ClientKeyRate:        5000,
 		ClientAddressRate:    100,
 
-		BuildsMax: 50 << 30, DiskReserve: 64 << 20,
+		BuildsMax: 50 << 30, SessionLogsMax: 5 << 30, DiskReserve: 64 << 20,
 
 		NotifyMaxAge: notice.DefaultNoticeAge,
 		LimitNotices: notice.DefaultNoticesMax,

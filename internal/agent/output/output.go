@@ -246,6 +246,16 @@ func readAt(path string, p []byte, offset int64) (int, error) {
 	return n, err
 }
 
+// Files returns the paths of all files with output, the oldest first.
+func (l *Log) Files() (paths []string) {
+	for number := l.policy.Files - 1; number >= 0; number-- {
+		if _, err := os.Stat(l.path(number)); err == nil {
+			paths = append(paths, l.path(number))
+		}
+	}
+	return paths
+}
+
 // End returns the offset after all output so far.
 func (l *Log) End() (int64, error) {
 	l.mu.Lock()

@@ -28,7 +28,16 @@ type State struct {
 	Version   int       `json:"version"`
 	BootID    string    `json:"bootId"`
 	Processes []Process `json:"processes,omitzero"`
-	Ended     []Ended   `json:"ended,omitzero"` // oldest first
+	Ended     []Ended   `json:"ended,omitzero"`   // oldest first
+	Uploads   []Upload  `json:"uploads,omitzero"` // oldest first
+}
+
+// Upload is a process that has ended and whose logs have to be uploaded.
+type Upload struct {
+	ID      string   `json:"id"`
+	Session string   `json:"session,omitzero"`
+	Paths   []string `json:"paths,omitzero"` // of logs, as the process named them
+	Dir     string   `json:"dir"`            // the process's working directory
 }
 
 // Process is a server process that runs, or was about to be started.
@@ -43,6 +52,7 @@ type Process struct {
 	Started    time.Time      `json:"started"`
 	Registered bool           `json:"registered,omitzero"`
 	Session    string         `json:"session,omitzero"`
+	LogPaths   []string       `json:"logPaths,omitzero"`
 	// Reason is why the agent is ending it.
 	Reason agentproto.TerminationReason `json:"reason,omitzero"`
 }

@@ -1,0 +1,188 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/agent/bundle"
+	"github.com/musterhq/muster/internal/agent/link"
+	"github.com/musterhq/muster/internal/agent/output"
+	"github.com/musterhq/muster/internal/agent/state"
+	"github.com/musterhq/muster/internal/agentproto"
+)
+
+// Bounds of the uploads of logs.
+const (
+	uploadsMax     = 200 // that wait; beyond it the oldest are dropped
+	uploadTime     = 20 * time.Minute
+	uploadAttempts = 12
+	retryUpload    = 5 * time.Second // after the first failure, then twice as long, up to retryUploadMax
+	retryUploadMax = 10 * time.Minute
+)
+
+// uploads is what is known of the uploads of logs besides the queue in the state file. It belongs to the goroutine of Run.
+type uploads struct {
+	queue    []state.Upload // the oldest first
+	busy     bool
+	next     time.Time // no attempt before
+	attempts int       // of the first in the queue
+}
+
+// noteLogs queues the logs of a process that has ended, if it may have had a game session.
+func (a *Agent) noteLogs(s *server) {
+	if !s.registered && s.session == "" || a.config.Target == nil {
+		return
+	}
+	u := &a.uploads
+	u.queue = append(u.queue, state.Upload{ID: s.id, Session: s.session, Paths: s.logPaths, Dir: s.dir})
+	if extra := len(u.queue) - uploadsMax; extra > 0 {
+		a.config.Log.Warn("too many logs of game sessions wait for their upload: the oldest are dropped", "dropped", extra)
+		u.queue, u.attempts = slices.Clone(u.queue[extra:]), 0
+	}
+}
+
+// upload uploads the oldest logs, once the service has been told of the end of their process.
+func (a *Agent) upload(now time.Time) {
+	u := &a.uploads
+	if !a.connected || u.busy || len(u.queue) == 0 || now.Before(u.next) {
+		return
+	}
+	one := u.queue[0]
+	if slices.ContainsFunc(a.unsent, func(e state.Ended) bool { return e.ID == one.ID }) {
+		return
+	}
+	u.busy = true
+	ctx := a.context
+	go func() {
+		err := a.uploadLogs(ctx, one)
+		a.do(func() { a.uploaded(one, err) })
+	}()
+}
+
+// errUnwanted says that the service does not take these logs, now or later.
+var errUnwanted = errors.New("the service does not take these logs")
+
+func (a *Agent) uploaded(one state.Upload, err error) {
+	u := &a.uploads
+	u.busy = false
+	if len(u.queue) == 0 || u.queue[0].ID != one.ID {
+		return // it was dropped meanwhile
+	}
+	if errors.Is(err, link.ErrNotConnected) {
+		return
+	}
+	u.attempts++
+	if err != nil && !errors.Is(err, errUnwanted) && u.attempts < uploadAttempts {
+		pause := min(retryUpload<<(u.attempts-1), retryUploadMax)
+		a.config.Log.Warn("logs of a game session cannot be uploaded: the agent tries again", "process", one.ID, "pause", pause, "error", err)
+		u.next = time.Now().Add(pause)
+		return
+	}
+	switch {
+	case errors.Is(err, errUnwanted):
+		a.config.Log.Debug("logs of a server process are not uploaded", "process", one.ID, "error", err)
+	case err != nil:
+		a.config.Log.Error("logs of a game session cannot be uploaded: they stay on this host", "process", one.ID, "error", err)
+	default:
+		a.config.Log.Info("logs of a game session were uploaded", "process", one.ID, "game_session", one.Session)
+	}
+	u.queue, u.attempts, u.next = slices.Clone(u.queue[1:]), 0, time.Time{}
+	a.save()
+}
+
+// uploadLogs makes the archive and uploads it.
+func (a *Agent) uploadLogs(ctx context.Context, one state.Upload) error {
+	ctx, cancel := context.WithTimeout(ctx, uploadTime)
+	defer cancel()
+	var to agentproto.LogUpload
+	err := a.link.Call(ctx, &agentproto.RequestLogUpload{ProcessID: one.ID, GameSessionID: one.Session}, &to)
+	if refused, ok := errors.AsType[*link.StatusError](err); ok && refused.Final() {
+		return fmt.Errorf("%w: %w", errUnwanted, err)
+	}
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(a.config.StateDir, uploadName)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if err := bundle.Write(file, a.sourceOf(one)); err != nil {
+		return err
+	}
+	size, err := file.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return err
+	}
+	return put(ctx, to.URL, file, size)
+}
+
+// uploadName begins the names of archives in the state directory. Those that an agent before left behind are removed.
+const uploadName = "logs-upload-"
+
+func (a *Agent) removeArchives() {
+	left, _ := filepath.Glob(filepath.Join(a.config.StateDir, uploadName+"*")) // the pattern is right
+	for _, path := range left {
+		os.Remove(path)
+	}
+}
+
+func (a *Agent) sourceOf(one state.Upload) bundle.Source {
+	s := bundle.Source{
+		Title:  "Logs of server process " + one.ID + ", game session " + one.Session,
+		Output: output.New(a.logDir(one.ID), a.config.Output).Files(),
+		Dirs:   []bundle.Dir{{Name: "game", Path: one.Dir}, {Name: "log_dir", Path: a.ownDir(one.ID)}, {Name: "root", Path: a.config.Root}},
+	}
+	for _, path := range one.Paths {
+		if slices.Contains(agentproto.NoLogPaths, path) {
+			continue
+		}
+		for _, prefix := range gamePrefixes {
+			if after, ok := strings.CutPrefix(strings.ReplaceAll(path, `\`, "/"), prefix); ok && !filepath.IsAbs(filepath.FromSlash(after)) {
+				path = filepath.Join(one.Dir, filepath.FromSlash(after))
+				break
+			}
+		}
+		s.Paths = append(s.Paths, path)
+	}
+	return s
+}
+
+// put uploads an archive.
+func put(ctx context.Context, url string, archive *os.File, size int64) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, url, io.NopCloser(archive))
+	if err != nil {
+		return errors.New("the URL for the upload is none") // without the URL, which has the ticket
+	}
+	r.ContentLength = size
+	r.Header.Set("Content-Type", "application/zip")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		if inner := errors.Unwrap(err); inner != nil { // the outer error has the URL
+			err = inner
+		}
+		return fmt.Errorf("upload: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode < 300 {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
+	err = fmt.Errorf("upload: HTTP %d: %s", answer.StatusCode, strings.TrimSpace(string(text)))
+	if answer.StatusCode == http.StatusRequestEntityTooLarge {
+		return fmt.Errorf("%w: %w", errUnwanted, err)
+	}
+	return err
+}

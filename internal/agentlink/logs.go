@@ -1,0 +1,45 @@
+package agentlink
+
+import (
+	"strings"
+
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// logUpload says where an agent uploads the logs of a server process that has ended: only for a game session that this process of this compute had.
+func (l *link) logUpload(r *agentproto.RequestLogUpload) (*agentproto.LogUpload, error) {
+	s := l.server
+	if s.config.LogUpload == nil {
+		return nil, &failure{404, "this installation keeps no logs of game sessions"}
+	}
+	id := r.GameSessionID
+	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
+		id = tail
+	}
+	if id == "" { // it ended before it was active
+		if err := s.engine.Read(s.ctx, func(v *cell.View) error {
+			p, _ := v.Process(l.key(r.ProcessID))
+			id = p.Game
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if id == "" {
+		return nil, &failure{404, "this process had no game session"}
+	}
+	g, err := s.engine.GameSession(s.ctx, session.ID(id))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case g.FleetID != l.compute.fleet || g.ComputeName != l.compute.name || g.ProcessID != r.ProcessID:
+		return nil, &failure{404, "this process had no such game session"}
+	case g.Live():
+		return nil, domain.Refuse(domain.NotReady, "game session %s has not ended", g.ID)
+	}
+	return &agentproto.LogUpload{URL: s.config.LogUpload(string(g.ID))}, nil
+}

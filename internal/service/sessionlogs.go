@@ -1,0 +1,54 @@
+package service
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/sessionlogs"
+)
+
+// sessionLogsDir is the part of the data directory that has the logs of game sessions.
+const sessionLogsDir = "session-logs"
+
+// openSessionLogs opens the store for the logs of game sessions, and returns its door. A cluster has none: a client could ask any node for the log that
+// one of them has.
+func (x *Service) openSessionLogs() (*sessionlogs.Door, error) {
+	s := x.settings
+	if x.node != nil || s.SessionLogsMax == 0 {
+		return nil, nil
+	}
+	store, err := sessionlogs.Open(sessionlogs.Options{
+		Dir: filepath.Join(s.Data, sessionLogsDir), Quota: int64(s.SessionLogsMax), Reserve: 2 * int64(s.DiskReserve), Log: x.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	x.metrics.Register(
+		gauge("muster_session_logs", "Game sessions whose logs are kept.", func() float64 { n, _, _ := store.Used(); return float64(n) }),
+		gauge("muster_session_logs_bytes", "Bytes of the logs of game sessions in the data directory.", func() float64 { _, n, _ := store.Used(); return float64(n) }),
+		gauge("muster_session_logs_bytes_limit", "The most bytes that the logs of game sessions may have, from --session-logs-max.", func() float64 { _, _, n := store.Used(); return float64(n) }),
+	)
+	x.sweeping.Go(func() { x.sweepSessionLogs(store) })
+	return sessionlogs.New(sessionlogs.Config{Store: store, Secret: x.secret, URL: webURL(x.publicURL), Log: x.log}), nil
+}
+
+// sweepSessionLogs removes old logs until the service stops.
+func (x *Service) sweepSessionLogs(store *sessionlogs.Store) {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		select {
+		case <-x.linksEnd:
+			return
+		case <-tick.C:
+			if err := store.Sweep(); err != nil {
+				x.log.Warn("old logs of game sessions cannot be removed: the service tries again in an hour", "error", err)
+			}
+		}
+	}
+}

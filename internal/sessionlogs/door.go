@@ -1,0 +1,183 @@
+package sessionlogs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Prefix begins the paths of archives: the name of the archive is behind it, and the ticket in the query.
+const Prefix = "/session-logs/v1/"
+
+const ticketQuery = "ticket"
+
+// Bounds of the door.
+const (
+	URLLife     = 15 * time.Minute // of a URL to fetch an archive, as the API documents it
+	uploadLife  = time.Hour        // of a URL to upload one
+	uploadsMax  = 8                // at a time
+	fetchesMax  = 64               // at a time
+	pauseMax    = time.Minute      // of a client within an upload
+	transferMax = 30 * time.Minute // of an upload or a download
+)
+
+// Config is what a Door needs.
+type Config struct {
+	Store  *Store
+	Secret identity.CellSecret
+	URL    string // of the service, for clients and agents
+	Log    *slog.Logger
+}
+
+// Door takes archives from agents, and gives them to clients.
+type Door struct {
+	Config
+
+	uploads, fetches chan struct{}
+}
+
+// New makes a Door.
+func New(c Config) *Door {
+	return &Door{Config: c, uploads: make(chan struct{}, uploadsMax), fetches: make(chan struct{}, fetchesMax)}
+}
+
+// UploadURL returns where an agent uploads the archive of a game session, by PUT.
+func (d *Door) UploadURL(session string) string {
+	return d.url(identity.LogUpload, nameOf(session), uploadLife)
+}
+
+// URL returns where a client fetches the archive of a game session, by GET, within URLLife; false: there is none.
+func (d *Door) URL(session string) (url string, ok bool) {
+	if !d.Store.Has(session) {
+		return "", false
+	}
+	return d.url(identity.LogFetch, nameOf(session), URLLife), true
+}
+
+func (d *Door) url(use identity.LogUse, name string, life time.Duration) string {
+	return strings.TrimRight(d.Config.URL, "/") + Prefix + name + "?" + ticketQuery + "=" + d.Secret.LogTicket(use, name, d.Store.Now().Add(life))
+}
+
+// Serves reports whether a path is one of this door.
+func Serves(path string) bool { return strings.HasPrefix(path, Prefix) }
+
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, Prefix)
+	use := identity.LogFetch
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodPut:
+		use = identity.LogUpload
+	default:
+		http.Error(w, "want GET, HEAD or PUT", http.StatusMethodNotAllowed)
+		return
+	}
+	if !isName(name) || !d.Secret.ChecksLogTicket(r.URL.Query().Get(ticketQuery), use, name, d.Store.Now()) {
+		http.Error(w, "the ticket is missing, wrong or expired: GetGameSessionLogUrl returns a new URL", http.StatusForbidden)
+		return
+	}
+	connlimit.Prove(r.Context())
+	if use == identity.LogUpload {
+		d.take(w, r, name)
+	} else {
+		d.give(w, r, name)
+	}
+}
+
+// enter takes one of the places of a kind of request, or refuses it.
+func enter(w http.ResponseWriter, places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "too many logs of game sessions are transferred at the moment", http.StatusServiceUnavailable)
+		return false
+	}
+}
+
+// take stores an archive.
+func (d *Door) take(w http.ResponseWriter, r *http.Request, name string) {
+	if r.ContentLength < 1 || r.ContentLength > agentproto.LogBundleMax {
+		http.Error(w, "want an archive of 1 to 66 MiB, with its length", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if !enter(w, d.uploads) {
+		return
+	}
+	defer func() { <-d.uploads }()
+	control := http.NewResponseController(w)
+	body := &patient{body: r.Body, control: control, until: time.Now().Add(transferMax)}
+	err := d.Store.put(name, body, r.ContentLength)
+	refused, isFull := errors.AsType[*FullError](err)
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusCreated)
+	case isFull:
+		d.Log.Error("log of a game session is refused, and its host tries again: no space", "error", err)
+		http.Error(w, refused.Reason, http.StatusInsufficientStorage)
+	case r.Context().Err() != nil || body.failed:
+		http.Error(w, "the request ended before its content", http.StatusBadRequest)
+	default:
+		d.Log.Error("log of a game session cannot be stored, and its host tries again", "error", err)
+		http.Error(w, "the service cannot store the archive", http.StatusInternalServerError)
+	}
+}
+
+// patient is a body whose client may take its time, as long as it sends something within each pause.
+type patient struct {
+	body    io.Reader
+	control *http.ResponseController
+	until   time.Time
+	asked   time.Time
+	failed  bool
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	if now := time.Now(); now.Sub(p.asked) > time.Second {
+		p.asked = now
+		limit := now.Add(pauseMax)
+		if limit.After(p.until) {
+			limit = p.until
+		}
+		// A connection without deadlines is one of a test.
+		_ = p.control.SetReadDeadline(limit)
+		_ = p.control.SetWriteDeadline(limit.Add(pauseMax))
+	}
+	n, err := p.body.Read(b)
+	p.failed = p.failed || err != nil && !errors.Is(err, io.EOF)
+	return n, err
+}
+
+// give answers with an archive.
+func (d *Door) give(w http.ResponseWriter, r *http.Request, name string) {
+	if !enter(w, d.fetches) {
+		return
+	}
+	defer func() { <-d.fetches }()
+	content, err := d.Store.open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		http.Error(w, "this log of a game session is no longer kept", http.StatusNotFound)
+		return
+	}
+	if err != nil {
+		d.Log.Error("log of a game session cannot be read", "error", err)
+		http.Error(w, "the service cannot read the archive", http.StatusInternalServerError)
+		return
+	}
+	defer content.Close()
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferMax)) // a connection without deadlines is one of a test
+	w.Header().Set("Content-Type", "application/zip")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+name+suffix+`"`)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "private, no-store")
+	http.ServeContent(w, r, "", time.Time{}, content)
+}

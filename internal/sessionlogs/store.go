@@ -1,0 +1,228 @@
+// Package sessionlogs keeps the logs of game sessions on the disk: an archive for each session, which the agent of its host uploads after its end, and
+// which clients fetch with a URL of their own. The oldest archives make room for new ones.
+package sessionlogs
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/musterhq/muster/internal/atomicfile"
+)
+
+const (
+	// Keep is how long an archive is kept, as the API documents it.
+	Keep = 14 * 24 * time.Hour
+	// filesMax is how many archives there are at most: the store has a few hundred bytes of memory for each.
+	filesMax = 200_000
+
+	temporary = ".new-" // begins the names of files that are being written. They are removed at the start.
+	suffix    = ".zip"
+)
+
+// Options of a Store.
+type Options struct {
+	Dir     string
+	Quota   int64 // bytes of all archives
+	Reserve int64 // bytes of the disk that others need: while less is free, no archive is taken
+	Log     *slog.Logger
+	Now     func() time.Time // nil: time.Now
+}
+
+// Store is a directory of archives. Any number of goroutines may use it, and one process.
+type Store struct {
+	Options
+
+	mu     sync.Mutex
+	used   int64     // with those that are being written
+	order  list.List // of *archive, the oldest first
+	byName map[string]*list.Element
+}
+
+type archive struct {
+	name  string
+	bytes int64
+	at    time.Time
+}
+
+// Open opens the store of a directory, which it makes if necessary.
+func Open(o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Store{Options: o, byName: map[string]*list.Element{}}
+	if err := atomicfile.MakeDir(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("logs of game sessions: %w", err)
+	}
+	var found []*archive
+	err := filepath.WalkDir(o.Dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if strings.HasPrefix(entry.Name(), temporary) {
+			return os.Remove(path)
+		}
+		info, err := entry.Info()
+		if name, ok := strings.CutSuffix(entry.Name(), suffix); ok && err == nil && isName(name) {
+			found = append(found, &archive{name, info.Size(), info.ModTime()})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("logs of game sessions: %w", err)
+	}
+	slices.SortFunc(found, func(a, b *archive) int { return a.at.Compare(b.at) })
+	for _, a := range found {
+		s.byName[a.name] = s.order.PushBack(a)
+		s.used += a.bytes
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, s.makeRoom(0)
+}
+
+// nameOf is the name of a session's archive: ids have characters that names of files cannot have everywhere.
+func nameOf(session string) string {
+	sum := sha256.Sum256([]byte(session))
+	return hex.EncodeToString(sum[:20])
+}
+
+func isName(name string) bool {
+	b, err := hex.DecodeString(name)
+	return err == nil && len(b) == 20 && name == strings.ToLower(name)
+}
+
+func (s *Store) pathOf(name string) string { return filepath.Join(s.Dir, name[:2], name+suffix) }
+
+// FullError is the refusal of an archive for which there is no space.
+type FullError struct{ Reason string }
+
+func (e *FullError) Error() string { return e.Reason }
+
+// put stores an archive of so many bytes in the place of the one that has its name.
+func (s *Store) put(name string, content io.Reader, size int64) (err error) {
+	if usage, err := vfs.Default.GetDiskUsage(s.Dir); err == nil && int64(min(usage.AvailBytes, 1<<62))-size < s.Reserve {
+		return &FullError{fmt.Sprintf("the disk has %d MiB free; %d MiB of them are reserved", usage.AvailBytes>>20, s.Reserve>>20)}
+	}
+	if size > s.Quota {
+		return &FullError{fmt.Sprintf("the archive has %d KiB; all archives may have %d KiB (--session-logs-max)", size>>10, s.Quota>>10)}
+	}
+	s.mu.Lock()
+	if err = s.makeRoom(size); err == nil {
+		s.used += size
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			s.mu.Lock()
+			s.used -= size
+			s.mu.Unlock()
+		}
+	}()
+	path := s.pathOf(name)
+	if err := atomicfile.MakeDir(filepath.Dir(path), 0o700); err != nil {
+		return full(err)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), temporary)
+	if err != nil {
+		return full(err)
+	}
+	defer os.Remove(temp.Name()) // without effect once it has its name
+	n, err := io.Copy(temp, io.LimitReader(content, size))
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil {
+		err = temp.Sync()
+	}
+	if err = errors.Join(err, temp.Close()); err != nil {
+		return full(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return full(err)
+	}
+	kept = true
+	if before := s.byName[name]; before != nil {
+		s.used -= before.Value.(*archive).bytes
+		s.order.Remove(before)
+	}
+	s.byName[name] = s.order.PushBack(&archive{name, size, s.Now()})
+	return nil
+}
+
+// full makes a FullError of an error that means a full disk, and returns others as they are.
+func full(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &FullError{"the disk is full"}
+	}
+	return err
+}
+
+// makeRoom removes what is older than Keep, and the oldest archives until so many bytes fit. s.mu is locked.
+func (s *Store) makeRoom(bytes int64) error {
+	until := s.Now().Add(-Keep)
+	for {
+		oldest := s.order.Front()
+		if oldest == nil && s.used+bytes > s.Quota {
+			return &FullError{"archives that arrive at the same moment take all the space (--session-logs-max)"}
+		}
+		if oldest == nil {
+			return nil
+		}
+		a := oldest.Value.(*archive)
+		if s.used+bytes <= s.Quota && s.order.Len() < filesMax && a.at.After(until) {
+			return nil
+		}
+		if err := os.Remove(s.pathOf(a.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		s.order.Remove(oldest)
+		delete(s.byName, a.name)
+		s.used -= a.bytes
+	}
+}
+
+// Sweep removes what is older than Keep.
+func (s *Store) Sweep() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.makeRoom(0)
+}
+
+// Has reports whether there is an archive of a game session.
+func (s *Store) Has(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.byName[nameOf(session)]
+	return x != nil && x.Value.(*archive).at.After(s.Now().Add(-Keep))
+}
+
+// open opens an archive. The error wraps fs.ErrNotExist if there is none.
+func (s *Store) open(name string) (*os.File, error) { return os.Open(s.pathOf(name)) }
+
+// Used returns how many archives there are, their bytes, and the most that these may be.
+func (s *Store) Used() (archives int, bytes, quota int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.order.Len(), s.used, s.Quota
+}
