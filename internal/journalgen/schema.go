@@ -22,6 +22,7 @@ var rooms = map[string]string{
 	"access":      "internal/domain/access",
 	"answers":     "internal/domain/answers",
 	"membership":  "internal/domain/membership",
+	"hosts":       "internal/domain/hosts",
 	"capacity":    "internal/domain/capacity",
 }
 

@@ -40,9 +40,10 @@ func NewHosts(seed uint64) *World {
 		{60, func(*Wishes, *cell.View) kernel.Command { return &plan{world: w, pool: p} }},
 		{6, func(x *Wishes, _ *cell.View) kernel.Command { x.changeHost(p); return nil }},
 		{10, setCapacityAt}, {4, scaleFleet}, {4, createBuild}, {6, createManagedFleet},
-		{2, deleteManagedFleet},
+		{5, deleteManagedFleet},
 		{4, func(*Wishes, *cell.View) kernel.Command { return &kernel.RaiseLevel{To: kernel.Level} }},
 	})
+	w.wishes.add(ofHosts)
 	return w
 }
 
@@ -159,6 +160,16 @@ func (p *plan) Decide(k *kernel.Tx) error {
 		g, _ := v.GameSession(id)
 		if x, _ := v.Process(key); (!g.Live() || x.TerminateBy != 0) && !gone[[2]string{key.Fleet, key.Compute}] {
 			w.violated("a plan ended game session %s, or asked its process to end", id)
+		}
+	}
+	for _, h := range v.Hosts() {
+		switch {
+		case h.Revoked != 0:
+			p.pool.seen["a joined host revoked"]++
+		case h.Seen != 0 && h.Silent():
+			p.pool.seen["a joined host silent"]++
+		case !h.Silent():
+			p.pool.seen["a joined host connected"]++
 		}
 	}
 	serves := map[string]string{}

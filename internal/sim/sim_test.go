@@ -194,7 +194,8 @@ func TestHosts(t *testing.T) {
 			seen[what] += n
 		}
 	}
-	for _, what := range []string{"a host assigned", "a host on its way out", "a fleet of a build ACTIVE", "a fleet of a build DELETING"} {
+	for _, what := range []string{"a host assigned", "a host on its way out", "a fleet of a build ACTIVE", "a fleet of a build DELETING",
+		"a joined host connected", "a joined host silent", "a joined host revoked"} {
 		if len(seeds) >= 4 && seen[what] == 0 {
 			t.Errorf("%q was never seen", what)
 		}

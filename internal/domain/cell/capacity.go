@@ -36,8 +36,3 @@ func (m managedFleets) Measure(fleetID, location string, now domain.Time) capaci
 	}
 	return x
 }
-
-// noHosts is the pool while no host can join.
-type noHosts struct{}
-
-func (noHosts) EachHost(func(capacity.Host) bool) {}

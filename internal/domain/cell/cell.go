@@ -8,6 +8,7 @@
 //	playerflow   login sessions, parties, searches, game instances, and players' outboxes
 //	access       access keys, accepted losses
 //	membership   nodes of a cluster that take connections
+//	hosts        machines whose agents have joined, and tokens for others
 //	capacity     which host serves which fleet of a build, and scaling
 //	answers      answers that a node of a cluster may ask for again
 //
@@ -24,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/membership"
@@ -47,6 +49,7 @@ type Cell struct {
 	answers     *answers.Tx
 	membership  *membership.Tx
 	capacity    *capacity.Tx
+	hosts       *hosts.Tx
 }
 
 // New returns an empty cell.
@@ -62,11 +65,13 @@ func New(config Config) *Cell {
 	c.access = access.New(c.Kernel, &c.config.Access)
 	c.answers = answers.New(c.Kernel)
 	c.capacity = capacity.New(c.Kernel, managedFleets{c.hosting})
+	c.hosts = hosts.New(c.Kernel)
 
 	c.hosting.Connect(&hooks{c.matchmaking, c.playerflow})
 	c.matchmaking.Connect(c.playerflow.Matches)
 	c.membership.Connect(&holders{c})
-	if c.capacity.Connect(noHosts{}); config.Pool != nil {
+	c.hosts.Connect(&hostFleets{c})
+	if c.capacity.Connect(&joinedHosts{c.hosts.State}); config.Pool != nil {
 		c.capacity.Connect(config.Pool)
 	}
 
@@ -77,6 +82,7 @@ func New(config Config) *Cell {
 	c.Register(playerflow.Room, c.playerflow)
 	c.Register(access.Room, c.access)
 	c.Register(membership.Room, c.membership)
+	c.Register(hosts.Room, c.hosts)
 	c.Register(capacity.Room, c.capacity)
 	c.Register(answers.Room, c.answers)
 	return c

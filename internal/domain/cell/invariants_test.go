@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
@@ -21,7 +22,7 @@ import (
 
 // checkState counts everything again, slowly, and holds the counts, the indexes and the deadlines against it.
 func checkState(c *Cell) error {
-	return errors.Join(checkCounts(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c))
+	return errors.Join(checkCounts(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c), checkHosts(c))
 }
 
 func checkCounts(c *Cell) error {
@@ -222,6 +223,9 @@ func checkDeadlines(c *Cell) error {
 		note(gameservers.GameServerClaim, r.Any(), int64(x.ClaimBy))
 		note(gameservers.GameServerHealth, r.Any(), int64(x.HealthBy))
 	}
+	for r, h := range c.hosts.Records.All() {
+		note(hosts.Silence, r.Any(), int64(h.SilentBy))
+	}
 	for r, x := range c.hosting.Fleets.Creations.All() {
 		note(hosting.Creation, r.Any(), int64(x.Until))
 	}
@@ -417,4 +421,39 @@ func (c *Cell) checkHeld() (errs []error) {
 		}
 	}
 	return errs
+}
+
+// checkHosts holds the hosts against each other, their tokens and their computes.
+func checkHosts(c *Cell) error {
+	var errs []error
+	names, keys := map[string]string{}, map[string]string{}
+	for _, h := range c.hosts.Records.All() {
+		if h.Revoked != 0 {
+			if !h.Silent() {
+				errs = append(errs, fmt.Errorf("host %s was revoked, and counts as connected", h.ID))
+			}
+			continue
+		}
+		if other, twice := names[h.Name]; twice {
+			errs = append(errs, fmt.Errorf("hosts %s and %s have the name %s", other, h.ID, h.Name))
+		}
+		if other, twice := keys[string(h.Key)]; twice {
+			errs = append(errs, fmt.Errorf("hosts %s and %s have the same key", other, h.ID))
+		}
+		names[h.Name], keys[string(h.Key)] = h.ID, h.ID
+	}
+	v := c.View()
+	if n := c.hosts.Records.Len(); n > hosts.HostsMax {
+		errs = append(errs, fmt.Errorf("%d hosts", n))
+	}
+	tokens := v.HostTokens()
+	if len(tokens) > hosts.TokensMax {
+		errs = append(errs, fmt.Errorf("%d join tokens for hosts", len(tokens)))
+	}
+	for _, x := range tokens {
+		if x.Uses > hosts.UsesMax || x.Fleet == "" && x.Location == "" {
+			errs = append(errs, fmt.Errorf("join token %+v", x))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/membership"
@@ -79,6 +80,7 @@ func TestSchema(t *testing.T) {
 		"FlowOverrides": func() wire.Message { return &flow.Overrides{} },
 		"AccessKey":     func() wire.Message { return &access.Key{} }, "AccessTakenOver": func() wire.Message { return &access.TakenOver{} },
 		"Assignment": func() wire.Message { return &capacity.Assignment{} }, "Scaling": func() wire.Message { return &capacity.Scaling{} },
+		"Host": func() wire.Message { return &hosts.Host{} }, "HostToken": func() wire.Message { return &hosts.Token{} },
 		"Loss": func() wire.Message { return &access.Loss{} }, "Node": func() wire.Message { return &membership.Node{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()

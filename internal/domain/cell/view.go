@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/membership"
@@ -26,6 +27,7 @@ type View struct {
 	accessView
 	membershipView
 	capacityView
+	hostsView
 	own kernel.Reader
 	c   *Cell
 }
@@ -40,16 +42,17 @@ type (
 	accessView      = access.View
 	membershipView  = membership.View
 	capacityView    = capacity.View
+	hostsView       = hosts.View
 )
 
 // View returns a View. It is valid until the next command is executed.
 func (c *Cell) View() View {
-	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.Reader(), c}
+	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.hosts.View(), c.Reader(), c}
 }
 
 // Seen returns the journal number of the newest change that was read.
 func (v *View) Seen() uint64 {
-	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.own.Seen())
+	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.hostsView.Seen(), v.own.Seen())
 }
 
 // Forgotten counts the records that left memory for the archive; see Kernel.Forgotten.
@@ -90,6 +93,7 @@ func (v *View) RecordCounts() []kernel.RecordCount {
 	all = append(all, v.MatchmakingCounts()...)
 	all = append(all, v.NoticeCounts()...)
 	all = append(all, v.CapacityCounts()...)
+	all = append(all, v.HostCounts()...)
 	return append(all, v.FlowCounts()...)
 }
 

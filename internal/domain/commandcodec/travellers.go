@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/membership"
@@ -30,6 +31,7 @@ var travellers = []kernel.Command{
 	&hosting.SetCapacity{}, &hosting.SetPlayerPolicy{}, &hosting.SettleProcess{}, &hosting.StartPlacement{}, &hosting.StopPlacement{},
 	&hosting.SwitchScaling{}, &hosting.TerminateGameSession{}, &hosting.UpdateAlias{}, &hosting.UpdateBuild{}, &hosting.UpdateFleetAttributes{},
 	&hosting.UpdateGameSession{}, &hosting.UpdateQueue{}, &hosting.UpdateRuntime{},
+	&hosts.IssueToken{}, &hosts.RevokeToken{}, &hosts.Join{}, &hosts.Attach{}, &hosts.Describe{}, &hosts.Keep{}, &hosts.Leave{}, &hosts.Drain{}, &hosts.Revoke{},
 	&matchmaking.AcceptMatch{}, &matchmaking.CreateConfiguration{}, &matchmaking.CreateRuleSet{}, &matchmaking.DeleteConfiguration{},
 	&matchmaking.DeleteRuleSet{}, &matchmaking.StartMatchBackfill{}, &matchmaking.StartMatchmaking{}, &matchmaking.StopMatchmaking{},
 	&matchmaking.TellHosted{}, &matchmaking.UpdateConfiguration{},

@@ -14,8 +14,9 @@ type RegisterCompute struct {
 	// Result: Compute, as stored.
 }
 
-func (cmd *RegisterCompute) Decide(k *kernel.Tx) error {
-	t := kernel.Of[*Tx](k)
+func (cmd *RegisterCompute) Decide(k *kernel.Tx) error { return cmd.register(kernel.Of[*Tx](k)) }
+
+func (cmd *RegisterCompute) register(t *Tx) error {
 	x := &cmd.Compute
 	_, f, err := t.fleetByID(x.FleetID)
 	if err != nil {

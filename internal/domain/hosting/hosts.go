@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
@@ -140,4 +141,44 @@ func (t *Tx) Scale(fleetID, location string, desired int32, why string) {
 	from := old.Locations[at].Capacity.Desired
 	t.Emit(&FleetChanged{changedAt(old, at, func(l *fleet.FleetLocation) { l.Capacity.Desired = desired })})
 	t.fleetEvent(fleetID, "FLEET_SCALING_EVENT", fmt.Sprintf("Desired instances of fleet %s in %s changed from %d to %d: %s", fleetID, location, from, desired, why))
+}
+
+// CheckSite refuses a fleet that hosts cannot join, or a location that there is not. Each may be empty.
+func (t *Tx) CheckSite(fleetID, location string) error {
+	if fleetID == "" {
+		if _, ok := t.Fleets.Location(location); ok {
+			return nil
+		}
+		for _, f := range t.Fleets.Fleets.All() {
+			if _, ok := f.HasLocation(location); ok {
+				return nil
+			}
+		}
+		return domain.Refuse(domain.NotFound, "location %.200q not found", location)
+	}
+	_, f, err := t.fleetByID(fleetID)
+	if err != nil {
+		return err
+	}
+	if f.Status == fleet.Deleting {
+		return domain.Refuse(domain.Invalid, "%s", notActive(f))
+	}
+	if status, ok := f.HasLocation(location); location != "" && (!ok || status == fleet.Deleting) {
+		return domain.Refuse(domain.Invalid, "location %.200q: fleet %s has %s", location, f.ID, locationNames(f))
+	}
+	return nil
+}
+
+// AdmitHost makes a host a compute of an ANYWHERE fleet that it is bound to, and changes the address of one that it is already.
+func (t *Tx) AdmitHost(x fleet.Compute) error {
+	r, ok := t.Fleets.Compute(x.FleetID, x.Name)
+	if !ok {
+		return (&RegisterCompute{Compute: x}).register(t)
+	}
+	if old := t.compute(r); old.IPAddress != x.IPAddress || old.DNSName != x.DNSName {
+		changed := *old
+		changed.IPAddress, changed.DNSName = x.IPAddress, x.DNSName
+		t.Emit(&ComputeRegistered{changed})
+	}
+	return nil
 }

@@ -1,0 +1,46 @@
+package hosts
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// View reads the room's state. It returns copies, whose keys must not be changed.
+type View struct {
+	kernel.Reader
+	c *State
+}
+
+// View returns a View. It is valid until the next command is executed.
+func (c *State) View() View { return View{c.Reader(), c} }
+
+// Host returns a host, also a revoked one.
+func (v *View) Host(id string) (Host, bool) {
+	r, ok := v.c.Records.Find(id)
+	if !ok {
+		return Host{}, v.Found(false, 0)
+	}
+	h := *v.c.Records.Get(r)
+	return h, v.Found(true, h.Changed)
+}
+
+// Hosts returns all hosts in the order in which they have joined, also revoked ones.
+func (v *View) Hosts() []Host {
+	v.SawAll()
+	return v.c.Records.Page(catalog.Place{}, HostsMax, nil)
+}
+
+// HostTokens returns the tokens in the state, the oldest first; those that are used up or have expired until the next one is issued.
+func (v *View) HostTokens() []Token {
+	v.SawAll()
+	return slices.Clone(v.c.tokens)
+}
+
+// HostCounts counts the records of the room.
+func (v *View) HostCounts() []kernel.RecordCount {
+	return []kernel.RecordCount{
+		{Kind: "hosts", Count: v.c.Records.Len(), Most: HostsMax}, {Kind: "host_join_tokens", Count: len(v.c.tokens), Most: TokensMax},
+	}
+}
