@@ -64,7 +64,8 @@ var notRun = map[string]map[string]string{
 		"muster explain party": "as for a player", "muster explain game-instance": "as for a player",
 	},
 	"docs/guide/agent.md": {
-		"muster agent":                      "runs until it is stopped: TestAgentWithService of cmd/muster runs one",
+		"muster agent":                      "runs until it is stopped: TestAgentWithService and TestHostJoins of cmd/muster run some",
+		"muster hosts":                      "TestHostJoins of cmd/muster runs all of them",
 		"muster drain":                      "TestGuidesToOperating drains a host",
 		"aws gamelift get-game-session-log": "needs an agent: TestSessionLogs of cmd/muster fetches a log",
 		"muster logs":                       "TestLogs of cmd/muster reads the output of processes of an agent",

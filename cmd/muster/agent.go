@@ -112,7 +112,7 @@ func (c *agentCommand) config(env environment, log *slog.Logger) (config agent.C
 		}
 		return config, nil
 	}
-	config.Target, err = c.agentConnection.target(env)
+	config.Target, err = c.agentConnection.target(env, config.StateDir)
 	return config, err
 }
 

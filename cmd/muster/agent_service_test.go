@@ -31,18 +31,9 @@ func TestAgentWithService(t *testing.T) {
 	check(err)
 	fleet := created.FleetAttributes.FleetId
 
-	root := filepath.Join(dir, "game")
-	check(os.Mkdir(root, 0o755))
-	self, err := os.Executable()
-	check(err)
-	if os.Link(self, filepath.Join(root, "server")) != nil { // another file system
-		text, err := os.ReadFile(self)
-		check(err)
-		check(os.WriteFile(filepath.Join(root, "server"), text, 0o755))
-	}
+	root := gameRoot(t, dir)
 	file := filepath.Join(dir, "runtime.json")
 	check(os.WriteFile(file, []byte(`{"ServerProcesses":[{"LaunchPath":"server","Parameters":"arena-server --port {port}","ConcurrentExecutions":1}]}`), 0o600))
-	t.Setenv(asMuster, "1") // for the game server
 	running, stop := context.WithCancel(context.Background())
 	defer stop()
 	done := make(chan error, 1)

@@ -15,29 +15,34 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
+	"github.com/musterhq/muster/internal/agent/joining"
 	"github.com/musterhq/muster/internal/agent/link"
 )
 
 // agentConnection says where the service is, and as which compute the agent connects.
 type agentConnection struct {
-	Server      string `env:"MUSTER_AGENT_SERVER,GAMELIFT_ENDPOINT" placeholder:"URL" help:"URL of the service, such as https://muster.example.com."`
-	Fleet       string `env:"MUSTER_AGENT_FLEET,GAMELIFT_FLEET_ID" placeholder:"ID" help:"Fleet of this host."`
-	Location    string `env:"MUSTER_AGENT_LOCATION,GAMELIFT_LOCATION" placeholder:"NAME" help:"Location of this host, for the registration of the compute."`
-	ComputeName string `name:"compute-name" env:"MUSTER_AGENT_COMPUTE_NAME,GAMELIFT_COMPUTE_NAME" placeholder:"NAME" help:"Name of this host in the fleet. (default: the host name)"`
-	IP          string `name:"ip" env:"MUSTER_AGENT_IP,GAMELIFT_IP_ADDRESS" placeholder:"ADDRESS" help:"Address at which players reach this host. (default: the one from which it reaches the service)"`
-	DNS         string `name:"dns" env:"MUSTER_AGENT_DNS,GAMELIFT_DNS_NAME" placeholder:"NAME" help:"Name at which players reach this host, in place of --ip."`
-	TokenFile   string `name:"token-file" env:"MUSTER_AGENT_TOKEN_FILE" placeholder:"FILE" help:"File with an auth token of the compute, which exists already; it is read before each connection. Otherwise an access key registers the compute: AWS_ACCESS_KEY_ID, --profile or AWS_PROFILE."`
-	Profile     string `placeholder:"NAME" help:"AWS profile whose access key registers the compute."`
+	Server        string `env:"MUSTER_AGENT_SERVER,GAMELIFT_ENDPOINT" placeholder:"URL" help:"URL of the service, such as https://muster.example.com."`
+	Fleet         string `env:"MUSTER_AGENT_FLEET,GAMELIFT_FLEET_ID" placeholder:"ID" help:"Fleet of this host."`
+	Location      string `env:"MUSTER_AGENT_LOCATION,GAMELIFT_LOCATION" placeholder:"NAME" help:"Location of this host, for the registration of the compute."`
+	ComputeName   string `name:"compute-name" env:"MUSTER_AGENT_COMPUTE_NAME,GAMELIFT_COMPUTE_NAME" placeholder:"NAME" help:"Name of this host in the fleet. (default: the host name)"`
+	IP            string `name:"ip" env:"MUSTER_AGENT_IP,GAMELIFT_IP_ADDRESS" placeholder:"ADDRESS" help:"Address at which players reach this host. (default: the one from which it reaches the service)"`
+	DNS           string `name:"dns" env:"MUSTER_AGENT_DNS,GAMELIFT_DNS_NAME" placeholder:"NAME" help:"Name at which players reach this host, in place of --ip."`
+	TokenFile     string `name:"token-file" env:"MUSTER_AGENT_TOKEN_FILE" placeholder:"FILE" help:"File with an auth token of the compute, which exists already; it is read before each connection. Otherwise an access key registers the compute: AWS_ACCESS_KEY_ID, --profile or AWS_PROFILE."`
+	JoinTokenFile string `name:"join-token-file" env:"MUSTER_AGENT_JOIN_TOKEN_FILE" placeholder:"FILE" help:"File with a join token, from muster hosts join-token. With it the host joins once, makes its own key in the state directory, and needs no access key. The token says which fleet and location the host is for."`
+	Profile       string `placeholder:"NAME" help:"AWS profile whose access key registers the compute."`
 }
 
 // target returns the function that says where to connect, and fetches a token each time.
-func (c *agentConnection) target(env environment) (func(context.Context) (link.Target, error), error) {
+func (c *agentConnection) target(env environment, stateDir string) (func(context.Context) (link.Target, error), error) {
 	u, err := url.Parse(c.Server)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("server %q: want a URL such as https://muster.example.com", c.Server)
 	}
-	if c.Fleet == "" {
-		return nil, errors.New("fleet: want the id of this host's fleet")
+	if c.Fleet == "" && c.JoinTokenFile == "" {
+		return nil, errors.New("fleet: want the id of this host's fleet, or a join token with --join-token-file")
+	}
+	if c.JoinTokenFile != "" && c.TokenFile != "" {
+		return nil, errors.New("join-token-file and token-file: want one of them")
 	}
 	if c.ComputeName == "" {
 		name, err := os.Hostname()
@@ -45,6 +50,22 @@ func (c *agentConnection) target(env environment) (func(context.Context) (link.T
 			return nil, err
 		}
 		c.ComputeName = asComputeName(name)
+	}
+	if c.JoinTokenFile != "" {
+		host, err := joining.Open(joining.Config{
+			Server: u, StateDir: stateDir, TokenFile: c.JoinTokenFile, Name: c.ComputeName, Location: c.Location, Fleet: c.Fleet,
+			Address: func() (ip, dns string, err error) {
+				if c.DNS != "" {
+					return "", c.DNS, nil
+				}
+				ip, err = c.address(u)
+				return ip, "", err
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return host.Target, nil
 	}
 	if c.TokenFile != "" {
 		return func(context.Context) (link.Target, error) { return c.tokenTarget(u) }, nil

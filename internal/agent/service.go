@@ -25,8 +25,8 @@ const (
 
 // connect begins to use a new connection.
 func (a *Agent) connect(hello agentproto.HelloAnswer) {
-	if a.connected && a.hello.FleetID != hello.FleetID {
-		a.token = nil
+	if a.hello.HostID != "" && a.hello.FleetID != hello.FleetID { // the old fleet's processes retire
+		a.want(agentproto.RuntimeConfiguration{})
 	}
 	a.connected, a.hello, a.asked, a.beat = true, hello, time.Time{}, time.Time{}
 	a.since = time.Now()
@@ -133,9 +133,6 @@ func (a *Agent) take(push agentproto.Push) {
 			a.want(p.RuntimeConfiguration)
 		}
 	case *agentproto.UpdateHost:
-		if p.FleetID != a.hello.FleetID { // the old fleet's processes retire
-			a.want(agentproto.RuntimeConfiguration{})
-		}
 		a.connect(p.HelloAnswer)
 	case *agentproto.StartOutput:
 		a.startStream(p)

@@ -16,11 +16,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/signin"
 )
 
 // hello has the parameters in the query of an agent's connection request.
 type hello struct {
+	host          string // id; empty: an agent with a compute's token
 	compute       compute
 	authorization string
 	native        bool // `muster agent`, which understands the additions to the protocol
@@ -60,8 +62,11 @@ func parseHello(query string) (hello, error) {
 	return h, nil
 }
 
-// errForbidden marks refusals that get HTTP status 403.
-var errForbidden = errors.New("forbidden")
+// errForbidden marks refusals that get HTTP status 403, errWrongQuery those that get 400.
+var (
+	errForbidden  = errors.New("forbidden")
+	errWrongQuery = errors.New("wrong query")
+)
 
 // ServeHTTP accepts an agent's connection.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -69,13 +74,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusServiceUnavailable, errors.New("the service is stopping"))
 		return
 	}
-	h, err := parseHello(r.URL.RawQuery)
-	if err != nil {
-		s.refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	h.from = s.config.Proxies.Of(r)
-	found, shown, err := s.authorise(r.Context(), &h)
+	h, shown, err := s.welcome(r)
 	if err != nil {
 		s.refuse(w, connectStatus(err), err)
 		return
@@ -95,9 +94,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.log.Debug("the upgrade of a host agent's connection failed", "fleet", h.compute.fleet, "compute", h.compute.name, "error", err)
 		return
 	}
-	l := &link{server: s, compute: compute{found.FleetID, found.Name}, native: h.native, shown: shown, conn: conn, node: node, opened: time.Now()}
+	l := &link{server: s, host: h.host, native: h.native, shown: shown, conn: conn, node: node, opened: time.Now()}
+	l.at.Store(&h.compute)
 	l.heard.Store(l.opened.UnixNano())
 	s.open(l)
+}
+
+// welcome checks that an agent may connect, as the compute or the host that it says it is.
+func (s *Server) welcome(r *http.Request) (h hello, shown computetoken.Accepted, err error) {
+	if hostproof.Present(r) {
+		h = hello{native: true, from: s.config.Proxies.Of(r)}
+		return h, shown, s.welcomeHost(r, &h)
+	}
+	if h, err = parseHello(r.URL.RawQuery); err != nil {
+		return h, shown, fmt.Errorf("%w: %w", errWrongQuery, err)
+	}
+	h.from = s.config.Proxies.Of(r)
+	found, shown, err := s.authorise(r.Context(), &h)
+	h.compute = compute{found.FleetID, found.Name}
+	return h, shown, err
 }
 
 // open registers the upgraded connection, starts to read from it, and sends what the agent should know.
@@ -112,7 +127,10 @@ func (s *Server) open(l *link) {
 		l.drop()
 		return
 	}
-	s.log.Debug("host agent connected", "fleet", l.compute.fleet, "compute", l.compute.name, "native", l.native)
+	s.log.Debug("host agent connected", "fleet", l.compute().fleet, "compute", l.compute().name, "native", l.native)
+	if l.host != "" {
+		l.enqueue((*link).settle)
+	}
 	l.enqueue((*link).pushOwed)
 }
 
@@ -157,6 +175,11 @@ func connectStatus(err error) int {
 		return http.StatusTooManyRequests
 	case errors.Is(err, errForbidden):
 		return http.StatusForbidden
+	case errors.Is(err, errWrongQuery):
+		return http.StatusBadRequest
+	}
+	if status, ok := refusalStatus(err); ok {
+		return status
 	}
 	return http.StatusServiceUnavailable
 }
@@ -166,10 +189,15 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	s.refusals.Refuse(w, time.Now(), status, err)
 }
 
-// voidNow reports whether the token of a link has become void since it was checked.
+// voidNow reports whether the token of a link has become void since it was checked, or its host was revoked.
 func (s *Server) voidNow(l *link) (void bool) {
 	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the link
-		x, ok := v.Compute(l.compute.fleet, l.compute.name)
+		if l.host != "" {
+			h, ok := v.Host(l.host)
+			void = !ok || h.Revoked != 0
+			return nil
+		}
+		x, ok := v.Compute(l.compute().fleet, l.compute().name)
 		void = !ok || l.shown.Void(&x)
 		return nil
 	})

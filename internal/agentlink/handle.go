@@ -22,7 +22,7 @@ func (l *link) handle(message []byte) {
 	request, action, id, err := agentproto.DecodeRequest(message)
 	if errors.Is(err, agentproto.ErrGarbage) {
 		s.counters.garbage.Add(1)
-		s.log.Debug("a host agent sent what cannot be answered", "compute", l.compute.name, "error", err)
+		s.log.Debug("a host agent sent what cannot be answered", "compute", l.compute().name, "error", err)
 		return
 	}
 	if err != nil {
@@ -34,7 +34,7 @@ func (l *link) handle(message []byte) {
 	if err != nil {
 		status, text := answerStatus(err)
 		if status == 500 {
-			s.log.Error("a host agent's request failed", "compute", l.compute.name, "action", action, "error", err)
+			s.log.Error("a host agent's request failed", "compute", l.compute().name, "action", action, "error", err)
 		}
 		s.calls.Done(action, callstats.OfStatus(status), began)
 		l.fail(action, id, status, text)
@@ -102,6 +102,9 @@ func (l *link) carryOut(request agentproto.Request) (any, error) {
 	}
 	switch r := request.(type) {
 	case *agentproto.AgentHello:
+		if l.host != "" {
+			return l.helloHost(r)
+		}
 		return l.hello()
 	case *agentproto.GetServerToken:
 		return l.serverToken()
@@ -117,10 +120,20 @@ func (l *link) carryOut(request agentproto.Request) (any, error) {
 func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnswer, error) {
 	answer := &agentproto.HeartbeatAnswer{Status: agentproto.OrderActive, UnhealthyProcesses: []string{}, UnregisteredProcesses: []string{}}
 	l.leaving.Store(r.Status == agentproto.Terminated)
+	l.metrics.Store(r.Metrics)
+	at := l.compute()
+	if at.fleet == "" {
+		answer.Status, answer.UnregisteredProcesses = agentproto.OrderPending, append(answer.UnregisteredProcesses, r.ProcessList...)
+		return answer, nil
+	}
 	return answer, l.server.engine.Read(l.server.ctx, func(v *cell.View) error {
-		f, ok := v.Fleet(l.compute.fleet)
-		_, registered := v.Compute(l.compute.fleet, l.compute.name)
-		if !ok || !registered || f.Status == fleet.Deleting {
+		f, ok := v.Fleet(at.fleet)
+		_, registered := v.Compute(at.fleet, at.name)
+		switch {
+		case ok && registered && f.Status != fleet.Deleting:
+		case l.host != "": // it hears of its next fleet
+			answer.Status = agentproto.OrderPending
+		default:
 			answer.Status = agentproto.OrderTerminating
 		}
 		now := domain.TimeOf(l.server.engine.Now())
@@ -138,7 +151,7 @@ func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnsw
 }
 
 func (l *link) key(process string) fleet.Key {
-	return fleet.Key{Fleet: l.compute.fleet, Compute: l.compute.name, Process: process}
+	return fleet.Key{Fleet: l.compute().fleet, Compute: l.compute().name, Process: process}
 }
 
 // outlived reports whether a process that runs has ended for the service. One that ended in good order has a while to exit.
@@ -150,8 +163,8 @@ func (l *link) runtimeConfiguration() (*agentproto.RuntimeConfiguration, error) 
 	var f fleet.Fleet
 	err := l.server.engine.Read(l.server.ctx, func(v *cell.View) error {
 		var ok bool
-		if f, ok = v.Fleet(l.compute.fleet); !ok {
-			return domain.Refuse(domain.NotFound, "fleet %s not found", l.compute.fleet)
+		if f, ok = v.Fleet(l.compute().fleet); !ok {
+			return domain.Refuse(domain.NotFound, "fleet %s not found", l.compute().fleet)
 		}
 		return nil
 	})
@@ -193,13 +206,13 @@ func (l *link) processEnded(r *agentproto.NotifyServerProcessTermination) error 
 func (l *link) hello() (*agentproto.HelloAnswer, error) {
 	s := l.server
 	answer := &agentproto.HelloAnswer{
-		FleetID: l.compute.fleet, ComputeName: l.compute.name, SDKEndpoint: s.config.SDKEndpoint,
+		FleetID: l.compute().fleet, ComputeName: l.compute().name, SDKEndpoint: s.config.SDKEndpoint,
 		HeartbeatMillis: s.config.Periods.Heartbeat.Milliseconds(),
 	}
 	return answer, s.engine.Read(s.ctx, func(v *cell.View) error {
-		x, ok := v.Compute(l.compute.fleet, l.compute.name)
+		x, ok := v.Compute(l.compute().fleet, l.compute().name)
 		if !ok {
-			return domain.Refuse(domain.NotFound, "compute %s not found in fleet %s", l.compute.name, l.compute.fleet)
+			return domain.Refuse(domain.NotFound, "compute %s not found in fleet %s", l.compute().name, l.compute().fleet)
 		}
 		answer.Location = x.Location
 		return nil
@@ -208,7 +221,10 @@ func (l *link) hello() (*agentproto.HelloAnswer, error) {
 
 func (l *link) serverToken() (*agentproto.ServerToken, error) {
 	s := l.server
-	cmd := hosting.IssueToken{Fleet: l.compute.fleet, Compute: l.compute.name}
+	if l.compute().fleet == "" {
+		return nil, domain.Refuse(domain.NotReady, "host %s serves no fleet", l.host)
+	}
+	cmd := hosting.IssueToken{Fleet: l.compute().fleet, Compute: l.compute().name}
 	if err := s.engine.Do(s.ctx, &cmd); err != nil {
 		return nil, err
 	}
@@ -221,11 +237,11 @@ func (l *link) serverToken() (*agentproto.ServerToken, error) {
 // deregister removes the compute of an agent whose last heartbeat said that it ends.
 func (l *link) deregister() {
 	s := l.server
-	if s.current(l.compute) != nil || s.stopping.Err() != nil {
+	if s.current(l.compute()) != nil || s.stopping.Err() != nil {
 		return // a new agent has connected meanwhile
 	}
-	err := s.engine.Do(s.ctx, &hosting.DeregisterCompute{Fleet: l.compute.fleet, Name: l.compute.name})
+	err := s.engine.Do(s.ctx, &hosting.DeregisterCompute{Fleet: l.compute().fleet, Name: l.compute().name})
 	if r, ok := errors.AsType[*domain.Refusal](err); err != nil && (!ok || r.Reason != domain.NotFound) {
-		s.log.Warn("the compute of a host agent that ended could not be deregistered", "compute", l.compute.name, "error", err)
+		s.log.Warn("the compute of a host agent that ended could not be deregistered", "compute", l.compute().name, "error", err)
 	}
 }

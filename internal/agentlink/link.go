@@ -36,15 +36,19 @@ const (
 // link is one connection of an agent.
 type link struct {
 	server  *Server
-	compute compute
+	host    string                  // id of a host that has joined; empty: the agent came with a compute's token
+	at      atomic.Pointer[compute] // which it is of; changed under Server.mu
 	native  bool
 	shown   computetoken.Accepted
 	conn    net.Conn
 	node    domain.UUID // under which this node attached it
 	opened  time.Time
 	bucket  rate.Bucket
-	heard   atomic.Int64 // when the last frame came, Unix nanoseconds
-	leaving atomic.Bool  // its last heartbeat said that the agent ends
+	heard   atomic.Int64                           // when the last frame came, Unix nanoseconds
+	leaving atomic.Bool                            // its last heartbeat said that the agent ends
+	metrics atomic.Pointer[agentproto.HostMetrics] // of its last heartbeat; nil: none came
+	drained string                                 // why the agent was told to start nothing more; empty: it was not. Only tasks use it and settled.
+	settled bool                                   // the agent was told whether it may start anything
 
 	mu         sync.Mutex
 	superseded time.Time // zero while no newer one is open
@@ -56,6 +60,8 @@ type link struct {
 	bytes      int // of the messages among them
 	working    bool
 }
+
+func (l *link) compute() compute { return *l.at.Load() }
 
 // task is a piece of work for a link: a message, or, without one, work of the door itself.
 type task struct {
@@ -239,9 +245,13 @@ func (x incoming) End(err error) {
 	l.mu.Unlock()
 	l.drop()
 	if s.stopping.Err() == nil {
-		s.log.Debug("host agent disconnected", "fleet", l.compute.fleet, "compute", l.compute.name, "error", err)
+		s.log.Debug("host agent disconnected", "fleet", l.compute().fleet, "compute", l.compute().name, "error", err)
 	}
-	if last && l.leaving.Load() {
+	switch {
+	case !last || !l.leaving.Load():
+	case l.host != "":
+		l.enqueue((*link).leave)
+	default:
 		l.enqueue((*link).deregister)
 	}
 }

@@ -134,6 +134,11 @@ func (w *world) connect(q url.Values) *agent {
 		w.Fatal(err)
 	}
 	w.until("the door to have the connection", func() bool { return w.door.Stats().Links > before }) // it answers the upgrade before that
+	return w.keep(conn)
+}
+
+// keep reads what a connection receives.
+func (w *world) keep(conn *websocket.Conn) *agent {
 	a := &agent{world: w, conn: conn}
 	w.Cleanup(func() { _ = conn.Close() })
 	go func() {

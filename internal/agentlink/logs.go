@@ -36,7 +36,7 @@ func (l *link) logUpload(r *agentproto.RequestLogUpload) (*agentproto.LogUpload,
 		return nil, err
 	}
 	switch {
-	case g.FleetID != l.compute.fleet || g.ComputeName != l.compute.name || g.ProcessID != r.ProcessID:
+	case g.FleetID != l.compute().fleet || g.ComputeName != l.compute().name || g.ProcessID != r.ProcessID:
 		return nil, &failure{404, "this process had no such game session"}
 	case g.Live():
 		return nil, domain.Refuse(domain.NotReady, "game session %s has not ended", g.ID)

@@ -185,7 +185,7 @@ func (o *Output) wait(ctx context.Context) error {
 // output takes a message of a stream.
 func (l *link) output(m *agentproto.SendOutput) error {
 	o := l.server.outputs.find(m.StreamID)
-	if o == nil || o.compute != l.compute {
+	if o == nil || o.compute != l.compute() {
 		return &failure{404, "this stream has no reader"}
 	}
 	return o.put(m)

@@ -4,9 +4,11 @@ import (
 	"strconv"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -32,16 +34,30 @@ func (s *Server) follow(c engine.Committed) {
 			s.fleetChanged(&e.Fleet)
 		case *hosting.ComputeRegistered:
 			for _, l := range s.linksOf(compute{e.Compute.FleetID, e.Compute.Name}) {
-				if l.shown.Registration != e.Compute.Registration {
+				if l.host == "" && l.shown.Registration != e.Compute.Registration {
 					l.drop()
 				}
 			}
 		case *hosting.ComputeRemoved:
-			if l := s.current(compute{e.Fleet, e.Name}); l != nil {
+			switch l := s.current(compute{e.Fleet, e.Name}); {
+			case l == nil:
+			case l.host != "":
+				s.settleHost(l.host)
+			default:
 				l.drain("the compute was deregistered")
 			}
 		case *hosting.TokenIssued:
 			s.tokensVoid(e)
+		case *hosts.HostChanged:
+			if e.Host.Revoked != 0 {
+				s.settleHost(e.Host.ID)
+			}
+		case *capacity.HostAssigned:
+			s.settleHost(e.Assignment.Host)
+		case *capacity.HostReleasing:
+			s.settleHost(e.Host)
+		case *capacity.HostReleased:
+			s.settleHost(e.Host)
 		}
 	}
 }
@@ -62,11 +78,11 @@ func (s *Server) activated(id session.ID) {
 		return
 	}
 	if l := s.current(compute{g.FleetID, g.ComputeName}); l != nil {
-		l.push(hosts(&g))
+		l.push(sessionOf(&g))
 	}
 }
 
-func hosts(g *session.GameSession) *agentproto.NotifyGameSessionActivated {
+func sessionOf(g *session.GameSession) *agentproto.NotifyGameSessionActivated {
 	return &agentproto.NotifyGameSessionActivated{ProcessID: g.ProcessID, GameSessionID: "arn:aws:gamelift:" + g.Region + "::gamesession/" + string(g.ID)}
 }
 
@@ -94,10 +110,10 @@ func (s *Server) endedFor(e *hosting.ProcessEnded) {
 // fleetChanged sends native agents the runtime configuration of their fleet; the official agent asks for it.
 func (s *Server) fleetChanged(f *fleet.Fleet) {
 	for _, l := range s.links() {
-		if l.compute.fleet != f.ID || s.current(l.compute) != l {
+		if l.compute().fleet != f.ID || s.current(l.compute()) != l {
 			continue
 		}
-		if f.Status == fleet.Deleting {
+		if f.Status == fleet.Deleting && l.host == "" { // a host is released
 			l.drain("the fleet is being deleted")
 		} else if l.native {
 			l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *runtimeOf(f)})
@@ -121,6 +137,8 @@ func (s *Server) tokensVoid(e *hosting.TokenIssued) {
 	}
 	for _, l := range s.linksOf(compute{e.Fleet, e.Compute}) {
 		switch {
+		case l.host != "":
+			l.enqueue((*link).renew)
 		case l.shown.Generation > e.Void:
 		case e.KeepLinks:
 			l.push(&agentproto.RefreshConnection{
@@ -128,24 +146,31 @@ func (s *Server) tokensVoid(e *hosting.TokenIssued) {
 				AuthToken: s.config.Secret.ProcessToken(e.Fleet, e.Compute, l.shown.Registration, e.Generation),
 			})
 		default:
-			s.log.Info("a host agent's connection was closed: the auth token of its compute was replaced", "compute", l.compute.name)
+			s.log.Info("a host agent's connection was closed: the auth token of its compute was replaced", "compute", l.compute().name)
 			l.drop()
 		}
+	}
+}
+
+// renew has the agent of a host fetch another token for its server processes.
+func (l *link) renew() {
+	if x, err := l.server.standing(l.host); err == nil && x.at == l.compute() {
+		l.push(&agentproto.UpdateHost{HelloAnswer: *l.server.helloOf(&x)})
 	}
 }
 
 // pushOwed tells an agent that has just connected, or missed events, about its processes. All of it may be repeated.
 func (l *link) pushOwed() {
 	s := l.server
-	if s.current(l.compute) != l {
+	if s.current(l.compute()) != l || l.compute().fleet == "" {
 		return
 	}
 	var processes []fleet.Process
 	var games []session.GameSession
 	var f fleet.Fleet
 	err := s.engine.ReadHere(s.ctx, func(v *cell.View) error {
-		f, _ = v.Fleet(l.compute.fleet)
-		processes = v.ProcessesOn(l.compute.fleet, l.compute.name)
+		f, _ = v.Fleet(l.compute().fleet)
+		processes = v.ProcessesOn(l.compute().fleet, l.compute().name)
 		for i := range processes {
 			if g, ok := v.Hosting(processes[i].Key); ok {
 				games = append(games, g)
@@ -163,7 +188,7 @@ func (l *link) pushOwed() {
 	}
 	for i := range games {
 		if games[i].Status != session.Activating {
-			l.push(hosts(&games[i]))
+			l.push(sessionOf(&games[i]))
 		}
 	}
 	if l.native {
@@ -176,6 +201,9 @@ func (l *link) lookAgain() {
 	if l.server.voidNow(l) {
 		l.drop()
 		return
+	}
+	if l.host != "" {
+		l.settle()
 	}
 	l.pushOwed()
 }

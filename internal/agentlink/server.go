@@ -14,10 +14,13 @@ import (
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
@@ -107,7 +110,9 @@ func (s *Server) Stats() Stats {
 
 // IsPath reports whether an upgrade at this path is for this door. Agents append nothing to the endpoint that they were given, which may
 // stand behind a proxy's prefix.
-func IsPath(path string) bool { return strings.HasSuffix(strings.TrimSuffix(path, "/"), "/agent") }
+func IsPath(path string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(path, "/"), hostproof.AgentPath)
+}
 
 var actions = []string{
 	"SendHeartbeat", "DescribeRuntimeConfiguration", "NotifyServerProcessTermination", "GetFleetRoleCredentials", "AgentHello",
@@ -129,7 +134,8 @@ func New(ctx context.Context, config Config) *Server {
 	}
 	s.reading = frames.Config{MessageMax: agentproto.MessageMax, Pace: pace, Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(kernel.Kinds(new(hosting.ProcessActivated), new(hosting.GameSessionActivated), new(hosting.ProcessEnded),
-		new(hosting.FleetChanged), new(hosting.ComputeRegistered), new(hosting.ComputeRemoved), new(hosting.TokenIssued)), s.follow)
+		new(hosting.FleetChanged), new(hosting.ComputeRegistered), new(hosting.ComputeRemoved), new(hosting.TokenIssued),
+		new(hosts.HostChanged), new(capacity.HostAssigned), new(capacity.HostReleasing), new(capacity.HostReleased)), s.follow)
 	s.running.Go(s.watch)
 	return s
 }
@@ -194,7 +200,7 @@ func (s *Server) attach(l *link) bool {
 	if s.closed {
 		return false
 	}
-	links := s.agents[l.compute]
+	links := s.agents[l.compute()]
 	now := time.Now()
 	for _, other := range links {
 		other.supersede(now)
@@ -202,7 +208,7 @@ func (s *Server) attach(l *link) bool {
 	if len(links) >= linksMax {
 		links[0].drop()
 	}
-	s.agents[l.compute] = append(links, l)
+	s.agents[l.compute()] = append(links, l)
 	return true
 }
 
@@ -210,11 +216,15 @@ func (s *Server) attach(l *link) bool {
 func (s *Server) detach(l *link) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	links := slices.DeleteFunc(s.agents[l.compute], func(x *link) bool { return x == l })
-	if len(links) == 0 {
-		delete(s.agents, l.compute)
-		return true
+	return s.remove(l) && s.agents[l.compute()] == nil
+}
+
+// remove takes a connection out, if it is there. s.mu is locked.
+func (s *Server) remove(l *link) (was bool) {
+	before := s.agents[l.compute()]
+	links := slices.DeleteFunc(slices.Clone(before), func(x *link) bool { return x == l })
+	if s.agents[l.compute()] = links; len(links) == 0 {
+		delete(s.agents, l.compute())
 	}
-	s.agents[l.compute] = links
-	return false
+	return len(links) < len(before)
 }

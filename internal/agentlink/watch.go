@@ -10,10 +10,15 @@ import (
 func (s *Server) watch() {
 	tick := time.NewTicker(s.config.Periods.Watch)
 	defer tick.Stop()
+	kept := time.Now()
 	for {
 		select {
 		case <-tick.C:
 			now := time.Now()
+			if now.Sub(kept) >= keepEvery {
+				kept = now
+				s.running.Go(func() { s.keepHosts(now) })
+			}
 			for _, l := range s.links() {
 				l.check(now)
 			}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
@@ -28,9 +29,11 @@ type Config struct {
 	Searches     Searches                 // nil: this process runs no matchers
 	// AskLeader has the node that decides answer a question by AnswerLeader. nil: there is no other node.
 	AskLeader func(ctx context.Context, question []byte) (answer []byte, err error)
-	Output    Output // of server processes whose agents are connected to this node
-	Node      string // name of this node of a cluster; empty: a single node
-	Log       *slog.Logger
+	// HostMetrics returns what the agents of the hosts that are connected here measured last, by the id of the host. nil: there are none.
+	HostMetrics func() map[string]*agentproto.HostMetrics
+	Output      Output // of server processes whose agents are connected to this node
+	Node        string // name of this node of a cluster; empty: a single node
+	Log         *slog.Logger
 }
 
 // Door answers operators over HTTP, with JSON.
@@ -61,6 +64,7 @@ func NewDoor(c Config) *Door {
 	d.routes.HandleFunc("GET "+LogsPrefix+"{id...}", d.logs)
 	d.routes.HandleFunc("POST "+RotateTokenPath, d.rotateToken)
 	d.keyRoutes()
+	d.hostRoutes()
 	return d
 }
 

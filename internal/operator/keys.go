@@ -33,11 +33,11 @@ type KeyList struct {
 	Keys []keyring.Document `json:"keys"`
 }
 
-// keyRoutes are the paths of admins. A request is read in full before its signature is checked, which covers the body.
+// keyRoutes are the paths of admins about access keys.
 func (d *Door) keyRoutes() {
-	d.routes.HandleFunc("GET "+Prefix+"keys", d.forAdmins(d.listKeys))
-	d.routes.HandleFunc("POST "+Prefix+"keys", d.forAdmins(d.createKey))
-	d.routes.HandleFunc("POST "+Prefix+"keys/{id}/revoke", d.forAdmins(d.revokeKey))
+	d.routes.HandleFunc("GET "+Prefix+"keys", d.forAdmins("change access keys", d.listKeys))
+	d.routes.HandleFunc("POST "+Prefix+"keys", d.forAdmins("change access keys", d.createKey))
+	d.routes.HandleFunc("POST "+Prefix+"keys/{id}/revoke", d.forAdmins("change access keys", d.revokeKey))
 }
 
 // isKeyPath reports whether a path is about access keys.
@@ -46,7 +46,8 @@ func isKeyPath(path string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-func (d *Door) forAdmins(do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
+// forAdmins serves a request of an admin, who may do what says. It is read in full before its signature is checked, which covers the body.
+func (d *Door) forAdmins(what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, keyBodyMax))
 		if err != nil {
@@ -59,7 +60,7 @@ func (d *Door) forAdmins(do func(w http.ResponseWriter, r *http.Request, by acce
 				return
 			}
 		}
-		by, ok := d.authorize(w, r, body, identity.MayAdminister, "change access keys; want admin")
+		by, ok := d.authorize(w, r, body, identity.MayAdminister, what+"; want admin")
 		if !ok {
 			return
 		}

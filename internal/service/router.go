@@ -24,6 +24,7 @@ type router struct {
 	api      *gamelift.Handler
 	link     http.Handler
 	agents   http.Handler
+	joins    http.Handler // machines that become hosts
 	operator http.Handler
 	scripts  http.Handler
 	notify   http.Handler
@@ -41,7 +42,7 @@ type router struct {
 // confine limits a panic of a handler to its own connection. The AWS API and the player API do so by themselves.
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
-		"serverlink": &d.link, "agentlink": &d.agents, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
+		"serverlink": &d.link, "agentlink": &d.agents, "joins": &d.joins, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
 		"builds": &d.builds, "sessionlogs": &d.logs,
 	} {
 		if *h == nil {
@@ -77,6 +78,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		d.link.ServeHTTP(w, r)
+	case agentlink.IsJoin(r):
+		d.joins.ServeHTTP(w, r)
 	case d.clock != nil && strings.HasPrefix(r.URL.Path, devclock.Prefix):
 		d.clock.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, sessionapi.Prefix):

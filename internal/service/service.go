@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -250,7 +251,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.metrics = x.metrics
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Private: x.transport.Private, Searches: x.matches, AskLeader: x.askLeader(),
-		Output: x.output, Node: x.nodeName(), Log: log})
+		Output: x.output, Node: x.nodeName(), HostMetrics: x.agents.HostMetrics, Log: log})
 	doors.operator = operators
 	x.notify = notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics,
@@ -274,7 +275,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	x.dropWhenGivenUp()
-	doors.link, doors.agents = x.link, x.agents
+	doors.link, doors.agents, doors.joins = x.link, x.agents, http.HandlerFunc(x.agents.ServeJoin)
 	doors.confine(x.panics)
 	if s.VirtualClock {
 		doors.clock = devclock.NewDoor(x, log)

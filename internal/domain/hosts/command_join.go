@@ -21,6 +21,7 @@ type Join struct {
 	Token, Hash string // id of the token, and hash of its secret
 	Name        string // letters, digits and hyphens
 	Location    string // empty: the token's
+	Fleet       string // empty: the token's
 	Key         []byte // public key, Ed25519
 
 	// Result
@@ -62,6 +63,8 @@ func (cmd *Join) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.Invalid, "location: the join token names none; name one with --location")
 	case token.Location != "" && location != token.Location:
 		return domain.Refuse(domain.Invalid, "location %.200q: the join token is for %s", location, token.Location)
+	case cmd.Fleet != "" && cmd.Fleet != token.Fleet:
+		return domain.Refuse(domain.Invalid, "fleet %.200q: the join token is for %s", cmd.Fleet, cmp.Or(token.Fleet, "any fleet of a build in "+location))
 	case named != nil:
 		return domain.Refuse(domain.Conflict, "host %s has the name %s already: choose another one with --compute-name, or revoke that host", named.ID, cmd.Name)
 	}

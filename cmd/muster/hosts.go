@@ -1,0 +1,149 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"text/tabwriter"
+	"time"
+
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/operator"
+)
+
+type hostsCommand struct {
+	List        hostsList        `cmd:"" default:"withargs" help:"List the hosts that have joined, and the join tokens that can still be used."`
+	JoinToken   hostsJoinToken   `cmd:"" name:"join-token" help:"Print a token with which hosts can join. It is shown once."`
+	RevokeToken hostsRevokeToken `cmd:"" name:"revoke-token" help:"Make a join token void. Hosts that have joined with it stay."`
+	Revoke      hostsRevoke      `cmd:"" help:"Revoke a host for good: its connection is closed, its server processes and their game sessions end."`
+	Drain       hostsDrain       `cmd:"" help:"Empty a host: it gets no new game sessions, those that it has finish, and it leaves its fleet."`
+}
+
+type hostsList struct {
+	serviceFlags
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	service, err := c.reach(ctx, env, identity.MayLook)
+	if err != nil {
+		return err
+	}
+	var list operator.HostList
+	if err := service.call(ctx, http.MethodGet, "hosts", nil, &list); err != nil {
+		return err
+	}
+	if c.JSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(list)
+	}
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tLOCATION\tSTATE\tSERVES\tPROCESSES\tSESSIONS\tLOAD\tMEMORY\tPORTS\tVERSION\tJOINED\tSEEN\tID")
+	for i := range list.Hosts {
+		h := &list.Hosts[i]
+		load, memory, ports, seen := "-", "-", fmt.Sprint(h.Ports), "-"
+		if h.MemoryMB > 0 {
+			memory = fmt.Sprintf("%d MiB", h.MemoryMB)
+		}
+		if m := h.Metrics; m != nil {
+			load, memory = fmt.Sprintf("%.2f", m.Load1), fmt.Sprintf("%d of %d MiB", m.MemoryUsedBytes>>20, m.MemoryTotalBytes>>20)
+			ports = fmt.Sprintf("%d of %d", m.PortsUsed, h.Ports)
+		}
+		if !h.Seen.IsZero() {
+			seen = h.Seen.Format(time.RFC3339)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, h.Location, h.State, cmp.Or(h.Serves, "-"), h.Processes, h.GameSessions,
+			load, memory, ports, cmp.Or(printable(h.Version), "-"), h.Joined.Format(time.RFC3339), seen, h.ID)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, x := range list.Tokens {
+		if _, err := fmt.Fprintf(stdout, "join token %s: %d more hosts of fleet %s in %s, until %s\n",
+			x.ID, x.Uses, cmp.Or(x.Fleet, "(any of a build)"), cmp.Or(x.Location, "(any of the fleet)"), x.Expires.Format(time.RFC3339)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hostsChange is a command that changes something: it needs an admin key.
+type hostsChange struct{ serviceFlags }
+
+func (c *hostsChange) post(ctx context.Context, env environment, path string, in, out any) error {
+	service, err := c.reach(ctx, env, identity.MayAdminister)
+	if err != nil {
+		return err
+	}
+	return service.call(ctx, http.MethodPost, path, in, out)
+}
+
+type hostsJoinToken struct {
+	hostsChange
+	Fleet    string        `placeholder:"FLEET" help:"Id of the only fleet that the hosts may serve. Otherwise they serve any fleet of a build in their location."`
+	Location string        `placeholder:"NAME" help:"Location of the hosts. Otherwise each host names one of the fleet's."`
+	Uses     uint32        `default:"1" help:"How many hosts may join with the token, 10000 at most."`
+	Valid    time.Duration `default:"1h" help:"How long the token is valid, 720h at most."`
+}
+
+func (c *hostsJoinToken) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	var made operator.HostToken
+	in := operator.NewHostToken{Fleet: c.Fleet, Location: c.Location, Uses: c.Uses, ValidSeconds: int64(c.Valid / time.Second)}
+	if err := c.post(ctx, env, "hosts/tokens", in, &made); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(stdout, made.Token)
+	return err
+}
+
+type hostsRevokeToken struct {
+	hostsChange
+	ID string `arg:"" help:"Id of the token, as muster hosts shows it."`
+}
+
+func (c *hostsRevokeToken) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	var done operator.HostNamed
+	if err := c.post(ctx, env, "hosts/tokens/"+url.PathEscape(c.ID)+"/revoke", struct{}{}, &done); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "join token %s is void\n", done.ID)
+	return err
+}
+
+type hostsRevoke struct {
+	hostsChange
+	Host string `arg:"" help:"Name or id of the host."`
+}
+
+func (c *hostsRevoke) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	var done operator.HostNamed
+	if err := c.post(ctx, env, "hosts/"+url.PathEscape(c.Host)+"/revoke", struct{}{}, &done); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "host %s is revoked: its connection is closed and its game sessions have ended\n", done.ID)
+	return err
+}
+
+type hostsDrain struct {
+	hostsChange
+	Undo bool   `help:"End the drain: the host serves fleets again."`
+	Host string `arg:"" help:"Name or id of the host."`
+}
+
+func (c *hostsDrain) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	var done operator.HostNamed
+	if err := c.post(ctx, env, "hosts/"+url.PathEscape(c.Host)+"/drain", operator.HostDrain{Undo: c.Undo}, &done); err != nil {
+		return err
+	}
+	text := "host %s gets no new game sessions; muster hosts shows those that are left\n"
+	if c.Undo {
+		text = "host %s serves fleets again\n"
+	}
+	_, err := fmt.Fprintf(stdout, text, done.ID)
+	return err
+}

@@ -1,0 +1,214 @@
+package agentlink
+
+import (
+	"crypto/ed25519"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/domain/capacity"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/hostproof"
+)
+
+const builtFleet = "fleet-built"
+
+// machine is a host with its key.
+type machine struct {
+	*world
+	id   string
+	key  ed25519.PrivateKey
+	last int64
+}
+
+// rack makes a fleet of a build that wants hosts, and joins machines.
+func (w *world) rack(desired int32, names ...string) (all []*machine) {
+	w.Helper()
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
+	w.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
+	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{ID: builtFleet, Region: "us-east-1",
+		Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 2}}}}})
+	w.want(desired)
+	_, id, hash := hostproof.NewToken()
+	w.must(&hosts.IssueToken{ID: id, Hash: hash, Location: testLocation, Uses: 9, Valid: time.Hour})
+	for _, name := range names {
+		public, private, _ := ed25519.GenerateKey(nil)
+		join := &hosts.Join{Token: id, Hash: hash, Name: name, Key: public}
+		w.must(join)
+		all = append(all, &machine{world: w, id: join.Host.ID, key: private})
+	}
+	return all
+}
+
+func (w *world) want(desired int32) {
+	w.must(&hosting.SetCapacity{Fleet: builtFleet, Location: testLocation, Desired: &desired, Max: new(int32(9))})
+}
+
+// claim is the next one of the machine that is good.
+func (m *machine) claim() hostproof.Claim {
+	m.last = max(time.Now().UnixMilli(), m.last+1)
+	return hostproof.Claim{Host: m.id, At: m.last, Method: http.MethodGet, Path: "/agent", Server: strings.TrimPrefix(m.port.URL, "http://"), IP: "10.0.0.1"}
+}
+
+func (m *machine) proven(header string) (*websocket.Conn, *http.Response, error) {
+	return websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(m.port.URL, "http")+"/agent?AgentKind=native&AgentProto=1", http.Header{"Authorization": {header}})
+}
+
+func (m *machine) join() *agent {
+	m.Helper()
+	conn, _, err := m.proven(hostproof.Sign(m.key, m.claim()))
+	if err != nil {
+		m.Fatal(err)
+	}
+	return m.keep(conn)
+}
+
+// refuse connects with a proof that must be refused, and returns why.
+func (m *machine) refuse(header string, want int) string {
+	m.Helper()
+	_, r, err := m.proven(header)
+	if err == nil || r == nil || r.StatusCode != want {
+		m.Fatalf("%v, %v; want status %d", r, err, want)
+	}
+	text, _ := io.ReadAll(r.Body)
+	return string(text)
+}
+
+// What is not signed by the host itself, for this request and now, opens no connection; neither does a copy of what was.
+func TestProofsThatAreRefused(t *testing.T) {
+	w := newWorld(t)
+	all := w.rack(0, "rack-1", "rack-2")
+	m, other := all[0], all[1]
+	change := func(f func(*hostproof.Claim)) string {
+		c := m.claim()
+		f(&c)
+		return hostproof.Sign(m.key, c)
+	}
+	for what, x := range map[string]struct{ header, want string }{
+		"no signature":                {"Muster-Host x", "want Muster-Host"},
+		"the claim of another host":   {change(func(c *hostproof.Claim) { c.Host = other.id }), "not its own"},
+		"an unknown host":             {change(func(c *hostproof.Claim) { c.Host = "none" }), "no host"},
+		"another method":              {change(func(c *hostproof.Claim) { c.Method = http.MethodPost }), "not for this request"},
+		"another path":                {change(func(c *hostproof.Claim) { c.Path = "/agent/join" }), "not for this request"},
+		"another service":             {change(func(c *hostproof.Claim) { c.Server = "muster.example.com" }), "not for this request"},
+		"an hour ago":                 {change(func(c *hostproof.Claim) { c.At -= 3_600_000 }), "clock"},
+		"in an hour":                  {change(func(c *hostproof.Claim) { c.At += 3_600_000 }), "clock"},
+		"the key of another for this": {hostproof.Sign(other.key, m.claim()), "not its own"},
+	} {
+		if why := m.refuse(x.header, http.StatusForbidden); !strings.Contains(why, x.want) {
+			t.Errorf("%s: %s; want %q", what, why, x.want)
+		}
+	}
+	m.refuse(change(func(c *hostproof.Claim) { c.IP = "" }), http.StatusBadRequest)
+
+	good := hostproof.Sign(m.key, m.claim())
+	conn, _, err := m.proven(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := m.keep(conn)
+	if why := m.refuse(good, http.StatusForbidden); !strings.Contains(why, "copy") {
+		t.Errorf("a copy: %s", why)
+	}
+	// Behind a proxy the claim has the name and path that the service is known by.
+	proxied := m.claim()
+	proxied.Server, proxied.Path = "service", "/agent"
+	if conn, _, err = m.proven(hostproof.Sign(m.key, proxied)); err != nil {
+		t.Fatal(err)
+	}
+	b, c := m.keep(conn), other.join()
+	w.must(&hosts.Revoke{Host: m.id})
+	w.until("the connections of the revoked host to end", func() bool { return a.ended() && b.ended() && w.door.Stats().Links == 1 })
+	if c.ended() {
+		t.Error("the connection of another host has ended, too")
+	}
+	if why := m.refuse(hostproof.Sign(m.key, m.claim()), http.StatusForbidden); !strings.Contains(why, "revoked") {
+		t.Errorf("after the revocation: %s", why)
+	}
+}
+
+// A host that has joined waits for a fleet, gets its runtime configuration and tokens, and is free again.
+func TestHostServesFleets(t *testing.T) {
+	w := newWorld(t)
+	m := w.rack(0, "rack-1")[0]
+	a := m.join()
+	a.wait(`"DrainCompute"`, `"Cancel":true`)
+	a.send(`{"Action":"AgentHello","RequestId":"1","Version":"1","OS":"linux","Arch":"amd64","CPUs":2,"MemoryMB":1000,"Ports":"7000-7099"}`)
+	a.wait(`"RequestId":"1"`, `"FleetId":""`, `"HostId":"`+m.id+`"`, `"ComputeName":"rack-1"`)
+	a.send(`{"Action":"SendHeartbeat","RequestId":"2","Status":"Active","ProcessList":["p"],"HeartbeatTimeMillis":1,"Metrics":{"CPUPercent":1,"MemoryTotalBytes":7,"MemoryUsedBytes":1}}`)
+	a.wait(`"RequestId":"2"`, `"Status":"PENDING"`)
+	if x := w.door.HostMetrics()[m.id]; x == nil || x.MemoryTotalBytes != 7 {
+		t.Errorf("measured %+v", x)
+	}
+	a.send(`{"Action":"GetServerToken","RequestId":"3"}`)
+	a.wait(`"RequestId":"3"`, `"StatusCode":412`)
+
+	w.want(1)
+	w.must(&capacity.Plan{})
+	a.wait(`"UpdateHost"`, builtFleet)
+	a.wait(`"UpdateRuntimeConfiguration"`, "/local/game/server")
+	a.send(`{"Action":"GetServerToken","RequestId":"4"}`)
+	a.wait(`"RequestId":"4"`, `"StatusCode":200`, builtFleet)
+	a.send(`{"Action":"SendHeartbeat","RequestId":"5","Status":"Active","ProcessList":[],"HeartbeatTimeMillis":1}`)
+	a.wait(`"RequestId":"5"`, `"Status":"ACTIVE"`)
+	w.must(&hosting.RotateToken{Fleet: builtFleet, Compute: "rack-1"}) // the agent fetches another one
+	a.wait(`"UpdateHost"`, builtFleet)
+	process := fleet.Key{Fleet: builtFleet, Compute: "rack-1", Process: "p-1"}
+	w.must(&hosting.ConnectProcess{Process: process, Link: 7, SDK: "Go 5.5.0"})
+
+	w.want(0)
+	w.must(&capacity.Plan{})
+	a.wait(`"DrainCompute"`, "leaves the fleet")
+	w.want(1)
+	w.must(&capacity.Plan{})
+	a.wait(`"DrainCompute"`, `"Cancel":true`)
+	w.want(0)
+	w.must(&capacity.Plan{})
+	a.wait(`"DrainCompute"`, "leaves the fleet")
+	w.must(&hosting.EndProcess{Process: process, Request: 9})
+	w.must(&capacity.Plan{})
+	a.wait(`"DrainCompute"`, `"Cancel":true`)
+	a.wait(`"UpdateHost"`, `"FleetId":""`)
+
+	// A connection of a host that serves a fleet begins there.
+	w.want(1)
+	w.must(&capacity.Plan{})
+	a.wait(`"UpdateHost"`, builtFleet)
+	b := m.join()
+	b.wait(`"UpdateRuntimeConfiguration"`, "/local/game/server")
+	b.send(`{"Action":"AgentHello","RequestId":"1","Version":"1","OS":"linux","Arch":"amd64","CPUs":2,"MemoryMB":1000,"Ports":"7000-7099"}`)
+	b.wait(`"RequestId":"1"`, builtFleet)
+}
+
+// The door notes which hosts are connected. One whose agent says that it ends is silent at once.
+func TestHostsThatAreConnected(t *testing.T) {
+	w := newWorld(t)
+	m := w.rack(0, "rack-1")[0]
+	a := m.join()
+	host := func() (h hosts.Host) {
+		_ = w.engine.Read(t.Context(), func(v *cell.View) error { h, _ = v.Host(m.id); return nil })
+		return h
+	}
+	before := host().SilentBy
+	w.until("a later sign of the host", func() bool { w.door.keepHosts(time.Now()); return host().SilentBy > before })
+	a.send(`{"Action":"SendHeartbeat","RequestId":"1","Status":"Terminated","ProcessList":[],"HeartbeatTimeMillis":1}`)
+	a.wait(`"RequestId":"1"`)
+	_ = a.conn.Close()
+	w.until("the host to be silent", func() bool { h := host(); return h.Silent() })
+}
+
+func TestPortsIn(t *testing.T) {
+	for text, want := range map[string]int32{"7000-7999": 1000, "7000-7000": 1, "": 0, "7000": 0, "7001-7000": 0, "1-99999": 0, "x": 0} {
+		if got := portsIn(text); got != want {
+			t.Errorf("%q: %d ports, want %d", text, got, want)
+		}
+	}
+}

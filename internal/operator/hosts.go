@@ -1,0 +1,197 @@
+package operator
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosts"
+	"github.com/musterhq/muster/internal/hostproof"
+)
+
+// NewHostToken is the body of POST hosts/tokens. It names a fleet, a location or both.
+type NewHostToken struct {
+	Fleet        string `json:"fleet,omitempty"`
+	Location     string `json:"location,omitempty"`
+	Uses         uint32 `json:"uses"`         // 1 to hosts.UsesMax
+	ValidSeconds int64  `json:"validSeconds"` // 1 second to hosts.ValidMax
+}
+
+// HostToken is a join token of hosts. Only the answer to its creation has Token.
+type HostToken struct {
+	ID       string    `json:"id"`
+	Token    string    `json:"token,omitempty"`
+	Fleet    string    `json:"fleet,omitempty"`
+	Location string    `json:"location,omitempty"`
+	Uses     uint32    `json:"uses"` // that are left
+	Expires  time.Time `json:"expires"`
+	By       string    `json:"by,omitempty"` // principal
+}
+
+// Host is a machine whose agent has joined.
+type Host struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Location string `json:"location"`
+	Fleet    string `json:"fleet,omitempty"` // the only one that it may serve
+	// State is new before the first connection, ready, silent when the agent has not been connected for three minutes, drained, releasing while it leaves a fleet,
+	// or revoked.
+	State        string    `json:"state"`
+	Serves       string    `json:"serves,omitempty"`  // fleet, at present
+	Compute      string    `json:"compute,omitempty"` // that it is there
+	Joined       time.Time `json:"joined"`
+	Seen         time.Time `json:"seen,omitzero"` // when its agent was known to be connected, to the minute
+	Revoked      time.Time `json:"revoked,omitzero"`
+	RevokedBy    string    `json:"revokedBy,omitempty"`
+	IP           string    `json:"ip,omitempty"`
+	DNS          string    `json:"dns,omitempty"`
+	Version      string    `json:"version,omitempty"` // of the agent
+	Ports        int32     `json:"ports"`             // in its pool
+	MemoryMB     int64     `json:"memoryMB,omitempty"`
+	Processes    int       `json:"processes"` // connected server processes
+	GameSessions int       `json:"gameSessions"`
+	// Metrics are what the agent measured last; none where it is not connected to the node that answers.
+	Metrics *agentproto.HostMetrics `json:"metrics,omitempty"`
+}
+
+// HostList is the answer to GET hosts.
+type HostList struct {
+	Hosts  []Host      `json:"hosts"`
+	Tokens []HostToken `json:"tokens"` // that can still be used
+}
+
+// HostDrain is the body of POST hosts/{host}/drain.
+type HostDrain struct {
+	Undo bool `json:"undo,omitempty"`
+}
+
+// HostNamed is the answer to a change of a host.
+type HostNamed struct {
+	ID string `json:"id"`
+}
+
+func (d *Door) hostRoutes() {
+	d.routes.HandleFunc("GET "+Prefix+"hosts", d.listHosts)
+	d.routes.HandleFunc("POST "+Prefix+"hosts/tokens", d.forAdmins("make join tokens", d.newHostToken))
+	d.routes.HandleFunc("POST "+Prefix+"hosts/tokens/{id}/revoke", d.forAdmins("revoke join tokens", d.revokeHostToken))
+	d.routes.HandleFunc("POST "+Prefix+"hosts/{host}/revoke", d.forAdmins("revoke hosts", d.revokeHost))
+	d.routes.HandleFunc("POST "+Prefix+"hosts/{host}/drain", d.forAdmins("drain hosts", d.drainHost))
+}
+
+func (d *Door) listHosts(w http.ResponseWriter, r *http.Request) {
+	list := HostList{Hosts: []Host{}, Tokens: []HostToken{}}
+	err := d.engine.Read(r.Context(), func(v *cell.View) error {
+		all := v.Hosts()
+		for i := range all {
+			list.Hosts = append(list.Hosts, hostOf(v, &all[i]))
+		}
+		now := domain.TimeOf(d.engine.Now())
+		for _, x := range v.HostTokens() {
+			if x.Uses > 0 && x.Expires > now {
+				list.Tokens = append(list.Tokens, HostToken{ID: x.ID, Fleet: x.Fleet, Location: x.Location, Uses: x.Uses, Expires: x.Expires.Std(), By: x.By})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	if d.config.HostMetrics != nil {
+		measured := d.config.HostMetrics()
+		for i := range list.Hosts {
+			list.Hosts[i].Metrics = measured[list.Hosts[i].ID]
+		}
+	}
+	answer(w, http.StatusOK, list)
+}
+
+func hostOf(v *cell.View, h *hosts.Host) Host {
+	x := Host{
+		ID: h.ID, Name: h.Name, Location: h.Location, Fleet: h.Fleet, Joined: h.Joined.Std(), RevokedBy: h.RevokedBy, IP: h.IP, DNS: h.DNS,
+		Version: h.Version, Ports: h.Ports, MemoryMB: h.MemoryMB, State: "ready",
+	}
+	if h.Seen != 0 {
+		x.Seen = h.Seen.Std()
+	}
+	if fleetID, name, ok := v.Serves(h.ID); ok {
+		x.Serves, x.Compute = fleetID, name
+		if c, ok := v.Compute(fleetID, name); ok {
+			x.Processes, x.GameSessions = int(c.Processes), int(c.Hosting)
+		}
+	}
+	a, assigned := v.AssignmentOf(h.ID)
+	switch {
+	case h.Revoked != 0:
+		x.State, x.Revoked = "revoked", h.Revoked.Std()
+	case h.Drained:
+		x.State = "drained"
+	case h.Seen == 0:
+		x.State = "new"
+	case h.Silent():
+		x.State = "silent"
+	case assigned && a.Releasing:
+		x.State = "releasing"
+	}
+	return x
+}
+
+// newHostToken answers with the token, once. Nothing logs an answer.
+func (d *Door) newHostToken(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	if !d.config.Private(r) {
+		answer(w, http.StatusForbidden, Problem{"the answer has the join token in it: use https"})
+		return nil
+	}
+	var in NewHostToken
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	if most := int64(hosts.ValidMax / time.Second); in.ValidSeconds < 1 || in.ValidSeconds > most {
+		return domain.Refuse(domain.Invalid, "validSeconds %d: want 1 to %d", in.ValidSeconds, most)
+	}
+	token, id, hash := hostproof.NewToken()
+	cmd := hosts.IssueToken{ID: id, Hash: hash, Fleet: in.Fleet, Location: in.Location, Uses: in.Uses, Valid: time.Duration(in.ValidSeconds) * time.Second, By: by.Cut().Principal}
+	if err := d.engine.Do(r.Context(), &cmd); err != nil {
+		return err
+	}
+	d.log.Info("join token for hosts made", "token", id, "fleet", in.Fleet, "location", in.Location, "uses", in.Uses, "principal", by.Principal)
+	answer(w, http.StatusCreated, HostToken{ID: id, Token: token, Fleet: in.Fleet, Location: in.Location, Uses: in.Uses, Expires: cmd.Expires.Std(), By: by.Principal})
+	return nil
+}
+
+func (d *Door) revokeHostToken(w http.ResponseWriter, r *http.Request, by access.Actor, _ []byte) error {
+	id := r.PathValue("id")
+	if err := d.engine.Do(r.Context(), &hosts.RevokeToken{ID: id}); err != nil {
+		return err
+	}
+	d.log.Info("join token for hosts revoked", "token", id, "principal", by.Principal)
+	answer(w, http.StatusOK, HostNamed{id})
+	return nil
+}
+
+func (d *Door) revokeHost(w http.ResponseWriter, r *http.Request, by access.Actor, _ []byte) error {
+	cmd := hosts.Revoke{Host: r.PathValue("host"), By: by.Cut().Principal}
+	if err := d.engine.Do(r.Context(), &cmd); err != nil {
+		return err
+	}
+	d.log.Info("host revoked", "host", cmd.ID, "principal", by.Principal)
+	answer(w, http.StatusOK, HostNamed{cmd.ID})
+	return nil
+}
+
+func (d *Door) drainHost(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	var in HostDrain
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	cmd := hosts.Drain{Host: r.PathValue("host"), Undo: in.Undo}
+	if err := d.engine.Do(r.Context(), &cmd); err != nil {
+		return err
+	}
+	d.log.Info("drain of a host changed", "host", cmd.ID, "drained", !in.Undo, "principal", by.Principal)
+	answer(w, http.StatusOK, HostNamed{cmd.ID})
+	return nil
+}
