@@ -112,6 +112,16 @@ var faults = []fault{
 	}},
 }
 
+func init() {
+	if !shiftable {
+		return
+	}
+	faults = append(faults,
+		fault{"the leader's clock is an hour off", func(x *chaos, r *rand.Rand) error { return x.wrongClock(x.c.leader(), r) }},
+		fault{"a follower's clock is an hour off", func(x *chaos, r *rand.Rand) error { return x.wrongClock(x.follower(r), r) }},
+	)
+}
+
 // faultsInTests is how many of them, chosen at random, a run among the other tests has.
 const faultsInTests = 12
 
