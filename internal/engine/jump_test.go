@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -60,7 +61,9 @@ func (c *cluster) same(a, b *member) {
 // TestJump: a replica that receives snapshots in place of entries goes on with them, several times in a row, while it is read. Its followers are told
 // of each gap, and of every event behind it.
 func TestJump(t *testing.T) {
-	c := newCluster(t, 2, engine.Config{SnapshotEvery: 1 << 10})
+	patient := cell.DefaultConfig()
+	patient.Hosting.Reservation = 24 * time.Hour // a cluster runs on real time: after a minute, slow machines would lose the seats that are counted
+	c := newCluster(t, 2, engine.Config{SnapshotEvery: 1 << 10, Cell: patient})
 	leader, late := c.members[0], c.members[1]
 	if err := c.lead(leader, nil); err != nil {
 		t.Fatal(err)

@@ -228,12 +228,7 @@ type cluster struct {
 	members []*member
 }
 
-// newCluster starts nodes whose time stands still, unless config has a clock: no seat and no process times out, however long a test takes.
 func newCluster(t *testing.T, nodes int, config engine.Config) *cluster {
-	if config.Now == nil {
-		start := time.Now()
-		config.Now = func() time.Time { return start }
-	}
 	c := &cluster{T: t, group: newGroup()}
 	for range nodes {
 		c.members = append(c.members, c.open(config, &disk{group: c.group}, archivetest.NewMemory(1)))
@@ -252,7 +247,9 @@ func (c *cluster) open(config engine.Config, d *disk, past *archivetest.Memory) 
 	if config.Archive == nil {
 		config.Archive = m.vault
 	}
-	config.Cell = cell.DefaultConfig()
+	if config.Cell == (cell.Config{}) {
+		config.Cell = cell.DefaultConfig()
+	}
 	if w, ok := config.Peers.(*wires); ok {
 		config.Peers = &wired{w, m}
 	}
