@@ -24,6 +24,7 @@ type cluster struct {
 	tick  time.Duration
 	sent  func(*raft.AppendEntriesRequest) // nil, or called with each request of a leader
 	hangs chan struct{}                    // nil, or hand-overs hang until it is closed
+	slow  func(leader string)              // nil, or called with each answer to a heartbeat before the leader gets it
 }
 
 // observed is a transport whose requests to append are observed.
@@ -35,6 +36,20 @@ type observed struct {
 func (o observed) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
 	o.sent(request)
 	return o.InmemTransport.AppendEntries(id, at, request, answer)
+}
+
+// slow is a transport whose answers to heartbeats may take long.
+type slow struct {
+	*raft.InmemTransport
+	answered func()
+}
+
+func (s slow) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
+	err := s.InmemTransport.AppendEntries(id, at, request, answer)
+	if request.LeaderCommitIndex == 0 {
+		s.answered()
+	}
+	return err
 }
 
 // hanging is a transport on which no node is told to stand for election before it is closed.
@@ -72,6 +87,9 @@ func (c *cluster) start(id string, bootstrap bool) (*Node, error) {
 	}
 	if c.hangs != nil {
 		o.Transport = hanging{link, c.hangs}
+	}
+	if c.slow != nil {
+		o.Transport = slow{link, func() { c.slow(id) }}
 	}
 	if o.ElectionTimeout == 0 {
 		o.ElectionTimeout = c.tick

@@ -20,6 +20,7 @@ type patient struct {
 	raft.Transport
 	interval time.Duration
 	raft     atomic.Pointer[raft.Raft] // nil: it has not started
+	confirms confirmations
 
 	mu      sync.Mutex
 	asked   int           // requests to Raft under way, which may append
@@ -31,7 +32,8 @@ type patient struct {
 type told struct{ term, last, committed uint64 }
 
 func newPatient(t raft.Transport, interval time.Duration) *patient {
-	return &patient{Transport: t, interval: interval, stirred: make(chan struct{}), told: map[raft.ServerID]told{}}
+	return &patient{Transport: t, interval: interval, stirred: make(chan struct{}), told: map[raft.ServerID]told{},
+		confirms: confirmations{latest: map[raft.ServerID]confirmation{}}}
 }
 
 // stir ends all delays, and lets none begin before done is called: Raft is asked for something that followers should learn at once.
@@ -54,10 +56,10 @@ func (p *patient) rest() {
 // AppendEntries implements raft.Transport.
 func (p *patient) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
 	if request.LeaderCommitIndex == 0 { // a heartbeat
-		return p.Transport.AppendEntries(id, at, request, answer)
+		return p.send(id, at, request, answer)
 	}
 	p.delay(id, request)
-	err := p.Transport.AppendEntries(id, at, request, answer)
+	err := p.send(id, at, request, answer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil || !answer.Success {
@@ -70,6 +72,16 @@ func (p *patient) AppendEntries(id raft.ServerID, at raft.ServerAddress, request
 	}
 	p.told[id] = accepted
 	return nil
+}
+
+// send notes what the follower's answer confirms.
+func (p *patient) send(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
+	moment := p.confirms.now()
+	err := p.Transport.AppendEntries(id, at, request, answer)
+	if err == nil && answer.Term == request.Term {
+		p.confirms.answered(id, answer.Term, moment)
+	}
+	return err
 }
 
 // delay waits while a request tells the follower nothing new, and this node has nothing else to tell it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/hashicorp/raft"
 )
 
 // rounds are the questions to a majority whether this node still leads. One is under way at a time; callers that ask meanwhile share the next.
@@ -73,11 +75,32 @@ func (n *Node) askMajority() (number uint64, err error) {
 		return 0, err
 	}
 	defer n.pending.Done()
-	if err := n.raft.VerifyLeader().Error(); err != nil {
-		return 0, fmt.Errorf("%w (%w)", n.notLeader(), err)
+	for moment := n.patient.confirms.begin(); ; {
+		if err := n.raft.VerifyLeader().Error(); err != nil {
+			return 0, fmt.Errorf("%w (%w)", n.notLeader(), err)
+		}
+		if n.raft.CurrentTerm() != term { // it was asked in a later term, in which this node leads again
+			return 0, n.notLeader()
+		}
+		if n.confirmed(term, moment) {
+			return number, nil
+		}
+		// Answers to earlier requests, or of observers, completed it. Another one waits for further answers, and has heartbeats sent. This ends: few
+		// requests are under way, and without a majority the leader steps down.
 	}
-	if n.raft.CurrentTerm() != term { // it was asked in a later term, in which this node leads again
-		return 0, n.notLeader()
+}
+
+// confirmed reports whether a majority of the voters was in the term after the moment.
+func (n *Node) confirmed(term, moment uint64) bool {
+	voters, confirm := 0, 0
+	for _, s := range n.servers() {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if string(s.ID) == n.options.ID || n.patient.confirms.since(s.ID, term, moment) {
+			confirm++
+		}
 	}
-	return number, nil
+	return confirm > voters/2
 }

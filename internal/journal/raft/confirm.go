@@ -1,0 +1,54 @@
+package raft
+
+import (
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// confirmations tell which followers have confirmed a leader since a moment. Raft's library tells less: each answer of a follower completes every
+// VerifyLeader that waits, also one that began after the request was sent. When a leader stood still for seconds, answers from before
+// lie in its sockets; meanwhile another leader may have been elected, and its changes acknowledged.
+//
+// A follower whose answer has the leader's term was in that term when it answered, so later than the request was sent. It had voted for no
+// later leader by then. When a majority of the voters has answered requests that were sent after a moment, no later leader was elected before it.
+type confirmations struct {
+	mu     sync.Mutex
+	moment uint64 // counts what began: reads to be confirmed
+	latest map[raft.ServerID]confirmation
+}
+
+// confirmation is what a follower's answers show: it was in the term after the moment.
+type confirmation struct{ term, moment uint64 }
+
+// begin returns a new moment.
+func (c *confirmations) begin() (moment uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moment++
+	return c.moment
+}
+
+// now returns the latest moment: that of a request that is sent after this call.
+func (c *confirmations) now() (moment uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.moment
+}
+
+// answered notes that a follower was in a term after a moment.
+func (c *confirmations) answered(id raft.ServerID, term, moment uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before := c.latest[id]; term > before.term || term == before.term && moment > before.moment {
+		c.latest[id] = confirmation{term, moment}
+	}
+}
+
+// since reports whether a follower was in a term after a moment.
+func (c *confirmations) since(id raft.ServerID, term, moment uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	latest, ok := c.latest[id]
+	return ok && latest.term == term && latest.moment >= moment
+}
