@@ -30,6 +30,7 @@ const (
 	buildsDir    = "builds"    // builds/DIGEST: a complete build
 	manifestsDir = "manifests" // manifests/DIGEST: the manifest of such a build
 	unfinished   = ".new-"     // begins the name of a build that is not complete
+	leaving      = ".gone-"    // begins the name of a build that is being removed
 
 	partsAtATime = 4
 	attemptsMax  = 6 // in a row without a byte, of one request
@@ -42,6 +43,7 @@ type Builds struct {
 
 	fetching sync.Mutex
 	pause    func(ctx context.Context, attempt int) error // between attempts; nil: a second and more
+	remove   func(path string) error                      // nil: os.RemoveAll
 }
 
 // ErrTicket is the error of a URL that the service no longer takes: it hands out another one.
@@ -433,9 +435,27 @@ func (b *Builds) Prune(keep ...buildfiles.Digest) error {
 		}
 		for _, entry := range entries {
 			if !kept[strings.TrimPrefix(entry.Name(), unfinished)] {
-				errs = append(errs, os.RemoveAll(filepath.Join(b.Dir, below, entry.Name())))
+				errs = append(errs, b.drop(filepath.Join(b.Dir, below), entry.Name()))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// drop removes a file or directory. It takes the name away first: an interruption must not leave a part of a build below the name of a complete one.
+func (b *Builds) drop(dir, name string) error {
+	remove := b.remove
+	if remove == nil {
+		remove = os.RemoveAll
+	}
+	away := filepath.Join(dir, leaving+strings.TrimPrefix(name, leaving))
+	if away != filepath.Join(dir, name) {
+		if err := remove(away); err != nil { // of an interruption
+			return err
+		}
+		if err := atomicfile.Rename(filepath.Join(dir, name), away); err != nil {
+			return err
+		}
+	}
+	return remove(away)
 }

@@ -228,3 +228,28 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A removal that is interrupted leaves no part of a build below the name of a complete one.
+func TestInterruptedPrune(t *testing.T) {
+	o, b := newOrigin(t), host(t)
+	files := map[string][]byte{"a": noise(6, 1000), "bin/server": noise(7, 1000)}
+	url, manifest := o.build(t, files)
+	fetchOf(t, b, url, manifest)
+	b.remove = func(path string) error {
+		if err := os.Remove(filepath.Join(path, "a")); err != nil {
+			return nil // the rest, once the build has lost a file
+		}
+		return errors.New("interrupted")
+	}
+	if err := b.Prune(); err == nil {
+		t.Fatal("the removal was not interrupted")
+	}
+	b.remove = nil
+	has(t, fetchOf(t, b, url, manifest), files)
+	if err := b.Prune(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(b.Dir, buildsDir)); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v are left", left, err)
+	}
+}
