@@ -29,6 +29,7 @@ type agentCommand struct {
 
 	RuntimeConfig string `name:"runtime-config" env:"MUSTER_AGENT_RUNTIME_CONFIG" placeholder:"FILE" help:"Run what this file says, in place of the runtime configuration of the service. The agent reads it again when it changes. Without --server, the agent only runs processes."`
 	Root          string `env:"MUSTER_AGENT_ROOT" placeholder:"DIR" help:"Directory of the game. Launch paths lie in it; /local/game/ and C:\\Game\\ stand for it. (default /local/game, C:\\Game on Windows)"`
+	BuildsDir     string `name:"builds-dir" env:"MUSTER_AGENT_BUILDS_DIR" placeholder:"DIR" help:"Where the agent keeps the builds that the service has it fetch. (default builds in the state directory)"`
 	StateDir      string `name:"state-dir" env:"MUSTER_AGENT_STATE_DIR" placeholder:"DIR" help:"Where the agent remembers its server processes, so that the next agent finds them. (default /var/lib/muster-agent)"`
 	LogDir        string `name:"log-dir" env:"MUSTER_AGENT_LOG_DIR" placeholder:"DIR" help:"Where the output of server processes is kept. (default logs in the state directory)"`
 
@@ -76,13 +77,17 @@ func (c *agentCommand) config(env environment, log *slog.Logger) (config agent.C
 	if config.Root, err = filepath.Abs(cmp.Or(c.Root, onSystem("/local/game", `C:\Game`))); err != nil {
 		return config, err
 	}
-	if info, err := os.Stat(config.Root); err != nil || !info.IsDir() {
+	needed := c.Root != "" || c.RuntimeConfig != "" || c.Server == "" // builds have directories of their own
+	if info, err := os.Stat(config.Root); needed && (err != nil || !info.IsDir()) {
 		return config, fmt.Errorf("root %s: want the directory of the game", config.Root)
 	}
 	if config.StateDir, err = filepath.Abs(cmp.Or(c.StateDir, onSystem("/var/lib/muster-agent", `C:\ProgramData\muster-agent`))); err != nil {
 		return config, err
 	}
 	if config.LogDir, err = filepath.Abs(cmp.Or(c.LogDir, filepath.Join(config.StateDir, "logs"))); err != nil {
+		return config, err
+	}
+	if config.Builds, err = filepath.Abs(cmp.Or(c.BuildsDir, filepath.Join(config.StateDir, "builds"))); err != nil {
 		return config, err
 	}
 	if config.Ports, err = ports.ParseRange(c.Ports); err != nil {

@@ -16,7 +16,7 @@ import (
 func (a *Agent) adopt(before state.State) {
 	for _, one := range before.Processes {
 		s := &server{
-			id: one.ID, spec: agentproto.ServerProcess{LaunchPath: one.LaunchPath, Parameters: one.Parameters}, slot: one.Slot, dir: one.Dir, ports: one.Ports,
+			id: one.ID, spec: agentproto.ServerProcess{LaunchPath: one.LaunchPath, Parameters: one.Parameters}, slot: one.Slot, dir: one.Dir, build: one.Build, ports: one.Ports,
 			started: one.Started, registered: one.Registered, session: one.Session, logPaths: one.LogPaths, reason: one.Reason, doubtful: one.Registered && one.Session == "",
 			log: output.New(a.logDir(one.ID), a.config.Output), retiring: time.Now(), // until the wanted set is known; nothing is ended before that
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/agent/usage"
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/buildfetch"
 )
 
 // Config says what an agent does.
@@ -32,7 +33,8 @@ type Config struct {
 	// Target says where the service is and as whom the agent connects; it is asked before each connection.
 	Target func(ctx context.Context) (link.Target, error)
 
-	Root     string // of the game's files; launch paths lie below it
+	Root     string // of the game's files; launch paths lie below it, unless the service names a build
+	Builds   string // directory of the builds that the service names
 	StateDir string
 	LogDir   string
 	// File has a runtime configuration that replaces the service's; it is read again when it changes. Empty: the service says what runs.
@@ -84,6 +86,10 @@ type Agent struct {
 	asked     time.Time
 	fileTime  time.Time
 	order     agentproto.Order
+	builds    *buildfetch.Builds
+	build     *build // that the service wants on this host; nil: the files are below Root
+	pruning   bool
+	leftovers bool // builds may be there that nothing uses
 
 	draining bool
 	deadline time.Time // of the drain; zero: none
@@ -99,6 +105,7 @@ type Agent struct {
 // entry is one line of the wanted set.
 type entry struct {
 	spec   agentproto.ServerProcess
+	build  string // digest; empty: the files are below Config.Root
 	crash  *restart.Entry
 	slots  []*server
 	reason string // of the latest failure
@@ -109,6 +116,7 @@ type server struct {
 	id      string
 	entry   *entry // nil: no entry wants it any more
 	spec    agentproto.ServerProcess
+	build   string // digest of the build that it runs from; empty: none
 	slot    int
 	dir     string // working directory
 	process *process.Process
@@ -146,7 +154,7 @@ func New(config Config) (*Agent, error) {
 	a := &Agent{
 		config: config, file: file, unlock: unlock, pool: ports.NewPool(config.Ports, nil), began: time.Now(),
 		work: make(chan func(), 64), stopped: make(chan struct{}), running: map[string]*server{}, streams: map[string]context.CancelFunc{},
-		unsent: before.Ended, uploads: uploads{queue: before.Uploads}, order: agentproto.OrderPending,
+		unsent: before.Ended, uploads: uploads{queue: before.Uploads}, order: agentproto.OrderPending, builds: &buildfetch.Builds{Dir: config.Builds},
 	}
 	a.link = link.New(link.Config{
 		Target: config.Target, Hello: a.sayHello, Log: config.Log, Chance: rand.Float64,
@@ -221,6 +229,8 @@ const tick = 200 * time.Millisecond
 func (a *Agent) step(now time.Time) {
 	a.readFile()
 	a.ask(now)
+	a.fetch(now)
+	a.removeBuilds()
 	a.reconcile(now)
 	a.retire(now)
 	a.heartbeat(now)
@@ -270,7 +280,7 @@ func (a *Agent) save() error {
 	s := state.State{BootID: process.BootID(), Ended: a.unsent, Uploads: a.uploads.queue}
 	for _, p := range a.sorted() {
 		one := state.Process{
-			ID: p.id, LaunchPath: p.spec.LaunchPath, Parameters: p.spec.Parameters, Slot: p.slot, Ports: p.ports, Dir: p.dir, Started: p.started,
+			ID: p.id, LaunchPath: p.spec.LaunchPath, Parameters: p.spec.Parameters, Slot: p.slot, Ports: p.ports, Dir: p.dir, Build: p.build, Started: p.started,
 			Registered: p.registered, Session: p.session, LogPaths: p.logPaths, Reason: p.reason,
 		}
 		if p.process != nil {

@@ -278,7 +278,7 @@ func testConfig(dir, endpoint string) (Config, error) {
 	policy := restart.Default()
 	policy.First, policy.Longest = 10*time.Millisecond, 80*time.Millisecond
 	return Config{
-		Version: "test", Root: filepath.Join(dir, "root"), StateDir: filepath.Join(dir, "state"), LogDir: filepath.Join(dir, "logs"),
+		Version: "test", Root: filepath.Join(dir, "root"), StateDir: filepath.Join(dir, "state"), LogDir: filepath.Join(dir, "logs"), Builds: filepath.Join(dir, "builds"),
 		Target: func(context.Context) (link.Target, error) {
 			return link.Target{Endpoint: endpoint, Query: url.Values{"FleetId": {"fleet-1"}, "ComputeName": {"host-1"}, "Authorization": {"token"}}}, nil
 		},

@@ -67,6 +67,7 @@ func (a *Agent) because(s *server, reason agentproto.TerminationReason) {
 // ended handles the end of a process.
 func (a *Agent) ended(s *server, exit process.Exit) {
 	delete(a.running, s.id)
+	a.leftovers = a.leftovers || s.build != ""
 	a.pool.Release(time.Now(), slices.Collect(maps.Values(s.ports))...)
 	crashed := s.reason == "" && exit.Known && exit.Crashed() || s.reason == agentproto.TerminatedUnhealthy || s.reason == agentproto.SDKInitializationTimeout
 	failed := false

@@ -220,7 +220,7 @@ func (a *Agent) describe(now time.Time) *agentproto.SendHeartbeat {
 		m.Processes = append(m.Processes, p)
 	}
 	for _, e := range a.entries {
-		m.Launches = append(m.Launches, e.describe(now))
+		m.Launches = append(m.Launches, a.describeLaunch(e, now))
 	}
 	before := a.host
 	a.host = usage.OfHost(a.config.LogDir)

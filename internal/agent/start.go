@@ -22,7 +22,7 @@ import (
 
 // start starts a process in an empty slot. A failure counts as a crash, so that it is tried again after a pause.
 func (a *Agent) start(e *entry, slot int, now time.Time) {
-	s := &server{id: uuid.NewString(), entry: e, spec: e.spec, slot: slot, dir: a.config.Root, started: now, ports: map[string]int{}, log: nil}
+	s := &server{id: uuid.NewString(), entry: e, spec: e.spec, build: e.build, slot: slot, dir: a.rootOf(e), started: now, ports: map[string]int{}, log: nil}
 	s.log = output.New(a.logDir(s.id), a.config.Output)
 	command, err := a.prepare(s, now)
 	if err == nil {
@@ -71,7 +71,7 @@ func (e *pathError) Unwrap() error { return e.error }
 
 // prepare makes the command of a process, with its ports and directories.
 func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error) {
-	path, err := a.path(s.spec.LaunchPath)
+	path, err := programPath(s.spec.LaunchPath, s.dir)
 	if err != nil {
 		return c, &pathError{err}
 	}
@@ -105,8 +105,8 @@ func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error)
 // gamePrefixes begin the paths that the API documents for managed fleets.
 var gamePrefixes = []string{"/local/game/", "C:/Game/", "c:/game/"}
 
-// path returns the program of a launch path, which lies below the root. The directories that the API documents for managed fleets stand for the root.
-func (a *Agent) path(launch string) (string, error) {
+// programPath returns the program of a launch path, which lies below the root. The directories that the API documents for managed fleets stand for the root.
+func programPath(launch, root string) (string, error) {
 	rest := strings.ReplaceAll(launch, `\`, "/")
 	for _, prefix := range gamePrefixes {
 		if after, ok := strings.CutPrefix(rest, prefix); ok {
@@ -116,11 +116,11 @@ func (a *Agent) path(launch string) (string, error) {
 	}
 	path := filepath.FromSlash(rest)
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.config.Root, path)
+		path = filepath.Join(root, path)
 	}
-	within, err := filepath.Rel(a.config.Root, filepath.Clean(path))
+	within, err := filepath.Rel(root, filepath.Clean(path))
 	if err != nil || !filepath.IsLocal(within) {
-		return "", fmt.Errorf("launch path %q: outside of %s; want a path in it", launch, a.config.Root)
+		return "", fmt.Errorf("launch path %q: outside of %s; want a path in it", launch, root)
 	}
 	info, err := os.Stat(path)
 	if err != nil {

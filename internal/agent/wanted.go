@@ -54,6 +54,9 @@ func ParseRuntime(text []byte) (agentproto.RuntimeConfiguration, error) {
 	if err := json.Unmarshal(text, &conf); err != nil {
 		return conf, err
 	}
+	if conf.Build != nil {
+		return conf, fmt.Errorf("a file names no Build: launch paths are relative to --root")
+	}
 	total := 0
 	for i, p := range conf.ServerProcesses {
 		switch {
@@ -74,11 +77,12 @@ func ParseRuntime(text []byte) (agentproto.RuntimeConfiguration, error) {
 
 // want makes conf the wanted set. Entries with the same launch path and parameters go on, with their processes and crashes; what is in none retires.
 func (a *Agent) want(conf agentproto.RuntimeConfiguration) {
-	if conf.Build != nil {
-		a.complain(fmt.Errorf("build %s: this agent cannot fetch builds yet", conf.Build.BuildID))
+	changed, err := a.wantBuild(conf.Build)
+	if err != nil {
+		a.complain(err)
 		return
 	}
-	if a.wanted != nil && a.problem == "" && slices.Equal(a.wanted.ServerProcesses, conf.ServerProcesses) {
+	if a.wanted != nil && a.problem == "" && !changed && slices.Equal(a.wanted.ServerProcesses, conf.ServerProcesses) {
 		a.wanted = &conf
 		return
 	}
@@ -86,8 +90,8 @@ func (a *Agent) want(conf agentproto.RuntimeConfiguration) {
 	before := a.entries
 	a.entries = nil
 	for _, spec := range conf.ServerProcesses {
-		e := &entry{spec: spec, crash: restart.New(a.config.Restart, rand.Float64)}
-		if i := slices.IndexFunc(before, func(b *entry) bool { return same(b.spec, spec) }); i >= 0 {
+		e := &entry{spec: spec, build: a.build.name(), crash: restart.New(a.config.Restart, rand.Float64)}
+		if i := slices.IndexFunc(before, func(b *entry) bool { return b.build == e.build && same(b.spec, spec) }); i >= 0 {
 			e.crash, e.reason = before[i].crash, before[i].reason
 			if before[i].spec != spec {
 				e.crash.Reset()
@@ -119,7 +123,7 @@ func (a *Agent) assign() {
 	for _, e := range a.entries {
 		var stay []*server
 		for _, s := range servers {
-			if s.entry == nil && same(s.spec, e.spec) && len(stay) < e.spec.ConcurrentExecutions {
+			if s.entry == nil && s.build == e.build && same(s.spec, e.spec) && len(stay) < e.spec.ConcurrentExecutions {
 				s.entry, s.retiring = e, time.Time{}
 				stay = append(stay, s)
 			}
@@ -190,6 +194,9 @@ func (a *Agent) reconcile(now time.Time) {
 	}
 	room := a.total() - len(a.running)
 	for _, e := range a.entries {
+		if e.build != "" && a.build.dir == "" {
+			continue // the build is on its way
+		}
 		for slot := range e.slots {
 			if room <= 0 {
 				return

@@ -171,7 +171,10 @@ func (l *link) runtimeConfiguration() (*agentproto.RuntimeConfiguration, error) 
 	if err != nil {
 		return nil, err
 	}
-	return runtimeOf(&f), nil
+	if !l.native { // it fetches no builds
+		return runtimeOf(&f), nil
+	}
+	return l.server.workOf(&f), nil
 }
 
 // runtimeOf is the runtime configuration of a fleet; without one, an agent runs nothing.
@@ -184,6 +187,19 @@ func runtimeOf(f *fleet.Fleet) *agentproto.RuntimeConfiguration {
 	x.MaxConcurrentGameSessionActivations = int(f.Runtime.ActivationsMax)
 	for _, launch := range f.Runtime.Launches {
 		x.ServerProcesses = append(x.ServerProcesses, agentproto.ServerProcess{LaunchPath: launch.Path, Parameters: launch.Parameters, ConcurrentExecutions: int(launch.Copies)})
+	}
+	return x
+}
+
+// workOf is the runtime configuration of a fleet with its build, for agents that fetch builds.
+func (s *Server) workOf(f *fleet.Fleet) *agentproto.RuntimeConfiguration {
+	x := runtimeOf(f)
+	if f.Managed == nil || f.Managed.Manifest == "" {
+		return x // the files are on the hosts already
+	}
+	x.Build = &agentproto.Build{BuildID: f.Managed.Build, Digest: f.Managed.Manifest}
+	if s.config.BuildURL != nil {
+		x.Build.URL = s.config.BuildURL(f.Managed.Manifest)
 	}
 	return x
 }

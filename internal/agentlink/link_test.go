@@ -271,6 +271,22 @@ func TestRuntimeOf(t *testing.T) {
 	}
 }
 
+// Agents that fetch builds get the build of a fleet with a URL, none where the service does not have the files.
+func TestWorkOf(t *testing.T) {
+	s := &Server{config: Config{BuildURL: func(manifest string) string { return "https://service/" + manifest }}}
+	f := fleet.Fleet{Managed: &fleet.Managed{Build: "build-1", Manifest: "d"}, Runtime: &fleet.Runtime{}}
+	if b := s.workOf(&f).Build; b == nil || *b != (agentproto.Build{BuildID: "build-1", Digest: "d", URL: "https://service/d"}) {
+		t.Errorf("%+v", b)
+	}
+	if b := (&Server{}).workOf(&f).Build; b == nil || b.URL != "" {
+		t.Errorf("without a store: %+v", b)
+	}
+	f.Managed.Manifest = "" // in a store of the operator
+	if b := s.workOf(&f).Build; b != nil || runtimeOf(&f).Build != nil {
+		t.Errorf("%+v", b)
+	}
+}
+
 // What only `muster agent` gets.
 func TestNativeAgent(t *testing.T) {
 	w := newWorld(t)

@@ -116,7 +116,7 @@ func (s *Server) fleetChanged(f *fleet.Fleet) {
 		if f.Status == fleet.Deleting && l.host == "" { // a host is released
 			l.drain("the fleet is being deleted")
 		} else if l.native {
-			l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *runtimeOf(f)})
+			l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *s.workOf(f)})
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (l *link) pushOwed() {
 		}
 	}
 	if l.native {
-		l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *runtimeOf(&f)})
+		l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *s.workOf(&f)})
 	}
 }
 

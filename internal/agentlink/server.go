@@ -34,6 +34,9 @@ type Config struct {
 	SDKEndpoint string // where the server processes of a host connect
 	Endpoint    string // of this door, for RefreshConnection
 
+	// BuildURL is where hosts fetch the build with a manifest; "" or nil: the service does not have the files.
+	BuildURL func(manifest string) string
+
 	Proxies clientaddress.Proxies
 	Signins *signin.Door
 

@@ -26,9 +26,8 @@ type ServerProcess struct {
 // Build names the files of a build. The agent gets them from URL and checks them against the digest before any of them runs.
 type Build struct {
 	BuildID string `json:"BuildId"`
-	Digest  string // SHA-256 in hexadecimal digits
-	Bytes   int64
-	URL     string `json:"Url"`
+	Digest  string // SHA-256 of the build's manifest, in hexadecimal digits
+	URL     string `json:"Url"` // of the manifest, for some hours: DescribeRuntimeConfiguration returns another one; empty: the service does not have the files
 }
 
 // RoleCredentials answers GetFleetRoleCredentials.

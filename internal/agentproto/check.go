@@ -204,8 +204,7 @@ func (m *RuntimeConfiguration) check() error {
 	if b := m.Build; b != nil {
 		c.text("Build.BuildId", b.BuildID, 1, IDBytes)
 		c.text("Build.Digest", b.Digest, 64, 64)
-		c.amount("Build.Bytes", b.Bytes)
-		c.text("Build.Url", b.URL, 1, URLBytes)
+		c.text("Build.Url", b.URL, 0, URLBytes)
 	}
 	return c.done()
 }

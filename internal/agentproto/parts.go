@@ -103,7 +103,7 @@ type LaunchState struct {
 	Wanted        int
 	Running       int
 	Crashes       int    `json:",omitzero"` // within the crash window
-	State         string // Running, BackingOff, Failed
+	State         string // Running, BackingOff, Failed, Fetching
 	NextTryMillis int64  `json:",omitzero"`
 	Reason        string `json:",omitzero"` // why it does not run
 }
@@ -113,6 +113,7 @@ const (
 	LaunchRunning    = "Running"
 	LaunchBackingOff = "BackingOff" // its last process crashed; the next one starts after a pause
 	LaunchFailed     = "Failed"     // too many crashed; it is probed now and then
+	LaunchFetching   = "Fetching"   // its build is on its way to the host
 )
 
 // HostMetrics is what `muster agent` measures on its host.

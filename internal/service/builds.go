@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -29,7 +31,7 @@ func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 	door := builddoor.New(builddoor.Config{
 		Engine: x.engine, Secret: x.secret, Objects: store, Private: x.transport.Private, Proxies: s.Proxies(), Signins: x.signins.Door("builds"), Log: x.log,
 	})
-	api.Uploads, doors.builds = door, door
+	api.Uploads, doors.builds, x.builds = door, door, door
 	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "muster_builds_bytes", Help: "Bytes of the files of builds in the data directory, uploads included.",
 	}, func() float64 { used, _ := store.Used(); return float64(used) }))
@@ -40,6 +42,17 @@ func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 	x.stopBuilds = stop
 	x.building.Go(func() { door.Run(ctx) })
 	return nil
+}
+
+// buildURLLife is how long hosts may fetch a build with one URL. An agent that takes longer asks for another one.
+const buildURLLife = 6 * time.Hour
+
+// buildURL is where hosts fetch the build with a manifest; "" at an installation that stores no builds.
+func (x *Service) buildURL(manifest string) string {
+	if x.builds == nil {
+		return ""
+	}
+	return strings.TrimRight(webURL(x.publicURL), "/") + x.builds.FetchPath(manifest, buildURLLife)
 }
 
 // closeBuilds ends what makes builds of uploads. An upload that it is at is begun again at the next start.

@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/agentlink"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/cluster/node"
@@ -101,6 +102,7 @@ type Service struct {
 	stopLinks   context.CancelFunc
 	stopWarning context.CancelFunc // nil without a repeated warning
 	warning     sync.WaitGroup
+	builds      *builddoor.Door    // nil without a store for builds
 	stopBuilds  context.CancelFunc // nil without a store for builds
 	building    sync.WaitGroup
 	linksEnd    <-chan struct{} // closed when the service stops
@@ -245,7 +247,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.agents = agentlink.New(links, agentlink.Config{
 		Engine: x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
 		Proxies: s.Proxies(), Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
-		LogUpload: logUpload,
+		LogUpload: logUpload, BuildURL: x.buildURL,
 	})
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics

@@ -48,7 +48,8 @@ type Process struct {
 	Parameters string         `json:"parameters,omitzero"`
 	Slot       int            `json:"slot"`
 	Ports      map[string]int `json:"ports,omitzero"`
-	Dir        string         `json:"dir"` // working directory
+	Dir        string         `json:"dir"`            // working directory
+	Build      string         `json:"build,omitzero"` // digest of the build that it runs from
 	Started    time.Time      `json:"started"`
 	Registered bool           `json:"registered,omitzero"`
 	Session    string         `json:"session,omitzero"`
