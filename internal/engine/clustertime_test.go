@@ -312,6 +312,7 @@ func TestElectedInVain(t *testing.T) {
 		if err := x.lead(x.members[1], func() journaltest.Fault { return journaltest.NotWritten }); err == nil {
 			x.members[1].StepDown()
 		}
+		synctest.Wait() // the first node has noticed that it no longer decides
 		x.take(0)
 		x.quiet.Store(false)
 		time.Sleep(2 * time.Second)
