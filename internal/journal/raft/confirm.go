@@ -16,6 +16,11 @@ type confirmations struct {
 	mu     sync.Mutex
 	moment uint64 // counts what began: reads to be confirmed
 	latest map[raft.ServerID]confirmation
+	came   chan struct{} // closed and replaced with each confirmation
+}
+
+func newConfirmations() confirmations {
+	return confirmations{latest: map[raft.ServerID]confirmation{}, came: make(chan struct{})}
 }
 
 // confirmation is what a follower's answers show: it was in the term after the moment.
@@ -42,7 +47,16 @@ func (c *confirmations) answered(id raft.ServerID, term, moment uint64) {
 	defer c.mu.Unlock()
 	if before := c.latest[id]; term > before.term || term == before.term && moment > before.moment {
 		c.latest[id] = confirmation{term, moment}
+		close(c.came)
+		c.came = make(chan struct{})
 	}
+}
+
+// next is closed when another confirmation has come.
+func (c *confirmations) next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.came
 }
 
 // since reports whether a follower was in a term after a moment.

@@ -33,7 +33,7 @@ type told struct{ term, last, committed uint64 }
 
 func newPatient(t raft.Transport, interval time.Duration) *patient {
 	return &patient{Transport: t, interval: interval, stirred: make(chan struct{}), told: map[raft.ServerID]told{},
-		confirms: confirmations{latest: map[raft.ServerID]confirmation{}}}
+		confirms: newConfirmations()}
 }
 
 // stir ends all delays, and lets none begin before done is called: Raft is asked for something that followers should learn at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -76,17 +77,34 @@ func (n *Node) askMajority() (number uint64, err error) {
 	}
 	defer n.pending.Done()
 	for moment := n.patient.confirms.begin(); ; {
-		if err := n.raft.VerifyLeader().Error(); err != nil {
+		if err := n.raft.VerifyLeader().Error(); err != nil { // it has heartbeats sent, too
 			return 0, fmt.Errorf("%w (%w)", n.notLeader(), err)
 		}
 		if n.raft.CurrentTerm() != term { // it was asked in a later term, in which this node leads again
 			return 0, n.notLeader()
 		}
-		if n.confirmed(term, moment) {
+		if n.confirmedWithin(n.options.ElectionTimeout/10, term, moment) {
 			return number, nil
 		}
-		// Answers to earlier requests, or of observers, completed it. Another one waits for further answers, and has heartbeats sent. This ends: few
-		// requests are under way, and without a majority the leader steps down.
+	}
+}
+
+// confirmedWithin waits until a majority of the voters was in the term after the moment.
+func (n *Node) confirmedWithin(limit time.Duration, term, moment uint64) bool {
+	var enough <-chan time.Time // no timer in the usual case
+	for {
+		next := n.patient.confirms.next()
+		if n.confirmed(term, moment) {
+			return true
+		}
+		if enough == nil {
+			enough = time.After(limit)
+		}
+		select {
+		case <-next:
+		case <-enough:
+			return false
+		}
 	}
 }
 
