@@ -440,9 +440,9 @@ func TestNobodyForgetsFirst(t *testing.T) {
 	if ended() == 0 {
 		t.Error("records have left the memory of a node whose archive does not take them")
 	}
-	led := make(chan error)
-	go func() { led <- c.lead(slow, nil) }()
+	led := make(chan error, 1)
 	refused := full.refused.Load()
+	go func() { led <- c.lead(slow, nil) }()
 	until(t, "the takeover to be held up", func() bool { return full.refused.Load() > refused })
 	select {
 	case err := <-led:
@@ -461,8 +461,8 @@ func TestNobodyForgetsFirst(t *testing.T) {
 	full.full.Store(true) // now it decides
 	h := c.house(slow)
 	id := h.game("later", 2)
-	h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p-later"}, Request: 1})
 	refused = full.refused.Load()
+	h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p-later"}, Request: 1})
 	until(t, "the archive to refuse", func() bool { return full.refused.Load() > refused })
 	slow.StepDown()
 	if ended() == 0 {
