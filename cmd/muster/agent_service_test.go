@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,29 +21,17 @@ func TestAgentWithService(t *testing.T) {
 	dir, address, keys := servedForTest(t, nil)
 	ctx, url := t.Context(), "http://"+address
 	sdk, check := clientForTest(t, url, keys[identity.Admin])
-	_, err := sdk.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String("custom-home")})
-	check(err)
-	created, err := sdk.CreateFleet(ctx, &gamelift.CreateFleetInput{
-		Name: aws.String("f"), ComputeType: types.ComputeTypeAnywhere, Locations: []types.LocationConfiguration{{Location: aws.String("custom-home")}},
-	})
-	check(err)
-	fleet := created.FleetAttributes.FleetId
+	fleet := fleetForTest(t, sdk)
 
 	root := gameRoot(t, dir)
 	file := filepath.Join(dir, "runtime.json")
 	check(os.WriteFile(file, []byte(`{"ServerProcesses":[{"LaunchPath":"server","Parameters":"arena-server --port {port}","ConcurrentExecutions":1}]}`), 0o600))
-	running, stop := context.WithCancel(context.Background())
+	stop, done := agentForTest(t, keys[identity.Admin], dir, "--server", url, "--fleet", fleet, "--root", root, "--runtime-config", file, "--ports", "22000-22999")
 	defer stop()
-	done := make(chan error, 1)
-	go func() {
-		done <- run(running, []string{"agent", "--server", url, "--fleet", *fleet, "--location", "custom-home", "--compute-name", "rack-1", "--root", root,
-			"--runtime-config", file, "--state-dir", filepath.Join(dir, "agent"), "--ports", "22000-22999", "--end-processes", "--kill-timeout", "1s", "--log-level", "error"},
-			envOf(keys[identity.Admin]), io.Discard)
-	}()
 
 	var session *types.GameSession
 	eventually(t, "a game session on the agent's process", func() bool {
-		out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
+		out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: &fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
 		if err == nil {
 			session = out.GameSession
 		}
@@ -79,13 +65,13 @@ func TestAgentWithService(t *testing.T) {
 	t.Logf("from the death of the process to the end of the game session: %v", time.Since(began).Round(time.Millisecond))
 
 	eventually(t, "another process", func() bool {
-		_, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
+		_, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: &fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
 		return err == nil
 	})
 	stop()
 	check(<-done)
 	eventually(t, "the compute is deregistered", func() bool {
-		out, err := sdk.ListCompute(ctx, &gamelift.ListComputeInput{FleetId: fleet})
+		out, err := sdk.ListCompute(ctx, &gamelift.ListComputeInput{FleetId: &fleet})
 		check(err)
 		return len(out.ComputeList) == 0
 	})

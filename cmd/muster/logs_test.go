@@ -43,13 +43,7 @@ func TestLogs(t *testing.T) {
 	dir, address, keys := servedForTest(t, nil)
 	ctx, url := t.Context(), "http://"+address
 	sdk, check := clientForTest(t, url, keys[identity.Admin])
-	_, err := sdk.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String("custom-home")})
-	check(err)
-	created, err := sdk.CreateFleet(ctx, &gamelift.CreateFleetInput{
-		Name: aws.String("f"), ComputeType: types.ComputeTypeAnywhere, Locations: []types.LocationConfiguration{{Location: aws.String("custom-home")}},
-	})
-	check(err)
-	fleet := *created.FleetAttributes.FleetId
+	fleet := fleetForTest(t, sdk)
 	root := filepath.Join(dir, "game")
 	check(os.Mkdir(root, 0o755))
 	self, err := os.Executable()
@@ -61,14 +55,8 @@ func TestLogs(t *testing.T) {
 	check(os.WriteFile(file, []byte(`{"ServerProcesses":[{"LaunchPath":"server","Parameters":"--port {port}","ConcurrentExecutions":1},
 		{"LaunchPath":"quiet","ConcurrentExecutions":1},{"LaunchPath":"flood","ConcurrentExecutions":1}]}`), 0o600))
 	t.Setenv(asMuster, "1") // for the game server
-	running, stop := context.WithCancel(context.Background())
+	stop, done := agentForTest(t, keys[identity.Admin], dir, "--server", url, "--fleet", fleet, "--root", root, "--runtime-config", file, "--ports", "23000-23999")
 	defer stop()
-	done := make(chan error, 1)
-	go func() {
-		done <- run(running, []string{"agent", "--server", url, "--fleet", fleet, "--location", "custom-home", "--compute-name", "rack-1", "--root", root,
-			"--runtime-config", file, "--state-dir", filepath.Join(dir, "agent"), "--ports", "23000-23999", "--end-processes", "--kill-timeout", "1s", "--log-level", "error"},
-			envOf(keys[identity.Admin]), io.Discard)
-	}()
 	processes, pid := map[string]string{}, 0 // ids by launch path; of the server
 	eventually(t, "three processes", func() bool {
 		var state struct {

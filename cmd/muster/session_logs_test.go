@@ -63,13 +63,7 @@ func TestSessionLogs(t *testing.T) {
 	dir, address, keys := servedForTest(t, nil)
 	ctx, url := t.Context(), "http://"+address
 	sdk, check := clientForTest(t, url, keys[identity.Admin])
-	_, err := sdk.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String("custom-home")})
-	check(err)
-	created, err := sdk.CreateFleet(ctx, &gamelift.CreateFleetInput{
-		Name: aws.String("f"), ComputeType: types.ComputeTypeAnywhere, Locations: []types.LocationConfiguration{{Location: aws.String("custom-home")}},
-	})
-	check(err)
-	fleet := *created.FleetAttributes.FleetId
+	fleet := fleetForTest(t, sdk)
 	root := filepath.Join(dir, "game")
 	check(os.Mkdir(root, 0o755))
 	self, err := os.Executable()
@@ -77,14 +71,8 @@ func TestSessionLogs(t *testing.T) {
 	check(os.WriteFile(filepath.Join(root, "server"), []byte("#!/bin/sh\n"+asGame+"=1 exec '"+self+"' \"$@\"\n"), 0o755))
 	file := filepath.Join(dir, "runtime.json")
 	check(os.WriteFile(file, []byte(`{"ServerProcesses":[{"LaunchPath":"server","Parameters":"{port}","ConcurrentExecutions":1}]}`), 0o600))
-	running, stop := context.WithCancel(context.Background())
+	stop, done := agentForTest(t, keys[identity.Admin], dir, "--server", url, "--fleet", fleet, "--root", root, "--runtime-config", file, "--ports", "24000-24999")
 	defer stop()
-	done := make(chan error, 1)
-	go func() {
-		done <- run(running, []string{"agent", "--server", url, "--fleet", fleet, "--location", "custom-home", "--compute-name", "rack-1", "--root", root,
-			"--runtime-config", file, "--state-dir", filepath.Join(dir, "agent"), "--ports", "24000-24999", "--end-processes", "--kill-timeout", "1s", "--log-level", "error"},
-			envOf(keys[identity.Admin]), io.Discard)
-	}()
 	var session *types.GameSession
 	eventually(t, "a game session", func() bool {
 		out, err := sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{FleetId: &fleet, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)})
