@@ -51,7 +51,7 @@ const (
 	answerBytes   = 4 << 20         // of a list
 	answerRecords = 16              // read at a time
 	pageBytes     = 1 << 20
-	lookUpWait    = 10 * time.Second // until whoever asked has certainly given up
+	lookUpWait    = 10 * time.Second // until the node that asked has certainly given up
 )
 
 // AnswerArchive answers another node from this node's archive.

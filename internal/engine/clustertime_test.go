@@ -26,7 +26,7 @@ type timed struct {
 	*cluster
 	clocks  []*wrongClock
 	decides atomic.Int32 // which one
-	quiet   atomic.Bool  // nobody hears the time
+	quiet   atomic.Bool  // no node hears the time
 	stop    chan struct{}
 	hears   sync.WaitGroup
 }
@@ -201,7 +201,7 @@ func TestTimeGoesOnInAnIdleCluster(t *testing.T) {
 		if got := time.Until(x.members[1].Now()).Abs(); got > time.Second {
 			t.Errorf("the time is off by %s", got)
 		}
-		x.quiet.Store(true) // also when nobody heard anything for long
+		x.quiet.Store(true) // also when no node heard anything for long
 		time.Sleep(30 * time.Minute)
 		now := x.members[0].Now()
 		x.take(0)
@@ -236,7 +236,7 @@ func TestTimeIsDrawnToTheLeader(t *testing.T) {
 	}
 }
 
-// TestClockIsSet: somebody sets the clock of the node that decides. The time does not step.
+// TestClockIsSet: an operator sets the clock of the node that decides. The time does not step.
 func TestClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimed(t, 0)

@@ -121,7 +121,7 @@ func (v *view) wants(r *archive.Record) (bool, error) {
 	return err == nil, err
 }
 
-// pageTime is how long a page is gathered, so that whoever asks gets an answer from a busy machine, too.
+// pageTime is how long a page is gathered, so that the caller gets an answer from a busy machine, too.
 const pageTime = 200 * time.Millisecond
 
 // Page implements archive.Archive. A page has whole blocks, in the order in which they expire.

@@ -452,7 +452,7 @@ func TestHandOverRestsFirst(t *testing.T) {
 		}
 	}
 	if s, err := all[0].Change(t.Context(), node.Change{Do: node.HandOver, Node: "nobody"}); err == nil {
-		t.Errorf("handed over to nobody: %s leads", s.Leader)
+		t.Errorf("handed over to a node that does not exist: %s leads", s.Leader)
 	}
 	for led.Load() != 7 { // after a hand-over that fails
 		time.Sleep(time.Millisecond)

@@ -251,7 +251,7 @@ func TestWokenNode(t *testing.T) {
 	})
 }
 
-// TestDeadLeader: the next leader gives the one before up 3 s after the beginning of its office, and nobody else.
+// TestDeadLeader: the next leader gives the one before up 3 s after the beginning of its office, and no other node.
 func TestDeadLeader(t *testing.T) {
 	in3(t, func(t *testing.T, n *nodes) {
 		n.set("n1", true)
