@@ -289,6 +289,7 @@ func TestCopyGoesOn(t *testing.T) {
 		return nil
 	})
 	past := archivetest.NewMemory(1)
+	config.SnapshotEvery = 1 << 30 // a snapshot of its own would say that it has what ended before it
 	late := c.open(config, disk, past)
 	c.install(leader, late)
 	<-killed

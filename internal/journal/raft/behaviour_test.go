@@ -611,9 +611,9 @@ func TestACommittedEntryThatCannotBeRead(t *testing.T) {
 		wantEntries(t, c.nodes[b], 1, 1, 5)
 		s := c.nodes[b].store
 		stop := make(chan struct{})
-		go func() { // damages each entry behind the fifth as soon as it is stored, before it is known to be committed
+		index := s.last.Load() + 1
+		go func() { // damages the next entry as soon as it is stored, before it is known to be committed
 			defer close(stop)
-			index := s.last.Load() + 1
 			for s.last.Load() < index {
 				time.Sleep(time.Millisecond)
 			}
