@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // Config is what a Limiter needs.
@@ -82,7 +83,7 @@ type Conn struct {
 
 	proven    atomic.Bool
 	busy      atomic.Bool  // a request is being answered
-	idleSince atomic.Int64 // Unix nanoseconds of the last answer's end
+	idleSince atomic.Int64 // the last answer's end, as steady.Nanos
 
 	onProven func()
 
@@ -205,7 +206,7 @@ func (l *Limiter) idle(now time.Time) *Conn {
 		if tried++; tried > idleTried {
 			break
 		}
-		if c.door != HTTP || c.busy.Load() || now.UnixNano()-c.idleSince.Load() < int64(idleMin) || !c.proven.Load() {
+		if c.door != HTTP || c.busy.Load() || steady.Nanos(now)-c.idleSince.Load() < int64(idleMin) || !c.proven.Load() {
 			continue
 		}
 		if longest == nil || c.idleSince.Load() < longest.idleSince.Load() {
@@ -292,7 +293,7 @@ func (c *Conn) Proven() bool { return c.proven.Load() }
 // Busy records that a request is being answered, or that its answer has been given.
 func (c *Conn) Busy(busy bool) {
 	if !busy {
-		c.idleSince.Store(time.Now().UnixNano())
+		c.idleSince.Store(steady.Now())
 	}
 	c.busy.Store(busy)
 }

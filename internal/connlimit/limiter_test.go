@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // port admits connections in a test.
@@ -220,7 +222,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 	for _, x := range all {
 		x.busy.Store(false)
-		x.idleSince.Store(p.now.Add(-time.Minute).UnixNano())
+		x.idleSince.Store(steady.Nanos(p.now.Add(-time.Minute)))
 	}
 	p.mustConnect("192.0.2.2")
 }

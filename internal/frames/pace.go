@@ -1,6 +1,10 @@
 package frames
 
-import "time"
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/steady"
+)
 
 // paceUnit is how many bytes of a frame count as much as a frame.
 const paceUnit = 1 << 10
@@ -11,7 +15,7 @@ func (r *Reader) keepPace(bytes int) {
 	if limit.Every == 0 {
 		return
 	}
-	full, early := limit.Next(r.full, time.Now().UnixNano(), 1+bytes/paceUnit)
+	full, early := limit.Next(r.full, steady.Now(), 1+bytes/paceUnit)
 	r.full = full
 	if early > 0 {
 		time.Sleep(early)

@@ -97,7 +97,7 @@ type Reader struct {
 	waits   patient // nil: conn waits where it reads
 	handler Handler
 	config  *Config
-	full    int64 // when the bucket of Pace is full again, in Unix nanoseconds
+	full    int64 // when the bucket of Pace is full again, as steady.Nanos
 
 	held   *[]byte // a frame of which not all has come
 	whole  []byte  // what has come of a message in fragments

@@ -33,7 +33,7 @@ func PerSecond(n float64, burst int) Limit {
 }
 
 // Next is when a bucket will be full that is full at an instant, once n more tokens are taken. All instants are nanoseconds since
-// any origin; a bucket that is full at 0 is full. A positive early says that the bucket does not have the tokens yet, and has
+// any origin, on a clock that cannot be set (package steady); a bucket that is full at 0 is full. A positive early says that the bucket does not have the tokens yet, and has
 // them in so long.
 func (l Limit) Next(full, now int64, n int) (next int64, early time.Duration) {
 	next = max(full, now) + int64(l.Every)*int64(n)

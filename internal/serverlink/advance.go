@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/musterhq/muster/internal/steady"
 )
 
 const (
@@ -67,7 +69,7 @@ func (s *Server) answered(since time.Time) (answered, done bool) {
 		p.mu.Lock()
 		done = done && !p.choring
 		for _, l := range p.links {
-			if !l.mute && !l.pinged.Before(since) && l.heard.Load() < l.pinged.UnixNano() {
+			if !l.mute && !l.pinged.Before(since) && l.heard.Load() < steady.Nanos(l.pinged) {
 				answered = false
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // IsUpgrade reports whether a request wants to become a WebSocket.
@@ -75,7 +76,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l := &link{id: connect.Link, node: connect.Node, conn: conn, shown: shown, endpoint: s.endpoint(r)}
-	l.heard.Store(s.now().UnixNano())
+	l.heard.Store(steady.Nanos(s.now()))
 	s.open(l, &h, connect.Found)
 }
 

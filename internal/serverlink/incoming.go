@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // panicDoor is the label of panics of this door.
@@ -27,13 +28,13 @@ func (x incoming) Ping(payload []byte) {
 }
 
 // Pong records a sign of life.
-func (x incoming) Pong() { x.link.heard.Store(x.link.process.server.now().UnixNano()) }
+func (x incoming) Pong() { x.link.heard.Store(steady.Nanos(x.link.process.server.now())) }
 
 // Message accepts a request.
 func (x incoming) Message(data []byte) {
 	l := x.link
 	now := l.process.server.now()
-	l.heard.Store(now.UnixNano())
+	l.heard.Store(steady.Nanos(now))
 	r, ok := readRequest(data)
 	r.bytes = len(data)
 	l.receive(r, ok, now)

@@ -33,7 +33,7 @@ type link struct {
 	evicted      bool        // told to end, because its process counted as crashed
 	endBy        domain.Time // told to end until then; SDKs call the game's OnProcessTerminate for each such push
 
-	heard     atomic.Int64 // when the last frame came, Unix nanoseconds
+	heard     atomic.Int64 // when the last frame came, as steady.Nanos
 	dismissed atomic.Bool
 	over      atomic.Bool // the connection has ended, and the core knows
 

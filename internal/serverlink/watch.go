@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // watch checks every process from time to time for due work. One goroutine with coarse steps costs an idle connection
@@ -136,7 +137,7 @@ func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on
 
 // checkLife pings a connection, and reports false for one that is dead or stuck. p.mu is locked.
 func (l *link) checkLife(now time.Time, t *Periods) bool {
-	heard := time.Unix(0, l.heard.Load())
+	heard := steady.Time(l.heard.Load())
 	stuck := l.stuckSince()
 	switch {
 	case !stuck.IsZero() && time.Since(stuck) >= t.Stuck:

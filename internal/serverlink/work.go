@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // tasksMax is how many requests of one connection may wait, and waitingMax how many bytes they may have. A game that floods gets
@@ -41,7 +42,7 @@ func (l *link) receive(r request, ok bool, now time.Time) {
 		l.fail(&r, 400, r.fault)
 	case !known:
 		l.fail(&r, 400, fmt.Sprintf("unknown action %.100q", r.action))
-	case !l.process.buckets[class].Take(s.config.Rates.of(class), now.UnixNano()):
+	case !l.process.buckets[class].Take(s.config.Rates.of(class), steady.Nanos(now)):
 		s.counters.throttled.Add(1)
 		l.fail(&r, 429, "too many "+r.action+" requests of this process; send again later")
 	case r.action == actHeartbeatServerProcess && l.idle():

@@ -70,7 +70,7 @@ type Node struct {
 	office  office
 	rounds  rounds
 	handing atomic.Bool  // a hand-over was asked for
-	shortly atomic.Int64 // since when a shortage lasts, in Unix nanoseconds; 0: there is none
+	shortly atomic.Int64 // since when a shortage lasts, as steady.Nanos; 0: there is none
 
 	state struct {
 		sync.Mutex

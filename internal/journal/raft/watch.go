@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // Role is what a node does in the cluster.
@@ -165,8 +167,8 @@ func (n *Node) watchShortage() {
 		n.shortly.Store(0)
 		return
 	}
-	n.shortly.CompareAndSwap(0, now.UnixNano())
-	switch lasts := now.Sub(time.Unix(0, n.shortly.Load())); {
+	n.shortly.CompareAndSwap(0, steady.Nanos(now))
+	switch lasts := now.Sub(steady.Time(n.shortly.Load())); {
 	case lasts > 2*n.options.ShortageLimit:
 		n.log.Error("the leader waits too long for space or descriptors: the node stops", "error", err)
 		n.fail(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterhq/muster/internal/playerrates"
 	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // Class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. What lets a player get out has a bucket of its own.
@@ -151,7 +152,7 @@ func (b *Buckets) look(c Class, who string, take bool) budget {
 	if limit.Every <= 0 {
 		return budget{ok: true}
 	}
-	now := b.now().UnixNano()
+	now := steady.Nanos(b.now())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now-b.swept > int64(sweepEvery) {

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -18,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // bearerProtocol lets browsers show the access token, which cannot set headers on a WebSocket: a second subprotocol.
@@ -73,7 +73,7 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			x.lose(s)
 		}
 	})
-	now := time.Now().UnixNano()
+	now := steady.Now()
 	s.heard.Store(now)
 	// Many come at once after a restart. Their heartbeats, and the signs of life in the journal, spread from the first on.
 	config := &x.State.Settings().Sessions

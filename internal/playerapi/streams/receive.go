@@ -2,10 +2,10 @@ package streams
 
 import (
 	"errors"
-	"time"
 
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/playerapi/socket"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // heardFrom is what a client's frames lead to.
@@ -16,7 +16,7 @@ func (h heardFrom) Ping(payload []byte) {
 	h.stream.send(socket.Pong, payload)
 }
 
-func (h heardFrom) Pong() { h.stream.heard.Store(time.Now().UnixNano()) }
+func (h heardFrom) Pong() { h.stream.heard.Store(steady.Now()) }
 
 func (h heardFrom) Message(data []byte) { h.stream.receive(data) }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 const (
@@ -37,7 +38,7 @@ type stream struct {
 
 	promised *flow.SessionConfig // what the client was greeted with
 
-	heard   atomic.Int64 // when the last frame came, Unix nanoseconds
+	heard   atomic.Int64 // when the last frame came, as steady.Nanos
 	pinged  int64        // these two belong to the one who watches
 	renewed int64
 
@@ -236,7 +237,7 @@ type frame struct {
 
 // receive takes one frame of the client.
 func (s *stream) receive(data []byte) {
-	s.heard.Store(time.Now().UnixNano())
+	s.heard.Store(steady.Now())
 	if _, ok := s.of.Buckets.Take(rates.Frames, s.player); !ok {
 		s.close(socket.RateLimited)
 		return

@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
 	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // StreamsConfig is what the streams need.
@@ -250,7 +251,7 @@ func (x *Streams) watch() {
 			}
 		}
 		x.mu.Unlock()
-		now := time.Now().UnixNano()
+		now := steady.Now()
 		config := &x.State.Settings().Sessions
 		for _, s := range all {
 			x.look(s, now, config)
