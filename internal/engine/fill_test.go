@@ -199,17 +199,18 @@ func (c *cluster) complete(m, with *member) {
 	}
 }
 
-// newArchives is a cluster of two whose first node leads, and a disk for a third one.
+// newArchives is a cluster of two whose first node leads, and a disk for a third one, which receives nothing before a snapshot: one of its own would
+// say that its archive has what ended before.
 func newArchives(t *testing.T) (c *cluster, others *vaults, config engine.Config, third *disk) {
 	others = &vaults{nodes: map[string]*member{}, sent: map[string]bool{}}
 	config = engine.Config{EndedLinger: time.Nanosecond, SnapshotEvery: 1 << 10, Archives: others}
 	c = newCluster(t, 2, config)
+	third = &disk{group: c.group}
+	third.cutOff()
 	if err := c.lead(c.members[0], nil); err != nil {
 		t.Fatal(err)
 	}
 	c.house(c.members[0]).hall()
-	third = &disk{group: c.group}
-	third.cutOff()
 	return c, others, config, third
 }
 
@@ -289,7 +290,6 @@ func TestCopyGoesOn(t *testing.T) {
 		return nil
 	})
 	past := archivetest.NewMemory(1)
-	config.SnapshotEvery = 1 << 30 // a snapshot of its own would say that it has what ended before it
 	late := c.open(config, disk, past)
 	c.install(leader, late)
 	<-killed

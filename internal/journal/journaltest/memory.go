@@ -20,7 +20,7 @@ type Memory struct {
 	mu      sync.Mutex
 	chance  *rand.Rand
 	faults  Faults
-	next    []Fault // set in advance; they come before chance
+	next    struct{ appends, saves []Fault } // set in advance; they come before chance
 	entries [][]byte
 	first   uint64 // number of entries[0]
 	pending []byte // an append that failed after its write and before its sync; nil: none
@@ -67,11 +67,18 @@ func (m *Memory) SetFaults(faults Faults) {
 	m.faults = faults
 }
 
-// FailNext decides the outcomes of the next appends and saves, one fault each, before chance is asked again.
+// FailNext decides the outcomes of the next appends, one fault each, before chance is asked again.
 func (m *Memory) FailNext(faults ...Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.next = append(m.next, faults...)
+	m.next.appends = append(m.next.appends, faults...)
+}
+
+// FailNextSave decides the outcomes of the next saves of a snapshot, as FailNext does those of appends.
+func (m *Memory) FailNextSave(faults ...Fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next.saves = append(m.next.saves, faults...)
 }
 
 // Open opens the journal, and fences the one that was open before. Unsynced data on the disk is synced
@@ -112,11 +119,10 @@ func (m *Memory) last() uint64 { return m.first + uint64(len(m.entries)) - 1 }
 
 // outcome draws the fault of one call. It draws the same number of times for every outcome, so that a seed's later
 // outcomes do not depend on earlier settings.
-func (m *Memory) outcome(notWritten, written, unsynced float64) Fault {
-	if len(m.next) > 0 {
-		fault := m.next[0]
-		m.next = m.next[1:]
-		return fault
+func (m *Memory) outcome(next *[]Fault, notWritten, written, unsynced float64) Fault {
+	if set := *next; len(set) > 0 {
+		*next = set[1:]
+		return set[0]
 	}
 	switch draw := m.chance.Float64(); {
 	case draw < notWritten:
@@ -169,7 +175,7 @@ func (j *memoryJournal) Append(ctx context.Context, next uint64, batch []byte) e
 		return fmt.Errorf("append entry %d: batch of %d bytes, at most %d allowed", next, len(batch), journal.MaxBatchBytes)
 	}
 	stored := append(make([]byte, 0, len(batch)), batch...) // never nil
-	switch m.outcome(m.faults.AppendNotWritten, m.faults.AppendWritten, m.faults.AppendUnsynced) {
+	switch m.outcome(&m.next.appends, m.faults.AppendNotWritten, m.faults.AppendWritten, m.faults.AppendUnsynced) {
 	case None:
 		m.entries = append(m.entries, stored)
 		return nil
@@ -261,7 +267,7 @@ func (j *memoryJournal) keepSnapshot(ctx context.Context, snapshot savedSnapshot
 	if err := errors.Join(ctx.Err(), j.usableLocked()); err != nil {
 		return err
 	}
-	switch m.outcome(m.faults.SnapshotNotWritten, m.faults.SnapshotWritten, 0) {
+	switch m.outcome(&m.next.saves, m.faults.SnapshotNotWritten, m.faults.SnapshotWritten, 0) {
 	case None:
 		m.saved = snapshot
 		return nil

@@ -70,12 +70,12 @@ func TestSnapshotFaultsOfMemory(t *testing.T) {
 	j := &journalUnderTest{T: t, Journal: opened}
 	j.append(1, 3)
 	j.save(1, []byte("one"))
-	disk.FailNext(NotWritten)
+	disk.FailNextSave(NotWritten)
 	err := j.SaveSnapshot(t.Context(), 2, writeAll([]byte("two")))
 	wantError(t, "save with a fault", err, ErrDisk)
 	wantUsable(t, "save with a fault", err)
 	j.wantSnapshot(1, []byte("one"))
-	disk.FailNext(Written)
+	disk.FailNextSave(Written)
 	wantError(t, "save with a fault", j.SaveSnapshot(t.Context(), 2, writeAll([]byte("two"))), ErrDisk)
 	j.wantSnapshot(2, []byte("two"))
 }
