@@ -1,0 +1,363 @@
+package series
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/musterhq/muster/internal/embeddb"
+)
+
+// How long series are kept.
+const (
+	MinutesKept = 15 * 24 * 60
+	HoursKept   = 455 * 24
+
+	minutesInHour = 60
+	hoursInDay    = 24
+)
+
+// Options of a Store.
+type Options struct {
+	Dir       string
+	FS        vfs.FS // nil: the operating system's
+	Program   string // names this process to a second one that finds the directory in use
+	BytesMax  int64  // the disk budget: beyond it, the oldest minutes and then the oldest hours go early
+	SeriesMax int
+	Log       *slog.Logger
+}
+
+// Store keeps series. One goroutine appends; any number reads.
+//
+// # Layout
+//
+// A Pebble database with these keys; numbers in them are big-endian, so that a period's entries are neighbours and go with one range:
+//
+//	s id           the key of a series
+//	m minute       what all series added in a minute of the present hour
+//	b hour id      the block of a series' minutes in an hour that is over
+//	h day id       the block of a series' hours in a day
+//	c id           the total of a series at the end of the last hour in which it changed
+//
+// At the end of an hour one batch turns its m entries into b, h and c entries. So a kill loses the minute that was not appended yet, and nothing else.
+type Store struct {
+	Options
+	db *embeddb.DB
+
+	mu     sync.RWMutex
+	byKey  map[Key]*series
+	byID   map[uint32]*series
+	nextID uint32
+	last   int64 // the newest minute, since 1970; 0: none yet
+
+	warned  int64  // the hour of the last warning that there is no room for another series
+	refused uint64 // points without a series, since the start
+}
+
+// series is one series in memory.
+type series struct {
+	id     uint32
+	key    Key
+	used   int64 // the newest minute with a sample
+	hour   block // of the present hour's minutes
+	inHour Stat
+	day    block // of the present day's hours that are over
+	total  Total
+	counts bool
+}
+
+// damagedSuffix ends the name of a directory that could not be read and was put aside.
+const damagedSuffix = ".damaged"
+
+// Open opens the store in a directory, and creates it if there is none. A damaged one is put aside, and a new one begins.
+func Open(o Options) (*Store, error) {
+	s, err := open(o)
+	damaged, ok := errors.AsType[*embeddb.Damaged](err)
+	if !ok && !errors.Is(err, errBlock) && !errors.Is(err, errKey) || o.FS != nil {
+		return s, err
+	}
+	aside := o.Dir + damagedSuffix
+	o.Log.Warn("the kept metrics are damaged: they are put aside, and the service keeps new ones", "directory", aside, "error", errors.Join(damaged, err))
+	if err := errors.Join(os.RemoveAll(aside), os.Rename(o.Dir, aside)); err != nil {
+		return nil, fmt.Errorf("put damaged metrics aside: %w", err)
+	}
+	return open(o)
+}
+
+func open(o Options) (*Store, error) {
+	db, err := embeddb.Open(embeddb.Config{Dir: o.Dir, FS: o.FS, Logger: o.Log, Program: o.Program}, func(p *pebble.Options) {
+		p.CacheSize = 2 << 20
+		p.MemTableSize = 2 << 20
+		p.MaxOpenFiles = 100
+		for i := range p.Levels {
+			p.Levels[i].BlockSize = 16 << 10
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{Options: o, db: db, byKey: map[Key]*series{}, byID: map[uint32]*series{}, nextID: 1}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// Close releases the directory.
+func (s *Store) Close() error { return s.db.Close() }
+
+// StopWaiting ends a write that waits for room on the disk. It is for a service that ends.
+func (s *Store) StopWaiting() { s.db.StopWaiting() }
+
+func key1(kind byte, n int64) []byte { return binary.BigEndian.AppendUint32([]byte{kind}, uint32(n)) }
+
+func key2(kind byte, n int64, id uint32) []byte {
+	return binary.BigEndian.AppendUint32(key1(kind, n), id)
+}
+
+// load reads what is in memory: the names of the series, their totals, and the present hour and day.
+func (s *Store) load() error {
+	err := s.each('s', 0, math.MaxUint32, func(key, value []byte) error {
+		id := binary.BigEndian.Uint32(key[1:])
+		k := Key(value)
+		if _, _, err := k.Parse(); err != nil {
+			return err
+		}
+		x := &series{id: id, key: k}
+		s.byKey[x.key], s.byID[id] = x, x
+		s.nextID = max(s.nextID, id+1)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = s.each('c', 0, math.MaxUint32, func(key, value []byte) error {
+		x := s.byID[binary.BigEndian.Uint32(key[1:])]
+		if x == nil {
+			return nil
+		}
+		x.counts = true
+		return x.total.read(value)
+	})
+	if err != nil {
+		return err
+	}
+	// When each series was used last is known to the day, which is enough to know which one may go.
+	newest, day := int64(0), int64(0)
+	err = s.each('h', 0, math.MaxUint32, func(key, value []byte) error {
+		day = max(day, int64(binary.BigEndian.Uint32(key[1:])))
+		x := s.byID[binary.BigEndian.Uint32(key[5:])]
+		if x == nil {
+			return nil
+		}
+		b, err := read(value, func(int, Stat) {})
+		if err != nil {
+			return err
+		}
+		x.used = (day*hoursInDay+int64(b.next))*minutesInHour - 1
+		newest = max(newest, x.used)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.last = newest
+	if err := s.each('m', 0, math.MaxUint32, func(key, _ []byte) error {
+		s.last = int64(binary.BigEndian.Uint32(key[1:]))
+		return nil
+	}); err != nil {
+		return err
+	}
+	day = s.last / (minutesInHour * hoursInDay)
+	if err := s.each('h', day, day, func(key, value []byte) error {
+		if x := s.byID[binary.BigEndian.Uint32(key[5:])]; x != nil {
+			var err error
+			if x.day, err = read(append([]byte(nil), value...), func(int, Stat) {}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return s.each('m', 0, math.MaxUint32, func(key, value []byte) error {
+		return s.replay(int64(binary.BigEndian.Uint32(key[1:])), value)
+	})
+}
+
+// each yields the entries of a kind whose first number is between two.
+func (s *Store) each(kind byte, from, to int64, yield func(key, value []byte) error) error {
+	upper := []byte{kind + 1}
+	if to < math.MaxUint32 {
+		upper = key1(kind, to+1)
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: key1(kind, from), UpperBound: upper})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err == nil {
+			err = yield(it.Key(), value)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return it.Close()
+}
+
+// Last returns the newest minute that was appended, as minutes since 1970; 0 if there is none.
+func (s *Store) Last() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.last
+}
+
+// Append adds the points of a minute, which must be newer than all before. After an error none of them was added.
+func (s *Store) Append(minute int64, points []Point) error {
+	if err := s.db.Err(); err != nil {
+		return err
+	}
+	if minute <= s.last {
+		return fmt.Errorf("minute %d: want one after %d", minute, s.last)
+	}
+	if s.last != 0 && minute/minutesInHour != s.last/minutesInHour {
+		if err := s.closeHour(); err != nil {
+			return err
+		}
+		if minute/(minutesInHour*hoursInDay) != s.last/(minutesInHour*hoursInDay) {
+			s.mu.Lock()
+			s.beginDay()
+			s.mu.Unlock()
+		}
+	}
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	all := make([]*series, len(points))
+	entry, first, err := s.gather(batch, minute, points, all)
+	if err == nil {
+		err = batch.Set(key1('m', minute), entry, nil)
+	}
+	if err == nil {
+		err = s.commit(batch)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		for _, x := range all {
+			if x != nil && x.id >= first {
+				s.forget(x)
+			}
+		}
+		return err
+	}
+	for i, x := range all {
+		if x != nil {
+			x.add(minute, &points[i])
+		}
+	}
+	s.last = minute
+	return nil
+}
+
+// gather finds or makes the series of the points, and returns the entry of the minute. New series have ids from first on.
+func (s *Store) gather(batch *pebble.Batch, minute int64, points []Point, all []*series) (entry []byte, first uint32, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first = s.nextID
+	for i := range points {
+		if points[i].Count == 0 {
+			continue
+		}
+		if all[i], err = s.find(batch, minute, points[i].Key); err != nil {
+			return nil, first, err
+		}
+		if all[i] != nil {
+			entry = appendPoint(entry, all[i].id, &points[i])
+		}
+	}
+	return entry, first, nil
+}
+
+func (s *Store) commit(batch *pebble.Batch) error {
+	if err := batch.Commit(pebble.Sync); err != nil {
+		return err
+	}
+	return s.db.Err()
+}
+
+func (x *series) add(minute int64, p *Point) {
+	x.used = minute
+	x.hour.add(int(minute%minutesInHour), p.Stat)
+	x.inHour.Add(p.Stat)
+	if p.Counts {
+		x.counts = true
+		x.total.add(p)
+	}
+}
+
+// find returns the series of a key, and makes it if there is room for one; else nil. s.mu is held.
+func (s *Store) find(batch *pebble.Batch, minute int64, k Key) (*series, error) {
+	if x := s.byKey[k]; x != nil {
+		return x, nil
+	}
+	if len(s.byKey) >= s.SeriesMax && !s.evict(batch, minute) {
+		s.refused++
+		if hour := minute / minutesInHour; hour != s.warned {
+			s.warned = hour
+			metric, _, _ := k.Parse()
+			s.Log.Warn("metrics are not kept for lack of series: all are in use; raise --metrics-series, or have fewer fleets, queues and configurations",
+				"series", len(s.byKey), "metric", metric)
+		}
+		return nil, nil
+	}
+	x := &series{id: s.nextID, key: k, used: minute}
+	if err := batch.Set(key1('s', int64(x.id)), []byte(k), nil); err != nil {
+		return nil, err
+	}
+	s.nextID++
+	s.byKey[k], s.byID[x.id] = x, x
+	return x, nil
+}
+
+// evict forgets the series that has had no samples for longest, at least a day.
+func (s *Store) evict(batch *pebble.Batch, minute int64) bool {
+	var oldest *series
+	for _, x := range s.byID {
+		if x.used < minute-hoursInDay*minutesInHour && (oldest == nil || x.used < oldest.used) {
+			oldest = x
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	s.forget(oldest)
+	return batch.Delete(key1('s', int64(oldest.id)), nil) == nil && batch.Delete(key1('c', int64(oldest.id)), nil) == nil
+}
+
+func (s *Store) forget(x *series) {
+	delete(s.byKey, x.key)
+	delete(s.byID, x.id)
+}
+
+// Used returns the number of series and the bytes on the disk.
+func (s *Store) Used() (series int, bytes int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.byKey), int64(s.db.Metrics().DiskSpaceUsage())
+}
+
+// Refused returns how many points were not kept, because there was no series for them.
+func (s *Store) Refused() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.refused
+}
