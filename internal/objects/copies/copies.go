@@ -1,0 +1,294 @@
+// Package copies keeps the parts of builds on the disks of a cluster's nodes. A build is recorded once a majority of the nodes that vote has all of its parts durably;
+// the other nodes copy them as soon as they can, and so does a node that joins. Until it has a part, a node gets it from another one whenever it is asked for it.
+//
+// Nodes fetch from each other, and none writes to the disk of another: the node that makes a build asks the others to hold it, and they fetch what they lack.
+package copies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/musterhq/muster/internal/buildfiles"
+	"github.com/musterhq/muster/internal/cluster/requests"
+	"github.com/musterhq/muster/internal/objects"
+)
+
+// Bounds.
+const (
+	fetchesMax  = 8 // parts that this node fetches at a time, each in memory
+	copyingMax  = 4 // builds that are copied to this node at a time
+	perBuild    = 4 // parts of one build that are fetched at a time
+	passingMax  = 8 // parts at a time that this node passes on from another one to hosts, each in memory
+	mirrorEvery = 5 * time.Second
+)
+
+// Config is what Copies need.
+type Config struct {
+	Store *objects.Store
+	Net   *requests.Net
+	// InUse returns the manifests of all builds that this node knows of.
+	InUse func(ctx context.Context) ([]buildfiles.Digest, error)
+	Log   *slog.Logger
+}
+
+// Copies are the parts of builds on the disks of the nodes. They implement objects.Parts.
+type Copies struct {
+	Config
+
+	fetches, copying, passing chan struct{}
+
+	mu    sync.Mutex
+	whole map[buildfiles.Digest]struct{} // manifests of builds that this node has once had all parts of
+	lacks int                            // builds in use that this node does not have yet
+	said  map[buildfiles.Digest]string   // why not, as the log says
+}
+
+// New makes the Copies of a node. Run copies what the node lacks.
+func New(c Config) *Copies {
+	return &Copies{
+		Config:  c,
+		fetches: make(chan struct{}, fetchesMax), copying: make(chan struct{}, copyingMax), passing: make(chan struct{}, passingMax),
+		whole: map[buildfiles.Digest]struct{}{}, said: map[buildfiles.Digest]string{},
+	}
+}
+
+// Lacks is how many builds in use this node does not have all parts of.
+func (c *Copies) Lacks() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lacks
+}
+
+// Missing implements objects.Parts: a part is missing if no node that can be reached has it.
+func (c *Copies) Missing(ctx context.Context, m *buildfiles.Manifest) ([]buildfiles.Digest, error) {
+	missing, err := objects.Local{Store: c.Store}.Missing(ctx, m)
+	if err != nil || len(missing) == 0 {
+		return missing, err
+	}
+	return c.missingElsewhere(ctx, missing), nil
+}
+
+// Put implements objects.Parts. The part is at this node only: until a build has it, it may be lost, and the client sends it again.
+func (c *Copies) Put(_ context.Context, d buildfiles.Digest, content []byte) error {
+	return c.Store.Put(d, content)
+}
+
+// Commit implements objects.Parts.
+func (c *Copies) Commit(ctx context.Context, m *buildfiles.Manifest, record func(manifest buildfiles.Digest) error) error {
+	err := c.fetchParts(ctx, m, "", nil)
+	if _, isFull := errors.AsType[*objects.FullError](err); isFull || ctx.Err() != nil {
+		return err
+	} // after another error parts are missing, and the client sends them again
+	// Commit keeps sweeps away, and a sweep that waits keeps away the copies which other nodes wait for. So the files are spread between two commits: what the first one
+	// has found stays for longer than spreadMax.
+	var manifest buildfiles.Digest
+	if err := c.Store.Commit(m, func(d buildfiles.Digest) error { manifest = d; return nil }); err != nil {
+		return err
+	}
+	if err := c.spread(ctx, manifest); err != nil {
+		return err
+	}
+	return c.Store.Commit(m, record)
+}
+
+// Open implements objects.Parts.
+func (c *Copies) Open(ctx context.Context, d buildfiles.Digest) (io.ReadSeekCloser, error) {
+	f, err := c.Store.Open(d)
+	if err == nil {
+		return f, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, objects.ErrDamaged) {
+		return nil, err
+	}
+	if err := enter(ctx, c.passing); err != nil {
+		return nil, err
+	}
+	content, err := c.fetch(ctx, d, "")
+	if err != nil {
+		<-c.passing
+		return nil, err
+	}
+	if err := c.Store.Put(d, content); err != nil {
+		c.Log.Debug("part of a build is passed on without being stored", "digest", d.String(), "error", err)
+	}
+	return &passed{Reader: bytes.NewReader(content), close: sync.OnceFunc(func() { <-c.passing })}, nil
+}
+
+// passed is content in memory.
+type passed struct {
+	*bytes.Reader
+	close func()
+}
+
+func (p *passed) Close() error {
+	p.close()
+	return nil
+}
+
+// Sweep implements objects.Parts. Each node sweeps its own disk, by the state that all share.
+func (c *Copies) Sweep(_ context.Context, now time.Time, manifests func() ([]buildfiles.Digest, error)) (objects.Swept, error) {
+	return c.Store.Sweep(now, manifests)
+}
+
+// enter waits for a place.
+func enter(ctx context.Context, places chan struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run copies the builds that this node lacks, until ctx ends.
+func (c *Copies) Run(ctx context.Context) {
+	for {
+		c.mirror(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(mirrorEvery):
+		}
+	}
+}
+
+// mirror copies what this node lacks, one build after another.
+func (c *Copies) mirror(ctx context.Context) {
+	manifests, err := c.InUse(ctx)
+	if err != nil {
+		return // the node has not caught up, or it ends
+	}
+	for _, manifest := range c.unknown(manifests) {
+		began := time.Now()
+		fetched, err := c.copy(ctx, manifest, "", nil)
+		if ctx.Err() != nil {
+			return
+		}
+		c.copied(manifest, err)
+		if err == nil && fetched > 0 {
+			c.Log.Info("build copied from other nodes", "manifest", manifest.String(), "parts", fetched, "took", time.Since(began).Round(time.Millisecond))
+		}
+	}
+}
+
+// unknown returns the manifests in use of which this node does not know that it has all parts, and forgets those that are no longer in use.
+func (c *Copies) unknown(inUse []buildfiles.Digest) (unknown []buildfiles.Digest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.whole
+	c.whole = map[buildfiles.Digest]struct{}{}
+	said := c.said
+	c.said = map[buildfiles.Digest]string{}
+	seen := map[buildfiles.Digest]struct{}{}
+	for _, d := range inUse {
+		if _, twice := seen[d]; twice {
+			continue
+		}
+		seen[d] = struct{}{}
+		if _, ok := before[d]; ok {
+			c.whole[d] = struct{}{}
+			continue
+		}
+		unknown = append(unknown, d)
+		if text, ok := said[d]; ok {
+			c.said[d] = text
+		}
+	}
+	c.lacks = len(unknown)
+	return unknown
+}
+
+// copied notes what came of an attempt to copy a build, and logs each new reason for a failure.
+func (c *Copies) copied(manifest buildfiles.Digest, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.whole[manifest] = struct{}{}
+		delete(c.said, manifest)
+		c.lacks--
+		return
+	}
+	if text := err.Error(); c.said[manifest] != text {
+		c.said[manifest] = text
+		c.Log.Warn("build cannot be copied to this node: it tries again, and meanwhile hosts get the build through other nodes", "manifest", manifest.String(), "error", err)
+	}
+}
+
+// copy fetches all that this node lacks of a build, preferably from one node, and returns how many parts it fetched. All of them are durable then. left is told how many
+// parts are left; nil: it is not asked.
+func (c *Copies) copy(ctx context.Context, manifest buildfiles.Digest, from string, left func(int)) (fetched int, err error) {
+	if err := enter(ctx, c.copying); err != nil {
+		return 0, err
+	}
+	defer func() { <-c.copying }()
+	m, err := c.Store.Manifest(manifest)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, objects.ErrDamaged) {
+		var text []byte
+		if text, err = c.fetch(ctx, manifest, from); err == nil {
+			m, err = buildfiles.ParseManifest(text)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	count := func(n int) {
+		fetched = max(fetched, n)
+		if left != nil {
+			left(n)
+		}
+	}
+	if err := c.fetchParts(ctx, m, from, count); err != nil {
+		return fetched, err
+	}
+	return fetched, c.Store.Commit(m, func(buildfiles.Digest) error { return nil })
+}
+
+// fetchParts fetches the parts of a build that this node lacks.
+func (c *Copies) fetchParts(ctx context.Context, m *buildfiles.Manifest, from string, left func(int)) error {
+	missing := &objects.MissingError{}
+	_ = m.Parts(func(p buildfiles.Part) error {
+		if !c.Store.Has(p.Digest) {
+			missing.Digests = append(missing.Digests, p.Digest)
+		}
+		return nil // so Parts returns nil, too
+	})
+	var counted sync.Mutex
+	n := len(missing.Digests)
+	if left != nil {
+		left(n)
+	}
+	group, fetching := errgroup.WithContext(ctx)
+	group.SetLimit(perBuild)
+	for _, d := range missing.Digests {
+		if fetching.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			content, err := c.fetch(fetching, d, from)
+			if err == nil {
+				err = c.Store.Put(d, content)
+			}
+			if err != nil {
+				return err
+			}
+			counted.Lock()
+			defer counted.Unlock()
+			if n--; left != nil {
+				left(n)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,303 @@
+package copies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/buildfiles"
+	"github.com/musterhq/muster/internal/cluster/requests/requeststest"
+	"github.com/musterhq/muster/internal/objects"
+)
+
+// place is a cluster whose nodes share a state, which is only the manifests in use.
+type place struct {
+	*testing.T
+	cluster *requeststest.Cluster
+
+	mu    sync.Mutex
+	inUse []buildfiles.Digest
+}
+
+func newPlace(t *testing.T) *place { return &place{T: t, cluster: requeststest.New(t)} }
+
+// node is one of them.
+type node struct {
+	*Copies
+	dir string
+}
+
+func (p *place) node(id string, quota int64) *node {
+	p.Helper()
+	dir := p.TempDir()
+	store, err := objects.Open(objects.Options{Dir: dir, Quota: quota, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		p.Fatal(err)
+	}
+	n := &node{dir: dir}
+	n.Copies = New(Config{Store: store, Net: p.cluster.Join(id), Log: slog.New(slog.DiscardHandler), InUse: func(context.Context) ([]buildfiles.Digest, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.inUse, nil
+	}})
+	n.Net.Handle(n, http.NotFoundHandler())
+	return n
+}
+
+func (p *place) record(d buildfiles.Digest) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inUse = append(p.inUse, d)
+	return nil
+}
+
+func noise(size int, seed byte) []byte {
+	content := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{seed}).Read(content) // cannot fail
+	return content
+}
+
+// build makes a manifest of one file, whose parts go to put.
+func (p *place) build(content []byte, put func(buildfiles.Digest, []byte) error) *buildfiles.Manifest {
+	p.Helper()
+	f, err := buildfiles.Split(bytes.NewReader(content), 1<<30, put)
+	if err != nil {
+		p.Fatal(err)
+	}
+	f.Path = "server"
+	return &buildfiles.Manifest{Files: []buildfiles.File{f}}
+}
+
+func (n *node) put(d buildfiles.Digest, content []byte) error {
+	return n.Put(context.Background(), d, content)
+}
+
+// has reports whether the disk of a node has all of a build.
+func (n *node) has(m *buildfiles.Manifest) bool {
+	text, err := m.Encode()
+	if err != nil {
+		return false
+	}
+	all := n.Store.Has(buildfiles.DigestOf(text))
+	_ = m.Parts(func(part buildfiles.Part) error {
+		all = all && n.Store.Has(part.Digest)
+		return nil
+	})
+	return all
+}
+
+func count(of *buildfiles.Manifest, nodes ...*node) (held int) {
+	for _, n := range nodes {
+		if n.has(of) {
+			held++
+		}
+	}
+	return held
+}
+
+// A build is recorded when a majority holds it, also while the third node is away, which copies it later.
+func TestMajority(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, b, c := p.node("a", 64<<20), p.node("b", 64<<20), p.node("c", 64<<20)
+	p.cluster.Cut("c")
+	m := p.build(noise(5<<20, 1), a.put)
+	err := a.Commit(t.Context(), m, func(d buildfiles.Digest) error {
+		if !b.has(m) {
+			t.Error("recorded while one node of three has it")
+		}
+		return p.record(d)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mirror(t.Context())
+	if c.Lacks() != 1 || c.has(m) {
+		t.Errorf("a node that is cut off lacks %d builds", c.Lacks())
+	}
+	p.cluster.Mend("c")
+	p.cluster.Cut("a") // the node that took the upload is gone
+	c.mirror(t.Context())
+	if c.Lacks() != 0 || !c.has(m) {
+		t.Errorf("a node that is back lacks %d builds", c.Lacks())
+	}
+	d := p.node("d", 64<<20)
+	d.mirror(t.Context())
+	if !d.has(m) {
+		t.Error("a node that joins does not copy the build")
+	}
+}
+
+// While a build waits for other nodes, sweeps do not: else all commits at this node would wait behind them, and with these the copies for builds of the other nodes.
+func TestSweepWhileSpreading(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, b := p.node("a", 64<<20), p.node("b", 64<<20)
+	b.Net.Handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := a.Sweep(r.Context(), time.Now(), func() ([]buildfiles.Digest, error) { return nil, nil }); err != nil {
+			t.Error(err)
+		}
+		b.ServeHTTP(w, r)
+	}), http.NotFoundHandler())
+	if err := a.Commit(t.Context(), p.build(noise(1<<20, 9), a.put), p.record); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without a majority nothing is recorded, and the error says which node is missing. A node without space is one of them.
+func TestNoMajority(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, _, _ := p.node("a", 64<<20), p.node("b", 1<<20), p.node("c", 64<<20)
+	p.cluster.Cut("c")
+	m := p.build(noise(3<<20, 2), a.put)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*askAgain) // the nodes are asked several times
+	defer cancel()
+	states := map[string]holding{"b": a.askToHold(t.Context(), "b", p.manifestAt(a, m)), "c": a.askToHold(t.Context(), "c", p.manifestAt(a, m))}
+	held, want := a.count(states)
+	err := a.notHeld(states, held, want)
+	for _, says := range []string{"at 1 of", "want 2", "node b: 507", "--builds-max", "node c: "} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("the error does not say %q: %v", says, err)
+		}
+	}
+	err = a.Commit(ctx, m, func(buildfiles.Digest) error {
+		t.Error("recorded without a majority")
+		return nil
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// manifestAt stores a manifest at a node as Commit does.
+func (p *place) manifestAt(n *node, m *buildfiles.Manifest) buildfiles.Digest {
+	p.Helper()
+	text, err := m.Encode()
+	if err == nil {
+		err = n.Store.Put(buildfiles.DigestOf(text), text)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	return buildfiles.DigestOf(text)
+}
+
+// The parts of a push may be at several nodes: none of them is missing, and the node that makes the build fetches what it lacks.
+func TestPartsAtSeveralNodes(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, b, c := p.node("a", 64<<20), p.node("b", 64<<20), p.node("c", 64<<20)
+	next := 0
+	lost := buildfiles.Digest{}
+	m := p.build(noise(20<<20, 3), func(d buildfiles.Digest, content []byte) error {
+		next++
+		if next == 3 {
+			lost = d
+			return nil
+		}
+		return []*node{a, b, c}[next%3].put(d, content)
+	})
+	if next < 4 {
+		t.Fatalf("the content has %d parts only", next)
+	}
+	missing, err := a.Missing(t.Context(), m)
+	if err != nil || len(missing) != 1 || missing[0] != lost {
+		t.Fatalf("missing %v, %v; want %s", missing, err, lost)
+	}
+	err = a.Commit(t.Context(), m, p.record)
+	if incomplete, ok := errors.AsType[*objects.MissingError](err); !ok || len(incomplete.Digests) == 0 {
+		t.Fatalf("a build that lacks a part: %v", err)
+	}
+	p.build(noise(20<<20, 3), func(d buildfiles.Digest, content []byte) error {
+		if d != lost {
+			return nil
+		}
+		return b.put(d, content)
+	})
+	if err := a.Commit(t.Context(), m, p.record); err != nil {
+		t.Fatal(err)
+	}
+	if held := count(m, a, b, c); held < 2 {
+		t.Errorf("recorded with the files at %d nodes", held)
+	}
+}
+
+// A part that this node lacks, or that was damaged on its disk, comes from another one, is what its digest says, and is stored here.
+func TestOpenElsewhere(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, b := p.node("a", 64<<20), p.node("b", 64<<20)
+	content := noise(1<<20, 4)
+	digest := buildfiles.DigestOf(content)
+	if err := b.put(digest, content); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // from the other node, and from the disk
+		opened, err := a.Open(t.Context(), digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(opened)
+		if err != nil || !bytes.Equal(got, content) {
+			t.Errorf("read %d bytes, %v", len(got), err)
+		}
+		opened.Close()
+	}
+	if !a.Store.Has(digest) {
+		t.Error("the part was not stored")
+	}
+	if _, err := a.Open(t.Context(), buildfiles.DigestOf([]byte("unknown"))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("content that no node has: %v", err)
+	}
+	p.cluster.Cut("b")
+	if _, err := a.Open(t.Context(), buildfiles.DigestOf([]byte("unknown"))); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "node b: ") {
+		t.Errorf("content that a silent node may have: %v", err)
+	}
+	p.cluster.Mend("b")
+	full := p.node("full", 1<<10)
+	opened, err := full.Open(t.Context(), digest)
+	if err != nil {
+		t.Fatalf("a node without space does not pass a part on: %v", err)
+	}
+	opened.Close()
+	if parts, _ := filepath.Glob(filepath.Join(full.dir, "parts", "*", "*")); len(parts) != 0 {
+		t.Errorf("a node stored %v beyond its quota", parts)
+	}
+}
+
+func TestStrangeQuestions(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, _ := p.node("a", 64<<20), p.node("b", 64<<20)
+	for _, q := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"GET", partsPath + "../../secret", "", http.StatusBadRequest},
+		{"GET", partsPath + strings.Repeat("0", 64), "", http.StatusNotFound},
+		{"POST", holdPath + "x", "", http.StatusBadRequest},
+		{"POST", holdPath + strings.Repeat("0", 64), "", http.StatusBadGateway},
+		{"POST", missingPath, "short", http.StatusBadRequest},
+		{"GET", Prefix + "later", "", http.StatusNotImplemented},
+	} {
+		answer, err := a.ask(t.Context(), "b", q.method, q.path, strings.NewReader(q.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != q.want {
+			t.Errorf("%s %s: %s, want %d", q.method, q.path, answer.Status, q.want)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package copies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/buildfiles"
+)
+
+// Times of spread.
+const (
+	patience   = 30 * time.Second // without progress at any node, until the attempt is given up
+	spreadMax  = 12 * time.Hour   // less than sweeps keep content that no build needs: the nodes that held it first must not have swept it
+	askAgain   = time.Second      // after a node refused or could not be reached
+	spreadLook = 100 * time.Millisecond
+)
+
+// NotHeldError says why a build is not recorded: too few nodes hold its files.
+type NotHeldError struct {
+	Nodes, Majority int
+	Why             []string // of each node that does not hold them
+}
+
+func (e *NotHeldError) Error() string {
+	return fmt.Sprintf("the files of the build are at %d of the nodes that vote; want %d: %s", e.Nodes, e.Majority, strings.Join(e.Why, "; "))
+}
+
+// holding is the way of one node to a build.
+type holding struct {
+	holds bool
+	left  int // parts; -1: the node is busy with others
+	why   error
+}
+
+// spread returns once a majority of the nodes that vote holds a build that this node has. Nodes are asked at the same time.
+func (c *Copies) spread(ctx context.Context, manifest buildfiles.Digest) error {
+	ctx, cancel := context.WithTimeout(ctx, spreadMax)
+	defer cancel()
+	type answer struct {
+		node string
+		holding
+	}
+	answers := make(chan answer, 64)
+	states, asked, notBefore := map[string]holding{}, map[string]bool{}, map[string]time.Time{}
+	progress := time.Now()
+	for {
+		held, want := c.count(states)
+		if want > 0 && held >= want {
+			return nil
+		}
+		if time.Since(progress) > patience {
+			return c.notHeld(states, held, want)
+		}
+		for _, m := range c.Net.Members() {
+			if m.ID == c.Net.Self() || !m.Votes || asked[m.ID] || states[m.ID].holds || time.Now().Before(notBefore[m.ID]) || len(asked) == cap(answers) {
+				continue
+			}
+			asked[m.ID] = true
+			go func() { answers <- answer{m.ID, c.askToHold(ctx, m.ID, manifest)} }() // there is room for it, so it ends with the question
+		}
+		select {
+		case a := <-answers:
+			delete(asked, a.node)
+			if before := states[a.node]; a.holds || a.why == nil && (a.left < before.left || before.left <= 0) {
+				progress = time.Now()
+			}
+			if a.why != nil {
+				notBefore[a.node] = time.Now().Add(askAgain)
+			}
+			states[a.node] = a.holding
+		case <-time.After(spreadLook):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// count returns how many nodes that vote hold a build that this node has, and how many are a majority; 0: the members are not known.
+func (c *Copies) count(states map[string]holding) (held, majority int) {
+	voters := 0
+	for _, m := range c.Net.Members() {
+		if !m.Votes {
+			continue
+		}
+		voters++
+		if m.ID == c.Net.Self() || states[m.ID].holds {
+			held++
+		}
+	}
+	if voters == 0 {
+		return 0, 0
+	}
+	return held, voters/2 + 1
+}
+
+func (c *Copies) notHeld(states map[string]holding, held, majority int) error {
+	e := &NotHeldError{Nodes: held, Majority: majority}
+	for node, s := range states {
+		switch {
+		case s.holds:
+		case s.why != nil:
+			e.Why = append(e.Why, fmt.Sprintf("node %s: %v", node, s.why))
+		default:
+			e.Why = append(e.Why, fmt.Sprintf("node %s lacks %d parts and makes no progress", node, s.left))
+		}
+	}
+	slices.Sort(e.Why)
+	return e
+}
+
+// askToHold has another node fetch what it lacks of a build, for a while.
+func (c *Copies) askToHold(ctx context.Context, node string, manifest buildfiles.Digest) holding {
+	ctx, cancel := context.WithTimeout(ctx, holdFor+partWait)
+	defer cancel()
+	answer, err := c.ask(ctx, node, http.MethodPost, holdPath+manifest.String()+"?"+fromQuery+"="+c.Net.Self(), nil)
+	if err != nil {
+		return holding{why: err}
+	}
+	defer answer.Body.Close()
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return holding{holds: true}
+	case http.StatusAccepted:
+		left, err := strconv.Atoi(answer.Header.Get(leftHeader))
+		if err != nil {
+			return holding{why: errors.New("its answer does not say how many parts it lacks")}
+		}
+		return holding{left: left}
+	}
+	return holding{why: refusalOf(answer)}
+}

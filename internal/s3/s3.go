@@ -1,0 +1,458 @@
+// Package s3 is a client for the few operations of S3 that the service needs of an operator's object store: put, get, head, copy, delete, list. The AWS SDK signs the
+// requests and finds the credentials. Its own package for S3 would make the binary larger by a tenth, most of it operations that nothing calls.
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+)
+
+// Bounds.
+const (
+	attemptsMax = 4
+	headWait    = 30 * time.Second // for the head of an answer
+	attemptWait = 3 * time.Minute  // for a whole request
+	errorMax    = 16 << 10         // bytes of an error that are read
+	listMax     = 4 << 20          // bytes of a page of a list
+)
+
+// Place says where objects are kept.
+type Place struct {
+	Bucket, Prefix string
+	Endpoint       string // without a slash at the end; empty: AWS
+	Region         string // empty: that of the AWS configuration, or us-east-1
+	HostStyle      bool   // the bucket is a part of the host name, as AWS wants it
+}
+
+// plain are the characters of a prefix, which look the same in every form of a URL that is signed.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./"
+
+// Parse reads s3://BUCKET/PREFIX, with the parameters endpoint, region and style (path or host) in the query.
+func Parse(text string) (p Place, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.Fragment != "" {
+		return p, fmt.Errorf("%q; want s3://BUCKET/PREFIX", text)
+	}
+	p = Place{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
+	if clean := path.Clean("/" + p.Prefix); clean != "/"+p.Prefix {
+		return p, fmt.Errorf("%q: the prefix is not in its shortest form; want %q", text, clean[1:])
+	}
+	if i := strings.IndexFunc(p.Bucket+p.Prefix, func(r rune) bool { return !strings.ContainsRune(plain, r) }); i >= 0 {
+		return p, fmt.Errorf("%q: %q in bucket or prefix; want letters, digits, '-', '_', '.' and '/'", text, (p.Bucket + p.Prefix)[i:i+1])
+	}
+	style := ""
+	for name, values := range u.Query() {
+		switch value := values[0]; name {
+		case "endpoint":
+			p.Endpoint = strings.TrimRight(value, "/")
+		case "region":
+			p.Region = value
+		case "style":
+			style = value
+		default:
+			return p, fmt.Errorf("%q: parameter %q; want endpoint, region or style", text, name)
+		}
+	}
+	switch style {
+	case "host":
+		p.HostStyle = true
+	case "path":
+	case "":
+		p.HostStyle = p.Endpoint == "" // many other stores have one name only
+	default:
+		return p, fmt.Errorf("%q: style %q; want path or host", text, style)
+	}
+	return p, p.checkEndpoint()
+}
+
+func (p *Place) checkEndpoint() error {
+	if p.Endpoint == "" {
+		return nil
+	}
+	u, err := url.Parse(p.Endpoint)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+		return fmt.Errorf("endpoint %q; want https://HOST[:PORT]", p.Endpoint)
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("endpoint %q: want https, because builds and logs could be read on the way; plain http is for a store on this machine", p.Endpoint)
+	}
+	return nil
+}
+
+// Client sends requests to one store. All methods may be called at the same time.
+type Client struct {
+	place       Place
+	base        string // URL of the bucket
+	credentials aws.CredentialsProvider
+	signer      *v4.Signer
+	http        *http.Client
+	pause       func(ctx context.Context, attempt int) error
+}
+
+// Open makes a client with the credentials that AWS tools would use: the environment, the profile files, the role of the machine.
+func Open(ctx context.Context, p Place) (*Client, error) {
+	found, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("credentials for %s: %w", p, err)
+	}
+	if p.Region == "" {
+		p.Region = found.Region
+	}
+	return New(p, found.Credentials), nil
+}
+
+// New makes a client with credentials of its own.
+func New(p Place, c aws.CredentialsProvider) *Client {
+	if p.Region == "" {
+		p.Region = "us-east-1"
+	}
+	if p.Endpoint == "" {
+		p.Endpoint = "https://s3." + p.Region + ".amazonaws.com"
+	}
+	base := p.Endpoint + "/" + p.Bucket
+	if p.HostStyle {
+		scheme, host, _ := strings.Cut(p.Endpoint, "://")
+		base = scheme + "://" + p.Bucket + "." + host
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout, transport.MaxIdleConnsPerHost, transport.DisableCompression = headWait, 16, true
+	return &Client{
+		place: p, base: base, credentials: c, http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
+		pause:  pause,
+	}
+}
+
+// String names the place, for people.
+func (p Place) String() string { return strings.TrimRight("s3://"+p.Bucket+"/"+p.Prefix, "/") }
+
+// Place is where the client's objects are.
+func (c *Client) Place() Place { return c.place }
+
+// pause waits longer after each attempt: 0.2, 0.8, 3.2 seconds.
+func pause(ctx context.Context, attempt int) error {
+	select {
+	case <-time.After(200 * time.Millisecond << (2 * attempt)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Error is a refusal of the store. It wraps fs.ErrNotExist if the object does not exist.
+type Error struct {
+	What          string // was asked for
+	Status        int
+	Code, Message string // as the store says; empty: it says nothing
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: the object store answers %d", e.What, e.Status)
+	if e.Code != "" {
+		text += " " + e.Code
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// Unwrap implements errors.Is. A bucket that does not exist is another error than an object that does not.
+func (e *Error) Unwrap() error {
+	if e.Status == http.StatusNotFound && (e.Code == "" || e.Code == "NoSuchKey" || e.Code == "NotFound") {
+		return fs.ErrNotExist
+	}
+	return nil
+}
+
+// Failure means that a request got no answer, or a broken one. Whether the store has carried it out is unknown, which does no harm with any of the operations.
+type Failure struct {
+	What  string // was asked for
+	Cause error
+}
+
+func (f *Failure) Error() string { return f.What + ": " + f.Cause.Error() }
+
+// Unwrap implements errors.Is.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// IsFault reports whether an error is the store's, or that of the way to it.
+func IsFault(err error) bool {
+	_, refused := errors.AsType[*Error](err)
+	_, failed := errors.AsType[*Failure](err)
+	return refused || failed
+}
+
+// again reports whether another attempt may succeed.
+func again(err error) bool {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
+	}
+	return true // the connection broke, or the store is silent
+}
+
+// Info is what the store says of an object.
+type Info struct {
+	Key      string // without the prefix
+	Size     int64
+	Modified time.Time
+}
+
+// Put stores an object. It is complete and durable once Put returns; before, the object is what it was. size bytes of content are read, from the beginning at each attempt;
+// sum is their SHA-256.
+func (c *Client) Put(ctx context.Context, key string, content io.ReaderAt, size int64, sum [sha256.Size]byte) error {
+	return c.try(ctx, "put "+key, func(ctx context.Context) error {
+		body := io.NopCloser(io.NewSectionReader(content, 0, size)) // a reader for each attempt: HTTP may still read that of one that was answered early
+		answer, err := c.ask(ctx, http.MethodPut, key, nil, http.Header{"Content-Type": {"application/octet-stream"}}, body, size, hex.EncodeToString(sum[:]))
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	})
+}
+
+// PutBytes is Put of bytes in memory.
+func (c *Client) PutBytes(ctx context.Context, key string, content []byte) error {
+	return c.Put(ctx, key, bytes.NewReader(content), int64(len(content)), sha256.Sum256(content))
+}
+
+// Get returns an object of at most so many bytes.
+func (c *Client) Get(ctx context.Context, key string, most int64) (content []byte, err error) {
+	err = c.try(ctx, "get "+key, func(ctx context.Context) error {
+		answer, err := c.ask(ctx, http.MethodGet, key, nil, nil, nil, 0, emptySum)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		content, err = io.ReadAll(io.LimitReader(answer.Body, most+1))
+		if err == nil && int64(len(content)) > most {
+			err = &Error{What: "get " + key, Status: http.StatusOK, Message: fmt.Sprintf("the object has more than %d bytes", most)}
+		}
+		return err
+	})
+	return content, err
+}
+
+// Open returns the answer to a GET, whose body the caller reads and closes; asked has the value of its Range header, or nothing. It makes one attempt, and ends with ctx.
+func (c *Client) Open(ctx context.Context, key, asked string) (*http.Response, error) {
+	header := http.Header{}
+	if asked != "" {
+		header.Set("Range", asked)
+	}
+	answer, err := c.ask(ctx, http.MethodGet, key, nil, header, nil, 0, emptySum)
+	if refused, ok := errors.AsType[*Error](err); ok {
+		refused.What = "get " + key + " in " + c.place.String()
+	}
+	return answer, err
+}
+
+// Head tells about an object.
+func (c *Client) Head(ctx context.Context, key string) (info Info, err error) {
+	err = c.try(ctx, "head "+key, func(ctx context.Context) error {
+		answer, err := c.ask(ctx, http.MethodHead, key, nil, nil, nil, 0, emptySum)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		modified, err := http.ParseTime(answer.Header.Get("Last-Modified"))
+		info = Info{Key: key, Size: answer.ContentLength, Modified: modified}
+		return err
+	})
+	return info, err
+}
+
+// Touch makes the store take an object for a new one.
+func (c *Client) Touch(ctx context.Context, key string) error {
+	return c.try(ctx, "touch "+key, func(ctx context.Context) error {
+		answer, err := c.ask(ctx, http.MethodPut, key, nil, http.Header{
+			"X-Amz-Copy-Source": {"/" + c.place.Bucket + "/" + c.full(key)}, "X-Amz-Metadata-Directive": {"REPLACE"},
+		}, nil, 0, emptySum)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(io.LimitReader(answer.Body, errorMax))
+		if err == nil && bytes.Contains(text, []byte("<Error>")) { // S3 may begin the answer before it has copied
+			err = errorOf("touch "+key, http.StatusInternalServerError, text)
+		}
+		return err
+	})
+}
+
+// Delete removes an object. One that does not exist is no error.
+func (c *Client) Delete(ctx context.Context, key string) error {
+	err := c.try(ctx, "delete "+key, func(ctx context.Context) error {
+		answer, err := c.ask(ctx, http.MethodDelete, key, nil, nil, nil, 0, emptySum)
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// List calls f with all objects whose keys begin with below, page by page, and with the store's time.
+func (c *Client) List(ctx context.Context, below string, f func(now time.Time, page []Info) error) error {
+	for next := ""; ; {
+		query := url.Values{"list-type": {"2"}, "prefix": {c.full(below)}}
+		if next != "" {
+			query.Set("continuation-token", next)
+		}
+		page, now, err := c.page(ctx, query)
+		if err != nil {
+			return err
+		}
+		infos := make([]Info, 0, len(page.Contents))
+		for _, x := range page.Contents {
+			infos = append(infos, Info{strings.TrimPrefix(x.Key, c.full("")), x.Size, x.LastModified})
+		}
+		if err := f(now, infos); err != nil {
+			return err
+		}
+		if next = page.NextContinuationToken; !page.IsTruncated || next == "" {
+			return nil
+		}
+	}
+}
+
+type listed struct {
+	Contents []struct {
+		Key          string
+		Size         int64
+		LastModified time.Time
+	}
+	IsTruncated           bool
+	NextContinuationToken string
+}
+
+func (c *Client) page(ctx context.Context, query url.Values) (page listed, now time.Time, err error) {
+	err = c.try(ctx, "list "+query.Get("prefix"), func(ctx context.Context) error {
+		answer, err := c.ask(ctx, http.MethodGet, "", query, nil, nil, 0, emptySum)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(io.LimitReader(answer.Body, listMax))
+		if err != nil {
+			return err
+		}
+		if now, err = http.ParseTime(answer.Header.Get("Date")); err != nil {
+			return fmt.Errorf("the store does not say what time it is: %w", err)
+		}
+		page = listed{}
+		return xml.Unmarshal(text, &page)
+	})
+	return page, now, err
+}
+
+// Check asks for a page of a list, to find what is wrong with bucket, credentials or endpoint.
+func (c *Client) Check(ctx context.Context) error {
+	_, _, err := c.page(ctx, url.Values{"list-type": {"2"}, "prefix": {c.full("")}, "max-keys": {"1"}})
+	return err
+}
+
+func (c *Client) full(key string) string {
+	if c.place.Prefix == "" {
+		return key
+	}
+	return c.place.Prefix + "/" + key
+}
+
+var emptySum = func() string { sum := sha256.Sum256(nil); return hex.EncodeToString(sum[:]) }()
+
+// try makes several attempts at what may succeed later.
+func (c *Client) try(ctx context.Context, what string, attempt func(context.Context) error) error {
+	for n := 0; ; n++ {
+		one, cancel := context.WithTimeout(ctx, attemptWait)
+		err := attempt(one)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if refused, ok := errors.AsType[*Error](err); ok {
+			refused.What = what + " in " + c.place.String()
+		} else {
+			err = &Failure{what + " in " + c.place.String(), err}
+		}
+		if n+1 == attemptsMax || !again(err) || ctx.Err() != nil {
+			return err
+		}
+		if c.pause(ctx, n) != nil {
+			return err
+		}
+	}
+}
+
+// ask sends one request; an empty key is the bucket. The answer is one of success.
+func (c *Client) ask(ctx context.Context, method, key string, query url.Values, header http.Header, body io.ReadCloser, size int64, sum string) (*http.Response, error) {
+	to, err := url.Parse(c.base)
+	if err != nil {
+		return nil, err
+	}
+	if key != "" {
+		to.Path += "/" + c.full(key)
+	} else if c.place.HostStyle {
+		to.Path = "/"
+	}
+	to.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	r.ContentLength = size
+	if size == 0 {
+		r.Body = http.NoBody
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	r.Header.Set("X-Amz-Content-Sha256", sum)
+	credentials, err := c.credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	if err := c.signer.SignHTTP(ctx, credentials, r, sum, "s3", c.place.Region, time.Now()); err != nil {
+		return nil, err
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, errorMax)) // what could be read is the best that there is
+	return nil, errorOf("", answer.StatusCode, text)
+}
+
+func errorOf(what string, status int, text []byte) error {
+	var says struct{ Code, Message string }
+	_ = xml.Unmarshal(text, &says) // another program's answer has neither
+	e := &Error{What: what, Status: status, Code: says.Code, Message: says.Message}
+	if e.Code == "" && len(text) > 0 {
+		e.Message = strconv.Quote(string(text[:min(len(text), 200)]))
+	}
+	return e
+}
