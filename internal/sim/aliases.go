@@ -61,15 +61,20 @@ func deleteAlias(w *Wishes, v *cell.View) kernel.Command {
 }
 
 // fleetOrAlias returns a fleet, found directly or through an alias, as backends name fleets.
-func (w *Wishes) fleetOrAlias(v *cell.View) (fleet.Fleet, bool) {
+func (w *Wishes) fleetOrAlias(v *cell.View) (f fleet.Fleet, alias string, ok bool) {
 	if a, ok := w.alias(v); ok && w.oneIn(3) {
 		id, err := v.ResolveAlias(a.ID)
 		if err != nil {
-			return fleet.Fleet{}, false
+			return fleet.Fleet{}, "", false
 		}
-		return v.Fleet(id)
+		if both, next := v.AliasFleets(a.ID, ""); next != "" && w.oneIn(2) {
+			id = both[1] // the share of the new fleet
+		}
+		f, ok = v.Fleet(id)
+		return f, a.ID, ok
 	}
-	return w.fleet(v)
+	f, ok = w.fleet(v)
+	return f, "", ok
 }
 
 // knownAlias is the acknowledged state of an alias.

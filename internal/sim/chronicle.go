@@ -18,6 +18,7 @@ type chronicle struct {
 	queues   map[string]placement.Queue
 	pending  map[string]string // a placement's queue
 	aliases  map[string]string // an alias's fleet, "" when it is terminal
+	rollouts rollouts
 	draining map[[2]string]bool
 
 	owed    []notice.Notice // by the latest event: the very next notices
@@ -37,7 +38,8 @@ type noticeKey struct {
 
 func newChronicle() chronicle {
 	return chronicle{
-		queues: map[string]placement.Queue{}, pending: map[string]string{}, aliases: map[string]string{}, draining: map[[2]string]bool{},
+		queues: map[string]placement.Queue{}, pending: map[string]string{}, aliases: map[string]string{},
+		rollouts: rollouts{map[string]fleet.Rollout{}, map[turnKey]bool{}, map[string]int{}}, draining: map[[2]string]bool{},
 		ever: map[noticeKey]notice.Notice{}, waiting: map[string][]notice.Notice{}, told: map[noticeKey]bool{}, pushes: newPushBook(),
 	}
 }
@@ -72,6 +74,11 @@ func (c *chronicle) event(w *World, at domain.Time, e kernel.Event) {
 		c.aliases[e.Alias.ID] = e.Alias.Fleet
 	case *hosting.AliasRemoved:
 		delete(c.aliases, e.ID)
+		delete(c.rollouts.now, e.ID)
+	case *hosting.RolloutChanged:
+		c.rollouts.changed(w, e.Rollout)
+	case *hosting.RolloutTurnTaken:
+		c.rollouts.turn(w, e)
 	case *hosting.ComputeRegistered:
 		c.draining[[2]string{e.Compute.FleetID, e.Compute.Name}] = slices.Contains(e.Compute.Tags, fleet.Tag{Key: "muster:drain", Value: "true"})
 	case *hosting.ComputeRemoved:
@@ -108,7 +115,7 @@ func (c *chronicle) placed(w *World, e *hosting.GameSessionCreated) {
 	}
 	for _, arn := range q.Destinations {
 		name := arn[strings.LastIndexByte(arn, '/')+1:]
-		if name == e.Process.Fleet || strings.HasPrefix(name, "alias-") && c.aliases[name] == e.Process.Fleet {
+		if name == e.Process.Fleet || strings.HasPrefix(name, "alias-") && (c.aliases[name] == e.Process.Fleet || c.rollouts.allows(e.Placement, name, e.Process.Fleet)) {
 			return
 		}
 	}

@@ -227,7 +227,7 @@ func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession,
 	case draw < 95:
 		return &playerflow.EndGame{Instance: id, Result: `{"won":"red"}`, Results: map[string]string{w.memberName(members): `{"place":1}`}}
 	case draw < 97:
-		return &hosting.TerminateGameSession{ID: g.ID, Force: w.oneIn(3)}
+		return &hosting.TerminateGameSession{ID: g.ID, Force: w.oneIn(3), Agent: w.oneIn(2)}
 	case draw < 98:
 		return &hosting.SetPlayerPolicy{Process: p.Key, Game: g.ID, Deny: w.oneIn(2), Request: w.request()}
 	}

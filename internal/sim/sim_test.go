@@ -139,13 +139,7 @@ func TestPowerCuts(t *testing.T) {
 	if testing.Short() {
 		seeds = seeds[:2]
 	}
-	if n, err := strconv.Atoi(os.Getenv("SIM_SEEDS")); err == nil {
-		for range n {
-			var b [8]byte
-			_, _ = rand.Read(b[:])
-			seeds = append(seeds, binary.LittleEndian.Uint64(b[:])>>32)
-		}
-	}
+	seeds = append(seeds, newSeeds()...)
 	cuts := 0
 	for _, seed := range seeds {
 		cuts += cutPower(t, seed)
@@ -167,23 +161,36 @@ func cutPower(t *testing.T, seed uint64) (cuts int) {
 	return w.disk.(*files).cuts
 }
 
-// TestHosts runs worlds with hosts. HOSTS_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
-func TestHosts(t *testing.T) {
-	seeds := []uint64{1, 2, 3, 4}
-	if one := os.Getenv("HOSTS_SEED"); one != "" {
+// seedsOf returns the seed that a variable names, or the fixed ones, and besides the new ones.
+func seedsOf(t *testing.T, variable string, fixed ...uint64) []uint64 {
+	t.Helper()
+	if one := os.Getenv(variable); one != "" {
 		seed, err := strconv.ParseUint(one, 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		seeds = []uint64{seed}
+		fixed = []uint64{seed}
 	}
-	if n, err := strconv.Atoi(os.Getenv("SIM_SEEDS")); err == nil {
-		for range n {
-			var b [8]byte
-			_, _ = rand.Read(b[:])
-			seeds = append(seeds, binary.LittleEndian.Uint64(b[:])>>32)
-		}
+	return append(fixed, newSeeds()...)
+}
+
+// newSeeds returns as many as SIM_SEEDS says.
+func newSeeds() (seeds []uint64) {
+	n, err := strconv.Atoi(os.Getenv("SIM_SEEDS"))
+	if err != nil {
+		return nil
 	}
+	for range n {
+		var b [8]byte
+		_, _ = rand.Read(b[:])
+		seeds = append(seeds, binary.LittleEndian.Uint64(b[:])>>32)
+	}
+	return seeds
+}
+
+// TestHosts runs worlds with hosts. HOSTS_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
+func TestHosts(t *testing.T) {
+	seeds := seedsOf(t, "HOSTS_SEED", 1, 2, 3, 4, 5, 6, 7)
 	seen := map[string]int{}
 	for _, seed := range seeds {
 		w := NewHosts(seed)
@@ -195,10 +202,32 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"a host assigned", "a host on its way out", "a fleet of a build ACTIVE", "a fleet of a build DELETING",
-		"a joined host connected", "a joined host silent", "a joined host revoked"} {
+		"a joined host connected", "a joined host silent", "a joined host revoked",
+		"the end of an unknown process", "the end of a game session by an agent", "the end of a process by an agent"} {
 		if len(seeds) >= 4 && seen[what] == 0 {
 			t.Errorf("%q was never seen", what)
 		}
 	}
 	t.Logf("hosts assigned %d times, on their way out %d times; fleets ACTIVE %d times", seen["a host assigned"], seen["a host on its way out"], seen["a fleet of a build ACTIVE"])
+}
+
+// TestRollouts runs worlds in which aliases move from fleet to fleet. ROLLOUTS_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
+func TestRollouts(t *testing.T) {
+	seeds := seedsOf(t, "ROLLOUTS_SEED", 1, 2, 3, 4, 5, 6)
+	seen := map[string]int{}
+	for _, seed := range seeds {
+		w := NewRollouts(seed)
+		if err := w.Run(3000); err != nil {
+			t.Errorf("%v\nagain: ROLLOUTS_SEED=%d go test ./internal/sim -run TestRollouts", err, seed)
+		}
+		for what, n := range w.chronicle.rollouts.seen {
+			seen[what] += n
+		}
+	}
+	for _, what := range []string{"a rollout MOVING", "a rollout DONE", "a rollout UNDONE", "a rollout RETURNING", "a rollout that failed", "a turn of a placement"} {
+		if len(seeds) >= 6 && seen[what] == 0 {
+			t.Errorf("%q was never seen", what)
+		}
+	}
+	t.Logf("%v", seen)
 }

@@ -277,12 +277,12 @@ func issueToken(w *Wishes, v *cell.View) kernel.Command {
 }
 
 func createGame(w *Wishes, v *cell.View) kernel.Command {
-	f, ok := w.fleetOrAlias(v)
+	f, alias, ok := w.fleetOrAlias(v)
 	if !ok || len(f.Locations) == 0 {
 		return nil
 	}
 	cmd := &hosting.CreateGameSession{
-		Fleet: f.ID, Location: f.Locations[w.chance.IntN(len(f.Locations))].Name, Title: "game", PlayersMax: int32(w.chance.IntN(4)),
+		Fleet: f.ID, Alias: alias, Location: f.Locations[w.chance.IntN(len(f.Locations))].Name, Title: "game", PlayersMax: int32(w.chance.IntN(4)),
 		Properties: []session.Property{{Key: "mode", Value: fmt.Sprint(w.chance.IntN(3))}},
 	}
 	if w.oneIn(4) {
@@ -319,7 +319,7 @@ func updateGame(w *Wishes, v *cell.View) kernel.Command {
 
 func terminateGame(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	return &hosting.TerminateGameSession{ID: g.ID, Force: w.oneIn(5)}
+	return &hosting.TerminateGameSession{ID: g.ID, Force: w.oneIn(5), Agent: w.oneIn(2)}
 }
 
 func reservePlayers(w *Wishes, v *cell.View) kernel.Command {

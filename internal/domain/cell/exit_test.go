@@ -111,7 +111,7 @@ func TestExitOfUnknownProcess(t *testing.T) {
 	for range 2 {
 		w.must(cmd)
 	}
-	if log := fleetLog(w); len(log) != 1 || !strings.HasSuffix(log[0], "ended: invalid path") {
+	if log := fleetLog(w); len(log) != 1 || !strings.HasSuffix(log[0], "on compute host in custom-home cannot be started: its launch path names no program") {
 		t.Errorf("%q", log)
 	}
 	cmd.Process.Compute = "other"

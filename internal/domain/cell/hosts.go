@@ -91,6 +91,24 @@ func (c *Cell) serves(h *hosts.Host) (fleetID, compute string, ok bool) {
 	return fleetID, compute, ok
 }
 
+// HostState says in one word what a host does: new before its first connection, ready, silent, drained, releasing while it leaves a fleet, or revoked.
+func (v *View) HostState(h *hosts.Host) string {
+	a, assigned := v.AssignmentOf(h.ID)
+	switch {
+	case h.Revoked != 0:
+		return "revoked"
+	case h.Drained:
+		return "drained"
+	case h.Seen == 0:
+		return "new"
+	case h.Silent():
+		return "silent"
+	case assigned && a.Releasing:
+		return "releasing"
+	}
+	return "ready"
+}
+
 // Serves returns the compute that a host is at present; false if it serves no fleet.
 func (v *View) Serves(host string) (fleetID, compute string, ok bool) {
 	v.own.SawAll()

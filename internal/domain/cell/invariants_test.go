@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -22,7 +23,7 @@ import (
 
 // checkState counts everything again, slowly, and holds the counts, the indexes and the deadlines against it.
 func checkState(c *Cell) error {
-	return errors.Join(checkCounts(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c), checkHosts(c))
+	return errors.Join(checkCounts(c), checkDepths(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c), checkHosts(c))
 }
 
 func checkCounts(c *Cell) error {
@@ -144,6 +145,9 @@ func checkCounts(c *Cell) error {
 		n := sites[place]
 		n.Computes++
 		n.Processes += x.Ready
+		if x.Ready > 0 {
+			n.ComputesReady++
+		}
 		if x.Hosting > 0 {
 			n.ComputesWithGame++
 		}
@@ -160,7 +164,7 @@ func checkCounts(c *Cell) error {
 	for place, want := range sites {
 		got := c.hosting.Fleets.SiteCounts(place.fleet, place.location)
 		all.Add(&got)
-		if got.Computes != want.Computes || got.ComputesWithGame != want.ComputesWithGame || got.Processes != want.Processes ||
+		if got.Computes != want.Computes || got.ComputesReady != want.ComputesReady || got.ComputesWithGame != want.ComputesWithGame || got.Processes != want.Processes ||
 			got.Healthy != want.Healthy || got.Idle != want.Idle {
 			errs = append(errs, fmt.Errorf("%v has %+v, counted %+v", place, got, want))
 		}
@@ -174,6 +178,65 @@ func checkCounts(c *Cell) error {
 		errs = append(errs, fmt.Errorf("the counts of all hosts are %+v, counted %+v", got, all))
 	}
 	return errors.Join(errs...)
+}
+
+// checkDepths counts the pending placements and the game servers again.
+func checkDepths(c *Cell) error {
+	var errs []error
+	now := c.Last()
+	queues, locations := map[string]waits{}, map[string]waits{}
+	for _, p := range c.hosting.Placements.Placements.All() {
+		if p.Status == placement.Pending {
+			queues[p.Queue] = queues[p.Queue].with(now, p.Start)
+		}
+		if first, ok := p.Waits(); ok {
+			locations[first.Location] = locations[first.Location].with(now, p.Start)
+		}
+	}
+	for _, q := range c.hosting.Placements.Queues.All() {
+		if got, want := c.hosting.Placements.QueueDepth(q.Name), queues[q.Name]; !want.is(got, now) {
+			errs = append(errs, fmt.Errorf("queue %s has depth %+v, counted %+v", q.Name, got, want))
+		}
+	}
+	for location, got := range c.hosting.Placements.LocationDepths {
+		if want := locations[location]; !want.is(got, now) {
+			errs = append(errs, fmt.Errorf("location %s has depth %+v, counted %+v", location, got, want))
+		}
+		delete(locations, location)
+	}
+	if len(locations) > 0 {
+		errs = append(errs, fmt.Errorf("placements wait for locations without a depth: %v", locations))
+	}
+	utilized := map[string]int{}
+	for _, s := range c.gameservers.Records.Servers.All() {
+		if s.Utilized {
+			utilized[s.Group]++
+		}
+	}
+	for _, g := range c.gameservers.Records.Groups.All() {
+		if got := c.gameservers.Records.Utilized(g.Name); got != utilized[g.Name] {
+			errs = append(errs, fmt.Errorf("group %s has %d utilized game servers, counted %d", g.Name, got, utilized[g.Name]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// waits counts placements and adds up how long they have waited.
+type waits struct {
+	placements int
+	time       time.Duration
+}
+
+func (w waits) with(now, start domain.Time) waits {
+	return waits{w.placements + 1, w.time + now.Sub(start)/1000} // in thousandths, which a sum of many does not overflow
+}
+
+func (w waits) is(d placement.Depth, now domain.Time) bool {
+	if w.placements != d.Placements || d.Placements == 0 {
+		return w.placements == d.Placements
+	}
+	apart := w.time/time.Duration(w.placements) - d.AverageWait(now)/1000
+	return apart.Abs() <= time.Microsecond
 }
 
 // checkHosting holds game sessions and processes against each other: one process, one game session, in one life.
@@ -229,6 +292,15 @@ func checkDeadlines(c *Cell) error {
 	for r, x := range c.hosting.Fleets.Creations.All() {
 		note(hosting.Creation, r.Any(), int64(x.Until))
 	}
+	for r, x := range c.hosting.Fleets.Rollouts.All() {
+		note(hosting.RolloutStep, r.Any(), int64(x.StepBy))
+		if x.Phase == fleet.RolloutMoving && x.TooManyFailures() != "" || x.Phase == fleet.RolloutReturning && serves(c, x.From) {
+			note(hosting.RolloutEnd, r.Any(), int64(kernel.AtOnce))
+		}
+		if (x.StepBy != 0) != (x.Phase == fleet.RolloutMoving) {
+			return fmt.Errorf("the rollout of %s is %s, and its step ends at %d", x.Alias, x.Phase, x.StepBy)
+		}
+	}
 	for r, f := range c.hosting.Fleets.Fleets.All() {
 		if f.Sweeps() {
 			note(hosting.Sweep, r.Any(), int64(kernel.AtOnce))
@@ -265,6 +337,20 @@ func checkDeadlines(c *Cell) error {
 		errs = append(errs, fmt.Errorf("no deadline waits for %+v", d))
 	}
 	return errors.Join(errs...)
+}
+
+// serves reports whether a fleet is active and has a server process that is ready.
+func serves(c *Cell, fleetID string) bool {
+	r, ok := c.hosting.Fleets.Fleet(fleetID)
+	if !ok || c.hosting.Fleets.Fleets.Get(r).Status != fleet.Active {
+		return false
+	}
+	for _, p := range c.hosting.Fleets.Processes.All() {
+		if _, at := c.hosting.Fleets.Fleets.Get(r).HasLocation(p.Location); at && p.Key.Fleet == fleetID && p.State == fleet.ProcessReady {
+			return true
+		}
+	}
+	return false
 }
 
 // checkRestarts holds a replay of the whole journal, and a snapshot that is loaded, against the cell that went on.

@@ -25,6 +25,7 @@ func TestRestartsAreAlike(t *testing.T) {
 	for seed := range uint64(12) {
 		chance := rand.New(rand.NewPCG(seed, 0))
 		wishes := sim.NewWishes(chance)
+		wishes.AddRollouts()
 		config := config
 		if seed%2 == 1 {
 			players := flow.DefaultConfig()
@@ -48,6 +49,8 @@ func TestRestartsAreAlike(t *testing.T) {
 				now, cmd = now.Add(time.Duration(chance.IntN(1000))*time.Millisecond), &kernel.Tick{}
 			case n < 110:
 				cmd = &kernel.Forget{Count: chance.IntN(4)}
+			case n == 110:
+				cmd = &kernel.RaiseLevel{To: kernel.Level}
 			case n < 120:
 				if all := v.Notices("", 0, 5); len(all) > 0 {
 					cmd = &notice.DeliverNotices{Nos: []uint64{all[chance.IntN(len(all))].No}}

@@ -53,6 +53,7 @@ func TestSchema(t *testing.T) {
 		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &hosting.PlayerSession{} },
 		"GameServerGroup": func() wire.Message { return &gameservers.Group{} }, "GameServer": func() wire.Message { return &gameservers.Server{} },
 		"Build":                    func() wire.Message { return &fleet.Build{} },
+		"Rollout":                  func() wire.Message { return &fleet.Rollout{} },
 		"Alias":                    func() wire.Message { return &fleet.Alias{} },
 		"Queue":                    func() wire.Message { return &placement.Queue{} },
 		"Placement":                func() wire.Message { return &placement.Placement{} },

@@ -165,7 +165,8 @@ func (s *script) command(verb string, a arguments) kernel.Command {
 		return cmd
 	case "terminate-game":
 		_, force := a.find("force")
-		return &hosting.TerminateGameSession{ID: game, Force: force}
+		_, agent := a.find("agent")
+		return &hosting.TerminateGameSession{ID: game, Force: force, Agent: agent}
 	case "reserve":
 		cmd := &hosting.ReservePlayers{Game: game}
 		players := a.list("player")

@@ -63,11 +63,13 @@ func (p *Process) Standing(on *Compute) Standing {
 
 // SiteCounts has the counts of a fleet in one location.
 type SiteCounts struct {
-	Computes, ComputesWithGame int32
-	Processes                  int32 // ready or hosting
-	Healthy                    int32 // of these, those whose last health report was good
-	Idle                       int32 // could host a game session now
-	standing                   [standings]int32
+	Computes         int32
+	ComputesReady    int32 // with processes that are ready or hosting
+	ComputesWithGame int32
+	Processes        int32 // ready or hosting
+	Healthy          int32 // of these, those whose last health report was good
+	Idle             int32 // could host a game session now
+	standing         [standings]int32
 }
 
 // Of returns the number of processes with a standing.
@@ -93,6 +95,7 @@ func (n *SiteCounts) Sub(m *SiteCounts) { n.add(m, -1) }
 
 func (n *SiteCounts) add(m *SiteCounts, by int32) {
 	n.Computes += by * m.Computes
+	n.ComputesReady += by * m.ComputesReady
 	n.ComputesWithGame += by * m.ComputesWithGame
 	n.Processes += by * m.Processes
 	n.Healthy += by * m.Healthy
@@ -131,7 +134,7 @@ func (s *State) SiteCounts(fleet, location string) SiteCounts {
 // ComputeCounts returns the counts of one compute. It reads each of its processes.
 func (s *State) ComputeCounts(r ComputeRef) SiteCounts {
 	c := s.Computes.Get(r)
-	n := SiteCounts{Computes: 1, Processes: c.Ready, ComputesWithGame: min(c.Hosting, 1)}
+	n := SiteCounts{Computes: 1, Processes: c.Ready, ComputesReady: min(c.Ready, 1), ComputesWithGame: min(c.Hosting, 1)}
 	s.ProcessesOn(r, func(_ ProcessRef, p *Process) bool {
 		if p.State != Ended {
 			n.standing[p.Standing(c)]++

@@ -113,7 +113,7 @@ func (s *State) setCounted(r ProcessRef, want counted) {
 	}
 	s.Processes.Mut(r).counted = want
 	c := s.Computes.Mut(compute)
-	at, was := s.siteOf(c), c.offer()
+	at, was, wasReady := s.siteOf(c), c.offer(), c.Ready > 0
 	c.Processes += step(have.running, want.running)
 	c.Ready += step(have.ready, want.ready)
 	c.Hosting += step(have.hosting, want.hosting)
@@ -121,7 +121,7 @@ func (s *State) setCounted(r ProcessRef, want counted) {
 	c.idle += step(have.idle, want.idle)
 	s.count(at, &SiteCounts{
 		Processes: step(have.ready, want.ready), Healthy: step(have.healthy, want.healthy),
-		ComputesWithGame: step(was.hosting > 0, c.Hosting > 0),
+		ComputesReady: step(wasReady, c.Ready > 0), ComputesWithGame: step(was.hosting > 0, c.Hosting > 0),
 	})
 	s.stand(at, have.standing, want.standing)
 	switch {

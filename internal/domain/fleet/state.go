@@ -22,6 +22,7 @@ type State struct {
 	Creations chunk.Table[Creation]
 	Aliases   catalog.Catalog[Alias]
 	Builds    catalog.Catalog[Build]
+	Rollouts  catalog.Catalog[Rollout] // by alias
 
 	locations sorted.Map[string, LocationRef]
 	fleets    map[string]Ref
@@ -73,6 +74,7 @@ func New() *State {
 		creations: map[creator][]CreationRef{},
 		Aliases:   catalog.New(aliasPlace),
 		Builds:    catalog.New(buildPlace),
+		Rollouts:  catalog.New(rolloutPlace),
 	}
 }
 
@@ -368,6 +370,7 @@ func (s *State) CreationsOf(fleet, name string) []CreationRef {
 func (s *State) Restore() error {
 	s.Aliases.Restore()
 	s.Builds.Restore()
+	s.Rollouts.Restore()
 	for r, l := range s.Locations.All() {
 		s.locations.Set(l.Name, r)
 	}

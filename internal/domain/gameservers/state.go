@@ -25,6 +25,7 @@ type members struct {
 	all       sorted.Set[member] // in the order of registration
 	free      sorted.Set[member] // those that can be claimed
 	instances sorted.Map[string, int]
+	utilized  int
 }
 
 type member struct {
@@ -60,11 +61,14 @@ func (s *Records) members(group string) *members {
 // PutServer stores a game server, new or changed. Its group, its instance and its registration never change.
 func (s *Records) PutServer(x Server) ServerRef {
 	old, known := s.Servers.Find(x.ID)
+	wasUtilized := known && s.Servers.Get(old).Utilized
 	x.indexed = known && s.Servers.Get(old).indexed
 	r := s.Servers.Put(x)
 	m := s.members(x.Group)
 	if !known {
 		s.join(m, r)
+	} else if x.Utilized && !wasUtilized { // which it stays
+		m.utilized++
 	}
 	s.reindex(m, r)
 	return r
@@ -75,6 +79,9 @@ func (s *Records) join(m *members, r ServerRef) {
 	m.all.Set(member{serverPlace(x), r})
 	n, _ := m.instances.Get(x.Instance)
 	m.instances.Set(x.Instance, n+1)
+	if x.Utilized {
+		m.utilized++
+	}
 }
 
 // reindex adds a game server to the free ones, or removes it.
@@ -99,6 +106,9 @@ func (s *Records) DropServer(r ServerRef) {
 	at, m := member{serverPlace(x), r}, s.members(x.Group)
 	m.all.Delete(at)
 	m.free.Delete(at)
+	if x.Utilized {
+		m.utilized--
+	}
 	if n, _ := m.instances.Get(x.Instance); n > 1 {
 		m.instances.Set(x.Instance, n-1)
 	} else {
@@ -111,6 +121,14 @@ func (s *Records) DropServer(r ServerRef) {
 func (s *Records) DropGroup(r GroupRef) {
 	delete(s.groups, s.Groups.Get(r).Name)
 	s.Groups.Drop(r)
+}
+
+// Utilized returns the number of game servers in a group that are UTILIZED.
+func (s *Records) Utilized(group string) int {
+	if m := s.groups[group]; m != nil {
+		return m.utilized
+	}
+	return 0
 }
 
 // Count returns the number of game servers in a group.

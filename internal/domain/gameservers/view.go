@@ -70,3 +70,9 @@ func (v *View) GameServerInstances(group, after string, wanted []string, limit i
 	})
 	return page, nil
 }
+
+// GameServersIn returns how many game servers a group has, and how many of them are UTILIZED. The counts are for metrics and may be ahead of what is
+// durable.
+func (v *View) GameServersIn(group string) (all, utilized int) {
+	return v.c.Records.Count(group), v.c.Records.Utilized(group)
+}

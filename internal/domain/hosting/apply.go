@@ -9,6 +9,10 @@ import (
 
 func (c *State) Apply(at domain.Time, event kernel.Event) {
 	c.Tx().AtEnd(Room) // places may have become free
+	if len(c.moving) > 0 {
+		c.countForRollouts(at, event)
+		defer c.summonRollouts()
+	}
 	switch e := event.(type) {
 	case *Resumed:
 		c.applyResumed(e)
@@ -51,6 +55,8 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 			c.Waiting.Clear(Creation, d.Ref)
 			c.Fleets.RemoveCreation(fleet.CreationRef(d.Ref))
 		}
+	case *RolloutChanged, *RolloutTurnTaken, *LaunchFailed:
+		c.applyRollout(event)
 	case *AliasChanged, *AliasRemoved, *BuildChanged, *BuildStored, *BuildFailed, *BuildRemoved:
 		c.applyCatalog(event)
 	case *ProcessConnected, *ProcessLinkLost, *ProcessActivated, *ProcessHealthChanged, *ProcessSettled, *ProcessRefreshing,

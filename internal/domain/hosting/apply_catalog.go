@@ -16,6 +16,7 @@ func (c *State) applyCatalog(event kernel.Event) {
 	case *AliasRemoved:
 		r, _ := c.Fleets.Aliases.Find(e.ID)
 		c.Fleets.Aliases.Drop(r)
+		c.forgetRollout(e.ID)
 	case *BuildChanged:
 		b := e.Build
 		b.Changed = number

@@ -86,6 +86,11 @@ func (cmd *UpdateAlias) Decide(k *kernel.Tx) error {
 	if err != nil {
 		return err
 	}
+	if cmd.Route != nil {
+		if err := t.notMoving(cmd.ID); err != nil {
+			return domain.Refuse(domain.Invalid, "RoutingStrategy: %v", err) // the API declares no conflict here
+		}
+	}
 	a := *old
 	kernel.Patch(&a.Name, cmd.Name)
 	kernel.Patch(&a.Description, cmd.Description)
@@ -97,6 +102,10 @@ func (cmd *UpdateAlias) Decide(k *kernel.Tx) error {
 	}
 	a.Updated = t.Now
 	t.Emit(&AliasChanged{a})
+	if r, ok := t.rollout(cmd.ID); ok && cmd.Route != nil && r.Phase == fleet.RolloutReturning {
+		r.Phase, r.Why = fleet.RolloutUndone, r.Why+"; UpdateAlias set another route meanwhile"
+		t.Emit(&RolloutChanged{r})
+	}
 	t.replanAll(t.Now)
 	cmd.Alias = a
 	return nil
@@ -109,6 +118,9 @@ func (cmd *DeleteAlias) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if _, err := t.aliasByID(cmd.ID); err != nil {
 		return err
+	}
+	if err := t.notMoving(cmd.ID); err != nil {
+		return domain.Refuse(domain.Invalid, "AliasId: %v", err)
 	}
 	t.Emit(&AliasRemoved{cmd.ID})
 	t.replanAll(t.Now)

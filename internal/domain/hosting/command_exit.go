@@ -1,6 +1,7 @@
 package hosting
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -25,6 +26,8 @@ var exitReasons = map[string]fleet.EndReason{
 	"SERVER_PROCESS_TERMINATED_UNHEALTHY": fleet.EndedUnhealthy,
 	"COMPUTE_SHUTTING_DOWN":               fleet.EndedWithCompute, "CUSTOMER_INITIATED": fleet.EndedForced, "NORMAL_TERMINATION": fleet.EndedNormally,
 }
+
+const invalidPath = "SERVER_PROCESS_INVALID_PATH"
 
 // levelOfAgents is the level of the events about hosts and agents.
 const levelOfAgents = 2
@@ -60,8 +63,15 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 		}
 		t.closeProcess(r, reason, 0)
 	}
-	if cmd.Event != "" {
-		t.exitEvent(cmd.Process.Fleet, cmd.Event, who, &report)
+	news := cmd.Event != ""
+	if cmd.Event == invalidPath { // there never was a process: the id of each attempt is another one
+		t.troubleEvent(cmd.Process.Fleet, cmd.Event, "Server process on compute "+x.Name+" in "+x.Location+" cannot be started: ",
+			cutText(cmp.Or(report.LastLines(exitEventOutput), "its launch path names no program"), whyMax))
+	} else if cmd.Event != "" {
+		news = t.exitEvent(cmd.Process.Fleet, cmd.Event, who, &report)
+	}
+	if news && !known && failedBy(reason) && t.movesTo(cmd.Process.Fleet) {
+		t.Emit(&LaunchFailed{cmd.Process.Fleet})
 	}
 	return nil
 }
@@ -69,14 +79,16 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 const exitEventOutput = 500 // bytes of output in a fleet event
 
 // exitEvent writes how a process ended to the fleet's event log, unless the same line is among the newest.
-func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report) {
+func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report) (written bool) {
 	message := "Server " + who + " ended: " + report.How()
 	if output := report.LastLines(exitEventOutput); output != "" {
 		message += ". Last output: " + output
 	}
-	if !t.told(fleetID, code, message) {
-		t.fleetEvent(fleetID, code, message)
+	if t.told(fleetID, code, message) {
+		return false
 	}
+	t.fleetEvent(fleetID, code, message)
+	return true
 }
 
 // told reports whether a line is among the newest of a fleet's event log: the report of a process that the service does not know may be repeated.

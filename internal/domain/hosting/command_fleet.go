@@ -237,6 +237,9 @@ func (cmd *DeleteFleet) Decide(k *kernel.Tx) error {
 	if err != nil {
 		return err
 	}
+	if err := t.fleetNotMoving(old.ID); err != nil {
+		return err
+	}
 	for _, l := range old.Locations {
 		if n := l.Capacity.Desired; n > 0 {
 			return domain.Refuse(domain.WrongFleetStatus, "fleet %s is to have %d hosts in %s; set its desired instances to 0 first", old.ID, n, l.Name)
@@ -319,7 +322,7 @@ func (cmd *RemoveFleetLocations) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// A server process that crashes in a loop would fill the log of its fleet with one event every few seconds. Of one code, so many are written one by one within
+// A server process that crashes in a loop, or a trouble of many hosts, would fill the log of its fleet with one event every few seconds. Of one code, so many are written one by one within
 // the time; further ones replace the newest, which counts them.
 const (
 	repeatsShown = 10
@@ -330,13 +333,27 @@ const (
 const countsFrom = 2
 
 func (t *Tx) fleetEvent(fleetID, code, message string) {
+	if frequent(code) && t.Level() >= countsFrom {
+		if last, ok := t.Fleets.Frequent(fleetID, code, t.Now.Add(-repeatsTime), repeatsShown); ok {
+			t.writeFleetEvent(fleetID, code, message, &last)
+			return
+		}
+	}
+	t.writeFleetEvent(fleetID, code, message, nil)
+}
+
+// frequent reports whether hosts and server processes may cause events of a code again and again.
+func frequent(code string) bool {
+	return strings.HasPrefix(code, "SERVER_PROCESS_") || strings.HasPrefix(code, "FLEET_VALIDATION_") || code == "FLEET_BINARY_DOWNLOAD_FAILED"
+}
+
+// writeFleetEvent writes an event, in place of an older one that it counts, or of none.
+func (t *Tx) writeFleetEvent(fleetID, code, message string, before *fleet.Event) {
 	e := &FleetEventWritten{Event: fleet.Event{
 		FleetID: fleetID, ID: t.NewID(), Code: code, Message: message, At: t.Now, No: t.eventNo + 1,
 	}}
-	if strings.HasPrefix(code, "SERVER_PROCESS_") && t.Level() >= countsFrom {
-		if last, ok := t.Fleets.Frequent(fleetID, code, t.Now.Add(-repeatsTime), repeatsShown); ok {
-			e.Replaces, e.Event.Count = last.No, last.Times()+1
-		}
+	if before != nil {
+		e.Replaces, e.Event.Count = before.No, before.Times()+1
 	}
 	t.Emit(e)
 }

@@ -15,6 +15,7 @@ import (
 // CreateGameSession creates a game session on a free server process. The call does not wait for the server.
 type CreateGameSession struct {
 	Fleet, Location string
+	Alias           string // by which the caller has named the fleet; a rollout of it may choose another one. Empty: the fleet's id
 	Name            string // last part of the id: the caller's idempotency token, or a session.NameID
 	Title           string // what the API calls Name
 	Data            string
@@ -42,6 +43,8 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	c := t.State
 	// Checks. Their order is part of the API: a client sees the first one that fails.
+	cmd.seekRepeated(t)
+	turn := t.shareOut(cmd)
 	r, f, err := t.fleetByID(cmd.Fleet)
 	if err != nil {
 		return err
@@ -76,6 +79,9 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 
 	// Facts.
 	f = c.fleet(r)
+	if turn != nil {
+		t.Emit(turn)
+	}
 	t.Emit(&GameSessionCreated{
 		ID: id, Process: c.Process(p).Key, Name: cmd.Title, Data: cmd.Data, MatchmakerData: cmd.MatchmakerData,
 		Properties: cmd.Properties, Creator: cmd.Creator, PlayersMax: cmd.PlayersMax, FullProtection: f.FullProtection,
@@ -92,6 +98,17 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 // activateBy returns when a game session that is created now must be active.
 func (t *Tx) activateBy(f *fleet.Fleet) domain.ContactTime {
 	return t.Contact.Add(cmp.Or(f.ActivationTimeout(), t.Config.Activation))
+}
+
+// seekRepeated changes the fleet to the one in which an earlier request by the alias has made the game session.
+func (cmd *CreateGameSession) seekRepeated(t *Tx) {
+	if r, ok := t.rollout(cmd.Alias); ok && cmd.Parameters != 0 {
+		for _, id := range []string{r.From, r.To} {
+			if _, made := t.Sessions.Game(session.MakeID(id, cmd.Location, cmd.Name)); made {
+				cmd.Fleet = id
+			}
+		}
+	}
 }
 
 // repeated recognises a command that was executed before, by the id that its caller chose.
@@ -228,7 +245,8 @@ func changedFrom(g *session.GameSession) *GameSessionChanged {
 // TerminateGameSession asks the server process of a game session to end; the game session ends with it.
 type TerminateGameSession struct {
 	ID    session.ID
-	Force bool // kill the process, which only an agent on its host can do
+	Force bool // end the game session now and kill the process, which only an agent on its host can do
+	Agent bool // with Force: its host has an agent
 
 	// Result
 	Game session.GameSession
@@ -242,17 +260,23 @@ func (cmd *TerminateGameSession) Decide(k *kernel.Tx) error {
 		return err
 	case !g.Live():
 		return domain.Refuse(domain.WrongGameStatus, "game session %s is TERMINATED", cmd.ID)
-	case cmd.Force:
-		return domain.Refuse(domain.Invalid, "TerminationMode: FORCE_TERMINATE needs a host agent, and compute %s has none; use TRIGGER_ON_PROCESS_TERMINATE", g.ComputeName)
+	case cmd.Force && !cmd.Agent:
+		return domain.Refuse(domain.Invalid, "TerminationMode: FORCE_TERMINATE needs a host agent, and none is connected from compute %s; use TRIGGER_ON_PROCESS_TERMINATE", g.ComputeName)
 	}
+	p := fleet.ProcessRef(g.Process)
 	if g.Status != session.Terminating {
-		p := fleet.ProcessRef(g.Process)
 		t.failPlacementOf(g)
 		t.Emit(&GameSessionTerminating{cmd.ID})
 		if t.hooks != nil {
 			t.hooks.GameTerminating(cmd.ID)
 		}
-		t.askTermination(p, fleet.EndedForced)
+		if !cmd.Force {
+			t.askTermination(p, fleet.EndedForced)
+		}
+	}
+	if cmd.Force { // the players do not wait for the agent, which ends the process now or when it is connected again
+		t.endGame(r, session.ForceTerminated, session.EndedByForce)
+		t.closeProcess(p, fleet.EndedForced, 0)
 	}
 	cmd.Game = *t.Game(r)
 	return nil

@@ -267,6 +267,7 @@ func (t *Tx) Reset() {
 // round tries every place that a placement may use now, best first. If none has a free process, the placement waits at all of them until
 // its next latency cap applies.
 func (t *Tx) round(r placement.Ref) {
+	t.takeTurns(r)
 	for {
 		best, _ := t.candidates(r, t.Now)
 		for _, c := range best {

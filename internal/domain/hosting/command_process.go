@@ -1,6 +1,8 @@
 package hosting
 
 import (
+	"time"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -408,10 +410,13 @@ func (t *Tx) closeProcess(r fleet.ProcessRef, reason fleet.EndReason, request ui
 
 // askTermination asks a process to end.
 func (t *Tx) askTermination(r fleet.ProcessRef, why fleet.EndReason) {
+	t.askTerminationWithin(r, why, t.Config.TerminateGrace)
+}
+
+func (t *Tx) askTerminationWithin(r fleet.ProcessRef, why fleet.EndReason, grace time.Duration) {
 	p := t.Process(r)
 	if p.TerminateBy != 0 || p.State == fleet.Ended {
 		return
 	}
-	grace := t.Config.TerminateGrace
 	t.Emit(&ProcessTerminationAsked{p.Key, t.Contact.Add(grace), t.Now.Add(grace), why})
 }

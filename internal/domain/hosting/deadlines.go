@@ -3,6 +3,7 @@ package hosting
 import (
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -25,6 +26,7 @@ const (
 	Lost                         // a process's link
 	Unhealthy                    // a process's next good heartbeat
 	Termination                  // a process's end
+	RolloutStep                  // the end of a step
 )
 
 // Wall deadlines.
@@ -34,6 +36,7 @@ const (
 	Sweep                          // a fleet that is being deleted
 	PlacementTimeout               // a pending placement
 	PlacementRound                 // a pending placement whose candidates have changed
+	RolloutEnd                     // a rollout that must end
 )
 
 // Due ends what has reached deadline d.
@@ -66,6 +69,10 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 		fleetID, who := p.Key.Fleet, describeProcess(p)
 		t.endProcess(r, p.TerminateWhy, 0)
 		t.fleetEvent(fleetID, "SERVER_PROCESS_FORCE_TERMINATED", "Server "+who+" did not end in time after it was told to; it was given up")
+	case RolloutStep:
+		t.stepOver(*c.Fleets.Rollouts.Get(chunk.Ref[fleet.Rollout](d.Ref)))
+	case RolloutEnd:
+		t.endRollout(*c.Fleets.Rollouts.Get(chunk.Ref[fleet.Rollout](d.Ref)))
 	case ForgetProcess:
 		t.Emit(&ProcessForgotten{c.Process(fleet.ProcessRef(d.Ref)).Key})
 	case Creation:

@@ -47,6 +47,22 @@ func (c *State) destination(index int, arn string) placement.Destination {
 	return d
 }
 
+// destinations resolves one of the destinations of a placement's queue. By the share of a rollout an alias stands for its old fleet alone, or for the new one with the
+// old one as a spare: a placement whose turn is the new one's need not wait while only the old one has a free server process.
+func (c *State) destinations(p *placement.Placement, index int, arn string) []placement.Destination {
+	r, ok := c.sharing(arn[strings.LastIndexByte(arn, '/')+1:])
+	if !ok {
+		return []placement.Destination{c.destination(index, arn)}
+	}
+	old := c.destination(index, r.From)
+	if toNew, _ := p.TurnAt(r.Alias, r.No); !toNew {
+		return []placement.Destination{old}
+	}
+	to := c.destination(index, r.To)
+	old.Spare, old.Cost = true, to.Cost
+	return []placement.Destination{to, old}
+}
+
 // candidates returns the places that a placement may use now, best first, with places where an attempt failed at the end; and the places
 // that it may not use, with the reason.
 func (c *State) candidates(r placement.Ref, now domain.Time) ([]placement.Candidate, []placement.Try) {
@@ -56,9 +72,9 @@ func (c *State) candidates(r placement.Ref, now domain.Time) ([]placement.Candid
 		return nil, nil
 	}
 	q := c.Queue(queue)
-	destinations := make([]placement.Destination, len(q.Destinations))
+	destinations := make([]placement.Destination, 0, len(q.Destinations))
 	for i, arn := range q.Destinations {
-		destinations[i] = c.destination(i, arn)
+		destinations = append(destinations, c.destinations(p, i, arn)...)
 	}
 	best, passed := q.Candidates(p, destinations, now)
 	if slices.ContainsFunc(p.Tried, func(t placement.Try) bool { return t.Outcome == placement.ActivationFailed }) {

@@ -56,6 +56,9 @@ var events = []func() kernel.Event{
 	kernel.Empty[GameSessionMatched],
 	kernel.Empty[PlayerDataWrapped],
 	kernel.Empty[ProcessDied],
+	kernel.Empty[RolloutChanged],
+	kernel.Empty[RolloutTurnTaken],
+	kernel.Empty[LaunchFailed],
 	kernel.Empty[BuildStored],
 	kernel.Empty[BuildFailed],
 }
@@ -552,6 +555,37 @@ func (e *ProcessDied) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 	wire.Sub(c, 2, &e.Exit, true, (*exit.Report).Fields)
 }
+
+// RolloutChanged is a new rollout of an alias, or the current record of one: it has begun its next step, or is over.
+type RolloutChanged struct{ Rollout fleet.Rollout }
+
+func (*RolloutChanged) Kind() kernel.Kind { return 211 }
+func (*RolloutChanged) Level() uint       { return 2 }
+func (e *RolloutChanged) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Rollout, true, (*fleet.Rollout).Fields)
+}
+
+// RolloutTurnTaken says to which fleet a request for a game session goes by the share of a rollout: to the new one with `new`, else to the old one.
+type RolloutTurnTaken struct {
+	Alias     string
+	Placement string // that keeps the turn; empty: a CreateGameSession
+	New       bool
+}
+
+func (*RolloutTurnTaken) Kind() kernel.Kind { return 212 }
+func (*RolloutTurnTaken) Level() uint       { return 2 }
+func (e *RolloutTurnTaken) Fields(c *wire.Codec) {
+	c.String(1, &e.Alias)
+	c.String(2, &e.Placement)
+	c.Bool(3, &e.New)
+}
+
+// LaunchFailed says that a server process of a fleet has ended with an error before it was connected. It is written while a rollout counts that.
+type LaunchFailed struct{ Fleet string }
+
+func (*LaunchFailed) Kind() kernel.Kind      { return 213 }
+func (*LaunchFailed) Level() uint            { return 2 }
+func (e *LaunchFailed) Fields(c *wire.Codec) { c.String(1, &e.Fleet) }
 
 // BuildStored says that the files of a build are complete in the service's own store.
 type BuildStored struct {

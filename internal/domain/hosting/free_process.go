@@ -99,5 +99,5 @@ func (v *View) Places(fleetID string) (places []PlaceCounts) {
 }
 
 func (v *View) placeCounts(fleetID, location string) PlaceCounts {
-	return PlaceCounts{fleetID, location, v.c.Sessions.Utilization(fleetID, location), v.c.Fleets.SiteCounts(fleetID, location)}
+	return v.c.PlaceCounts(fleetID, location)
 }

@@ -1,5 +1,5 @@
 // Package hosting is the room of fleets, computes, server processes, game sessions, player sessions and placements, with
-// aliases, builds and queues. It does not import matchmaking or player flow, which take part through Hooks; without hooks it pays for a
+// aliases, their rollouts, builds and queues. It does not import matchmaking or player flow, which take part through Hooks; without hooks it pays for a
 // nil check.
 //
 // A command's Decide checks it and emits events. The order of checks is part of the API. Apply folds events into the state.
@@ -28,6 +28,7 @@ type State struct {
 	restoring   session.GameRef // the latest game session while a snapshot is read
 	hooks       Hooks           // nil: no other room takes part
 	nodes       Nodes
+	moving      []string // aliases whose rollouts move or return, in order
 }
 
 // Tx is the room: its state, and its part of the present transaction.

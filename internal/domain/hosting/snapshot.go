@@ -24,6 +24,7 @@ func (c *State) Freeze(h *kernel.Head) []kernel.Frozen {
 		kernel.Freeze(partCreation, c.Fleets.Creations),
 		kernel.Freeze(partAlias, c.Fleets.Aliases),
 		kernel.Freeze(partBuild, c.Fleets.Builds),
+		kernel.Freeze(partRollout, c.Fleets.Rollouts),
 		func(w *kernel.PartWriter) {
 			for _, g := range games.All() {
 				copied := *g
@@ -54,6 +55,7 @@ const (
 	partBuild     = 12
 	partQueue     = 16
 	partPlacement = 17
+	partRollout   = 95
 )
 
 // roomMax bounds the player sessions that memory is allocated for in advance, because the count comes from the file.
@@ -78,6 +80,8 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		err = kernel.LoadInto(l, body, f.Aliases)
 	case partBuild:
 		err = kernel.LoadInto(l, body, f.Builds)
+	case partRollout:
+		err = kernel.LoadInto(l, body, f.Rollouts)
 	case partGame:
 		if c.Sessions.Games.Len() == 0 {
 			c.Sessions.RestorePlayers(int(min(max(l.Head.Players, 0), roomMax)))
@@ -148,6 +152,11 @@ func (c *State) restoreDeadlines() {
 			c.placementNo = max(c.placementNo, p.No) // older snapshots do not have it
 		}
 	}
+	for r, x := range c.Fleets.Rollouts.All() {
+		c.Waiting.Set(RolloutStep, r.Any(), x.StepBy)
+		c.summon(r)
+	}
+	c.findMoving()
 	for r, f := range c.Fleets.Fleets.All() {
 		if f.Sweeps() {
 			c.Waiting.SetWall(Sweep, r.Any(), kernel.AtOnce)

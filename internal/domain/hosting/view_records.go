@@ -25,6 +25,7 @@ func (v *View) HostingCounts() []kernel.RecordCount {
 		{Kind: "fleet_events", Count: f.Events.Len()},
 		{Kind: "creations", Count: f.Creations.Len()},
 		{Kind: "aliases", Count: f.Aliases.Len(), Most: most.AliasesMax},
+		{Kind: "rollouts", Count: f.Rollouts.Len(), Most: most.AliasesMax},
 		{Kind: "builds", Count: f.Builds.Len(), Most: most.BuildsMax},
 		{Kind: "game_sessions", Count: s.Games.Len()},
 		{Kind: "player_sessions", Count: s.Players.Len()},

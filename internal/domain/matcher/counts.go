@@ -66,6 +66,22 @@ func (m *Matcher) Counts(key uint64) []RuleCount {
 	return m.sumCounts([]joined{{slot: slot}})
 }
 
+// countGone adds the counts of a ticket that leaves the pool to those of all that have left it.
+func (m *Matcher) countGone(slot int32) {
+	if m.gone == nil {
+		m.gone = make([]RuleCount, m.ruleCount())
+	}
+	own := m.counters(slot)
+	for i := range m.gone {
+		m.gone[i].Rule = i
+		m.gone[i].Passed += uint64(own[2*i])
+		m.gone[i].Failed += uint64(own[2*i+1])
+	}
+}
+
+// Gone returns how often each rule was evaluated with the tickets that have left the pool since the matcher was created. The caller must not change it.
+func (m *Matcher) Gone() []RuleCount { return m.gone }
+
 // sumCounts adds the counts of tickets.
 func (m *Matcher) sumCounts(tickets []joined) []RuleCount {
 	counts := make([]RuleCount, m.ruleCount())

@@ -19,6 +19,7 @@ type Matcher struct {
 	exact  int   // see exactPool; tests set it
 	kept   found // a match that may be improved
 	stats  Stats
+	gone   []RuleCount // of the tickets that have left the pool
 }
 
 // New returns a matcher with an empty pool.

@@ -242,6 +242,7 @@ func (m *Matcher) remove(slot int32) {
 		m.pool.regions.giveBack(r.players[i].Latencies)
 	}
 	m.pool.players -= len(r.players)
+	m.countGone(slot)
 	delete(m.pool.slots, r.key)
 	*t, *r = ticket{}, record{}
 	m.pool.free = append(m.pool.free, slot)

@@ -67,6 +67,33 @@ func (v *View) WaitingTickets(after TicketRef, step int) (waiting []Ticket, next
 	return waiting, 0
 }
 
+// OpenTickets yields the tickets among the next step records that have not ended, in no particular order, and returns where the next call begins; 0 at
+// the end. They are for metrics and may be ahead of what is durable.
+func (v *View) OpenTickets(after TicketRef, step int, yield func(*Ticket)) (next TicketRef) {
+	at := after
+	for t := range v.c.Records.Tickets.From(after, &at) {
+		if t.Status.Active() {
+			yield(t)
+		}
+		if step--; step == 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+// OpenMatches is the same for matches that await acceptance or placement.
+func (v *View) OpenMatches(after MatchRef, step int, yield func(*Match)) (next MatchRef) {
+	at := after
+	for m := range v.c.Records.Matches.From(after, &at) {
+		yield(m)
+		if step--; step == 0 {
+			return at
+		}
+	}
+	return 0
+}
+
 // RuleSet returns a rule set.
 func (v *View) RuleSet(name string) (x RuleSet, ok bool) {
 	r, ok := v.c.Records.RuleSet(name)

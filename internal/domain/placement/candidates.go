@@ -17,6 +17,7 @@ type Destination struct {
 	Locations []string
 	Problem   Outcome // why it cannot be used; 0 if it can
 	Detail    string
+	Spare     bool // the old fleet of a rollout, where the new one has the turn: wherever both are as good, it comes second
 }
 
 // Candidate is a place that a placement may use now.
@@ -27,6 +28,7 @@ type Candidate struct {
 	cost        float64
 	location    int // index in the location order
 	wanted      int // index in the order that this placement prefers
+	spare       bool
 }
 
 // Cap returns the latency cap for a placement that has waited for a time, 0 for none, and when the next one applies, 0 for never.
@@ -71,7 +73,7 @@ func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.
 			case limit > 0 && worst > float32(limit):
 				pass(d, location, OverLatency, fmt.Sprintf("a player has %g ms; the cap is %d ms now", worst, limit))
 			default:
-				best = append(best, Candidate{Place{d.Fleet, location}, d.Index, latency, d.Cost, q.locationOrder(p, location), p.wantedOrder(location)})
+				best = append(best, Candidate{Place{d.Fleet, location}, d.Index, latency, d.Cost, q.locationOrder(p, location), p.wantedOrder(location), d.Spare})
 			}
 		}
 	}
@@ -95,6 +97,12 @@ func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.
 			if c != 0 {
 				return c
 			}
+		}
+		if a.spare != b.spare {
+			if b.spare {
+				return -1
+			}
+			return 1
 		}
 		return cmp.Compare(a.Fleet, b.Fleet)
 	})

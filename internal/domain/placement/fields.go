@@ -57,6 +57,13 @@ func (p *Placement) Fields(c *wire.Codec) {
 	c.Shared(26, &p.GameRegion)
 	c.Strings(27, &p.Regions)
 	c.Fixed64(28, (*uint64)(&p.Maker))
+	wire.Many(c, 29, &p.Turns, (*Turn).fields)
+}
+
+func (t *Turn) fields(c *wire.Codec) {
+	c.Shared(1, &t.Alias)
+	wire.Int(c, 2, &t.No)
+	c.Bool(3, &t.New)
 }
 
 func (l *Latency) fields(c *wire.Codec) {

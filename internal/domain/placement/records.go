@@ -90,6 +90,23 @@ type Override struct {
 	Only      bool // PlacementFallbackStrategy NONE: never anywhere else
 }
 
+// Turn says to which fleet of a rollout a placement goes. It is drawn once, so that the share is exact however long placements wait.
+type Turn struct {
+	Alias string
+	No    uint32 // of the rollout
+	New   bool
+}
+
+// TurnAt returns the turn of a placement at a rollout.
+func (p *Placement) TurnAt(alias string, no uint32) (toNew, drawn bool) {
+	for _, t := range p.Turns {
+		if t.Alias == alias && t.No == no {
+			return t.New, true
+		}
+	}
+	return false, false
+}
+
 // Try is an attempt to place, or a destination that an ended placement passed over at the end.
 type Try struct {
 	At       domain.Time
@@ -152,6 +169,8 @@ type Placement struct {
 	DNSName    string
 	Port       uint16
 	Location   string
+
+	Turns []Turn // at the rollouts of its queue's aliases
 
 	Tried []Try // the latest attempts, oldest first; for an ended placement also what it passed over
 

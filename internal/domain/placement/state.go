@@ -19,6 +19,9 @@ type State struct {
 	held    domain.Held
 	pending map[string]sorted.Set[turn] // by queue
 	waiting map[Place]sorted.Set[turn]  // by the places that they may use
+
+	queueDepths    map[string]Depth // of pending ones, by queue
+	locationDepths map[string]Depth // of those that wait for a process, by the location of their first choice
 }
 
 // turn orders all placements: the one that started first is served first.
@@ -47,6 +50,8 @@ func New() *State {
 		byID:    map[string]Ref{},
 		pending: map[string]sorted.Set[turn]{},
 		waiting: map[Place]sorted.Set[turn]{},
+
+		queueDepths: map[string]Depth{}, locationDepths: map[string]Depth{},
 	}
 }
 
@@ -101,6 +106,7 @@ func (s *State) Add(p Placement) Ref {
 			s.pending[p.Queue] = t
 		}
 		t.Set(turn{p.Start, p.No, r})
+		deepen(s.queueDepths, p.Queue, p.Start, 1)
 	}
 	return r
 }
@@ -119,6 +125,7 @@ func (s *State) Change(r Ref, f func(*Placement)) *Placement {
 		if t := s.pending[p.Queue]; t != nil {
 			t.Delete(turn{p.Start, p.No, r})
 		}
+		deepen(s.queueDepths, p.Queue, p.Start, -1)
 	}
 	return p
 }
@@ -151,6 +158,12 @@ func (s *State) Wait(r Ref, places []Place) {
 	p := s.Placements.Mut(r)
 	was, me := p.waiting, turn{p.Start, p.No, r}
 	p.waiting = places
+	if len(was) > 0 {
+		deepen(s.locationDepths, was[0].Location, p.Start, -1)
+	}
+	if len(places) > 0 {
+		deepen(s.locationDepths, places[0].Location, p.Start, 1)
+	}
 	for _, at := range was {
 		if t := s.waiting[at]; t != nil {
 			t.Delete(me)

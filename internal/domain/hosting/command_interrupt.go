@@ -1,0 +1,41 @@
+package hosting
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// interruptionNotice is how long the server processes of a host that is taken away have at most: a cloud gives notice of two minutes, and the agent ends what runs
+// half a minute before that is over.
+const interruptionNotice = 90 * time.Second
+
+// InterruptCompute says that the machine of a compute is about to be taken away: it gets no new game sessions, and its server processes are asked to end. A repeat
+// changes nothing.
+type InterruptCompute struct{ Fleet, Compute string }
+
+// Decide emits ComputeRegistered with the mark of a drain, and ProcessTerminationAsked for each process that is ready.
+func (cmd *InterruptCompute) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, x, err := t.computeByName(cmd.Fleet, cmd.Compute)
+	if err != nil {
+		return err
+	}
+	if !x.Draining() {
+		message := "Compute " + x.Name + " in " + x.Location + " is taken away, as its agent says: it gets no new game sessions, and its server processes are asked to end"
+		t.DrainHost(cmd.Fleet, cmd.Compute, true)
+		t.fleetEvent(cmd.Fleet, "GENERIC_EVENT", message)
+	}
+	var ready []fleet.ProcessRef
+	t.Fleets.ProcessesOn(r, func(p fleet.ProcessRef, process *fleet.Process) bool {
+		if process.State == fleet.ProcessReady {
+			ready = append(ready, p)
+		}
+		return true
+	})
+	for _, p := range ready {
+		t.askTerminationWithin(p, fleet.EndedWithCompute, min(interruptionNotice, t.Config.TerminateGrace))
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package hosting
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// LaunchTrouble is why an entry of a runtime configuration does not run on a host.
+type LaunchTrouble uint8
+
+// The troubles.
+const (
+	BuildNotFetched LaunchTrouble = iota + 1
+	PathNotFound                  // the launch path names no program
+	CrashesTooOften               // so often that its processes start only now and then
+	NotStarted                    // for another reason, such as a lack of ports
+)
+
+// ReportLaunch writes to a fleet's event log why an entry of its runtime configuration does not run on a compute, as the agent there says. A repeat makes the
+// line a newer one that counts it.
+type ReportLaunch struct {
+	Fleet, Compute string
+	Path           string // of the entry
+	Trouble        LaunchTrouble
+	Why            string
+}
+
+// whyMax bounds a reason in an event, in bytes.
+const whyMax = 500
+
+// Decide emits FleetEventWritten.
+func (cmd *ReportLaunch) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	_, x, err := t.computeByName(cmd.Fleet, cmd.Compute)
+	if err != nil {
+		return err
+	}
+	r, _ := t.Fleets.Fleet(cmd.Fleet)
+	validating := t.fleet(r).Status != fleet.Active // no server process of the fleet has ever been ready
+	on := " on compute " + x.Name + " in " + x.Location + ": "
+	code, head := "GENERIC_EVENT", ""
+	switch cmd.Trouble {
+	case BuildNotFetched:
+		code, head = "FLEET_BINARY_DOWNLOAD_FAILED", "The build cannot be fetched"+on
+	case PathNotFound:
+		if !validating {
+			return nil // SERVER_PROCESS_INVALID_PATH tells it
+		}
+		code, head = "FLEET_VALIDATION_LAUNCH_PATH_NOT_FOUND", "Launch path "+cmd.Path+" cannot be run"+on
+	case CrashesTooOften:
+		head = "Server processes of " + cmd.Path + " crash too often, one starts every few minutes" + on
+		if validating {
+			code = "FLEET_VALIDATION_EXECUTABLE_RUNTIME_FAILURE"
+		}
+	default:
+		head = "Server processes of " + cmd.Path + " cannot be started" + on
+	}
+	t.troubleEvent(cmd.Fleet, code, head, cutText(cmd.Why, whyMax))
+	return nil
+}
+
+// troubleTime is how long after its last event a trouble is the same one.
+const troubleTime = time.Hour
+
+// troubleEvent writes an event about a trouble that may last: it replaces the event before about the same one, which has the same beginning, and counts on.
+func (t *Tx) troubleEvent(fleetID, code, head, why string) {
+	for _, r := range t.Fleets.EventsOf(fleetID) {
+		e := t.Fleets.Events.Get(r)
+		if e.Code != code || !strings.HasPrefix(e.Message, head) || t.Now.Sub(e.At) >= troubleTime {
+			continue
+		}
+		if t.Level() >= countsFrom {
+			t.writeFleetEvent(fleetID, code, head+why, e)
+		}
+		return
+	}
+	t.fleetEvent(fleetID, code, head+why)
+}
+
+// cutText returns the beginning of a text, at most so many bytes, and no part of a character.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}

@@ -1,0 +1,49 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// QueueDepth counts the pending placements of a queue.
+func (v *View) QueueDepth(queue string) placement.Depth { return v.c.Placements.QueueDepth(queue) }
+
+// LocationDepths yields, in no particular order, the locations that placements wait for as their first choice. The counts are for metrics and may
+// be ahead of what is durable.
+func (v *View) LocationDepths(yield func(location string, d placement.Depth) bool) {
+	v.c.Placements.LocationDepths(yield)
+}
+
+// Outcome is how a placement was fulfilled, in the words of the metrics of queues.
+type Outcome struct {
+	placement.Choice
+	Missed    bool // it did not go to its first choice
+	NotViable bool // which could not host a game session at all: no server process runs there, or its hosts are drained
+}
+
+// PlacementOutcome compares where a fulfilled placement in memory went with its choices, as they are now. It is for metrics.
+func (v *View) PlacementOutcome(id string) (o Outcome, ok bool) {
+	c := v.c
+	r, ok := c.Placements.Placement(id)
+	if !ok {
+		return o, false
+	}
+	p := c.Placement(r)
+	queue, ok := c.Placements.Queue(p.Queue)
+	if !ok {
+		return o, false
+	}
+	q := c.Queue(queue)
+	destinations := make([]placement.Destination, len(q.Destinations))
+	for i, arn := range q.Destinations {
+		destinations[i] = c.destination(i, arn)
+	}
+	went := session.ID(p.Game).Fleet()
+	o.Choice = q.ChoiceOf(p, went, destinations, p.End)
+	if o.Missed = o.First.Fleet != "" && o.First != (placement.Place{Fleet: went, Location: p.Location}); o.Missed {
+		n := c.Fleets.SiteCounts(o.First.Fleet, o.First.Location)
+		o.NotViable = n.Processes == 0 || n.Processes == n.Of(fleet.Drained)
+	}
+	return o, true
+}
