@@ -32,6 +32,7 @@ type lane struct {
 	pool *Pool      // nil: there is no rule set yet
 	took time.Duration
 	ends lastEnds
+	past map[string]RuleEvaluations      // by rule, of the tickets that left the pools before this one
 	lost atomic.Uint64                   // commands with proposals that were refused
 	why  [domain.Stale + 1]atomic.Uint64 // the proposals, by reason
 }
@@ -245,6 +246,7 @@ func (l *lane) configure() error {
 		return err
 	}
 	first := l.pool == nil
+	l.past = l.evaluations()
 	l.pool = NewPool(c, rules)
 	if first {
 		return nil // its tickets are on their way

@@ -1,0 +1,226 @@
+// Package gamemetrics measures what the metrics of the service say: fleets, queues, matchmaking and game server groups. Table has each metric once, with
+// its name, its definition and how it is measured. Prometheus' metrics, the series that are kept, those for CloudWatch clients and docs/metrics.md all
+// come from it.
+package gamemetrics
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+)
+
+// Kind says how a metric is measured.
+type Kind uint8
+
+// The kinds.
+const (
+	Gauge    Kind = iota + 1 // the state at the end of the minute
+	Counter                  // how often something happened within the minute
+	Duration                 // how long each took of what ended within the minute
+)
+
+func (k Kind) String() string { return [...]string{"", "gauge", "counter", "duration"}[k] }
+
+// Subject is what a metric is about.
+type Subject uint8
+
+// The subjects.
+const (
+	Place         Subject = iota + 1 // a fleet in one location, and the sums of a fleet and of a metric group
+	Hosts                            // a fleet in one location, only
+	Queue                            // a queue
+	Location                         // a location, for all queues
+	QueueLocation                    // a queue and a location, which is a part of the metric's name
+	Configuration                    // a matchmaking configuration
+	Rule                             // a rule of a matchmaking configuration
+	Group                            // a game server group
+)
+
+// labels are the labels in Prometheus' form, by subject.
+var labels = [...][]string{
+	Place: {"fleet_id", "location", "metric_group"}, Hosts: {"fleet_id", "location"}, Queue: {"queue"}, Location: {"location"}, QueueLocation: {"queue", "location"},
+	Configuration: {"matchmaking_configuration"}, Rule: {"matchmaking_configuration", "rule"}, Group: {"game_server_group"},
+}
+
+// dimensions are the dimensions in the service's words, by subject. A Place has further series with fewer dimensions.
+var dimensions = [...][]string{
+	Place: {"FleetId", "Location"}, Hosts: {"FleetId", "Location"}, Queue: {"QueueName"}, Location: {"Location"}, QueueLocation: {"QueueName"},
+	Configuration: {"ConfigurationName"}, Rule: {"ConfigurationName", "RuleName"}, Group: {"GameServerGroup"},
+}
+
+// Dimension of the sums over the fleets of a metric group.
+const metricGroups = "MetricGroups"
+
+// Definition is one metric of the service.
+type Definition struct {
+	Name    string // the service's
+	Unit    string // Count, Percent or Seconds
+	Kind    Kind
+	Of      Subject
+	Meaning string
+
+	place func(*hosting.PlaceCounts) (value float64, ok bool) // of a gauge of a Place; not ok: a share of nothing
+	hosts func(fleet.Capacity) int32                          // of a gauge of Hosts
+}
+
+// Prometheus returns the name in Prometheus' form.
+func (d *Definition) Prometheus() string {
+	var b strings.Builder
+	b.WriteString("gamelift_")
+	if d.Of == Location { // the same metric by queue has another name, so that sums count nothing twice
+		b.WriteString("location_")
+	}
+	for i, r := range d.Name {
+		if r == ' ' || r == '<' || r == '>' {
+			continue
+		}
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	name := b.String()
+	if d == placementsTo {
+		name = "gamelift_placements_succeeded_by_location"
+	}
+	if d.Unit == "Seconds" {
+		name += "_seconds"
+	}
+	if d.Kind == Counter {
+		name += "_total"
+	}
+	return name
+}
+
+// Labels returns the names of the labels in Prometheus' form.
+func (d *Definition) Labels() []string { return labels[d.Of] }
+
+// DimensionSets returns the sets of dimensions with which the metric is kept.
+func (d *Definition) DimensionSets() [][]string {
+	if d.Of == Place {
+		return [][]string{{"FleetId", "Location"}, {"FleetId"}, {metricGroups}}
+	}
+	return [][]string{dimensions[d.Of]}
+}
+
+func ofPlace(name, meaning string, value func(*hosting.PlaceCounts) int32) *Definition {
+	return &Definition{Name: name, Unit: "Count", Kind: Gauge, Of: Place, Meaning: meaning, place: func(n *hosting.PlaceCounts) (float64, bool) {
+		return float64(value(n)), true
+	}}
+}
+
+// shareOf is the metric of a share in percent. Without anything to have a share of there is no value.
+func shareOf(name, meaning string, value func(*hosting.PlaceCounts) (part, all int32)) *Definition {
+	return &Definition{Name: name, Unit: "Percent", Kind: Gauge, Of: Place, Meaning: meaning, place: func(n *hosting.PlaceCounts) (float64, bool) {
+		part, all := value(n)
+		if all == 0 {
+			return 0, false
+		}
+		return float64(part) * 100 / float64(all), true
+	}}
+}
+
+func ofHosts(name, meaning string, value func(fleet.Capacity) int32) *Definition {
+	return &Definition{Name: name, Unit: "Count", Kind: Gauge, Of: Hosts, Meaning: meaning, hosts: value}
+}
+
+func gauge(of Subject, name, unit, meaning string) *Definition {
+	return &Definition{Name: name, Unit: unit, Kind: Gauge, Of: of, Meaning: meaning}
+}
+
+func counter(of Subject, name, meaning string) *Definition {
+	return &Definition{Name: name, Unit: "Count", Kind: Counter, Of: of, Meaning: meaning}
+}
+
+func duration(name, meaning string) *Definition {
+	return &Definition{Name: name, Unit: "Seconds", Kind: Duration, Of: Configuration, Meaning: meaning}
+}
+
+// The metrics that are not measured by a function in the table.
+var (
+	activations         = counter(Place, "ServerProcessActivations", "Server processes that became ready for a game session.")
+	terminations        = counter(Place, "ServerProcessTerminations", "Server processes that ended, for whatever reason.")
+	abnormal            = counter(Place, "ServerProcessAbnormalTerminations", "Of these, those that did not end by themselves with ProcessEnding: crashed, silent, unhealthy, or killed.")
+	playerActivations   = counter(Place, "PlayerSessionActivations", "Player sessions that changed from RESERVED to ACTIVE.")
+	queueDepth          = gauge(Queue, "QueueDepth", "Count", "Placements of the queue that are PENDING.")
+	averageWait         = gauge(Queue, "AverageWaitTime", "Seconds", "How long they have waited, on average.")
+	placementsStarted   = counter(Queue, "PlacementsStarted", "New placements.")
+	placementsSucceeded = counter(Queue, "PlacementsSucceeded", "Placements that ended FULFILLED.")
+	placementsCanceled  = counter(Queue, "PlacementsCanceled", "Placements that ended CANCELLED.")
+	placementsTimedOut  = counter(Queue, "PlacementsTimedOut", "Placements that ended TIMED_OUT.")
+	placementsFailed    = counter(Queue, "PlacementsFailed", "Placements that ended FAILED.")
+	placementsTo        = counter(QueueLocation, "Placement <location>", "PlacementsSucceeded by location. The location is a part of the name: Placement custom-home.")
+	firstNotViable      = counter(Queue, "FirstChoiceNotViable", "Placements fulfilled at another place than their first choice, where all hosts were drained or no server process was ready.")
+	firstFull           = counter(Queue, "FirstChoiceOutOfCapacity", "Placements fulfilled at another place than their first choice, where no server process was free.")
+	lowestLatency       = counter(Queue, "LowestLatencyPlacement", "Placements with latencies that went to the location with the lowest average latency.")
+	lowestPrice         = counter(Queue, "LowestPricePlacement", "Placements with latencies that went to the fleet with the lowest cost among those in its location.")
+	locationDepth       = gauge(Location, "QueueDepth", "Count", "Placements of all queues that wait for a server process, by the location of their first choice.")
+	locationWait        = gauge(Location, "AverageWaitTime", "Seconds", "How long they have waited, on average.")
+	firstNotViableAt    = counter(Location, "FirstChoiceNotViable", "The same for all queues, by the location where they were fulfilled.")
+	firstFullAt         = counter(Location, "FirstChoiceOutOfCapacity", "The same for all queues, by the location where they were fulfilled.")
+	lowestLatencyAt     = counter(Location, "LowestLatencyPlacement", "The same for all queues, by location.")
+	lowestPriceAt       = counter(Location, "LowestPricePlacement", "The same for all queues, by location.")
+	currentTickets      = gauge(Configuration, "CurrentTickets", "Count", "Tickets that have not ended.")
+	ticketsStarted      = counter(Configuration, "TicketsStarted", "New tickets, backfill tickets included.")
+	ticketsFailed       = counter(Configuration, "TicketsFailed", "Tickets that ended FAILED.")
+	ticketsTimedOut     = counter(Configuration, "TicketsTimedOut", "Tickets that ended TIMED_OUT.")
+	playersStarted      = counter(Configuration, "PlayersStarted", "Players of new tickets.")
+	matchesCreated      = counter(Configuration, "MatchesCreated", "Potential matches that were made.")
+	matchesAccepted     = counter(Configuration, "MatchesAccepted", "Of those that need acceptance, matches that all players accepted.")
+	matchesRejected     = counter(Configuration, "MatchesRejected", "Matches that a player rejected.")
+	acceptancesTimedOut = counter(Configuration, "MatchAcceptancesTimedOut", "Matches that players did not accept in time.")
+	matchesPlaced       = counter(Configuration, "MatchesPlaced", "Matches that got a game session.")
+	timeToMatch         = duration("TimeToMatch", "From the start of a ticket to a potential match with it.")
+	timeToCancel        = duration("TimeToTicketCancel", "From the start of a ticket to its cancellation.")
+	timeToSuccess       = duration("TimeToTicketSuccess", "From the start of a ticket to its completion.")
+	searchTime          = duration("MatchmakingSearchTime", "How long a ticket was in status SEARCHING, each time that it left this status.")
+	rulesPassed         = counter(Rule, "RuleEvaluationsPassed", "Evaluations of the rule that passed, with tickets that left the pool within the minute.")
+	rulesFailed         = counter(Rule, "RuleEvaluationsFailed", "Evaluations of the rule that failed, with tickets that left the pool within the minute.")
+	availableServers    = gauge(Group, "AvailableGameServers", "Count", "Game servers that are AVAILABLE, claimed ones included.")
+	utilizedServers     = gauge(Group, "UtilizedGameServers", "Count", "Game servers that are UTILIZED.")
+	utilizedShare       = gauge(Group, "PercentUtilizedGameServers", "Percent", "UtilizedGameServers / all game servers of the group × 100.")
+)
+
+// Table has all metrics, in the order of the documents.
+var Table = []*Definition{
+	ofPlace("ActiveInstances", "Computes with server processes that are ready or host a game session.", (*hosting.PlaceCounts).ActiveInstances),
+	ofPlace("IdleInstances", "Of these, computes without a game session.", (*hosting.PlaceCounts).IdleInstances),
+	shareOf("PercentIdleInstances", "IdleInstances / ActiveInstances × 100.", func(n *hosting.PlaceCounts) (int32, int32) { return n.IdleInstances(), n.ActiveInstances() }),
+	ofHosts("DesiredInstances", "How many hosts a fleet of a build wants.", func(c fleet.Capacity) int32 { return c.Desired }),
+	ofHosts("MaxInstances", "The most hosts that it may want.", func(c fleet.Capacity) int32 { return c.Max }),
+	ofHosts("MinInstances", "The fewest hosts that it may want.", func(c fleet.Capacity) int32 { return c.Min }),
+
+	ofPlace("ActiveServerProcesses", "Server processes that are ready or host a game session.", func(n *hosting.PlaceCounts) int32 { return n.Hosts.Processes }),
+	ofPlace("HealthyServerProcesses", "Of these, those whose last health report was good.", func(n *hosting.PlaceCounts) int32 { return n.Hosts.Healthy }),
+	shareOf("PercentHealthyServerProcesses", "HealthyServerProcesses / ActiveServerProcesses × 100.", func(n *hosting.PlaceCounts) (int32, int32) { return n.Hosts.Healthy, n.Hosts.Processes }),
+	activations, terminations, abnormal,
+
+	ofPlace("ActivatingGameSessions", "Game sessions that are ACTIVATING.", func(n *hosting.PlaceCounts) int32 { return n.Sessions.Activating }),
+	ofPlace("ActiveGameSessions", "Game sessions that are ACTIVE, with or without players.", (*hosting.PlaceCounts).ActiveGameSessions),
+	ofPlace("AvailableGameSessions", "Healthy server processes that wait for a game session.", (*hosting.PlaceCounts).AvailableGameSessions),
+	ofPlace("ConcurrentActivatableGameSessions", "Of these, those that MaxConcurrentGameSessionActivations does not hold back now.", (*hosting.PlaceCounts).ActivatableGameSessions),
+	shareOf("PercentAvailableGameSessions", "AvailableGameSessions / (ActiveGameSessions + AvailableGameSessions + unhealthy server processes) × 100.", func(n *hosting.PlaceCounts) (int32, int32) {
+		return n.AvailableGameSessions(), n.ActiveGameSessions() + n.AvailableGameSessions() + n.UnhealthyProcesses()
+	}),
+
+	ofPlace("CurrentPlayerSessions", "Player sessions that are RESERVED or ACTIVE.", (*hosting.PlaceCounts).CurrentPlayerSessions),
+	playerActivations,
+	ofPlace("AvailablePlayerSessions", "Empty player slots of game sessions, also of those that accept no players. Reserved slots do not count.", (*hosting.PlaceCounts).AvailablePlayerSessions),
+
+	queueDepth, averageWait, placementsStarted, placementsSucceeded, placementsCanceled, placementsTimedOut, placementsFailed, placementsTo,
+	firstNotViable, firstFull, lowestLatency, lowestPrice,
+	locationDepth, locationWait, firstNotViableAt, firstFullAt, lowestLatencyAt, lowestPriceAt,
+
+	currentTickets, ticketsStarted, ticketsFailed, ticketsTimedOut, playersStarted,
+	matchesCreated, matchesAccepted, matchesRejected, acceptancesTimedOut, matchesPlaced,
+	timeToMatch, timeToCancel, timeToSuccess, searchTime, rulesPassed, rulesFailed,
+
+	availableServers, utilizedServers, utilizedShare,
+}
+
+// Is reports whether the definition is that of a metric of the service.
+func (d *Definition) Is(metric string) bool {
+	return d.Name == metric || d == placementsTo && strings.HasPrefix(metric, placementPrefix)
+}
