@@ -17,7 +17,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, part := range []string{"create-location", "create-fleet", "register-compute", "get-compute-auth-token", "create-game-session", "create-player-session", "describe-player-sessions", "ACTIVE", "returning to gi-"} {
+	for _, part := range []string{"create-location", "create-fleet", "hosts join-token", "muster agent", "update-runtime-configuration", "active server processes: 2", "processes 1, game sessions 0", "create-game-session", "create-player-session", "describe-player-sessions", "ACTIVE", "returning to gi-"} {
 		if !strings.Contains(string(out), part) {
 			t.Errorf("the demo does not show %s:\n%s", part, out)
 		}

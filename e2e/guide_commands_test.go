@@ -61,8 +61,10 @@ var notRun = map[string]map[string]string{
 		"muster archive":            "wants the service to be stopped: TestDamagedArchive runs it",
 		"muster serve":              "runs until it is stopped: the tests start it themselves",
 		"muster explain ticket":     "TestTicketThatWaitsIsExplained asks about one", "muster explain player": "TestOperatorsReadWhatHappened asks with player flow",
+		"muster explain alias": "TestRollout of cmd/muster asks about one",
 		"muster explain party": "as for a player", "muster explain game-instance": "as for a player",
 	},
+	"docs/guide/console.md": {"muster keys create": "/var/lib is not the test's: TestConsoleInABrowser makes such a key"},
 	"docs/guide/agent.md": {
 		"muster agent":                      "runs until it is stopped: TestAgentWithService and TestHostJoins of cmd/muster run some",
 		"muster hosts":                      "TestHostJoins of cmd/muster runs all of them",
@@ -70,6 +72,16 @@ var notRun = map[string]map[string]string{
 		"aws gamelift get-game-session-log": "needs an agent: TestSessionLogs of cmd/muster fetches a log",
 		"muster logs":                       "TestLogs of cmd/muster reads the output of processes of an agent",
 	},
+	"docs/guide/agones.md": {
+		"muster agent": "runs until it is stopped: TestAgonesServer starts one so",
+		"curl":         "the ports are those of a server process: TestAgonesServer asks the same",
+	},
+	"docs/guide/ten-hosts.md": {
+		"export": "the key is the reader's: TestTenHosts goes the whole way, in directories and namespaces of its own", "alias": "as above", "muster keys create": "as above",
+		"muster serve": "as above", "muster build push": "as above", "muster hosts": "as above", "gl create-location": "as above", "gl create-fleet": "as above",
+		"gl update-fleet-capacity": "as above", "gl create-game-session": "as above",
+	},
+	"docs/guide/rollouts.md": {"muster rollout": "TestRollout of cmd/muster runs them with real game servers"},
 	"docs/guide/security.md": {
 		"muster serve":       "runs until it is stopped: the tests start it themselves",
 		"muster keys create": "over the network: TestAttackKeysOverTheNetwork; with a directory it is run",
@@ -79,6 +91,10 @@ var notRun = map[string]map[string]string{
 		"openssl":            "TestCredentials of the player API makes such certificates",
 		"printf":             "part of the lines with openssl",
 		"curl --cert":        "needs the certificate of the lines before",
+	},
+	"docs/guide/metrics.md": {
+		"export AWS_ENDPOINT_URL_CLOUDWATCH=": "the CLI of Debian 12 does not know it, and would leave this machine",
+		"aws cloudwatch":                      "as above: TestMetricsWithAWSCLI runs them with --endpoint-url",
 	},
 	"docs/guide/notifications.md": {
 		"muster serve":                           "runs until it is stopped: the tests start it themselves",

@@ -56,15 +56,15 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// certificate is one for a name, as a server on this machine or as a client.
-func (a *authority) certificate(name string, usage x509.ExtKeyUsage) tls.Certificate {
+// certificate is one for a name, as a server on this machine, and at other addresses, or as a client.
+func (a *authority) certificate(name string, usage x509.ExtKeyUsage, others ...net.IP) tls.Certificate {
 	a.t.Helper()
 	a.made++
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(a.t, err)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1 + a.made), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}, IPAddresses: append(others, net.IPv4(127, 0, 0, 1)),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, key.Public(), a.key)
 	must(a.t, err)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go, where it is missing: gcc for the race detector, the AWS CLI as Debian packages
-# it, node for the AWS SDK for JavaScript, curl and jq for the guides, faketime for wrong clocks, Mono for the generated C# client. What is there already
+# it, node for the AWS SDK for JavaScript, curl and jq for the guides, faketime for wrong clocks, Mono for the generated C# client, a browser for the console. What is there already
 # needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +16,7 @@ need jq jq
 need faketime faketime
 need mono mono-devel
 need mcs mono-devel
+need chromium chromium
 
 # A server that does not answer, or another installation on this machine, is gone in a while.
 patiently() {

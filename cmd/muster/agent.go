@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,12 +13,16 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/agent"
+	"github.com/musterhq/muster/internal/agent/agones"
+	"github.com/musterhq/muster/internal/agent/link"
 	"github.com/musterhq/muster/internal/agent/output"
 	"github.com/musterhq/muster/internal/agent/ports"
 	"github.com/musterhq/muster/internal/agent/process"
+	"github.com/musterhq/muster/internal/agent/resident"
 	"github.com/musterhq/muster/internal/agent/restart"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -39,11 +44,18 @@ type agentCommand struct {
 	Cgroup    string         `env:"MUSTER_AGENT_CGROUP" placeholder:"DIR" help:"Directory of a cgroup2 file system in which the agent makes a group for each server process, or none. (default: the agent's own cgroup, if it may)"`
 	MemoryMax settings.Bytes `name:"memory-max" env:"MUSTER_AGENT_MEMORY_MAX" placeholder:"BYTES" help:"Most memory of each server process, such as 2GiB. Needs a cgroup with the memory controller; on Windows a job object does it."`
 
-	KillTimeout  time.Duration `name:"kill-timeout" env:"MUSTER_AGENT_KILL_TIMEOUT" default:"30s" help:"Time between SIGTERM and SIGKILL."`
-	StartTimeout time.Duration `name:"start-timeout" env:"MUSTER_AGENT_START_TIMEOUT" default:"5m" help:"Time in which a server process must call ProcessReady."`
-	MaxCrashes   int           `name:"max-crashes" env:"MUSTER_AGENT_MAX_CRASHES" default:"5" help:"More crashes than this in --crash-window fail an entry of the runtime configuration: one process starts every five minutes, until one of them works."`
-	CrashWindow  time.Duration `name:"crash-window" env:"MUSTER_AGENT_CRASH_WINDOW" default:"10m" help:"See --max-crashes."`
-	EndProcesses bool          `name:"end-processes" env:"MUSTER_AGENT_END_PROCESSES" help:"End the server processes when the agent stops. Otherwise they run on, and the next agent adopts them."`
+	KillTimeout      time.Duration `name:"kill-timeout" env:"MUSTER_AGENT_KILL_TIMEOUT" default:"30s" help:"Time between SIGTERM and SIGKILL."`
+	StartTimeout     time.Duration `name:"start-timeout" env:"MUSTER_AGENT_START_TIMEOUT" default:"5m" help:"Time in which a server process must call ProcessReady."`
+	MaxCrashes       int           `name:"max-crashes" env:"MUSTER_AGENT_MAX_CRASHES" default:"5" help:"More crashes than this in --crash-window fail an entry of the runtime configuration: one process starts every five minutes, until one of them works."`
+	CrashWindow      time.Duration `name:"crash-window" env:"MUSTER_AGENT_CRASH_WINDOW" default:"10m" help:"See --max-crashes."`
+	Agones           bool          `env:"MUSTER_AGENT_AGONES" help:"Serve the interface of the Agones SDK to each server process, on loopback ports of --ports that AGONES_SDK_GRPC_PORT and AGONES_SDK_HTTP_PORT name."`
+	AgonesGameServer string        `name:"agones-gameserver" env:"MUSTER_AGENT_AGONES_GAMESERVER" placeholder:"FILE" help:"Manifest of an Agones GameServer or Fleet, in JSON: its labels, annotations, health, counters, lists and players are those of each server process. Needs --agones."`
+
+	EndProcesses bool `name:"end-processes" env:"MUSTER_AGENT_END_PROCESSES" help:"End the server processes when the agent stops. Otherwise they run on, and the next agent adopts them."`
+
+	InterruptionFile string `name:"interruption-file" env:"MUSTER_AGENT_INTERRUPTION_FILE" placeholder:"FILE" help:"File that says when this machine is taken away, such as 2015-01-05T18:02:00Z. Once it is there the host is drained, and ends what still runs 30 seconds before."`
+
+	MetricsListen string `name:"metrics-listen" env:"MUSTER_AGENT_METRICS_LISTEN" placeholder:"ADDRESS" help:"Serve /metrics in Prometheus' form at this address, such as :9102. Without a host it is 127.0.0.1. (default: not at all)"`
 
 	LogLevel  string `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat string `name:"log-format" default:"text" enum:"text,json" help:"text or json."`
@@ -59,19 +71,46 @@ func (c *agentCommand) Run(ctx context.Context, env environment) error {
 	// Hosts belong to the game: collecting garbage early costs the agent little.
 	debug.SetGCPercent(50)
 	return runAsService(ctx, func(ctx context.Context) error {
-		a, err := agent.New(config)
-		if err != nil {
+		if config.Metrics, err = c.listenForMetrics(); err != nil {
 			return err
 		}
+		a, err := agent.New(config)
+		if err != nil {
+			if config.Metrics != nil {
+				config.Metrics.Close()
+			}
+			return err
+		}
+		ctx, stop := context.WithCancel(ctx)
+		var keeping sync.WaitGroup
+		defer keeping.Wait()
+		defer stop()
+		keeping.Go(func() { resident.Keep(ctx, log) })
 		log.Info("agent starts", "version", config.Version, "root", config.Root, "ports", config.Ports, "cgroups", config.Groups.Describe())
 		return a.Run(ctx)
 	})
 }
 
+// listenForMetrics opens the port for metrics, or returns nil for none.
+func (c *agentCommand) listenForMetrics() (net.Listener, error) {
+	if c.MetricsListen == "" {
+		return nil, nil
+	}
+	host, port, err := net.SplitHostPort(c.MetricsListen)
+	if err != nil {
+		return nil, fmt.Errorf("metrics-listen %q: %w; want an address such as :9102", c.MetricsListen, err)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
+	if err != nil {
+		return nil, fmt.Errorf("metrics-listen %q: %w", c.MetricsListen, err)
+	}
+	return l, nil
+}
+
 // config checks the flags and puts them together.
 func (c *agentCommand) config(env environment, log *slog.Logger) (config agent.Config, err error) {
 	config = agent.Config{
-		Version: versionText(), File: c.RuntimeConfig, Quote: c.QuoteArgs, KillTimeout: c.KillTimeout, StartTimeout: c.StartTimeout, EndProcesses: c.EndProcesses,
+		Version: versionText(), File: c.RuntimeConfig, Quote: c.QuoteArgs, KillTimeout: c.KillTimeout, StartTimeout: c.StartTimeout, EndProcesses: c.EndProcesses, InterruptionFile: c.InterruptionFile,
 		Restart: restart.Default(), MemoryMax: int64(c.MemoryMax), Output: output.Default(), Keep: output.DefaultKeep(), Log: log,
 	}
 	if config.Root, err = filepath.Abs(cmp.Or(c.Root, onSystem("/local/game", `C:\Game`))); err != nil {
@@ -108,6 +147,15 @@ func (c *agentCommand) config(env environment, log *slog.Logger) (config agent.C
 			return config, fmt.Errorf("run-as %q: the agent must run as root for that", c.RunAs)
 		}
 	}
+	config.Agones = c.Agones
+	if c.AgonesGameServer != "" {
+		if !c.Agones {
+			return config, fmt.Errorf("agones-gameserver %s: want --agones as well", c.AgonesGameServer)
+		}
+		if config.GameServer, err = agones.ReadGameServer(c.AgonesGameServer); err != nil {
+			return config, fmt.Errorf("agones-gameserver %w", err)
+		}
+	}
 	if config.Groups, err = process.NewGroups(c.Cgroup); err != nil {
 		return config, err
 	}
@@ -117,7 +165,10 @@ func (c *agentCommand) config(env environment, log *slog.Logger) (config agent.C
 		}
 		return config, nil
 	}
-	config.Target, err = c.agentConnection.target(env, config.StateDir)
+	if config.Trust, err = link.Trust(c.CA); err != nil {
+		return config, fmt.Errorf("ca: %w", err)
+	}
+	config.Target, err = c.agentConnection.target(env, config.StateDir, link.Client(config.Trust))
 	return config, err
 }
 

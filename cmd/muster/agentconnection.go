@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -29,11 +30,12 @@ type agentConnection struct {
 	DNS           string `name:"dns" env:"MUSTER_AGENT_DNS,GAMELIFT_DNS_NAME" placeholder:"NAME" help:"Name at which players reach this host, in place of --ip."`
 	TokenFile     string `name:"token-file" env:"MUSTER_AGENT_TOKEN_FILE" placeholder:"FILE" help:"File with an auth token of the compute, which exists already; it is read before each connection. Otherwise an access key registers the compute: AWS_ACCESS_KEY_ID, --profile or AWS_PROFILE."`
 	JoinTokenFile string `name:"join-token-file" env:"MUSTER_AGENT_JOIN_TOKEN_FILE" placeholder:"FILE" help:"File with a join token, from muster hosts join-token. With it the host joins once, makes its own key in the state directory, and needs no access key. The token says which fleet and location the host is for."`
+	CA            string `name:"ca" env:"MUSTER_AGENT_CA" placeholder:"FILE" help:"File with certificate authorities in PEM form that the agent trusts besides those of the system, for all of its connections."`
 	Profile       string `placeholder:"NAME" help:"AWS profile whose access key registers the compute."`
 }
 
 // target returns the function that says where to connect, and fetches a token each time.
-func (c *agentConnection) target(env environment, stateDir string) (func(context.Context) (link.Target, error), error) {
+func (c *agentConnection) target(env environment, stateDir string, client *http.Client) (func(context.Context) (link.Target, error), error) {
 	u, err := url.Parse(c.Server)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("server %q: want a URL such as https://muster.example.com", c.Server)
@@ -53,7 +55,7 @@ func (c *agentConnection) target(env environment, stateDir string) (func(context
 	}
 	if c.JoinTokenFile != "" {
 		host, err := joining.Open(joining.Config{
-			Server: u, StateDir: stateDir, TokenFile: c.JoinTokenFile, Name: c.ComputeName, Location: c.Location, Fleet: c.Fleet,
+			Server: u, StateDir: stateDir, TokenFile: c.JoinTokenFile, Name: c.ComputeName, Location: c.Location, Fleet: c.Fleet, Client: client,
 			Address: func() (ip, dns string, err error) {
 				if c.DNS != "" {
 					return "", c.DNS, nil
@@ -78,7 +80,7 @@ func (c *agentConnection) target(env environment, stateDir string) (func(context
 		key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"} // the SDK signs always; a service with --dev takes any key
 	}
 	api := gamelift.New(gamelift.Options{
-		BaseEndpoint: &c.Server, Region: signingRegion(env), Credentials: credentials.StaticCredentialsProvider{Value: key},
+		HTTPClient: client, BaseEndpoint: &c.Server, Region: signingRegion(env), Credentials: credentials.StaticCredentialsProvider{Value: key},
 	})
 	var endpoint string // once the compute is registered
 	return func(ctx context.Context) (link.Target, error) {

@@ -14,21 +14,22 @@ import (
 )
 
 type benchCommand struct {
-	Scenarios   []string      `arg:"" optional:"" name:"scenario" help:"Scenarios to run; all except soak by default. --list shows the names."`
-	List        bool          `help:"Show the scenarios and end."`
-	Quick       bool          `help:"Run for a few seconds, to show that everything works; the figures mean nothing."`
-	Measure     time.Duration `default:"10s" placeholder:"TIME" help:"Time of each measurement."`
-	For         time.Duration `default:"20m" placeholder:"TIME" help:"Time of the scenario soak."`
-	Rounds      int           `default:"2" placeholder:"N" help:"How often Muster and the bare service run in turn; the best run of each counts."`
-	Connections []int         `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
-	Warm        time.Duration `placeholder:"TIME" help:"Time that this scenario runs before the measurement. Default: 25s, after which ended records leave memory as fast as they arrive."`
-	Attack      string        `placeholder:"TEXT" help:"In the scenario siege, run only attacks whose names contain this."`
-	Part        string        `placeholder:"TEXT" help:"In the scenario cluster, run only parts whose names contain this."`
-	Sessions    int           `placeholder:"N" help:"Live player sessions in the scenario cluster. Default: 1000000."`
-	Servers     int           `placeholder:"N" help:"Connected game servers in the scenario cluster. Default: 5000."`
-	Repeats     int           `placeholder:"N" help:"How often the leader dies in the scenario cluster; it hands over twice as often. Default: 5."`
-	Dir         string        `placeholder:"DIR" help:"Directory for the data, on the disk to measure. Default: the system's temporary directory."`
-	Profiles    string        `placeholder:"DIR" help:"Write processor profiles of the service to this directory."`
+	Scenarios   []string       `arg:"" optional:"" name:"scenario" help:"Scenarios to run; all except soak by default. --list shows the names."`
+	List        bool           `help:"Show the scenarios and end."`
+	Quick       bool           `help:"Run for a few seconds, to show that everything works; the figures mean nothing."`
+	Measure     time.Duration  `default:"10s" placeholder:"TIME" help:"Time of each measurement."`
+	For         time.Duration  `default:"20m" placeholder:"TIME" help:"Time of the scenario soak."`
+	Rounds      int            `default:"2" placeholder:"N" help:"How often Muster and the bare service run in turn; the best run of each counts."`
+	Connections []int          `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
+	Warm        time.Duration  `placeholder:"TIME" help:"Time that this scenario runs before the measurement. Default: 25s, after which ended records leave memory as fast as they arrive."`
+	Attack      string         `placeholder:"TEXT" help:"In the scenario siege, run only attacks whose names contain this."`
+	Part        string         `placeholder:"TEXT" help:"In the scenarios cluster and agents, run only parts whose names contain this."`
+	Sessions    int            `placeholder:"N" help:"Live player sessions in the scenario cluster. Default: 1000000."`
+	Servers     int            `placeholder:"N" help:"Connected game servers in the scenario cluster. Default: 5000."`
+	Repeats     int            `placeholder:"N" help:"How often the leader dies in the scenario cluster; it hands over twice as often. Default: 5."`
+	Build       settings.Bytes `placeholder:"BYTES" help:"Size of the build in the scenario agents. Default: 1GiB."`
+	Dir         string         `placeholder:"DIR" help:"Directory for the data, on the disk to measure. Default: the system's temporary directory."`
+	Profiles    string         `placeholder:"DIR" help:"Write processor profiles of the service to this directory."`
 }
 
 // Run measures this very binary and writes the table. After a failure the table has the results up to it.
@@ -49,7 +50,7 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 		Binary: binary, Scenarios: c.Scenarios, Quick: c.Quick, Measure: c.Measure, Rounds: c.Rounds,
 		Connections: c.Connections, Warm: c.Warm, Attack: c.Attack, Soak: c.For,
 		Part: c.Part, Sessions: c.Sessions, Servers: c.Servers, Repeats: c.Repeats,
-		Dir: c.Dir, Profiles: c.Profiles, Progress: os.Stderr,
+		Build: int64(c.Build), Dir: c.Dir, Profiles: c.Profiles, Progress: os.Stderr,
 	})
 	if table != nil {
 		err = errors.Join(err, table.WriteMarkdown(stdout))

@@ -42,7 +42,8 @@ func TestBenchWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"JSON 1.1, bare", "CBOR, durable", "durable, at ", "game sessions", "over wss", "one core", "restart with", "event stream over ws", "event stream over wss,", "event stream over wss with --tls-release-buffers", "valid tokens", "flow changes a second", "fresh logins", "a match of 60",
-		"changes at the leader of three", "while the leader dies: connections lost", "killed: all back", "an empty node joins", "kill -9 of the leader", "planned hand-over"} {
+		"changes at the leader of three", "while the leader dies: connections lost", "killed: all back", "an empty node joins", "kill -9 of the leader", "planned hand-over",
+		"connected agent", "until its player is free", "a new runtime configuration", "all agents are back", "copied 3 times"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no line with %q in the table:\n%s", want, &text)
 		}

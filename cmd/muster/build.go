@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"text/tabwriter"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
@@ -79,6 +81,8 @@ type buildPushCommand struct {
 	OperatingSystem string `name:"operating-system" placeholder:"SYSTEM" default:"AMAZON_LINUX_2023" help:"Operating system as the API names it, such as AMAZON_LINUX_2023 or WINDOWS_2022."`
 	ServerSDK       string `name:"server-sdk-version" placeholder:"VERSION" default:"5.4.0" help:"Version of the server SDK in the game server."`
 
+	Patience time.Duration `default:"15m" help:"How long to go on without an answer of the service, once it has taken the build. The push continues where it was."`
+
 	Dir string `arg:"" help:"Directory with the files of the game server." type:"existingdir"`
 }
 
@@ -104,7 +108,10 @@ func (c *buildPushCommand) Run(ctx context.Context, stdout io.Writer, env enviro
 	if err != nil {
 		return noService(service.endpoint, err)
 	}
-	p := &pusher{service: service, api: api, build: *created.Build.BuildId, at: *created.StorageLocation, scanned: scanned}
+	p := &pusher{
+		service: service, api: api, build: *created.Build.BuildId, at: *created.StorageLocation, scanned: scanned,
+		patience: patience{limit: c.Patience, pause: pauseOfPush, tell: func(text string) { fmt.Fprintf(os.Stderr, "push build %s: %s\n", *created.Build.BuildId, text) }},
+	}
 	if err := p.push(ctx, created.UploadCredentials, manifest); err != nil {
 		_, deleteErr := api.DeleteBuild(context.WithoutCancel(ctx), &gamelift.DeleteBuildInput{BuildId: created.Build.BuildId})
 		return errors.Join(fmt.Errorf("push build %s: %w", p.build, err), deleteErr)
@@ -129,6 +136,7 @@ type pusher struct {
 	at      types.S3Location
 	scanned *buildfiles.Scanned
 	sent    atomic.Int64 // bytes of parts
+	patience
 }
 
 func (p *pusher) push(ctx context.Context, key *types.AwsCredentials, manifest []byte) error {
@@ -148,12 +156,17 @@ func (p *pusher) push(ctx context.Context, key *types.AwsCredentials, manifest [
 }
 
 // key asks for new credentials.
-func (p *pusher) key(ctx context.Context) (*types.AwsCredentials, error) {
-	out, err := p.api.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: &p.build})
-	if err != nil {
-		return nil, err
-	}
-	return out.UploadCredentials, nil
+func (p *pusher) key(ctx context.Context) (key *types.AwsCredentials, err error) {
+	err = p.persist(ctx, func() (again bool, err error) {
+		out, err := p.api.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: &p.build})
+		if err == nil {
+			key = out.UploadCredentials
+			return false, nil
+		}
+		refused, answered := errors.AsType[*awshttp.ResponseError](err)
+		return !answered || mayPass(refused.HTTPStatusCode()), err
+	})
+	return key, err
 }
 
 // credentialsFor is how many parts are sent with the same credentials, which live for an hour.
@@ -174,7 +187,9 @@ func (p *pusher) send(ctx context.Context, missing []buildfiles.Digest) error {
 				if err == nil {
 					_, err = p.ask(ctx, key, http.MethodPut, builddoor.PartQuery+"="+digest.String(), content)
 				}
-				p.sent.Add(int64(len(content)))
+				if err == nil {
+					p.sent.Add(int64(len(content)))
+				}
 				return err
 			})
 		}
@@ -189,6 +204,9 @@ func (p *pusher) send(ctx context.Context, missing []buildfiles.Digest) error {
 // parts sends the manifest and returns which parts are missing.
 func (p *pusher) parts(ctx context.Context, key *types.AwsCredentials, query string, manifest []byte) ([]buildfiles.Digest, error) {
 	answer, err := p.ask(ctx, key, http.MethodPost, query+"=", manifest)
+	for errors.Is(err, errUnderWay) { // with the same credentials, which live for an hour: there are no new ones once the build is READY
+		answer, err = p.ask(ctx, key, http.MethodPost, query+"=", manifest)
+	}
 	if err != nil || len(answer) == 0 {
 		return nil, err
 	}
@@ -198,19 +216,15 @@ func (p *pusher) parts(ctx context.Context, key *types.AwsCredentials, query str
 }
 
 func (p *pusher) ask(ctx context.Context, key *types.AwsCredentials, method, query string, body []byte) (answer []byte, err error) {
-	for attempt := range 4 {
-		var again bool
-		if answer, again, err = p.askOnce(ctx, key, method, query, body); err == nil || !again {
-			break
-		}
-		select {
-		case <-time.After(time.Second << attempt):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+	err = p.persist(ctx, func() (again bool, err error) {
+		answer, again, err = p.askOnce(ctx, key, method, query, body)
+		return again, err
+	})
 	return answer, err
 }
+
+// errUnderWay means that the nodes of a cluster still copy the files to each other.
+var errUnderWay = errors.New("the nodes still copy the files")
 
 func (p *pusher) askOnce(ctx context.Context, key *types.AwsCredentials, method, query string, body []byte) (answer []byte, again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(p.service.endpoint, "/")+"/"+*p.at.Bucket+"/"+*p.at.Key+"?"+query, bytes.NewReader(body))
@@ -233,10 +247,13 @@ func (p *pusher) askOnce(ctx context.Context, key *types.AwsCredentials, method,
 	if answer, err = io.ReadAll(out.Body); err != nil {
 		return nil, true, err
 	}
+	if out.StatusCode == http.StatusAccepted {
+		return nil, false, errUnderWay
+	}
 	if out.StatusCode == http.StatusOK || out.StatusCode == http.StatusConflict && out.Header.Get("Content-Type") == "application/json" {
 		return answer, false, nil
 	}
 	var refused struct{ Code, Message string }
 	_ = xml.Unmarshal(answer, &refused) // another program's answer has neither
-	return nil, out.StatusCode == http.StatusServiceUnavailable, fmt.Errorf("the service answered %s: %s", out.Status, refused.Message)
+	return nil, mayPass(out.StatusCode), fmt.Errorf("the service answered %s: %s", out.Status, refused.Message)
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	"github.com/musterhq/muster/examples/arena/arenaclient"
 	"github.com/musterhq/muster/examples/arena/arenaserver"
@@ -60,7 +61,7 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 		}
 	}()
 	config := demo.Config{
-		Endpoint: "http://" + x.Addr().String(), PublicURL: x.PublicURL(), Out: stdout,
+		Endpoint: "http://" + x.Addr().String(), Out: stdout,
 		GameServer: gameServer, GameClient: gameClient,
 	}
 	fmt.Fprintf(stdout, "Muster is up at %s (development mode, state in %s).\n", config.Endpoint, s.Data)
@@ -68,9 +69,20 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 }
 
 // play plays the walk-through, and keeps running until ctx ends or the port is lost; with Exit it finishes the game session instead, and says done.
-func (c *demoCommand) play(ctx context.Context, config demo.Config, done string, lost <-chan error) error {
+func (c *demoCommand) play(ctx context.Context, config demo.Config, done string, lost <-chan error) (err error) {
+	if config.Dir, err = os.MkdirTemp("", "muster-demo-host-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(config.Dir)
+	config.Muster = func(ctx context.Context, stdout io.Writer, arguments ...string) error {
+		return run(ctx, arguments, []string{"AWS_ACCESS_KEY_ID=demo", "AWS_SECRET_ACCESS_KEY=demo"}, stdout)
+	}
 	d, err := demo.Play(ctx, config)
-	defer d.End()
+	defer func() {
+		if endErr := d.End(); err == nil && endErr != nil {
+			err = fmt.Errorf("demo: the agent: %w", endErr)
+		}
+	}()
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
@@ -93,10 +105,14 @@ func (c *demoCommand) play(ctx context.Context, config demo.Config, done string,
 // program returns the command of a game program: the file that the flag names, or this binary with the subcommand for it.
 func program(flag, given, built string) ([]string, error) {
 	if given != "" {
-		if _, err := exec.LookPath(given); err != nil {
+		path, err := exec.LookPath(given)
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		return []string{given}, nil
+		return []string{path}, nil
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -187,7 +187,7 @@ func (c *demoCluster) end() {
 func (c *demoCluster) config() demo.Config {
 	survivor := c.nodes[1].endpoint
 	return demo.Config{
-		Endpoint: survivor, PublicURL: "ws" + survivor[len("http"):], Nodes: []string{c.nodes[0].endpoint, survivor, c.nodes[2].endpoint},
+		Endpoint: survivor, Nodes: []string{c.nodes[0].endpoint, survivor, c.nodes[2].endpoint},
 		Midway: c.killLeader, Out: c.out,
 	}
 }

@@ -21,8 +21,8 @@ type explainCommand struct {
 	serviceFlags
 	JSON bool `name:"json" help:"Print JSON, for programs."`
 
-	Kind string `arg:"" enum:"fleet,compute,process,placement,game-session,ticket,player,party,game-instance" help:"fleet, compute, process, placement, game-session, ticket, player, party or game-instance."`
-	ID   string `arg:"" help:"Id of a fleet, a placement or a matchmaking ticket; FLEET/COMPUTE or the name of a compute; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session; id of a player, a party or a game instance of player flow."`
+	Kind string `arg:"" enum:"fleet,alias,compute,process,placement,game-session,ticket,player,party,game-instance" help:"fleet, alias, compute, process, placement, game-session, ticket, player, party or game-instance."`
+	ID   string `arg:"" help:"Id of a fleet, a placement or a matchmaking ticket; id or name of an alias; FLEET/COMPUTE or the name of a compute; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session; id of a player, a party or a game instance of player flow."`
 }
 
 func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {

@@ -63,6 +63,14 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 	if err := table.Flush(); err != nil {
 		return err
 	}
+	for i := range list.Hosts {
+		h := &list.Hosts[i]
+		for k := range h.Troubles {
+			if _, err := fmt.Fprintf(stdout, "host %s: %s\n", h.Name, printable(operator.Trouble(&h.Troubles[k]))); err != nil {
+				return err
+			}
+		}
+	}
 	for _, x := range list.Tokens {
 		if _, err := fmt.Fprintf(stdout, "join token %s: %d more hosts of fleet %s in %s, until %s\n",
 			x.ID, x.Uses, cmp.Or(x.Fleet, "(any of a build)"), cmp.Or(x.Location, "(any of the fleet)"), x.Expires.Format(time.RFC3339)); err != nil {

@@ -36,6 +36,7 @@ func (a *Agent) adopt(before state.State) {
 		s.process = p
 		a.running[s.id] = s
 		a.pool.Hold(slices.Collect(maps.Values(s.ports))...)
+		a.adoptAgones(s)
 		if s.reason != "" { // the agent before was ending it
 			a.end(s, s.reason)
 		}

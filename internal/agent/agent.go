@@ -7,14 +7,18 @@ package agent
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"time"
 
+	"github.com/musterhq/muster/internal/agent/agones"
 	"github.com/musterhq/muster/internal/agent/link"
 	"github.com/musterhq/muster/internal/agent/output"
 	"github.com/musterhq/muster/internal/agent/ports"
@@ -32,6 +36,7 @@ type Config struct {
 	Version string
 	// Target says where the service is and as whom the agent connects; it is asked before each connection.
 	Target func(ctx context.Context) (link.Target, error)
+	Trust  *x509.CertPool // authorities of the service's certificate; nil: those of the system
 
 	Root     string // of the game's files; launch paths lie below it, unless the service names a build
 	Builds   string // directory of the builds that the service names
@@ -52,8 +57,17 @@ type Config struct {
 	Output       output.Policy
 	Keep         output.Keep
 
+	Agones     bool               // serve the Agones SDK's interface to each server process
+	GameServer *agones.GameServer // what Agones servers begin with; nil: Agones' defaults
+
+	// InterruptionFile says when the host is taken away, once it is there: an instant such as 2015-01-05T18:02:00Z. Empty: the host stays.
+	InterruptionFile string
+
 	// EndProcesses ends the server processes when the agent stops; otherwise they run on, for the next agent.
 	EndProcesses bool
+
+	// Metrics is where the agent serves /metrics; nil: nowhere. Run closes it.
+	Metrics net.Listener
 
 	Log *slog.Logger
 }
@@ -64,10 +78,12 @@ type Agent struct {
 	file    *state.File
 	unlock  func()
 	link    *link.Link
+	client  *http.Client // for uploads and builds
 	pool    *ports.Pool
 	began   time.Time
 	work    chan func()
 	stopped chan struct{} // closed when no more work is taken
+	agones  agones.Service
 
 	// All below belongs to the goroutine of Run.
 	context context.Context
@@ -84,6 +100,7 @@ type Agent struct {
 	wanted    *agentproto.RuntimeConfiguration
 	problem   string // why the wanted set is not applied
 	asked     time.Time
+	told      int // how often the service said by itself what the host shall run
 	fileTime  time.Time
 	order     agentproto.Order
 	builds    *buildfetch.Builds
@@ -91,9 +108,12 @@ type Agent struct {
 	pruning   bool
 	leftovers bool // builds may be there that nothing uses
 
-	draining bool
-	deadline time.Time // of the drain; zero: none
+	draining    bool
+	deadline    time.Time // of the drain; zero: none
+	interrupted bool      // the host is about to be taken away
+	looked      time.Time // for the file that says so
 
+	counts  counts
 	host    usage.Host
 	beat    time.Time
 	pruned  time.Time
@@ -108,7 +128,8 @@ type entry struct {
 	build  string // digest; empty: the files are below Config.Root
 	crash  *restart.Entry
 	slots  []*server
-	reason string // of the latest failure
+	cause  string // of the latest failure
+	reason string // the same for people
 }
 
 // server is a server process.
@@ -121,6 +142,7 @@ type server struct {
 	dir     string // working directory
 	process *process.Process
 	log     *output.Log
+	agones  *agones.Process // nil: none
 	ports   map[string]int
 	started time.Time
 
@@ -151,15 +173,21 @@ func New(config Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := config.admitUser(); err != nil {
+		unlock()
+		return nil, err
+	}
+	client := link.Client(config.Trust)
 	a := &Agent{
-		config: config, file: file, unlock: unlock, pool: ports.NewPool(config.Ports, nil), began: time.Now(),
+		client: client, config: config, file: file, unlock: unlock, pool: ports.NewPool(config.Ports, nil), began: time.Now(),
 		work: make(chan func(), 64), stopped: make(chan struct{}), running: map[string]*server{}, streams: map[string]context.CancelFunc{},
-		unsent: before.Ended, uploads: uploads{queue: before.Uploads}, order: agentproto.OrderPending, builds: &buildfetch.Builds{Dir: config.Builds},
+		unsent: before.Ended, uploads: uploads{queue: before.Uploads}, order: agentproto.OrderPending, builds: &buildfetch.Builds{Dir: config.Builds, Client: client},
 	}
 	a.link = link.New(link.Config{
-		Target: config.Target, Hello: a.sayHello, Log: config.Log, Chance: rand.Float64,
-		Connected: func(hello agentproto.HelloAnswer) { a.do(func() { a.connect(hello) }) },
+		Target: config.Target, Hello: a.sayHello, Trust: config.Trust, Log: config.Log, Chance: rand.Float64,
+		Connected: func(hello agentproto.HelloAnswer) { a.do(func() { a.counts.connections++; a.connect(hello) }) },
 		Lost:      func() { a.do(a.disconnect) },
+		Revoked:   func() { a.do(a.revoked) },
 		Push:      func(p agentproto.Push) { a.do(func() { a.take(p) }) },
 	})
 	if config.Target == nil { // the file alone says what runs
@@ -167,11 +195,36 @@ func New(config Config) (*Agent, error) {
 	}
 	a.removeArchives()
 	a.adopt(before)
+	a.tidyAgones()
 	if err := a.save(); err != nil {
 		unlock()
 		return nil, err
 	}
 	return a, nil
+}
+
+// admitUser lets the user of the server processes pass through the agent's directories to their builds and logs. What is in the state directory itself is readable by
+// the agent's user alone.
+func (c *Config) admitUser() error {
+	if c.User == nil {
+		return nil
+	}
+	for _, dir := range []string{c.StateDir, c.LogDir, c.Builds} {
+		if dir == "" {
+			continue // of an agent without builds
+		}
+		if err := atomicfile.MakeDir(dir, 0o755); err != nil {
+			return err
+		}
+		info, err := os.Stat(dir)
+		if err == nil {
+			err = os.Chmod(dir, info.Mode().Perm()|0o011)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // do has the goroutine of Run call f.
@@ -188,6 +241,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives ctx until the last message
 	defer cancel()
 	a.context = inner
+	if a.config.Metrics != nil {
+		defer a.serveMetrics(a.config.Metrics)()
+	}
 	linked := make(chan struct{})
 	go func() {
 		defer close(linked)
@@ -213,6 +269,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			cancel()
 			<-linked
 			<-trimmed
+			a.closeAgones()
 			return nil
 		case f := <-a.work:
 			f()
@@ -228,6 +285,7 @@ const tick = 200 * time.Millisecond
 // step does what is due.
 func (a *Agent) step(now time.Time) {
 	a.readFile()
+	a.lookForInterruption(now)
 	a.ask(now)
 	a.fetch(now)
 	a.removeBuilds()

@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/agent/process"
 	"github.com/musterhq/muster/internal/agent/restart"
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/hostproof"
 )
 
 func TestMain(m *testing.M) {
@@ -44,10 +45,13 @@ type service struct {
 	unregistered bool // whether it says that it knows no process
 	unhealthy    []string
 	down         bool
+	revoked      bool // the host was
+	turnedAway   int  // connections, because of that
 	hellos       int
 	beat         *agentproto.SendHeartbeat
 	ends         []agentproto.NotifyServerProcessTermination
-	heartbeat    int64 // milliseconds
+	heartbeat    int64                            // milliseconds
+	overtakes    *agentproto.RuntimeConfiguration // pushed before the answer that has conf; nil: none
 	output       strings.Builder
 	outputEnds   int
 	number       int64 // of the last message of a stream
@@ -72,8 +76,15 @@ func newService(t *testing.T, processes ...agentproto.ServerProcess) *service {
 
 func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	down := s.down
+	down, revoked := s.down, s.revoked
+	if revoked {
+		s.turnedAway++
+	}
 	s.mu.Unlock()
+	if revoked {
+		http.Error(w, "revoked", hostproof.StatusRevoked)
+		return
+	}
 	if down || r.URL.Query().Get("Authorization") != "token" || r.URL.Query().Get("AgentKind") != "native" {
 		http.Error(w, "no", http.StatusForbidden)
 		return
@@ -124,6 +135,15 @@ func (s *service) answer(request agentproto.Request) any {
 	case *agentproto.GetServerToken:
 		return agentproto.ServerToken{FleetID: "fleet-1", ComputeName: "host-1", AuthToken: "process-token", ExpirationTimestamp: time.Now().Add(time.Hour).Unix()}
 	case *agentproto.DescribeRuntimeConfiguration:
+		if s.overtakes != nil {
+			text, err := agentproto.EncodePush(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *s.overtakes})
+			if err == nil {
+				err = s.socket.WriteMessage(websocket.TextMessage, text)
+			}
+			if err != nil {
+				s.Error(err)
+			}
+		}
 		return s.conf
 	case *agentproto.SendHeartbeat:
 		s.beat = r
@@ -244,6 +264,14 @@ func (s *service) ended(id string) (end agentproto.NotifyServerProcessTerminatio
 		return i >= 0
 	})
 	return end
+}
+
+// A runtime configuration that the service pushes while the agent asks for it is in force, even though the answer that it overtook comes later.
+func TestPushOvertakesAnswer(t *testing.T) {
+	s := newService(t)
+	s.overtakes = &agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{play(1, "wait")}}
+	s.run(nil)
+	s.some(agentproto.ProcessStarting, 1)
 }
 
 // play is an entry in which this binary plays server processes.
@@ -381,9 +409,12 @@ func TestInvalidPaths(t *testing.T) {
 	for _, path := range []string{"none", "../outside", "/bin/sh", "game"} {
 		s := newService(t, agentproto.ServerProcess{LaunchPath: path, ConcurrentExecutions: 1})
 		s.run(nil)
-		if end := s.ended(""); end.TerminationReason != agentproto.InvalidPath {
-			t.Errorf("%s: %+v", path, end)
+		if end := s.ended(""); end.TerminationReason != agentproto.InvalidPath || !strings.Contains(end.Exit.LastOutput, path) {
+			t.Errorf("%s: %+v, %+v", path, end, end.Exit)
 		}
+		s.eventually("the cause", func() bool {
+			return s.beat != nil && len(s.beat.Launches) == 1 && s.beat.Launches[0].Cause == agentproto.CausePath && s.beat.Launches[0].State != agentproto.LaunchRunning
+		})
 	}
 }
 
@@ -398,6 +429,33 @@ func TestForceExitAndUnhealthy(t *testing.T) {
 	s.set(func() { s.unhealthy = []string{list[1].ProcessID} })
 	if end := s.ended(list[1].ProcessID); end.TerminationReason != agentproto.TerminatedUnhealthy {
 		t.Errorf("%+v", end)
+	}
+}
+
+// An agent ends its server processes when it learns that its host was revoked: by a push, or when it connects again. Nothing starts after that.
+func TestRevoked(t *testing.T) {
+	for _, connected := range []bool{true, false} {
+		t.Run(fmt.Sprint("connected ", connected), func(t *testing.T) {
+			s := newService(t, play(2, "stubborn"))
+			s.run(nil)
+			list := s.some(agentproto.ProcessStarting, 2)
+			s.push(&agentproto.NotifyGameSessionActivated{ProcessID: list[0].ProcessID, GameSessionID: "g"})
+			s.some(agentproto.ProcessRunning, 1)
+			if connected {
+				s.push(&agentproto.DrainCompute{DeadlineMillis: 1, Reason: "the host was revoked"})
+			} else {
+				s.set(func() { s.revoked = true })
+				s.cut()
+				s.eventually("a connection that is refused", func() bool { return s.turnedAway > 0 })
+				s.set(func() { s.revoked = false }) // to see what became of the processes
+			}
+			for _, p := range list {
+				if end := s.ended(p.ProcessID); end.TerminationReason != agentproto.ComputeShuttingDown {
+					t.Errorf("%+v", end)
+				}
+			}
+			s.eventually("a heartbeat of an empty host", func() bool { return len(s.beat.ProcessList) == 0 && s.beat.Status == agentproto.Terminating })
+		})
 	}
 }
 

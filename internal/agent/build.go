@@ -91,6 +91,7 @@ func (a *Agent) fetched(b *build, dir, url string, err error) {
 	}
 	a.beat, a.leftovers = time.Time{}, true
 	if err == nil {
+		a.counts.fetches++
 		b.dir, b.problem, b.failures = dir, "", 0
 		a.config.Log.Info("build is complete", "build", b.id, "dir", dir)
 		return
@@ -104,6 +105,7 @@ func (a *Agent) fetched(b *build, dir, url string, err error) {
 	pause := min(fetchPause<<min(b.failures, 10), fetchPauseMax)
 	pause += time.Duration((rand.Float64() - 0.5) / 2 * float64(pause)) // hosts that failed together do not try together
 	b.failures++
+	a.counts.fetchFailures++
 	b.problem, b.next = err.Error(), time.Now().Add(pause)
 	a.config.Log.Error("build cannot be fetched: the agent tries again", "build", b.id, "after", pause.Round(time.Millisecond), "error", err)
 }
@@ -156,7 +158,7 @@ func (a *Agent) describeLaunch(e *entry, now time.Time) agentproto.LaunchState {
 	l.State = agentproto.LaunchFetching
 	if a.build.problem != "" {
 		reason := "build " + a.build.id + " cannot be fetched: " + a.build.problem
-		l.Reason = reason[:min(len(reason), agentproto.TextBytes)]
+		l.Cause, l.Reason = agentproto.CauseBuild, agentproto.Text(reason)
 		if a.build.cancel == nil {
 			l.State, l.NextTryMillis = agentproto.LaunchBackingOff, a.build.next.UnixMilli()
 		}

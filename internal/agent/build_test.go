@@ -2,6 +2,8 @@ package agent
 
 import (
 	"bytes"
+	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/musterhq/muster/internal/agent/link"
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/buildfiles"
 )
@@ -122,6 +125,56 @@ func TestBuildsAreFetched(t *testing.T) {
 	s.eventually("the first build is removed", func() bool { return !there(first) })
 	if !there(second) {
 		t.Error("the build that is wanted is gone")
+	}
+}
+
+// TestOwnAuthority: the link, builds and uploads of logs trust an authority that the system does not.
+func TestOwnAuthority(t *testing.T) {
+	o := newStore(t)
+	overTLS := httptest.NewTLSServer(o)
+	defer overTLS.Close()
+	if _, err := link.Client(nil).Get(overTLS.URL); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Fatalf("without the authority: %v", err)
+	}
+	uploads := make(chan string, 1)
+	logs := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		uploads <- r.Method
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer logs.Close()
+	s := newService(t, play(1, "wait"))
+	plain := s.server
+	defer plain.Close()
+	s.server = httptest.NewTLSServer(http.HandlerFunc(s.serve))
+	s.conf.Build = o.build(t, "1")
+	s.conf.Build.URL = strings.Replace(s.conf.Build.URL, o.URL, overTLS.URL, 1)
+	s.uploadURL = logs.URL
+
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if _, err := link.Trust(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	write := func(text []byte) {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write([]byte("none"))
+	if _, err := link.Trust(file); err == nil || !strings.Contains(err.Error(), "no certificate") {
+		t.Errorf("a file without a certificate: %v", err)
+	}
+	write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: overTLS.Certificate().Raw}))
+	trust, err := link.Trust(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run(func(c *Config) { c.Trust = trust })
+	id := s.some(agentproto.ProcessStarting, 1)[0].ProcessID
+	s.push(&agentproto.NotifyGameSessionActivated{ProcessID: id, GameSessionID: "g"})
+	s.some(agentproto.ProcessRunning, 1)
+	s.push(&agentproto.ForceExitServerProcess{ProcessID: id})
+	if method := <-uploads; method != http.MethodPut {
+		t.Errorf("uploaded with %s", method)
 	}
 }
 

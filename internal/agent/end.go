@@ -57,6 +57,7 @@ func (a *Agent) kill(s *server) {
 // because records why the agent ends a process: the first reason counts.
 func (a *Agent) because(s *server, reason agentproto.TerminationReason) {
 	s.stopping = true
+	s.agones.Ending()
 	if s.reason == "" {
 		s.reason = reason
 	}
@@ -67,6 +68,7 @@ func (a *Agent) because(s *server, reason agentproto.TerminationReason) {
 // ended handles the end of a process.
 func (a *Agent) ended(s *server, exit process.Exit) {
 	delete(a.running, s.id)
+	s.agones.Remove()
 	a.leftovers = a.leftovers || s.build != ""
 	a.pool.Release(time.Now(), slices.Collect(maps.Values(s.ports))...)
 	crashed := s.reason == "" && exit.Known && exit.Crashed() || s.reason == agentproto.TerminatedUnhealthy || s.reason == agentproto.SDKInitializationTimeout
@@ -77,7 +79,7 @@ func (a *Agent) ended(s *server, exit process.Exit) {
 		}
 		failed = e.crash.Ended(s.slot, crashed, time.Now())
 		if crashed {
-			e.reason = cmp.Or(string(s.reason), exit.Text())
+			e.cause, e.reason = agentproto.CauseCrash, cmp.Or(string(s.reason), exit.Text())
 		}
 	}
 	level := a.config.Log.Info
@@ -102,6 +104,10 @@ func (a *Agent) note(s *server, exit process.Exit) {
 			reason = agentproto.Crashed
 		}
 	}
+	if a.counts.exits == nil {
+		a.counts.exits = map[agentproto.TerminationReason]uint64{}
+	}
+	a.counts.exits[reason]++
 	x := agentproto.Exit{
 		PeakMemoryBytes: exit.PeakMemory, MemoryBytes: s.used.Memory, Signal: exit.Signal, StartedMillis: s.started.UnixMilli(), EndedMillis: exit.At.UnixMilli(),
 	}
@@ -152,7 +158,7 @@ func (a *Agent) send() {
 func (a *Agent) tell(ctx context.Context, one state.Ended) error {
 	exit := one.Exit
 	if tail, err := output.New(a.logDir(one.ID), a.config.Output).Tail(output.TailMax); err == nil {
-		exit.LastOutput = string(tail)
+		exit.LastOutput = agentproto.LastOutput(tail)
 	}
 	err := a.link.Call(ctx, &agentproto.NotifyServerProcessTermination{
 		ProcessID: one.ID, EventCode: one.Reason.EventCode(), TerminationReason: one.Reason, Exit: &exit,

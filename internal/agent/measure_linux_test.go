@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// TestMeasure prints what the agent of a binary uses with 20 processes.
+// The agent of a binary stays within its aims with 20 processes.
 func TestMeasure(t *testing.T) {
 	binary := os.Getenv("MUSTER_BINARY")
 	if binary == "" {
@@ -51,5 +51,9 @@ func TestMeasure(t *testing.T) {
 			t.Log(strings.TrimSpace(line))
 		}
 	}
-	t.Logf("resident %.1f MiB, processor %.2f %% of a core", float64(now.Memory)/(1<<20), 100*float64(now.CPU-before.CPU)/float64(long))
+	percent := 100 * float64(now.CPU-before.CPU) / float64(long)
+	t.Logf("resident %.1f MiB, processor %.2f %% of a core", float64(now.Memory)/(1<<20), percent)
+	if now.Memory > 40<<20 || percent > 1 {
+		t.Error("want at most 40 MiB and 1 %")
+	}
 }

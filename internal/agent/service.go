@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/agent/agones"
 	"github.com/musterhq/muster/internal/agent/link"
 	"github.com/musterhq/muster/internal/agent/process"
 	"github.com/musterhq/muster/internal/agent/usage"
@@ -26,6 +27,7 @@ const (
 // connect begins to use a new connection.
 func (a *Agent) connect(hello agentproto.HelloAnswer) {
 	if a.hello.HostID != "" && a.hello.FleetID != hello.FleetID { // the old fleet's processes retire
+		a.told++
 		a.want(agentproto.RuntimeConfiguration{})
 	}
 	a.connected, a.hello, a.asked, a.beat = true, hello, time.Time{}, time.Time{}
@@ -52,6 +54,7 @@ func (a *Agent) ask(now time.Time) {
 	switch {
 	case a.config.File == "" && now.Sub(a.asked) >= pollEvery:
 		a.asked = now
+		told := a.told
 		conf := new(agentproto.RuntimeConfiguration)
 		a.call(new(agentproto.DescribeRuntimeConfiguration), conf, func(err error) {
 			if err != nil {
@@ -59,7 +62,9 @@ func (a *Agent) ask(now time.Time) {
 				a.config.Log.Warn("runtime configuration cannot be fetched: the agent asks again", "error", err)
 				return
 			}
-			a.want(*conf)
+			if a.told == told { // otherwise the answer may be older than what the service has said meanwhile
+				a.want(*conf)
+			}
 		})
 	case a.token == nil || time.Unix(a.token.ExpirationTimestamp, 0).Sub(now) < tokenSpare:
 		token := new(agentproto.ServerToken)
@@ -69,6 +74,7 @@ func (a *Agent) ask(now time.Time) {
 				return
 			}
 			a.token = token
+			a.agones.Set(agones.Target{URL: a.hello.SDKEndpoint, Fleet: token.FleetID, Compute: token.ComputeName, Token: token.AuthToken})
 		})
 	}
 }
@@ -121,6 +127,7 @@ func (a *Agent) take(push agentproto.Push) {
 		a.drain(time.Now().Add(6*time.Minute), "the service ends this compute")
 	case *agentproto.DrainCompute:
 		switch {
+		case a.interrupted && (p.Cancel || p.DeadlineMillis == 0 || time.UnixMilli(p.DeadlineMillis).After(a.deadline)): // the machine's own end is nearer
 		case p.Cancel && a.draining:
 			a.endDrain()
 		case !p.Cancel && p.DeadlineMillis == 0:
@@ -130,6 +137,7 @@ func (a *Agent) take(push agentproto.Push) {
 		}
 	case *agentproto.UpdateRuntimeConfiguration:
 		if a.config.File == "" {
+			a.told++
 			a.want(p.RuntimeConfiguration)
 		}
 	case *agentproto.UpdateHost:
@@ -185,6 +193,8 @@ func (a *Agent) heartbeat(now time.Time) {
 
 func (a *Agent) status() agentproto.Status {
 	switch {
+	case a.interrupted:
+		return agentproto.Interrupted
 	case a.draining:
 		return agentproto.Terminating
 	case a.order == agentproto.OrderPending:
@@ -195,22 +205,26 @@ func (a *Agent) status() agentproto.Status {
 	return agentproto.Active
 }
 
+// stateOf is the state of a process, as the service and metrics show it.
+func (a *Agent) stateOf(s *server) string {
+	switch {
+	case s.stopping:
+		return agentproto.ProcessStopping
+	case !s.retiring.IsZero() && a.wanted != nil:
+		return ProcessRetiring
+	case s.registered:
+		return agentproto.ProcessRunning
+	}
+	return agentproto.ProcessStarting
+}
+
 // describe makes a heartbeat.
 func (a *Agent) describe(now time.Time) *agentproto.SendHeartbeat {
 	m := &agentproto.SendHeartbeat{Status: a.status(), ProcessList: []string{}, HeartbeatTimeMillis: now.UnixMilli()}
 	for _, s := range a.sorted() {
 		s.measure(now)
-		state := agentproto.ProcessStarting
-		switch {
-		case s.stopping:
-			state = agentproto.ProcessStopping
-		case !s.retiring.IsZero() && a.wanted != nil:
-			state = ProcessRetiring
-		case s.registered:
-			state = agentproto.ProcessRunning
-		}
 		p := agentproto.ProcessState{
-			ProcessID: s.id, PID: s.process.Record().PID, Port: s.ports[""], State: state, CPUPercent: s.percent, MemoryBytes: s.used.Memory,
+			ProcessID: s.id, PID: s.process.Record().PID, Port: s.ports[""], State: a.stateOf(s), CPUPercent: s.percent, MemoryBytes: s.used.Memory,
 			StartedMillis: s.started.UnixMilli(),
 		}
 		if s.entry != nil {
@@ -255,7 +269,7 @@ func (e *entry) describe(now time.Time) agentproto.LaunchState {
 		l.State = agentproto.LaunchFailed
 	}
 	if l.State != agentproto.LaunchRunning {
-		l.Reason = e.reason[:min(len(e.reason), agentproto.TextBytes)]
+		l.Cause, l.Reason = e.cause, agentproto.Text(e.reason)
 	}
 	return l
 }
@@ -306,7 +320,7 @@ func (a *Agent) answered(m *agentproto.SendHeartbeat, answer *agentproto.Heartbe
 			continue
 		}
 		s.unregistered++
-		if age := time.Since(s.started); !s.registered && s.unregistered >= unregisteredMax && age > a.config.StartTimeout {
+		if age := time.Since(s.started); !s.registered && !s.hosting() && s.unregistered >= unregisteredMax && age > a.config.StartTimeout {
 			a.config.Log.Warn("server process has not called ProcessReady: it is ended", "process", id, "age", age.Round(time.Second))
 			a.end(s, agentproto.SDKInitializationTimeout)
 		}

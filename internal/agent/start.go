@@ -42,6 +42,7 @@ func (a *Agent) start(e *entry, slot int, now time.Time) {
 		a.notStarted(s, err, now)
 		return
 	}
+	a.counts.starts++
 	e.slots[slot] = s
 	e.crash.Started(slot, now)
 	a.save()
@@ -51,15 +52,18 @@ func (a *Agent) start(e *entry, slot int, now time.Time) {
 
 // notStarted records a process that could not be started. Only a path that names no program becomes an event of the fleet, as with the official agent.
 func (a *Agent) notStarted(s *server, err error, now time.Time) {
+	a.counts.startFailures++
 	delete(a.running, s.id)
+	s.agones.Remove()
 	a.pool.Return(slices.Collect(maps.Values(s.ports))...)
 	os.RemoveAll(a.logDir(s.id))
-	s.entry.reason = err.Error()
+	s.entry.cause, s.entry.reason = agentproto.CauseNoStart, err.Error()
 	failed := s.entry.crash.Ended(s.slot, true, now)
 	a.config.Log.Error("server process cannot be started: the agent tries again", "path", s.spec.LaunchPath, "failed", failed,
 		"pause", s.entry.crash.Wait(s.slot, now).Round(time.Millisecond), "error", err)
 	if _, ok := errors.AsType[*pathError](err); ok {
-		a.unsent = append(a.unsent, endedOf(s, agentproto.InvalidPath, agentproto.Exit{EndedMillis: now.UnixMilli()}))
+		s.entry.cause = agentproto.CausePath
+		a.unsent = append(a.unsent, endedOf(s, agentproto.InvalidPath, agentproto.Exit{EndedMillis: now.UnixMilli(), LastOutput: agentproto.LastOutput([]byte(err.Error()))}))
 	}
 	a.save()
 }
@@ -81,7 +85,11 @@ func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error)
 			return c, err
 		}
 	}
-	for _, name := range words.PortNames() {
+	names := words.PortNames()
+	if a.config.Agones {
+		names = append(names, agonesGRPC, agonesHTTP)
+	}
+	for _, name := range names {
 		port, err := a.pool.Take(now)
 		if err != nil {
 			return c, err
@@ -92,13 +100,17 @@ func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error)
 	if err := errors.Join(atomicfile.MakeDir(own, 0o755), a.config.User.Own(own)); err != nil {
 		return c, err
 	}
+	variables, err := a.serveAgones(s)
+	if err != nil {
+		return c, err
+	}
 	values := launch.Values{Index: s.slot, ProcessID: s.id, LogDir: own, Ports: s.ports}
 	file, err := s.log.Writer()
 	if err != nil {
 		return c, fmt.Errorf("output in %s: %w", dir, err)
 	}
 	return process.Command{
-		ID: s.id, Path: path, Args: words.Fill(values), Dir: s.dir, Env: a.environment(values), Output: file, User: a.config.User, Memory: a.config.MemoryMax,
+		ID: s.id, Path: path, Args: words.Fill(values), Dir: s.dir, Env: append(a.environment(values), variables...), Output: file, User: a.config.User, Memory: a.config.MemoryMax,
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -11,13 +12,14 @@ import (
 	"github.com/musterhq/muster/internal/agent/output"
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 const (
-	streamsMax = 16                     // of output at a time
-	chunk      = 32 << 10               // bytes of output in one message
-	lookEvery  = 250 * time.Millisecond // for new output
-	aliveEvery = 15 * time.Second       // a message of a stream without output
+	streamsMax = 16                       // of output at a time
+	chunk      = agentproto.OutputMax / 2 // bytes of output in one message, which valid may double
+	lookEvery  = 250 * time.Millisecond   // for new output
+	aliveEvery = 15 * time.Second         // a message of a stream without output
 
 	// A message that the service does not take is sent again after resendFirst, then twice as long, up to resendLongest.
 	resendFirst   = 100 * time.Millisecond
@@ -39,7 +41,7 @@ type pacer struct {
 // wait waits until some bytes may be sent; false: ctx has ended.
 func (p *pacer) wait(ctx context.Context, bytes int) bool {
 	p.mu.Lock()
-	next, early := outputRate.Next(p.full, time.Now().UnixNano(), bytes)
+	next, early := outputRate.Next(p.full, steady.Now(), bytes)
 	p.full = next
 	p.mu.Unlock()
 	if early <= 0 {
@@ -91,6 +93,9 @@ func (a *Agent) startStream(p *agentproto.StartOutput) {
 	}()
 }
 
+// valid returns output as text. Bytes that are none become U+FFFD, one for each run of them.
+func valid(output []byte) string { return strings.ToValidUTF8(string(output), "\uFFFD") }
+
 var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // known returns whether an id can be one of this agent: the name of a directory, and nothing else.
@@ -114,7 +119,7 @@ func (x *outputStream) follow(ctx context.Context, p *agentproto.StartOutput, lo
 	tail = tail[begin(tail, p.TailBytes, p.TailLines):]
 	for first := true; first || len(tail) > 0; first = false { // the first message says that there is a stream, even without output
 		n := whole(tail[:min(chunk, len(tail))])
-		if !x.send(ctx, agentproto.SendOutput{Output: string(tail[:n])}) {
+		if !x.send(ctx, agentproto.SendOutput{Output: valid(tail[:n])}) {
 			return
 		}
 		tail = tail[n:]
@@ -133,7 +138,7 @@ func (x *outputStream) follow(ctx context.Context, p *agentproto.StartOutput, lo
 		}
 		offset = next
 		if n > 0 || skipped || time.Since(x.sent) >= aliveEvery {
-			if !x.send(ctx, agentproto.SendOutput{Output: string(buffer[:n]), Truncated: skipped}) {
+			if !x.send(ctx, agentproto.SendOutput{Output: valid(buffer[:n]), Truncated: skipped}) {
 				return
 			}
 		}

@@ -80,6 +80,12 @@ func (a *Agent) uploaded(one state.Upload, err error) {
 		return
 	}
 	u.attempts++
+	switch {
+	case err == nil:
+		a.counts.uploads++
+	case !errors.Is(err, errUnwanted):
+		a.counts.uploadFailures++
+	}
 	if err != nil && !errors.Is(err, errUnwanted) && u.attempts < uploadAttempts {
 		pause := min(retryUpload<<(u.attempts-1), retryUploadMax)
 		a.config.Log.Warn("logs of a game session cannot be uploaded: the agent tries again", "process", one.ID, "pause", pause, "error", err)
@@ -126,7 +132,7 @@ func (a *Agent) uploadLogs(ctx context.Context, one state.Upload) error {
 	if err != nil {
 		return err
 	}
-	return put(ctx, to.URL, file, size)
+	return put(ctx, a.client, to.URL, file, size)
 }
 
 // uploadName begins the names of archives in the state directory. Those that an agent before left behind are removed.
@@ -161,14 +167,14 @@ func (a *Agent) sourceOf(one state.Upload) bundle.Source {
 }
 
 // put uploads an archive.
-func put(ctx context.Context, url string, archive *os.File, size int64) error {
+func put(ctx context.Context, client *http.Client, url string, archive *os.File, size int64) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, url, io.NopCloser(archive))
 	if err != nil {
 		return errors.New("the URL for the upload is none") // without the URL, which has the ticket
 	}
 	r.ContentLength = size
 	r.Header.Set("Content-Type", "application/zip")
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		if inner := errors.Unwrap(err); inner != nil { // the outer error has the URL
 			err = inner

@@ -92,7 +92,7 @@ func (a *Agent) want(conf agentproto.RuntimeConfiguration) {
 	for _, spec := range conf.ServerProcesses {
 		e := &entry{spec: spec, build: a.build.name(), crash: restart.New(a.config.Restart, rand.Float64)}
 		if i := slices.IndexFunc(before, func(b *entry) bool { return b.build == e.build && same(b.spec, spec) }); i >= 0 {
-			e.crash, e.reason = before[i].crash, before[i].reason
+			e.crash, e.cause, e.reason = before[i].crash, before[i].cause, before[i].reason
 			if before[i].spec != spec {
 				e.crash.Reset()
 			}
@@ -225,7 +225,7 @@ func (a *Agent) retire(now time.Time) {
 		switch {
 		case a.draining && !a.deadline.IsZero() && now.After(a.deadline):
 			a.end(s, agentproto.ComputeShuttingDown)
-		case s.session != "" || s.doubtful && now.Sub(a.since) < time.Minute: // a new connection begins with the game sessions of all processes
+		case s.hosting() || s.doubtful && now.Sub(a.since) < time.Minute: // a new connection begins with the game sessions of all processes
 		case !s.registered && a.settled(s):
 			a.end(s, agentproto.NormalTermination)
 		case a.connected && now.Sub(s.retiring) > wait:
@@ -251,6 +251,13 @@ func (a *Agent) activation() time.Duration {
 func (a *Agent) drain(deadline time.Time, why string) {
 	a.draining, a.deadline, a.beat = true, deadline, time.Time{}
 	a.config.Log.Info("host is drained: no server process starts, those with a game session finish", "deadline", deadline, "reason", why)
+}
+
+// revoked ends all server processes: the service does not trust this host any more, and nothing will be heard of what runs here.
+func (a *Agent) revoked() {
+	if !a.draining || a.deadline.IsZero() || a.deadline.After(time.Now()) {
+		a.drain(time.Now(), "the service has revoked this host")
+	}
 }
 
 func (a *Agent) endDrain() {

@@ -18,11 +18,13 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // hello has the parameters in the query of an agent's connection request.
 type hello struct {
 	host          string // id; empty: an agent with a compute's token
+	name          string // of the host
 	compute       compute
 	authorization string
 	native        bool // `muster agent`, which understands the additions to the protocol
@@ -62,10 +64,11 @@ func parseHello(query string) (hello, error) {
 	return h, nil
 }
 
-// errForbidden marks refusals that get HTTP status 403, errWrongQuery those that get 400.
+// errForbidden marks refusals that get HTTP status 403, errWrongQuery those that get 400, and errRevoked those of a host that is itself and was revoked.
 var (
 	errForbidden  = errors.New("forbidden")
 	errWrongQuery = errors.New("wrong query")
+	errRevoked    = errors.New("revoked")
 )
 
 // ServeHTTP accepts an agent's connection.
@@ -94,9 +97,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.log.Debug("the upgrade of a host agent's connection failed", "fleet", h.compute.fleet, "compute", h.compute.name, "error", err)
 		return
 	}
-	l := &link{server: s, host: h.host, native: h.native, shown: shown, conn: conn, node: node, opened: time.Now()}
+	l := &link{server: s, host: h.host, name: h.name, native: h.native, shown: shown, conn: conn, node: node, opened: time.Now()}
 	l.at.Store(&h.compute)
-	l.heard.Store(l.opened.UnixNano())
+	l.heard.Store(steady.Nanos(l.opened))
 	s.open(l)
 }
 
@@ -124,7 +127,7 @@ func (s *Server) open(l *link) {
 	}
 	frames.Read(l.conn, &s.reading, incoming{l}) // from here on, End detaches the link
 	if l.node != s.config.Node() || s.voidNow(l) {
-		l.drop()
+		l.drop() // the agent is told why when it connects again
 		return
 	}
 	s.log.Debug("host agent connected", "fleet", l.compute().fleet, "compute", l.compute().name, "native", l.native)
@@ -175,6 +178,8 @@ func connectStatus(err error) int {
 		return http.StatusTooManyRequests
 	case errors.Is(err, errForbidden):
 		return http.StatusForbidden
+	case errors.Is(err, errRevoked):
+		return hostproof.StatusRevoked
 	case errors.Is(err, errWrongQuery):
 		return http.StatusBadRequest
 	}

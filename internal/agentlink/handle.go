@@ -120,8 +120,10 @@ func (l *link) carryOut(request agentproto.Request) (any, error) {
 func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnswer, error) {
 	answer := &agentproto.HeartbeatAnswer{Status: agentproto.OrderActive, UnhealthyProcesses: []string{}, UnregisteredProcesses: []string{}}
 	l.leaving.Store(r.Status == agentproto.Terminated)
-	l.metrics.Store(r.Metrics)
 	at := l.compute()
+	l.report.Store(&agentproto.Report{Host: l.host, Fleet: at.fleet, Compute: at.name, Metrics: r.Metrics, Launches: r.Launches})
+	l.tellLaunches(r.Launches)
+	l.interrupt(r.Status == agentproto.Interrupted)
 	if at.fleet == "" {
 		answer.Status, answer.UnregisteredProcesses = agentproto.OrderPending, append(answer.UnregisteredProcesses, r.ProcessList...)
 		return answer, nil
@@ -148,6 +150,20 @@ func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnsw
 		}
 		return nil
 	})
+}
+
+// interrupt takes a compute out whose agent says that its machine is about to be taken away. It says so with each heartbeat from then on.
+func (l *link) interrupt(is bool) {
+	at := l.compute()
+	if !is || l.interrupted || at.fleet == "" {
+		l.interrupted = is && l.interrupted
+		return
+	}
+	if err := l.server.engine.Do(l.server.ctx, &hosting.InterruptCompute{Fleet: at.fleet, Compute: at.name}); err != nil {
+		l.server.log.Warn("a host is about to be taken away, and could not be drained: the service tries again with the next heartbeat", "compute", at.name, "error", err)
+		return
+	}
+	l.interrupted = true
 }
 
 func (l *link) key(process string) fleet.Key {

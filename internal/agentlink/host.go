@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/sigv4"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // This file has the connections of hosts that have joined. Such a host signs its connection, and serves the fleet that the service says: none, the one that it is
@@ -49,7 +51,7 @@ func (s *Server) welcomeHost(r *http.Request, h *hello) error {
 	case !proof.For(r, outside.Host, outside.Path):
 		return s.failed(h, signin.WrongToken, fmt.Errorf("%w: the signature is for %.20s %.200s at %.200s, not for this request", errForbidden, proof.Method, proof.Path, proof.Server))
 	case known.Revoked != 0:
-		return s.failed(h, signin.Expired, fmt.Errorf("%w: host %s was revoked at %s", errForbidden, known.ID, known.Revoked.Std().Format(time.RFC3339)))
+		return s.failed(h, signin.Expired, fmt.Errorf("%w: host %s was revoked at %s", errRevoked, known.ID, known.Revoked.Std().Format(time.RFC3339)))
 	case off > clockSkew || off < -clockSkew:
 		return s.failed(h, signin.Clock, fmt.Errorf("%w: the clock of host %s is off by %v; want at most %v", errForbidden, known.ID, off.Round(time.Second), clockSkew))
 	}
@@ -62,7 +64,7 @@ func (s *Server) welcomeHost(r *http.Request, h *hello) error {
 		return err
 	}
 	x, err := s.standing(known.ID)
-	h.host, h.compute = known.ID, x.at
+	h.host, h.name, h.compute = known.ID, known.Name, x.at
 	return err
 }
 
@@ -103,7 +105,8 @@ func (l *link) settle() {
 	}
 	if x.gone {
 		s.log.Info("the connection of a host was closed: it was revoked", "host", l.host)
-		l.drop()
+		l.push(&agentproto.DrainCompute{DeadlineMillis: 1, Reason: "the host was revoked"}) // a deadline that is over, whatever the host's clock says
+		l.dismiss(closeRevoked)
 		return
 	}
 	if was := l.compute(); was != x.at {
@@ -169,23 +172,12 @@ func (s *Server) settleHost(host string) {
 	}
 }
 
-// HostMetrics returns what the agents of the hosts that are connected here measured last, by the id of the host.
-func (s *Server) HostMetrics() map[string]*agentproto.HostMetrics {
-	all := map[string]*agentproto.HostMetrics{}
-	for _, l := range s.links() {
-		if m := l.metrics.Load(); l.host != "" && m != nil {
-			all[l.host] = m
-		}
-	}
-	return all
-}
-
 // keepHosts notes which hosts are connected.
 func (s *Server) keepHosts(now time.Time) {
 	seen := map[string]bool{}
 	var all []string
 	for _, l := range s.links() {
-		if heard := time.Unix(0, l.heard.Load()); l.host != "" && !seen[l.host] && now.Sub(heard) < s.config.Periods.Ping+5*time.Second {
+		if heard := steady.Time(l.heard.Load()); l.host != "" && !seen[l.host] && now.Sub(heard) < s.config.Periods.Ping+5*time.Second {
 			seen[l.host] = true
 			all = append(all, l.host)
 		}
@@ -219,5 +211,7 @@ func (s *Server) move(l *link, to compute) {
 		return
 	}
 	l.at.Store(&to)
-	s.agents[to] = append(s.agents[to], l)
+	all := append(s.agents[to], l)
+	slices.SortStableFunc(all, func(x, y *link) int { return x.opened.Compare(y.opened) }) // connections of one host move in any order
+	s.agents[to] = all
 }

@@ -2,6 +2,7 @@ package agentlink
 
 import (
 	"crypto/ed25519"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -126,11 +128,14 @@ func TestProofsThatAreRefused(t *testing.T) {
 	}
 	b, c := m.keep(conn), other.join()
 	w.must(&hosts.Revoke{Host: m.id})
+	for _, x := range []*agent{a, b} {
+		x.wait(`{"Action":"DrainCompute","DeadlineMillis":1,"Reason":"the host was revoked"}`)
+	}
 	w.until("the connections of the revoked host to end", func() bool { return a.ended() && b.ended() && w.door.Stats().Links == 1 })
 	if c.ended() {
 		t.Error("the connection of another host has ended, too")
 	}
-	if why := m.refuse(hostproof.Sign(m.key, m.claim()), http.StatusForbidden); !strings.Contains(why, "revoked") {
+	if why := m.refuse(hostproof.Sign(m.key, m.claim()), hostproof.StatusRevoked); !strings.Contains(why, "revoked") {
 		t.Errorf("after the revocation: %s", why)
 	}
 }
@@ -145,7 +150,7 @@ func TestHostServesFleets(t *testing.T) {
 	a.wait(`"RequestId":"1"`, `"FleetId":""`, `"HostId":"`+m.id+`"`, `"ComputeName":"rack-1"`)
 	a.send(`{"Action":"SendHeartbeat","RequestId":"2","Status":"Active","ProcessList":["p"],"HeartbeatTimeMillis":1,"Metrics":{"CPUPercent":1,"MemoryTotalBytes":7,"MemoryUsedBytes":1}}`)
 	a.wait(`"RequestId":"2"`, `"Status":"PENDING"`)
-	if x := w.door.HostMetrics()[m.id]; x == nil || x.MemoryTotalBytes != 7 {
+	if x := w.door.Reports(); len(x) != 1 || x[0].Host != m.id || x[0].Metrics.MemoryTotalBytes != 7 {
 		t.Errorf("measured %+v", x)
 	}
 	a.send(`{"Action":"GetServerToken","RequestId":"3"}`)
@@ -153,6 +158,7 @@ func TestHostServesFleets(t *testing.T) {
 
 	w.want(1)
 	w.must(&capacity.Plan{})
+	a.wait(`"DrainCompute"`, `"Cancel":true`) // taken here, so that the next one is that of the next change
 	a.wait(`"UpdateHost"`, builtFleet)
 	a.wait(`"UpdateRuntimeConfiguration"`, "/local/game/server")
 	a.send(`{"Action":"GetServerToken","RequestId":"4"}`)
@@ -188,6 +194,23 @@ func TestHostServesFleets(t *testing.T) {
 	b.wait(`"RequestId":"1"`, builtFleet)
 }
 
+// A host that is bound to a fleet learns that it is a compute of it, even if that happens after its connection: a node of a cluster may be behind the one that decides.
+func TestBoundHostIsRegisteredLater(t *testing.T) {
+	w := newWorld(t)
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
+	_, id, hash := hostproof.NewToken()
+	w.must(&hosts.IssueToken{ID: id, Hash: hash, Fleet: testFleet, Location: testLocation, Uses: 1, Valid: time.Hour})
+	public, private, _ := ed25519.GenerateKey(nil)
+	join := &hosts.Join{Token: id, Hash: hash, Name: "rack-1", Key: public}
+	w.must(join)
+	a := (&machine{world: w, id: join.Host.ID, key: private}).join()
+	w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: "rack-1"})
+	a.wait(`"UpdateHost"`, `"FleetId":""`)
+	w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: "rack-1", Location: testLocation, IPAddress: "10.0.0.1", Registration: domain.UUID{4}}})
+	a.wait(`"UpdateHost"`, `"FleetId":"`+testFleet+`"`)
+	a.wait(`"UpdateRuntimeConfiguration"`)
+}
+
 // The door notes which hosts are connected. One whose agent says that it ends is silent at once.
 func TestHostsThatAreConnected(t *testing.T) {
 	w := newWorld(t)
@@ -203,6 +226,58 @@ func TestHostsThatAreConnected(t *testing.T) {
 	a.wait(`"RequestId":"1"`)
 	_ = a.conn.Close()
 	w.until("the host to be silent", func() bool { h := host(); return h.Silent() })
+}
+
+// What keeps an entry of the runtime configuration from running is in the events of the fleet when it begins and when it changes, and not with each heartbeat.
+func TestTroublesBecomeEvents(t *testing.T) {
+	w := newWorld(t)
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
+	a := w.native()
+	beats := 0
+	beat := func(launches string) {
+		t.Helper()
+		beats++
+		id := fmt.Sprint("beat-", beats)
+		a.send(`{"Action":"SendHeartbeat","RequestId":"` + id + `","Status":"Active","ProcessList":[],"HeartbeatTimeMillis":1,"Launches":[` + launches + `]}`)
+		a.wait(`"RequestId":"`+id+`"`, `"StatusCode":200`)
+	}
+	events := func() (all []string) {
+		_ = w.engine.Read(t.Context(), func(v *cell.View) error {
+			for _, e := range v.FleetEvents(testFleet, 0, 0, 0, 100) {
+				if strings.Contains(e.Message, "on compute host in") {
+					all = append(all, fmt.Sprint(e.Code, " ", e.Times(), " ", e.Message))
+				}
+			}
+			return nil
+		})
+		return all
+	}
+	const fetching = `{"LaunchPath":"server","Wanted":2,"State":"BackingOff","Cause":"BuildNotFetched","Reason":"connection refused"}`
+	for range 3 {
+		beat(fetching)
+	}
+	if got := events(); len(got) != 1 || got[0] != "FLEET_BINARY_DOWNLOAD_FAILED 1 The build cannot be fetched on compute host in custom-home: connection refused" {
+		t.Fatalf("%q", got)
+	}
+	if r := w.door.Reports(); len(r) != 1 || r[0].Fleet != testFleet || r[0].Compute != testCompute || len(r[0].Launches) != 1 {
+		t.Errorf("%+v", r)
+	}
+	beat(`{"LaunchPath":"server","Wanted":2,"State":"BackingOff","Cause":"Crashed","Crashes":2,"Reason":"exit code 1"}`) // it is a trouble when it fails
+	beat(`{"LaunchPath":"server","Wanted":2,"State":"Failed","Cause":"Crashed","Crashes":6,"Reason":"exit code 1"}`)
+	beat(`{"LaunchPath":"server","Wanted":2,"State":"Failed","Cause":"something new","Reason":"x"}`)
+	if got := events(); len(got) != 2 || !strings.Contains(got[0], "crash too often") {
+		t.Errorf("%q", got)
+	}
+	beat(fetching) // again
+	if got := events(); len(got) != 2 || !strings.HasPrefix(got[0], "FLEET_BINARY_DOWNLOAD_FAILED 2 ") {
+		t.Errorf("%q", got)
+	}
+	for i := range 100 { // an agent that invents troubles does not write as it likes
+		beat(fmt.Sprintf(`{"LaunchPath":"server-%d","Wanted":2,"State":"Failed","Cause":"Crashed","Reason":"x"}`, i))
+	}
+	if got := len(events()); got >= 100 { // the rest waits for tokens, which come every five seconds
+		t.Errorf("%d events", got)
+	}
 }
 
 func TestPortsIn(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // panicDoor is the label of panics of this door.
@@ -30,25 +31,31 @@ const (
 	tasksBytes  = 2 << 20 // of them
 	outMax      = 2 << 20 // bytes that wait for an agent that does not read
 	closeNormal = 1000
-	farewell    = 2 * time.Second // how long an agent may take to answer a close frame
+	// closeRevoked is that of a policy: the agent is told why when it connects again.
+	closeRevoked = 1008
+	farewell     = 2 * time.Second // how long an agent may take to answer a close frame
 )
 
 // link is one connection of an agent.
 type link struct {
-	server  *Server
-	host    string                  // id of a host that has joined; empty: the agent came with a compute's token
-	at      atomic.Pointer[compute] // which it is of; changed under Server.mu
-	native  bool
-	shown   computetoken.Accepted
-	conn    net.Conn
-	node    domain.UUID // under which this node attached it
-	opened  time.Time
-	bucket  rate.Bucket
-	heard   atomic.Int64                           // when the last frame came, Unix nanoseconds
-	leaving atomic.Bool                            // its last heartbeat said that the agent ends
-	metrics atomic.Pointer[agentproto.HostMetrics] // of its last heartbeat; nil: none came
-	drained string                                 // why the agent was told to start nothing more; empty: it was not. Only tasks use it and settled.
-	settled bool                                   // the agent was told whether it may start anything
+	server      *Server
+	host        string                  // id of a host that has joined; empty: the agent came with a compute's token
+	name        string                  // of the host
+	at          atomic.Pointer[compute] // which it is of; changed under Server.mu
+	native      bool
+	shown       computetoken.Accepted
+	conn        net.Conn
+	node        domain.UUID // under which this node attached it
+	opened      time.Time
+	bucket      rate.Bucket
+	heard       atomic.Int64                      // when the last frame came, as steady.Nanos
+	leaving     atomic.Bool                       // its last heartbeat, or that of a newer connection, said that the agent ends
+	report      atomic.Pointer[agentproto.Report] // of its last heartbeat; nil: none came
+	told        map[launch]string                 // causes of trouble that are in the fleet's events. Only tasks use it.
+	telling     rate.Bucket                       // of these events
+	drained     string                            // why the agent was told to start nothing more; empty: it was not. Only tasks use it and settled.
+	interrupted bool                              // its machine is about to be taken away, and the compute is drained. Only tasks use it.
+	settled     bool                              // the agent was told whether it may start anything
 
 	mu         sync.Mutex
 	superseded time.Time // zero while no newer one is open
@@ -209,7 +216,7 @@ func (x incoming) Ping(payload []byte) {
 }
 
 // Pong records a sign of life.
-func (x incoming) Pong() { x.link.heard.Store(time.Now().UnixNano()) }
+func (x incoming) Pong() { x.link.heard.Store(steady.Now()) }
 
 // Message accepts a request.
 func (x incoming) Message(data []byte) {
@@ -217,7 +224,7 @@ func (x incoming) Message(data []byte) {
 	l := x.link
 	s := l.server
 	s.counters.requests.Add(1)
-	if !l.bucket.Take(requests, time.Now().UnixNano()) || !l.receive(append([]byte(nil), data...)) {
+	if !l.bucket.Take(requests, steady.Now()) || !l.receive(append([]byte(nil), data...)) {
 		s.counters.throttled.Add(1)
 		if _, action, id, err := agentproto.DecodeRequest(data); !errors.Is(err, agentproto.ErrGarbage) {
 			l.fail(action, id, 429, "too many requests of this agent; send again later")

@@ -43,6 +43,13 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	return newWorldOf(t, func(*cell.Config) {})
+}
+
+func newWorldOf(t testing.TB, change func(*cell.Config)) *world {
+	t.Helper()
+	config := cell.DefaultConfig()
+	change(&config)
 	archive, err := archivepebble.Open(archivepebble.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +62,7 @@ func newWorld(t testing.TB) *world {
 	if w.secret, err = identity.OpenCellSecret(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	if w.engine, err = engine.Open(t.Context(), engine.Config{Journal: journal, Archive: archive, Cell: cell.DefaultConfig()}); err != nil {
+	if w.engine, err = engine.Open(t.Context(), engine.Config{Journal: journal, Archive: archive, Cell: config}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -335,6 +342,105 @@ func TestLastHeartbeat(t *testing.T) {
 	a.wait(`"StatusCode":200`)
 	_ = a.conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "GameLift Agent requested WebSocket closure"))
 	w.until("the compute to be deregistered", func() bool { return !registered() })
+}
+
+// The compute goes with its agent also when an older connection of that agent ends last. A new agent that has connected meanwhile keeps it.
+func TestOlderConnectionEndsLast(t *testing.T) {
+	for _, succeeded := range []bool{false, true} {
+		t.Run(fmt.Sprint("succeeded ", succeeded), func(t *testing.T) {
+			w := newWorld(t)
+			registered := func() (ok bool) {
+				_ = w.engine.Read(t.Context(), func(v *cell.View) error { _, ok = v.Compute(testFleet, testCompute); return nil })
+				return ok
+			}
+			links := func(n int) {
+				t.Helper()
+				w.until(fmt.Sprint(n, " connections"), func() bool { return w.door.Stats().Links == n })
+			}
+			older := w.native()
+			newer := w.native()
+			newer.send(`{"Action":"SendHeartbeat","RequestId":"1","Status":"Terminated","ProcessList":[]}`)
+			newer.wait(`"StatusCode":200`)
+			_ = newer.conn.Close()
+			links(1)
+			if succeeded {
+				other := w.native()
+				_ = other.conn.Close() // it comes back
+				links(1)
+			}
+			_ = older.conn.Close()
+			links(0)
+			if succeeded {
+				w.native()
+				if !registered() {
+					t.Fatal("the compute of an agent that lost its connection is gone")
+				}
+				return
+			}
+			w.until("the compute to be deregistered", func() bool { return !registered() })
+		})
+	}
+}
+
+// Terminating a game session ends its process through the agent: at once if that is forced, otherwise when the process has not ended in time.
+func TestTerminatedByTheAgent(t *testing.T) {
+	w := newWorldOf(t, func(c *cell.Config) { c.Hosting.TerminateGrace = time.Millisecond })
+	if w.door.Has(testFleet, testCompute) {
+		t.Error("the compute has an agent before there is one")
+	}
+	a := w.connect(w.query(testCompute))
+	if !w.door.Has(testFleet, testCompute) || w.door.Has(testFleet, "other") {
+		t.Error("the agent is not known")
+	}
+	forced := w.game("p1", "g1")
+	w.must(&hosting.TerminateGameSession{ID: forced, Force: true, Agent: true})
+	a.wait(`{"Action":"ForceExitServerProcess","ProcessId":"p1"`)
+	asked := w.game("p2", "g2")
+	w.must(&hosting.TerminateGameSession{ID: asked})
+	a.wait(`{"Action":"ForceExitServerProcess","ProcessId":"p2","TerminationReason":"SERVER_PROCESS_FORCE_TERMINATED"}`)
+	for id, want := range map[session.ID]session.StatusReason{forced: session.ForceTerminated, asked: session.TriggeredOnProcessTerminate} {
+		if g, err := w.engine.GameSession(t.Context(), id); err != nil || g.Status != session.Terminated || g.StatusReason != want {
+			t.Errorf("%s: %+v, %v", id, g, err)
+		}
+	}
+}
+
+// A host that is about to be taken away gets no game sessions any more, and its server processes are asked to end; once, however many heartbeats say so.
+func TestInterruptedHost(t *testing.T) {
+	w := newWorld(t)
+	a := w.connect(w.query(testCompute))
+	game := w.game("busy", "g")
+	w.server("idle")
+	for id := range 3 {
+		a.send(fmt.Sprintf(`{"Action":"SendHeartbeat","RequestId":"beat-%d","Status":"Interrupted","ProcessList":["idle","busy"]}`, id))
+		a.wait(fmt.Sprintf(`"RequestId":"beat-%d"`, id), `"StatusCode":200`)
+	}
+	_ = w.engine.Read(t.Context(), func(v *cell.View) error {
+		x, _ := v.Compute(testFleet, testCompute)
+		told := 0
+		for _, e := range v.FleetEvents(testFleet, 0, 0, 0, 100) {
+			if strings.Contains(e.Message, "is taken away") {
+				told++
+			}
+		}
+		if !x.Draining() || told != 1 {
+			t.Errorf("draining: %t, told %d times", x.Draining(), told)
+		}
+		for _, id := range []string{"idle", "busy"} {
+			p, _ := v.Process(key(id))
+			if left := p.TerminationTime.Sub(p.AskedAt); p.TerminateBy == 0 || left != 90*time.Second {
+				t.Errorf("%s is asked to end by %v, in %v", id, p.TerminateBy, left)
+			}
+		}
+		if g, _ := v.GameSession(game); !g.Live() {
+			t.Error("the game session has ended already")
+		}
+		return nil
+	})
+	create := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "g2", PlayersMax: 4}
+	if err := w.engine.Do(t.Context(), create); err == nil {
+		t.Error("the host got another game session")
+	}
 }
 
 func TestRefused(t *testing.T) {

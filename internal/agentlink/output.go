@@ -52,6 +52,12 @@ type streams struct {
 	open map[string]*Output
 }
 
+// Connected reports whether an agent of a compute that keeps output is connected to this node.
+func (s *Server) Connected(fleet, name string) bool {
+	l := s.current(compute{fleet, name})
+	return l != nil && l.native
+}
+
 // Output asks the agent of a server process for its output: the last lines (0: all) within so many bytes, and, with follow, what the process writes
 // until it ends. Close must be called. Refusals: Conflict, if no agent that can do this is connected to this node; Overloaded.
 func (s *Server) Output(process fleet.Key, bytes, lines int, follow bool) (*Output, error) {

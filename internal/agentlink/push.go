@@ -33,6 +33,7 @@ func (s *Server) follow(c engine.Committed) {
 		case *hosting.FleetChanged:
 			s.fleetChanged(&e.Fleet)
 		case *hosting.ComputeRegistered:
+			s.boundHost(&e.Compute)
 			for _, l := range s.linksOf(compute{e.Compute.FleetID, e.Compute.Name}) {
 				if l.host == "" && l.shown.Registration != e.Compute.Registration {
 					l.drop()
@@ -58,6 +59,15 @@ func (s *Server) follow(c engine.Committed) {
 			s.settleHost(e.Host)
 		case *capacity.HostReleased:
 			s.settleHost(e.Host)
+		}
+	}
+}
+
+// boundHost has a host that is bound to a fleet look at what it is now that it is a compute there. Those that serve fleets of builds do so when they are assigned.
+func (s *Server) boundHost(c *fleet.Compute) {
+	for _, l := range s.links() {
+		if l.host != "" && l.name == c.Name && l.compute().fleet == "" {
+			l.enqueue((*link).settle)
 		}
 	}
 }
@@ -198,12 +208,11 @@ func (l *link) pushOwed() {
 
 // lookAgain does what missed events would have caused.
 func (l *link) lookAgain() {
-	if l.server.voidNow(l) {
-		l.drop()
-		return
-	}
 	if l.host != "" {
 		l.settle()
+	} else if l.server.voidNow(l) {
+		l.drop()
+		return
 	}
 	l.pushOwed()
 }

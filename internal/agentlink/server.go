@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/capacity"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -193,6 +194,25 @@ func (s *Server) current(c compute) *link {
 	return nil
 }
 
+// Has reports whether an agent of a compute is connected: to this node, or, of a host that has joined, to any.
+func (s *Server) Has(fleetID, name string) (has bool) {
+	if s.current(compute{fleetID, name}) != nil {
+		return true
+	}
+	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // on an error the engine has stopped
+		for _, h := range v.Hosts() {
+			if h.Name != name || h.Silent() {
+				continue
+			}
+			if at, compute, ok := v.Serves(h.ID); ok && at == fleetID && compute == name {
+				has = true
+			}
+		}
+		return nil
+	})
+	return has
+}
+
 // linksMax is how many connections of one compute may be open: an agent has two for a while when it changes over, more when its network is bad.
 const linksMax = 16
 
@@ -207,6 +227,7 @@ func (s *Server) attach(l *link) bool {
 	now := time.Now()
 	for _, other := range links {
 		other.supersede(now)
+		other.leaving.Store(false) // an agent that ended has a successor
 	}
 	if len(links) >= linksMax {
 		links[0].drop()
@@ -215,10 +236,17 @@ func (s *Server) attach(l *link) bool {
 	return true
 }
 
-// detach takes a connection out that has ended, and reports whether it was the only one.
+// detach takes a connection out that has ended, and reports whether it was the only one. When the newest one ends because its agent did, that holds for the older
+// ones, which the same agent had opened: the last of them to end is the end of the agent.
 func (s *Server) detach(l *link) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	links := s.agents[l.compute()]
+	if len(links) > 0 && links[len(links)-1] == l && l.leaving.Load() {
+		for _, older := range links {
+			older.leaving.Store(true)
+		}
+	}
 	return s.remove(l) && s.agents[l.compute()] == nil
 }
 

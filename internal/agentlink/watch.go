@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/steady"
 )
 
 // watch checks all connections.
@@ -32,7 +33,7 @@ func (s *Server) watch() {
 func (l *link) check(now time.Time) {
 	defer l.server.config.Panics.Confine(panicDoor, l.drop)
 	t := &l.server.config.Periods
-	heard := time.Unix(0, l.heard.Load())
+	heard := steady.Time(l.heard.Load())
 	l.mu.Lock()
 	stuck := !l.writing.IsZero() && now.Sub(l.writing) >= t.Stuck
 	old := !l.superseded.IsZero() && now.Sub(l.superseded) >= t.Superseded

@@ -50,6 +50,7 @@ func (l *LaunchState) check(c *checker, at string) {
 	c.text(at+".LaunchPath", l.LaunchPath, 0, LaunchBytes)
 	c.text(at+".Parameters", l.Parameters, 0, LaunchBytes)
 	c.text(at+".State", l.State, 0, NameBytes)
+	c.text(at+".Cause", l.Cause, 0, NameBytes)
 	c.text(at+".Reason", l.Reason, 0, TextBytes)
 	c.amount(at+".Wanted", int64(l.Wanted))
 	c.amount(at+".Running", int64(l.Running))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // golden calls check for each message in a directory of testdata. They are the messages on the wire: those without a suffix in their
@@ -175,4 +176,32 @@ func FuzzDecodeRequest(f *testing.F) {
 			t.Errorf("%s: %v", again, err)
 		}
 	})
+}
+
+// What is cut to the length that a message may have still fits when it has been encoded, whatever bytes it has.
+func TestTextFits(t *testing.T) {
+	fits := func(r Request) {
+		t.Helper()
+		line, err := EncodeRequest("1", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := DecodeRequest(line); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, part := range []string{"x", "ü", "x\xff", "\xff"} {
+		for _, begin := range []string{"", "y", "ü", "\xbc"} {
+			text := Text(begin + strings.Repeat(part, TextBytes))
+			output := LastOutput([]byte(begin + strings.Repeat(part, LastOutputMax) + "end"))
+			fits(&SendHeartbeat{Status: Active, ProcessList: []string{}, Launches: []LaunchState{{LaunchPath: "server", State: LaunchFailed, Reason: text}}})
+			fits(&NotifyServerProcessTermination{ProcessID: "p", EventCode: Crashed.EventCode(), TerminationReason: Crashed, Exit: &Exit{LastOutput: output}})
+			if part != "\xff" && (len(text) < TextBytes-utf8.UTFMax || len(output) < LastOutputMax-utf8.UTFMax) || !strings.HasSuffix(output, "end") {
+				t.Errorf("%q and many %q: %d bytes of the reason, %d of the output", begin, part, len(text), len(output))
+			}
+		}
+	}
+	if text, output := Text("exit code 1 – ü"), LastOutput([]byte("ü\n")); text != "exit code 1 – ü" || output != "ü\n" {
+		t.Errorf("%q, %q", text, output)
+	}
 }

@@ -3,6 +3,7 @@ package agentproto
 import (
 	"fmt"
 	"math"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -97,4 +98,30 @@ func shown(value string) string {
 		cut--
 	}
 	return fmt.Sprintf("%q… (%d bytes)", value[:cut], len(value))
+}
+
+// wrong is what a byte that is no text becomes on the wire. It is longer than the byte, so that a text is cut only after that.
+const wrong = "\uFFFD"
+
+// Text returns the beginning of a reason or error for people, as much as a message may have.
+func Text(text string) string {
+	text = strings.ToValidUTF8(text, wrong)
+	if len(text) <= TextBytes {
+		return text
+	}
+	end := TextBytes
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
+// LastOutput returns the end of what a process wrote, as much as a message may have.
+func LastOutput(output []byte) string {
+	text := strings.ToValidUTF8(string(output), wrong)
+	first := max(0, len(text)-LastOutputMax)
+	for first < len(text) && !utf8.RuneStart(text[first]) {
+		first++
+	}
+	return text[first:]
 }

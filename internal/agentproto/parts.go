@@ -105,7 +105,24 @@ type LaunchState struct {
 	Crashes       int    `json:",omitzero"` // within the crash window
 	State         string // Running, BackingOff, Failed, Fetching
 	NextTryMillis int64  `json:",omitzero"`
-	Reason        string `json:",omitzero"` // why it does not run
+	Cause         string `json:",omitzero"` // why it does not run: BuildNotFetched, PathNotFound, Crashed, NotStarted
+	Reason        string `json:",omitzero"` // the same for people, with what the system said
+}
+
+// Why an entry of the runtime configuration does not run.
+const (
+	CauseBuild   = "BuildNotFetched"
+	CausePath    = "PathNotFound"
+	CauseCrash   = "Crashed"
+	CauseNoStart = "NotStarted" // for another reason, such as a lack of ports
+)
+
+// Report is what the service keeps of an agent's last heartbeat.
+type Report struct {
+	Host           string // id; empty: an agent that came with a compute's token
+	Fleet, Compute string // that it is
+	Metrics        *HostMetrics
+	Launches       []LaunchState
 }
 
 // States of an entry of the runtime configuration.

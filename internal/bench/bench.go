@@ -20,7 +20,7 @@ type Options struct {
 	Binary      string        // a muster binary: it runs as `serve` and as `bench-bare`
 	Scenarios   []string      // by name; empty: all
 	Attack      string        // of the scenario siege, only attacks whose names contain this
-	Part        string        // of the scenario cluster, only parts whose names contain this
+	Part        string        // of the scenarios cluster and agents, only parts whose names contain this
 	Sessions    int           // live player sessions of that scenario; 0: 1,000,000
 	Servers     int           // its connected game servers; 0: 5,000
 	Repeats     int           // how often leaders die in it; 0: 5
@@ -28,6 +28,7 @@ type Options struct {
 	Rounds      int           // how often the service and the bare one alternate; the best of each counts; 0: 2
 	Connections []int         // of the players' load; empty: 64 and 256
 	Warm        time.Duration // before that load is measured; 0: until archiving keeps up
+	Build       int64         // bytes of the build of the scenario agents; 0: 1 GiB
 	Soak        time.Duration // how long the scenario soak takes; 0: 20 min
 	Quick       bool          // only tests that everything works, in seconds; the numbers are meaningless
 	Dir         string        // for the data; empty: the system's directory for temporary files
@@ -51,6 +52,7 @@ var scenarios = []scenario{
 	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle, false},
 	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a queue, a match of sixty", (*bench).flow, false},
 	{"siege", "honest calls while the service is attacked: anonymous connections, malformed frames, worst bodies, wrong sign-ins", (*bench).siege, false},
+	{"agents", "host agents: memory, their return after a crash, a runtime configuration, deaths of server processes, a build to many hosts", (*bench).agents, false},
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core, false},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart, false},
 	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart, false},

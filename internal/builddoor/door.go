@@ -16,10 +16,14 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/cluster/requests"
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/objects"
+	"github.com/musterhq/muster/internal/objects/copies"
+	"github.com/musterhq/muster/internal/s3"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -46,7 +50,9 @@ const (
 type Config struct {
 	Engine  *engine.Engine
 	Secret  identity.CellSecret
-	Objects *objects.Store
+	Objects *objects.Store           // uploads, until they are builds
+	Parts   objects.Parts            // what builds consist of; nil: they are in Objects alone
+	Net     *requests.Net            // to the other nodes of a cluster; nil: there is none
 	Private func(*http.Request) bool // no network on the way could read or change the request
 	Proxies clientaddress.Proxies
 	Signins *signin.Door
@@ -62,6 +68,7 @@ type Door struct {
 
 	completing sync.Mutex // an upload is completed once
 	intake     intake
+	commits    *commits
 }
 
 // New makes a Door. It makes builds of uploads once Start is called.
@@ -69,9 +76,12 @@ func New(c Config) *Door {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Parts == nil {
+		c.Parts = objects.Local{Store: c.Objects}
+	}
 	return &Door{
 		Config: c, uploads: make(chan struct{}, uploadsMax), fetches: make(chan struct{}, fetchesMax), readings: make(chan struct{}, readingsMax),
-		intake: newIntake(),
+		intake: newIntake(), commits: newCommits(),
 	}
 }
 
@@ -107,11 +117,21 @@ func Refuse(w http.ResponseWriter, message string) {
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refused, ok := errors.AsType[*apiError](err)
 	full, isFull := errors.AsType[*objects.FullError](err)
+	busy, isBusy := errors.AsType[*domain.Refusal](err)
+	few, isFew := errors.AsType[*copies.NotHeldError](err)
 	switch {
 	case ok:
+	case isFew:
+		d.Log.Error("upload of a build is not finished: too few nodes could copy its files", "path", r.URL.Path, "error", err)
+		refused = &apiError{Code: "ServiceUnavailable", Message: few.Error(), status: http.StatusServiceUnavailable}
 	case isFull:
 		d.Log.Error("upload of a build refused: no space", "path", r.URL.Path, "error", err)
 		refused = &apiError{Code: "EntityTooLarge", Message: full.Reason, status: http.StatusInsufficientStorage}
+	case s3.IsFault(err):
+		d.Log.Error("upload of a build failed at the object store", "path", r.URL.Path, "error", err)
+		refused = &apiError{Code: "ServiceUnavailable", Message: "the object store of the service does not take the content at the moment; the log of the service says why", status: http.StatusServiceUnavailable}
+	case isBusy && busy.Reason == domain.Overloaded:
+		refused = &apiError{Code: "ServiceUnavailable", Message: busy.Detail, status: http.StatusServiceUnavailable}
 	case r.Context().Err() != nil || isClients(err):
 		refused = &apiError{Code: "IncompleteBody", Message: "the request ended before its content: " + err.Error(), status: http.StatusBadRequest}
 	default:
@@ -173,6 +193,9 @@ func (d *Door) serveUpload(w http.ResponseWriter, r *http.Request) (err error) {
 		}
 	}()
 	query := r.URL.Query()
+	if node := d.elsewhere(r, query); node != "" {
+		return d.forward(w, r, node)
+	}
 	operation, known := operations[operationOf(r, query)]
 	if !known {
 		return fail(http.StatusNotImplemented, "NotImplemented", "this store takes the uploads of builds only")

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/objects"
+	"github.com/musterhq/muster/internal/s3"
 )
 
 // ticketQuery is the parameter of the URLs of a build that has the ticket.
@@ -49,10 +50,15 @@ func (d *Door) serveFetch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { <-d.fetches }()
-	content, err := d.Objects.Open(digest)
+	content, err := d.Parts.Open(r.Context(), digest)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, objects.ErrDamaged):
 		http.Error(w, "the service does not have this part of the build, or it was damaged: push the build again", http.StatusNotFound)
+		return
+	case s3.IsFault(err):
+		d.Log.Error("part of a build cannot be read from the object store", "digest", digest.String(), "error", err)
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the object store does not give this part of the build at the moment", http.StatusServiceUnavailable)
 		return
 	case err != nil:
 		d.Log.Error("part of a build cannot be read", "digest", digest.String(), "error", err)

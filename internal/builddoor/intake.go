@@ -54,6 +54,7 @@ func (q *intake) next() (build string, ok bool) {
 
 // Run makes builds of uploads, those too that a crash left, and sweeps what no build needs, until ctx ends.
 func (d *Door) Run(ctx context.Context) {
+	defer d.commits.close()
 	left, err := d.Objects.Uploads()
 	if err != nil {
 		d.Log.Error("uploads of builds cannot be listed: those that were complete at the last stop stay INITIALIZED", "error", err)
@@ -69,7 +70,7 @@ func (d *Door) Run(ctx context.Context) {
 		build, ok := d.intake.next()
 		if ok {
 			if err := d.take(ctx, build); err != nil && ctx.Err() == nil {
-				d.Log.Error("upload of a build cannot be read: the service tries again", "build", build, "after", retryAfter, "error", err)
+				d.Log.Error("uploaded build is not READY yet: the service tries again", "build", build, "after", retryAfter, "error", err)
 				failed = append(failed, build)
 				retry.Reset(retryAfter)
 			}
@@ -91,7 +92,7 @@ func (d *Door) Run(ctx context.Context) {
 }
 
 func (d *Door) sweep(ctx context.Context) {
-	swept, err := d.Objects.Sweep(d.Now(), func() ([]buildfiles.Digest, error) { return d.inUse(ctx) })
+	swept, err := d.Parts.Sweep(ctx, d.Now(), func() ([]buildfiles.Digest, error) { return d.inUse(ctx) })
 	if err != nil && ctx.Err() == nil {
 		d.Log.Error("object store cannot be swept: what no build needs stays until the next time", "error", err)
 	}
@@ -102,17 +103,20 @@ func (d *Door) sweep(ctx context.Context) {
 
 // inUse returns the manifests of all builds, and of the fleets whose build was deleted.
 func (d *Door) inUse(ctx context.Context) (all []buildfiles.Digest, err error) {
-	err = d.Engine.Read(ctx, func(v *cell.View) error {
-		for _, text := range v.Manifests() {
-			digest, err := buildfiles.ParseDigest(text)
-			if err != nil {
-				return err
-			}
-			all = append(all, digest)
-		}
-		return nil
-	})
+	err = d.Engine.Read(ctx, func(v *cell.View) error { all, err = Manifests(v); return err })
 	return all, err
+}
+
+// Manifests returns those of all builds, and of the fleets whose build was deleted.
+func Manifests(v *cell.View) (all []buildfiles.Digest, err error) {
+	for _, text := range v.Manifests() {
+		digest, err := buildfiles.ParseDigest(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, digest)
+	}
+	return all, nil
 }
 
 // uploadable reports whether a build waits for its files.
@@ -179,7 +183,7 @@ func (d *Door) unpack(ctx context.Context, build string, o object) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return d.Objects.Put(digest, content)
+		return d.Parts.Put(ctx, digest, content)
 	}
 	m, err := buildfiles.Unzip(zip, zip.size, buildfiles.SizeMax, put)
 	var stored buildfiles.Digest
@@ -205,7 +209,7 @@ func (d *Door) unpack(ctx context.Context, build string, o object) error {
 
 // record makes a build of files that are stored.
 func (d *Door) record(ctx context.Context, build string, m *buildfiles.Manifest) (stored buildfiles.Digest, err error) {
-	err = d.Objects.Commit(m, func(manifest buildfiles.Digest) error {
+	err = d.Parts.Commit(ctx, m, func(manifest buildfiles.Digest) error {
 		stored = manifest
 		return d.Engine.Do(ctx, &hosting.FinishBuild{ID: build, Manifest: manifest.String(), Size: m.Size()})
 	})

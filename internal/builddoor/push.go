@@ -1,6 +1,7 @@
 package builddoor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,7 +18,7 @@ import (
 const (
 	MissingQuery = "muster-missing" // POST a manifest: which parts are missing?
 	PartQuery    = "muster-part"    // PUT a part; the value is its digest
-	CommitQuery  = "muster-commit"  // POST the manifest: the build has these files
+	CommitQuery  = "muster-commit"  // POST the manifest: the build has these files; Accepted: ask again, the nodes of a cluster still copy them
 )
 
 // Missing is the answer to a manifest.
@@ -51,14 +52,11 @@ func (u *upload) missingParts() error {
 	if err != nil {
 		return err
 	}
-	answer := Missing{Parts: []buildfiles.Digest{}}
-	_ = m.Parts(func(p buildfiles.Part) error {
-		if !u.Objects.Has(p.Digest) {
-			answer.Parts = append(answer.Parts, p.Digest)
-		}
-		return nil // so Parts returns nil, too
-	})
-	return u.answer(http.StatusOK, answer)
+	missing, err := u.Parts.Missing(u.r.Context(), m)
+	if err != nil {
+		return err
+	}
+	return u.answer(http.StatusOK, Missing{Parts: append([]buildfiles.Digest{}, missing...)}) // never null
 }
 
 func (u *upload) answer(status int, v any) error {
@@ -84,7 +82,7 @@ func (u *upload) pushPart() error {
 	if err != nil {
 		return err
 	}
-	err = u.Objects.Put(digest, part)
+	err = u.Parts.Put(u.r.Context(), digest, part)
 	if wrong, ok := errors.AsType[*objects.WrongDigestError](err); ok {
 		return fail(http.StatusBadRequest, "BadDigest", "%s", wrong)
 	}
@@ -99,7 +97,14 @@ func (u *upload) commit() error {
 	if err != nil {
 		return err
 	}
-	_, err = u.record(u.r.Context(), u.build, m)
+	done, err := u.commits.run(u.build, m, func(ctx context.Context) error {
+		_, err := u.record(ctx, u.build, m)
+		return err
+	})
+	if !done {
+		u.w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
 	if missing, ok := errors.AsType[*objects.MissingError](err); ok {
 		return u.answer(http.StatusConflict, Missing{Parts: missing.Digests})
 	}

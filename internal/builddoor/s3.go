@@ -102,7 +102,7 @@ func (u *upload) again() error {
 	if _, err := io.Copy(io.Discard, content); err != nil {
 		return err
 	}
-	was, ok, err := u.object(u.build)
+	was, ok, err := u.anyObject()
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (u *upload) complete(o object) error {
 
 // headObject tells what was uploaded.
 func (u *upload) headObject() error {
-	o, ok, err := u.object(u.build)
+	o, ok, err := u.anyObject()
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (u *upload) createMultipart() error {
 	if open >= multipartsMax {
 		return fail(http.StatusConflict, "OperationAborted", "%d uploads in parts are open for this build; the limit is %d: abort one", open, multipartsMax)
 	}
-	id := randomID()
+	id := u.multipartID()
 	if _, err := u.Objects.Stage(u.build, multipartMark+id, strings.NewReader("")); err != nil {
 		return err
 	}

@@ -413,7 +413,7 @@ func hideQuery(err error) error {
 func syncDirs(dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			err = atomicfile.SyncDir(path)
+			err = errors.Join(os.Chmod(path, 0o755), atomicfile.SyncDir(path)) // whatever the umask: server processes may have another user
 		}
 		return err
 	})

@@ -20,10 +20,15 @@ type source struct {
 	size int64
 }
 
-// Scan reads a directory. Links to files count as the files; links to directories are Rejected.
+// Scan reads a directory. A link to a file in it counts as that file, since a build has no links. Rejected are links to directories, to nothing, and to what is outside:
+// a build would have files that its maker did not mean to give away, and others on each machine that pushes it.
 func Scan(dir string) (*Scanned, error) {
 	s := &Scanned{parts: map[Digest]source{}}
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return s, err
+	}
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -31,11 +36,16 @@ func Scan(dir string) (*Scanned, error) {
 		if err != nil {
 			return err
 		}
+		name := filepath.ToSlash(relative)
+		if entry.Type()&fs.ModeSymlink != 0 {
+			if path, err = target(dir, path, name); err != nil {
+				return err
+			}
+		}
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
 		}
-		name := filepath.ToSlash(relative)
 		if !info.Mode().IsRegular() {
 			return reject("%s is no file: a build has plain files and directories only", name)
 		}
@@ -48,6 +58,18 @@ func Scan(dir string) (*Scanned, error) {
 		return err
 	})
 	return s, err
+}
+
+// target returns the file that a link stands for.
+func target(dir, link, name string) (string, error) {
+	path, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return "", reject("%s is a link that leads nowhere: %v", name, err)
+	}
+	if within, err := filepath.Rel(dir, path); err != nil || !filepath.IsLocal(within) {
+		return "", reject("%s is a link to %s, outside of the directory of the build", name, path)
+	}
+	return path, nil
 }
 
 func (s *Scanned) file(path string) (File, error) {

@@ -1,5 +1,5 @@
-// Package demo plays a first session through a running service: the steps of the walk-through in the README, with the
-// SDK's client over the network, a real game server and real players, each checked against what the service then says.
+// Package demo plays a first session through a running service: with the SDK's client over the network, an agent that runs real game servers, and
+// real players. Each step is checked against what the service then says.
 package demo
 
 import (
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -23,33 +22,36 @@ import (
 type Config struct {
 	Endpoint   string   // of the API, such as http://127.0.0.1:8080
 	Nodes      []string // of a cluster: such endpoints, which API calls go to in turn. Empty: there is none
-	PublicURL  string   // where game servers connect, such as ws://127.0.0.1:8080
 	GameServer []string // program of the dedicated server, and its first arguments
 	GameClient []string // program of the players, and its first arguments
+	Dir        string   // for the agent's files
 	Out        io.Writer
+
+	// Muster runs a command of Muster in this process. It returns once the command has ended, soon after ctx has.
+	Muster func(ctx context.Context, stdout io.Writer, arguments ...string) error
 
 	// Midway is called while a player is in the game. It returns what it did as a command, and what came of it. Nil: nothing happens.
 	Midway func(ctx context.Context) (command, state string, err error)
 }
 
 const (
-	region      = "us-east-1"
-	location    = "custom-home"
-	computeName = "DesktopPC"
+	region   = "us-east-1"
+	location = "custom-home"
 	// patience is how long a step may take on a slow machine.
 	patience = time.Minute
 )
 
-// Demo is a game session in play. End stops the game server.
+// Demo is a game session in play. End stops the agent with its game servers.
 type Demo struct {
 	config Config
 	api    *gamelift.Client
 	step   int
 
+	again   bool // the service was played with before
 	fleet   string
-	token   string
+	host    string // name
+	agent   *agent
 	session *types.GameSession
-	server  *exec.Cmd
 }
 
 // Play does the walk-through up to a game session with players in it. It fails at the first step that does not show the
@@ -65,7 +67,7 @@ func Play(ctx context.Context, c Config) (*Demo, error) {
 	}
 	d.api = gamelift.New(options)
 	for _, step := range []func(context.Context) error{
-		d.createLocation, d.createFleet, d.registerCompute, d.getToken, d.startServer, d.createGameSession,
+		d.createLocation, d.createFleet, d.joinToken, d.startAgent, d.firstServer, d.seeHost, d.createGameSession,
 		d.firstPlayer, d.whereIsMyFriend, d.midway, d.secondPlayer, d.describeGameSession, d.friends,
 	} {
 		if err := step(ctx); err != nil {
@@ -86,6 +88,7 @@ func (d *Demo) createLocation(ctx context.Context) error {
 	var exists *types.ConflictException
 	switch {
 	case errors.As(err, &exists):
+		d.again = true
 		d.show("aws gamelift create-location --location-name "+location, "it is there already")
 		return nil
 	case err != nil:
@@ -107,65 +110,6 @@ func (d *Demo) createFleet(ctx context.Context) error {
 	d.show("aws gamelift create-fleet --name dev --compute-type ANYWHERE --locations Location="+location,
 		"%s is %s", d.fleet, out.FleetAttributes.Status)
 	return expect("fleet", out.FleetAttributes.Status, types.FleetStatusActive)
-}
-
-func (d *Demo) registerCompute(ctx context.Context) error {
-	out, err := d.api.RegisterCompute(ctx, &gamelift.RegisterComputeInput{
-		FleetId: &d.fleet, ComputeName: aws.String(computeName), IpAddress: aws.String("127.0.0.1"), Location: aws.String(location),
-	})
-	if err != nil {
-		return fmt.Errorf("register-compute: %w", err)
-	}
-	d.show("aws gamelift register-compute --compute-name "+computeName+" --fleet-id FLEET --ip-address 127.0.0.1 --location "+location,
-		"%s is %s, game servers connect to %s", computeName, out.Compute.ComputeStatus, *out.Compute.GameLiftServiceSdkEndpoint)
-	return nil
-}
-
-func (d *Demo) getToken(ctx context.Context) error {
-	out, err := d.api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &d.fleet, ComputeName: aws.String(computeName)})
-	if err != nil {
-		return fmt.Errorf("get-compute-auth-token: %w", err)
-	}
-	d.token = *out.AuthToken
-	d.show("aws gamelift get-compute-auth-token --fleet-id FLEET --compute-name "+computeName,
-		"a token, good until %s", out.ExpirationTimestamp.Local().Format(time.TimeOnly))
-	return nil
-}
-
-// startServer starts the dedicated server as a studio would, but for players of this machine only, and waits until the
-// service counts it as ready.
-func (d *Demo) startServer(ctx context.Context) error {
-	d.server = d.serverCommand()
-	if err := d.server.Start(); err != nil {
-		return fmt.Errorf("start the game server: %w", err)
-	}
-	if err := d.untilServers(ctx, 1); err != nil {
-		return err
-	}
-	d.show("arena-server -authtoken=… -hostid="+computeName+" -fleetid=FLEET -websocketurl="+d.config.PublicURL+" -port 0",
-		"the fleet has 1 active server process")
-	return nil
-}
-
-func (d *Demo) serverCommand(flags ...string) *exec.Cmd {
-	program := d.config.GameServer
-	cmd := exec.Command(program[0], slices.Concat(program[1:], []string{
-		"-authtoken=" + d.token, "-hostid=" + computeName, "-fleetid=" + d.fleet,
-		"-websocketurl=" + d.config.PublicURL, "-bind=127.0.0.1", "-port=0", "-log=error",
-	}, flags)...)
-	cmd.Stdout, cmd.Stderr = d.config.Out, os.Stderr
-	return cmd
-}
-
-// untilServers waits until the service counts so many server processes.
-func (d *Demo) untilServers(ctx context.Context, want int32) error {
-	return d.until(ctx, "the game server is ready", func() (bool, error) {
-		out, err := d.api.DescribeFleetUtilization(ctx, &gamelift.DescribeFleetUtilizationInput{FleetIds: []string{d.fleet}})
-		if err != nil || len(out.FleetUtilization) == 0 {
-			return false, err
-		}
-		return aws.ToInt32(out.FleetUtilization[0].ActiveServerProcessCount) == want, nil
-	})
 }
 
 func (d *Demo) createGameSession(ctx context.Context) error {

@@ -23,21 +23,15 @@ func (d *Demo) friends(ctx context.Context) error {
 	if err := d.createMatchmaking(ctx, name); err != nil {
 		return err
 	}
-	server, err := d.secondServer(ctx)
-	if err != nil {
+	if err := d.secondServer(ctx); err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, patience)
-	defer stop()                                                         // ends the players' programs
-	defer context.AfterFunc(ctx, func() { _ = server.Process.Kill() })() // it would wait for players who do not come
-	if err := d.crashAndReturn(ctx, name); err != nil {
-		stop()
-		return errors.Join(err, server.Wait())
+	playing, stop := context.WithTimeout(ctx, patience)
+	defer stop() // ends the players' programs
+	if err := d.crashAndReturn(playing, name); err != nil {
+		return err
 	}
-	if err := server.Wait(); err != nil {
-		return fmt.Errorf("the second game server did not end in order: %w", err)
-	}
-	return nil
+	return d.serverReplaced(ctx)
 }
 
 func (d *Demo) createMatchmaking(ctx context.Context, name string) error {
@@ -59,19 +53,6 @@ func (d *Demo) createMatchmaking(ctx context.Context, name string) error {
 	d.show("aws gamelift create-game-session-queue …, create-matchmaking-rule-set …, create-matchmaking-configuration …",
 		"%s: parties of two", *out.Configuration.Name)
 	return nil
-}
-
-// secondServer is for the friends; it ends when both have left.
-func (d *Demo) secondServer(ctx context.Context) (*exec.Cmd, error) {
-	server := d.serverCommand("-end-when-empty")
-	if err := server.Start(); err != nil {
-		return nil, fmt.Errorf("start the second game server: %w", err)
-	}
-	if err := d.untilServers(ctx, 2); err != nil {
-		_ = server.Process.Kill() // it would wait for a game session
-		return nil, errors.Join(err, server.Wait())
-	}
-	return server, nil
 }
 
 func (d *Demo) crashAndReturn(ctx context.Context, match string) error {

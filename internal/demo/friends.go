@@ -73,7 +73,7 @@ func (d *Demo) describeGameSession(ctx context.Context) error {
 	return d.awaitStatus(ctx, types.GameSessionStatusActive)
 }
 
-// Finish ends the game session through the API and waits until the game server is gone.
+// Finish ends the game session through the API.
 func (d *Demo) Finish(ctx context.Context) error {
 	out, err := d.api.TerminateGameSession(ctx, &gamelift.TerminateGameSessionInput{
 		GameSessionId: d.session.GameSessionId, TerminationMode: types.TerminationModeTriggerOnProcessTerminate,
@@ -82,47 +82,25 @@ func (d *Demo) Finish(ctx context.Context) error {
 		return fmt.Errorf("terminate-game-session: %w", err)
 	}
 	d.show("aws gamelift terminate-game-session --game-session-id ARN --termination-mode TRIGGER_ON_PROCESS_TERMINATE", "%s", out.GameSession.Status)
-	if err := d.awaitStatus(ctx, types.GameSessionStatusTerminated); err != nil {
-		return err
-	}
-	err = d.server.Wait()
-	d.server = nil
-	if err != nil {
-		return fmt.Errorf("the game server did not end in order: %w", err)
-	}
-	return nil
-}
-
-// End stops the game server, if it still runs.
-func (d *Demo) End() {
-	if d.server == nil || d.server.Process == nil {
-		return
-	}
-	_ = d.server.Process.Signal(os.Interrupt) // not on Windows: Kill below
-	ended := make(chan struct{})
-	go func() { _ = d.server.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(5 * time.Second):
-		_ = d.server.Process.Kill()
-		<-ended
-	}
-	d.server = nil
+	return d.awaitStatus(ctx, types.GameSessionStatusTerminated)
 }
 
 // GoOn prints what a person can type next.
 func (d *Demo) GoOn() {
 	fmt.Fprintf(d.config.Out, `
-The game session is ACTIVE and the service stays up until Ctrl-C. Go on by hand, for example:
+The game session is ACTIVE and the service stays up until Ctrl-C. Look at it in a browser: %[1]s/console
+Or go on by hand, for example:
 
   export AWS_ACCESS_KEY_ID=demo AWS_SECRET_ACCESS_KEY=demo
-  alias gl='aws --endpoint-url %s --region %s gamelift'
-  gl describe-game-sessions --fleet-id %s
-  gl create-player-session --game-session-id %s --player-id Ann
-  %s -address %s:%d -player-session PSESS -name Ann
+  alias gl='aws --endpoint-url %[1]s --region %[2]s gamelift'
+  gl describe-game-sessions --fleet-id %[3]s
+  gl create-player-session --game-session-id %[4]s --player-id Ann
+  %[5]s -address %[6]s:%[7]d -player-session PSESS -name Ann
   gl describe-player-sessions --player-id Ann
   gl list-fleets; gl describe-fleet-events --fleet-id %[3]s
-`, d.config.Endpoint, region, d.fleet, *d.session.GameSessionId, strings.Join(d.config.GameClient, " "), *d.session.IpAddress, *d.session.Port)
+  %[8]s hosts --server %[1]s
+  %[8]s logs %[4]s --server %[1]s
+`, d.config.Endpoint, region, d.fleet, *d.session.GameSessionId, strings.Join(d.config.GameClient, " "), *d.session.IpAddress, *d.session.Port, os.Args[0])
 }
 
 // until waits for a condition, not for a time.

@@ -62,7 +62,7 @@ func doors() []door {
 			because: "they store bytes and must not care what a game session is",
 		},
 		{
-			from:    []string{"internal/cluster/trust", "internal/cluster/link"},
+			from:    []string{"internal/cluster/trust", "internal/cluster/link", "internal/cluster/requests"},
 			never:   []string{"internal/domain/...", "internal/engine/..."},
 			because: "they know nodes and bytes; what nodes tell each other is decided above them",
 		},

@@ -23,6 +23,11 @@ import (
 // doClaim executes a command whose caller chose an id. It looks up the id in the archive first, and again if the archive has grown
 // meanwhile.
 func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.Claim) error {
+	if game, ok := claim.(*hosting.CreateGameSession); ok {
+		if err := e.pinFleet(ctx, game); err != nil {
+			return err
+		}
+	}
 	for {
 		kind, id := claim.Claimed()
 		if kind == kernel.Nothing {
@@ -48,6 +53,31 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 			return err
 		}
 	}
+}
+
+// pinFleet chooses the fleet of a CreateGameSession that names an alias and an idempotency token, because the fleet is part of the id that the archive is asked for: the
+// one where an earlier request with the token has made its game session, else the next one by the share of the alias's rollout.
+func (e *Engine) pinFleet(ctx context.Context, cmd *hosting.CreateGameSession) error {
+	if cmd.Alias == "" || cmd.Parameters == 0 {
+		return nil
+	}
+	var both []string
+	var next string
+	if err := e.Read(ctx, func(v *cell.View) error { both, next = v.AliasFleets(cmd.Alias, cmd.Location); return nil }); err != nil {
+		return err
+	}
+	for _, id := range both {
+		_, err := e.GameSession(ctx, session.MakeID(id, cmd.Location, cmd.Name))
+		if err == nil {
+			cmd.Fleet = id
+			return nil
+		}
+		if err = ignoreDamage(err); err != nil && !isRefused(err, domain.NotFound) && !isRefused(err, domain.Overloaded) {
+			return err
+		}
+	}
+	cmd.Fleet = cmp.Or(next, cmd.Fleet)
+	return nil
 }
 
 // ignoreDamage continues with the readable part of a damaged archive, which has logged the rest.

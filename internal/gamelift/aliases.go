@@ -21,7 +21,7 @@ func (s *Service) CreateAlias(ctx context.Context, in *gamelift.CreateAliasInput
 	}
 	caller := callerOf(ctx)
 	cmd := hosting.CreateAlias{Alias: fleet.Alias{
-		ID: "alias-" + newID().String(), Region: caller.Region, Account: caller.Account, Name: *in.Name,
+		ID: s.resourceID("alias"), Region: caller.Region, Account: caller.Account, Name: *in.Name,
 		Description: value(in.Description), Fleet: route.Fleet, Terminal: route.Terminal, Message: route.Message,
 		Tags: tagsFromWire(in.Tags),
 	}}

@@ -8,6 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 func simple(fleetID string) *types.RoutingStrategy {
@@ -141,4 +144,57 @@ func TestAliasesAreListedByNameAndKind(t *testing.T) {
 			t.Errorf("%s: %d aliases, want %d", rewritten(t, each.in), len(seen), each.want)
 		}
 	}
+}
+
+// While a rollout shares an alias out, AWS clients see one of the type SIMPLE, and a request with an IdempotencyToken gets the game session of the first one, also when that has
+// ended in the other fleet. What would disturb the rollout is refused with an error that each operation declares.
+func TestRolloutForClients(t *testing.T) {
+	h := newHall(t, time.Millisecond)
+	ctx := t.Context()
+	before := h.anywhere()
+	after := h.fleetIn("custom-home")
+	must(h.sdk.RegisterCompute(ctx, &gamelift.RegisterComputeInput{
+		FleetId: &after, ComputeName: aws.String("DesktopPC"), IpAddress: aws.String("127.0.0.1"), Location: aws.String("custom-home"),
+	}))(t)
+	alias := *must(h.sdk.CreateAlias(ctx, &gamelift.CreateAliasInput{Name: aws.String("live"), RoutingStrategy: simple(before)}))(t).Alias.AliasId
+	servers := map[string]fleet.Key{}
+	for _, id := range []string{before, after} {
+		servers[id] = h.serverReady(id, "p1")
+		h.serverReady(id, "p2")
+	}
+	h.serverReady(before, "p3")
+	create := func(token string) *types.GameSession {
+		t.Helper()
+		return must(h.sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{
+			AliasId: &alias, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2), IdempotencyToken: &token,
+		}))(t).GameSession
+	}
+	h.do(&hosting.StartRollout{Alias: "live", To: after, Weights: []int32{50, 100}, StepTime: time.Hour, Failures: 3, FailurePercent: 20})
+	first, second := create("first-token"), create("second-token")
+	if *first.FleetId != after || *second.FleetId != before {
+		t.Fatalf("the first is in %s, the second in %s", *first.FleetId, *second.FleetId)
+	}
+	create("third-token") // takes the last server process of the new fleet
+	if fourth, fifth := create("fourth-token"), create("fifth-token"); *fourth.FleetId != before || *fifth.FleetId != before {
+		t.Errorf("while the new fleet is full, requests go to %s and %s", *fourth.FleetId, *fifth.FleetId)
+	}
+	if got := must(h.sdk.ResolveAlias(ctx, &gamelift.ResolveAliasInput{AliasId: &alias}))(t); *got.FleetId != before {
+		t.Errorf("ResolveAlias: got %s", *got.FleetId)
+	}
+	for _, game := range []*types.GameSession{first, second} {
+		h.do(&hosting.EndProcess{Process: servers[*game.FleetId], Request: 99})
+		h.archived(*game.GameSessionId)
+	}
+	for token, game := range map[string]*types.GameSession{"first-token": first, "second-token": second} {
+		if again := create(token); *again.GameSessionId != *game.GameSessionId || again.Status != types.GameSessionStatusTerminated {
+			t.Errorf("a repeat got %s %s, want %s", *again.GameSessionId, again.Status, *game.GameSessionId)
+		}
+	}
+	_, err := h.sdk.UpdateAlias(ctx, &gamelift.UpdateAliasInput{AliasId: &alias, RoutingStrategy: simple(after)})
+	refused(t, err, codeInvalidRequest)
+	_, err = h.sdk.DeleteAlias(ctx, &gamelift.DeleteAliasInput{AliasId: &alias})
+	refused(t, err, codeInvalidRequest)
+	_, err = h.sdk.DeleteFleet(ctx, &gamelift.DeleteFleetInput{FleetId: &after})
+	refused(t, err, "InvalidFleetStatusException")
+	must(h.sdk.UpdateAlias(ctx, &gamelift.UpdateAliasInput{AliasId: &alias, Name: aws.String("arena")}))(t)
 }

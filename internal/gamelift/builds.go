@@ -39,7 +39,7 @@ func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput
 	}
 	caller := callerOf(ctx)
 	b := fleet.Build{
-		ID: "build-" + newID().String(), Region: caller.Region, Account: caller.Account, Name: value(in.Name), Version: value(in.Version),
+		ID: s.resourceID("build"), Region: caller.Region, Account: caller.Account, Name: value(in.Name), Version: value(in.Version),
 		OperatingSystem: string(in.OperatingSystem), SDK: *cmp.Or(in.ServerSdkVersion, text(sdkDefault)), Tags: tagsFromWire(in.Tags),
 		Storage: fleet.Storage{Bucket: value(l.Bucket), Key: value(l.Key), Version: value(l.ObjectVersion), Role: value(l.RoleArn)},
 	}
@@ -47,15 +47,15 @@ func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput
 	err := s.engine.Do(ctx, &cmd)
 	out := &gamelift.CreateBuildOutput{Build: new(buildToWire(&cmd.Build)), StorageLocation: in.StorageLocation}
 	if in.StorageLocation == nil {
-		out.StorageLocation, out.UploadCredentials = s.uploadTo(b.ID)
+		out.StorageLocation, out.UploadCredentials = uploadTo(s.Uploads, b.ID)
 	}
 	return out, err
 }
 
 // uploadTo returns where and with which credentials the files of a build are uploaded.
-func (s *Service) uploadTo(build string) (*types.S3Location, *types.AwsCredentials) {
-	bucket, object := s.Uploads.Place(build)
-	key := s.Uploads.Key(build)
+func uploadTo(to Uploads, build string) (*types.S3Location, *types.AwsCredentials) {
+	bucket, object := to.Place(build)
+	key := to.Key(build)
 	return &types.S3Location{Bucket: &bucket, Key: &object}, &types.AwsCredentials{AccessKeyId: &key.ID, SecretAccessKey: &key.Secret, SessionToken: &key.Token}
 }
 
@@ -91,7 +91,7 @@ func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput
 	return &gamelift.DeleteBuildOutput{}, s.engine.Do(ctx, &hosting.DeleteBuild{ID: lastPart(*in.BuildId)})
 }
 
-const noBuildStore = "a cluster does not store the files of builds: put them into a store of yours and name it as the StorageLocation of a new build"
+const noBuildStore = "this installation does not store the files of builds (--builds-max is 0): put them into a store of yours and name it as the StorageLocation of a new build"
 
 // RequestUploadCredentials returns new credentials for a build whose files have not been uploaded.
 func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.RequestUploadCredentialsInput) (*gamelift.RequestUploadCredentialsOutput, error) {
@@ -105,7 +105,7 @@ func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.Req
 		return nil, invalid("BuildId: build %s is %s; its files cannot be uploaded again", b.ID, buildStatus(&b))
 	}
 	out := &gamelift.RequestUploadCredentialsOutput{}
-	out.StorageLocation, out.UploadCredentials = s.uploadTo(b.ID)
+	out.StorageLocation, out.UploadCredentials = uploadTo(s.Uploads, b.ID)
 	return out, nil
 }
 

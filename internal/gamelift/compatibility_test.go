@@ -38,8 +38,8 @@ func TestCompatibilityPage(t *testing.T) {
 // differences are those that clients may notice in operations that work. Everything else is as the API's documentation says;
 // where that is silent, see docs/behaviours.md.
 var differences = map[string]string{
-	"CreateBuild":                    "with a StorageLocation READY at once, and the service does not read it; a cluster requires one, so `aws gamelift upload-build` works at a single machine only",
-	"GetGameSessionLogUrl":           "for game sessions on hosts with `muster agent`, at a single machine; otherwise NotFoundException. The log is kept as long as `--session-logs-max` has room, 14 days at most",
+	"CreateBuild":                    "with a StorageLocation READY at once, and the service does not read it",
+	"GetGameSessionLogUrl":           "for game sessions on hosts with `muster agent`; otherwise NotFoundException. The log is kept as long as `--session-logs-max` has room, 14 days at most",
 	"GetPlayerConnectionDetails":     "the game server's own address: there is no player gateway",
 	"ClaimGameServer":                "every instance is ACTIVE; a group that is being deleted has no capacity",
 	"CreateGameServerGroup":          "ACTIVE at once; role, launch template and instance types are kept, and no instance is started",
@@ -48,13 +48,13 @@ var differences = map[string]string{
 	"ResumeGameServerGroup":          "stored without effect: Muster replaces no instances",
 	"SuspendGameServerGroup":         "stored without effect: Muster replaces no instances",
 	"UpdateGameServer":               "without a health report for three minutes a game server is deregistered; time while the service is down does not count",
-	"CreateFleet":                    "an ANYWHERE fleet is ACTIVE at once; a fleet of a build stays NEW: no agent joins it yet; members for firewall, VPC and player gateway are refused, never ignored",
-	"DescribeScalingPolicies":        "a policy is ACTIVE once it is stored, and has no effect yet: Muster does not start or stop hosts",
+	"CreateFleet":                    "an ANYWHERE fleet is ACTIVE at once; a fleet of a build waits for hosts whose agents join, and is ACTIVE once a server process runs on one; members for firewall, VPC and player gateway are refused, never ignored",
+	"DescribeScalingPolicies":        "a policy is ACTIVE once it is stored; it changes the desired instances, which are taken from the hosts that have joined: Muster starts no machine",
 	"PutScalingPolicy":               "fleets of a build only; stored without effect: Muster does not start or stop hosts yet",
 	"StartFleetActions":              "fleets of a build only; noted",
 	"StopFleetActions":               "fleets of a build only; noted, and shown as StoppedActions",
 	"UpdateFleetCapacity":            "fleets of a build only; stored without effect: Muster does not start or stop hosts yet",
-	"UpdateRuntimeConfiguration":     "ServerProcesses only for fleets of a build, and Muster does not start them yet; the activation timeout and the limit of concurrent activations apply to every fleet",
+	"UpdateRuntimeConfiguration":     "ServerProcesses only for fleets of a build, whose hosts' agents start them; the activation timeout and the limit of concurrent activations apply to every fleet",
 	"CreateFleetLocations":           "also for ANYWHERE fleets",
 	"DeleteFleetLocations":           "also for ANYWHERE fleets; the game sessions in the location end",
 	"DescribeFleetCapacity":          "ACTIVE counts registered computes; an ANYWHERE fleet has no desired capacity, because Muster does not start its hosts",

@@ -21,7 +21,7 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 	}
 	caller := callerOf(ctx)
 	f := fleet.Fleet{
-		ID: "fleet-" + newID().String(), Region: caller.Region, Account: caller.Account,
+		ID: s.resourceID("fleet"), Region: caller.Region, Account: caller.Account,
 		Name: *in.Name, Description: value(in.Description),
 		FullProtection:  in.NewGameSessionProtectionPolicy == types.ProtectionPolicyFullProtection,
 		CreationPolicy:  creationPolicyFromWire(in.ResourceCreationLimitPolicy),

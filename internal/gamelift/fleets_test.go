@@ -1,6 +1,7 @@
 package gamelift
 
 import (
+	"encoding/hex"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+	"github.com/google/uuid"
 )
 
 const nowhere = "fleet-00000000-0000-4000-8000-000000000000"
@@ -257,4 +259,27 @@ func TestFleetEvents(t *testing.T) {
 	refused(t, err, codeInvalidRequest)
 	_, err = h.sdk.DescribeFleetEvents(t.Context(), &gamelift.DescribeFleetEventsInput{FleetId: aws.String(nowhere)})
 	refused(t, err, "NotFoundException")
+}
+
+// Ids of one cell begin with its code, and those of another cell with another one; a router can tell them from the random ids of earlier releases.
+func TestIDsCarryTheCode(t *testing.T) {
+	codes := map[string]bool{}
+	for range 2 {
+		h := newHall(t, time.Hour)
+		code := h.secret.CellCode()
+		want := hex.EncodeToString(code[:])
+		codes[want] = true
+		fleet := h.anywhere()
+		id, err := uuid.Parse(strings.TrimPrefix(fleet, "fleet-"))
+		if err != nil || id.Version() != 8 || id.Variant() != uuid.RFC4122 || hex.EncodeToString(id[:2]) != want {
+			t.Errorf("fleet %s of cell %s: %v", fleet, want, err)
+		}
+		out := must(h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{fleet}}))(t)
+		if arn := *out.FleetAttributes[0].FleetArn; !strings.HasSuffix(arn, "/"+fleet) {
+			t.Errorf("fleet %s has the ARN %s", fleet, arn)
+		}
+	}
+	if len(codes) != 2 {
+		t.Errorf("two cells have the codes %v", codes)
+	}
 }

@@ -22,7 +22,7 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 		return nil, invalid("IdempotencyToken and GameSessionId are both given; at most one of them is wanted")
 	}
 	cmd := hosting.CreateGameSession{
-		Fleet: fleetID, Location: value(in.Location), Title: value(in.Name), Data: value(in.GameSessionData),
+		Fleet: fleetID, Alias: lastPart(value(in.AliasId)), Location: value(in.Location), Title: value(in.Name), Data: value(in.GameSessionData),
 		Properties: propertiesFromWire(in.GameProperties), Creator: value(in.CreatorId), PlayersMax: *in.MaximumPlayerSessionCount,
 	}
 	if chosen := cmp.Or(in.IdempotencyToken, in.GameSessionId); chosen != nil {
@@ -53,13 +53,18 @@ func (s *Service) UpdateGameSession(ctx context.Context, in *gamelift.UpdateGame
 	return &gamelift.UpdateGameSessionOutput{GameSession: new(gameSessionToWire(&cmd.Game))}, nil
 }
 
-// TerminateGameSession asks the server process to end, and its game session with it; see B033 and B034.
+// TerminateGameSession asks the server process to end, and its game session with it, or has the host's agent kill it; see B033 and B034.
 func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.TerminateGameSessionInput) (*gamelift.TerminateGameSessionOutput, error) {
 	id, err := s.gameSessionID(ctx, *in.GameSessionId)
 	if err != nil {
 		return nil, err
 	}
 	cmd := hosting.TerminateGameSession{ID: id, Force: in.TerminationMode == types.TerminationModeForceTerminate}
+	if cmd.Force && s.Agents != nil {
+		if g, err := s.engine.GameSession(ctx, id); err == nil { // the command says what is wrong with it
+			cmd.Agent = s.Agents.Has(g.FleetID, g.ComputeName)
+		}
+	}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.gameRefusal(ctx, id, err)
 	}

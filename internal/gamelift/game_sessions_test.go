@@ -192,7 +192,24 @@ func TestForceTerminateNeedsAnAgent(t *testing.T) {
 		GameSessionId: game.GameSessionId, TerminationMode: types.TerminationModeForceTerminate,
 	})
 	refused(t, err, codeInvalidRequest)
+	h.service.Agents = agentsOn{"elsewhere"}
+	_, err = h.sdk.TerminateGameSession(t.Context(), &gamelift.TerminateGameSessionInput{
+		GameSessionId: game.GameSessionId, TerminationMode: types.TerminationModeForceTerminate,
+	})
+	refused(t, err, codeInvalidRequest)
+	h.service.Agents = agentsOn{*game.ComputeName}
+	ended := must(h.sdk.TerminateGameSession(t.Context(), &gamelift.TerminateGameSessionInput{
+		GameSessionId: game.GameSessionId, TerminationMode: types.TerminationModeForceTerminate,
+	}))(t).GameSession
+	if ended.Status != types.GameSessionStatusTerminated || ended.StatusReason != types.GameSessionStatusReasonForceTerminated {
+		t.Errorf("got %s, %s", ended.Status, ended.StatusReason)
+	}
 }
+
+// agentsOn has agents on some computes.
+type agentsOn []string
+
+func (a agentsOn) Has(_, compute string) bool { return slices.Contains(a, compute) }
 
 func TestOldFormOfGameSessionARN(t *testing.T) {
 	h := newHall(t, time.Hour)

@@ -21,6 +21,7 @@ import (
 type Service struct {
 	engine *engine.Engine
 	secret identity.CellSecret
+	code   [2]byte // of the cell
 
 	serverEndpoint string // where game servers connect
 	agentEndpoint  string // where host agents connect
@@ -28,10 +29,18 @@ type Service struct {
 	// Log gets messages for which an answer has no member; nil: nothing is logged.
 	Log *slog.Logger
 
+	// Agents says which computes have an agent; nil: none has.
+	Agents Agents
 	// Uploads takes the files of builds; nil: a build must name a store of the operator.
 	Uploads Uploads
 	// Logs has the logs of game sessions; nil: none are kept.
 	Logs Logs
+}
+
+// Agents are the agents on hosts.
+type Agents interface {
+	// Has reports whether an agent of the compute is connected.
+	Has(fleetID, compute string) bool
 }
 
 // NewService makes the operations of a cell. publicURL is the URL of this installation for game servers: http, https, ws or
@@ -50,11 +59,20 @@ func NewService(e *engine.Engine, secret identity.CellSecret, publicURL string) 
 		return nil, fmt.Errorf("public URL %q: want the scheme http, https, ws or wss", publicURL)
 	}
 	base := strings.TrimRight(u.String(), "/")
-	return &Service{engine: e, secret: secret, serverEndpoint: base, agentEndpoint: base + "/agent"}, nil
+	return &Service{engine: e, secret: secret, code: secret.CellCode(), serverEndpoint: base, agentEndpoint: base + "/agent"}, nil
 }
 
 // newID makes an identifier that cannot be guessed: a player session's id is the credential for its seat.
 func newID() domain.UUID { return domain.UUID(uuid.New()) }
+
+// resourceID makes the id of a resource: its kind, and a UUID that begins with the code of the cell. Version 8, which RFC 9562 leaves to applications, distinguishes it from the random ids
+// of earlier releases. docs/scale.md says what the code is for.
+func (s *Service) resourceID(kind string) string {
+	id := uuid.New()
+	copy(id[:], s.code[:])
+	id[6] = id[6]&0x0f | 8<<4
+	return kind + "-" + id.String()
+}
 
 // read returns what f reads of the state.
 func read[T any](ctx context.Context, s *Service, f func(*cell.View) (T, error)) (x T, err error) {

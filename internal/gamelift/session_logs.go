@@ -12,7 +12,7 @@ import (
 // Logs has the logs of game sessions.
 type Logs interface {
 	// URL returns where the log of a game session can be fetched for 15 minutes; false: there is none.
-	URL(game string) (url string, ok bool)
+	URL(ctx context.Context, game string) (url string, ok bool, err error)
 }
 
 // GetGameSessionLogUrl returns where the log of a game session can be fetched. The agent of its host uploads it after the end of the session.
@@ -26,9 +26,13 @@ func (s *Service) GetGameSessionLogUrl(ctx context.Context, in *gamelift.GetGame
 		return nil, err
 	}
 	if s.Logs == nil {
-		return nil, domain.Refuse(domain.NotFound, "no log of game session %s: this installation keeps none, because it is a cluster or --session-logs-max is 0", id)
+		return nil, domain.Refuse(domain.NotFound, "no log of game session %s: this installation keeps none, because --session-logs-max is 0", id)
 	}
-	if url, ok := s.Logs.URL(string(id)); ok {
+	url, ok, err := s.Logs.URL(ctx, string(id))
+	if err != nil {
+		return nil, err
+	}
+	if ok {
 		return &gamelift.GetGameSessionLogUrlOutput{PreSignedUrl: aws.String(url)}, nil
 	}
 	if g.Live() {

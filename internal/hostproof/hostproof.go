@@ -18,6 +18,9 @@ const (
 	JoinPath  = AgentPath + "/join"
 )
 
+// StatusRevoked is the HTTP status with which the service refuses a connection that a host signed which was revoked: no other refusal has it.
+const StatusRevoked = http.StatusGone
+
 const (
 	scheme = "Muster-Host "
 	// HeaderMax bounds the header, in bytes.

@@ -87,6 +87,14 @@ func (s CellSecret) Check() string {
 	return hex.EncodeToString(s.derive([]byte("access-key-check"))[:8])
 }
 
+// CellCode is the code of the cell, by which ids show where they belong. It is no secret. Cells differ in it, except for one pair of cells in 65,536.
+func (s CellSecret) CellCode() [2]byte { return [2]byte(s.derive([]byte("cell-code"))) }
+
+// ConsoleSignature signs a statement of the console: who has signed in.
+func (s CellSecret) ConsoleSignature(text string) []byte {
+	return s.derive([]byte("console\x00" + text))
+}
+
 // LocalKey authenticates callers who can read the data directory to the service, and the service to them.
 func (s CellSecret) LocalKey() []byte { return s.derive([]byte("local-door")) }
 

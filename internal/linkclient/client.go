@@ -1,5 +1,5 @@
 // Package linkclient is a game server's end of the server SDK protocol, small enough for thousands in one process: for
-// load, and for faults that an official SDK would never commit.
+// load, for faults that an official SDK would never commit, and for the Agones servers of a host, whose agent speaks for all of them.
 //
 // It shares no code with the service's end, so that a misunderstanding does not cancel itself out.
 package linkclient

@@ -29,11 +29,11 @@ type Config struct {
 	Searches     Searches                 // nil: this process runs no matchers
 	// AskLeader has the node that decides answer a question by AnswerLeader. nil: there is no other node.
 	AskLeader func(ctx context.Context, question []byte) (answer []byte, err error)
-	// HostMetrics returns what the agents of the hosts that are connected here measured last, by the id of the host. nil: there are none.
-	HostMetrics func() map[string]*agentproto.HostMetrics
-	Output      Output // of server processes whose agents are connected to this node
-	Node        string // name of this node of a cluster; empty: a single node
-	Log         *slog.Logger
+	// Reports returns what the agents that are connected here said last. nil: there are none.
+	Reports func() []*agentproto.Report
+	Output  Output // of server processes whose agents are connected to this node
+	Nodes   Nodes  // the others of a cluster; nil: a single node
+	Log     *slog.Logger
 }
 
 // Door answers operators over HTTP, with JSON.
@@ -43,15 +43,17 @@ type Door struct {
 	searches Searches
 	log      *slog.Logger
 	routes   http.ServeMux
+	explains map[string]func(context.Context, string) (*Explanation, error) // by kind
 }
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
 	d := &Door{config: c, engine: c.Engine, searches: c.Searches, log: c.Log}
-	for kind, explain := range map[string]func(context.Context, string) (*Explanation, error){
-		"fleet": d.explainFleet, "compute": d.explainCompute, "placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
+	d.explains = map[string]func(context.Context, string) (*Explanation, error){
+		"fleet": d.explainFleet, "alias": d.explainAlias, "compute": d.explainCompute, "placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
-	} {
+	}
+	for kind, explain := range d.explains {
 		d.routes.HandleFunc("GET "+Prefix+"explain/"+kind+"/{id...}", func(w http.ResponseWriter, r *http.Request) {
 			x, err := explain(r.Context(), r.PathValue("id"))
 			if err != nil {
@@ -65,7 +67,21 @@ func NewDoor(c Config) *Door {
 	d.routes.HandleFunc("POST "+RotateTokenPath, d.rotateToken)
 	d.keyRoutes()
 	d.hostRoutes()
+	d.rolloutRoutes()
 	return d
+}
+
+// Explain returns what this door answers about an object: an Explanation as JSON. Its error is a *domain.Refusal if there is no such object.
+func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, err error) {
+	explain, ok := d.explains[kind]
+	if !ok {
+		return nil, domain.Refuse(domain.NotFound, "objects of the kind %.40q are not explained", kind)
+	}
+	x, err := explain(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(x)
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ import (
 // Explanation is all that is known about one object. The words in capitals are for programs and do not change between releases;
 // sentences are for people.
 type Explanation struct {
-	Kind   string `json:"kind"` // "fleet", "compute", "placement", "process", "game-session", "ticket", "player", "party" or "game-instance"
+	Kind   string `json:"kind"` // "fleet", "alias", "compute", "placement", "process", "game-session", "ticket", "player", "party" or "game-instance"
 	ID     string `json:"id"`
 	Status string `json:"status"`
 	Why    string `json:"why"`            // the reason of its state, in a sentence

@@ -27,6 +27,7 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 	var events []fleet.Event
 	var short []string
 	found := false
+	var rollouts Explanation // only its facts
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		if f, found = v.Fleet(id); found {
 			places, events = v.Places(id), v.FleetEvents(id, 0, 0, 0, eventsShown)
@@ -35,6 +36,7 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 					short = append(short, l.Name+" "+s.String())
 				}
 			}
+			rollouts.rolloutsOf(v, id)
 		}
 		return nil
 	})
@@ -70,7 +72,11 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 	for _, s := range short {
 		x.fact("hosts", s)
 	}
+	x.Facts = append(x.Facts, rollouts.Facts...)
 	x.Why, x.Next = whyFleet(&f, places, &all)
+	if trouble := d.launchFacts(x, f.ID, ""); trouble != "" && all.Idle == 0 {
+		x.Why += " An agent says: " + trouble + "."
+	}
 	return x.sorted(), nil
 }
 
@@ -97,7 +103,7 @@ func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, all *fleet.SiteCount
 	case f.Status == fleet.Unstarted:
 		return "It takes no game sessions: it has no host yet.", "aws gamelift update-fleet-capacity --fleet-id " + f.ID + " --location LOCATION --desired-instances 1"
 	case f.Status == fleet.Downloading:
-		return "It takes no game sessions: its hosts fetch the build, and no server process has connected yet.", "wait; if it lasts, look at the agents' logs."
+		return "It takes no game sessions: its hosts fetch the build, and no server process has connected yet.", "wait; if it lasts, muster hosts says what keeps them."
 	case f.Status == fleet.Activating:
 		return "It takes no game sessions: server processes have started, and none has called ProcessReady yet.", processSteps[fleet.Starting]
 	case len(places) == 0:
@@ -165,6 +171,9 @@ func (d *Door) explainCompute(ctx context.Context, id string) (*Explanation, err
 		return nil, err
 	}
 	x.Why, x.Next = whyCompute(&c, &n, domain.TimeOf(d.engine.Now()))
+	if trouble := d.launchFacts(x, c.FleetID, c.Name); trouble != "" && n.Idle == 0 {
+		x.Why += " Its agent says: " + trouble + "."
+	}
 	return x.sorted(), nil
 }
 

@@ -55,6 +55,8 @@ type Host struct {
 	GameSessions int       `json:"gameSessions"`
 	// Metrics are what the agent measured last; none where it is not connected to the node that answers.
 	Metrics *agentproto.HostMetrics `json:"metrics,omitempty"`
+	// Troubles are the entries of the runtime configuration that do not run as they should, as the agent said last.
+	Troubles []agentproto.LaunchState `json:"troubles,omitempty"`
 }
 
 // HostList is the answer to GET hosts.
@@ -100,10 +102,13 @@ func (d *Door) listHosts(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, err)
 		return
 	}
-	if d.config.HostMetrics != nil {
-		measured := d.config.HostMetrics()
-		for i := range list.Hosts {
-			list.Hosts[i].Metrics = measured[list.Hosts[i].ID]
+	said := map[string]*agentproto.Report{}
+	for _, r := range d.reports() {
+		said[r.Host] = r
+	}
+	for i := range list.Hosts {
+		if r := said[list.Hosts[i].ID]; r != nil {
+			list.Hosts[i].Metrics, list.Hosts[i].Troubles = r.Metrics, troubles(r)
 		}
 	}
 	answer(w, http.StatusOK, list)
@@ -112,7 +117,7 @@ func (d *Door) listHosts(w http.ResponseWriter, r *http.Request) {
 func hostOf(v *cell.View, h *hosts.Host) Host {
 	x := Host{
 		ID: h.ID, Name: h.Name, Location: h.Location, Fleet: h.Fleet, Joined: h.Joined.Std(), RevokedBy: h.RevokedBy, IP: h.IP, DNS: h.DNS,
-		Version: h.Version, Ports: h.Ports, MemoryMB: h.MemoryMB, State: "ready",
+		Version: h.Version, Ports: h.Ports, MemoryMB: h.MemoryMB, State: v.HostState(h),
 	}
 	if h.Seen != 0 {
 		x.Seen = h.Seen.Std()
@@ -123,18 +128,8 @@ func hostOf(v *cell.View, h *hosts.Host) Host {
 			x.Processes, x.GameSessions = int(c.Processes), int(c.Hosting)
 		}
 	}
-	a, assigned := v.AssignmentOf(h.ID)
-	switch {
-	case h.Revoked != 0:
-		x.State, x.Revoked = "revoked", h.Revoked.Std()
-	case h.Drained:
-		x.State = "drained"
-	case h.Seen == 0:
-		x.State = "new"
-	case h.Silent():
-		x.State = "silent"
-	case assigned && a.Releasing:
-		x.State = "releasing"
+	if h.Revoked != 0 {
+		x.Revoked = h.Revoked.Std()
 	}
 	return x
 }

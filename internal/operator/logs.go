@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +79,12 @@ func (d *Door) logs(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		defer o.end()
 		o.copyTo(ctx, w, control)
+		return
+	}
+	if node := d.connectedElsewhere(ctx, r, p, err); node != "" {
+		d.config.Nodes.Forward(w, r.WithContext(ctx), node, d.config.Private(r), func(cause error) {
+			d.refuse(w, r, domain.Refuse(domain.Overloaded, "node %s, to which the agent is connected, cannot be reached: %s", node, cause))
+		})
 		return
 	}
 	if p.report == nil {
@@ -167,9 +172,6 @@ func (d *Door) openOutput(ctx context.Context, p loggedProcess, lines int, follo
 			break
 		}
 	}
-	if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Conflict {
-		return o, domain.Refuse(domain.Conflict, "%s%s", r.Detail, d.otherNodes(ctx))
-	}
 	if err != nil {
 		return o, err
 	}
@@ -180,25 +182,23 @@ func (d *Door) openOutput(ctx context.Context, p loggedProcess, lines int, follo
 	return o, nil
 }
 
-// otherNodes says which nodes of a cluster an agent may be connected to that is not connected to this one.
-func (d *Door) otherNodes(ctx context.Context) string {
-	if d.config.Node == "" {
+// Nodes are the other nodes of a cluster, each of which has the connections of some agents.
+type Nodes interface {
+	// Connected returns the node to which the agent of one of these server processes is connected; empty: none that answers.
+	Connected(ctx context.Context, processes []fleet.Key) (node string)
+	// Forward has a node answer a request; unreachable answers if it cannot be reached.
+	Forward(w http.ResponseWriter, r *http.Request, node string, private bool, unreachable func(error))
+	// Forwarded reports whether another node has forwarded a request: it is not forwarded again.
+	Forwarded(r *http.Request) bool
+}
+
+// connectedElsewhere is the node that has the agent of a process whose output could not be opened here, if that is the reason; empty: there is none.
+func (d *Door) connectedElsewhere(ctx context.Context, r *http.Request, p loggedProcess, why error) (node string) {
+	refusal, ok := errors.AsType[*domain.Refusal](why)
+	if !ok || refusal.Reason != domain.Conflict || d.config.Nodes == nil || d.config.Nodes.Forwarded(r) {
 		return ""
 	}
-	var others []string
-	if err := d.engine.Read(ctx, func(v *cell.View) error {
-		others = others[:0]
-		for _, n := range v.Nodes() {
-			if n.Name != d.config.Node {
-				others = append(others, n.Name)
-			}
-		}
-		return nil
-	}); err != nil {
-		return ""
-	}
-	return fmt.Sprintf(" to node %s, which was asked; an agent has its connection at one node: ask the others (%s) at their own addresses", d.config.Node,
-		cmp.Or(strings.Join(others, ", "), "none is present"))
+	return d.config.Nodes.Connected(ctx, p.keys)
 }
 
 // copyTo answers with the output. Each part is flushed, and a reader that does not take one in time loses the rest.
@@ -216,6 +216,9 @@ func (o *openedOutput) copyTo(ctx context.Context, w http.ResponseWriter, contro
 			return
 		}
 		o.text, o.skipped, o.err = o.next(ctx)
+	}
+	if ctx.Err() == nil {
+		_ = control.SetWriteDeadline(time.Now().Add(readerPatience)) // for the end of the answer: the last part may be long ago
 	}
 	if o.err != nil && !errors.Is(o.err, io.EOF) && ctx.Err() == nil {
 		w.Header().Set(LogsError, o.err.Error())

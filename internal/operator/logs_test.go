@@ -3,17 +3,18 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
-	"github.com/musterhq/muster/internal/domain/membership"
 )
 
 // fakeOutput returns what an agent would send, and records what was asked.
@@ -91,18 +92,77 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// In a cluster an agent has its connection at one node: the refusal names the node that was asked, and the others.
+// fakeNodes is a cluster in which another node has the agents.
+type fakeNodes struct {
+	node      string
+	forwarded bool // the request comes from another node
+	asked     []fleet.Key
+	down      error
+}
+
+func (n *fakeNodes) Connected(_ context.Context, processes []fleet.Key) string {
+	n.asked = processes
+	return n.node
+}
+
+func (n *fakeNodes) Forward(w http.ResponseWriter, r *http.Request, node string, private bool, unreachable func(error)) {
+	if n.down != nil {
+		unreachable(n.down)
+		return
+	}
+	_, _ = fmt.Fprintf(w, "forwarded %s to %s, private %t", r.URL, node, private)
+}
+
+func (n *fakeNodes) Forwarded(*http.Request) bool { return n.forwarded }
+
+// In a cluster an agent has its connection at one node: the others forward to it, once.
 func TestLogsOfAnotherNode(t *testing.T) {
 	o := newOffice(t)
 	o.ready("alive")
-	for i, name := range []string{"n1", "n2"} {
-		o.do(&membership.BeginNode{Node: domain.UUID{byte(i + 1)}, Name: name})
+	const none = "no agent of compute rack/host is connected"
+	for name, c := range map[string]struct {
+		nodes   fakeNodes
+		refusal error
+		status  int
+		says    string
+	}{
+		"at another node":             {fakeNodes{node: "n2"}, domain.Refuse(domain.Conflict, none), 200, "forwarded /operator/v1/logs/alive to n2, private true"},
+		"at none":                     {fakeNodes{}, domain.Refuse(domain.Conflict, none), 409, none},
+		"forwarded here in error":     {fakeNodes{node: "n2", forwarded: true}, domain.Refuse(domain.Conflict, none), 409, none},
+		"that node is gone":           {fakeNodes{node: "n2", down: errors.New("a broken line")}, domain.Refuse(domain.Conflict, none), 503, "node n2, to which the agent is connected, cannot be reached: a broken line"},
+		"here, but not at the moment": {fakeNodes{node: "n2"}, domain.Refuse(domain.Overloaded, "too many readers"), 503, "too many readers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked string
+			o.door.config.Nodes, o.door.config.Private = &c.nodes, func(*http.Request) bool { return true }
+			o.door.config.Output = fakeOutput(&asked, nil, nil, c.refusal)
+			if status, body := o.ask("logs/alive"); status != c.status || !strings.Contains(body, c.says) {
+				t.Errorf("got %d %s", status, body)
+			}
+			if c.status == 200 && (len(c.nodes.asked) != 1 || c.nodes.asked[0].Process != "alive") {
+				t.Errorf("asked for %v", c.nodes.asked)
+			}
+		})
 	}
-	o.door.config.Node = "n1"
-	var asked string
-	o.door.config.Output = fakeOutput(&asked, nil, nil, domain.Refuse(domain.Conflict, "no agent of compute rack/host is connected"))
-	status, body := o.ask("logs/alive")
-	if want := "no agent of compute rack/host is connected to node n1, which was asked; an agent has its connection at one node: ask the others (n2)"; status != 409 || !strings.Contains(body, want) {
-		t.Errorf("got %d %s", status, body)
+}
+
+// Output whose last part is long ago ends well: its reader gets the end, and the reason.
+func TestEndAfterSilence(t *testing.T) {
+	port := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		o := openedOutput{text: "part", next: func(context.Context) (string, bool, error) {
+			_ = control.SetWriteDeadline(time.Unix(1, 0)) // as if the time for the part was over
+			return "", false, errors.New("the agent is silent")
+		}}
+		o.copyTo(r.Context(), w, control)
+	}))
+	defer port.Close()
+	answer, err := http.Get(port.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "part" || answer.Trailer.Get(LogsError) != "the agent is silent" {
+		t.Errorf("got %q, %v, %q", text, err, answer.Trailer)
 	}
 }

@@ -28,6 +28,13 @@ func (d *Door) explainPlacement(ctx context.Context, id string) (*Explanation, e
 			return nil, err
 		}
 	}
+	for _, turn := range p.Turns {
+		of := "old"
+		if turn.New {
+			of = "new"
+		}
+		x.fact("rollout", "at alias "+turn.Alias+" its turn is the "+of+" fleet's")
+	}
 	x.fact("game session", p.Game)
 	x.moment(p.Start, "STARTED", "in queue "+p.Queue)
 	for i := range p.Tried {

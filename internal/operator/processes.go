@@ -71,6 +71,7 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 	if err := d.processEvents(ctx, x, p.Key, p.Connected); err != nil {
 		return nil, err
 	}
+	d.launchFacts(x, p.Key.Fleet, p.Key.Compute)
 	x.Why = whyProcess(p, &game)
 	if p.State != fleet.Ended && !p.Linked {
 		x.Why += d.returnOf(p)

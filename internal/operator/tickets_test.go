@@ -208,7 +208,9 @@ func TestTicketIsExplainedAtAnotherNode(t *testing.T) {
 	o.matchmaking()
 	o.ticket("far", 500, "siege")
 	o.ticket("ann", 10, "siege")
-	found := func(x *Explanation) bool { return x.Search != nil && x.Search.Others == 1 && x.Search.Now.Looked == 1 }
+	found := func(x *Explanation) bool {
+		return x.Status == "SEARCHING" && x.Search != nil && x.Search.Others == 1 && x.Search.Now.Looked == 1
+	}
 	want := o.explained("ann", found)
 	decides := o.door
 	config := decides.config

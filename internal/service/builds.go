@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -9,18 +10,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/builddoor"
+	"github.com/musterhq/muster/internal/buildfiles"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/objects"
+	"github.com/musterhq/muster/internal/objects/bucket"
+	"github.com/musterhq/muster/internal/objects/copies"
 )
 
 // buildsDir is the part of the data directory that has the files of builds.
 const buildsDir = "builds"
 
-// openBuilds opens the store for the files of builds, and its door. A cluster has none: the nodes do not copy such files to each other, and a build
-// that only one of them has would be lost with it.
+// openBuilds opens the store for the files of builds, and its door. The nodes of a cluster copy them to each other.
 func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 	s := x.settings
-	if x.node != nil || s.BuildsMax == 0 {
+	if s.BuildsMax == 0 {
 		return nil
 	}
 	// Twice the reserve, so that uploads never bring the service to refuse changes.
@@ -28,20 +32,45 @@ func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 	if err != nil {
 		return err
 	}
-	door := builddoor.New(builddoor.Config{
-		Engine: x.engine, Secret: x.secret, Objects: store, Private: x.transport.Private, Proxies: s.Proxies(), Signins: x.signins.Door("builds"), Log: x.log,
-	})
+	config := builddoor.Config{
+		Engine: x.engine, Secret: x.secret, Objects: store, Private: x.private, Proxies: s.Proxies(), Signins: x.signins.Door("builds"), Log: x.log,
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	x.stopBuilds = stop
+	if x.node != nil {
+		config.Net = x.node.Requests()
+	}
+	switch {
+	case x.bucket != nil:
+		config.Parts = bucket.New(bucket.Config{Client: x.bucket, Local: store, Decides: x.decides, Log: x.log})
+	case x.node != nil:
+		config.Parts = x.openCopies(ctx, store)
+	}
+	door := builddoor.New(config)
 	api.Uploads, doors.builds, x.builds = door, door, door
+	x.questions.Handle(builddoor.QuestionPrefix, http.HandlerFunc(door.ServeQuestion))
 	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "muster_builds_bytes", Help: "Bytes of the files of builds in the data directory, uploads included.",
 	}, func() float64 { used, _ := store.Used(); return float64(used) }))
 	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "muster_builds_bytes_limit", Help: "The most bytes that the files of builds may have, from --builds-max.",
 	}, func() float64 { _, quota := store.Used(); return float64(quota) }))
-	ctx, stop := context.WithCancel(context.Background())
-	x.stopBuilds = stop
 	x.building.Go(func() { door.Run(ctx) })
 	return nil
+}
+
+// openCopies has this node and the others hold the files of builds for each other.
+func (x *Service) openCopies(ctx context.Context, store *objects.Store) *copies.Copies {
+	c := copies.New(copies.Config{Store: store, Net: x.node.Requests(), Log: x.log, InUse: func(ctx context.Context) (all []buildfiles.Digest, err error) {
+		err = x.engine.ReadHere(ctx, func(v *cell.View) error { all, err = builddoor.Manifests(v); return err })
+		return all, err
+	}})
+	x.questions.Handle(copies.Prefix, c)
+	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "muster_builds_lacking", Help: "Builds in use whose files this node of a cluster does not have completely, and copies from other nodes.",
+	}, func() float64 { return float64(c.Lacks()) }))
+	x.building.Go(func() { c.Run(ctx) })
+	return c
 }
 
 // buildURLLife is how long hosts may fetch a build with one URL. An agent that takes longer asks for another one.

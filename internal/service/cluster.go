@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/cluster/link"
 	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/cluster/requests"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/domain"
@@ -76,6 +78,22 @@ func (x *Service) dropWhenGivenUp() {
 	if x.players != nil {
 		x.node.WhenGivenUp(x.players.DropStreams)
 	}
+}
+
+// answerNodes has this node answer the questions of other nodes, and the requests that they forward.
+func (x *Service) answerNodes(doors *router) {
+	if x.node == nil {
+		return
+	}
+	x.node.Requests().Handle(x.panics.Handler("nodes", &x.questions), doors)
+}
+
+// private reports whether no network on the way could read or change a request; of one that another node has forwarded, that node says so.
+func (x *Service) private(r *http.Request) bool {
+	if private, ok := requests.Private(r); ok {
+		return private
+	}
+	return x.transport.Private(r)
 }
 
 // askLeader returns how the operators' door asks the node that decides; nil without a cluster.

@@ -2,10 +2,16 @@ package service
 
 import (
 	"context"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterhq/muster/internal/cluster/requests"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/operator"
 )
 
 // output is operator.Output: it has the agent of a server process send what the process writes, to operators.
@@ -27,10 +33,65 @@ func (x *Service) outputReaders() prometheus.Collector {
 	}, func() float64 { return float64(x.agents.Stats().Readers) })
 }
 
-// nodeName is the name of this node in the cluster, or "".
-func (x *Service) nodeName() string {
+// agentsPath is the question whether an agent is connected to this node; fleet and compute are in the query.
+const agentsPath = "/agents/connected"
+
+// agentWait is how long other nodes may take to answer it.
+const agentWait = 3 * time.Second
+
+// agentNodes implements operator.Nodes.
+type agentNodes struct{ *requests.Net }
+
+// otherNodes are those of the cluster; nil without one.
+func (x *Service) otherNodes() operator.Nodes {
 	if x.node == nil {
-		return ""
+		return nil
 	}
-	return x.node.ID()
+	x.questions.HandleFunc("GET "+agentsPath, func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); x.agents.Connected(q.Get("fleet"), q.Get("compute")) {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		http.Error(w, "no such agent is connected to this node", http.StatusNotFound)
+	})
+	return agentNodes{x.node.Requests()}
 }
+
+// Connected implements operator.Nodes.
+func (n agentNodes) Connected(ctx context.Context, processes []fleet.Key) (node string) {
+	ctx, cancel := context.WithTimeout(ctx, agentWait)
+	defer cancel()
+	var found sync.Mutex
+	var asking sync.WaitGroup
+	for _, other := range n.Others() {
+		asking.Go(func() {
+			for _, p := range processes {
+				if n.connected(ctx, other, p) {
+					found.Lock()
+					node = other
+					found.Unlock()
+					cancel()
+				}
+			}
+		})
+	}
+	asking.Wait()
+	return node
+}
+
+func (n agentNodes) connected(ctx context.Context, node string, p fleet.Key) bool {
+	query := url.Values{"fleet": {p.Fleet}, "compute": {p.Compute}}.Encode()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, requests.URL(node, agentsPath+"?"+query), nil)
+	if err != nil {
+		return false
+	}
+	answer, err := n.Do(r)
+	if err != nil {
+		return false // as if it had no agent: the reader gets the refusal of this node
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusNoContent
+}
+
+// Forwarded implements operator.Nodes.
+func (agentNodes) Forwarded(r *http.Request) bool { return requests.Forwarded(r) }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/musterhq/muster/internal/agentlink"
 	"github.com/musterhq/muster/internal/builddoor"
+	"github.com/musterhq/muster/internal/cloudwatch"
+	"github.com/musterhq/muster/internal/console"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/metrics"
@@ -29,9 +31,11 @@ type router struct {
 	scripts  http.Handler
 	notify   http.Handler
 	metrics  http.Handler
+	graphs   http.Handler // clients of CloudWatch
 	players  http.Handler // nil without player flow
 	builds   http.Handler // nil where builds cannot be uploaded
 	logs     http.Handler // nil where no logs of game sessions are kept
+	console  http.Handler
 	clock    http.Handler // nil on real time
 	health   func() error
 	ready    func() error             // health, and a node of a cluster can carry requests out
@@ -43,7 +47,7 @@ type router struct {
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
 		"serverlink": &d.link, "agentlink": &d.agents, "joins": &d.joins, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
-		"builds": &d.builds, "sessionlogs": &d.logs,
+		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console,
 	} {
 		if *h == nil {
 			continue
@@ -62,13 +66,13 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.players.ServeHTTP(w, r)
 	case builddoor.Serves(r.URL.Path):
 		if d.builds == nil {
-			builddoor.Refuse(w, "This installation stores no files of builds: it is a cluster, or --builds-max is 0.")
+			builddoor.Refuse(w, "This installation stores no files of builds: --builds-max is 0.")
 			return
 		}
 		d.builds.ServeHTTP(w, r)
 	case sessionlogs.Serves(r.URL.Path):
 		if d.logs == nil {
-			http.Error(w, "This installation keeps no logs of game sessions: it is a cluster, or --session-logs-max is 0.", http.StatusNotFound)
+			http.Error(w, "This installation keeps no logs of game sessions: --session-logs-max is 0.", http.StatusNotFound)
 			return
 		}
 		d.logs.ServeHTTP(w, r)
@@ -86,6 +90,10 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.scripts.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, operator.Prefix):
 		d.operator.ServeHTTP(w, r)
+	case cloudwatch.Serves(r):
+		d.graphs.ServeHTTP(w, r)
+	case console.Serves(r.URL.Path):
+		d.console.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):

@@ -25,14 +25,17 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/callstats"
+	"github.com/musterhq/muster/internal/cloudwatch"
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/console"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/gamelift"
+	"github.com/musterhq/muster/internal/gamemetrics"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/listen"
@@ -49,8 +52,10 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/connectiontoken"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerwatch"
+	"github.com/musterhq/muster/internal/s3"
 	"github.com/musterhq/muster/internal/scaler"
 	"github.com/musterhq/muster/internal/secretkey"
+	"github.com/musterhq/muster/internal/series"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/sessionwatch"
@@ -80,11 +85,14 @@ type Service struct {
 	link    *serverlink.Server
 	agents  *agentlink.Server
 	scripts *sessionapi.Door
+	console *console.Door
 	notify  *notify.Sender
 	matches *matchmaker.Runner
 	players *playerapi.Door    // nil without player flow
 	watch   *playerwatch.Watch // nil without player flow
 	events  *sessionwatch.Watch
+	games   *gamemetrics.Recorder
+	kept    *series.Store // nil: no metrics are kept
 	metrics *metrics.Door
 	signins *signin.Watch
 	hooks   *playerhooks.Hooks // nil without any
@@ -102,6 +110,9 @@ type Service struct {
 	stopLinks   context.CancelFunc
 	stopWarning context.CancelFunc // nil without a repeated warning
 	warning     sync.WaitGroup
+	questions   http.ServeMux      // of other nodes
+	bucket      *s3.Client         // for builds and logs; nil: the data directory has them
+	running     context.Context    // ends when the service stops
 	builds      *builddoor.Door    // nil without a store for builds
 	stopBuilds  context.CancelFunc // nil without a store for builds
 	building    sync.WaitGroup
@@ -225,17 +236,24 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	rates.Working = s.LimitWorkingRequests
 	rates.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
 	handler := gamelift.NewHandler(api, gamelift.Config{
-		Keys: keys, Dev: s.Dev, Panics: x.panics, Calls: calls, Log: log, Private: x.transport.Private, Limits: rates, Proxies: s.Proxies(),
+		Keys: keys, Dev: s.Dev, Panics: x.panics, Calls: calls, Log: log, Private: x.private, Limits: rates, Proxies: s.Proxies(),
 		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"),
 	})
 	doors.api = handler
 	x.matches = matchmaker.New(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
 	x.once = append(x.once, x.matches)
-	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log,
+	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.private, Matchmakers: x.matches.Status, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
 	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
+	if err := x.openGameMetrics(); err != nil {
+		return nil, err
+	}
+	doors.graphs = cloudwatch.NewDoor(cloudwatch.Config{Store: x.kept, Signed: handler.Signed, Now: x.engine.Now, Calls: calls, Log: log})
+	if err := x.openBucket(links); err != nil {
+		return nil, err
+	}
 	logs, err := x.openSessionLogs()
 	if err != nil {
 		return nil, err
@@ -249,12 +267,18 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Proxies: s.Proxies(), Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
 		LogUpload: logUpload, BuildURL: x.buildURL,
 	})
+	api.Agents = x.agents
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
-		Keys: keys, Private: x.transport.Private, Searches: x.matches, AskLeader: x.askLeader(),
-		Output: x.output, Node: x.nodeName(), HostMetrics: x.agents.HostMetrics, Log: log})
+		Keys: keys, Private: x.private, Searches: x.matches, AskLeader: x.askLeader(),
+		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Log: log})
 	doors.operator = operators
+	x.console = console.NewDoor(console.Config{
+		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),
+		Explain: operators.Explain, Damage: x.archive.Damage, Version: x.version, Log: log,
+	})
+	doors.console = x.console
 	x.notify = notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
@@ -266,7 +290,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
 		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Calls: calls, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("scripts"), Rate: handler.AllowClient,
-		Private: x.transport.Private, Registered: x.registered(),
+		Private: x.private, Registered: x.registered(),
 	})
 	x.metrics.Register(x.scripts)
 	doors.scripts = x.scripts
@@ -292,6 +316,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := x.openLocalDoor(); err != nil {
 		return nil, err
 	}
+	x.answerNodes(doors)
 	if x.node != nil {
 		x.node.Run(x.once, map[byte]exchange.Handler{exchange.Explain: operators.AnswerLeader})
 	} else {
@@ -455,7 +480,7 @@ func (x *Service) Stop(ctx context.Context) error { return x.close(ctx) }
 func (x *Service) close(ctx context.Context) error {
 	var errs []error
 	if x.room != nil { // a write that waits for room holds up the requests and the parts that wait for it
-		waiting := time.AfterFunc(drain, x.room.stopWaiting)
+		waiting := time.AfterFunc(drain, x.stopWaiting)
 		defer waiting.Stop()
 	}
 	if x.stopLinks != nil {
@@ -476,6 +501,9 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.scripts != nil {
 		x.scripts.Close() // event streams would keep the port from closing
+	}
+	if x.console != nil {
+		x.console.Close() // as would these
 	}
 	if x.players != nil {
 		x.players.Close()
@@ -503,6 +531,12 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.events != nil {
 		x.events.Close()
+	}
+	if x.games != nil {
+		x.games.Close()
+	}
+	if x.kept != nil {
+		errs = append(errs, x.kept.Close())
 	}
 	if x.room != nil {
 		x.room.stopWaiting()

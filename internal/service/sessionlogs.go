@@ -1,6 +1,8 @@
 package service
 
 import (
+	"errors"
+	"net/http"
 	"path/filepath"
 	"time"
 
@@ -12,11 +14,10 @@ import (
 // sessionLogsDir is the part of the data directory that has the logs of game sessions.
 const sessionLogsDir = "session-logs"
 
-// openSessionLogs opens the store for the logs of game sessions, and returns its door. A cluster has none: a client could ask any node for the log that
-// one of them has.
+// openSessionLogs opens the store for the logs of game sessions, and returns its door.
 func (x *Service) openSessionLogs() (*sessionlogs.Door, error) {
 	s := x.settings
-	if x.node != nil || s.SessionLogsMax == 0 {
+	if s.SessionLogsMax == 0 {
 		return nil, nil
 	}
 	store, err := sessionlogs.Open(sessionlogs.Options{
@@ -33,12 +34,18 @@ func (x *Service) openSessionLogs() (*sessionlogs.Door, error) {
 		gauge("muster_session_logs_bytes", "Bytes of the logs of game sessions in the data directory.", func() float64 { _, n, _ := store.Used(); return float64(n) }),
 		gauge("muster_session_logs_bytes_limit", "The most bytes that the logs of game sessions may have, from --session-logs-max.", func() float64 { _, _, n := store.Used(); return float64(n) }),
 	)
-	x.sweeping.Go(func() { x.sweepSessionLogs(store) })
-	return sessionlogs.New(sessionlogs.Config{Store: store, Secret: x.secret, URL: webURL(x.publicURL), Log: x.log}), nil
+	config := sessionlogs.Config{Bucket: x.bucket, Store: store, Secret: x.secret, URL: webURL(x.publicURL), Log: x.log}
+	if x.node != nil {
+		config.Net = x.node.Requests()
+	}
+	door := sessionlogs.New(config)
+	x.sweeping.Go(func() { x.sweepSessionLogs(door) })
+	x.questions.Handle(sessionlogs.CopiesPrefix, http.HandlerFunc(door.ServeQuestion))
+	return door, nil
 }
 
 // sweepSessionLogs removes old logs until the service stops.
-func (x *Service) sweepSessionLogs(store *sessionlogs.Store) {
+func (x *Service) sweepSessionLogs(door *sessionlogs.Door) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for {
@@ -46,7 +53,11 @@ func (x *Service) sweepSessionLogs(store *sessionlogs.Store) {
 		case <-x.linksEnd:
 			return
 		case <-tick.C:
-			if err := store.Sweep(); err != nil {
+			err := door.Store.Sweep()
+			if x.bucket != nil && x.decides(x.running) {
+				err = errors.Join(err, door.SweepBucket(x.running))
+			}
+			if err != nil {
 				x.log.Warn("old logs of game sessions cannot be removed: the service tries again in an hour", "error", err)
 			}
 		}

@@ -108,7 +108,7 @@ func (d *Door) createSession(ctx context.Context, _ *request, in *createSessionR
 		return nil, invalid("maxPlayer", *in.MaxPlayer, fmt.Sprintf("at most %d", most))
 	}
 	cmd := hosting.CreateGameSession{
-		Fleet: f.ID, Location: in.Location, Title: in.SessionName, Data: in.SessionData, Properties: in.properties,
+		Fleet: f.ID, Alias: lastPart(in.AliasID), Location: in.Location, Title: in.SessionName, Data: in.SessionData, Properties: in.properties,
 		Creator: in.CreatorID, PlayersMax: *in.MaxPlayer,
 	}
 	// The request of the script interface knows no locations: with only one it is clear which is meant.

@@ -1,6 +1,7 @@
 package sessionlogs
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/cluster/requests"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/s3"
 )
 
 // Prefix begins the paths of archives: the name of the archive is behind it, and the ticket in the query.
@@ -33,7 +36,9 @@ const (
 type Config struct {
 	Store  *Store
 	Secret identity.CellSecret
-	URL    string // of the service, for clients and agents
+	URL    string        // of the service, for clients and agents
+	Net    *requests.Net // to the other nodes of a cluster; nil: there is none
+	Bucket *s3.Client    // keeps the archives, and Store those that are on their way to it; nil: Store keeps them
 	Log    *slog.Logger
 }
 
@@ -41,12 +46,12 @@ type Config struct {
 type Door struct {
 	Config
 
-	uploads, fetches chan struct{}
+	uploads, fetches, copies chan struct{}
 }
 
 // New makes a Door.
 func New(c Config) *Door {
-	return &Door{Config: c, uploads: make(chan struct{}, uploadsMax), fetches: make(chan struct{}, fetchesMax)}
+	return &Door{Config: c, uploads: make(chan struct{}, uploadsMax), fetches: make(chan struct{}, fetchesMax), copies: make(chan struct{}, uploadsMax)}
 }
 
 // UploadURL returns where an agent uploads the archive of a game session, by PUT.
@@ -54,12 +59,16 @@ func (d *Door) UploadURL(session string) string {
 	return d.url(identity.LogUpload, nameOf(session), uploadLife)
 }
 
-// URL returns where a client fetches the archive of a game session, by GET, within URLLife; false: there is none.
-func (d *Door) URL(session string) (url string, ok bool) {
-	if !d.Store.Has(session) {
-		return "", false
+// URL returns where a client fetches the archive of a game session, by GET, within URLLife; false: there is none. The error, an Overloaded refusal, means that a node
+// or the object store does not answer, which may have the archive.
+func (d *Door) URL(ctx context.Context, session string) (url string, ok bool, err error) {
+	name := nameOf(session)
+	if !d.Store.has(name) {
+		if has, err := d.hasElsewhere(ctx, name); !has {
+			return "", false, err
+		}
 	}
-	return d.url(identity.LogFetch, nameOf(session), URLLife), true
+	return d.url(identity.LogFetch, name, URLLife), true, nil
 }
 
 func (d *Door) url(use identity.LogUse, name string, life time.Duration) string {
@@ -117,13 +126,36 @@ func (d *Door) take(w http.ResponseWriter, r *http.Request, name string) {
 	control := http.NewResponseController(w)
 	body := &patient{body: r.Body, control: control, until: time.Now().Add(transferMax)}
 	err := d.Store.put(name, body, r.ContentLength)
+	switch {
+	case err != nil:
+	case d.Bucket != nil:
+		err = d.moveToBucket(r.Context(), name)
+	case d.Net != nil:
+		err = d.copyElsewhere(r.Context(), name)
+	}
+	d.taken(w, r, body, err)
+}
+
+// taken answers an upload.
+func (d *Door) taken(w http.ResponseWriter, r *http.Request, body *patient, err error) {
+	_ = body.control.SetWriteDeadline(time.Now().Add(pauseMax)) // the copy may have taken longer than the time since the last byte allows
 	refused, isFull := errors.AsType[*FullError](err)
+	alone, isAlone := errors.AsType[*aloneError](err)
+	inBucket, isInBucket := errors.AsType[*bucketError](err)
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusCreated)
 	case isFull:
 		d.Log.Error("log of a game session is refused, and its host tries again: no space", "error", err)
 		http.Error(w, refused.Reason, http.StatusInsufficientStorage)
+	case isInBucket && r.Context().Err() == nil:
+		d.Log.Error("log of a game session cannot be put into the object store, and its host tries again", "error", inBucket.cause)
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "the object store does not take the archive at the moment", http.StatusServiceUnavailable)
+	case isAlone:
+		d.Log.Error("log of a game session is at this node only, and its host tries again: no other node takes a copy", "error", err)
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, alone.Error(), http.StatusServiceUnavailable)
 	case r.Context().Err() != nil || body.failed:
 		http.Error(w, "the request ended before its content", http.StatusBadRequest)
 	default:
@@ -164,6 +196,13 @@ func (d *Door) give(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	defer func() { <-d.fetches }()
 	content, err := d.Store.open(name)
+	if errors.Is(err, fs.ErrNotExist) && d.Bucket != nil && d.giveFromBucket(w, r, name) {
+		return
+	}
+	if errors.Is(err, fs.ErrNotExist) && d.Net != nil && !requests.Forwarded(r) {
+		d.giveFromElsewhere(w, r, name)
+		return
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		http.Error(w, "this log of a game session is no longer kept", http.StatusNotFound)
 		return
@@ -175,9 +214,13 @@ func (d *Door) give(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	defer content.Close()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferMax)) // a connection without deadlines is one of a test
+	archiveHeader(w, name)
+	http.ServeContent(w, r, "", time.Time{}, content)
+}
+
+func archiveHeader(w http.ResponseWriter, name string) {
 	w.Header().Set("Content-Type", "application/zip")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+suffix+`"`)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "private, no-store")
-	http.ServeContent(w, r, "", time.Time{}, content)
 }

@@ -98,7 +98,7 @@ func (h *house) has(want ...string) {
 
 func TestUploadAndFetch(t *testing.T) {
 	h := newHouse(t, 1<<20)
-	if _, ok := h.door.URL("a"); ok {
+	if _, ok, _ := h.door.URL(t.Context(), "a"); ok {
 		t.Error("a URL of a log that is not there")
 	}
 	for range 2 { // an agent may repeat an upload
@@ -107,12 +107,12 @@ func TestUploadAndFetch(t *testing.T) {
 		}
 		h.has("a")
 	}
-	url, _ := h.door.URL("a")
+	url, _, _ := h.door.URL(t.Context(), "a")
 	if status, text := h.do(http.MethodGet, url, nil); status != http.StatusOK || text != "content" {
 		t.Errorf("%d %s", status, text)
 	}
 	h.upload("b", 1)
-	other, _ := h.door.URL("b")
+	other, _, _ := h.door.URL(t.Context(), "b")
 	_, ticket, _ := strings.Cut(other, "?")
 	path, _, _ := strings.Cut(url, "?")
 	for what, c := range map[string]struct {
@@ -215,7 +215,7 @@ func TestUploadsAtATime(t *testing.T) {
 	}
 	<-h.door.uploads
 	h.upload("a", 1)
-	url, _ := h.door.URL("a")
+	url, _, _ := h.door.URL(t.Context(), "a")
 	if status, _ := h.do(http.MethodGet, url, nil); status != http.StatusServiceUnavailable {
 		t.Errorf("download: %d", status)
 	}

@@ -1,5 +1,5 @@
 // Package sessionlogs keeps the logs of game sessions on the disk: an archive for each session, which the agent of its host uploads after its end, and
-// which clients fetch with a URL of their own. The oldest archives make room for new ones.
+// which clients fetch with a URL of their own. The oldest archives make room for new ones. In a cluster an archive is at two nodes, and each node finds it.
 package sessionlogs
 
 import (
@@ -210,15 +210,32 @@ func (s *Store) Sweep() error {
 }
 
 // Has reports whether there is an archive of a game session.
-func (s *Store) Has(session string) bool {
+func (s *Store) Has(session string) bool { return s.has(nameOf(session)) }
+
+func (s *Store) has(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.byName[nameOf(session)]
+	x := s.byName[name]
 	return x != nil && x.Value.(*archive).at.After(s.Now().Add(-Keep))
 }
 
 // open opens an archive. The error wraps fs.ErrNotExist if there is none.
 func (s *Store) open(name string) (*os.File, error) { return os.Open(s.pathOf(name)) }
+
+// remove removes an archive. One that is not there is no error.
+func (s *Store) remove(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.Remove(s.pathOf(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if x := s.byName[name]; x != nil {
+		s.used -= x.Value.(*archive).bytes
+		s.order.Remove(x)
+		delete(s.byName, name)
+	}
+	return nil
+}
 
 // Used returns how many archives there are, their bytes, and the most that these may be.
 func (s *Store) Used() (archives int, bytes, quota int64) {

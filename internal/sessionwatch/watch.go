@@ -47,9 +47,9 @@ type Watch struct {
 	running  sync.WaitGroup
 }
 
-// followed are the events of server processes, game sessions and placements.
+// followed are the events of server processes, game sessions, placements and rollouts.
 var followed = kernel.Kinds(new(hosting.ProcessConnected), new(hosting.ProcessLinkLost), new(hosting.ProcessActivated), new(hosting.ProcessEnded),
-	new(hosting.GameSessionCreated), new(hosting.GameSessionEnded), new(hosting.PlacementEnded), new(membership.NodeLost))
+	new(hosting.GameSessionCreated), new(hosting.GameSessionEnded), new(hosting.PlacementEnded), new(membership.NodeLost), new(hosting.RolloutChanged))
 
 // Start begins to watch for refusals. Close it before the engine.
 func Start(c Config) *Watch {
@@ -105,6 +105,8 @@ func (w *Watch) follow(committed engine.Committed) {
 			w.lines.write(slog.LevelInfo, "server process disconnected", "", "process", e.Process.String())
 		case *membership.NodeLost:
 			w.nodeLost(e)
+		case *hosting.RolloutChanged:
+			w.rollout(&e.Rollout)
 		case *hosting.ProcessActivated:
 			if e.New {
 				w.metrics.started.Inc()
@@ -128,6 +130,23 @@ func (w *Watch) nodeLost(e *membership.NodeLost) {
 	if e.Links > 0 {
 		w.metrics.linksLost.Add(float64(e.Links))
 		w.lines.write(slog.LevelInfo, "server processes disconnected: their node of the cluster was lost", "", "processes", e.Links)
+	}
+}
+
+// rollout logs each step of a rollout, and its end.
+func (w *Watch) rollout(r *fleet.Rollout) {
+	attributes := []any{"alias", r.Alias, "from", r.From, "to", r.To}
+	switch {
+	case r.Phase == fleet.RolloutMoving:
+		w.lines.write(slog.LevelInfo, "rollout begins a step", "", append(attributes, "step", r.Step+1, "steps", len(r.Weights), "percent", r.Weight(), "time", r.StepTime)...)
+	case r.Phase == fleet.RolloutUndone && r.TooManyFailures() != "":
+		w.lines.write(slog.LevelWarn, "rollout stopped: the new fleet fails too often, and new game sessions go to the old one again", "", append(attributes, "reason", r.Why)...)
+	case r.Phase == fleet.RolloutReturning:
+		w.lines.write(slog.LevelInfo, "rollout is being undone: it waits for a server process of the old fleet", "", append(attributes, "reason", r.Why)...)
+	case r.Phase == fleet.RolloutUndone:
+		w.lines.write(slog.LevelInfo, "rollout undone: new game sessions go to the old fleet again", "", append(attributes, "reason", r.Why)...)
+	default:
+		w.lines.write(slog.LevelInfo, "rollout done", "", append(attributes, "reason", r.Why)...)
 	}
 }
 

@@ -58,7 +58,10 @@ func (s Settings) Check() error {
 		s.checkConnections(),
 		atLeast("disk-reserve", s.DiskReserve, 0),
 		atLeast("builds-max", s.BuildsMax, 0),
+		s.checkObjects(),
 		atLeast("session-logs-max", s.SessionLogsMax, 0),
+		atLeast("metrics-series", s.MetricsSeries, 1),
+		s.checkMetrics(),
 		checkNotify(s.NotifyEvents, s.NotifyTopics),
 		s.checkWebhookAllow(),
 		atLeast("notify-max-age", s.NotifyMaxAge, time.Second),
@@ -74,6 +77,16 @@ func (s Settings) Check() error {
 // tokenLifetimeMin leaves time to replace a token in its last quarter: RefreshConnection is repeated after a minute when no new
 // connection has come.
 const tokenLifetimeMin = 5 * time.Minute
+
+// metricsMin is what the store of metrics needs for its own files, with some room for metrics.
+const metricsMin = 16 << 20
+
+func (s Settings) checkMetrics() error {
+	if s.MetricsMax != 0 && s.MetricsMax < metricsMin {
+		return fmt.Errorf("metrics-max %s: want at least 16MiB, or 0 to keep none", s.MetricsMax)
+	}
+	return nil
+}
 
 // clockSkewMax is the widest time zone and the usual tolerance.
 const clockSkewMax = 14*time.Hour + 15*time.Minute

@@ -27,6 +27,7 @@ const word = "play-server-process"
 //	flood           writes without end
 //	eat BYTES       takes memory, prints "ate" and waits
 //	listen PORT     listens on a port, prints "listening" and waits
+//	access WRITE READ   tries to write and to read the files that these environment variables name, and to write to MUSTER_LOG_DIR, prints the errors and waits
 //	print NAME...   prints environment variables and waits
 //
 // All of them print "ready" first.
@@ -78,6 +79,13 @@ func Main() {
 		check(err)
 		defer l.Close()
 		fmt.Println("listening")
+	case "access":
+		write, err := os.OpenFile(os.Getenv(rest[0]), os.O_WRONLY, 0)
+		fmt.Println("write:", err)
+		write.Close()
+		_, err = os.ReadFile(os.Getenv(rest[1]))
+		fmt.Println("read:", err)
+		fmt.Println("own directory:", os.WriteFile(os.Getenv("MUSTER_LOG_DIR")+"/x", nil, 0o600))
 	case "print":
 		for _, name := range rest {
 			fmt.Printf("%s=%s\n", name, os.Getenv(name))

@@ -41,6 +41,7 @@ type Config struct {
 	Name      string // of the host
 	Location  string // empty: the token's
 	Fleet     string // empty: the token's
+	Client    *http.Client
 	// Address returns where players reach the host: one of both.
 	Address func() (ip, dns string, err error)
 }
@@ -162,7 +163,7 @@ func (h *Host) ask(ctx context.Context, body []byte) (joined hostproof.Joined, e
 		return joined, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := h.config.Client.Do(r)
 	if err != nil {
 		return joined, err
 	}

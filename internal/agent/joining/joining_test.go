@@ -34,7 +34,7 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	base, _ := url.Parse(service.URL + "/base/")
-	config := Config{Server: base, StateDir: filepath.Join(dir, "state"), TokenFile: token, Name: "rack-1", Address: func() (string, string, error) { return "10.0.0.1", "", nil }}
+	config := Config{Server: base, StateDir: filepath.Join(dir, "state"), TokenFile: token, Name: "rack-1", Client: http.DefaultClient, Address: func() (string, string, error) { return "10.0.0.1", "", nil }}
 	open := func() *Host {
 		t.Helper()
 		h, err := Open(config)

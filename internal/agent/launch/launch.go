@@ -117,6 +117,9 @@ func (v Values) lookup(name string) (string, bool) {
 func (v Values) Environment() []string {
 	var list []string
 	for name, port := range v.Ports {
+		if strings.Contains(name, "/") {
+			continue // not the game's
+		}
 		key := "MUSTER_PORT"
 		if name != "" {
 			key += "_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))

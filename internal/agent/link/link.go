@@ -4,6 +4,7 @@ package link
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/hostproof"
 )
 
 // Time limits of a connection.
@@ -67,7 +69,10 @@ type Config struct {
 	Connected func(agentproto.HelloAnswer)
 	Lost      func()
 	Push      func(agentproto.Push)
+	// Revoked is called when the service refuses a connection because it has revoked this host. The link goes on trying.
+	Revoked func()
 
+	Trust  *x509.CertPool // authorities of the service's certificate; nil: those of the system
 	Log    *slog.Logger
 	Chance func() float64 // in [0, 1)
 }
@@ -119,6 +124,9 @@ func (l *Link) Run(ctx context.Context) {
 		err := l.session(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errRevoked) {
+			l.config.Revoked()
 		}
 		if lived := time.Since(began); lived > retryLongest {
 			wait = 0
@@ -185,7 +193,7 @@ func (l *Link) open(ctx context.Context, target Target) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := websocket.Dialer{HandshakeTimeout: dialTime, Proxy: http.ProxyFromEnvironment}
+	dialer := websocket.Dialer{HandshakeTimeout: dialTime, Proxy: http.ProxyFromEnvironment, TLSClientConfig: TLS(l.config.Trust)}
 	dialing, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	socket, answer, err := dialer.DialContext(dialing, address, target.Header)
@@ -203,9 +211,34 @@ func (l *Link) open(ctx context.Context, target Target) (*connection, error) {
 	l.mu.Lock()
 	l.current = c
 	l.mu.Unlock()
-	l.config.Connected(hello)
+	c.greet(hello)
 	return c, nil
 }
+
+// greet calls Connected, and hands on the pushes that came right behind the answer to hello: they may say something newer.
+func (c *connection) greet(hello agentproto.HelloAnswer) {
+	c.link.config.Connected(hello)
+	c.pushing.Lock()
+	defer c.pushing.Unlock()
+	for _, p := range c.early {
+		c.link.config.Push(p)
+	}
+	c.greeted, c.early = true, nil
+}
+
+// push hands on a push, or keeps it until Connected has returned.
+func (c *connection) push(p agentproto.Push) {
+	c.pushing.Lock()
+	defer c.pushing.Unlock()
+	if c.greeted {
+		c.link.config.Push(p)
+	} else {
+		c.early = append(c.early, p)
+	}
+}
+
+// errRevoked says that the service has revoked this host.
+var errRevoked = errors.New("this host was revoked")
 
 // refused makes an error of a failed handshake, without the address, whose parameters have the token.
 func refused(endpoint string, answer *http.Response, err error) error {
@@ -213,6 +246,9 @@ func refused(endpoint string, answer *http.Response, err error) error {
 		return fmt.Errorf("connect to %s: %w", endpoint, err)
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
+	if answer.StatusCode == hostproof.StatusRevoked {
+		return fmt.Errorf("connect to %s: %w: %s", endpoint, errRevoked, strings.TrimSpace(string(text)))
+	}
 	return fmt.Errorf("connect to %s: HTTP %d: %s", endpoint, answer.StatusCode, strings.TrimSpace(string(text)))
 }
 
@@ -240,6 +276,10 @@ type connection struct {
 
 	mu    sync.Mutex
 	calls map[string]chan agentproto.Received // by RequestId; nil: gone
+
+	pushing sync.Mutex // held while pushes are handed on, so that they stay in order
+	greeted bool       // Connected has returned
+	early   []agentproto.Push
 }
 
 func (c *connection) call(ctx context.Context, r agentproto.Request, answer agentproto.Answer) error {
@@ -331,7 +371,7 @@ func (c *connection) take(text []byte) {
 			}
 			return
 		}
-		c.link.config.Push(m.Push)
+		c.push(m.Push)
 	}
 }
 

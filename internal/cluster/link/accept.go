@@ -89,7 +89,11 @@ func (l *Link) serveNode(c *conn, node trust.NodeID, p Protocol) {
 		}
 		return
 	}
-	l.options.Node(c.ctx, c, node)
+	if p == HTTP {
+		l.options.HTTP(c.ctx, c, node)
+	} else {
+		l.options.Node(c.ctx, c, node)
+	}
 	_ = c.Close() // the handler may have closed it
 }
 

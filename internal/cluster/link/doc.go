@@ -1,7 +1,7 @@
 // Package link connects the nodes of a cluster: one port with TLS for everything between them (`--cluster-listen`).
 //
-// The protocols share the port by ALPN. Nodes speak muster-raft/1 (the journal; Link.Transport) and muster-node/1 (Options.Node) with certificates that
-// package trust checks at both ends. A node that joins has no certificate yet and speaks muster-join/1: one request, one answer (Options.Join, Join).
+// The protocols share the port by ALPN. Nodes speak muster-raft/1 (the journal; Link.Transport), muster-node/1 (Options.Node) and
+// muster-http/1 (Options.HTTP) with certificates that package trust checks at both ends. A node that joins has no certificate yet and speaks muster-join/1: one request, one answer (Options.Join, Join).
 //
 // # What a peer without a certificate can do
 //

@@ -28,6 +28,7 @@ type Protocol string
 const (
 	Raft Protocol = "muster-raft/1"
 	Node Protocol = "muster-node/1"
+	HTTP Protocol = "muster-http/1"
 
 	joining Protocol = "muster-join/1"
 )
@@ -63,6 +64,9 @@ type Options struct {
 	// Node serves a connection of another node. The connection is closed when it returns. ctx ends with the connection, and with
 	// the link; Close waits for Node. Nil: such connections are refused.
 	Node func(ctx context.Context, conn net.Conn, peer trust.NodeID)
+
+	// HTTP is Node for connections of the protocol HTTP. Nil: such connections are refused, as by a node of a release that does not know the protocol.
+	HTTP func(ctx context.Context, conn net.Conn, peer trust.NodeID)
 
 	// Join answers the request of a node that joins. The peer is not authenticated: the request has to prove its right. ctx ends with the time
 	// of the connection. An error closes the connection without an answer. Nil: such connections are refused.
@@ -185,6 +189,11 @@ func (l *Link) CloseNode(id trust.NodeID) {
 	l.drop(func(c *conn) bool { return c.node == id })
 }
 
+// CloseUntrusted closes all connections of nodes whose certificate the authority in force does not accept.
+func (l *Link) CloseUntrusted() {
+	l.drop(func(c *conn) bool { return c.node != "" && l.options.Identity.Trusts(c.ConnectionState()) != nil })
+}
+
 // drop closes the connections that which selects, without waiting for their peers.
 func (l *Link) drop(which func(*conn) bool) {
 	l.mu.Lock()
@@ -206,6 +215,9 @@ func (l *Link) serverConfig() *tls.Config {
 	nodes.NextProtos = []string{string(Raft)}
 	if l.options.Node != nil {
 		nodes.NextProtos = append(nodes.NextProtos, string(Node))
+	}
+	if l.options.HTTP != nil {
+		nodes.NextProtos = append(nodes.NextProtos, string(HTTP))
 	}
 	verify := nodes.VerifyConnection
 	nodes.VerifyConnection = func(s tls.ConnectionState) error {

@@ -19,13 +19,14 @@ const membership = 'm'
 
 // What a Change does.
 const (
-	Add      = "add"       // a node without a vote, at Address
-	Move     = "move"      // a member is at another Address
-	Promote  = "promote"   // a member gets a vote
-	Demote   = "demote"    // a member loses its vote
-	Remove   = "remove"    // a member leaves the cluster for good
-	HandOver = "hand-over" // Node becomes the leader; empty: one that is present
-	Look     = "look"      // nothing: the answer is the leader's Status
+	Add      = "add"               // a node without a vote, at Address
+	Move     = "move"              // a member is at another Address
+	Promote  = "promote"           // a member gets a vote
+	Demote   = "demote"            // a member loses its vote
+	Remove   = "remove"            // a member leaves the cluster for good
+	HandOver = "hand-over"         // Node becomes the leader; empty: one that is present
+	Replace  = "replace-authority" // the cluster gets a new authority; the one before is void
+	Look     = "look"              // nothing: the answer is the leader's Status
 )
 
 // Change is a change of the cluster's members, or of its leader.
@@ -166,6 +167,10 @@ func (n *Node) carryOut(ctx context.Context, c Change) (s Status, err error) {
 	case HandOver:
 		if c.Node != n.ID() {
 			err = n.handOver(ctx, c.Node)
+		}
+	case Replace:
+		if err = n.replaceAuthority(ctx); errors.Is(err, context.DeadlineExceeded) {
+			err = domain.Refuse(domain.Conflict, "the replacement of the authority took longer than %s and has stopped half way, which does no harm: run the command again", changeWait)
 		}
 	case Look:
 	default:

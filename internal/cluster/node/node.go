@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/cluster/link"
 	"github.com/musterhq/muster/internal/cluster/presence"
+	"github.com/musterhq/muster/internal/cluster/requests"
 	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/engine"
@@ -52,6 +53,7 @@ type Node struct {
 	opened   atomic.Pointer[journalraft.Node] // journal, for Raft's goroutines, which begin while it is being opened
 	peers    *exchange.Peers
 	archives *exchange.Archives
+	requests *requests.Net
 
 	addresses sync.Map // ids of nodes, to their whereabouts
 
@@ -124,8 +126,11 @@ func (n *Node) openLink(port *net.TCPListener, address string) error {
 	if n.identity, err = trust.NewIdentity(trust.NodeID(n.data.ID()), authority, nil); err != nil {
 		return err
 	}
+	n.requests = requests.New(requests.Config{Self: n.data.ID(), Members: n.membersForRequests, Log: n.log, Dial: func(ctx context.Context, address, node string) (net.Conn, error) {
+		return n.dialFor(ctx, address, node, link.HTTP)
+	}})
 	n.link, err = link.Open(link.Options{
-		Port: port, Advertise: address, Identity: n.identity, Node: n.serveNode, Join: n.answerJoin, NodeAt: n.nodeAt, Moved: n.moved, Removed: n.removed,
+		Port: port, Advertise: address, Identity: n.identity, Node: n.serveNode, HTTP: n.requests.Serve, Join: n.answerJoin, NodeAt: n.nodeAt, Moved: n.moved, Removed: n.removed,
 		Connections: n.options.Connections, Panics: n.options.Panics, Log: n.log,
 	})
 	return err
@@ -169,8 +174,12 @@ func (n *Node) openJournal(ctx context.Context, address string) (err error) {
 }
 
 func (n *Node) dial(ctx context.Context, address, node string) (net.Conn, error) {
+	return n.dialFor(ctx, address, node, link.Node)
+}
+
+func (n *Node) dialFor(ctx context.Context, address, node string, p link.Protocol) (net.Conn, error) {
 	address = cmp.Or(n.moved(trust.NodeID(node)), address)
-	return n.link.Dial(ctx, address, trust.NodeID(node), link.Node)
+	return n.link.Dial(ctx, address, trust.NodeID(node), p)
 }
 
 // serveNode answers the questions of another node.
@@ -245,6 +254,14 @@ func (n *Node) others() (all []exchange.Node) {
 	return all
 }
 
+// membersForRequests lists all members.
+func (n *Node) membersForRequests() (all []requests.Member) {
+	for _, m := range n.members() {
+		all = append(all, requests.Member{ID: m.ID, Address: m.Address, Votes: m.Votes})
+	}
+	return all
+}
+
 // ID is the id of this node.
 func (n *Node) ID() string { return n.data.ID() }
 
@@ -259,6 +276,9 @@ func (n *Node) Peers() engine.Peers { return n.peers }
 
 // Archives are those of the other nodes, for the engine.
 func (n *Node) Archives() engine.Archives { return n.archives }
+
+// Requests carries HTTP between this node and the others.
+func (n *Node) Requests() *requests.Net { return n.requests }
 
 // Addr is the bound address of the port for other nodes.
 func (n *Node) Addr() net.Addr { return n.link.Addr() }
@@ -304,6 +324,9 @@ func (n *Node) Close(context.Context) error {
 	if n.peers != nil {
 		n.peers.Close()
 		n.archives.Close()
+	}
+	if n.requests != nil {
+		n.requests.Close()
 	}
 	if n.link != nil {
 		errs = append(errs, n.link.Close())

@@ -70,7 +70,7 @@ func (n *Node) Leave(ctx context.Context) {
 
 // Run lets the node answer others, with the answers to further questions, and decide whenever it leads.
 func (n *Node) Run(duties office.Part, answers map[byte]exchange.Handler) {
-	all := map[byte]exchange.Handler{membership: n.answerChange, presence.Question: n.presence.Answer, clock: n.answerTime}
+	all := map[byte]exchange.Handler{membership: n.answerChange, presence.Question: n.presence.Answer, clock: n.answerTime, authorities: n.answerAuthorities}
 	maps.Copy(all, answers)
 	answer := exchange.Answer(n.engine, n.journal, all)
 	n.answer.Store(&answer)

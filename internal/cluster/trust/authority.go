@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/big"
@@ -68,6 +69,37 @@ func (a *Authority) Cluster() uuid.UUID { return a.cluster }
 // Fingerprint is that of the certificate that signs.
 func (a *Authority) Fingerprint() Fingerprint { return sha256.Sum256(a.pairs[0].cert.Raw) }
 
+// Fingerprints are those of all certificates that are trusted, the one that signs first.
+func (a *Authority) Fingerprints() (all []Fingerprint) {
+	for _, p := range a.pairs {
+		all = append(all, sha256.Sum256(p.cert.Raw))
+	}
+	return all
+}
+
+// String is the fingerprint in hexadecimal digits.
+func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
+
+// Replacement is how far the replacement of an authority has come.
+type Replacement int
+
+const (
+	NotReplaced Replacement = iota // one certificate is trusted, and signs
+	NextTrusted                    // the next one is trusted, too
+	NextSigns                      // and signs; certificates of the one before are still trusted
+)
+
+// Replacing is how far the replacement of the authority has come.
+func (a *Authority) Replacing() Replacement {
+	switch {
+	case len(a.pairs) == 1:
+		return NotReplaced
+	case a.pairs[0].cert.NotBefore.Before(a.pairs[1].cert.NotBefore):
+		return NextTrusted
+	}
+	return NextSigns
+}
+
 // ErrReplacement is in the error of a step of a replacement that is not the next one.
 var ErrReplacement = errors.New("wrong step in the replacement of the cluster's authority")
 
@@ -75,6 +107,10 @@ var ErrReplacement = errors.New("wrong step in the replacement of the cluster's 
 func (a *Authority) WithNext(now time.Time) (*Authority, error) {
 	if len(a.pairs) > 1 {
 		return nil, fmt.Errorf("%w: another replacement has begun; finish or abandon it", ErrReplacement)
+	}
+	// The next certificate is later than this one, whatever the clocks of the nodes say that made them: Replacing compares them. Certificates count whole seconds.
+	if first := a.pairs[0].cert.NotBefore.Add(backdate + time.Second); now.Before(first) {
+		now = first
 	}
 	next, err := newPair(a.cluster, now)
 	if err != nil {

@@ -47,6 +47,13 @@ func (i *Identity) verify(s tls.ConnectionState, role x509.ExtKeyUsage, want Nod
 	return nil
 }
 
+// Trusts returns why the peer of an established connection would not be accepted now, or nil: the authority may have been replaced since.
+func (i *Identity) Trusts(s tls.ConnectionState) error {
+	a := i.Authority()
+	_, err := verifyPeer(s, a.pool, a.cluster, x509.ExtKeyUsageAny, i.now())
+	return err
+}
+
 func verifyPeer(s tls.ConnectionState, authorities *x509.CertPool, cluster uuid.UUID, role x509.ExtKeyUsage, now time.Time) (NodeID, error) {
 	if len(s.PeerCertificates) == 0 {
 		return "", ErrNoCertificate

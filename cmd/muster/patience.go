@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// patience repeats requests while the service does not answer: it may restart, or a cluster choose its leader. Any answer ends the wait of all requests.
+type patience struct {
+	limit time.Duration                      // without an answer
+	pause func(attempt int) <-chan time.Time // between two attempts
+	tell  func(text string)                  // the user, once when answers fail to come and once when they are back
+
+	mu     sync.Mutex
+	silent time.Time // since when no request has succeeded; zero: the latest did
+}
+
+// pauseOfPush waits a second, then twice as long, up to 15 seconds.
+func pauseOfPush(attempt int) <-chan time.Time {
+	return time.After(min(time.Second<<min(attempt, 10), 15*time.Second))
+}
+
+// mayPass reports whether a request that was answered with the status may succeed later, as it is.
+func mayPass(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
+}
+
+// persist calls do until it succeeds, fails for good, or the limit is over.
+func (p *patience) persist(ctx context.Context, do func() (again bool, err error)) error {
+	for attempt := 0; ; attempt++ {
+		again, err := do()
+		switch {
+		case err == nil:
+			p.succeeded()
+			return nil
+		case !again || ctx.Err() != nil:
+			return err
+		case p.failed(err):
+			return fmt.Errorf("gave up after %v without the service: %w", p.limit, err)
+		}
+		select {
+		case <-p.pause(attempt):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *patience) succeeded() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.silent.IsZero() {
+		p.tell("the service answers again")
+	}
+	p.silent = time.Time{}
+}
+
+// failed reports whether the limit is over.
+func (p *patience) failed(err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent.IsZero() {
+		p.silent = time.Now()
+		p.tell(fmt.Sprintf("the service does not answer, trying again for up to %v: %v", p.limit, err))
+	}
+	return time.Since(p.silent) >= p.limit
+}

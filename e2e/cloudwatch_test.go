@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The AWS CLI reads the kept metrics, as an operator of fleets in the cloud does.
+func TestMetricsWithAWSCLI(t *testing.T) {
+	t.Parallel()
+	s := startService(t, "--virtual-clock")
+	p := s.prepare()
+	p.ready(sdkOptions{})
+	c := newCLI(s)
+	ask := func(args ...string) object {
+		t.Helper()
+		o, err := c.commands.run(append([]string{"--endpoint-url", s.url(), "--region", region, "--output", "json", "cloudwatch"}, args...))
+		must(t, err)
+		if o.Code != 0 {
+			t.Fatalf("aws cloudwatch %s: %s", strings.Join(args, " "), o.Stderr)
+		}
+		answer := object{}
+		must(t, json.Unmarshal([]byte(o.Stdout), &answer))
+		return answer
+	}
+	began := time.Now()
+	dimension := "Name=FleetId,Value=" + p.fleet
+	for ended := began.Add(time.Minute); ; { // each round lets a minute end
+		s.advance(time.Minute)
+		listed := ask("list-metrics", "--namespace", "AWS/GameLift", "--metric-name", "ActiveServerProcesses", "--dimensions", dimension)
+		if listed.count("Metrics") == 2 { // of the fleet, and of its location
+			break
+		}
+		if time.Now().After(ended) {
+			t.Fatalf("no metrics of the fleet are listed: %v", listed)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	from, to := began.Add(-time.Hour).UTC().Format(time.RFC3339), began.Add(24*time.Hour).UTC().Format(time.RFC3339)
+	old := ask("get-metric-statistics", "--namespace", "AWS/GameLift", "--metric-name", "ActiveServerProcesses", "--dimensions", dimension,
+		"--start-time", from, "--end-time", to, "--period", "86400", "--statistics", "Maximum")
+	if got := old.at("Datapoints", "Maximum"); got != 1.0 {
+		t.Errorf("the most active server processes: %v in %v", got, old)
+	}
+	data := ask("get-metric-data", "--start-time", from, "--end-time", to, "--metric-data-queries",
+		`[{"Id":"a","MetricStat":{"Metric":{"Namespace":"AWS/GameLift","MetricName":"ActiveServerProcesses","Dimensions":[{"Name":"FleetId","Value":"`+p.fleet+`"}]},"Period":60,"Stat":"Average"}}]`)
+	if data.text("MetricDataResults", "StatusCode") != "Complete" || data.count("MetricDataResults", "Values") == 0 {
+		t.Errorf("the metric's data: %v", data)
+	}
+}

@@ -1,0 +1,112 @@
+// A person looks at the console with a real browser. The test on the other side of stdin and stdout changes the service meanwhile.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import puppeteer from "puppeteer-core";
+
+const { MUSTER_URL: url, KEY: key, SECRET: secret, FLEET: fleet, GAME: game, NAME: name, SHOTS: shots } = process.env;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const patience = 60_000; // for a loaded machine
+
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+async function ask(what) {
+  console.log(what);
+  assert.equal((await lines.next()).value, "done");
+}
+
+const browser = await puppeteer.launch({
+  executablePath: "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+const problems = [];
+let revoked = false;
+try {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(patience);
+  page.on("console", (m) => m.type() === "error" && !expected(m) && problems.push(`console: ${m.text()} ${m.location().url ?? ""}`));
+  page.on("pageerror", (e) => problems.push(`script: ${e}`));
+  page.on("dialog", (d) => { problems.push(`dialog: ${d.message()}`); d.dismiss(); });
+  page.on("request", (r) => r.url().startsWith(url) || problems.push(`foreign request: ${r.url()}`));
+
+  const text = (selector) => page.$eval(selector, (e) => e.textContent);
+  const go = (path) => page.goto(url + path);
+  const submit = (selector) => Promise.all([page.waitForNavigation(), page.click(selector)]);
+
+  // A page leads to the sign-in, and the sign-in back to it.
+  await go("/console/fleets");
+  assert.equal(await text("h1"), "Sign in");
+  await accessible("sign-in");
+  await page.type("#key", key);
+  await page.type("#secret", "wrong");
+  await submit("form.card button");
+  assert.match(await text("[role=alert]"), /wrong/);
+  await page.type("#secret", secret);
+  await submit("form.card button");
+  assert.equal(await text("h1"), "Fleets");
+  assert.match(await text("tbody"), /dev/);
+
+  const pages = {
+    overview: "/console/", fleets: "/console/fleets", fleet: `/console/fleets/${fleet}`, "game-sessions": "/console/game-sessions", "game-session": `/console/game-session/${game}`,
+    hosts: "/console/hosts", queues: "/console/queues", matchmaking: "/console/matchmaking", player: "/console/player/ann",
+  };
+  for (const [title, path] of Object.entries(pages)) {
+    assert.equal((await go(path)).status(), 200, path);
+    await accessible(title);
+  }
+  assert.equal((await go("/console/fleets/fleet-none")).status(), 404);
+
+  // What players and servers choose is text.
+  await go("/console/game-sessions");
+  assert.ok((await text("tbody")).includes(name));
+  assert.equal(await page.$("tbody script, tbody img"), null);
+
+  // An open page follows the state, and leaves alone what a person has chosen in its form.
+  await go("/console/game-sessions?status=ACTIVE");
+  await page.select("form.filter select[name=status]", "TERMINATED");
+  await ask("create");
+  await page.waitForFunction(() => document.querySelector("tbody").textContent.includes("made while the page was open"));
+  assert.equal(await page.$eval("form.filter select[name=status]", (e) => e.value), "TERMINATED");
+
+  // The keyboard finds any id.
+  await page.keyboard.press("/");
+  await page.keyboard.type(fleet);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.equal(new URL(page.url()).pathname, `/console/fleets/${fleet}`);
+
+  // A revoked key is out, on the page that is open, too.
+  revoked = true;
+  await ask("revoke");
+  const fresh = await browser.newPage(); // the open one may be on its way to the sign-in by itself
+  await fresh.goto(url + "/console/", { timeout: patience });
+  assert.equal(await fresh.$eval("h1", (e) => e.textContent), "Sign in");
+
+  async function accessible(title) {
+    for (const [width, scheme] of [[1280, "light"], [1280, "dark"], [390, "light"]]) {
+      await page.setViewport({ width, height: 900 });
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => axe.run());
+      for (const v of violations) {
+        problems.push(`${title} (${width}, ${scheme}): ${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(" ").slice(0, 300)}`);
+      }
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (over > 0) {
+        problems.push(`${title} is ${over} px wider than ${width} px`);
+      }
+      if (shots && width === 1280) {
+        await page.screenshot({ path: `${shots}/${title}-${scheme}.png` });
+      }
+    }
+    await page.setViewport({ width: 1280, height: 900 });
+  }
+} finally {
+  await browser.close();
+}
+assert.deepEqual(problems, []);
+
+// The browser reports answers with an error status; these are wanted. The event stream of an open page ends with its key, which htmx reports.
+function expected(message) {
+  return /status of (401|404)/.test(message.text()) || revoked;
+}
+process.exit(0);

@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+)
+
+// A real browser signs in to the console and looks at every page: nothing is inaccessible, nothing comes from elsewhere, what players choose stays text, and open pages follow
+// the state. The steps are in console/browse.js. CONSOLE_SHOTS names a directory for screenshots.
+func TestConsoleInABrowser(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("console/node_modules"); err != nil {
+		t.Fatal("console/node_modules is missing: run scripts/test-needs.sh")
+	}
+	s, admin := startProduction(t)
+	s.client = admin
+	p := s.prepare()
+	first := p.dial("process-1", "")
+	must(t, first.Activate(t.Context(), 7777))
+	must(t, first.Heartbeat(t.Context(), true))
+	const name = `<script>alert(1)</script><img src=x onerror=alert(2)>`
+	create := func(name string, b *bareServer) string {
+		out, err := admin.CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{FleetId: &p.fleet, Location: &p.location, Name: &name, MaximumPlayerSessionCount: aws.Int32(4)})
+		must(t, err)
+		id := *out.GameSession.GameSessionId
+		for push := range b.pushes {
+			if push.action == "CreateGameSession" {
+				break
+			}
+		}
+		must(t, b.ActivateGameSession(t.Context(), id))
+		return id
+	}
+	game := create(name, first)
+	_, err := admin.CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: &game, PlayerId: aws.String("ann")})
+	must(t, err)
+	second := p.dial("process-2", "")
+	must(t, second.Activate(t.Context(), 7778))
+	must(t, second.Heartbeat(t.Context(), true))
+
+	id, secret := s.key("readonly")
+	_, tail, _ := strings.Cut(game, ":gamesession/")
+	cmd := exec.CommandContext(t.Context(), "node", "browse.js")
+	cmd.Dir = "console"
+	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url(), "KEY="+id, "SECRET="+secret, "FLEET="+p.fleet, "GAME="+tail, "NAME="+name, "SHOTS="+os.Getenv("CONSOLE_SHOTS"))
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	must(t, cmd.Start())
+	for asked := bufio.NewScanner(out); asked.Scan(); {
+		switch asked.Text() {
+		case "create":
+			create("made while the page was open", second)
+		case "revoke":
+			s.command("keys", "revoke", "--data", s.data, id)
+		default:
+			t.Log(asked.Text())
+			continue
+		}
+		_, err := in.Write([]byte("done\n"))
+		must(t, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+}

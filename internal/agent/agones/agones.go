@@ -1,0 +1,208 @@
+// Package agones lets game servers that were built for Agones run without Kubernetes: it serves the SDK interface of Agones' sidecar, gRPC and REST, to one
+// server process on loopback, and is that server process towards the service, over the protocol of the server SDK.
+//
+// A Process has one state under one lock. Calls of the game and pushes of the service change it; three goroutines follow it: the link brings the service
+// to what the state says, the keeper writes it to a file, for the agent that comes after this one, and the clock lets reservations end and judges health.
+// The guide's page on Agones has the mapping.
+package agones
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/musterhq/muster/internal/rate"
+)
+
+// The variables in which SDKs find the ports of the interface.
+const (
+	GRPCVariable = "AGONES_SDK_GRPC_PORT"
+	HTTPVariable = "AGONES_SDK_HTTP_PORT"
+)
+
+// Config says what a Process is.
+type Config struct {
+	ID      string // of the server process in the service
+	Started time.Time
+	File    string // with the state
+
+	GRPCPort, HTTPPort int
+	Ports              map[string]int // of the game, by name; the first one's name is empty
+
+	GameServer *GameServer // what new processes begin with
+	Service    *Service    // nil: there is none, and the process is Ready when it says so
+	TLS        *tls.Config // of the connection to the service; nil: the defaults
+
+	// End is called when the game or the service wants the process to end, Unhealthy when the game no longer tells that it is well. Each is called from a
+	// goroutine of its own.
+	End, Unhealthy func()
+
+	Log *slog.Logger
+}
+
+// Process is the interface for one server process.
+type Process struct {
+	config  Config
+	log     *slog.Logger
+	adopted bool // an agent before this one served it
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+
+	grpc *grpc.Server
+	http *http.Server
+
+	calls   rate.Bucket
+	turns   rate.Bucket
+	watches chan struct{} // a slot for each watch
+
+	mu      sync.Mutex
+	memory  Memory
+	changed chan struct{} // closed and replaced at each change of the memory
+	begun   time.Time     // since when health is judged; zero: it is not yet
+	pinged  time.Time     // the latest sign of health
+	ended   bool          // End or Unhealthy was called
+}
+
+// Open serves the interface. The state is that of the file, if an agent before this one left it there. An error says that a port cannot be listened on.
+func Open(config Config) (*Process, error) {
+	memory, err := recall(config.File)
+	adopted := err == nil
+	if errors.Is(err, os.ErrNotExist) {
+		memory, err = config.GameServer.begin(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{
+		config: config, log: config.Log.With("process", config.ID), adopted: adopted, watches: make(chan struct{}, watchesMax), memory: memory, changed: make(chan struct{}),
+	}
+	grpcListener, err := listen(config.GRPCPort)
+	if err != nil {
+		return nil, err
+	}
+	httpListener, err := listen(config.HTTPPort)
+	if err != nil {
+		grpcListener.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	p.grpc = p.grpcServer()
+	p.http = p.httpServer(ctx)
+	p.done.Go(func() { p.grpc.Serve(grpcListener) })
+	p.done.Go(func() { p.http.Serve(httpListener) })
+	p.done.Go(func() { p.keep(ctx) })
+	p.done.Go(func() { p.watchTime(ctx) })
+	if config.Service != nil {
+		p.done.Go(func() { newLink(p).run(ctx) })
+	}
+	switch memory.State { // the agent before did not come to that
+	case Shutdown:
+		p.end(config.End)
+	case Unhealthy:
+		p.end(config.Unhealthy)
+	}
+	return p, nil
+}
+
+// listen listens on loopback only: whoever can call the interface is the server process.
+func listen(port int) (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	return limited(l, connectionsMax), nil
+}
+
+// Close ends the interface. The file stays, for the agent that comes after this one. A nil Process has none.
+func (p *Process) Close() {
+	if p == nil {
+		return
+	}
+	p.cancel()
+	p.grpc.Stop()
+	p.http.Close()
+	p.done.Wait()
+}
+
+// Remove is Close for a process that has ended.
+func (p *Process) Remove() {
+	if p == nil {
+		return
+	}
+	p.Close()
+	if err := os.Remove(p.config.File); err != nil && !errors.Is(err, os.ErrNotExist) {
+		p.log.Warn("state of an Agones server cannot be removed", "error", err)
+	}
+}
+
+// Environment returns the variables that tell an SDK its ports.
+func (c *Config) Environment() []string {
+	return []string{GRPCVariable + "=" + strconv.Itoa(c.GRPCPort), HTTPVariable + "=" + strconv.Itoa(c.HTTPPort)}
+}
+
+// Busy returns whether the process has a game session, or has reserved or allocated itself: then it is not ended for being one too many, or for never having
+// been ready. known is false for a nil Process, and for a game that does not call the SDK.
+func (p *Process) Busy() (busy, known bool) {
+	if p == nil {
+		return false, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.memory.State == Reserved || p.memory.State == Allocated, p.memory.Used
+}
+
+// change has f change the memory, and wakes those that follow it. An error means that nothing has changed.
+func (p *Process) change(f func(m *Memory) error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.memory.life()
+	if err := f(&p.memory); err != nil {
+		return err
+	}
+	p.memory.Version++
+	if p.memory.life() != before {
+		p.memory.Turn = p.memory.Version
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return nil
+}
+
+// look returns a copy of the memory and a channel that is closed when it has changed. Maps and slices in the copy are not to be written to.
+func (p *Process) look() (Memory, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.memory.clone(), p.changed
+}
+
+// end has the agent end the process, once.
+func (p *Process) end(how func()) {
+	p.mu.Lock()
+	first := !p.ended
+	p.ended = true
+	p.mu.Unlock()
+	if first {
+		go how()
+	}
+}
+
+// gamePorts are the ports by the names that Agones gives them: the first one is default.
+func (c *Config) gamePorts() map[string]int {
+	named := maps.Clone(c.Ports)
+	if first, ok := named[""]; ok {
+		delete(named, "")
+		named["default"] = first
+	}
+	return named
+}

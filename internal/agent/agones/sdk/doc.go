@@ -1,0 +1,2 @@
+// Package sdk has the messages of the Agones SDK, generated from sdk.proto.
+package sdk

@@ -1,0 +1,47 @@
+package agones
+
+import "sync"
+
+// Target is where and as what the server processes of a host connect to the service.
+type Target struct{ URL, Fleet, Compute, Token string }
+
+// Service knows the present target, which the agent learns and renews. The zero Service has none yet.
+type Service struct {
+	mu      sync.Mutex
+	target  Target
+	changed chan struct{} // closed when there is another target
+}
+
+// Set replaces the target.
+func (s *Service) Set(t Target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(t)
+}
+
+// renew replaces the target if it is the same compute.
+func (s *Service) renew(t Target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.target.Fleet == t.Fleet && s.target.Compute == t.Compute {
+		s.set(t)
+	}
+}
+
+func (s *Service) set(t Target) {
+	s.target = t
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// get returns the target, and a channel that is closed when there is another one.
+func (s *Service) get() (Target, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.target, s.changed
+}

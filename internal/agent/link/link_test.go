@@ -1,0 +1,76 @@
+package link
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/agentproto"
+)
+
+// A push that comes right behind the answer to hello is handed on after it, since it may say something newer.
+func TestPushesComeAfterHello(t *testing.T) {
+	read := make(chan struct{}) // the agent has read the push
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		socket, err := new(websocket.Upgrader).Upgrade(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer socket.Close()
+		var once sync.Once
+		socket.SetPongHandler(func(string) error { once.Do(func() { close(read) }); return nil })
+		_, text, err := socket.ReadMessage()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, action, id, err := agentproto.DecodeRequest(text)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		hello, err1 := agentproto.EncodeAnswer(action, id, agentproto.HelloAnswer{HostID: "h", ComputeName: "old", HeartbeatMillis: 1000})
+		push, err2 := agentproto.EncodePush(&agentproto.UpdateHost{HelloAnswer: agentproto.HelloAnswer{HostID: "h", ComputeName: "new", HeartbeatMillis: 1000}})
+		if err1 != nil || err2 != nil {
+			t.Error(err1, err2)
+			return
+		}
+		_ = socket.WriteMessage(websocket.TextMessage, hello)
+		_ = socket.WriteMessage(websocket.TextMessage, push)
+		_ = socket.WriteMessage(websocket.PingMessage, nil) // it is answered by the goroutine that has read the push
+		for {
+			if _, _, err := socket.ReadMessage(); err != nil {
+				return
+			}
+		}
+	}))
+	defer service.Close()
+
+	order := make(chan string, 2)
+	ctx, stop := context.WithCancel(t.Context())
+	l := New(Config{
+		Target: func(context.Context) (Target, error) {
+			return Target{Endpoint: "ws" + strings.TrimPrefix(service.URL, "http")}, nil
+		},
+		Hello: func() *agentproto.AgentHello {
+			return &agentproto.AgentHello{Version: "1", OS: "linux", Arch: "amd64", CPUs: 1, MemoryMB: 1}
+		},
+		Connected: func(hello agentproto.HelloAnswer) { <-read; order <- hello.ComputeName },
+		Lost:      func() {},
+		Push:      func(p agentproto.Push) { order <- p.(*agentproto.UpdateHost).ComputeName },
+		Log:       slog.New(slog.DiscardHandler), Chance: func() float64 { return 0 },
+	})
+	ended := make(chan struct{})
+	go func() { defer close(ended); l.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	if first, second := <-order, <-order; first != "old" || second != "new" {
+		t.Errorf("%s, then %s", first, second)
+	}
+}

@@ -1,0 +1,159 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/exchange"
+	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/domain"
+	journalraft "github.com/musterhq/muster/internal/journal/raft"
+)
+
+// authorities is the question for the certificates of the cluster's authority that a node trusts, the one that signs first. With a body the node first stores the
+// authority in it, which replaces its own.
+const authorities = 'k'
+
+// replaceAuthority gives the cluster a new authority, at the leader. A certificate must never sign before every node trusts it, and must be trusted for as long as
+// any node signs with it. So all nodes take each of these steps before any takes the next one:
+//
+//	old        everybody begins here
+//	old, new   both are trusted, the old one signs
+//	new, old   both are trusted, the new one signs
+//	new        the old one is void
+//
+// At any moment nodes are at two neighbouring steps, which trust each other. A replacement that was interrupted (a node died, the office ended) leaves the cluster at such a pair, where it can stay. The next
+// one goes on from the step of its leader; from "old, new" and "new, old" it finishes, with the same new certificate.
+func (n *Node) replaceAuthority(ctx context.Context) error {
+	if err := n.lockAdmission(ctx); err != nil { // no node joins meanwhile
+		return err
+	}
+	defer n.unlockAdmission()
+	trusted, err := n.askAuthorities(ctx, nil)
+	if err != nil {
+		return err
+	}
+	step := n.identity.Authority()
+	if step.Replacing() == trust.NotReplaced {
+		if step, err = step.WithNext(time.Now()); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := fits(step, trusted); err != nil {
+			return err
+		}
+		if trusted, err = n.askAuthorities(ctx, step.PEM()); err != nil {
+			return err
+		}
+		if _, err := n.answerAuthorities(ctx, step.PEM()); err != nil {
+			return err
+		}
+		trusted[n.ID()] = step.Fingerprints()
+		switch step.Replacing() {
+		case trust.NextTrusted:
+			if step, err = step.Switched(); err != nil {
+				return err
+			}
+		case trust.NextSigns:
+			step = step.Alone()
+		case trust.NotReplaced:
+			n.log.Info("the authority of the cluster was replaced", "fingerprint", step.Fingerprint())
+			return nil
+		}
+	}
+}
+
+// fits checks that nodes at a step and nodes with what is trusted now accept each other.
+func fits(step *trust.Authority, trusted map[string][]trust.Fingerprint) error {
+	next := step.Fingerprints()
+	for node, has := range trusted {
+		if !slices.Contains(next, has[0]) || !slices.Contains(has, next[0]) {
+			return domain.Refuse(domain.Conflict, "node %s has another authority than the leader; remove it from the cluster, and let it join empty", node)
+		}
+	}
+	return nil
+}
+
+// askAuthorities asks all members for what they trust, after they have stored an authority if there is one. All must answer.
+func (n *Node) askAuthorities(ctx context.Context, store []byte) (map[string][]trust.Fingerprint, error) {
+	trusted := map[string][]trust.Fingerprint{}
+	var errs []error
+	var lock sync.Mutex
+	var asking sync.WaitGroup
+	for _, m := range n.members() {
+		asking.Go(func() {
+			has, err := n.askAuthority(ctx, m, store)
+			lock.Lock()
+			defer lock.Unlock()
+			if err != nil {
+				errs = append(errs, domain.Refuse(domain.Conflict, "the authority is replaced while all nodes run, and node %s does not take part: %v; start it, or remove it from the cluster, and run the command again", m.ID, err))
+				return
+			}
+			trusted[m.ID] = has
+		})
+	}
+	asking.Wait()
+	if len(errs) > 0 {
+		return nil, errs[0]
+	}
+	return trusted, nil
+}
+
+// authorityWait is how long one member has to answer.
+const authorityWait = 2 * time.Second
+
+func (n *Node) askAuthority(ctx context.Context, m journalraft.Member, store []byte) (has []trust.Fingerprint, err error) {
+	if m.ID == n.ID() {
+		return n.identity.Authority().Fingerprints(), nil // it stores last: see replaceAuthority
+	}
+	ctx, cancel := context.WithTimeout(ctx, authorityWait)
+	defer cancel()
+	conn, err := n.dial(ctx, m.Address, m.ID)
+	if err != nil {
+		return nil, err
+	}
+	c := exchange.NewClient(conn)
+	defer c.Close()
+	answer, err := c.AskFor(ctx, authorities, store)
+	if err != nil {
+		return nil, err
+	}
+	if err = json.Unmarshal(answer, &has); err == nil && len(has) == 0 {
+		err = errors.New("the answer names no authority")
+	}
+	return has, err
+}
+
+// voidAfter is how long connections stay open whose peer has presented a certificate that is void by now. The answer to who asked for the replacement travels on one.
+const voidAfter = time.Second
+
+// answerAuthorities answers the leader.
+func (n *Node) answerAuthorities(_ context.Context, store []byte) ([]byte, error) {
+	if own := n.identity.Authority(); len(store) > 0 && !bytes.Equal(store, own.PEM()) {
+		next, err := trust.Parse(store, n.data.Cluster())
+		if err == nil {
+			err = fits(next, map[string][]trust.Fingerprint{n.ID(): own.Fingerprints()})
+		}
+		if err == nil {
+			err = next.Save(n.options.Data.Dir, n.options.Data.Key)
+		}
+		if err == nil {
+			err = n.identity.Use(next)
+		}
+		if err != nil {
+			return nil, errors.Join(errors.New("take over the authority of the cluster"), err)
+		}
+		n.work.Go(func() {
+			if n.pause(voidAfter) {
+				n.link.CloseUntrusted()
+			}
+		})
+	}
+	return json.Marshal(n.identity.Authority().Fingerprints())
+}

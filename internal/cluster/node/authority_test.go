@@ -1,0 +1,180 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/cluster/link"
+	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/hosting"
+)
+
+// stored is the authority in the directory of a member.
+func (m *member) stored(dir string) *trust.Authority {
+	m.t.Helper()
+	a, err := trust.Load(dir, m.Data().Cluster(), nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return a
+}
+
+// replace replaces the authority, once the nodes that were just started answer.
+func (m *member) replace() {
+	m.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		_, err := m.Change(m.t.Context(), node.Change{Do: node.Replace})
+		if err == nil {
+			return
+		}
+		if !isRefusal(err, domain.Conflict) || time.Now().After(end) {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// admits reports whether a node accepts a peer with an authority's certificate.
+func (m *member) admits(a *trust.Authority, as string) error {
+	m.t.Helper()
+	identity, err := trust.NewIdentity(trust.NodeID(as), a, nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	l, err := link.Open(link.Options{Listen: "127.0.0.1:0", Identity: identity})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(m.t.Context(), 20*time.Second)
+	defer cancel()
+	conn, err := l.Dial(ctx, m.Addr().String(), trust.NodeID(m.ID()), link.Node)
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1)) // TLS 1.3: the server's refusal comes after the client's handshake; a node that accepts says nothing
+		_ = conn.Close()
+	}
+	return err
+}
+
+// Under load all nodes get the new authority, no change fails, and what the old one has signed is void.
+func TestReplaceAuthority(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	first := start(t, options(dirs[0], ""))
+	first, second, third := trio(t, first, dirs[1], dirs[2])
+	old, token := first.stored(dirs[0]), first.token()
+	stop, writers := make(chan struct{}), sync.WaitGroup{}
+	end := sync.OnceFunc(func() { close(stop); writers.Wait() })
+	defer end()
+	for i, m := range []*member{first, second, third} {
+		writers.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+					m.create(fmt.Sprintf("custom-%d-%d", i, n))
+				}
+			}
+		})
+	}
+	second.replace()
+	end()
+	for i, m := range []*member{first, second, third} {
+		if a := m.stored(dirs[i]); a.Fingerprint() == old.Fingerprint() || a.Fingerprint() != first.stored(dirs[0]).Fingerprint() || a.Replacing() != trust.NotReplaced {
+			t.Errorf("node %d has the authority %s at step %d; the old one was %s", i, a.Fingerprint(), a.Replacing(), old.Fingerprint())
+		}
+		if err := m.admits(old, second.ID()); err == nil || !strings.Contains(err.Error(), "not of a trusted authority") && !strings.Contains(err.Error(), "bad certificate") {
+			t.Errorf("node %d, asked with a certificate of the old authority: %v", i, err)
+		}
+		m.sees("custom-0-0")
+	}
+	if _, err := node.Open(t.Context(), options(t.TempDir(), token)); err == nil {
+		t.Error("a join token of the old authority is still good")
+	}
+	fourth := start(t, options(t.TempDir(), third.token()))
+	fourth.sees("custom-0-0")
+	third.end()
+	third = start(t, options(dirs[2], ""))
+	third.sees("custom-0-0")
+}
+
+// While a node does not answer, nothing is replaced: it would be locked out.
+func TestReplaceAuthorityNeedsAllNodes(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	first := start(t, options(dirs[0], ""))
+	first, second, third := trio(t, first, dirs[1], dirs[2])
+	old := first.stored(dirs[0])
+	third.end()
+	_, err := second.Change(t.Context(), node.Change{Do: node.Replace})
+	if !isRefusal(err, domain.Conflict) || !strings.Contains(err.Error(), "node "+third.ID()+" does not take part") {
+		t.Errorf("replaced without a node: %v", err)
+	}
+	if a := first.stored(dirs[0]); a.Fingerprint() != old.Fingerprint() || a.Replacing() != trust.NotReplaced {
+		t.Errorf("the leader has the authority %s at step %d, want the old one", a.Fingerprint(), a.Replacing())
+	}
+	if _, err := first.Change(t.Context(), node.Change{Do: node.Remove, Node: third.ID()}); err != nil {
+		t.Fatal(err)
+	}
+	second.replace()
+	if a := second.stored(dirs[1]); a.Fingerprint() == old.Fingerprint() {
+		t.Error("the authority was not replaced after the node that was missing had been removed")
+	}
+}
+
+// A replacement may stop at any step, with any of the nodes at the step before. The next one completes it, whichever node leads, and never ends with the old authority.
+func TestReplaceAuthorityAfterAnInterruption(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	first := start(t, options(dirs[0], ""))
+	second := start(t, options(dirs[1], first.token()))
+	first.until("two voters", func(s node.Status) bool { _, voters, _ := roles(s); return voters == 1 })
+	for step := range 3 {
+		for ahead := range 2 { // which node has taken the step, and the other one has not
+			one := first.stored(dirs[0])
+			next, err := one.WithNext(time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			switched, err := next.Switched()
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps := []*trust.Authority{one, next, switched, switched.Alone()}
+			at := []string{first.Addr().String(), second.Addr().String()}
+			first.end()
+			second.end()
+			for i, dir := range dirs {
+				has := steps[step]
+				if i == ahead {
+					has = steps[step+1]
+				}
+				if err := has.Save(dir, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := func(i int) *member {
+				o := options(dirs[i], "")
+				o.Listen = at[i]
+				return start(t, o)
+			}
+			first, second = again(0), again(1)
+			first.until("a leader", func(s node.Status) bool { return s.Leader != "" })
+			name := fmt.Sprintf("custom-%d-%d", step, ahead)
+			if err := second.Do(t.Context(), &hosting.CreateLocation{Name: name}); err != nil {
+				t.Errorf("at step %d with node %d ahead: %v", step, ahead, err)
+			}
+			first.replace()
+			for i, m := range []*member{first, second} {
+				a := m.stored(dirs[i])
+				if a.Fingerprint() == one.Fingerprint() || a.Replacing() != trust.NotReplaced || a.Fingerprint() != first.stored(dirs[0]).Fingerprint() {
+					t.Errorf("from step %d with node %d ahead, node %d has %s at step %d", step, ahead, i, a.Fingerprint(), a.Replacing())
+				}
+				m.sees(name)
+			}
+		}
+	}
+}

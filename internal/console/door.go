@@ -1,0 +1,126 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+// Prefix is where every path of this door begins.
+const Prefix = "/console"
+
+// Serves reports whether a path is this door's.
+func Serves(path string) bool { return path == Prefix || strings.HasPrefix(path, Prefix+"/") }
+
+// Config is what a Door needs.
+type Config struct {
+	Engine  *engine.Engine
+	Secret  identity.CellSecret
+	Keys    identity.Finder
+	Dev     bool                     // people need not sign in
+	Private func(*http.Request) bool // reports whether a request could not be read on the way
+	Secure  func(*http.Request) bool // reports whether it came over TLS
+	Proxies clientaddress.Proxies
+	Signins *signin.Door
+
+	// Explain returns what the operators' API answers about an object: its JSON document.
+	Explain func(ctx context.Context, kind, id string) (document []byte, err error)
+	// Damage lists places that the store cannot read.
+	Damage func() []string
+
+	Version string
+	Log     *slog.Logger
+}
+
+// Door answers browsers.
+type Door struct {
+	config Config
+	engine *engine.Engine
+	routes http.ServeMux
+	live   *live
+	log    *slog.Logger
+}
+
+// NewDoor makes a Door. Close it before the engine.
+func NewDoor(c Config) *Door {
+	d := &Door{config: c, engine: c.Engine, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
+	d.live = newLive(d.engine.Applied)
+	d.routes.HandleFunc("GET "+Prefix+"/static/{file}", serveStatic)
+	d.routes.HandleFunc("GET "+Prefix+"/sign-in", d.showSignIn)
+	d.routes.HandleFunc("POST "+Prefix+"/sign-in", d.signIn)
+	d.routes.HandleFunc("POST "+Prefix+"/sign-out", d.signOut)
+	d.routes.HandleFunc("GET "+Prefix+"/live", d.signedIn(d.serveLive))
+	d.routes.HandleFunc("GET "+Prefix+"/find", d.signedIn(d.find))
+	d.page("", d.overview)
+	d.page("fleets", d.fleets)
+	d.page("fleets/{id}", d.fleet)
+	d.page("game-sessions", d.gameSessions)
+	d.page("queues", d.queues)
+	d.page("matchmaking", d.matchmaking)
+	d.page("hosts", d.hosts)
+	d.page("player/{id...}", d.player)
+	for _, kind := range explained {
+		d.page(kind+"/{id...}", func(r *http.Request) (*content, error) { return d.explanation(r, kind) })
+	}
+	return d
+}
+
+// Close ends all streams.
+func (d *Door) Close() { d.live.close() }
+
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if r.URL.Path == Prefix {
+		http.Redirect(w, r, Prefix+"/", http.StatusSeeOther)
+		return
+	}
+	d.routes.ServeHTTP(w, r)
+}
+
+// page registers a page for people who have signed in.
+func (d *Door) page(path string, build func(*http.Request) (*content, error)) {
+	pattern := "GET " + Prefix + "/" + path
+	if path == "" {
+		pattern += "{$}"
+	}
+	d.routes.HandleFunc(pattern, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
+		at := d.engine.Applied() // before the page is built: it may show a later change as well, but misses none up to here
+		c, err := build(r)
+		status := http.StatusOK
+		if err != nil {
+			status, c = d.refusal(r, err)
+		}
+		c.At = at
+		d.write(w, r, status, c, by)
+	}))
+}
+
+// refusal is the page in place of one that cannot be shown.
+func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
+	refused, ok := errors.AsType[*domain.Refusal](err)
+	status, text := http.StatusInternalServerError, "The request failed inside the service; the log has the cause."
+	switch {
+	case ok && refused.Reason == domain.NotFound:
+		status, text = http.StatusNotFound, refused.Detail
+	case ok:
+		status, text = http.StatusBadRequest, refused.Detail
+	case errors.Is(err, engine.ErrStopped), errors.Is(err, engine.ErrNotLeading):
+		status, text = http.StatusServiceUnavailable, "This node cannot answer for the cluster at the moment: "+err.Error()
+	case r.Context().Err() == nil:
+		d.log.Error("a page of the console failed", "path", r.URL.Path, "error", err)
+	}
+	return status, &content{Title: http.StatusText(status), page: "refusal", Data: text}
+}

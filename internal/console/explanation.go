@@ -1,0 +1,95 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// explained are the kinds of objects that the operators' API explains, beside fleets, which have a page of their own.
+var explained = []string{"compute", "placement", "process", "game-session", "ticket", "party", "game-instance"}
+
+// explanation is what the operators' API answers about an object.
+type explanation struct {
+	Kind, ID, Status, Why, Next string
+	Facts                       []struct{ Name, Value string }
+	Places                      []struct {
+		Fleet, Location, Outcome, Detail string
+		Free                             int
+	}
+	Deadlines []struct {
+		At                   time.Time
+		Left, Kind, Of, Then string
+	}
+	Timeline []struct {
+		At           time.Time
+		What, Detail string
+	}
+}
+
+// When is an instant as templates show it.
+func (x *explanation) When(t time.Time) template.HTML { return when(domain.TimeOf(t)) }
+
+func (d *Door) explanation(r *http.Request, kind string) (*content, error) {
+	id := r.PathValue("id")
+	x, err := d.explain(r.Context(), kind, id)
+	if err != nil {
+		return nil, err
+	}
+	return &content{Title: titles[kind] + " " + id, Section: sections[kind], page: "explanation", Data: x, Command: "muster explain " + kind + " " + shellWord(id)}, nil
+}
+
+func (d *Door) explain(ctx context.Context, kind, id string) (*explanation, error) {
+	document, err := d.config.Explain(ctx, kind, id)
+	if err != nil {
+		return nil, err
+	}
+	x := &explanation{}
+	return x, json.Unmarshal(document, x)
+}
+
+var titles = map[string]string{
+	"compute": "Compute", "placement": "Placement", "process": "Server process", "game-session": "Game session", "ticket": "Ticket", "party": "Party", "game-instance": "Game instance",
+}
+
+// sections are the parts of the navigation to which the kinds belong.
+var sections = map[string]string{
+	"compute": "fleets", "process": "fleets", "game-session": "game-sessions", "placement": "queues", "ticket": "matchmaking", "party": "players", "game-instance": "players",
+}
+
+// find leads to the page of any id.
+func (d *Door) find(w http.ResponseWriter, r *http.Request, _ identity.AccessKey) {
+	http.Redirect(w, r, Prefix+"/"+d.placeOf(r, strings.TrimSpace(r.URL.Query().Get("id"))), http.StatusSeeOther)
+}
+
+// placeOf returns the path of an object. What has no form of its own may be a ticket or a placement; players' ids are free.
+func (d *Door) placeOf(r *http.Request, id string) string {
+	escaped := (&url.URL{Path: id}).EscapedPath()
+	_, game, isGame := strings.Cut(id, ":gamesession/")
+	switch {
+	case id == "":
+		return ""
+	case isGame:
+		return "game-session/" + (&url.URL{Path: game}).EscapedPath()
+	case strings.HasPrefix(id, "fleet-") && strings.Count(id, "/") == 0:
+		return "fleets/" + escaped
+	case strings.HasPrefix(id, "fleet-"):
+		if _, err := d.config.Explain(r.Context(), "process", id); err == nil {
+			return "process/" + escaped
+		}
+		return "game-session/" + escaped
+	}
+	for _, kind := range []string{"ticket", "placement", "party", "game-instance"} {
+		if _, err := d.config.Explain(r.Context(), kind, id); err == nil {
+			return kind + "/" + escaped
+		}
+	}
+	return "player/" + escaped
+}

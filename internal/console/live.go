@@ -1,0 +1,140 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+const (
+	livePace       = time.Second      // between two signs of a change
+	livePing       = 15 * time.Second // of a stream without one, so that proxies keep it
+	liveWrite      = 10 * time.Second // for a client to take a sign
+	liveStreamsMax = 1000
+)
+
+// live tells open pages that the state has changed. All streams share one look at the number of the newest entry each second.
+type live struct {
+	applied func() uint64
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	number  uint64        // at the last look
+	changed chan struct{} // closed at the next change
+	open    int           // streams
+}
+
+func newLive(applied func() uint64) *live {
+	l := &live{applied: applied, number: applied(), changed: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.running.Go(l.watch)
+	return l
+}
+
+func (l *live) close() {
+	l.mu.Lock() // so that enter adds no stream while Wait runs
+	l.cancel()
+	l.mu.Unlock()
+	l.running.Wait()
+}
+
+func (l *live) watch() {
+	ticker := time.NewTicker(livePace)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		l.mu.Lock()
+		if now := l.applied(); now != l.number {
+			l.number = now
+			close(l.changed)
+			l.changed = make(chan struct{})
+		}
+		l.mu.Unlock()
+	}
+}
+
+// enter counts a stream; false when there are too many.
+func (l *live) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= liveStreamsMax || l.ctx.Err() != nil {
+		return false
+	}
+	l.open++
+	l.running.Add(1)
+	return true
+}
+
+func (l *live) leave() {
+	l.mu.Lock()
+	l.open--
+	l.mu.Unlock()
+	l.running.Done()
+}
+
+// look returns the number of the last look, and what the next change closes.
+func (l *live) look() (number uint64, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.number, l.changed
+}
+
+// serveLive streams signs of changes until the browser leaves, the sign-in ends, or the key is revoked. The query has the number at which the page was built: what has changed
+// since, while it had no stream, is a change, too.
+func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.AccessKey) {
+	if !d.live.enter() {
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, fmt.Sprintf("%d pages follow the state of this node already.", liveStreamsMax), http.StatusServiceUnavailable)
+		return
+	}
+	defer d.live.leave()
+	_, expires, _ := d.session(r)
+	ctx, cancel := context.WithDeadline(r.Context(), expires)
+	defer cancel()
+	stream := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	send := func(text string) bool {
+		if err := stream.SetWriteDeadline(time.Now().Add(liveWrite)); err != nil {
+			return false
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			return false
+		}
+		return stream.Flush() == nil
+	}
+	ping := time.NewTicker(livePing)
+	defer ping.Stop()
+	seen, err := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64)
+	known := err == nil
+	for ok := send("retry: 2000\n\n"); ok; {
+		number, changed := d.live.look()
+		if !known || number != seen {
+			seen, known = number, true
+			ok = send("event: changed\ndata: \n\n")
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ping.C:
+			ok = send(": still here\n\n")
+		case <-key.Life().Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-d.live.ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+//go:embed pages
+var pages embed.FS
+
+// content is one page.
+type content struct {
+	Title   string
+	Section string // of the navigation
+	Command string // does the same in a terminal
+	Data    any
+	At      uint64 // number of an entry whose effects the page shows
+
+	page string // its template
+}
+
+// section is an entry of the navigation.
+type section struct{ Name, Path, Text string }
+
+var navigation = []section{
+	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
+	{"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"},
+}
+
+// frame is what the layout shows around a page.
+type frame struct {
+	*content
+	Who     string // has signed in; empty: nobody
+	Dev     bool
+	URL     string // of this page
+	Version string
+}
+
+var templates = parse()
+
+// parse parses the layout once for each page.
+func parse() map[string]*template.Template {
+	functions := template.FuncMap{
+		"static":   func(name string) string { return urls[name] },
+		"when":     when,
+		"lower":    func(x interface{ String() string }) string { return strings.ToLower(x.String()) },
+		"word":     strings.ToLower,
+		"tail":     func(id session.ID) string { return string(id)[strings.LastIndexByte(string(id), '/')+1:] },
+		"sections": func() []section { return navigation },
+	}
+	all := map[string]*template.Template{}
+	files, err := pages.ReadDir("pages")
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".html")
+		if ok && name != "layout" && name != "explained" {
+			all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages, "pages/layout.html", "pages/explained.html", "pages/"+f.Name()))
+		}
+	}
+	return all
+}
+
+// when writes an instant for people. Scripts show it in the viewer's zone; without them it is UTC.
+func when(t domain.Time) template.HTML {
+	if t == 0 {
+		return "–"
+	}
+	at := t.Std().UTC()
+	return template.HTML(`<time datetime="` + at.Format("2006-01-02T15:04:05.000Z") + `">` + at.Format(time.DateTime) + " UTC</time>") // #nosec G203 -- digits only
+}
+
+// write answers with a page. A page that fails leaves nothing half written.
+func (d *Door) write(w http.ResponseWriter, r *http.Request, status int, c *content, by identity.AccessKey) {
+	who := by.Name
+	if who == "" {
+		who = by.ID
+	}
+	var page bytes.Buffer
+	if err := templates[c.page].Execute(&page, frame{c, who, d.config.Dev, r.URL.RequestURI(), d.config.Version}); err != nil {
+		d.log.Error("a page of the console failed", "path", r.URL.Path, "error", err)
+		http.Error(w, "The page failed inside the service; the log has the cause.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(page.Bytes()) // the browser has gone if it fails
+}

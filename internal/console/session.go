@@ -1,0 +1,190 @@
+package console
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+// cookieName has the prefix by which browsers refuse the cookie from anything but this host over TLS. Development mode has no sessions.
+const cookieName = "__Host-muster-console"
+
+// plainCookieName is the name where the console is used without TLS on the same machine.
+const plainCookieName = "muster-console"
+
+// sessionLife is how long a sign-in lasts.
+const sessionLife = 12 * time.Hour
+
+// formMax bounds the form of a sign-in, in bytes.
+const formMax = 4 << 10
+
+// ticket is the text of a cookie: which key has signed in until when, with a signature.
+func (d *Door) ticket(key string, expires time.Time) string {
+	text := key + "." + strconv.FormatInt(expires.Unix(), 10)
+	return text + "." + base64.RawURLEncoding.EncodeToString(d.config.Secret.ConsoleSignature(text))
+}
+
+// holder returns the valid key of a ticket.
+func (d *Door) holder(ticket string, now time.Time) (key identity.AccessKey, expires time.Time, ok bool) {
+	text, signature, _ := cutLast(ticket, ".")
+	sent, err := base64.RawURLEncoding.Strict().DecodeString(signature)
+	if err != nil || subtle.ConstantTimeCompare(sent, d.config.Secret.ConsoleSignature(text)) != 1 {
+		return key, expires, false
+	}
+	id, until, _ := cutLast(text, ".")
+	seconds, err := strconv.ParseInt(until, 10, 64)
+	if err != nil || !now.Before(time.Unix(seconds, 0)) {
+		return key, expires, false
+	}
+	key, ok = d.config.Keys.Find(id)
+	return key, time.Unix(seconds, 0), ok && identity.MayLook.Allow(key.Role)
+}
+
+func cutLast(text, separator string) (before, after string, ok bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
+}
+
+// session returns the key that a request's browser has signed in with.
+func (d *Door) session(r *http.Request) (key identity.AccessKey, expires time.Time, ok bool) {
+	if d.config.Dev {
+		return identity.AccessKey{Name: "development mode", Role: identity.Admin}, time.Now().Add(sessionLife), true
+	}
+	for _, name := range []string{cookieName, plainCookieName} {
+		if cookie, err := r.Cookie(name); err == nil {
+			if key, expires, ok := d.holder(cookie.Value, time.Now()); ok {
+				return key, expires, true
+			}
+		}
+	}
+	return key, expires, false
+}
+
+// signedIn answers requests of people who have signed in, and shows others the page for it.
+func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.AccessKey)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		key, _, ok := d.session(r)
+		if ok {
+			connlimit.Prove(r.Context())
+			next(w, r, key)
+			return
+		}
+		target := Prefix + "/sign-in?to=" + url.QueryEscape(r.URL.RequestURI())
+		if r.Header.Get("HX-Request") != "" { // the answer must replace the page, and not a part of it
+			w.Header().Set("HX-Redirect", target)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Redirect(w, r, target, http.StatusSeeOther)
+	}
+}
+
+// signInForm is what the page for signing in shows.
+type signInForm struct{ To, Key, Problem string }
+
+func (d *Door) showSignIn(w http.ResponseWriter, r *http.Request) {
+	if _, _, ok := d.session(r); ok {
+		http.Redirect(w, r, within(r.URL.Query().Get("to")), http.StatusSeeOther)
+		return
+	}
+	d.writeSignIn(w, r, http.StatusOK, signInForm{To: within(r.URL.Query().Get("to"))})
+}
+
+func (d *Door) writeSignIn(w http.ResponseWriter, r *http.Request, status int, f signInForm) {
+	d.write(w, r, status, &content{Title: "Sign in", page: "sign-in", Data: f}, identity.AccessKey{})
+}
+
+// within returns a path of the console to go to: a link must not lead a person elsewhere.
+func within(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Host != "" || !Serves(u.Path) || strings.HasPrefix(u.Path, Prefix+"/sign-in") {
+		return Prefix + "/"
+	}
+	return u.RequestURI()
+}
+
+// ownPage reports whether a form was sent by a page of this console. Every browser of the last years says so in a header that pages cannot set.
+func ownPage(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return true
+	case "":
+		origin, err := url.Parse(r.Header.Get("Origin"))
+		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host)
+	}
+	return false
+}
+
+func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, formMax)
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, "The form of a sign-in has at most 4 KiB.", http.StatusBadRequest)
+		return
+	}
+	f := signInForm{To: within(r.PostForm.Get("to")), Key: strings.TrimSpace(r.PostForm.Get("key"))}
+	refuse := func(status int, problem string) {
+		f.Problem = problem
+		d.writeSignIn(w, r, status, f)
+	}
+	switch {
+	case !ownPage(r):
+		refuse(http.StatusForbidden, "A page of another site sent this form. Sign in here.")
+		return
+	case !d.config.Private(r):
+		refuse(http.StatusForbidden, "This connection is not encrypted, so others on the way may know the secret now: use https, and revoke this key.")
+		return
+	}
+	key, err := d.config.Signins.Proven(d.config.Keys, d.config.Proxies.Of(r), f.Key, strings.TrimSpace(r.PostForm.Get("secret")))
+	if slow, ok := errors.AsType[*signin.Slowed](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(slow.Seconds()))
+		refuse(http.StatusTooManyRequests, slow.Error())
+		return
+	}
+	switch {
+	case err != nil:
+		refuse(http.StatusUnauthorized, "The access key or its secret is wrong.")
+		return
+	case !identity.MayLook.Allow(key.Role):
+		refuse(http.StatusForbidden, "Access key "+key.ID+" has the role "+key.Role.String()+", which may not look at the console. Use one of the role readonly, backend or admin.")
+		return
+	}
+	expires := time.Now().Add(sessionLife)
+	http.SetCookie(w, d.cookie(r, d.ticket(key.ID, expires), int(sessionLife/time.Second)))
+	d.log.Info("signed in to the console", "key", key.ID, "address", d.config.Proxies.Of(r))
+	http.Redirect(w, r, f.To, http.StatusSeeOther)
+}
+
+// cookie is the session's cookie. Private connections without TLS are those of the same machine.
+func (d *Door) cookie(r *http.Request, value string, maxAge int) *http.Cookie {
+	c := &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode}
+	if !d.config.Secure(r) {
+		c.Name, c.Secure = plainCookieName, false
+	}
+	return c
+}
+
+func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
+	if ownPage(r) {
+		http.SetCookie(w, d.cookie(r, "", -1))
+	}
+	http.Redirect(w, r, Prefix+"/sign-in", http.StatusSeeOther)
+}
+
+// version is a part of the URLs of static files, so that browsers keep them until they change.
+func version(content []byte) string {
+	sum := sha256.Sum256(content)
+	return base64.RawURLEncoding.EncodeToString(sum[:6])
+}

@@ -1,0 +1,28 @@
+// What the pages cannot do without a script: instants in the viewer's zone, a key for the search, and forms that stay while the page follows the state.
+"use strict";
+
+const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+function showTimes(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    time.title = time.dateTime;
+    time.textContent = shown.format(at);
+  }
+}
+
+// An open page is fetched again at each change. The form in which a person writes or chooses stays as it is.
+Idiomorph.defaults.callbacks.beforeNodeMorphed = (old) => !(old instanceof Element && old.matches("form.filter"));
+
+document.addEventListener("DOMContentLoaded", () => showTimes(document));
+document.addEventListener("htmx:afterSwap", () => showTimes(document));
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.matches("input, select, textarea");
+  if (event.key === "/" && !typing || event.key === "k" && (event.ctrlKey || event.metaKey)) {
+    const find = document.getElementById("find");
+    if (find) {
+      event.preventDefault();
+      find.focus();
+    }
+  }
+});

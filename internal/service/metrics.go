@@ -1,0 +1,48 @@
+package service
+
+import (
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/gamemetrics"
+	"github.com/musterhq/muster/internal/series"
+)
+
+// metricsDir is the part of the data directory that has the kept metrics. It is not the truth about anything, so it need not be there.
+const metricsDir = "metrics"
+
+// openGameMetrics begins to count and to keep the metrics of the service.
+func (x *Service) openGameMetrics() (err error) {
+	s := x.settings
+	if s.MetricsMax > 0 {
+		x.kept, err = series.Open(series.Options{
+			Dir: filepath.Join(s.Data, metricsDir), Program: "muster serve", BytesMax: int64(s.MetricsMax), SeriesMax: s.MetricsSeries, Log: x.log,
+		})
+		if err != nil {
+			return err
+		}
+		gauge := func(name, help string, value func() float64) prometheus.Collector {
+			return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+		}
+		x.metrics.Register(
+			gauge("muster_kept_series", "Series of metrics that are kept on the disk.", func() float64 { n, _ := x.kept.Used(); return float64(n) }),
+			gauge("muster_kept_series_limit", "The most of them, from --metrics-series.", func() float64 { return float64(s.MetricsSeries) }),
+			gauge("muster_kept_series_bytes", "Bytes of the kept metrics in the data directory.", func() float64 { _, n := x.kept.Used(); return float64(n) }),
+			gauge("muster_kept_series_bytes_limit", "The most bytes that they may have, from --metrics-max.", func() float64 { return float64(s.MetricsMax) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "muster_kept_points_refused_total", Help: "Values that were not kept for lack of a series."},
+				func() float64 { return float64(x.kept.Refused()) }),
+		)
+	}
+	x.games = gamemetrics.Start(gamemetrics.Config{Engine: x.engine, Rules: x.matches.RuleEvaluations, Store: x.kept, Short: x.room.Short, Log: x.log})
+	x.metrics.Register(x.games)
+	return nil
+}
+
+// stopWaiting lets the service end although the disk is full.
+func (x *Service) stopWaiting() {
+	x.room.stopWaiting()
+	if x.kept != nil {
+		x.kept.StopWaiting()
+	}
+}
