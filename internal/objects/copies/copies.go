@@ -43,7 +43,8 @@ type Config struct {
 type Copies struct {
 	Config
 
-	fetches, copying, passing chan struct{}
+	fetches, copies, passing chan struct{}
+	holdFor                  time.Duration
 
 	mu    sync.Mutex
 	whole map[buildfiles.Digest]struct{} // manifests of builds that this node has once had all parts of
@@ -55,8 +56,9 @@ type Copies struct {
 func New(c Config) *Copies {
 	return &Copies{
 		Config:  c,
-		fetches: make(chan struct{}, fetchesMax), copying: make(chan struct{}, copyingMax), passing: make(chan struct{}, passingMax),
-		whole: map[buildfiles.Digest]struct{}{}, said: map[buildfiles.Digest]string{},
+		fetches: make(chan struct{}, fetchesMax), copies: make(chan struct{}, copyingMax), passing: make(chan struct{}, passingMax),
+		holdFor: holdFor,
+		whole:   map[buildfiles.Digest]struct{}{}, said: map[buildfiles.Digest]string{},
 	}
 }
 
@@ -83,7 +85,7 @@ func (c *Copies) Put(_ context.Context, d buildfiles.Digest, content []byte) err
 
 // Commit implements objects.Parts.
 func (c *Copies) Commit(ctx context.Context, m *buildfiles.Manifest, record func(manifest buildfiles.Digest) error) error {
-	err := c.fetchParts(ctx, m, "", nil)
+	_, err := c.fetchParts(ctx, m, copying{})
 	if _, isFull := errors.AsType[*objects.FullError](err); isFull || ctx.Err() != nil {
 		return err
 	} // after another error parts are missing, and the client sends them again
@@ -168,7 +170,7 @@ func (c *Copies) mirror(ctx context.Context) {
 	}
 	for _, manifest := range c.unknown(manifests) {
 		began := time.Now()
-		fetched, err := c.copy(ctx, manifest, "", nil)
+		fetched, err := c.copy(ctx, manifest, copying{})
 		if ctx.Err() != nil {
 			return
 		}
@@ -222,73 +224,85 @@ func (c *Copies) copied(manifest buildfiles.Digest, err error) {
 	}
 }
 
-// copy fetches all that this node lacks of a build, preferably from one node, and returns how many parts it fetched. All of them are durable then. left is told how many
-// parts are left; nil: it is not asked.
-func (c *Copies) copy(ctx context.Context, manifest buildfiles.Digest, from string, left func(int)) (fetched int, err error) {
-	if err := enter(ctx, c.copying); err != nil {
+// copying says how a build is to be copied. The zero value: from any node, to the end.
+type copying struct {
+	from     string        // the node that is asked first
+	beginFor time.Duration // how long parts are begun; 0: until all are fetched. Those under way are finished
+	left     func(int)     // told how many parts are left; nil: it is not asked
+}
+
+// errLater says that parts are left which were not begun in time.
+var errLater = errors.New("parts are left for later")
+
+func (x *copying) tell(left int) {
+	if x.left != nil {
+		x.left(left)
+	}
+}
+
+// copy fetches what this node lacks of a build, and returns how many parts that was. All of them are durable when the error is nil.
+func (c *Copies) copy(ctx context.Context, manifest buildfiles.Digest, x copying) (fetched int, err error) {
+	if err := enter(ctx, c.copies); err != nil {
 		return 0, err
 	}
-	defer func() { <-c.copying }()
+	defer func() { <-c.copies }()
 	m, err := c.Store.Manifest(manifest)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, objects.ErrDamaged) {
 		var text []byte
-		if text, err = c.fetch(ctx, manifest, from); err == nil {
+		if text, err = c.fetch(ctx, manifest, x.from); err == nil {
 			m, err = buildfiles.ParseManifest(text)
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
-	count := func(n int) {
-		fetched = max(fetched, n)
-		if left != nil {
-			left(n)
-		}
-	}
-	if err := c.fetchParts(ctx, m, from, count); err != nil {
+	if fetched, err = c.fetchParts(ctx, m, x); err != nil {
 		return fetched, err
 	}
 	return fetched, c.Store.Commit(m, func(buildfiles.Digest) error { return nil })
 }
 
-// fetchParts fetches the parts of a build that this node lacks.
-func (c *Copies) fetchParts(ctx context.Context, m *buildfiles.Manifest, from string, left func(int)) error {
-	missing := &objects.MissingError{}
+// fetchParts fetches the parts of a build that this node lacks, and returns how many it has fetched.
+func (c *Copies) fetchParts(ctx context.Context, m *buildfiles.Manifest, x copying) (int, error) {
+	var missing []buildfiles.Digest
 	_ = m.Parts(func(p buildfiles.Part) error {
 		if !c.Store.Has(p.Digest) {
-			missing.Digests = append(missing.Digests, p.Digest)
+			missing = append(missing, p.Digest)
 		}
 		return nil // so Parts returns nil, too
 	})
-	var counted sync.Mutex
-	n := len(missing.Digests)
-	if left != nil {
-		left(n)
-	}
+	var counting sync.Mutex
+	fetched, began := 0, time.Now()
+	x.tell(len(missing))
 	group, fetching := errgroup.WithContext(ctx)
 	group.SetLimit(perBuild)
-	for _, d := range missing.Digests {
-		if fetching.Err() != nil {
-			break
+	for i, d := range missing {
+		if fetching.Err() != nil || i >= perBuild && x.beginFor > 0 && time.Since(began) >= x.beginFor {
+			break // some are always begun, so each attempt comes further
 		}
 		group.Go(func() error {
-			content, err := c.fetch(fetching, d, from)
+			content, err := c.fetch(fetching, d, x.from)
 			if err == nil {
 				err = c.Store.Put(d, content)
 			}
 			if err != nil {
 				return err
 			}
-			counted.Lock()
-			defer counted.Unlock()
-			if n--; left != nil {
-				left(n)
-			}
+			counting.Lock()
+			defer counting.Unlock()
+			fetched++
+			x.tell(len(missing) - fetched)
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
+	err := group.Wait()
+	switch {
+	case err != nil:
+		return fetched, err
+	case fetched == len(missing):
+		return fetched, nil
+	case ctx.Err() != nil:
+		return fetched, ctx.Err()
 	}
-	return ctx.Err()
+	return fetched, errLater
 }

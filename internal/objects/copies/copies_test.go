@@ -154,6 +154,25 @@ func TestSweepWhileSpreading(t *testing.T) {
 	}
 }
 
+// On a slow network the parts that a node has begun to fetch are finished, although each takes longer than the answer to the question waits.
+func TestSlowNetwork(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	a, b := p.node("a", 64<<20), p.node("b", 64<<20)
+	b.holdFor = 10 * time.Millisecond
+	a.Net.Handle(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(5 * b.holdFor)
+		a.ServeHTTP(w, r)
+	}), http.NotFoundHandler())
+	m := p.build(noise(60<<20, 10), a.put)
+	if err := a.Commit(t.Context(), m, p.record); err != nil {
+		t.Fatal(err)
+	}
+	if !b.has(m) {
+		t.Error("recorded while one node of two has it")
+	}
+}
+
 // Without a majority nothing is recorded, and the error says which node is missing. A node without space is one of them.
 func TestNoMajority(t *testing.T) {
 	t.Parallel()

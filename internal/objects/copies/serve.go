@@ -31,7 +31,8 @@ const (
 
 // Bounds of questions.
 const (
-	holdFor    = 10 * time.Second // how long the answer to one waits for the copy
+	holdFor    = 10 * time.Second // how long the answer to holdPath waits for the copy; parts that are then under way are still fetched
+	holdMost   = 2 * partWait     // beyond holdFor: for the manifest, and for the parts under way
 	sendWait   = partWait         // for a node to take a part
 	digestsMax = 16 << 20         // bytes of the digests that are asked for at a time; a build has fewer
 	askedWait  = 5 * time.Second  // for the answers of other nodes to missingPath
@@ -79,11 +80,12 @@ func (c *Copies) serveHold(w http.ResponseWriter, r *http.Request, name string) 
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), holdFor)
+	ctx, cancel := context.WithTimeout(r.Context(), c.holdFor+holdMost)
 	defer cancel()
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(c.holdFor + holdMost + sendWait))
 	var left atomic.Int64
 	left.Store(-1)
-	_, err = c.copy(ctx, manifest, r.URL.Query().Get(fromQuery), func(n int) { left.Store(int64(n)) })
+	_, err = c.copy(ctx, manifest, copying{from: r.URL.Query().Get(fromQuery), beginFor: c.holdFor, left: func(n int) { left.Store(int64(n)) }})
 	full, isFull := errors.AsType[*objects.FullError](err)
 	switch {
 	case err == nil:
@@ -91,7 +93,7 @@ func (c *Copies) serveHold(w http.ResponseWriter, r *http.Request, name string) 
 	case isFull:
 		c.Log.Error("build cannot be copied to this node: no space", "manifest", manifest.String(), "error", err)
 		http.Error(w, full.Reason, http.StatusInsufficientStorage)
-	case ctx.Err() != nil:
+	case errors.Is(err, errLater), ctx.Err() != nil:
 		w.Header().Set(leftHeader, strconv.FormatInt(left.Load(), 10))
 		w.WriteHeader(http.StatusAccepted)
 	default:

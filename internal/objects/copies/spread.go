@@ -15,9 +15,10 @@ import (
 
 // Times of spread.
 const (
-	patience   = 30 * time.Second // without progress at any node, until the attempt is given up
-	spreadMax  = 12 * time.Hour   // less than sweeps keep content that no build needs: the nodes that held it first must not have swept it
-	askAgain   = time.Second      // after a node refused or could not be reached
+	patience   = 30 * time.Second              // without progress, until the attempt is given up because the other nodes refuse or cannot be reached
+	slowest    = holdFor + holdMost + patience // the same while a node has been asked and may be fetching a part
+	spreadMax  = 12 * time.Hour                // less than sweeps keep content that no build needs: the nodes that held it first must not have swept it
+	askAgain   = time.Second                   // after a node refused or could not be reached
 	spreadLook = 100 * time.Millisecond
 )
 
@@ -54,7 +55,7 @@ func (c *Copies) spread(ctx context.Context, manifest buildfiles.Digest) error {
 		if want > 0 && held >= want {
 			return nil
 		}
-		if time.Since(progress) > patience {
+		if quiet := time.Since(progress); quiet > slowest || quiet > patience && c.allRefuse(states) {
 			return c.notHeld(states, held, want)
 		}
 		for _, m := range c.Net.Members() {
@@ -79,6 +80,16 @@ func (c *Copies) spread(ctx context.Context, manifest buildfiles.Digest) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// allRefuse reports whether each other node that votes, and does not hold the build, has refused or could not be reached when it was last asked.
+func (c *Copies) allRefuse(states map[string]holding) bool {
+	for _, m := range c.Net.Members() {
+		if s := states[m.ID]; m.Votes && m.ID != c.Net.Self() && !s.holds && s.why == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // count returns how many nodes that vote hold a build that this node has, and how many are a majority; 0: the members are not known.
@@ -116,7 +127,7 @@ func (c *Copies) notHeld(states map[string]holding, held, majority int) error {
 
 // askToHold has another node fetch what it lacks of a build, for a while.
 func (c *Copies) askToHold(ctx context.Context, node string, manifest buildfiles.Digest) holding {
-	ctx, cancel := context.WithTimeout(ctx, holdFor+partWait)
+	ctx, cancel := context.WithTimeout(ctx, c.holdFor+holdMost+askedWait)
 	defer cancel()
 	answer, err := c.ask(ctx, node, http.MethodPost, holdPath+manifest.String()+"?"+fromQuery+"="+c.Net.Self(), nil)
 	if err != nil {
