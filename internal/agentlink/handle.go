@@ -154,16 +154,19 @@ func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnsw
 
 // interrupt takes a compute out whose agent says that its machine is about to be taken away. It says so with each heartbeat from then on.
 func (l *link) interrupt(is bool) {
-	at := l.compute()
-	if !is || l.interrupted || at.fleet == "" {
-		l.interrupted = is && l.interrupted
+	at := l.at.Load()
+	switch {
+	case !is:
+		l.interrupted = nil
+		return
+	case at.fleet == "" || l.interrupted == at:
 		return
 	}
 	if err := l.server.engine.Do(l.server.ctx, &hosting.InterruptCompute{Fleet: at.fleet, Compute: at.name}); err != nil {
 		l.server.log.Warn("a host is about to be taken away, and could not be drained: the service tries again with the next heartbeat", "compute", at.name, "error", err)
 		return
 	}
-	l.interrupted = true
+	l.interrupted = at
 }
 
 func (l *link) key(process string) fleet.Key {

@@ -54,7 +54,7 @@ type link struct {
 	told        map[launch]string                 // causes of trouble that are in the fleet's events. Only tasks use it.
 	telling     rate.Bucket                       // of these events
 	drained     string                            // why the agent was told to start nothing more; empty: it was not. Only tasks use it and settled.
-	interrupted bool                              // its machine is about to be taken away, and the compute is drained. Only tasks use it.
+	interrupted *compute                          // the one that was drained because its machine is about to be taken away; nil: none was. Only tasks use it.
 	settled     bool                              // the agent was told whether it may start anything
 
 	mu         sync.Mutex
