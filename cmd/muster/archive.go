@@ -68,7 +68,7 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 // archiveKinds name the records for people.
 var archiveKinds = map[archive.Kind]string{
 	archive.GameSession: "game sessions", archive.PlayerSession: "player sessions", archive.Placement: "placements",
-	archive.Ticket: "tickets", archive.PlayerChange: "changes of players' keys",
+	archive.Ticket: "tickets", archive.PlayerChange: "changes of players' keys", archive.AuditEntry: "entries of the audit log",
 }
 
 func showArchive(w io.Writer, report *archivepebble.Report) error {

@@ -20,6 +20,7 @@ const (
 	Placement     Kind = 3
 	Ticket        Kind = 4 // of matchmaking
 	PlayerChange  Kind = 5 // one change of a player's keys; it ends when it happens
+	AuditEntry    Kind = 6 // Ended is such that it expires when its own time is over
 )
 
 // Record is one ended record.

@@ -114,7 +114,7 @@ func (e *Engine) endedFirst(ctx context.Context, most, bytesMax int, before doma
 				x.forgotten++
 			}
 			if record.Kind != kernel.Nothing {
-				x.batch = append(x.batch, toRecord(record))
+				x.batch = append(x.batch, e.toRecord(record))
 				bytes += len(record.Data)
 			}
 		}
@@ -141,9 +141,14 @@ func (e *Engine) store(ctx context.Context, x endedRecords) error {
 	return nil
 }
 
-func toRecord(x kernel.EndedRecord) archive.Record {
+// toRecord gives a record that is kept for longer than others an end that is later by as much: the archive removes all by the same rule.
+func (e *Engine) toRecord(x kernel.EndedRecord) archive.Record {
+	ended := x.Ended
+	if x.Until != 0 {
+		ended = max(ended, x.Until.Add(-e.config.Retention))
+	}
 	return archive.Record{
-		Kind: archiveKinds[x.Kind], ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended),
+		Kind: archiveKinds[x.Kind], ID: x.ID, Created: int64(x.Created), Ended: int64(ended),
 		Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,
 	}
 }

@@ -293,10 +293,11 @@ func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	given := recorded(ctx, cmd)
 	if e.config.Peers != nil {
-		return e.told(cmd, e.doOnce(ctx, cmd))
+		return e.told(cmd, e.doOnce(ctx, given))
 	}
-	return e.told(cmd, e.decide(ctx, cmd))
+	return e.told(cmd, e.decide(ctx, given))
 }
 
 // decide has this node execute a command.

@@ -91,7 +91,7 @@ func ignoreDamage(err error) error {
 // archiveKinds maps the cell's kinds of ended records to the archive's.
 var archiveKinds = map[kernel.ClaimKind]archive.Kind{
 	kernel.AGameSession: archive.GameSession, kernel.APlayerSession: archive.PlayerSession, kernel.APlacement: archive.Placement,
-	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange,
+	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange, kernel.AnAuditEntry: archive.AuditEntry,
 }
 
 func isRefused(err error, reason domain.Reason) bool {

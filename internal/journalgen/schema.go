@@ -24,6 +24,7 @@ var rooms = map[string]string{
 	"membership":  "internal/domain/membership",
 	"hosts":       "internal/domain/hosts",
 	"capacity":    "internal/domain/capacity",
+	"audit":       "internal/domain/audit",
 }
 
 // kernel is the package that has the types Event and Kind.

@@ -116,7 +116,7 @@ func (n *node) lookUp(cmd kernel.Claim, submit func()) {
 // archiveKinds maps the cell's kinds of ended records to the archive's.
 var archiveKinds = map[kernel.ClaimKind]archive.Kind{
 	kernel.AGameSession: archive.GameSession, kernel.APlayerSession: archive.PlayerSession, kernel.APlacement: archive.Placement,
-	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange,
+	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange, kernel.AnAuditEntry: archive.AuditEntry,
 }
 
 // decide decides some commands of the queue. One that must change nothing is decided alone, so that this can be checked.

@@ -10,6 +10,7 @@
 //	membership   nodes of a cluster that take connections
 //	hosts        machines whose agents have joined, and tokens for others
 //	capacity     which host serves which fleet of a build, and scaling
+//	audit        the audit log
 //	answers      answers that a node of a cluster may ask for again
 //
 // Hosting, matchmaking and membership declare hooks, which other rooms implement; cell connects them (hooks.go). A new noun is a package like these,
@@ -22,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/answers"
+	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -50,6 +52,7 @@ type Cell struct {
 	membership  *membership.Tx
 	capacity    *capacity.Tx
 	hosts       *hosts.Tx
+	audit       *audit.Tx
 }
 
 // New returns an empty cell.
@@ -66,6 +69,7 @@ func New(config Config) *Cell {
 	c.answers = answers.New(c.Kernel)
 	c.capacity = capacity.New(c.Kernel, managedFleets{c.hosting})
 	c.hosts = hosts.New(c.Kernel)
+	c.audit = audit.New(c.Kernel, &c.config.Audit, &subjects{c})
 
 	c.hosting.Connect(&hooks{c.matchmaking, c.playerflow})
 	c.matchmaking.Connect(c.playerflow.Matches)
@@ -84,6 +88,7 @@ func New(config Config) *Cell {
 	c.Register(membership.Room, c.membership)
 	c.Register(hosts.Room, c.hosts)
 	c.Register(capacity.Room, c.capacity)
+	c.Register(audit.Room, c.audit)
 	c.Register(answers.Room, c.answers)
 	return c
 }

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -19,6 +20,7 @@ type Config struct {
 	Matchmaking matchmaking.Config
 	PlayerFlow  playerflow.Limits
 	Access      access.Config
+	Audit       audit.Config
 	Pool        capacity.Pool // of hosts, for tests; nil: those that have joined
 }
 
@@ -27,6 +29,6 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Hosting: hosting.DefaultConfig(), GameServers: gameservers.DefaultConfig(), Matchmaking: matchmaking.DefaultConfig(),
-		PlayerFlow: playerflow.DefaultLimits(), Access: access.DefaultConfig(),
+		PlayerFlow: playerflow.DefaultLimits(), Access: access.DefaultConfig(), Audit: audit.DefaultConfig(),
 	}
 }

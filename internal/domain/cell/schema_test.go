@@ -12,6 +12,7 @@ import (
 
 	"github.com/bufbuild/protocompile"
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -82,6 +83,7 @@ func TestSchema(t *testing.T) {
 		"AccessKey":     func() wire.Message { return &access.Key{} }, "AccessTakenOver": func() wire.Message { return &access.TakenOver{} },
 		"Assignment": func() wire.Message { return &capacity.Assignment{} }, "Scaling": func() wire.Message { return &capacity.Scaling{} },
 		"Host": func() wire.Message { return &hosts.Host{} }, "HostToken": func() wire.Message { return &hosts.Token{} },
+		"AuditHead": func() wire.Message { return &audit.Head{} }, "AuditWaiting": func() wire.Message { return &audit.Waiting{} },
 		"Loss": func() wire.Message { return &access.Loss{} }, "Node": func() wire.Message { return &membership.Node{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()

@@ -3,6 +3,7 @@ package cell
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -28,6 +29,7 @@ type View struct {
 	membershipView
 	capacityView
 	hostsView
+	auditView
 	own kernel.Reader
 	c   *Cell
 }
@@ -43,16 +45,17 @@ type (
 	membershipView  = membership.View
 	capacityView    = capacity.View
 	hostsView       = hosts.View
+	auditView       = audit.View
 )
 
 // View returns a View. It is valid until the next command is executed.
 func (c *Cell) View() View {
-	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.hosts.View(), c.Reader(), c}
+	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.hosts.View(), c.audit.View(), c.Reader(), c}
 }
 
 // Seen returns the journal number of the newest change that was read.
 func (v *View) Seen() uint64 {
-	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.hostsView.Seen(), v.own.Seen())
+	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.hostsView.Seen(), v.auditView.Seen(), v.own.Seen())
 }
 
 // Forgotten counts the records that left memory for the archive; see Kernel.Forgotten.
@@ -81,6 +84,8 @@ func (v *View) endedRecord(e kernel.Ended) kernel.EndedRecord {
 		return v.matchmakingView.EndedRecord(e)
 	case playerflow.Room:
 		return v.playerflowView.EndedRecord(e)
+	case audit.Room:
+		return v.auditView.EndedRecord(e)
 	default:
 		return v.hostingView.EndedRecord(e)
 	}

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -48,7 +49,7 @@ var travellers = []kernel.Command{
 	&playerflow.SetPenalty{}, &playerflow.SetPlayerAttributes{}, &playerflow.SetPlayerPreferences{}, &playerflow.SetQueue{}, &playerflow.SetReady{},
 	&playerflow.ShutDownParty{}, &playerflow.SubscribeEvents{}, &playerflow.TakeEvents{}, &playerflow.UnsubscribeEvents{}, &playerflow.UpdateGame{},
 	&playerflow.UpdateOwnGame{},
-	&cell.TagResource{},
+	&cell.TagResource{}, &audit.Given{}, &audit.NoteRefusals{},
 }
 
 var byName = func() map[string]reflect.Type {

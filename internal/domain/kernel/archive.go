@@ -15,6 +15,7 @@ const (
 	APlacement
 	ATicket
 	AChange // of a player's keys
+	AnAuditEntry
 )
 
 // Claim is a command whose caller may have chosen the id of the new record. The engine looks up such an id in the archive before it
@@ -60,13 +61,16 @@ type EndedRecord struct {
 	Kind           ClaimKind // Nothing: it need not be kept
 	ID             string    // session.ID, a placement's or ticket's id, the sixteen bytes of a player session's UUID, or the number of a flow.Change
 	Created, Ended domain.Time
-	Fleet          string // of a game session
-	GameID, Player string // of a player session; Player also of a flow.Change
-	Data           []byte // for the room's decoder: hosting.DecodeGameSession and so on
+	Fleet          string      // of a game session
+	GameID, Player string      // of a player session; Player also of a flow.Change, GameID the group of an audit entry
+	Until          domain.Time // until when the archive keeps it; 0: as long as all others
+	Data           []byte      // for the room's decoder: hosting.DecodeGameSession and so on
 }
 
 // Counts reports whether Kernel.Forgotten counts the record.
-func (e *EndedRecord) Counts() bool { return e.Kind != APlayerSession && e.Kind != AChange }
+func (e *EndedRecord) Counts() bool {
+	return e.Kind != APlayerSession && e.Kind != AChange && e.Kind != AnAuditEntry
+}
 
 // RequestHash hashes a request id (FNV-1a, 64 bits, never zero). The changed record stores the hash, so that a repeat of the request gets
 // the same answer.

@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/audit"
+)
+
+// Reader reads the log; the engine is one.
+type Reader interface {
+	// AuditHead returns the end of the chain.
+	AuditHead(ctx context.Context) (audit.Head, error)
+	// AuditStored returns the entries in a chunk of at most audit.GroupSize numbers that has no, in their order.
+	AuditStored(ctx context.Context, no uint64) ([]Stored, error)
+	Now() time.Time
+}
+
+// Stored is an entry in the form whose hash is in the next one.
+type Stored struct {
+	No   uint64
+	Data []byte
+}
+
+// Filter selects entries. The zero Filter selects all.
+type Filter struct {
+	Since, Until time.Time // Until itself is not in it; zero: no bound
+	Who          string    // part of the principal, address or agent
+	What         string    // part of the operation, or of the kind or id of what was changed
+	Door         string
+	Refused      bool // only attempts that were refused
+}
+
+func (f *Filter) takes(e *audit.Entry) bool {
+	at := e.At.Std()
+	switch {
+	case !f.Until.IsZero() && !at.Before(f.Until), !f.Since.IsZero() && at.Before(f.Since), f.Refused && e.Refused == "", f.Door != "" && e.By.Door != f.Door:
+		return false
+	}
+	return has(f.Who, e.By.Principal, e.By.Address, e.By.Agent) && has(f.What, e.By.Operation, e.Kind, e.ID)
+}
+
+func has(part string, texts ...string) bool {
+	part = strings.ToLower(part)
+	for _, text := range texts {
+		if strings.Contains(strings.ToLower(text), part) {
+			return true
+		}
+	}
+	return false
+}
+
+// Document is an entry as JSON, one line in an export.
+type Document struct {
+	No      uint64     `json:"no"`
+	At      time.Time  `json:"at"`
+	Who     string     `json:"who,omitempty"`
+	Door    string     `json:"door"`
+	Address string     `json:"address,omitempty"`
+	Agent   string     `json:"agent,omitempty"`
+	What    string     `json:"operation"`
+	Kind    string     `json:"kind,omitempty"`
+	ID      string     `json:"id,omitempty"`
+	Reason  string     `json:"reason,omitempty"`
+	Outcome string     `json:"outcome"` // "done", or "refused: " and why
+	Count   uint64     `json:"count,omitempty"`
+	Last    *time.Time `json:"last,omitempty"` // of so many attempts
+	Changes []Change   `json:"changes,omitempty"`
+	Until   time.Time  `json:"keptUntil"`
+	Hash    string     `json:"hash"` // SHA-256, which the next entry contains; hexadecimal
+	Before  string     `json:"previousHash,omitempty"`
+}
+
+// Change is one field of what was changed.
+type Change struct {
+	Field  string `json:"field"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+func documentOf(e *audit.Entry, stored []byte) Document {
+	d := Document{
+		No: e.No, At: e.At.Std().UTC(), Who: e.By.Principal, Door: e.By.Door, Address: e.By.Address, Agent: e.By.Agent, What: e.By.Operation, Kind: e.Kind, ID: e.ID,
+		Reason: e.By.Reason, Outcome: "done", Count: e.Count, Until: e.Until.Std().UTC(), Hash: hex.EncodeToString(audit.Hash(stored)), Before: hex.EncodeToString(e.Previous),
+	}
+	if e.Refused != "" {
+		d.Outcome = "refused: " + e.Refused
+	}
+	if e.Last != 0 {
+		d.Last = new(e.Last.Std().UTC())
+	}
+	for _, x := range e.Changes {
+		d.Changes = append(d.Changes, Change(x))
+	}
+	return d
+}
+
+// Page is some entries, the latest first.
+type Page struct {
+	Entries []Document `json:"entries"`
+	Next    uint64     `json:"next,omitempty"` // the next page has lower numbers than this; 0: there is none
+}
+
+// scanMax bounds the entries that one page looks at, so that a filter that finds little does not hold up the service.
+const scanMax = 64 * audit.GroupSize
+
+// emptyMax is how many chunks in a row may be missing before a reader takes all older ones for expired.
+const emptyMax = 4
+
+// Read returns up to limit entries with numbers below `below` (0: from the last one on), the latest first. A page may have fewer although there is a next one.
+func Read(ctx context.Context, r Reader, f Filter, below uint64, limit int) (page Page, err error) {
+	head, err := r.AuditHead(ctx)
+	if err != nil {
+		return page, err
+	}
+	if below == 0 || below > head.No+1 {
+		below = head.No + 1
+	}
+	page.Entries = []Document{}
+	empty := 0
+	for scanned := 0; below > 1; scanned += audit.GroupSize {
+		if scanned >= scanMax {
+			page.Next = below
+			return page, nil
+		}
+		some, err := r.AuditStored(ctx, below-1)
+		if err != nil {
+			return page, err
+		}
+		for i := len(some) - 1; i >= 0; i-- {
+			if some[i].No >= below {
+				continue
+			}
+			e, err := audit.Decode(some[i].Data)
+			if err != nil {
+				continue // Verify finds it
+			}
+			if !f.Since.IsZero() && e.At.Std().Before(f.Since) {
+				return page, nil
+			}
+			if f.takes(&e) {
+				if len(page.Entries) == limit {
+					page.Next = page.Entries[limit-1].No
+					return page, nil
+				}
+				page.Entries = append(page.Entries, documentOf(&e, some[i].Data))
+			}
+		}
+		first := below - 1 - (below-1)%audit.GroupSize // of the chunk
+		if empty++; len(some) > 0 {
+			empty = 0
+		} else if empty == emptyMax { // older ones have expired
+			return page, nil
+		}
+		below = max(first, 1)
+	}
+	return page, nil
+}
+
+// Verification is the outcome of Verify.
+type Verification struct {
+	First    uint64   `json:"first,omitempty"` // number of the oldest entry that is kept
+	Last     uint64   `json:"last"`
+	Entries  uint64   `json:"entries"`
+	Hash     string   `json:"hash,omitempty"` // of the last entry
+	Problems []string `json:"problems"`
+}
+
+// Anchor is the hash of an entry, as an earlier verification or an export showed it.
+type Anchor struct {
+	No   uint64
+	Hash []byte
+}
+
+// Verify checks the whole log of this node.
+func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error) {
+	head, err := r.AuditHead(ctx)
+	if err != nil {
+		return Verification{}, err
+	}
+	chain := audit.Chain{Now: domain.TimeOf(r.Now())}
+	for chunk := uint64(0); chunk*audit.GroupSize <= head.No && head.No > 0; chunk++ {
+		some, err := r.AuditStored(ctx, chunk*audit.GroupSize)
+		if err != nil {
+			return Verification{}, err
+		}
+		for _, x := range some {
+			if x.No > head.No { // recorded meanwhile
+				break
+			}
+			chain.Add(x.No, x.Data)
+			if anchor != nil && anchor.No == x.No {
+				chain.Anchor(x.No, anchor.Hash, x.Data)
+			}
+		}
+	}
+	chain.End(head)
+	if anchor != nil && anchor.No > head.No {
+		chain.Problems = append(chain.Problems, audit.Problem{First: anchor.No, Last: anchor.No, What: "is not in the log, although it was noted"})
+	}
+	v := Verification{First: chain.First, Last: head.No, Entries: chain.Entries, Hash: hex.EncodeToString(head.Hash), Problems: []string{}}
+	for _, p := range chain.Problems {
+		v.Problems = append(v.Problems, p.String())
+	}
+	return v, nil
+}

@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"bytes"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// level is the one of the room's event. Below it, while nodes of an earlier release are in a cluster, changes are not recorded.
+const level = 2
+
+// Given is a command of a caller who is to be recorded. If the command is refused, or changes nothing, there is no entry.
+type Given struct {
+	kernel.Command
+	By Origin
+}
+
+// Unwrap returns the command itself.
+func (g *Given) Unwrap() kernel.Command { return g.Command }
+
+// Decide decides the command, and records what it has changed.
+func (g *Given) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	k.Cmd = g.Command
+	if k.Level() < level {
+		return g.Command.Decide(k)
+	}
+	_, _, record := t.hooks.Describe(g.Command)
+	before := factsOf(record)
+	start := k.Bytes()
+	if err := g.Command.Decide(k); err != nil {
+		return err
+	}
+	if k.Bytes() == start {
+		return nil
+	}
+	kind, id, record := t.hooks.Describe(g.Command)
+	after := factsOf(record)
+	if before == nil && after == nil {
+		after = factsOf(kernel.Unwrapped(g.Command))
+	}
+	t.record(Entry{By: g.By.Cut(), Kind: kind, ID: short(id, textMax), Changes: differ(before, after)})
+	return nil
+}
+
+// record appends an entry to the log. None is kept for less long than the one before it, so that the log is always whole from its oldest entry on.
+func (t *Tx) record(e Entry) {
+	e.No, e.At, e.Previous, e.PreviousUntil = t.head.No+1, t.Now, bytes.Clone(t.head.Hash), t.head.Until
+	e.Until = max(t.Now.Add(max(t.config.Kept, KeptMin)), t.head.Until)
+	t.Emit(&AuditRecorded{e})
+}
+
+// Refusal is a group of attempts that were refused for the same reason.
+type Refusal struct {
+	By      Origin
+	Refused string
+	Count   uint64
+	First   domain.Time
+	Last    domain.Time
+}
+
+// NoteRefusals records attempts that were refused. The caller bounds how often.
+type NoteRefusals struct{ Refusals []Refusal }
+
+// Decide emits AuditRecorded for each of them.
+func (cmd *NoteRefusals) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if len(cmd.Refusals) > refusalsMax {
+		return domain.Refuse(domain.Invalid, "%d groups of refused attempts: want at most %d", len(cmd.Refusals), refusalsMax)
+	}
+	if k.Level() < level {
+		return nil
+	}
+	for _, r := range cmd.Refusals {
+		e := Entry{By: r.By.Cut(), Refused: short(r.Refused, refusedMax)}
+		if r.Count > 1 {
+			e.Count, e.Last = r.Count, min(r.Last, t.Now)
+		}
+		t.record(e)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package audit
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Room is the room's number.
+const Room kernel.RoomNo = 7
+
+// KeptMin is the shortest time for which entries can be kept. The archive keeps all else for as long.
+const KeptMin = 30 * 24 * time.Hour
+
+// Config has the room's period.
+type Config struct {
+	Kept time.Duration // how long an entry is kept: at least KeptMin, and at least until the entries before it go
+}
+
+// DefaultConfig keeps entries for 400 days: a year, and the time to look at it.
+func DefaultConfig() Config { return Config{Kept: 400 * 24 * time.Hour} }
+
+// Hooks tell what a command is about.
+type Hooks interface {
+	// Describe returns the kind and id of what a command changes, and the record as it is now; nil if there is none.
+	Describe(cmd kernel.Command) (kind, id string, record any)
+}
+
+// Head is the end of the chain.
+type Head struct {
+	No    uint64 // of the last entry; 0: there is none
+	Hash  []byte // of its stored form
+	Until domain.Time
+}
+
+func (h *Head) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &h.No)
+	c.Bytes(2, &h.Hash)
+	wire.Int(c, 3, &h.Until)
+}
+
+// Level returns the level of this part of a snapshot.
+func (*Head) Level() uint { return level }
+
+// Waiting is an entry that waits in memory for the archive.
+type Waiting struct {
+	EndedNo uint64
+	Entry   Entry
+}
+
+func (w *Waiting) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &w.EndedNo)
+	wire.Sub(c, 2, &w.Entry, true, (*Entry).Fields)
+}
+
+// Level returns the level of this part of a snapshot.
+func (*Waiting) Level() uint { return level }
+
+// State is the end of the chain, and the entries that are not in the archive yet.
+type State struct {
+	*kernel.Kernel
+	config  *Config
+	hooks   Hooks
+	head    Head
+	waiting []*Waiting // in their order; a snapshot may share it, so it is only cut and appended to
+}
+
+// Tx is the room: its state, and its part of the present transaction.
+type Tx struct {
+	*kernel.Tx
+	*State
+	kernel.Plain
+}
+
+// New returns an empty room.
+func New(k *kernel.Kernel, config *Config, hooks Hooks) *Tx {
+	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, config: config, hooks: hooks}}
+}
+
+// Events returns the constructors of the room's events.
+func (*Tx) Events() []func() kernel.Event { return events }
+
+// Apply appends an entry to the chain.
+func (c *State) Apply(_ domain.Time, event kernel.Event) {
+	e := event.(*AuditRecorded).Entry
+	w := &Waiting{EndedNo: c.Ended.Next(), Entry: e}
+	c.head = Head{No: e.No, Hash: Hash(e.Stored()), Until: e.Until}
+	c.waiting = append(c.waiting, w)
+	c.Ended.Push(kernel.Ended{Room: Room, Ref: chunk.AnyRef(e.No)})
+	c.Touch()
+}
+
+// Field numbers of message SnapshotPart in proto/journal.proto.
+const (
+	partHead    = 110
+	partWaiting = 111
+)
+
+// Freeze returns the room's part of a snapshot.
+func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
+	head, waiting := c.head, c.waiting
+	return []kernel.Frozen{func(w *kernel.PartWriter) {
+		if head.No == 0 {
+			return
+		}
+		w.Part(partHead, &head)
+		for _, x := range waiting {
+			w.Part(partWaiting, x)
+		}
+	}}
+}
+
+// Load reads a part of a snapshot.
+func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+	switch kind {
+	case partHead:
+		return true, kernel.LoadWith(l, body, func(x Head) { c.head = x })
+	case partWaiting:
+		return true, kernel.LoadWith(l, body, func(x Waiting) { c.waiting = append(c.waiting, &x) })
+	}
+	return false, nil
+}
+
+// Restore has nothing to rebuild.
+func (c *State) Restore(*kernel.Head) error { return nil }
+
+// EachEnded yields the entries in memory: they are past when they happen.
+func (c *Tx) EachEnded(yield func(no uint64, e kernel.Ended)) {
+	for _, w := range c.waiting {
+		yield(w.EndedNo, kernel.Ended{Room: Room, Ref: chunk.AnyRef(w.Entry.No)})
+	}
+}
+
+// Drop forgets the oldest entry: they leave memory in their order.
+func (c *Tx) Drop(kernel.Ended) (counts bool) {
+	c.waiting = c.waiting[1:] // a snapshot may still read the entry
+	return false
+}
+
+// View reads the room's state.
+type View struct {
+	kernel.Reader
+	c *State
+}
+
+// View returns a View. It is valid until the next command is executed.
+func (c *State) View() View { return View{c.Reader(), c} }
+
+// EndedRecord returns an entry, for the archive.
+func (v *View) EndedRecord(x kernel.Ended) kernel.EndedRecord {
+	v.SawAll()
+	e := &v.c.waiting[uint32(x.Ref)-uint32(v.c.waiting[0].Entry.No)].Entry
+	return kernel.EndedRecord{Kind: kernel.AnAuditEntry, ID: ArchiveID(e.No), Created: e.At, Ended: e.At, Until: e.Until, GameID: ArchiveGroup(e.No), Data: e.Stored()}
+}
+
+// AuditHead returns the end of the chain.
+func (v *View) AuditHead() Head {
+	v.SawAll()
+	return v.c.head
+}
+
+// AuditWaiting returns the entries in memory with a number of at least first and at most last.
+func (v *View) AuditWaiting(first, last uint64) (some []*Waiting) {
+	v.SawAll()
+	for _, w := range v.c.waiting {
+		if w.Entry.No >= first && w.Entry.No <= last {
+			some = append(some, w)
+		}
+	}
+	return some
+}
+
+// ArchiveID is the id of an entry in the archive.
+func ArchiveID(no uint64) string { return string(binary.BigEndian.AppendUint64(nil, no)) }
+
+// GroupSize is how many entries have the same group in the archive, so that they can be listed together.
+const GroupSize = 256
+
+// ArchiveGroup is the group of an entry in the archive.
+func ArchiveGroup(no uint64) string { return "audit" + ArchiveID(no/GroupSize) }

@@ -1,0 +1,217 @@
+package cell
+
+import (
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
+)
+
+// subjects tells the audit log what commands are about.
+type subjects struct{ c *Cell }
+
+var _ audit.Hooks = (*subjects)(nil)
+
+// Describe returns what a command changes, with the record as it is now. Commands that are not here, and those whose record says too little, have
+// no record: the log has what they ask for.
+func (s *subjects) Describe(cmd kernel.Command) (kind, id string, record any) {
+	v := s.c.View()
+	switch x := kernel.Unwrapped(cmd).(type) {
+	case *hosting.CreateFleet:
+		return v.fleetSubject(x.Fleet.ID)
+	case *hosting.UpdateFleetAttributes:
+		return v.fleetSubject(x.ID)
+	case *hosting.DeleteFleet:
+		return v.fleetSubject(x.ID)
+	case *hosting.AddFleetLocations:
+		return v.fleetSubject(x.ID)
+	case *hosting.RemoveFleetLocations:
+		return v.fleetSubject(x.ID)
+	case *hosting.SetCapacity:
+		return v.fleetSubject(x.Fleet)
+	case *hosting.SwitchScaling:
+		return v.fleetSubject(x.Fleet)
+	case *hosting.PutScalingPolicy:
+		return v.fleetSubject(x.Fleet)
+	case *hosting.DeleteScalingPolicy:
+		return v.fleetSubject(x.Fleet)
+	case *hosting.UpdateRuntime:
+		return v.fleetSubject(x.Fleet)
+	case *hosting.RegisterCompute:
+		return v.computeSubject(x.Compute.FleetID, x.Compute.Name)
+	case *hosting.DeregisterCompute:
+		return v.computeSubject(x.Fleet, x.Name)
+	case *hosting.InterruptCompute:
+		return v.computeSubject(x.Fleet, x.Compute)
+	case *hosting.RotateToken:
+		return "compute", x.Fleet + "/" + x.Compute, nil
+	case *hosting.TerminateGameSession:
+		g, ok := v.GameSession(x.ID)
+		return found("game session", string(x.ID), ok, struct{ Status string }{g.Status.String()})
+	case *hosting.CreateAlias:
+		return v.aliasSubject(x.Alias.ID)
+	case *hosting.UpdateAlias:
+		return v.aliasSubject(x.ID)
+	case *hosting.DeleteAlias:
+		return v.aliasSubject(x.ID)
+	case *hosting.StartRollout:
+		return "alias", v.aliasID(x.Alias), nil
+	case *hosting.UndoRollout:
+		return "alias", v.aliasID(x.Alias), nil
+	case *hosting.CreateBuild:
+		return v.buildSubject(x.Build.ID)
+	case *hosting.UpdateBuild:
+		return v.buildSubject(x.ID)
+	case *hosting.DeleteBuild:
+		return v.buildSubject(x.ID)
+	case *hosting.CreateLocation:
+		l, ok := v.Location(x.Name)
+		return found("location", x.Name, ok, l)
+	case *hosting.DeleteLocation:
+		l, ok := v.Location(x.Name)
+		return found("location", x.Name, ok, l)
+	}
+	return v.otherSubject(kernel.Unwrapped(cmd))
+}
+
+// otherSubject is Describe outside of fleets and what serves them.
+func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
+	switch x := cmd.(type) {
+	case *hosting.CreateQueue:
+		return v.queueSubject(x.Queue.Name)
+	case *hosting.UpdateQueue:
+		return v.queueSubject(x.Name)
+	case *hosting.DeleteQueue:
+		return v.queueSubject(x.Name)
+	case *matchmaking.CreateConfiguration:
+		return v.configurationSubject(x.Configuration.Name)
+	case *matchmaking.UpdateConfiguration:
+		return v.configurationSubject(x.Name)
+	case *matchmaking.DeleteConfiguration:
+		return v.configurationSubject(x.Name)
+	case *matchmaking.CreateRuleSet:
+		return v.ruleSetSubject(x.RuleSet.Name)
+	case *matchmaking.DeleteRuleSet:
+		return v.ruleSetSubject(x.Name)
+	case *gameservers.CreateGameServerGroup:
+		return v.groupSubject(x.Group.Name)
+	case *gameservers.UpdateGameServerGroup:
+		return v.groupSubject(x.Name)
+	case *gameservers.DeleteGameServerGroup:
+		return v.groupSubject(x.Name)
+	case *access.CreateAccessKey:
+		return v.keySubject(x.Key.ID)
+	case *access.RevokeAccessKey:
+		return v.keySubject(x.ID)
+	case *access.IssueJoinToken:
+		return "node token", x.ID, nil
+	case *hosts.IssueToken:
+		return "host token", x.ID, nil
+	case *hosts.RevokeToken:
+		return "host token", x.ID, nil
+	case *hosts.Drain:
+		return v.hostSubject(x.Host)
+	case *hosts.Revoke:
+		return v.hostSubject(x.Host)
+	case *TagResource:
+		return "tags", x.Resource.ID, nil
+	case *playerflow.SetFlowConfig:
+		return "player flow", "configuration", nil
+	case *playerflow.SetQueue:
+		return "player queue", x.Name, nil
+	case *playerflow.BanPlayer:
+		return "player", x.Player, nil
+	case *playerflow.SetPenalty:
+		return "player", x.Player, nil
+	case *playerflow.ForceLogout:
+		return "player", x.Player, nil
+	case *playerflow.ForceRelease:
+		return "player", x.Player, nil
+	case *playerflow.ForceEnd:
+		return "game instance", x.Instance.String(), nil
+	case *playerflow.ShutDownParty:
+		return "party", x.Party.String(), nil
+	}
+	return "", "", nil
+}
+
+// found is a record that may not be there.
+func found[T any](kind, id string, ok bool, x T) (string, string, any) {
+	if !ok {
+		return kind, id, nil
+	}
+	return kind, id, &x
+}
+
+func (v *View) fleetSubject(id string) (string, string, any) {
+	id = id[strings.LastIndexByte(id, '/')+1:]
+	f, ok := v.Fleet(id)
+	return found("fleet", id, ok, f)
+}
+
+func (v *View) computeSubject(fleetID, name string) (string, string, any) {
+	x, ok := v.Compute(fleetID, name)
+	return found("compute", fleetID+"/"+name, ok, x)
+}
+
+func (v *View) aliasSubject(id string) (string, string, any) {
+	a, ok := v.Alias(id)
+	return found("alias", id, ok, a)
+}
+
+// aliasID is the id of an alias that a rollout names in another way.
+func (v *View) aliasID(name string) string {
+	if a, err := v.AliasNamed(name); err == nil {
+		return a.ID
+	}
+	return name
+}
+
+func (v *View) buildSubject(id string) (string, string, any) {
+	b, ok := v.Build(id)
+	return found("build", id, ok, b)
+}
+
+func (v *View) queueSubject(name string) (string, string, any) {
+	q, ok := v.Queue(name)
+	return found("queue", name, ok, q)
+}
+
+func (v *View) configurationSubject(name string) (string, string, any) {
+	c, ok := v.Configuration(name)
+	return found("matchmaking configuration", name, ok, c)
+}
+
+func (v *View) ruleSetSubject(name string) (string, string, any) {
+	x, ok := v.RuleSet(name)
+	return found("rule set", name, ok, x)
+}
+
+func (v *View) groupSubject(name string) (string, string, any) {
+	g, err := v.GameServerGroup(name)
+	return found("game server group", name, err == nil, g)
+}
+
+func (v *View) hostSubject(name string) (string, string, any) {
+	for _, h := range v.Hosts() {
+		if h.ID == name || h.Name == name {
+			return found("host", h.ID, true, h)
+		}
+	}
+	return "host", name, nil
+}
+
+func (v *View) keySubject(id string) (string, string, any) {
+	for _, k := range v.AccessKeys() {
+		if k.ID == id {
+			return found("access key", id, true, k)
+		}
+	}
+	return "access key", id, nil
+}

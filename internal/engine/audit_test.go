@@ -1,0 +1,129 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// TestAuditLog: entries are read from memory and from the archive, once each; they outlive all other archived records, and the log is whole
+// before and after the oldest ones have expired.
+func TestAuditLog(t *testing.T) {
+	config := cell.DefaultConfig()
+	config.Audit.Kept = 60 * 24 * time.Hour
+	clock := engine.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	h := newHouse(t, engine.Config{Cell: config, Clock: clock})
+	name := 0
+	change := func(n int) {
+		for range n {
+			name++
+			ctx := audit.With(t.Context(), audit.Origin{Principal: "AKOPS", Door: audit.DoorConsole, Operation: "UpdateAlias", Reason: "incident"})
+			text := time.Duration(name).String()
+			if err := h.Do(ctx, &hosting.UpdateAlias{ID: "alias-1", Name: &text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h.must(&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Account: "1", Name: "arena", Terminal: true, Message: "soon"}})
+	check := func(first, entries uint64) {
+		t.Helper()
+		v, err := audit.Verify(t.Context(), h, nil)
+		if err != nil || len(v.Problems) > 0 || v.First != first || v.Entries != entries {
+			t.Errorf("%+v, %v; want %d entries from %d on", v, err, entries, first)
+		}
+		seen := uint64(0)
+		for below, last := uint64(0), v.Last+1; ; {
+			page, err := audit.Read(t.Context(), h, audit.Filter{Who: "akops", What: "alias-1"}, below, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range page.Entries {
+				if seen++; e.No != last-1 || e.Reason != "incident" || len(e.Changes) != 1 {
+					t.Fatalf("entry %+v behind %d", e, last)
+				}
+				last = e.No
+			}
+			if below = page.Next; below == 0 {
+				break
+			}
+		}
+		if seen != entries {
+			t.Errorf("the pages have %d entries, want %d", seen, entries)
+		}
+	}
+	advance := func(days int) {
+		if err := h.Advance(t.Context(), time.Duration(days)*24*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(0, 0)
+	change(400)
+	check(1, 400)
+	advance(40)
+	change(200)
+	check(1, 600)
+	advance(30)
+	change(1)
+	check(401, 201)
+}
+
+// TestAuditFilter: each filter selects by itself.
+func TestAuditFilter(t *testing.T) {
+	clock := engine.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	h := newHouse(t, engine.Config{Cell: cell.DefaultConfig(), Clock: clock})
+	for i, door := range []string{audit.DoorAPI, audit.DoorConsole} {
+		ctx := audit.With(t.Context(), audit.Origin{Principal: []string{"AKANN", "AKBOB"}[i], Door: door, Operation: "CreateLocation"})
+		if err := h.Do(ctx, &hosting.CreateLocation{Name: []string{"custom-a", "custom-b"}[i], Region: "us-east-1"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Advance(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := audit.NewLog(h, h.Now, nil)
+	by := audit.Origin{Principal: "AKCAROL", Door: audit.DoorAPI, Operation: "DeleteFleet"}
+	for range 1000 {
+		log.RefusedAs(by, "AccessDenied")
+		log.SignInFailed(audit.DoorAPI, "192.0.2.9", "", "missing")
+	}
+	log.Close()
+	for name, c := range map[string]struct {
+		filter audit.Filter
+		want   []uint64
+	}{
+		"all":     {audit.Filter{}, []uint64{4, 3, 2, 1}},
+		"who":     {audit.Filter{Who: "bob"}, []uint64{2}},
+		"address": {audit.Filter{Who: "192.0.2.9"}, []uint64{4}},
+		"what":    {audit.Filter{What: "custom-a"}, []uint64{1}},
+		"door":    {audit.Filter{Door: audit.DoorConsole}, []uint64{2}},
+		"refused": {audit.Filter{Refused: true}, []uint64{4, 3}},
+		"since":   {audit.Filter{Since: time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)}, []uint64{4, 3, 2}},
+		"until":   {audit.Filter{Until: time.Date(2026, 1, 1, 0, 30, 0, 0, time.UTC)}, []uint64{1}},
+	} {
+		page, err := audit.Read(t.Context(), h, c.filter, 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []uint64
+		for _, e := range page.Entries {
+			got = append(got, e.No)
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: entries %v, want %v", name, got, c.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%s: entries %v, want %v", name, got, c.want)
+			}
+		}
+		if name == "refused" && page.Entries[1].Count != 1000 {
+			t.Errorf("1000 attempts are %+v", page.Entries[1])
+		}
+	}
+}
