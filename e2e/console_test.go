@@ -21,6 +21,10 @@ func TestConsoleInABrowser(t *testing.T) {
 	s, admin := startProduction(t)
 	s.client = admin
 	p := s.prepare()
+	_, err := admin.CreateGameSessionQueue(t.Context(), &gamelift.CreateGameSessionQueueInput{Name: aws.String("ranked")})
+	must(t, err)
+	s.remember(p.fleet, p.location)
+	s.client = admin
 	first := p.dial("process-1", "")
 	must(t, first.Activate(t.Context(), 7777))
 	must(t, first.Heartbeat(t.Context(), true))
@@ -38,7 +42,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		return id
 	}
 	game := create(name, first)
-	_, err := admin.CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: &game, PlayerId: aws.String("ann")})
+	_, err = admin.CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: &game, PlayerId: aws.String("ann")})
 	must(t, err)
 	second := p.dial("process-2", "")
 	must(t, second.Activate(t.Context(), 7778))

@@ -49,9 +49,13 @@ try {
   const pages = {
     overview: "/console/", fleets: "/console/fleets", fleet: `/console/fleets/${fleet}`, "game-sessions": "/console/game-sessions", "game-session": `/console/game-session/${game}`,
     hosts: "/console/hosts", queues: "/console/queues", matchmaking: "/console/matchmaking", player: "/console/player/ann",
+    "fleet-metrics": `/console/fleets/${fleet}/metrics`, "fleet-values": `/console/fleets/${fleet}/metrics?graph=game-sessions&zone=utc`, "queue-metrics": "/console/queues/ranked/metrics",
   };
   for (const [title, path] of Object.entries(pages)) {
     assert.equal((await go(path)).status(), 200, path);
+    if (await page.$(".graphs")) {
+      await page.waitForSelector(".graphs[data-drawn]");
+    }
     await accessible(title);
   }
   assert.equal((await go("/console/fleets/fleet-none")).status(), 404);
@@ -60,6 +64,17 @@ try {
   await go("/console/game-sessions");
   assert.ok((await text("tbody")).includes(name));
   assert.equal(await page.$("tbody script, tbody img"), null);
+
+  // A graph has a line in its color, in both themes, and a range is a link.
+  await go(`/console/fleets/${fleet}/metrics`);
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    await page.waitForFunction(lineDrawn);
+  }
+  await page.emulateMediaFeatures([]);
+  assert.match(await text('[data-graph="game-sessions"] tbody'), /ActiveGameSessions\d+/);
+  await Promise.all([page.waitForNavigation(), page.evaluate(() => document.querySelector('.ranges a[href*="range=455d"]').click())]);
+  await page.waitForSelector(".graphs[data-drawn]");
 
   // An open page follows the state, and leaves alone what a person has chosen in its form.
   await go("/console/game-sessions?status=ACTIVE");
@@ -80,6 +95,23 @@ try {
   const fresh = await browser.newPage(); // the open one may be on its way to the sign-in by itself
   await fresh.goto(url + "/console/", { timeout: patience });
   assert.equal(await fresh.$eval("h1", (e) => e.textContent), "Sign in");
+
+  // Reports whether the first graph has a pixel of the color of its first line.
+  function lineDrawn() {
+    const section = document.querySelector(".graph");
+    const canvas = section.querySelector("canvas");
+    if (!canvas) {
+      return false;
+    }
+    const color = getComputedStyle(section.querySelector(".key")).color.match(/\d+/g).map(Number);
+    const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    for (let i = 0; i < pixels.length; i += 4) {
+      if (pixels[i + 3] === 255 && color.every((part, c) => Math.abs(part - pixels[i + c]) < 8)) {
+        return true;
+      }
+    }
+    return false;
+  }
 
   async function accessible(title) {
     for (const [width, scheme] of [[1280, "light"], [1280, "dark"], [390, "light"]]) {

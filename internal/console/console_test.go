@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/series"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -35,13 +36,19 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig()})
+	return newDeskWith(t, nil, nil)
+}
+
+// newDeskWith makes a console with a clock that a test moves, and with kept metrics.
+func newDeskWith(t *testing.T, clock *engine.Clock, kept *series.Store) *desk {
+	t.Helper()
+	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Clock: clock})
 	secret := identity.CellSecret{}
 	x := &desk{t: t, engine: e, keys: identity.NewKeys(secret), secret: secret}
 	x.keys.Publish(keysNamed("LOOK", access.ReadOnly, "PLAY", access.Client))
 	x.Door = NewDoor(Config{
 		Engine: e, Secret: secret, Keys: x.keys, Private: func(r *http.Request) bool { return r.Header.Get("Open") == "" }, Secure: func(r *http.Request) bool { return r.Header.Get("Plain") == "" },
-		Signins: signin.New(signin.Config{}).Door("console"), Damage: func() []string { return nil }, Log: slog.New(slog.DiscardHandler),
+		Signins: signin.New(signin.Config{}).Door("console"), Damage: func() []string { return nil }, Log: slog.New(slog.DiscardHandler), Series: kept,
 		Explain: func(_ context.Context, kind, id string) ([]byte, error) {
 			return nil, domain.Refuse(domain.NotFound, "%s %s not found", kind, id)
 		},

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/series"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -34,6 +36,8 @@ type Config struct {
 
 	// Explain returns what the operators' API answers about an object: its JSON document.
 	Explain func(ctx context.Context, kind, id string) (document []byte, err error)
+	// Series has the kept metrics; nil: none are kept.
+	Series *series.Store
 	// Damage lists places that the store cannot read.
 	Damage func() []string
 
@@ -48,13 +52,16 @@ type Door struct {
 	routes http.ServeMux
 	live   *live
 	log    *slog.Logger
+
+	zipped   sync.Map      // static files as gzip has them, by name
+	drawings chan struct{} // has one for each request that reads kept metrics
 }
 
 // NewDoor makes a Door. Close it before the engine.
 func NewDoor(c Config) *Door {
-	d := &Door{config: c, engine: c.Engine, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
+	d := &Door{config: c, engine: c.Engine, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), drawings: make(chan struct{}, drawingsAtOnce)}
 	d.live = newLive(d.engine.Applied)
-	d.routes.HandleFunc("GET "+Prefix+"/static/{file}", serveStatic)
+	d.routes.HandleFunc("GET "+Prefix+"/static/{file}", d.serveStatic)
 	d.routes.HandleFunc("GET "+Prefix+"/sign-in", d.showSignIn)
 	d.routes.HandleFunc("POST "+Prefix+"/sign-in", d.signIn)
 	d.routes.HandleFunc("POST "+Prefix+"/sign-out", d.signOut)
@@ -68,6 +75,9 @@ func NewDoor(c Config) *Door {
 	d.page("matchmaking", d.matchmaking)
 	d.page("hosts", d.hosts)
 	d.page("player/{id...}", d.player)
+	d.graphPages("fleets/{id}/metrics", d.fleetMetrics)
+	d.graphPages("queues/{name}/metrics", d.queueMetrics)
+	d.graphPages("matchmaking/{name}/metrics", d.configurationMetrics)
 	for _, kind := range explained {
 		d.page(kind+"/{id...}", func(r *http.Request) (*content, error) { return d.explanation(r, kind) })
 	}

@@ -24,6 +24,9 @@ type content struct {
 	Data    any
 	At      uint64 // number of an entry whose effects the page shows
 
+	// Graphs says that the page has graphs. They fetch their values themselves, so such a page does not follow the state.
+	Graphs bool
+
 	page string // its template
 }
 

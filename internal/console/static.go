@@ -1,12 +1,16 @@
 package console
 
 import (
+	"bytes"
+	"compress/gzip"
 	"embed"
+	"mime"
 	"net/http"
 	"path"
+	"strings"
 )
 
-// The scripts are those of htmx 2.0.11, its extension for event streams 2.2.4 and idiomorph 0.7.4, as published; LICENSES.txt has their licences.
+// The scripts are those of htmx 2.0.11, its extension for event streams 2.2.4, idiomorph 0.7.4 and uPlot 1.6.32, as published; LICENSES.txt has their licences.
 //
 //go:embed static
 var static embed.FS
@@ -28,7 +32,7 @@ var urls = func() map[string]string {
 	return all
 }()
 
-func serveStatic(w http.ResponseWriter, r *http.Request) {
+func (d *Door) serveStatic(w http.ResponseWriter, r *http.Request) {
 	if urls[r.PathValue("file")] == "" {
 		http.NotFound(w, r)
 		return
@@ -36,5 +40,34 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 	if r.URL.RequestURI() == urls[r.PathValue("file")] { // a node of another release may have made the page: this is not the file that it means
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	http.ServeFileFS(w, r, static, path.Join("static", r.PathValue("file")))
+	w.Header().Set("Vary", "Accept-Encoding")
+	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		http.ServeFileFS(w, r, static, path.Join("static", r.PathValue("file")))
+		return
+	}
+	zipped, kind := d.compressed(r.PathValue("file"))
+	w.Header().Set("Content-Encoding", "gzip")
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(zipped) // the browser has gone if it fails
+}
+
+// compressed returns a static file as gzip has it, and its type. It is made with the first request.
+func (d *Door) compressed(name string) (zipped []byte, kind string) {
+	kind = mime.TypeByExtension(path.Ext(name))
+	if known, ok := d.zipped.Load(name); ok {
+		return known.([]byte), kind
+	}
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		panic(err) // the level is valid
+	}
+	content, err := static.ReadFile(path.Join("static", name))
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	_, _ = z.Write(content) // to memory
+	_ = z.Close()
+	d.zipped.Store(name, b.Bytes())
+	return b.Bytes(), kind
 }
