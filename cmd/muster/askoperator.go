@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/operator"
 )
 
@@ -26,11 +27,15 @@ func signingRegion(env environment) string {
 	return cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // the service accepts any region
 }
 
+// userAgent is how the commands name themselves, also in the audit log.
+var userAgent = "muster/" + versionText()
+
 // remoteService is a running service, and the access key that signs requests to it.
 type remoteService struct {
 	endpoint string
 	key      aws.Credentials // without an id: none
 	region   string
+	reason   string // of changes, for the audit log; empty: none
 }
 
 // call sends a request to the operators' door and decodes the answer into out. A nil in sends no body.
@@ -80,6 +85,10 @@ func (s *remoteService) send(ctx context.Context, method, path string, body []by
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("User-Agent", userAgent)
+	if s.reason != "" {
+		r.Header.Set(audit.ReasonHeader, s.reason)
 	}
 	if s.key.AccessKeyID != "" {
 		sum := sha256.Sum256(body)

@@ -19,6 +19,7 @@ type computesCommand struct {
 
 type rotateTokenCommand struct {
 	serviceFlags
+	reasonFlag
 	KeepLinks bool `name:"keep-links" help:"Keep connections and send their game servers the new token. Not after a leak: a connected intruder would receive it, too."`
 
 	Fleet   string `arg:"" help:"Id of the fleet."`
@@ -30,6 +31,7 @@ func (c *rotateTokenCommand) Run(ctx context.Context, stdout io.Writer, env envi
 	if err != nil {
 		return err
 	}
+	service.reason = c.Reason
 	query := url.Values{"fleet": {c.Fleet}, "compute": {c.Compute}, "keep-links": {strconv.FormatBool(c.KeepLinks)}}
 	var rotated operator.RotatedToken
 	if err := service.call(ctx, http.MethodPost, "computes/rotate-token?"+query.Encode(), nil, &rotated); err != nil {

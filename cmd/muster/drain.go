@@ -12,7 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -20,6 +23,7 @@ import (
 // game sessions that are left there.
 type drainCommand struct {
 	serviceFlags
+	reasonFlag
 	Fleet  string `placeholder:"FLEET" help:"The compute's fleet, if several have one of that name."`
 	Undo   bool   `help:"End the drain: the compute gets new game sessions again."`
 	NoWait bool   `name:"no-wait" help:"Do not wait until the compute is empty."`
@@ -38,6 +42,7 @@ func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	}
 	api := gamelift.New(gamelift.Options{
 		BaseEndpoint: &service.endpoint, Region: service.region, Credentials: credentials.StaticCredentialsProvider{Value: service.key},
+		APIOptions: withReason(c.Reason),
 	})
 	x, err := c.find(ctx, api)
 	if err != nil {
@@ -61,6 +66,15 @@ func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 		return err
 	}
 	return c.wait(ctx, api, x, stdout)
+}
+
+// withReason has an AWS client send the reason with each request.
+func withReason(reason string) []func(*middleware.Stack) error {
+	options := []func(*middleware.Stack) error{smithyhttp.SetHeaderValue("User-Agent", userAgent)}
+	if reason != "" {
+		options = append(options, smithyhttp.SetHeaderValue(audit.ReasonHeader, reason))
+	}
+	return options
 }
 
 // find returns the compute, of the named fleet or of the only fleet that has it.

@@ -81,13 +81,17 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 }
 
 // hostsChange is a command that changes something: it needs an admin key.
-type hostsChange struct{ serviceFlags }
+type hostsChange struct {
+	serviceFlags
+	reasonFlag
+}
 
 func (c *hostsChange) post(ctx context.Context, env environment, path string, in, out any) error {
 	service, err := c.reach(ctx, env, identity.MayAdminister)
 	if err != nil {
 		return err
 	}
+	service.reason = c.Reason
 	return service.call(ctx, http.MethodPost, path, in, out)
 }
 

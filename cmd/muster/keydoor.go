@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/embeddb"
@@ -36,6 +37,7 @@ type dataKeys struct {
 	keysMax  int       // most keys; 0: the default
 	mayYield bool      // may change from root to the owner of the directory, for the rest of this process
 	notes    io.Writer // for hints to the user
+	reason   string    // of a change, for the audit log; empty: none
 }
 
 // startPatience is how long a command waits for a service that holds the directory and does not answer yet.
@@ -47,6 +49,7 @@ func (d *dataKeys) do(ctx context.Context, running func(*localdoor.Client) error
 	for began := time.Now(); ; {
 		client, err := localdoor.NewClient(d.dir, d.key, userName())
 		if err == nil {
+			client.Reason = d.reason
 			err = running(client)
 		}
 		if !errors.Is(err, localdoor.ErrNoService) {
@@ -101,13 +104,19 @@ func (d *dataKeys) actor() access.Actor {
 	return access.Actor{Principal: localdoor.Principal(userName()), Door: "offline"}
 }
 
+// recorded is the context of a change without a running service.
+func (d *dataKeys) recorded(ctx context.Context, operation string) context.Context {
+	by := d.actor()
+	return audit.With(ctx, audit.Origin{Principal: by.Principal, Door: by.Door, Operation: operation, Reason: d.reason})
+}
+
 func (d *dataKeys) create(ctx context.Context, n keyring.New) (made keyring.Document, err error) {
 	n.ID = identity.NewKeyID() // the same one in every attempt
 	err = d.do(ctx, func(c *localdoor.Client) (err error) {
 		made, err = c.Create(ctx, n)
 		return err
 	}, func(o *keyring.Offline) error {
-		key, err := o.Create(ctx, d.actor(), n)
+		key, err := o.Create(d.recorded(ctx, "keys create"), d.actor(), n)
 		made = keyring.NewDocument(key, d.actor())
 		return err
 	})
@@ -132,7 +141,7 @@ func (d *dataKeys) revoke(ctx context.Context, id string, force bool) (revoked k
 		return err
 	}, func(o *keyring.Offline) error {
 		// The holder of the directory can make another admin key.
-		key, err := o.Revoke(ctx, d.actor(), id, true)
+		key, err := o.Revoke(d.recorded(ctx, "keys revoke"), d.actor(), id, true)
 		revoked = keyring.DocumentOf(&key)
 		return err
 	})

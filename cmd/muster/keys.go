@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
@@ -56,10 +57,17 @@ type keysAt struct {
 	Profile         string `placeholder:"NAME" help:"AWS profile whose access key signs for --server."`
 }
 
-// door returns the access to the keys. With exists it requires that the directory exists; otherwise it may create it.
-func (a *keysAt) door(env environment, exists bool) (keyDoor, error) {
+// door returns the access to the keys, for changes with a reason. With exists it requires that the directory exists; otherwise it may create it.
+func (a *keysAt) door(env environment, exists bool, reason string) (keyDoor, error) {
+	if err := audit.CheckReason(reason); err != nil {
+		return nil, err
+	}
 	if a.Server != "" {
-		return newServerKeys(a.Server, a.Profile, env)
+		door, err := newServerKeys(a.Server, a.Profile, env)
+		if err == nil {
+			door.reason = reason
+		}
+		return door, err
 	}
 	if exists {
 		if err := mustExist(a.Data); err != nil {
@@ -70,18 +78,19 @@ func (a *keysAt) door(env environment, exists bool) (keyDoor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &dataKeys{dir: a.Data, key: key, keysMax: a.LimitAccessKeys, mayYield: true, notes: os.Stderr}, nil
+	return &dataKeys{dir: a.Data, key: key, keysMax: a.LimitAccessKeys, mayYield: true, notes: os.Stderr, reason: reason}, nil
 }
 
 type keysCreate struct {
 	keysAt
+	reasonFlag
 	Role   identity.Role `required:"" placeholder:"ROLE" help:"Permissions of the key: admin, backend, client or readonly."`
 	Name   string        `help:"Name of the key in the list."`
 	Format string        `enum:"text,env" default:"text" help:"text for people, env for a shell."`
 }
 
 func (c *keysCreate) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	door, err := c.door(env, false)
+	door, err := c.door(env, false, c.Reason)
 	if err != nil {
 		return err
 	}
@@ -102,7 +111,7 @@ type keysList struct {
 }
 
 func (c *keysList) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	door, err := c.door(env, true)
+	door, err := c.door(env, true, "")
 	if err != nil {
 		return err
 	}
@@ -124,12 +133,13 @@ func (c *keysList) Run(ctx context.Context, stdout io.Writer, env environment) e
 
 type keysRevoke struct {
 	keysAt
+	reasonFlag
 	ID    string `arg:"" help:"Id of the key."`
 	Force bool   `help:"With --server: revoke even the last admin key. --data needs no --force."`
 }
 
 func (c *keysRevoke) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	door, err := c.door(env, true)
+	door, err := c.door(env, true, c.Reason)
 	if err != nil {
 		return err
 	}

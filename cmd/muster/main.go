@@ -42,6 +42,7 @@ type commandLine struct {
 	Lint        lintCommand        `cmd:"" help:"Find mistakes in matchmaking rule sets, also those that the service ignores."`
 	Drain       drainCommand       `cmd:"" help:"Keep new game sessions away from a compute, and wait until it is empty."`
 	Rollout     rolloutCommand     `cmd:"" help:"Move the new game sessions of an alias to another fleet, in steps, and back."`
+	Audit       auditCommand       `cmd:"" help:"The audit log: who changed what, from where and why."`
 	Hosts       hostsCommand       `cmd:"" help:"Hosts with an agent: let them join, see, drain and revoke them."`
 	Computes    computesCommand    `cmd:"" help:"Replace the auth token of a compute."`
 	ArenaServer arenaServerCommand `cmd:"" name:"arena-server" hidden:"" passthrough:"" help:"The demo's game server."`

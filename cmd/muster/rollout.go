@@ -24,6 +24,7 @@ type rolloutCommand struct {
 
 type rolloutStart struct {
 	serviceFlags
+	reasonFlag
 	Alias          string        `required:"" placeholder:"ALIAS" help:"Id, ARN or name of the alias."`
 	To             string        `placeholder:"FLEET" xor:"what" help:"Id or ARN of the fleet to which new game sessions go."`
 	Undo           bool          `xor:"what" help:"Send new game sessions to the old fleet again. One that has drained gets its hosts back first."`
@@ -47,6 +48,7 @@ func (c *rolloutStart) Run(ctx context.Context, stdout io.Writer, env environmen
 	if err != nil {
 		return err
 	}
+	service.reason = c.Reason
 	path, body := "rollouts/undo", any(operator.RolloutUndo{Alias: c.Alias})
 	if !c.Undo {
 		path, body = "rollouts", operator.NewRollout{

@@ -34,7 +34,7 @@ func newServerKeys(server, profile string, env environment) (*serverKeys, error)
 	if key.AccessKeyID == "" {
 		return nil, fmt.Errorf("--server needs an admin key to sign with: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or --profile")
 	}
-	return &serverKeys{remoteService{endpoint, key, signingRegion(env)}}, nil
+	return &serverKeys{remoteService{endpoint: endpoint, key: key, region: signingRegion(env)}}, nil
 }
 
 func (s *serverKeys) create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {

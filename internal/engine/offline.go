@@ -7,6 +7,8 @@ import (
 
 	crand "crypto/rand"
 
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -43,7 +45,11 @@ func (o *Offline) Do(ctx context.Context, cmd kernel.Command) error {
 	if o.failed != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, o.failed)
 	}
-	call := newCall(cmd)
+	given := recorded(ctx, cmd)
+	if g, ok := given.(*audit.Given); ok {
+		g.At = domain.TimeOf(o.config.Now())
+	}
+	call := newCall(given)
 	o.seq.Execute(o.cell.Last().Std(), kernel.KindMask{}, []*Call{call})
 	g := o.seq.Take(&Group{})
 	if g == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/connlimit"
@@ -43,6 +44,7 @@ type Config struct {
 	Signins         *signin.Door // of requests to the API
 	OperatorSignins *signin.Door // of requests that AuthorizeLooking and similar methods check
 
+	Audit  *audit.Log       // for refused attempts; nil: they are not recorded
 	Panics *panics.Guard    // nil: one of its own
 	Calls  *callstats.Calls // nil: calls are not counted
 	Limits Limits
@@ -59,6 +61,7 @@ type Handler struct {
 	limiter    *limiter
 	clients    clientRates
 	admission  admission
+	audit      *audit.Log
 	panics     *panics.Guard
 	calls      *callstats.Door
 	refusals   *prometheus.CounterVec // by error code
@@ -83,6 +86,7 @@ func NewHandler(s *Service, c Config) *Handler {
 		limiter:    newLimiter(c.Limits, c.Now),
 		clients:    newClientRates(c.Limits, c.Now),
 		admission:  newAdmission(c.Limits),
+		audit:      c.Audit,
 		panics:     c.Panics,
 		calls:      c.Calls.Door("api", append(slices.Collect(maps.Keys(compiledOperations())), getCallerIdentity)...),
 		refusals:   newRefusals(),
@@ -167,6 +171,13 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	if !h.AllowClient(&caller.Principal) || !h.limiter.allow(caller.ID, name) {
 		return nil, throttled()
 	}
+	var by audit.Origin
+	if op.recorded {
+		if by, refused = originOf(r, &caller, name); refused != nil {
+			return nil, refused
+		}
+		defer func() { h.noteRefused(by, refused) }()
+	}
 	if !op.access.Allow(caller.Role) {
 		return nil, commonError(codeAccessDenied, "access key %s has the role %s, which may not call %s", caller.ID, caller.Role, name)
 	}
@@ -182,7 +193,10 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	if err := op.constraints.check(in); err != nil {
 		return nil, h.apiError(op, requestID, err)
 	}
-	ctx := &requestContext{Context: r.Context(), caller: caller, requestID: requestID}
+	var ctx context.Context = &requestContext{Context: r.Context(), caller: caller, requestID: requestID}
+	if op.recorded {
+		ctx = audit.With(ctx, by)
+	}
 	out, err := op.call(h.service, ctx, in)
 	if err != nil {
 		return nil, h.apiError(op, requestID, err)

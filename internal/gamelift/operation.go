@@ -69,6 +69,7 @@ type compiled struct {
 	constraints *constraint
 	wire        *wireType
 	noBody      bool // a success is an empty body, not {}
+	recorded    bool // in the audit log
 	declares    map[string]bool
 	bounds      inputBounds
 }
@@ -97,7 +98,7 @@ func compileOperations(m *model.Model, table []operation) (map[string]*compiled,
 		}
 		c := &compiled{
 			operation: op, constraints: constraints, wire: plans.output(op.output),
-			noBody: described.Output == "", declares: map[string]bool{},
+			noBody: described.Output == "", recorded: isRecorded(op), declares: map[string]bool{},
 			bounds: checks.boundsOf(described.Input, constraints, op.access.Allow(identity.Client)),
 		}
 		for _, code := range described.Errors {

@@ -34,6 +34,8 @@ type Client struct {
 	secret identity.CellSecret
 	user   string
 	http   http.Client
+
+	Reason string // of the changes, for the audit log; empty: none
 }
 
 // NewClient finds the service. The error wraps ErrNoService when none has said where it is. user is a note for the audit
@@ -64,7 +66,7 @@ func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
 // Create makes a key. It works when Create returns.
 func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
 	n.ID = cmp.Or(n.ID, identity.NewKeyID())
-	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, c.user}, &d); err != nil {
+	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, c.user, c.Reason}, &d); err != nil {
 		return d, err
 	}
 	d.Secret = c.Secret(d.ID)
@@ -73,7 +75,7 @@ func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document,
 
 // Revoke ends a key at every door, before it returns.
 func (c *Client) Revoke(ctx context.Context, id string) (d keyring.Document, err error) {
-	return d, c.call(ctx, revokePath, revokeRequest{id, c.user}, &d)
+	return d, c.call(ctx, revokePath, revokeRequest{id, c.user, c.Reason}, &d)
 }
 
 // Secret derives the secret of a key.

@@ -58,7 +58,12 @@ func (d *Door) joinToken(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.NewJoinToken(r.Context(), byUser(r, in.User))
+	by := byUser(r, in.User)
+	ctx, err := recorded(r, by, "cluster join-token", "")
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.NewJoinToken(ctx, by)
 	return joinTokenAnswer{text}, err
 }
 

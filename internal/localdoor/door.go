@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/backup"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
@@ -53,11 +54,14 @@ type createRequest struct {
 	Role access.Role `json:"role"`
 	Name string      `json:"name"`
 	User string      `json:"user"` // of the operating system, as the caller says
+
+	Reason string `json:"reason,omitempty"`
 }
 
 type revokeRequest struct {
-	ID   string `json:"id"`
-	User string `json:"user"`
+	ID     string `json:"id"`
+	User   string `json:"user"`
+	Reason string `json:"reason,omitempty"`
 }
 
 type problem struct {
@@ -206,6 +210,12 @@ func byUser(r *http.Request, user string) access.Actor {
 	return by.Actor(r, doorName)
 }
 
+// recorded returns the context of a request whose changes are in the audit log.
+func recorded(r *http.Request, by access.Actor, operation, reason string) (context.Context, error) {
+	err := audit.CheckReason(reason)
+	return audit.With(r.Context(), audit.Origin{Principal: by.Principal, Door: audit.DoorLocal, Address: by.Address, Operation: operation, Reason: reason}), err
+}
+
 // Principal names a holder of the data directory in audit records.
 func Principal(user string) string { return "data directory (user " + user + ")" }
 
@@ -220,7 +230,11 @@ func (d *Door) create(r *http.Request, body []byte) (any, error) {
 		return nil, domain.Refuse(domain.Invalid, "%s", err)
 	}
 	by := byUser(r, in.User)
-	key, err := d.config.Keys.Create(r.Context(), by, keyring.New{ID: in.ID, Role: in.Role, Name: in.Name})
+	ctx, err := recorded(r, by, "keys create", in.Reason)
+	if err != nil {
+		return nil, err
+	}
+	key, err := d.config.Keys.Create(ctx, by, keyring.New{ID: in.ID, Role: in.Role, Name: in.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +248,12 @@ func (d *Door) revoke(r *http.Request, body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, domain.Refuse(domain.Invalid, "%s", err)
 	}
-	key, err := d.config.Keys.Revoke(r.Context(), byUser(r, in.User), in.ID, true)
+	by := byUser(r, in.User)
+	ctx, err := recorded(r, by, "keys revoke", in.Reason)
+	if err != nil {
+		return nil, err
+	}
+	key, err := d.config.Keys.Revoke(ctx, by, in.ID, true)
 	return keyring.DocumentOf(&key), err
 }
 

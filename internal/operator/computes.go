@@ -25,6 +25,9 @@ func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if r, ok = d.recorded(w, r, &by); !ok {
+		return
+	}
 	q := r.URL.Query()
 	keep := q.Get("keep-links")
 	if keep != "" && keep != "true" && keep != "false" {

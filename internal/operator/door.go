@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
@@ -31,8 +32,9 @@ type Config struct {
 	AskLeader func(ctx context.Context, question []byte) (answer []byte, err error)
 	// Reports returns what the agents that are connected here said last. nil: there are none.
 	Reports func() []*agentproto.Report
-	Output  Output // of server processes whose agents are connected to this node
-	Nodes   Nodes  // the others of a cluster; nil: a single node
+	Audit   *audit.Log // for refused attempts; nil: they are not recorded
+	Output  Output     // of server processes whose agents are connected to this node
+	Nodes   Nodes      // the others of a cluster; nil: a single node
 	Log     *slog.Logger
 }
 
@@ -68,6 +70,7 @@ func NewDoor(c Config) *Door {
 	d.keyRoutes()
 	d.hostRoutes()
 	d.rolloutRoutes()
+	d.auditRoutes()
 	return d
 }
 
@@ -85,7 +88,7 @@ func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, e
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
+	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isAuditPath(r.URL.Path) || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
 		d.routes.ServeHTTP(w, r)
 		return
 	}
@@ -98,12 +101,35 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *Door) authorize(w http.ResponseWriter, r *http.Request, body []byte, may identity.Roles, what string) (by identity.Principal, ok bool) {
 	by, status, refused := d.config.Authenticate(r, body)
 	if refused == nil && !may.Allow(by.Role) {
+		if r.Method == http.MethodPost {
+			d.config.Audit.RefusedAs(originOf(r, &by), "AccessDenied")
+		}
 		status, refused = http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not %s", by.ID, by.Role, what)
 	}
 	if refused != nil {
 		answer(w, status, Problem{refused.Error()})
 	}
 	return by, refused == nil
+}
+
+// originOf is the origin of a request that changes something, without a reason.
+func originOf(r *http.Request, by *identity.Principal) audit.Origin {
+	operation := strings.TrimPrefix(strings.TrimPrefix(r.Pattern, "POST "), Prefix)
+	return audit.Origin{Principal: by.ID, Door: audit.DoorOperator, Address: by.Address, Agent: r.UserAgent(), Operation: operation}
+}
+
+// recorded returns a request whose changes are in the audit log. It answers the request itself if its reason is none.
+func (d *Door) recorded(w http.ResponseWriter, r *http.Request, by *identity.Principal) (*http.Request, bool) {
+	if r.Method != http.MethodPost {
+		return r, true
+	}
+	origin := originOf(r, by)
+	var err error
+	if origin.Reason, err = audit.Reason(r); err != nil {
+		d.refuse(w, r, err)
+		return nil, false
+	}
+	return r.WithContext(audit.With(r.Context(), origin)), true
 }
 
 // Problem is the body of every refusal.
@@ -113,6 +139,7 @@ type Problem struct {
 
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refusal, ok := errors.AsType[*domain.Refusal](err)
+	d.config.Audit.Refused(r.Context(), err)
 	switch {
 	case ok && refusal.Reason == domain.NotFound:
 		answer(w, http.StatusNotFound, Problem{refusal.Detail})

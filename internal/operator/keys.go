@@ -64,6 +64,9 @@ func (d *Door) forAdmins(what string, do func(w http.ResponseWriter, r *http.Req
 		if !ok {
 			return
 		}
+		if r, ok = d.recorded(w, r, &by); !ok {
+			return
+		}
 		if err := do(w, r, by.Actor(r, "operator"), body); err != nil {
 			d.refuse(w, r, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -51,6 +52,7 @@ type Config struct {
 	Webhooks webhook.Targets // where subscriptions may have their events posted
 
 	Signins authentication.Signins
+	Audit   *audit.Log // for refused attempts of operators; nil: they are not recorded
 
 	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, streams under the id
 	// before count as lost, and DropStreams must be called.
@@ -103,7 +105,7 @@ func NewDoor(c Config) *Door {
 	d.partner = calls.New(d.state, principal.PartnerRealm, "Muster player flow: trusted servers")
 	partners.Declare(d.partner, partners.Config{State: d.state, Auth: d.auth, Tokens: d.tokens, Feeds: d.feeds})
 	d.operator = calls.New(d.state, principal.OperatorRealm, "Muster player flow: operators")
-	operators.Declare(d.operator, operators.Config{State: d.state, Streams: d.streams})
+	operators.Declare(d.operator, operators.Config{State: d.state, Streams: d.streams, Audit: c.Audit})
 	d.player.Count(c.Calls, "players")
 	d.partner.Count(c.Calls, "partners")
 	d.operator.Count(c.Calls, "player_operators")

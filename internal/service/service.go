@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/agentlink"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/cloudwatch"
@@ -82,6 +83,7 @@ type Service struct {
 	keys    *keyring.Ring
 	local   *localdoor.Door
 	engine  *engine.Engine
+	audit   *audit.Log
 	link    *serverlink.Server
 	agents  *agentlink.Server
 	scripts *sessionapi.Door
@@ -158,9 +160,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x := &Service{
 		settings: s, log: log, panics: panics.New(log), clock: o.Clock, version: o.Version, served: make(chan error, 1),
-		signins:   signin.New(signin.Config{CountOnly: s.Dev, Log: log}),
 		transport: edge.Transport{Proxies: s.Proxies(), BehindTLS: s.BehindTLS()},
 	}
+	x.signins = signin.New(signin.Config{CountOnly: s.Dev, Log: log, Failed: func(door, address, key, reason string) { x.audit.SignInFailed(door, address, key, reason) }})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.close(context.WithoutCancel(ctx)))
@@ -213,6 +215,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := x.openKeys(ctx, secret); err != nil {
 		return nil, err
 	}
+	x.audit = audit.NewLog(x.engine, x.engine.Now, log)
 	keys := x.keys
 	api, err := gamelift.NewService(x.engine, secret, x.publicURL)
 	if err != nil {
@@ -236,7 +239,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	rates.Working = s.LimitWorkingRequests
 	rates.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
 	handler := gamelift.NewHandler(api, gamelift.Config{
-		Keys: keys, Dev: s.Dev, Panics: x.panics, Calls: calls, Log: log, Private: x.private, Limits: rates, Proxies: s.Proxies(),
+		Keys: keys, Dev: s.Dev, Audit: x.audit, Panics: x.panics, Calls: calls, Log: log, Private: x.private, Limits: rates, Proxies: s.Proxies(),
 		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"),
 	})
 	doors.api = handler
@@ -272,7 +275,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.metrics = x.metrics
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Private: x.private, Searches: x.matches, AskLeader: x.askLeader(),
-		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Log: log})
+		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Log: log})
 	doors.operator = operators
 	x.console = console.NewDoor(console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),
@@ -541,6 +544,7 @@ func (x *Service) close(ctx context.Context) error {
 	if x.room != nil {
 		x.room.stopWaiting()
 	}
+	x.audit.Close()
 	if x.keys != nil {
 		x.keys.Close()
 	}

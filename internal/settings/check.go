@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/domain/audit"
 )
 
 // publicURLMax is the API model's maximum length of a server SDK endpoint.
@@ -37,6 +39,7 @@ func (s Settings) Check() error {
 		atLeast("token-lifetime", s.TokenLifetime, tokenLifetimeMin),
 		s.checkClockSkew(),
 		atLeast("ended-linger", s.EndedLinger, time.Millisecond),
+		atLeast("audit-kept", s.AuditKept, audit.KeptMin),
 		atLeast("limit-fleets", s.LimitFleets, 1),
 		atLeast("limit-locations", s.LimitLocations, 1),
 		atLeast("limit-locations-per-fleet", s.LimitLocationsPerFleet, 1),

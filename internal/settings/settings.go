@@ -5,6 +5,7 @@ package settings
 import (
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/notice"
@@ -45,6 +46,7 @@ type Settings struct {
 	LinkGrace         time.Duration `name:"link-grace" placeholder:"TIME" help:"Longest time for a game server to be disconnected before it counts as crashed. The server SDKs pause for up to 32 s between attempts to reconnect."`
 	TokenLifetime     time.Duration `name:"token-lifetime" placeholder:"TIME" help:"Validity of a compute's auth token, at least 5m. The service replaces a token when a quarter of its validity is left, at most 15 minutes."`
 	ServerClockSkew   time.Duration `name:"server-clock-skew" placeholder:"TIME" help:"Largest error of the clock of a game server that signs with an access key. The C# SDK signs with its host's local time: a host in another time zone than UTC needs up to 14h15m, or a token, which depends on no clock."`
+	AuditKept         time.Duration `name:"audit-kept" placeholder:"TIME" help:"How long entries of the audit log are kept, 720h (30 days) at least."`
 	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"Time that ended records stay in memory before only the archive has them."`
 
 	// The documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes) protect nothing on one's own
@@ -153,6 +155,7 @@ func Defaults() Settings {
 		TokenLifetime:     core.Hosting.TokenLife,
 		ServerClockSkew:   sigv4.ServerSkew,
 		EndedLinger:       20 * time.Second,
+		AuditKept:         audit.DefaultConfig().Kept,
 
 		LimitFleets:                core.Hosting.FleetsMax,
 		LimitLocations:             core.Hosting.LocationsMax,
@@ -211,6 +214,7 @@ func (s Settings) Cell() cell.Config {
 	c.Matchmaking.RuleSetsMax = s.LimitRuleSets
 	c.Matchmaking.MatchmakersMax = s.LimitConfigurations
 	c.Access.AccessKeysMax = s.LimitAccessKeys
+	c.Audit.Kept = s.AuditKept
 	c.Hosting.PlayersInGameMax = s.LimitPlayersPerGameSession
 	c.Matchmaking.TicketBytesMax = int64(s.LimitTicketBytes)
 	c.Hosting.PlacementBytesMax = int64(s.LimitPlacementBytes)

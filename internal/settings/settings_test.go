@@ -41,7 +41,7 @@ func TestSettingsOfTheCoreReachIt(t *testing.T) {
 		Reservation: 1, ActivationTimeout: 2, LinkGrace: 3, TokenLifetime: 4, LimitFleets: 5, LimitLocations: 6,
 		LimitLocationsPerFleet: 7, LimitComputesPerFleet: 8, LimitProcessesPerCompute: 9, LimitPlayersPerGameSession: 10,
 		LimitQueues: 11, LimitRuleSets: 12, LimitConfigurations: 13,
-		LimitTicketBytes: 14, LimitPlacementBytes: 15, LimitPlayerSessionBytes: 16, LimitAccessKeys: 17, LimitPlayers: 18,
+		LimitTicketBytes: 14, LimitPlacementBytes: 15, LimitPlayerSessionBytes: 16, LimitAccessKeys: 17, LimitPlayers: 18, AuditKept: 19,
 	}.Cell()
 	want := cell.DefaultConfig()
 	want.Hosting.Reservation, want.Hosting.Activation, want.Hosting.LinkGrace, want.Hosting.TokenLife = 1, 2, 3, 4
@@ -49,7 +49,7 @@ func TestSettingsOfTheCoreReachIt(t *testing.T) {
 	want.Hosting.ComputesInFleetMax, want.Hosting.ProcessesOnComputeMax, want.Hosting.PlayersInGameMax = 8, 9, 10
 	want.Hosting.QueuesMax, want.Matchmaking.RuleSetsMax, want.Matchmaking.MatchmakersMax, want.Access.AccessKeysMax = 11, 12, 13, 17
 	want.Matchmaking.TicketBytesMax, want.Hosting.PlacementBytesMax, want.Hosting.PlayerSessionBytesMax = 14, 15, 16
-	want.PlayerFlow.PlayersMax = 18
+	want.PlayerFlow.PlayersMax, want.Audit.Kept = 18, 19
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -53,6 +53,8 @@ type Config struct {
 	CountOnly bool
 	Now       func() time.Time // nil: time.Now
 	Log       *slog.Logger     // nil: none
+	// Failed is told of each failure but those of players: the door, the address, and the id of the access key if that exists. nil: none.
+	Failed func(door, address, key, reason string)
 }
 
 // Watch counts the sign-ins at all doors.
@@ -191,6 +193,13 @@ func (d *Door) Fail(f Failure) *Slowed {
 	w := d.watch
 	now := w.now()
 	d.count(&f, w.started.Add(time.Duration(now)))
+	if w.config.Failed != nil && !f.Player {
+		key := ""
+		if f.Reason == WrongSecret {
+			key = f.KeyID
+		}
+		w.config.Failed(d.name, f.From, key, f.Reason.String())
+	}
 	if w.config.CountOnly || !f.Reason.charged() {
 		return nil
 	}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -14,6 +15,7 @@ const level = 2
 type Given struct {
 	kernel.Command
 	By Origin
+	At domain.Time // 0: now; for a change without a running service it is later than the last transaction
 }
 
 // Unwrap returns the command itself.
@@ -40,14 +42,14 @@ func (g *Given) Decide(k *kernel.Tx) error {
 	if before == nil && after == nil {
 		after = factsOf(kernel.Unwrapped(g.Command))
 	}
-	t.record(Entry{By: g.By.Cut(), Kind: kind, ID: short(id, textMax), Changes: differ(before, after)})
+	t.record(Entry{At: g.At, By: g.By.Cut(), Kind: kind, ID: short(id, textMax), Changes: differ(before, after)})
 	return nil
 }
 
 // record appends an entry to the log. None is kept for less long than the one before it, so that the log is always whole from its oldest entry on.
 func (t *Tx) record(e Entry) {
-	e.No, e.At, e.Previous, e.PreviousUntil = t.head.No+1, t.Now, bytes.Clone(t.head.Hash), t.head.Until
-	e.Until = max(t.Now.Add(max(t.config.Kept, KeptMin)), t.head.Until)
+	e.No, e.At, e.Previous, e.PreviousUntil = t.head.No+1, cmp.Or(e.At, t.Now), bytes.Clone(t.head.Hash), t.head.Until
+	e.Until = max(e.At.Add(max(t.config.Kept, KeptMin)), t.head.Until)
 	t.Emit(&AuditRecorded{e})
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -114,7 +115,11 @@ func operatorCall[B interface{ why() string }, A any](d *door, name, summary str
 			return nil, err
 		}
 		d.State.Log.Info("operator call", "call", name, "principal", principal.Of(ctx).ID, "reason", (*body).why(), "request", json.RawMessage(said))
-		return f(ctx, body)
+		by := principal.Of(ctx)
+		ctx = audit.With(ctx, audit.Origin{Principal: by.ID, Door: audit.DoorPlayers, Address: by.Address, Operation: name, Reason: (*body).why()})
+		answer, err := f(ctx, body)
+		d.Audit.Refused(ctx, err)
+		return answer, err
 	})
 }
 

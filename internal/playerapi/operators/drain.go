@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -60,7 +61,7 @@ func (d *door) drain(ctx context.Context, body *DrainRequest) (*DrainAnswer, err
 		return nil, problem.New(flow.InvalidArgument, "node %q: want %q, the only one there is", body.Node, node)
 	}
 	if body.Drain != nil && !*body.Drain {
-		return &DrainAnswer{Node: node}, d.Streams.Readmit(ctx)
+		return &DrainAnswer{Node: node}, d.Streams.Readmit(audit.Without(ctx))
 	}
 	after, hold := defaultAway, defaultHold
 	if body.ReconnectAfterMS > 0 {
@@ -69,7 +70,7 @@ func (d *door) drain(ctx context.Context, body *DrainRequest) (*DrainAnswer, err
 	if body.HoldMS > 0 {
 		hold = time.Duration(body.HoldMS) * time.Millisecond
 	}
-	closed, err := d.Streams.SendAway(ctx, after, hold)
+	closed, err := d.Streams.SendAway(audit.Without(ctx), after, hold)
 	if err != nil {
 		return nil, err
 	}
@@ -94,5 +95,6 @@ func (d *door) announceMaintenance(ctx context.Context, body *AnnounceMaintenanc
 			return answer, nil
 		}
 		cmd.After = cmd.Next
+		ctx = audit.Without(ctx) // one entry stands for all
 	}
 }

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/state"
 	"github.com/musterhq/muster/internal/playerapi/streams"
@@ -10,6 +11,7 @@ import (
 type Config struct {
 	State   *state.State
 	Streams *streams.Streams
+	Audit   *audit.Log // for refused attempts; nil: they are not recorded
 }
 
 type door struct {

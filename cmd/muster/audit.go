@@ -1,0 +1,184 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/operator"
+)
+
+type auditCommand struct {
+	List   auditList   `cmd:"" default:"withargs" help:"Show who changed what, when, from where and why, the latest first; also attempts that were refused."`
+	Verify auditVerify `cmd:"" help:"Find entries that are missing or were altered."`
+}
+
+// reasonFlag is of commands that change something.
+type reasonFlag struct {
+	Reason string `placeholder:"TEXT" help:"Why, for the audit log: one line of at most 200 characters."`
+}
+
+type auditList struct {
+	serviceFlags
+	Since   string `placeholder:"TIME" help:"Only entries since then: a time such as 2030-01-02T03:04:05Z, or an age such as 24h."`
+	Until   string `placeholder:"TIME" help:"Only entries before then."`
+	Who     string `placeholder:"TEXT" help:"Only those whose access key, address or program contains this."`
+	What    string `placeholder:"TEXT" help:"Only those whose operation, or what it changed, contains this."`
+	Door    string `placeholder:"DOOR" help:"Only those of one door: api, operator, console, local, offline or players."`
+	Refused bool   `help:"Only attempts that were refused."`
+	Limit   int    `default:"100" help:"How many entries, at most; 0: all."`
+	JSON    bool   `name:"json" help:"Print each entry as JSON in one line."`
+}
+
+// auditPage is how many entries are asked for at once.
+const auditPage = 1000
+
+func (c *auditList) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	q := url.Values{"who": {c.Who}, "what": {c.What}, "door": {c.Door}}
+	if c.Refused {
+		q.Set("refused", "true")
+	}
+	for _, at := range []struct{ name, text string }{{"since", c.Since}, {"until", c.Until}} {
+		instant, err := instantOf(at.text, time.Now())
+		if err != nil {
+			return fmt.Errorf("--%s: %w", at.name, err)
+		}
+		if at.text != "" {
+			q.Set(at.name, instant.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	if c.Limit < 0 {
+		return fmt.Errorf("--limit %d: want 0 or more", c.Limit)
+	}
+	service, err := c.reach(ctx, env, identity.MayAdminister)
+	if err != nil {
+		return err
+	}
+	print := printEntries(stdout, c.JSON)
+	for left := c.Limit; ; {
+		most := auditPage
+		if c.Limit > 0 {
+			most = min(left, auditPage)
+		}
+		q.Set("limit", strconv.Itoa(most))
+		var page audit.Page
+		if err := service.call(ctx, http.MethodGet, operator.AuditPath+"?"+q.Encode(), nil, &page); err != nil {
+			return err
+		}
+		if err := print(page.Entries); err != nil {
+			return err
+		}
+		left -= len(page.Entries)
+		if page.Next == 0 || c.Limit > 0 && left <= 0 {
+			return nil
+		}
+		q.Set("below", strconv.FormatUint(page.Next, 10))
+	}
+}
+
+// instantOf reads a time or an age.
+func instantOf(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if age, err := time.ParseDuration(text); err == nil {
+		return now.Add(-age), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fmt.Errorf("%q: want a time such as 2030-01-02T03:04:05Z, or an age such as 24h", text)
+	}
+	return at, nil
+}
+
+// printEntries returns what prints pages of entries, with the heads of the columns before the first.
+func printEntries(stdout io.Writer, asJSON bool) func([]audit.Document) error {
+	if asJSON {
+		lines := json.NewEncoder(stdout)
+		lines.SetEscapeHTML(false)
+		return func(all []audit.Document) error {
+			for i := range all {
+				if err := lines.Encode(&all[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	first := true
+	return func(all []audit.Document) error {
+		table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+		if first {
+			fmt.Fprintln(table, "NO\tWHEN\tWHO\tDOOR\tFROM\tOPERATION\tWHAT\tOUTCOME\tREASON")
+		}
+		first = false
+		for i := range all {
+			e := &all[i]
+			outcome := e.Outcome
+			if e.Count > 1 {
+				outcome += fmt.Sprintf(" (%d times)", e.Count)
+			}
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.No, e.At.UTC().Format(time.RFC3339), printable(cmp.Or(e.Who, "-")), e.Door, cmp.Or(printable(e.Address), "-"),
+				printable(e.What), cmp.Or(printable(strings.TrimSpace(e.Kind+" "+e.ID)), "-"), printable(outcome), cmp.Or(printable(e.Reason), "-"))
+		}
+		return table.Flush()
+	}
+}
+
+type auditVerify struct {
+	serviceFlags
+	Anchor string `placeholder:"NO:HASH" help:"Number and hash of an entry as an earlier check or an export showed them: also find a log that was written anew since."`
+	JSON   bool   `name:"json" help:"Print JSON."`
+}
+
+func (c *auditVerify) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	service, err := c.reach(ctx, env, identity.MayAdminister)
+	if err != nil {
+		return err
+	}
+	path := operator.AuditPath + "/verify"
+	if c.Anchor != "" {
+		path += "?anchor=" + url.QueryEscape(c.Anchor)
+	}
+	var v audit.Verification
+	if err := service.call(ctx, http.MethodGet, path, nil, &v); err != nil {
+		return err
+	}
+	if c.JSON {
+		err = json.NewEncoder(stdout).Encode(v)
+	} else {
+		err = printVerification(stdout, &v)
+	}
+	if err == nil && len(v.Problems) > 0 {
+		err = errors.New("the audit log is not whole")
+	}
+	return err
+}
+
+func printVerification(stdout io.Writer, v *audit.Verification) error {
+	for _, p := range v.Problems {
+		if _, err := fmt.Fprintln(stdout, p); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(v.Problems) > 0:
+		return nil
+	case v.Entries == 0:
+		_, err := fmt.Fprintln(stdout, "the audit log has no entries")
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "the audit log is whole: %d entries, from %d to %d\nanchor  %d:%s\n", v.Entries, v.First, v.Last, v.Last, v.Hash)
+	return err
+}

@@ -1,0 +1,93 @@
+package operator
+
+import (
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+)
+
+// AuditPath is where the audit log is read: GET with the query of audit.Filter answers with an audit.Page, and GET AuditPath/verify checks the whole log.
+const AuditPath = "audit"
+
+// Entries on a page.
+const (
+	auditPage = 100
+	auditMost = 1000
+)
+
+func (d *Door) auditRoutes() {
+	d.routes.HandleFunc("GET "+Prefix+AuditPath, d.forAdmins("read the audit log", d.listAudit))
+	d.routes.HandleFunc("GET "+Prefix+AuditPath+"/verify", d.forAdmins("read the audit log", d.verifyAudit))
+}
+
+// isAuditPath reports whether a path is about the audit log, which shows addresses of people to administrators only.
+func isAuditPath(path string) bool {
+	rest, ok := strings.CutPrefix(path, Prefix+AuditPath)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+func (d *Door) listAudit(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
+	q := r.URL.Query()
+	f, err := AuditFilter(q)
+	if err != nil {
+		return err
+	}
+	below, limit := uint64(0), auditPage
+	if text := q.Get("below"); text != "" {
+		if below, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return domain.Refuse(domain.Invalid, "below %.40q: want the number of an entry", text)
+		}
+	}
+	if text := q.Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > auditMost {
+			return domain.Refuse(domain.Invalid, "limit %.40q: want 1 to %d", text, auditMost)
+		}
+	}
+	page, err := audit.Read(r.Context(), d.engine, f, below, limit)
+	if err == nil {
+		answer(w, http.StatusOK, page)
+	}
+	return err
+}
+
+// AuditFilter reads a filter from a query: since and until are times in RFC 3339; who, what, door; refused is true or absent. The error is a
+// *domain.Refusal.
+func AuditFilter(q url.Values) (f audit.Filter, err error) {
+	for _, at := range []struct {
+		name string
+		to   *time.Time
+	}{{"since", &f.Since}, {"until", &f.Until}} {
+		if text := q.Get(at.name); text != "" {
+			if *at.to, err = time.Parse(time.RFC3339, text); err != nil {
+				return f, domain.Refuse(domain.Invalid, "%s %.40q: want a time such as 2030-01-02T03:04:05Z", at.name, text)
+			}
+		}
+	}
+	f.Who, f.What, f.Door, f.Refused = q.Get("who"), q.Get("what"), q.Get("door"), q.Get("refused") == "true"
+	return f, nil
+}
+
+func (d *Door) verifyAudit(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
+	var anchor *audit.Anchor
+	if text := r.URL.Query().Get("anchor"); text != "" {
+		no, hash, _ := strings.Cut(text, ":")
+		n, numberErr := strconv.ParseUint(no, 10, 64)
+		sum, hashErr := hex.DecodeString(hash)
+		if numberErr != nil || hashErr != nil || len(sum) != 32 {
+			return domain.Refuse(domain.Invalid, "anchor %.100q: want NUMBER:HASH, as an earlier check or an export showed them", text)
+		}
+		anchor = &audit.Anchor{No: n, Hash: sum}
+	}
+	v, err := audit.Verify(r.Context(), d.engine, anchor)
+	if err == nil {
+		answer(w, http.StatusOK, v)
+	}
+	return err
+}
