@@ -74,6 +74,7 @@ func NewDoor(c Config) *Door {
 	d.page("queues", d.queues)
 	d.page("matchmaking", d.matchmaking)
 	d.page("hosts", d.hosts)
+	d.page("audit", d.audit)
 	d.page("player/{id...}", d.player)
 	d.graphPages("fleets/{id}/metrics", d.fleetMetrics)
 	d.graphPages("queues/{name}/metrics", d.queueMetrics)
@@ -123,6 +124,8 @@ func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 	refused, ok := errors.AsType[*domain.Refusal](err)
 	status, text := http.StatusInternalServerError, "The request failed inside the service; the log has the cause."
 	switch {
+	case errors.Is(err, errAdminOnly):
+		status, text = http.StatusForbidden, "Only access keys of the role admin may read the audit log."
 	case ok && refused.Reason == domain.NotFound:
 		status, text = http.StatusNotFound, refused.Detail
 	case ok:

@@ -35,7 +35,7 @@ type section struct{ Name, Path, Text string }
 
 var navigation = []section{
 	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
-	{"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"},
+	{"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"audit", "audit", "Audit log"},
 }
 
 // frame is what the layout shows around a page.
@@ -54,6 +54,7 @@ func parse() map[string]*template.Template {
 	functions := template.FuncMap{
 		"static":   func(name string) string { return urls[name] },
 		"when":     when,
+		"moment":   func(t time.Time) template.HTML { return when(domain.TimeOf(t)) },
 		"lower":    func(x interface{ String() string }) string { return strings.ToLower(x.String()) },
 		"word":     strings.ToLower,
 		"tail":     func(id session.ID) string { return string(id)[strings.LastIndexByte(string(id), '/')+1:] },
