@@ -9,9 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// A real browser signs in to the console and looks at every page: nothing is inaccessible, nothing comes from elsewhere, what players choose stays text, and open pages follow
+// A real browser signs in to the console, looks at every page, and ends a game session: nothing is inaccessible, nothing comes from elsewhere, what players choose stays text, and open pages follow
 // the state. The steps are in console/browse.js. CONSOLE_SHOTS names a directory for screenshots.
 func TestConsoleInABrowser(t *testing.T) {
 	t.Parallel()
@@ -30,9 +31,16 @@ func TestConsoleInABrowser(t *testing.T) {
 	must(t, first.Heartbeat(t.Context(), true))
 	const name = `<script>alert(1)</script><img src=x onerror=alert(2)>`
 	create := func(name string, b *bareServer) string {
-		out, err := admin.CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{FleetId: &p.fleet, Location: &p.location, Name: &name, MaximumPlayerSessionCount: aws.Int32(4)})
-		must(t, err)
-		id := *out.GameSession.GameSessionId
+		var id string
+		eventually(t, "a game session", func() bool { // the first health report may still be under way
+			out, err := admin.CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{FleetId: &p.fleet, Location: &p.location, Name: &name, MaximumPlayerSessionCount: aws.Int32(4)})
+			if isError[*types.FleetCapacityExceededException](err) {
+				return false
+			}
+			must(t, err)
+			id = *out.GameSession.GameSessionId
+			return true
+		})
 		for push := range b.pushes {
 			if push.action == "CreateGameSession" {
 				break
@@ -49,10 +57,11 @@ func TestConsoleInABrowser(t *testing.T) {
 	must(t, second.Heartbeat(t.Context(), true))
 
 	id, secret := s.key("readonly")
+	runID, runSecret := s.key("backend")
 	_, tail, _ := strings.Cut(game, ":gamesession/")
 	cmd := exec.CommandContext(t.Context(), "node", "browse.js")
 	cmd.Dir = "console"
-	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url(), "KEY="+id, "SECRET="+secret, "FLEET="+p.fleet, "GAME="+tail, "NAME="+name, "SHOTS="+os.Getenv("CONSOLE_SHOTS"))
+	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url(), "KEY="+id, "SECRET="+secret, "FLEET="+p.fleet, "GAME="+tail, "NAME="+name, "RUN_KEY="+runID, "RUN_SECRET="+runSecret, "SHOTS="+os.Getenv("CONSOLE_SHOTS"))
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	out, err := cmd.StdoutPipe()
@@ -64,6 +73,16 @@ func TestConsoleInABrowser(t *testing.T) {
 		switch asked.Text() {
 		case "create":
 			create("made while the page was open", second)
+		case "ended":
+			for push := range first.pushes {
+				if push.action == "TerminateProcess" {
+					break
+				}
+			}
+			eventually(t, "the log to say who ended the game session, and why", func() bool {
+				log := s.logs.tail(200)
+				return strings.Contains(log, "stuck in <b>loading</b>") && strings.Contains(log, runID)
+			})
 		case "revoke":
 			s.command("keys", "revoke", "--data", s.data, id)
 		default:

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import puppeteer from "puppeteer-core";
 
-const { MUSTER_URL: url, KEY: key, SECRET: secret, FLEET: fleet, GAME: game, NAME: name, SHOTS: shots } = process.env;
+const { MUSTER_URL: url, KEY: key, SECRET: secret, FLEET: fleet, GAME: game, NAME: name, RUN_KEY: runKey, RUN_SECRET: runSecret, SHOTS: shots } = process.env;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const patience = 60_000; // for a loaded machine
 
@@ -48,8 +48,9 @@ try {
 
   const pages = {
     overview: "/console/", fleets: "/console/fleets", fleet: `/console/fleets/${fleet}`, "game-sessions": "/console/game-sessions", "game-session": `/console/game-session/${game}`,
-    hosts: "/console/hosts", queues: "/console/queues", matchmaking: "/console/matchmaking", player: "/console/player/ann",
+    hosts: "/console/hosts", aliases: "/console/aliases", queues: "/console/queues", matchmaking: "/console/matchmaking", player: "/console/player/ann",
     "fleet-metrics": `/console/fleets/${fleet}/metrics`, "fleet-values": `/console/fleets/${fleet}/metrics?graph=game-sessions&zone=utc`, "queue-metrics": "/console/queues/ranked/metrics",
+    "create-location": "/console/do/create-location", "create-fleet": "/console/do/create-fleet", "register-compute": `/console/do/register-compute/${fleet}`,
   };
   for (const [title, path] of Object.entries(pages)) {
     assert.equal((await go(path)).status(), 200, path);
@@ -89,6 +90,44 @@ try {
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   assert.equal(new URL(page.url()).pathname, `/console/fleets/${fleet}`);
 
+  // Who may only look is told which role an action needs.
+  await go(`/console/game-session/${game}`);
+  assert.match(await text("main .offers"), /End game session: needs the role backend or admin/);
+  await submit("form.who button");
+
+  // With the keyboard alone, a person who may ends a game session.
+  await page.type("#key", runKey);
+  await page.type("#secret", runSecret);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  await go(`/console/game-session/${game}`);
+  await tabTo("End game session");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  await accessible("end-game-session");
+  await tabTo("f-mode");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction(() => document.querySelector("#command").textContent.includes("FORCE_TERMINATE"));
+  assert.equal(await page.evaluate(() => document.activeElement.id), "f-mode");
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("another one");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("stuck in <b>loading</b>");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.match(await text("#confirm-problem"), /another one/);
+  await accessible("end-game-session-refused");
+  await tabTo("f-confirm");
+  await page.keyboard.type(game.slice(game.lastIndexOf("/") + 1)); // over what was there, which Tab has selected
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.equal(new URL(page.url()).pathname, `/console/game-session/${game}`);
+  assert.match(await text("[role=status]"), /told to end/);
+  await ask("ended");
+  await page.waitForFunction(() => document.querySelector(".why .state").textContent === "TERMINATING");
+  await accessible("ended");
+  await submit("form.who button");
+  await page.type("#key", key);
+  await page.type("#secret", secret);
+  await submit("form.card button");
+
   // A revoked key is out, on the page that is open, too.
   revoked = true;
   await ask("revoke");
@@ -111,6 +150,17 @@ try {
       }
     }
     return false;
+  }
+
+  // tabTo goes on with Tab until the focus is on the element with an id or a text.
+  async function tabTo(what) {
+    for (let i = 0; i < 200; i++) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate((w) => document.activeElement.id === w || document.activeElement.textContent === w, what)) {
+        return;
+      }
+    }
+    assert.fail(`Tab does not reach ${what}`);
   }
 
   async function accessible(title) {
@@ -139,6 +189,6 @@ assert.deepEqual(problems, []);
 
 // The browser reports answers with an error status; these are wanted. The event stream of an open page ends with its key, which htmx reports.
 function expected(message) {
-  return /status of (401|404)/.test(message.text()) || revoked;
+  return /status of (401|404|422)/.test(message.text()) || revoked;
 }
 process.exit(0);

@@ -20,18 +20,20 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/enginetest"
+	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/series"
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// desk is a console with two keys, of the roles read-only and client.
+// desk is a console in front of a real engine and the real service API, with a key of each role.
 type desk struct {
 	*Door
 	t      *testing.T
 	engine *engine.Engine
 	keys   *identity.Keys
 	secret identity.CellSecret
+	links  uint64
 }
 
 func newDesk(t *testing.T) *desk {
@@ -45,10 +47,16 @@ func newDeskWith(t *testing.T, clock *engine.Clock, kept *series.Store) *desk {
 	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Clock: clock})
 	secret := identity.CellSecret{}
 	x := &desk{t: t, engine: e, keys: identity.NewKeys(secret), secret: secret}
-	x.keys.Publish(keysNamed("LOOK", access.ReadOnly, "PLAY", access.Client))
+	x.keys.Publish(keysNamed("LOOK", access.ReadOnly, "PLAY", access.Client, "RUN", access.Backend, "ADMIN", access.Admin))
+	api, err := gamelift.NewService(e, secret, "https://muster.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
 	x.Door = NewDoor(Config{
 		Engine: e, Secret: secret, Keys: x.keys, Private: func(r *http.Request) bool { return r.Header.Get("Open") == "" }, Secure: func(r *http.Request) bool { return r.Header.Get("Plain") == "" },
-		Signins: signin.New(signin.Config{}).Door("console"), Damage: func() []string { return nil }, Log: slog.New(slog.DiscardHandler), Series: kept,
+		Signins: signin.New(signin.Config{}).Door("console"), Damage: func() []string { return nil }, Log: log, Series: kept,
+		API: gamelift.NewHandler(api, gamelift.Config{Keys: x.keys, Log: log}),
 		Explain: func(_ context.Context, kind, id string) ([]byte, error) {
 			return nil, domain.Refuse(domain.NotFound, "%s %s not found", kind, id)
 		},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
@@ -38,6 +39,10 @@ type Config struct {
 	Explain func(ctx context.Context, kind, id string) (document []byte, err error)
 	// Series has the kept metrics; nil: none are kept.
 	Series *series.Store
+	// API carries out most actions.
+	API API
+	// Audit records attempts that were refused; nil: they are not recorded.
+	Audit *audit.Log
 	// Damage lists places that the store cannot read.
 	Damage func() []string
 
@@ -55,6 +60,8 @@ type Door struct {
 
 	zipped   sync.Map      // static files as gzip has them, by name
 	drawings chan struct{} // has one for each request that reads kept metrics
+
+	creating sync.Mutex // held while the name of a new fleet is checked and the fleet is made
 }
 
 // NewDoor makes a Door. Close it before the engine.
@@ -71,6 +78,7 @@ func NewDoor(c Config) *Door {
 	d.page("fleets", d.fleets)
 	d.page("fleets/{id}", d.fleet)
 	d.page("game-sessions", d.gameSessions)
+	d.page("aliases", d.aliases)
 	d.page("queues", d.queues)
 	d.page("matchmaking", d.matchmaking)
 	d.page("hosts", d.hosts)
@@ -82,6 +90,7 @@ func NewDoor(c Config) *Door {
 	for _, kind := range explained {
 		d.page(kind+"/{id...}", func(r *http.Request) (*content, error) { return d.explanation(r, kind) })
 	}
+	d.actionPages()
 	return d
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -32,6 +34,8 @@ type explanation struct {
 		At           time.Time
 		What, Detail string
 	}
+
+	Actions []string `json:"-"` // names of those that its page offers
 }
 
 // When is an instant as templates show it.
@@ -43,7 +47,32 @@ func (d *Door) explanation(r *http.Request, kind string) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
+	if x.Actions, err = d.actionsOn(r.Context(), kind, x.ID); err != nil {
+		return nil, err
+	}
 	return &content{Title: titles[kind] + " " + id, Section: sections[kind], page: "explanation", Data: x, Command: "muster explain " + kind + " " + shellWord(id)}, nil
+}
+
+// actionsOn returns the names of the actions on an object as it is now.
+func (d *Door) actionsOn(ctx context.Context, kind, id string) (names []string, err error) {
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		switch kind {
+		case "game-session":
+			if g, ok := v.GameSession(session.ID(id)); ok && g.Live() {
+				names = []string{"end-game-session"}
+			}
+		case "compute":
+			fleetID, name, _ := strings.Cut(id, "/")
+			switch c, ok := v.Compute(fleetID, name); {
+			case ok && c.Draining():
+				names = []string{"undo-drain-compute", "deregister-compute"}
+			case ok:
+				names = []string{"drain-compute", "deregister-compute"}
+			}
+		}
+		return nil
+	})
+	return names, err
 }
 
 func (d *Door) explain(ctx context.Context, kind, id string) (*explanation, error) {

@@ -35,7 +35,7 @@ type section struct{ Name, Path, Text string }
 
 var navigation = []section{
 	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
-	{"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"audit", "audit", "Audit log"},
+	{"aliases", "aliases", "Aliases"}, {"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"audit", "audit", "Audit log"},
 }
 
 // frame is what the layout shows around a page.
@@ -45,6 +45,10 @@ type frame struct {
 	Dev     bool
 	URL     string // of this page
 	Version string
+	Done    string // what an action has done before this page; empty: nothing
+
+	door *Door
+	role identity.Role // of who has signed in
 }
 
 var templates = parse()
@@ -67,8 +71,8 @@ func parse() map[string]*template.Template {
 	}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".html")
-		if ok && name != "layout" && name != "explained" {
-			all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages, "pages/layout.html", "pages/explained.html", "pages/"+f.Name()))
+		if ok && name != "layout" && name != "explained" && name != "offer" {
+			all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages, "pages/layout.html", "pages/explained.html", "pages/offer.html", "pages/"+f.Name()))
 		}
 	}
 	return all
@@ -90,7 +94,11 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, status int, c *cont
 		who = by.ID
 	}
 	var page bytes.Buffer
-	if err := templates[c.page].Execute(&page, frame{c, who, d.config.Dev, r.URL.RequestURI(), d.config.Version}); err != nil {
+	x := frame{content: c, Who: who, Dev: d.config.Dev, URL: r.URL.RequestURI(), Version: d.config.Version, door: d, role: by.Role}
+	if a, ok := actions[r.URL.Query().Get("done")]; ok && status == http.StatusOK {
+		x.Done = a.done
+	}
+	if err := templates[c.page].Execute(&page, x); err != nil {
 		d.log.Error("a page of the console failed", "path", r.URL.Path, "error", err)
 		http.Error(w, "The page failed inside the service; the log has the cause.", http.StatusInternalServerError)
 		return

@@ -61,7 +61,7 @@ func cutLast(text, separator string) (before, after string, ok bool) {
 // session returns the key that a request's browser has signed in with.
 func (d *Door) session(r *http.Request) (key identity.AccessKey, expires time.Time, ok bool) {
 	if d.config.Dev {
-		return identity.AccessKey{Name: "development mode", Role: identity.Admin}, time.Now().Add(sessionLife), true
+		return identity.AccessKey{ID: "development mode", Account: identity.DefaultAccount, Role: identity.Admin}, time.Now().Add(sessionLife), true
 	}
 	for _, name := range []string{cookieName, plainCookieName} {
 		if cookie, err := r.Cookie(name); err == nil {
@@ -119,7 +119,7 @@ func within(to string) string {
 // ownPage reports whether a form was sent by a page of this console. Every browser of the last years says so in a header that pages cannot set.
 func ownPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "same-origin", "none":
+	case "same-origin":
 		return true
 	case "":
 		origin, err := url.Parse(r.Header.Get("Origin"))

@@ -168,18 +168,25 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		return nil, refused
 	}
 	connlimit.Prove(r.Context())
-	if !h.AllowClient(&caller.Principal) || !h.limiter.allow(caller.ID, name) {
-		return nil, throttled()
-	}
-	var by audit.Origin
+	ctx := r.Context()
 	if op.recorded {
+		var by audit.Origin
 		if by, refused = originOf(r, &caller, name); refused != nil {
 			return nil, refused
 		}
+		ctx = audit.With(ctx, by)
 		defer func() { h.noteRefused(by, refused) }()
 	}
+	return h.perform(ctx, c, op, &caller, requestID, pooled)
+}
+
+// perform carries out an operation for a caller, from the body in the buffers. What it changes is in the audit log if the context has an origin.
+func (h *Handler) perform(ctx context.Context, c codec, op *compiled, caller *Caller, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
+	if !h.AllowClient(&caller.Principal) || !h.limiter.allow(caller.ID, op.name) {
+		return nil, throttled()
+	}
 	if !op.access.Allow(caller.Role) {
-		return nil, commonError(codeAccessDenied, "access key %s has the role %s, which may not call %s", caller.ID, caller.Role, name)
+		return nil, commonError(codeAccessDenied, "access key %s has the role %s, which may not call %s", caller.ID, caller.Role, op.name)
 	}
 	work, ok := h.admission.enter(&caller.Principal)
 	if !ok {
@@ -193,11 +200,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	if err := op.constraints.check(in); err != nil {
 		return nil, h.apiError(op, requestID, err)
 	}
-	var ctx context.Context = &requestContext{Context: r.Context(), caller: caller, requestID: requestID}
-	if op.recorded {
-		ctx = audit.With(ctx, by)
-	}
-	out, err := op.call(h.service, ctx, in)
+	out, err := op.call(h.service, &requestContext{Context: ctx, caller: *caller, requestID: requestID}, in)
 	if err != nil {
 		return nil, h.apiError(op, requestID, err)
 	}

@@ -12,7 +12,7 @@ function showTimes(root) {
 }
 
 // An open page is fetched again at each change. The form in which a person writes or chooses stays as it is.
-Idiomorph.defaults.callbacks.beforeNodeMorphed = (old) => !(old instanceof Element && old.matches("form.filter"));
+Idiomorph.defaults.callbacks.beforeNodeMorphed = (old) => !(old instanceof Element && old.matches("form.filter, form.act"));
 
 document.addEventListener("DOMContentLoaded", () => showTimes(document));
 document.addEventListener("htmx:afterSwap", () => showTimes(document));
@@ -24,5 +24,11 @@ document.addEventListener("keydown", (event) => {
       event.preventDefault();
       find.focus();
     }
+  }
+});
+// A form that is on its way is not sent a second time.
+document.addEventListener("submit", (event) => {
+  if (event.target.matches("form.act")) {
+    event.submitter?.setAttribute("disabled", "");
   }
 });

@@ -1,0 +1,301 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// API is the service API, whose operations most actions carry out.
+type API interface {
+	// Allows reports whether a role may call an operation.
+	Allows(operation string, role identity.Role) bool
+	// Perform carries out an operation with the rights of a principal. Documents are those of AWS JSON 1.1. The error of a refusal is an apiRefusal.
+	Perform(ctx context.Context, by *identity.Principal, operation string, input []byte) (output []byte, err error)
+}
+
+// apiRefusal is the service API's no.
+type apiRefusal interface {
+	error
+	ErrorCode() string
+	ErrorMessage() string
+}
+
+// action is something that a person can have done: a page with a form, and what the form does.
+type action struct {
+	name    string // in its path
+	text    string // of the link to its page, and of its button
+	done    string // what the page says afterwards
+	section string // of the navigation
+	object  bool   // the path names the object that it changes
+
+	operation string         // of the service API that it carries out, which says who may
+	may       identity.Roles // who may, if it is no operation of the service API
+
+	// prepare makes the form for an object with what it is now. Its error is a *domain.Refusal if there is no such object, or nothing to do.
+	prepare func(d *Door, r *http.Request, f *form) error
+	// command is what does the same in a terminal, with the values of the form.
+	command func(f *form) string
+	// do carries the action out, and returns the page to go to, below Prefix. It may report problems of fields instead.
+	do func(ctx context.Context, d *Door, by *actor, f *form) (to string, err error)
+}
+
+// actor is who acts, as the audit log has it.
+type actor struct {
+	identity.Principal
+	origin audit.Origin
+}
+
+// actions are all actions by name.
+var actions = func() map[string]*action {
+	byName := map[string]*action{}
+	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions) {
+		byName[a.name] = a
+	}
+	return byName
+}()
+
+// actionPages registers the pages of all actions.
+func (d *Door) actionPages() {
+	for _, a := range actions {
+		path := Prefix + "/do/" + a.name
+		if a.object {
+			path += "/{id...}"
+		}
+		d.routes.HandleFunc("GET "+path, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) { d.showAction(w, r, a, by) }))
+		d.routes.HandleFunc("POST "+path, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) { d.act(w, r, a, by) }))
+	}
+}
+
+// mayNot says why a role may not have an action done; empty: it may.
+func (d *Door) mayNot(a *action, role identity.Role) string {
+	allows := func(role identity.Role) bool {
+		if a.operation == "" {
+			return a.may.Allow(role)
+		}
+		return d.config.API.Allows(a.operation, role)
+	}
+	if allows(role) {
+		return ""
+	}
+	var want []string
+	for _, other := range []identity.Role{identity.Backend, identity.Admin} {
+		if allows(other) {
+			want = append(want, other.String())
+		}
+	}
+	return "needs the role " + strings.Join(want, " or ")
+}
+
+// actionPage is what the page of an action shows.
+type actionPage struct {
+	*form
+	Text    string // of the button
+	Path    string
+	Command string
+	May     string // why the role of the person may not; empty: it may
+}
+
+// prepared returns the form of an action with what the object is now.
+func (d *Door) prepared(r *http.Request, a *action) (*form, error) {
+	f := &form{ID: r.PathValue("id"), Title: a.text}
+	if err := a.prepare(d, r, f); err != nil {
+		return nil, err
+	}
+	f.finish()
+	return f, nil
+}
+
+// showAction shows the form. The query may hold values of fields, so that a filled form is a link, too.
+func (d *Door) showAction(w http.ResponseWriter, r *http.Request, a *action, by identity.AccessKey) {
+	at := d.engine.Applied()
+	f, err := d.prepared(r, a)
+	if err != nil {
+		status, c := d.refusal(r, err)
+		d.write(w, r, status, c, by)
+		return
+	}
+	f.fill(r.URL.Query())
+	d.writeAction(w, r, http.StatusOK, at, a, f, by)
+}
+
+func (d *Door) writeAction(w http.ResponseWriter, r *http.Request, status int, at uint64, a *action, f *form, by identity.AccessKey) {
+	d.write(w, r, status, &content{Title: f.Title, Section: a.section, page: "action", At: at, Data: &actionPage{
+		form: f, Text: a.text, Path: r.URL.EscapedPath(), Command: a.command(f), May: d.mayNot(a, by.Role),
+	}}, by)
+}
+
+// act carries out what a sent form asks for.
+func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identity.AccessKey) {
+	at := d.engine.Applied()
+	who := &actor{Principal: by.Principal(d.config.Proxies.Of(r))}
+	who.origin = audit.Origin{Principal: who.ID, Door: audit.DoorConsole, Address: who.Address, Agent: r.UserAgent(), Operation: cmp.Or(a.operation, a.name)}
+	refuse := func(status int, text string) {
+		d.config.Audit.RefusedAs(who.origin, "AccessDenied")
+		d.write(w, r, status, &content{Title: http.StatusText(status), page: "refusal", Data: text}, by)
+	}
+	switch why := d.mayNot(a, by.Role); {
+	case !ownPage(r):
+		refuse(http.StatusForbidden, "A page of another site sent this form. Nothing was changed.")
+		return
+	case !d.config.Private(r):
+		refuse(http.StatusForbidden, "This connection is not encrypted, so others on the way could change the form. Nothing was changed: use https.")
+		return
+	case why != "":
+		refuse(http.StatusForbidden, "Access key "+by.ID+" has the role "+by.Role.String()+". “"+a.text+"” "+why+". Nothing was changed.")
+		return
+	}
+	values, err := readForm(w, r, formBytesMax)
+	var f *form
+	if err == nil {
+		f, err = d.prepared(r, a)
+	}
+	if err == nil {
+		err = f.sent(values)
+	}
+	if err != nil {
+		status, c := d.refusal(r, err)
+		d.write(w, r, status, c, by)
+		return
+	}
+	to := ""
+	if f.valid() {
+		who.origin.Reason = f.value(reasonField)
+		to, err = a.do(audit.With(r.Context(), who.origin), d, who, f)
+		if code := refusalCode(err); code != "" {
+			d.config.Audit.RefusedAs(who.origin, code)
+		} else if err == nil && f.valid() {
+			d.log.Info("an action of the console", "action", a.name, "id", f.ID, "reason", who.origin.Reason, "principal", who.ID, "address", who.Address)
+		}
+	}
+	status := http.StatusUnprocessableEntity
+	if err != nil {
+		var whole bool
+		if status, f.Problem, whole = d.problem(err); !whole {
+			refused, c := d.refusal(r, err)
+			d.write(w, r, refused, c, by)
+			return
+		}
+	}
+	if !f.valid() {
+		d.writeAction(w, r, status, at, a, f, by)
+		return
+	}
+	http.Redirect(w, r, withDone(to, a.name), http.StatusSeeOther)
+}
+
+// problem returns what the form says about an error, and its status; ok is false if the error is none that a person can do something about.
+func (d *Door) problem(err error) (status int, text string, ok bool) {
+	if refused, ok := errors.AsType[*domain.Refusal](err); ok {
+		return http.StatusUnprocessableEntity, refused.Detail, true
+	}
+	refused, ok := errors.AsType[apiRefusal](err)
+	if !ok {
+		return 0, "", false
+	}
+	switch refused.ErrorCode() {
+	case codeThrottling:
+		return http.StatusTooManyRequests, "Too many requests with this access key at the moment. Try again in some seconds.", true
+	case codeInternal, codeUnavailable:
+		return http.StatusServiceUnavailable, refused.ErrorMessage(), true
+	}
+	return http.StatusUnprocessableEntity, refused.ErrorMessage(), true
+}
+
+// refusalCode is how the audit log names the reason of a refusal that the person is the cause of; empty: err is none.
+func refusalCode(err error) string {
+	if refused, ok := errors.AsType[*domain.Refusal](err); ok {
+		return refused.Reason.String()
+	}
+	if refused, ok := errors.AsType[apiRefusal](err); ok && refused.ErrorCode() != codeThrottling && refused.ErrorCode() != codeInternal && refused.ErrorCode() != codeUnavailable {
+		return refused.ErrorCode()
+	}
+	return ""
+}
+
+// Codes of the service API for what no person is the cause of.
+const (
+	codeThrottling  = "ThrottlingException"
+	codeInternal    = "InternalServiceException"
+	codeUnavailable = "ServiceUnavailableException"
+)
+
+// withDone returns the path of a page that says what was done.
+func withDone(to, name string) string {
+	u, err := url.Parse(Prefix + "/" + to)
+	if err != nil { // a page of our own
+		return Prefix + "/"
+	}
+	q := u.Query()
+	q.Set("done", name)
+	u.RawQuery = q.Encode()
+	return u.RequestURI()
+}
+
+// perform carries out an operation of the service API.
+func (d *Door) perform(ctx context.Context, by *actor, operation string, input map[string]any) (output map[string]any, err error) {
+	maps.DeleteFunc(input, func(_ string, value any) bool { return value == "" }) // what was left empty is not given
+	answer, err := d.config.API.Perform(ctx, &by.Principal, operation, mustJSON(input))
+	if err != nil || len(answer) == 0 {
+		return nil, err
+	}
+	return output, json.Unmarshal(answer, &output)
+}
+
+// mustJSON writes texts, numbers, lists and maps of them.
+func mustJSON(x any) []byte {
+	text, err := json.Marshal(x)
+	if err != nil {
+		panic(err) // no such value fails
+	}
+	return text
+}
+
+// offer is a link to an action's page.
+type offer struct {
+	Text, URL string
+	Why       string // it is not offered; empty: it is
+}
+
+// Offer returns the link to an action on an object, whose id may have several parts.
+func (f frame) Offer(name string, id ...string) offer {
+	a := actions[name]
+	path := Prefix + "/do/" + name
+	if len(id) > 0 {
+		path += "/" + (&url.URL{Path: strings.Join(id, "/")}).EscapedPath()
+	}
+	return offer{a.text, path, f.door.mayNot(a, f.role)}
+}
+
+// terminal writes a command for a terminal. Values of options that are empty become the placeholder in their place, and without one the option is left out.
+func terminal(command string, options ...option) string {
+	var text strings.Builder
+	text.WriteString(command)
+	for _, o := range options {
+		switch {
+		case o.value != "":
+			text.WriteString(" " + o.name + " " + shellWord(o.value))
+		case o.placeholder != "":
+			text.WriteString(" " + o.name + " " + o.placeholder)
+		}
+	}
+	return text.String()
+}
+
+type option struct{ name, value, placeholder string }
+
+// escaped is an id as a part of a path.
+func escaped(id string) string { return (&url.URL{Path: id}).EscapedPath() }
+
+// name is how records name an actor.
+func (by *actor) name() string { return cmp.Or(by.ID, "console") }
