@@ -101,7 +101,7 @@ func (d *dataKeys) open(ctx context.Context) (*keyring.Offline, error) {
 }
 
 func (d *dataKeys) actor() access.Actor {
-	return access.Actor{Principal: localdoor.Principal(userName()), Door: "offline"}
+	return access.Actor{Principal: localdoor.Principal(userName()), Door: audit.DoorOffline}
 }
 
 // recorded is the context of a change without a running service.

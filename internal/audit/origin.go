@@ -33,9 +33,7 @@ const (
 	DoorConsole  = audit.DoorConsole
 	DoorLocal    = audit.DoorLocal
 	DoorPlayers  = audit.DoorPlayers
-	DoorPartner  = audit.DoorPartner
-	DoorSession  = audit.DoorSession
-	DoorBuilds   = audit.DoorBuilds
+	DoorOffline  = audit.DoorOffline
 )
 
 // ReasonHeader is the header of a request that says why it is made.

@@ -1,6 +1,9 @@
 package engine_test
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -124,6 +127,44 @@ func TestAuditFilter(t *testing.T) {
 		}
 		if name == "refused" && page.Entries[1].Count != 1000 {
 			t.Errorf("1000 attempts are %+v", page.Entries[1])
+		}
+	}
+}
+
+// TestAuditLogAtAnyNode: every node takes changes that are recorded, fills in their results, and has the whole log at once.
+func TestAuditLogAtAnyNode(t *testing.T) {
+	c, w := newWired(t, 3, engine.Config{})
+	if err := w.lead(c.members[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(9) {
+		at, next := c.members[i%3], c.members[(i+1)%3]
+		ctx := audit.With(t.Context(), audit.Origin{Principal: fmt.Sprint("AK", i), Door: audit.DoorAPI, Operation: "CreateLocation"})
+		cmd := &hosting.CreateLocation{Name: fmt.Sprint("custom-", i), Region: "us-east-1"}
+		if err := at.Do(ctx, cmd); err != nil {
+			t.Fatal(err)
+		}
+		if cmd.Location.Name != cmd.Name {
+			t.Errorf("node %d answers %+v", i%3, cmd.Location)
+		}
+		v, err := audit.Verify(t.Context(), next, nil)
+		if err != nil || len(v.Problems) > 0 || v.Entries != i+1 {
+			t.Fatalf("node %d: %+v, %v; want %d entries", (i+1)%3, v, err, i+1)
+		}
+		page, err := audit.Read(t.Context(), next, audit.Filter{}, 0, 1)
+		if err != nil || len(page.Entries) != 1 || page.Entries[0].Who != fmt.Sprint("AK", i) || page.Entries[0].ID != cmd.Name {
+			t.Errorf("node %d: %+v, %v", (i+1)%3, page, err)
+		}
+	}
+	c.agree()
+}
+
+// BenchmarkDoWithoutOrigin is the cost of the audit log for a command that it does not record.
+func BenchmarkDoWithoutOrigin(b *testing.B) {
+	ctx := context.WithValue(context.WithValue(b.Context(), http.ServerContextKey, 1), http.LocalAddrContextKey, 2) // as in a request
+	for b.Loop() {
+		if _, ok := audit.From(ctx); ok {
+			b.Fatal("it has an origin")
 		}
 	}
 }

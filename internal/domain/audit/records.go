@@ -33,9 +33,7 @@ const (
 	DoorConsole  = "console"
 	DoorLocal    = "local"   // commands on the machine that has the data directory
 	DoorPlayers  = "players" // operators of player flow
-	DoorPartner  = "partner" // trusted servers
-	DoorSession  = "session" // session nodes of scripts
-	DoorBuilds   = "builds"  // uploads of builds
+	DoorOffline  = "offline" // such commands while no service runs
 )
 
 // Origin is who gives a command, from where and why.
