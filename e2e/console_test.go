@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"strings"
@@ -58,6 +59,7 @@ func TestConsoleInABrowser(t *testing.T) {
 
 	id, secret := s.key("readonly")
 	runID, runSecret := s.key("backend")
+	adminID, adminSecret := s.key("admin")
 	_, tail, _ := strings.Cut(game, ":gamesession/")
 	cmd := exec.CommandContext(t.Context(), "node", "browse.js")
 	cmd.Dir = "console"
@@ -79,10 +81,13 @@ func TestConsoleInABrowser(t *testing.T) {
 					break
 				}
 			}
-			eventually(t, "the log to say who ended the game session, and why", func() bool {
-				log := s.logs.tail(200)
-				return strings.Contains(log, "stuck in <b>loading</b>") && strings.Contains(log, runID)
-			})
+			entry, err := s.remote(adminID, adminSecret, "audit", "--json", "--door", "console", "--what", "TerminateGameSession")
+			must(t, err)
+			var got struct{ Who, Reason, ID, Outcome string }
+			must(t, json.Unmarshal([]byte(entry), &got))
+			if got.Who != runID || got.Reason != "stuck in <b>loading</b>" || got.ID != tail || got.Outcome != "done" {
+				t.Errorf("the audit log has %s", entry)
+			}
 		case "revoke":
 			s.command("keys", "revoke", "--data", s.data, id)
 		default:
