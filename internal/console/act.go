@@ -116,7 +116,7 @@ func (d *Door) prepared(r *http.Request, a *action) (*form, error) {
 	return f, nil
 }
 
-// showAction shows the form. The query may hold values of fields, so that a filled form is a link, too.
+// showAction shows the form. The query may hold values of fields, so that a filled form is a link, too; but a person types the name of what ends.
 func (d *Door) showAction(w http.ResponseWriter, r *http.Request, a *action, by identity.AccessKey) {
 	at := d.engine.Applied()
 	f, err := d.prepared(r, a)
@@ -125,7 +125,9 @@ func (d *Door) showAction(w http.ResponseWriter, r *http.Request, a *action, by 
 		d.write(w, r, status, c, by)
 		return
 	}
-	f.fill(r.URL.Query())
+	query := r.URL.Query()
+	query.Del(confirmField)
+	f.fill(query)
 	d.writeAction(w, r, http.StatusOK, at, a, f, by)
 }
 

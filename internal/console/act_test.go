@@ -141,6 +141,9 @@ func TestEndGameSession(t *testing.T) {
 	path := "end-game-session/" + string(id)
 	x.wantPage(x.get(Prefix+"/do/"+path, run), http.StatusOK, `<form class="act" method="post" action="/console/do/`+path+`">`, "to confirm, type gsess-one",
 		"aws gamelift terminate-game-session --game-session-id arn:aws:gamelift:eu::gamesession/"+string(id)+" --termination-mode TRIGGER_ON_PROCESS_TERMINATE")
+	if page := text(t, x.get(Prefix+"/do/"+path+"?confirm=gsess-one&reason=stuck", run)); strings.Contains(page, `value="gsess-one"`) || !strings.Contains(page, `value="stuck"`) {
+		t.Errorf("a link fills in the name that a person must type: %s", page)
+	}
 	for name, pairs := range map[string][]string{
 		`Name is "gsess-two"; want gsess-one.`:                                  {"confirm", "gsess-two", "reason", "stuck", "mode", endByServer},
 		"Name is empty; it is required.":                                        {"reason", "stuck", "mode", endByServer},
