@@ -149,10 +149,10 @@ func (s *service) launch() {
 	s.mu.Unlock()
 }
 
-// cleanEnvironment has no settings of Muster, of AWS clients or of server SDKs in it.
+// cleanEnvironment has no settings of Muster, of AWS clients, of OpenTelemetry or of server SDKs in it.
 func cleanEnvironment(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
-		return strings.HasPrefix(e, "MUSTER_") || strings.HasPrefix(e, "AWS_") || strings.HasPrefix(e, "GAMELIFT_")
+		return strings.HasPrefix(e, "MUSTER_") || strings.HasPrefix(e, "AWS_") || strings.HasPrefix(e, "GAMELIFT_") || strings.HasPrefix(e, "OTEL_")
 	})
 	return append(env, more...)
 }

@@ -74,7 +74,7 @@ const reopenWait = time.Second
 // is over. In the last case another run continues from the journal.
 func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part) (again bool, err error) {
 	options := service.NewOptions(c.Settings, log, accept)
-	options.Version = version
+	options.Version, options.Getenv = version, os.Getenv
 	s, err := service.StartWith(ctx, options)
 	if err != nil {
 		return false, err

@@ -139,39 +139,48 @@ func (d *Door) Note(w http.ResponseWriter, called string) (noted http.ResponseWr
 	if d == nil {
 		return w, func() {}
 	}
-	began, n := time.Now(), &noting{ResponseWriter: w}
-	return n, func() {
-		o := Failed // nothing was written: the handler panicked
-		if n.status != 0 {
-			o = OfStatus(n.status)
-		}
-		d.Done(called, o, began)
-	}
+	began, n := time.Now(), NoteStatus(w)
+	return n, func() { d.Done(called, n.Outcome(), began) }
 }
 
-// noting records the status of an answer.
-type noting struct {
+// Noted records the status of an answer.
+type Noted struct {
 	http.ResponseWriter
 	status int
 }
 
-func (n *noting) WriteHeader(status int) {
+// NoteStatus returns a writer for the answer to a call.
+func NoteStatus(w http.ResponseWriter) *Noted { return &Noted{ResponseWriter: w} }
+
+// Outcome is that of the call, once it is answered.
+func (n *Noted) Outcome() Outcome {
+	if n.status == 0 { // nothing was written: the handler panicked
+		return Failed
+	}
+	return OfStatus(n.status)
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (n *Noted) WriteHeader(status int) {
 	n.status = status
 	n.ResponseWriter.WriteHeader(status)
 }
 
-func (n *noting) Write(b []byte) (int, error) {
+func (n *Noted) Write(b []byte) (int, error) {
 	n.status = cmp.Or(n.status, http.StatusOK)
 	return n.ResponseWriter.Write(b)
 }
 
 // Unwrap is for http.ResponseController.
-func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+func (n *Noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
-// Unwrapped is the server's own writer behind one of Note. http.MaxBytesReader needs it to end the connection.
+// Unwrapped is the server's own writer behind those of Note and NoteStatus. http.MaxBytesReader needs it to end the connection.
 func Unwrapped(w http.ResponseWriter) http.ResponseWriter {
-	if n, ok := w.(*noting); ok {
-		return n.ResponseWriter
+	for {
+		n, ok := w.(*Noted)
+		if !ok {
+			return w
+		}
+		w = n.ResponseWriter
 	}
-	return w
 }

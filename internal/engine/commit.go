@@ -59,6 +59,7 @@ func (r *run) commitOne(ctx context.Context, spare **Group) bool {
 	r.e.stateLock.Unlock()
 	r.e.durable.reached.Store(g.Number)
 	r.e.metrics.committed(g, appending)
+	g.traced(appending)
 	answer(g.calls)
 	r.e.tell(g)
 	if snapshot != nil {

@@ -82,6 +82,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // ErrStopped is the error of commands and reads after the engine has stopped. It wraps the cause.
@@ -108,6 +109,8 @@ type Config struct {
 	Archives Archives      // of the other nodes; nil: what this node's archive lacks stays missing
 	Patience time.Duration // how long a command or read waits for a node that decides; 0: DefaultPatience
 	Levels   Levels        // of a cluster's members; nil: in a cluster the level of the journal stays
+
+	Tracing *tracing.Tracer // of commands whose context is traced; nil: none is
 
 	extend func(*cell.Cell) // of tests: adds what a later release knows
 }
@@ -293,6 +296,13 @@ func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if e.config.Tracing.Traced(ctx) {
+		return e.doTraced(ctx, cmd)
+	}
+	return e.do(ctx, cmd)
+}
+
+func (e *Engine) do(ctx context.Context, cmd kernel.Command) error {
 	given := recorded(ctx, cmd)
 	if e.config.Peers != nil {
 		return e.told(cmd, e.doOnce(ctx, given))
@@ -308,12 +318,15 @@ func (e *Engine) decide(ctx context.Context, cmd kernel.Command) error {
 	if claim, ok := kernel.ClaimIn(cmd); ok {
 		return e.doClaim(ctx, cmd, claim)
 	}
-	return e.submit(cmd)
+	return e.submit(ctx, cmd)
 }
 
 // submit has a command executed.
-func (e *Engine) submit(cmd kernel.Command) error {
+func (e *Engine) submit(ctx context.Context, cmd kernel.Command) error {
 	if r := e.run.Load(); r != nil {
+		if e.config.Tracing.Traced(ctx) {
+			return r.submitTraced(ctx, cmd)
+		}
 		return r.submit(cmd)
 	}
 	if err := e.Err(); err != nil {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+
 	"github.com/musterhq/muster/internal/domain/answers"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -14,7 +16,9 @@ func (e *Engine) Freeze() *kernel.Snapshot {
 }
 
 // Void makes final that a request had no effect.
-func (e *Engine) Void(once *answers.Once, err error) error { return e.void(once, err) }
+func (e *Engine) Void(once *answers.Once, err error) error {
+	return e.void(context.Background(), once, err)
+}
 
 // Extend makes cells of this configuration know what a later release adds.
 func (c *Config) Extend(f func(*cell.Cell)) { c.extend = f }

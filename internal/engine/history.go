@@ -31,7 +31,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 	for {
 		kind, id := claim.Claimed()
 		if kind == kernel.Nothing {
-			return e.submit(cmd)
+			return e.submit(ctx, cmd)
 		}
 		e.stateLock.RLock()
 		at := e.seq.Cell().Forgotten()
@@ -49,7 +49,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 		if err := claim.SetArchived(data, at); err != nil {
 			return err
 		}
-		if err := e.submit(cmd); !isRefused(err, domain.Stale) {
+		if err := e.submit(ctx, cmd); !isRefused(err, domain.Stale) {
 			return err
 		}
 	}

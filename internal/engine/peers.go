@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/answers"
 	"github.com/musterhq/muster/internal/domain/commandcodec"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Peers reach the node of a cluster that decides, wherever it is. Its methods may be called concurrently. An error is ErrNotLeading when nothing has
@@ -31,6 +32,7 @@ type Request struct {
 	Attempt uint64      // from 1: how often it was asked
 	Settled uint64      // the asker will not ask again for lower numbers
 	Command commandcodec.Asked
+	Trace   string `cbor:",omitempty"` // that the command belongs to, as a traceparent; empty: none
 }
 
 // Undecided is a refusal of a command that the core has not seen: the queue is full, the disk is, the archive cannot be read. An earlier attempt
@@ -60,7 +62,7 @@ func (e *Engine) ExecuteFor(ctx context.Context, r *Request) (answer []byte, err
 		return nil, &Undecided{domain.Refuse(domain.Invalid, "%v", err)}
 	}
 	once := onceOf(r, cmd, form)
-	if err := e.execute(ctx, once); err != nil {
+	if err := e.executeTraced(ctx, r.Trace, once); err != nil {
 		return nil, err
 	}
 	if len(once.Answer) > 0 {
@@ -91,12 +93,12 @@ func (e *Engine) execute(ctx context.Context, once *answers.Once) error {
 		}
 		return err
 	}
-	return e.void(once, err)
+	return e.void(ctx, once, err)
 }
 
 // void makes final that a request had no effect, although it was asked before, and returns err. An earlier attempt that arrived meanwhile counts instead.
-func (e *Engine) void(once *answers.Once, err error) error {
-	switch failed := e.submit(&answers.Void{Once: once}); {
+func (e *Engine) void(ctx context.Context, once *answers.Once, err error) error {
+	switch failed := e.submit(ctx, &answers.Void{Once: once}); {
 	case errors.Is(failed, ErrNotLeading), errors.Is(failed, ErrStopped): // also of an effect that may not be durable
 		return failed
 	case once.Lost:
@@ -127,6 +129,9 @@ func (e *Engine) doOnce(ctx context.Context, cmd kernel.Command) error {
 		return err
 	}
 	r := &Request{Asker: e.asker.id, Command: form.Asked()}
+	if e.config.Tracing != nil {
+		r.Trace = tracing.Text(ctx)
+	}
 	r.No, r.Settled = e.asker.begin()
 	defer e.asker.end(r.No)
 	executed := false

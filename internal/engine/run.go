@@ -116,6 +116,14 @@ const lockStep = 64
 func (r *run) submit(cmd kernel.Command) error {
 	c := r.calls.Get().(*Call)
 	c.Cmd, c.Err = cmd, nil
+	err := r.wait(c)
+	c.Cmd = nil
+	r.calls.Put(c)
+	return err
+}
+
+// wait queues a call and waits for its outcome.
+func (r *run) wait(c *Call) error {
 	r.queueLock.Lock()
 	switch {
 	case r.closed:
@@ -132,10 +140,7 @@ func (r *run) submit(cmd kernel.Command) error {
 		signal(r.wake)
 	}
 	<-c.done
-	err := c.Err
-	c.Cmd = nil
-	r.calls.Put(c)
-	return err
+	return c.Err
 }
 
 // decide is the goroutine that executes commands in order.

@@ -38,6 +38,8 @@ type Call struct {
 	Cmd  kernel.Command
 	Err  error
 	done chan struct{} // receives once
+
+	trace *commandTrace // nil: it is not traced
 }
 
 // NewSequencer continues a cell whose last journal entry was `last`. Commands derive further identifiers from seed.
@@ -57,7 +59,11 @@ func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call)
 		}
 		decided++
 		_, _ = s.seeds.Read(env.Seed[:]) // never fails
+		before := len(env.Events)
 		_, c.Err = s.cell.Execute(c.Cmd, &env)
+		if c.trace != nil {
+			c.trace.decided(env.Events[before:])
+		}
 		// A command that changed nothing may have read changes that are not durable yet, and its answer would reveal them.
 		if len(env.Batch) > 0 || s.durable+1 < g.Number {
 			g.calls = append(g.calls, c)

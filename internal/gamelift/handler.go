@@ -23,8 +23,10 @@ import (
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // pooledBytesMax keeps one large request from holding its memory for ever.
@@ -48,6 +50,8 @@ type Config struct {
 	Panics *panics.Guard    // nil: one of its own
 	Calls  *callstats.Calls // nil: calls are not counted
 	Limits Limits
+
+	Tracing *tracing.Tracer // nil: calls are not traced
 }
 
 // panicDoor is the label of panics of this door.
@@ -65,6 +69,7 @@ type Handler struct {
 	panics     *panics.Guard
 	calls      *callstats.Door
 	refusals   *prometheus.CounterVec // by error code
+	tracing    *tracing.Tracer
 	log        *slog.Logger
 }
 
@@ -90,6 +95,7 @@ func NewHandler(s *Service, c Config) *Handler {
 		panics:     c.Panics,
 		calls:      c.Calls.Door("api", append(slices.Collect(maps.Keys(compiledOperations())), getCallerIdentity)...),
 		refusals:   newRefusals(),
+		tracing:    c.Tracing,
 		log:        c.Log,
 	}
 }
@@ -116,7 +122,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	codec, name := route(r)
-	out, refused := h.handle(w, r, codec, name, requestID, pooled)
+	out, refused := h.handle(w, r, codec, name, requestID, pooled, began)
 	h.count(name, refused, began)
 	if refused != nil {
 		code := refused.ErrorCode()
@@ -133,12 +139,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // handle returns the body of a success, or the refusal.
-func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
+func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers, began time.Time) (answer []byte, refused smithy.APIError) {
+	var span *tracing.Span
 	defer func() { // a panic ends this request alone, and its connection goes on
 		if p := recover(); p != nil {
 			h.panics.Note(panicDoor, p, "operation", name, "request_id", requestID)
 			answer, refused = nil, internalError()
 		}
+		span.End(outcomeOf(refused))
 	}()
 	op, known := h.operations[name]
 	if !known || r.Method != http.MethodPost {
@@ -168,7 +176,8 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		return nil, refused
 	}
 	connlimit.Prove(r.Context())
-	ctx := r.Context()
+	var ctx context.Context
+	ctx, span = h.tracing.Begin(r, tracing.Call{Door: "api", Operation: name, RequestID: requestID, Trusted: caller.Role != identity.Client, Began: began})
 	if op.recorded {
 		var by audit.Origin
 		if by, refused = originOf(r, &caller, name); refused != nil {

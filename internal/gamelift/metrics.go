@@ -29,20 +29,22 @@ func newRefusals() *prometheus.CounterVec {
 
 // count counts a request by its outcome.
 func (h *Handler) count(name string, refused smithy.APIError, began time.Time) {
-	outcome := callstats.OK
 	if refused != nil {
-		code := refused.ErrorCode()
-		h.refusals.WithLabelValues(code).Inc()
-		switch {
-		case code == codeThrottling:
-			outcome = callstats.Throttled
-		case statusOf(code) >= http.StatusInternalServerError:
-			outcome = callstats.Failed
-		default:
-			outcome = callstats.Refused
-		}
+		h.refusals.WithLabelValues(refused.ErrorCode()).Inc()
 	}
-	h.calls.Done(name, outcome, began)
+	h.calls.Done(name, outcomeOf(refused), began)
+}
+
+func outcomeOf(refused smithy.APIError) callstats.Outcome {
+	switch {
+	case refused == nil:
+		return callstats.OK
+	case refused.ErrorCode() == codeThrottling:
+		return callstats.Throttled
+	case statusOf(refused.ErrorCode()) >= http.StatusInternalServerError:
+		return callstats.Failed
+	}
+	return callstats.Refused
 }
 
 // Describe implements prometheus.Collector.

@@ -50,6 +50,9 @@ func NewDoor(c Config) *Door {
 // Register adds collectors, whose names must be new.
 func (d *Door) Register(all ...prometheus.Collector) { d.registry.MustRegister(all...) }
 
+// Gatherer reads all metrics that the door has.
+func (d *Door) Gatherer() prometheus.Gatherer { return d.registry }
+
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, refused := d.authorize(r)
 	if refused == "" {

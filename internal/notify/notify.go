@@ -21,14 +21,16 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/tracing"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
 // Config is what a Sender needs.
 type Config struct {
-	Engine *engine.Engine
-	Bus    string            // URL for all events, in the form of the event bus; empty: none
-	Topics map[string]string // ARN of a topic to the URL of its receiver
+	Tracing *tracing.Tracer // of notices about placements; nil: none is traced
+	Engine  *engine.Engine
+	Bus     string            // URL for all events, in the form of the event bus; empty: none
+	Topics  map[string]string // ARN of a topic to the URL of its receiver
 
 	Key       func(target string) string     // signs messages; the target is an ARN, or BusTarget
 	Token     func(topic, url string) string // with which a receiver confirms its subscription

@@ -8,10 +8,13 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/tracing"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -278,7 +281,11 @@ func (r *receiver) try(ctx context.Context, x attempt) error {
 	if err != nil {
 		return err
 	}
-	return r.send(ctx, n, placementDocument(n, &p))
+	ctx, span := r.sender.config.Tracing.Continue(ctx, "notify", trace.SpanKindClient, tracing.Cause{Kind: tracing.Placement, ID: n.Placement})
+	span.Set("muster.placement.id", n.Placement)
+	err = r.send(ctx, n, placementDocument(n, &p))
+	span.EndWith(err)
+	return err
 }
 
 // send posts an event in the receiver's envelope.

@@ -28,6 +28,8 @@ func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
 	if r, ok = d.recorded(w, r, &by); !ok {
 		return
 	}
+	w, r, traced := d.traced(w, r)
+	defer traced()
 	q := r.URL.Query()
 	keep := q.Get("keep-links")
 	if keep != "" && keep != "true" && keep != "false" {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/audit"
@@ -15,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Prefix is where every path of this door begins.
@@ -32,9 +35,10 @@ type Config struct {
 	AskLeader func(ctx context.Context, question []byte) (answer []byte, err error)
 	// Reports returns what the agents that are connected here said last. nil: there are none.
 	Reports func() []*agentproto.Report
-	Audit   *audit.Log // for refused attempts; nil: they are not recorded
-	Output  Output     // of server processes whose agents are connected to this node
-	Nodes   Nodes      // the others of a cluster; nil: a single node
+	Audit   *audit.Log      // for refused attempts; nil: they are not recorded
+	Output  Output          // of server processes whose agents are connected to this node
+	Nodes   Nodes           // the others of a cluster; nil: a single node
+	Tracing *tracing.Tracer // nil: requests are not traced
 	Log     *slog.Logger
 }
 
@@ -93,8 +97,19 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything"); ok {
+		w, r, traced := d.traced(w, r)
+		defer traced()
 		d.routes.ServeHTTP(w, r)
 	}
+}
+
+// traced begins the span of an authorized request, by the pattern of its path.
+func (d *Door) traced(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
+	if d.config.Tracing == nil {
+		return w, r, func() {}
+	}
+	_, pattern := d.routes.Handler(r)
+	return d.config.Tracing.Serve(w, r, tracing.Call{Door: "operator", Operation: cmp.Or(pattern, "unknown"), Trusted: true, Began: time.Now()})
 }
 
 // authorize returns the principal that has signed a request with this body. It answers the request itself if there is none, or if its role may not.

@@ -67,6 +67,8 @@ func (d *Door) forAdmins(what string, do func(w http.ResponseWriter, r *http.Req
 		if r, ok = d.recorded(w, r, &by); !ok {
 			return
 		}
+		w, r, traced := d.traced(w, r)
+		defer traced()
 		if err := do(w, r, by.Actor(r, "operator"), body); err != nil {
 			d.refuse(w, r, err)
 		}

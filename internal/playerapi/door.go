@@ -34,6 +34,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/streams"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerrates"
+	"github.com/musterhq/muster/internal/tracing"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -63,6 +64,7 @@ type Config struct {
 	PublicURL        string             // where players' clients reach the stream; empty: where they sent Login to
 	Panics           *panics.Guard
 	Calls            *callstats.Calls // nil: calls are not counted
+	Tracing          *tracing.Tracer  // nil: calls are not traced
 	Log              *slog.Logger
 
 	now func() time.Time // for the rates; nil: the wall clock
@@ -106,9 +108,9 @@ func NewDoor(c Config) *Door {
 	partners.Declare(d.partner, partners.Config{State: d.state, Auth: d.auth, Tokens: d.tokens, Feeds: d.feeds})
 	d.operator = calls.New(d.state, principal.OperatorRealm, "Muster player flow: operators")
 	operators.Declare(d.operator, operators.Config{State: d.state, Streams: d.streams, Audit: c.Audit})
-	d.player.Count(c.Calls, "players")
-	d.partner.Count(c.Calls, "partners")
-	d.operator.Count(c.Calls, "player_operators")
+	d.player.Count(c.Calls, c.Tracing, "players")
+	d.partner.Count(c.Calls, c.Tracing, "partners")
+	d.operator.Count(c.Calls, c.Tracing, "player_operators")
 	return d
 }
 

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 
+	"github.com/musterhq/muster/internal/tracing"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -66,7 +68,10 @@ func (h *hook) ask(ctx context.Context, n Name, q question, read func([]byte) er
 		return errCrowded
 	}
 	defer func() { <-h.receiver.slots }()
-	body, err := h.receiver.post(ctx, n, q)
+	traced, span := tracing.Child(ctx, "hook", trace.SpanKindClient)
+	span.Set("muster.hook", string(n))
+	body, err := h.receiver.post(traced, n, q)
+	span.EndWith(err)
 	if err == nil {
 		if err = read(body); err != nil {
 			err = unusable{err}

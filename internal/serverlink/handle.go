@@ -26,7 +26,11 @@ const (
 func (l *link) handle(ctx context.Context, r *request) {
 	b := newFrame()
 	began, outcome := time.Now(), callstats.OK
-	defer func() { l.process.server.calls.Done(r.action, outcome, began) }()
+	ctx, span := l.beginAnswer(ctx, r)
+	defer func() {
+		l.process.server.calls.Done(r.action, outcome, began)
+		span.End(outcome)
+	}()
 	var err error
 	if r.action != actActivateServerProcess && r.action != actHeartbeatServerProcess && l.process.endedHint() && l.evict() &&
 		r.action != actTerminateServerProcess {

@@ -3,6 +3,7 @@ package serverlink
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -15,6 +16,8 @@ import (
 type process struct {
 	key    fleet.Key
 	server *Server
+
+	prompted atomic.Pointer[prompted] // the last push of a game session, if it is traced
 
 	buckets [rateClasses]rate.Bucket
 

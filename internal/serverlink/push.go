@@ -22,7 +22,7 @@ func (s *Server) follow(c engine.Committed) {
 	for _, event := range c.Events {
 		switch e := event.Event.(type) {
 		case *hosting.GameSessionCreated:
-			s.task(e.Process, func(l *link) { l.prompt(e.ID) })
+			s.task(e.Process, func(l *link) { l.prompt(e.ID, e.Placement) })
 		case *hosting.ProcessConnected:
 			if e.Node != 0 {
 				s.connected(e.Process)
@@ -68,7 +68,7 @@ func (s *Server) pushOwed(p *process, l *link) {
 		return // the engine has stopped; so will the link
 	}
 	if hosting && !hosted.Prompted && hosted.Status == session.Activating {
-		l.enqueueOwn(func(l *link) { l.prompt(hosted.ID) })
+		l.enqueueOwn(func(l *link) { l.prompt(hosted.ID, hosted.Placement) })
 	}
 	if matched.Updates > matched.Told {
 		l.enqueueOwn(func(l *link) { l.pushUpdate(&matched) })
@@ -81,18 +81,21 @@ func (s *Server) pushOwed(p *process, l *link) {
 // prompt sends the process its game session. The journal records this before the first byte leaves, so it is
 // sent once: the SDKs start the game again for each copy. If the connection breaks now, the service cannot know whether the push
 // arrived, and the activation timeout decides.
-func (l *link) prompt(id session.ID) {
+func (l *link) prompt(id session.ID, placement string) {
 	p := l.process
 	s := p.server
 	on := p.currentLink()
 	if on == nil && (!l.alive() || !l.node.IsZero()) {
 		return // still owed; the next connection gets it
 	}
+	ctx, span := l.beginPush(id, placement)
+	var err error
+	defer func() { span.EndWith(err) }()
 	cmd := hosting.PromptGameSession{Process: p.key, Game: id}
 	if on != nil && !on.node.IsZero() {
 		cmd.Link = on.id
 	}
-	if err := s.engine.Do(s.ctx, &cmd); err != nil {
+	if err = s.engine.Do(ctx, &cmd); err != nil {
 		s.log.Debug("a game session could not be pushed to its game server", "process", p.key, "game_session", id, "error", err)
 		return
 	}

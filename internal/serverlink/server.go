@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/sigv4"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Config has the parts and the limits of the door.
@@ -57,6 +58,7 @@ type Config struct {
 	Periods Periods // zero: DefaultPeriods
 	Panics  *panics.Guard
 	Calls   *callstats.Calls // nil: requests are not counted
+	Tracing *tracing.Tracer  // of pushes that follow from traced commands, and of the answers to them; nil: none is
 	Log     *slog.Logger
 }
 

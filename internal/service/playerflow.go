@@ -57,7 +57,7 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
 		},
 		LoginsPerAddress: s.PlayerLoginsPerAddress, Rates: rates,
-		PublicURL: s.PublicURL, Panics: x.panics, Calls: calls, Log: x.log, Node: x.incarnation(), Audit: x.audit,
+		PublicURL: s.PublicURL, Panics: x.panics, Calls: calls, Tracing: x.tracing, Log: x.log, Node: x.incarnation(), Audit: x.audit,
 	})
 	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
 	x.once = append(x.once, x.players, x.watch)

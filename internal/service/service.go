@@ -62,6 +62,8 @@ import (
 	"github.com/musterhq/muster/internal/sessionwatch"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/tracing"
+	"github.com/musterhq/muster/internal/tracing/otlp"
 )
 
 // drain is how long running requests may take when the service stops.
@@ -96,6 +98,8 @@ type Service struct {
 	games   *gamemetrics.Recorder
 	kept    *series.Store // nil: no metrics are kept
 	metrics *metrics.Door
+	otlp    *otlp.Exporter  // nil: no telemetry is exported
+	tracing *tracing.Tracer // nil: nothing is traced
 	signins *signin.Watch
 	hooks   *playerhooks.Hooks // nil without any
 	once    office.Parts       // what runs only while this node decides
@@ -142,8 +146,9 @@ func NewOptions(s settings.Settings, log *slog.Logger, acceptLoss []datadir.Part
 type Options struct {
 	Settings settings.Settings
 	Log      *slog.Logger
-	Clock    *engine.Clock // nil: real time
-	Version  string        // of the release; empty: built from source
+	Clock    *engine.Clock       // nil: real time
+	Version  string              // of the release; empty: built from source
+	Getenv   func(string) string // has the variables of OpenTelemetry; nil: none is set
 
 	AcceptLoss []datadir.Part // parts of the data directory whose loss the operator accepts
 }
@@ -199,10 +204,13 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.publicURL = publicURL(s, x.port.Addr())
 	x.warnOfListening()
+	if err := x.openTelemetry(ctx, o.Getenv); err != nil {
+		return nil, err
+	}
 	core.PlayerFlow.Tokens = connectiontoken.Hasher(secret)
 	config := engine.Config{
 		Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
-		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short,
+		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short, Tracing: x.tracing,
 	}
 	if x.node != nil {
 		err = x.openReplica(ctx, config)
@@ -227,7 +235,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
 		ClockSkew: s.ServerClockSkew, Proxies: s.Proxies(), Signins: x.signins.Door("game_servers"), Panics: x.panics, Calls: calls, Log: log,
-		Node: x.incarnation(),
+		Node: x.incarnation(), Tracing: x.tracing,
 	})
 	x.events = sessionwatch.Start(sessionwatch.Config{Engine: x.engine, Log: log, Each: s.LogEvents})
 	x.once = append(x.once, x.events)
@@ -240,7 +248,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	rates.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
 	handler := gamelift.NewHandler(api, gamelift.Config{
 		Keys: keys, Dev: s.Dev, Audit: x.audit, Panics: x.panics, Calls: calls, Log: log, Private: x.private, Limits: rates, Proxies: s.Proxies(),
-		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"),
+		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"), Tracing: x.tracing,
 	})
 	doors.api = handler
 	x.matches = matchmaker.New(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
@@ -275,7 +283,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.metrics = x.metrics
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Private: x.private, Searches: x.matches, AskLeader: x.askLeader(),
-		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Log: log})
+		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Log: log})
 	doors.operator = operators
 	x.console = console.NewDoor(console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),
@@ -283,7 +291,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	})
 	doors.console = x.console
 	x.notify = notify.New(notify.Config{
-		Counts: x.ruleCounts, Panics: x.panics,
+		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
 		Key: secret.WebhookKey, Token: secret.SubscriptionToken,
 		Proxies: s.Proxies(), Signins: x.signins.Door("webhook_confirmations"),
@@ -293,7 +301,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
 		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Calls: calls, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("scripts"), Rate: handler.AllowClient,
-		Private: x.private, Registered: x.registered(),
+		Private: x.private, Registered: x.registered(), Tracing: x.tracing,
 	})
 	x.metrics.Register(x.scripts)
 	doors.scripts = x.scripts
@@ -316,12 +324,15 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if x.node != nil {
 		x.metrics.Register(x.node)
 	}
+	if err := x.exportMetrics(ctx); err != nil {
+		return nil, err
+	}
 	if err := x.openLocalDoor(); err != nil {
 		return nil, err
 	}
 	x.answerNodes(doors)
 	if x.node != nil {
-		x.node.Run(x.once, map[byte]exchange.Handler{exchange.Explain: operators.AnswerLeader})
+		x.node.Run(x.once, map[byte]exchange.Handler{exchange.Explain: operators.AnswerLeader, exchange.Cause: x.tracing.AnswerCause})
 	} else {
 		x.once.Lead()
 	}
@@ -554,6 +565,7 @@ func (x *Service) close(ctx context.Context) error {
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())
 	}
+	x.otlp.Close(ctx)
 	if x.room != nil {
 		x.room.close()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Limits bound what asynchronous calls and event streams hold in memory.
@@ -235,7 +236,7 @@ func (d *Door) serveLater(w http.ResponseWriter, n *node, r *request, in any) {
 			with.run = n.begin
 			what = &with
 		}
-		ctx, cancel := r.principal.Within(d.ctx)
+		ctx, cancel := r.principal.Within(tracing.Detach(d.ctx, r.traced))
 		defer cancel()
 		out, problem := d.run(ctx, what, r, in)
 		d.calls.complete(c, out, problem)

@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Prefix is where every path of this door begins.
@@ -46,6 +47,7 @@ type Config struct {
 	Limits  Limits           // zero: defaultLimits
 	Panics  *panics.Guard    // nil: one of its own
 	Calls   *callstats.Calls // nil: calls are not counted
+	Tracing *tracing.Tracer  // nil: calls are not traced
 	Log     *slog.Logger
 }
 
@@ -172,9 +174,11 @@ type request struct {
 	client    string // which of the caller's event streams; "" for none
 	path      string // the {id} of the path
 	call      *call  // nil when it is answered at once
+	traced    context.Context
 }
 
 func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
+	began := time.Now()
 	by, problem := d.authorize(r, n.access, n.name) // before the body: a stranger makes the service hold none
 	if problem != nil {
 		refuse(w, problem)
@@ -189,6 +193,8 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 		return
 	}
 	defer d.working.Give(by, 1)
+	w, r, traced := d.config.Tracing.Serve(w, r, tracing.Call{Door: "scripts", Operation: n.name, Trusted: by.Role != identity.Client, Began: began})
+	defer traced()
 	cost := bodyCost(r)
 	if !d.bodies.Take(by, cost) {
 		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "bodies of other requests take %d bytes, and this access key or address has its share of them", d.bodies.Keys.Taken())))
@@ -200,7 +206,7 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 		refuse(w, problem)
 		return
 	}
-	req := &request{principal: by, path: r.PathValue("id")}
+	req := &request{principal: by, path: r.PathValue("id"), traced: r.Context()}
 	if req.client, problem = clientOf(r); problem != nil {
 		refuse(w, problem)
 		return

@@ -30,6 +30,7 @@ func (s Settings) Check() error {
 		s.checkACME(),
 		s.checkRequireTLS(),
 		s.checkPprof(),
+		s.checkOTLP(),
 		oneOf("log-level", s.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log-format", s.LogFormat, "text", "json"),
 		atLeast("log-events", s.LogEvents, 0),

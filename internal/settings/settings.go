@@ -36,10 +36,11 @@ type Settings struct {
 
 	RequireTLS string `name:"require-tls" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
-	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
-	LogFormat string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
-	LogEvents int    `name:"log-events" placeholder:"N" help:"Log lines a minute for each kind of event of server processes, game sessions and placements; one line a minute sums the rest. Level debug has all of them."`
-	Pprof     string `name:"pprof" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
+	LogLevel     string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
+	LogFormat    string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
+	LogEvents    int    `name:"log-events" placeholder:"N" help:"Log lines a minute for each kind of event of server processes, game sessions and placements; one line a minute sums the rest. Level debug has all of them."`
+	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Export traces and metrics to this collector of OpenTelemetry, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT) say where to; without them nothing is exported."`
+	Pprof        string `name:"pprof" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
 
 	Reservation       time.Duration `name:"reservation" placeholder:"TIME" help:"Time that a reserved seat waits for its player to connect."`
 	ActivationTimeout time.Duration `name:"activation-timeout" placeholder:"TIME" help:"Longest time for a game server to activate a game session."`

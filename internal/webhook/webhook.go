@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // SignatureHeader has the signature and time of a message: "t=<Unix seconds>,v1=<hex of HMAC-SHA256(key, t + "." + body)>".
@@ -48,7 +50,7 @@ type Message struct {
 	Body   []byte
 }
 
-// Post sends a message and returns the answer, whose body the caller closes. Its errors do not contain the
+// Post sends a message, with the trace that ctx belongs to, and returns the answer, whose body the caller closes. Its errors do not contain the
 // URL, which may contain a secret.
 func Post(ctx context.Context, client *http.Client, now time.Time, m *Message) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
@@ -57,6 +59,7 @@ func Post(ctx context.Context, client *http.Client, now time.Time, m *Message) (
 	}
 	maps.Copy(request.Header, m.Header)
 	request.Header.Set("User-Agent", "Muster")
+	tracing.Inject(ctx, request.Header)
 	request.Header.Set(SignatureHeader, Sign(m.Key, now, m.Body))
 	answer, err := client.Do(request)
 	return answer, withoutURL(err)

@@ -26,6 +26,9 @@ const (
 // Explain is the question for the explanation of a ticket, which is for a Handler: only the node that decides has the pools of the matchers.
 const Explain = 'x'
 
+// Cause is the question for the trace of what made a thing, which is for a Handler: the node that decides remembers it.
+const Cause = 'w'
+
 // Outcomes.
 const (
 	done       = 'd' // with the answer

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"time"
+
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Headers of a forwarded request. Only connections of nodes carry them with a meaning: those of clients never reach serve.
@@ -46,6 +48,7 @@ func (n *Net) Forward(w http.ResponseWriter, r *http.Request, node string, priva
 					p.Out.Header[name] = values
 				}
 			}
+			tracing.Inject(p.In.Context(), p.Out.Header)
 			p.Out.Header.Set(forwardedBy, n.config.Self)
 			p.Out.Header.Set(forwardedFrom, p.In.RemoteAddr)
 			p.Out.Header.Del(forwardedPublic)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/cluster/trust"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Bounds.
@@ -117,8 +118,11 @@ func (n *Net) Others() (ids []string) {
 // URL is that of a path at a node, for a request that Do sends.
 func URL(node, path string) string { return "http://" + node + path }
 
-// Do sends a request to the node of its URL.
-func (n *Net) Do(r *http.Request) (*http.Response, error) { return n.questions.RoundTrip(r) }
+// Do sends a request to the node of its URL, with the trace that the request's context belongs to.
+func (n *Net) Do(r *http.Request) (*http.Response, error) {
+	tracing.Inject(r.Context(), r.Header)
+	return n.questions.RoundTrip(r)
+}
 
 var errNoMember = errors.New("it is not a node of the cluster")
 

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -18,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Realm is a set of calls for one kind of principal, with an OpenAPI document of its own.
@@ -29,6 +31,8 @@ type Realm struct {
 	api       huma.API
 	classes   map[string]rates.Class // of the calls, by path
 	stats     *callstats.Door
+	tracing   *tracing.Tracer
+	door      string                                   // its name in metrics and traces
 	documents func() (newest, older []byte, err error) // made when first asked for, when all calls are declared
 }
 
@@ -48,13 +52,14 @@ func New(state *state.State, name, title string) *Realm {
 	return r
 }
 
-// Count counts the realm's calls under a name. It is called once all are declared.
-func (r *Realm) Count(calls *callstats.Calls, door string) {
+// Count counts and traces the realm's calls under a name. It is called once all are declared.
+func (r *Realm) Count(calls *callstats.Calls, tracer *tracing.Tracer, door string) {
 	var names []string
 	for path := range r.classes {
 		names = append(names, r.nameOf(path))
 	}
 	r.stats = calls.Door(door, names...)
+	r.tracing, r.door = tracer, door
 }
 
 // Classes are the calls of the realm, by path.
@@ -115,6 +120,13 @@ type realmKey struct{}
 
 // Serve executes a call that has passed Check, for a principal.
 func (r *Realm) Serve(w http.ResponseWriter, request *http.Request, by *principal.Principal) {
+	if by.Player != "" || by.ID != "" { // strangers who log in cause no spans
+		var traced func()
+		w, request, traced = r.tracing.Serve(w, request, tracing.Call{
+			Door: r.door, Operation: r.nameOf(request.URL.Path), Trusted: by.Player == "" && by.Instance.IsZero(), Began: time.Now(),
+		})
+		defer traced()
+	}
 	request.Header.Set("Content-Type", "application/json") // an empty body may have none
 	request.Header.Set("Accept", "application/json")
 	request.Body = orEmptyObject(http.MaxBytesReader(callstats.Unwrapped(w), request.Body, bodyMax+1))

@@ -1,0 +1,350 @@
+package e2e
+
+import (
+	"compress/gzip"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// collector takes what a service exports.
+type collector struct {
+	url string
+
+	mu      sync.Mutex
+	spans   []tracedSpan
+	metrics map[string]bool
+	headers http.Header // of the last export
+}
+
+type tracedSpan struct {
+	name, trace, id, parent string
+	service, instance       string
+	attributes              map[string]string
+}
+
+func startCollector(t *testing.T) *collector {
+	t.Helper()
+	c := &collector{metrics: map[string]bool{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := io.Reader(r.Body)
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			unzipped, err := gzip.NewReader(body)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			body = unzipped
+		}
+		text, err := io.ReadAll(body)
+		if err == nil {
+			err = c.take(r, text)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", r.URL.Path, err)
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+func (c *collector) take(r *http.Request, body []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.headers = r.Header
+	if r.URL.Path == "/v1/metrics" {
+		var m collectormetrics.ExportMetricsServiceRequest
+		if err := proto.Unmarshal(body, &m); err != nil {
+			return err
+		}
+		for _, resource := range m.ResourceMetrics {
+			for _, scope := range resource.ScopeMetrics {
+				for _, metric := range scope.Metrics {
+					c.metrics[metric.Name] = true
+				}
+			}
+		}
+		return nil
+	}
+	var m collectortrace.ExportTraceServiceRequest
+	if err := proto.Unmarshal(body, &m); err != nil {
+		return err
+	}
+	for _, resource := range m.ResourceSpans {
+		of := texts(resource.Resource.Attributes)
+		for _, scope := range resource.ScopeSpans {
+			for _, s := range scope.Spans {
+				c.spans = append(c.spans, tracedSpan{
+					s.Name, hex.EncodeToString(s.TraceId), hex.EncodeToString(s.SpanId), hex.EncodeToString(s.ParentSpanId),
+					of["service.name"], of["service.instance.id"], texts(s.Attributes),
+				})
+			}
+		}
+	}
+	return nil
+}
+
+func texts(all []*common.KeyValue) map[string]string {
+	m := map[string]string{}
+	for _, x := range all {
+		m[x.Key] = x.Value.GetStringValue()
+	}
+	return m
+}
+
+func (c *collector) has(metric string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.metrics[metric]
+}
+
+// all are the spans of a trace.
+func (c *collector) all(trace string) []tracedSpan {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.spans), func(s tracedSpan) bool { return s.trace != trace })
+}
+
+// tree writes a span with all below it, a line for each: the node that made it, its name, and the command that it commits. The children of a span are in the
+// order of their names.
+func tree(spans []tracedSpan, nodes map[string]string, top tracedSpan) string {
+	var b strings.Builder
+	var write func(s tracedSpan, depth int)
+	write = func(s tracedSpan, depth int) {
+		b.WriteString(strings.Repeat("  ", depth))
+		if node := nodes[s.instance]; node != "" {
+			b.WriteString(node + ": ")
+		}
+		b.WriteString(strings.TrimSpace(s.name+" "+s.attributes["muster.command"]) + "\n")
+		var below []tracedSpan
+		for _, x := range spans {
+			if x.parent == s.id {
+				below = append(below, x)
+			}
+		}
+		slices.SortFunc(below, func(x, y tracedSpan) int { return strings.Compare(x.name, y.name) })
+		for _, x := range below {
+			write(x, depth+1)
+		}
+	}
+	write(top, 0)
+	return b.String()
+}
+
+const (
+	traceOfTest  = "0af7651916cd43dd8448eb211c80319c"
+	parentOfTest = "b7ad6b7169203331"
+)
+
+// withTraceparent is a client whose calls belong to the trace of the test.
+func withTraceparent(c *gamelift.Client) *gamelift.Client {
+	return gamelift.New(c.Options(), func(o *gamelift.Options) {
+		o.APIOptions = append(slices.Clone(o.APIOptions), smithyhttp.AddHeaderValue("traceparent", "00-"+traceOfTest+"-"+parentOfTest+"-01"))
+	})
+}
+
+// untilTraced waits until the trace of the test has a call of an operation with this tree, and returns the spans of the trace.
+func (c *collector) untilTraced(t *testing.T, operation string, nodes map[string]string, want string) []tracedSpan {
+	t.Helper()
+	var spans []tracedSpan
+	got := ""
+	defer func() {
+		if t.Failed() {
+			t.Logf("got:\n%s\nwant:\n%s", got, want)
+		}
+	}()
+	eventually(t, "the trace of "+operation, func() bool {
+		spans = c.all(traceOfTest)
+		for _, s := range spans {
+			if s.name == operation && s.parent == parentOfTest && s.attributes["muster.outcome"] == "ok" {
+				got = tree(spans, nodes, s)
+			}
+		}
+		return got == want
+	})
+	return spans
+}
+
+// A game session that the AWS SDK creates with a traceparent, on a game server with the real server SDK, is one trace up to the game server's answer. What is exported besides is what
+// /metrics has.
+func TestTraceOfAGameSession(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t)
+	s := newService(t, "--otlp-endpoint", c.url)
+	s.wrap = []string{"env", "OTEL_TRACES_SAMPLER=parentbased_always_off", "OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_METRIC_EXPORT_INTERVAL=200",
+		"OTEL_EXPORTER_OTLP_HEADERS=x-collector-key=of-the-test", "OTEL_SERVICE_NAME=arena-muster"}
+	s.start()
+	p := s.prepare()
+	plain := s.client
+	s.client = withTraceparent(plain)
+	_, id := p.hosting(sdkOptions{}, 2)
+	s.client = plain
+	spans := c.untilTraced(t, "CreateGameSession", nil, `CreateGameSession
+  commit CreateGameSession
+    append
+    push CreateGameSession
+      ActivateGameSession
+        commit ActivateGameSession
+          append
+          queue
+      commit PromptGameSession
+        append
+        queue
+    queue
+`)
+	for _, x := range spans {
+		if x.service != "arena-muster" {
+			t.Errorf("span %s is of service %q", x.name, x.service)
+		}
+		if strings.HasPrefix(x.name, "push") && !strings.HasSuffix(id, x.attributes["muster.game_session.id"]) {
+			t.Errorf("push of %q, want that of %q", x.attributes["muster.game_session.id"], id)
+		}
+	}
+	for _, name := range []string{"muster_calls", "gamelift_active_game_sessions", "muster_telemetry_spans_waiting"} {
+		eventually(t, "metric "+name, func() bool { return c.has(name) || c.has(name+"_total") })
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if got := c.headers.Get("X-Collector-Key"); got != "of-the-test" {
+		t.Errorf("the header of the collector is %q", got)
+	}
+	for _, x := range c.spans {
+		if x.trace != traceOfTest {
+			t.Errorf("span %s of another trace, although only callers decide", x.name)
+		}
+	}
+}
+
+// A placement that waits for a game server continues its trace when one comes, and its webhook carries it.
+func TestTraceOfAPlacement(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t)
+	parents := make(chan string, 64)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		parents <- r.Header.Get("Traceparent")
+	}))
+	t.Cleanup(receiver.Close)
+	s := newService(t, "--notify-events", receiver.URL)
+	s.wrap = []string{"env", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_TRACES_SAMPLER=parentbased_always_off", "OTEL_BSP_SCHEDULE_DELAY=100"}
+	s.start()
+	p := s.prepare()
+	p.queue("queue")
+	_, err := withTraceparent(s.client).StartGameSessionPlacement(t.Context(), &gamelift.StartGameSessionPlacementInput{
+		PlacementId: aws.String("placement"), GameSessionQueueName: aws.String("queue"), MaximumPlayerSessionCount: aws.Int32(2),
+	})
+	must(t, err)
+	server := p.ready(sdkOptions{})
+	server.untilEvent("start", 1)
+	server.must("activate")
+	eventually(t, "the placement to be fulfilled", func() bool { return s.placement("placement").Status == types.GameSessionPlacementStateFulfilled })
+	spans := c.untilTraced(t, "StartGameSessionPlacement", nil, `StartGameSessionPlacement
+  commit StartPlacement
+    append
+    notify
+    push CreateGameSession
+      ActivateGameSession
+        commit ActivateGameSession
+          append
+          queue
+      commit PromptGameSession
+        append
+        queue
+    queue
+`)
+	at := slices.IndexFunc(spans, func(x tracedSpan) bool { return x.name == "notify" })
+	if got, want := <-parents, "00-"+traceOfTest+"-"+spans[at].id+"-01"; got != want {
+		t.Errorf("the webhook has traceparent %q, want %q", got, want)
+	}
+}
+
+// In a cluster the call arrives at one node, another one decides, and the game server is connected to the third.
+func TestTraceThroughACluster(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t)
+	telemetry := []string{"env", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_METRICS_EXPORTER=none", "OTEL_TRACES_SAMPLER=parentbased_always_off", "OTEL_BSP_SCHEDULE_DELAY=100"}
+	first := newService(t, "--cluster-listen", freeAddress(t))
+	first.wrap = telemetry
+	first.start()
+	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
+	nodes := []*service{first}
+	for range 2 {
+		n := newService(t, "--cluster-listen", freeAddress(t), "--join", mustCluster(t, first, "join-token"))
+		n.wrap = telemetry
+		n.start()
+		nodes = append(nodes, n)
+	}
+	eventually(t, "three nodes to vote", func() bool { return voters(clusterStatus(t, first)) == 3 })
+	for _, n := range nodes {
+		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+	}
+	leader := nodeOf(t, nodes, clusterStatus(t, first).Leader)
+	rest := others(nodes, leader)
+	door, host := rest[0], rest[1]
+	names := map[string]string{}
+	for _, m := range clusterStatus(t, first).Members {
+		switch nodeOf(t, nodes, m.ID) {
+		case leader:
+			names[m.ID] = "leader"
+		case door:
+			names[m.ID] = "door"
+		case host:
+			names[m.ID] = "host"
+		}
+	}
+	p := door.prepare()
+	server := p.dial("process", host.address)
+	door.client = withTraceparent(door.client)
+	server.host(t, 2)
+	c.untilTraced(t, "CreateGameSession", names, `door: CreateGameSession
+  door: commit CreateGameSession
+    leader: commit CreateGameSession
+      leader: append
+      host: push CreateGameSession
+        host: ActivateGameSession
+          host: commit ActivateGameSession
+            leader: commit ActivateGameSession
+              leader: append
+              leader: queue
+        host: commit PromptGameSession
+          leader: commit PromptGameSession
+            leader: append
+            leader: queue
+      leader: queue
+`)
+}
+
+// Without a collector at its address, the service works as ever, counts what it cannot export, and ends in time.
+func TestCollectorDown(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "--otlp-endpoint", "http://"+freeAddress(t))
+	s.wrap = []string{"env", "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_BSP_EXPORT_TIMEOUT=200", "OTEL_METRIC_EXPORT_INTERVAL=100", "OTEL_METRIC_EXPORT_TIMEOUT=100"}
+	s.start()
+	p := s.prepare()
+	p.hosting(sdkOptions{}, 2)
+	eventually(t, "dropped spans and failed exports", func() bool {
+		e := s.exposition(t)
+		dropped, _ := e.value("muster_telemetry_spans_dropped_total", "reason", "export_failed")
+		failed, _ := e.value("muster_telemetry_exports_failed_total", "signal", "metrics")
+		return dropped > 0 && failed > 0
+	})
+	s.stop()
+}

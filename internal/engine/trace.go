@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/musterhq/muster/internal/domain/answers"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/tracing"
+)
+
+// A command whose context is traced has a span "commit", at each node that works on it. At the node that decides, it has the parts "queue", until the
+// command is decided and applied, and "append", until its group is durable. The core does not know of any of it.
+
+// doTraced is Do within a span.
+func (e *Engine) doTraced(ctx context.Context, cmd kernel.Command) error {
+	ctx, span := e.startCommit(ctx, cmd)
+	err := e.do(ctx, cmd)
+	span.EndWith(err)
+	return err
+}
+
+// executeTraced executes a request, in the trace that another node says.
+func (e *Engine) executeTraced(ctx context.Context, text string, once *answers.Once) error {
+	if e.config.Tracing == nil || text == "" {
+		return e.execute(ctx, once)
+	}
+	ctx, span := e.startCommit(tracing.WithText(ctx, text), once.Command)
+	err := e.execute(ctx, once)
+	span.EndWith(err)
+	return err
+}
+
+func (e *Engine) startCommit(ctx context.Context, cmd kernel.Command) (context.Context, *tracing.Span) {
+	ctx, span := e.config.Tracing.Start(ctx, "commit", trace.SpanKindInternal)
+	span.Set("muster.command", reflect.Indirect(reflect.ValueOf(cmd)).Type().Name())
+	return ctx, span
+}
+
+// commandTrace is what the spans of a command need. The goroutine that waits for the command reads it once the command is answered.
+type commandTrace struct {
+	tracer *tracing.Tracer
+	ctx    context.Context
+
+	queued            time.Time
+	applied           time.Time // zero: the command was not decided
+	appending, stored time.Time // zero: its answer waited for no group
+	entry             uint64
+}
+
+// submitTraced is submit with the parts of the span in ctx.
+func (r *run) submitTraced(ctx context.Context, cmd kernel.Command) error {
+	x := &commandTrace{tracer: r.e.config.Tracing, ctx: ctx, queued: time.Now()}
+	c := newCall(cmd)
+	c.trace = x
+	err := r.wait(c)
+	if !x.applied.IsZero() {
+		x.tracer.Part(ctx, "queue", x.queued, x.applied)
+	}
+	if !x.stored.IsZero() {
+		x.tracer.Part(ctx, "append", x.appending, x.stored, tracing.Number("muster.journal.entry", x.entry))
+	}
+	return err
+}
+
+// decided remembers what the command made that causes something later. It does so before that is durable, because a follower at another node may ask as soon as
+// it is.
+func (x *commandTrace) decided(events []kernel.Emitted) {
+	x.applied = time.Now()
+	for _, emitted := range events {
+		switch e := emitted.Event.(type) {
+		case *hosting.GameSessionCreated:
+			x.tracer.Remember(x.ctx, tracing.Cause{Kind: tracing.GameSession, ID: string(e.ID)})
+		case *hosting.PlacementStarted:
+			x.tracer.Remember(x.ctx, tracing.Cause{Kind: tracing.Placement, ID: e.Placement.ID})
+		}
+	}
+}
+
+// traced notes that a group is durable in the traces of its commands, before they are answered.
+func (g *Group) traced(appending time.Time) {
+	for _, c := range g.calls {
+		if x := c.trace; x != nil {
+			x.appending, x.stored, x.entry = appending, time.Now(), g.Number
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package tracing
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Cause names a thing that a traced command made, and that causes something later: a push, a webhook. Kinds keep ids of different things apart.
+type Cause struct{ Kind, ID string }
+
+// The kinds of causes.
+const (
+	GameSession = "game session"
+	Placement   = "placement"
+)
+
+const (
+	causesMax = 4096 // the oldest make room
+	askWait   = 250 * time.Millisecond
+	causeMax  = 1024 // bytes of an id in a question
+)
+
+// causes remembers which span made a thing, for the newest things. It is memory of this process alone: what is lost with it ends a trace early, nothing else.
+// In a cluster the node that decides remembers, and the others ask it.
+type causes struct {
+	most int
+
+	mu    sync.Mutex
+	spans map[Cause]trace.SpanContext
+	order []Cause // a ring, once it has most entries
+	next  int
+
+	ask func(ctx context.Context, question []byte) (answer []byte, err error)
+}
+
+// Remember notes that the work that ctx is for made a thing.
+func (t *Tracer) Remember(ctx context.Context, c Cause) {
+	s := trace.SpanContextFromContext(ctx)
+	if t == nil || !s.IsSampled() {
+		return
+	}
+	x := &t.causes
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.spans == nil {
+		x.spans = make(map[Cause]trace.SpanContext)
+	}
+	if _, known := x.spans[c]; !known {
+		if len(x.order) < x.most {
+			x.order = append(x.order, c)
+		} else {
+			delete(x.spans, x.order[x.next])
+			x.order[x.next] = c
+			x.next = (x.next + 1) % x.most
+		}
+	}
+	x.spans[c] = s
+}
+
+// AskWith sets how to ask the node that decides, whose AnswerCause answers. It is called once, before the Tracer is used.
+func (t *Tracer) AskWith(ask func(ctx context.Context, question []byte) ([]byte, error)) {
+	if t != nil {
+		t.causes.ask = ask
+	}
+}
+
+// Continue begins a span that follows from the first of these things that a traced command made, and is nil if none was.
+func (t *Tracer) Continue(ctx context.Context, name string, kind trace.SpanKind, of ...Cause) (context.Context, *Span) {
+	if t == nil {
+		return ctx, nil
+	}
+	s := t.causeOf(ctx, of)
+	if !s.IsSampled() {
+		return ctx, nil
+	}
+	return t.Start(trace.ContextWithRemoteSpanContext(ctx, s), name, kind)
+}
+
+func (t *Tracer) causeOf(ctx context.Context, of []Cause) trace.SpanContext {
+	if s := t.known(of); s.IsValid() || t.causes.ask == nil {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	answer, err := t.causes.ask(ctx, question(of))
+	if err != nil { // this node decides, or none does: the trace ends here
+		return trace.SpanContext{}
+	}
+	return parse(string(answer))
+}
+
+func (t *Tracer) known(of []Cause) trace.SpanContext {
+	t.causes.mu.Lock()
+	defer t.causes.mu.Unlock()
+	for _, c := range of {
+		if s, ok := t.causes.spans[c]; ok {
+			return s
+		}
+	}
+	return trace.SpanContext{}
+}
+
+// A question has a line for each cause: its kind, a tab, its id.
+func question(of []Cause) []byte {
+	var b []byte
+	for _, c := range of {
+		if c.ID != "" && len(c.ID) <= causeMax {
+			b = append(append(append(append(b, c.Kind...), '\t'), c.ID...), '\n')
+		}
+	}
+	return b
+}
+
+// AnswerCause answers the question of another node: the Text of the span, or nothing. It never fails; its form is that of a question between nodes.
+func (t *Tracer) AnswerCause(_ context.Context, question []byte) (answer []byte, err error) {
+	if t == nil || len(question) > 4*causeMax {
+		return nil, nil
+	}
+	var of []Cause
+	for line := range strings.Lines(string(question)) {
+		kind, id, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		of = append(of, Cause{kind, id})
+	}
+	if s := t.known(of); s.IsValid() {
+		return []byte(textOf(s)), nil
+	}
+	return nil, nil
+}

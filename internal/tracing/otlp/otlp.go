@@ -1,0 +1,256 @@
+// Package otlp exports traces and metrics to a collector, by OTLP over HTTP.
+//
+// Nothing waits for the collector. Spans wait in a queue of spansMax; what does not fit is dropped and counted, and so is what the collector does not take
+// within the time limits of the exporter. Metrics are exported as they are at that time, so an export that fails loses nothing but a point.
+package otlp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/tracing"
+)
+
+const (
+	spansMax  = 4096 // that wait for the collector
+	textMax   = 256  // characters of an attribute
+	closeWait = 2 * time.Second
+	sayEvery  = time.Minute // a line of the log about a collector that does not answer
+)
+
+// Config is what an Exporter needs.
+type Config struct {
+	Endpoint string              // URL of the collector; empty: the standard variables say
+	Getenv   func(string) string // reads these
+	Version  string              // of the release
+	Instance string              // tells services with one name apart; empty: an id of its own for each start
+	Log      *slog.Logger
+}
+
+// Exporter sends to a collector. A nil Exporter exports nothing.
+type Exporter struct {
+	tracer   *tracing.Tracer
+	spans    *trace.TracerProvider // nil: none are exported
+	metrics  *metric.MeterProvider // nil: none are exported yet
+	to       string                // of metrics; empty: none
+	resource *resource.Resource
+	log      *slog.Logger
+	told     rate.Lines
+
+	waiting atomic.Int64 // spans
+	sent    prometheus.Counter
+	dropped *prometheus.CounterVec // spans, by reason
+	failed  *prometheus.CounterVec // exports, by signal
+}
+
+// Reasons of dropped spans.
+const (
+	queueFull    = "queue_full"
+	exportFailed = "export_failed"
+)
+
+// Open begins to export spans, if the settings or the standard variables name a collector; else the Exporter is nil. A collector that does not answer is
+// no error.
+func Open(ctx context.Context, c Config) (*Exporter, error) {
+	p, err := planOf(c.Endpoint, c.Getenv)
+	if err != nil || p.traces == "" && p.metrics == "" {
+		return nil, err
+	}
+	x := &Exporter{
+		to: p.metrics, log: c.Log, told: rate.Lines{Most: 1, Period: sayEvery},
+		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_telemetry_spans_exported_total", Help: "Spans that the collector of OpenTelemetry took."}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_telemetry_spans_dropped_total", Help: "Spans that it did not get: too many waited (queue_full), or it did not take them (export_failed).",
+		}, []string{"reason"}),
+		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_telemetry_exports_failed_total", Help: "Exports to the collector of OpenTelemetry that failed, each after its repeats.",
+		}, []string{"signal"}),
+	}
+	for _, reason := range []string{queueFull, exportFailed} {
+		x.dropped.WithLabelValues(reason)
+	}
+	for _, signal := range []string{"traces", "metrics"} {
+		x.failed.WithLabelValues(signal)
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(x.say)) // the libraries write to the standard error otherwise
+	if c.Instance == "" {
+		c.Instance = uuid.NewString()
+	}
+	attributes := []attribute.KeyValue{attribute.String("service.name", "muster"), attribute.String("service.instance.id", c.Instance)}
+	if c.Version != "" {
+		attributes = append(attributes, attribute.String("service.version", c.Version))
+	}
+	x.resource, err = resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	if p.traces == "" {
+		return x, nil
+	}
+	to, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(p.traces))
+	if err != nil {
+		return nil, fmt.Errorf("exporter of traces: %w", err)
+	}
+	limits := trace.NewSpanLimits()
+	if limits.AttributeValueLengthLimit < 0 || limits.AttributeValueLengthLimit > textMax {
+		limits.AttributeValueLengthLimit = textMax
+	}
+	batches := trace.NewBatchSpanProcessor(&spanExporter{to, x}, trace.WithMaxQueueSize(spansMax))
+	x.spans = trace.NewTracerProvider(
+		trace.WithSampler(trace.ParentBased(trace.AlwaysSample())), // package tracing has decided before
+		trace.WithResource(x.resource), trace.WithRawSpanLimits(limits), trace.WithSpanProcessor(&bounded{batches, x}),
+	)
+	x.tracer = tracing.New(x.spans, p.sampling)
+	return x, nil
+}
+
+// Tracer makes the spans; nil if none are exported.
+func (x *Exporter) Tracer() *tracing.Tracer {
+	if x == nil {
+		return nil
+	}
+	return x.tracer
+}
+
+// ExportMetrics begins to export what a registry has. It is called once.
+func (x *Exporter) ExportMetrics(ctx context.Context, from prometheus.Gatherer) error {
+	if x == nil || x.to == "" {
+		return nil
+	}
+	to, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(x.to))
+	if err != nil {
+		return fmt.Errorf("exporter of metrics: %w", err)
+	}
+	reader := metric.NewPeriodicReader(&metricExporter{to, x}, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from))))
+	x.metrics = metric.NewMeterProvider(metric.WithResource(x.resource), metric.WithReader(reader))
+	return nil
+}
+
+// Close sends what waits, and gives up after a moment.
+func (x *Exporter) Close(ctx context.Context) {
+	if x == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeWait)
+	defer cancel()
+	var closing sync.WaitGroup
+	defer closing.Wait()
+	if x.metrics != nil {
+		closing.Go(func() { x.closed(x.metrics.Shutdown(ctx)) })
+	}
+	if x.spans != nil {
+		closing.Go(func() { x.closed(x.spans.Shutdown(ctx)) })
+	}
+}
+
+func (x *Exporter) closed(err error) {
+	if err != nil {
+		x.log.Debug("the last telemetry could not be exported", "error", cause(err))
+	}
+}
+
+// say logs a failure, within a bound.
+func (x *Exporter) say(err error) {
+	if write, before := x.told.Note(time.Now()); write {
+		x.log.Warn("telemetry could not be exported; requests are not affected", "error", cause(err), "unlogged", before)
+	}
+}
+
+// cause is an error without the URL, whose path may be a secret, and without most of what the collector answered.
+func cause(err error) string {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	const most = 200
+	text := err.Error()
+	return text[:min(most, len(text))]
+}
+
+// bounded lets spansMax spans wait, so that the processor behind it has room for each and drops none without a count.
+type bounded struct {
+	trace.SpanProcessor
+	x *Exporter
+}
+
+func (b *bounded) OnEnd(s trace.ReadOnlySpan) {
+	if b.x.waiting.Add(1) > spansMax {
+		b.x.waiting.Add(-1)
+		b.x.dropped.WithLabelValues(queueFull).Inc()
+		return
+	}
+	b.SpanProcessor.OnEnd(s)
+}
+
+type spanExporter struct {
+	trace.SpanExporter
+	x *Exporter
+}
+
+func (e *spanExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
+	n := len(spans)
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	e.x.waiting.Add(int64(-n))
+	if err != nil {
+		e.x.dropped.WithLabelValues(exportFailed).Add(float64(n))
+		e.x.failed.WithLabelValues("traces").Inc()
+		e.x.say(err)
+		return nil
+	}
+	e.x.sent.Add(float64(n))
+	return nil
+}
+
+type metricExporter struct {
+	metric.Exporter
+	x *Exporter
+}
+
+func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+	if err := e.Exporter.Export(ctx, m); err != nil {
+		e.x.failed.WithLabelValues("metrics").Inc()
+		e.x.say(err)
+	}
+	return nil
+}
+
+// Describe implements prometheus.Collector.
+func (x *Exporter) Describe(to chan<- *prometheus.Desc) {
+	x.sent.Describe(to)
+	x.dropped.Describe(to)
+	x.failed.Describe(to)
+	to <- waitingDesc
+	to <- waitingLimitDesc
+}
+
+// Collect implements prometheus.Collector.
+func (x *Exporter) Collect(to chan<- prometheus.Metric) {
+	x.sent.Collect(to)
+	x.dropped.Collect(to)
+	x.failed.Collect(to)
+	to <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(x.waiting.Load()))
+	to <- prometheus.MustNewConstMetric(waitingLimitDesc, prometheus.GaugeValue, spansMax)
+}
+
+var (
+	waitingDesc      = prometheus.NewDesc("muster_telemetry_spans_waiting", "Spans that wait for the collector of OpenTelemetry.", nil, nil)
+	waitingLimitDesc = prometheus.NewDesc("muster_telemetry_spans_waiting_limit", "The most of them; more are dropped.", nil, nil)
+)

@@ -1,0 +1,179 @@
+// Package tracing makes spans of what one request causes: the call at its door, the commit of its commands, the push to a server process and the
+// answer of that, the webhooks. Package otlp exports them.
+//
+// A nil *Tracer traces nothing, and costs a comparison. Of a call that is not chosen, no span exists.
+//
+// # Whose decision counts
+//
+// A span begins once a request is authenticated: strangers cause none. Callers with an access key of the studio decide by the flag in their traceparent
+// whether the call is traced, as the standard has it. The flag of players and of keys of the role client, which every player's client contains, counts for
+// nothing, and neither does their choice of a trace id: chance decides about their calls. Their trace goes on all the same.
+//
+// # What a span contains
+//
+// Names of operations and commands, identifiers, numbers of journal entries, outcomes. No credential, no text of a player, no body.
+package tracing
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/musterhq/muster/internal/callstats"
+)
+
+// Scope is the name under which all spans are made.
+const Scope = "github.com/musterhq/muster"
+
+// Sampling says which calls are traced.
+type Sampling struct {
+	Share   float64 // of the calls about which no caller decides, 0 to 1
+	Parents bool    // trusted callers decide about theirs
+}
+
+// Tracer makes spans. All methods may be called at the same time.
+type Tracer struct {
+	tracer   trace.Tracer
+	sampling Sampling
+	causes   causes
+}
+
+// New makes a Tracer whose spans go to a provider. The provider must record every span that has no parent or a sampled one.
+func New(provider trace.TracerProvider, s Sampling) *Tracer {
+	return &Tracer{tracer: provider.Tracer(Scope), sampling: s, causes: causes{most: causesMax}}
+}
+
+// Call is a call at a door.
+type Call struct {
+	Door, Operation string
+	RequestID       string // of the answer; may be empty
+	Trusted         bool   // the caller may decide whether the call is traced
+	Began           time.Time
+}
+
+// Begin begins the span of an authenticated call. Work for the call uses the returned context. The Span is nil if the call is not traced.
+func (t *Tracer) Begin(r *http.Request, c Call) (context.Context, *Span) {
+	ctx := r.Context()
+	if t == nil {
+		return ctx, nil
+	}
+	parent := extract(r.Header)
+	if parent.IsValid() {
+		parent = parent.WithTraceFlags(parent.TraceFlags().WithSampled(t.chooses(parent, c.Trusted)))
+		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
+	}
+	if parent.IsValid() && !parent.IsSampled() || !parent.IsValid() && !t.chance() {
+		return ctx, nil
+	}
+	ctx, span := t.tracer.Start(ctx, c.Operation, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(c.Began), trace.WithAttributes(
+		attribute.String("muster.door", c.Door), attribute.String("rpc.method", c.Operation)))
+	if c.RequestID != "" {
+		span.SetAttributes(attribute.String("aws.request_id", c.RequestID))
+	}
+	return ctx, &Span{span}
+}
+
+func (t *Tracer) chooses(parent trace.SpanContext, trusted bool) bool {
+	if trusted && t.sampling.Parents {
+		return parent.IsSampled()
+	}
+	return t.chance()
+}
+
+// chance does not look at the trace id, which callers choose.
+func (t *Tracer) chance() bool { return rand.Float64() < t.sampling.Share }
+
+// Serve is Begin for a handler: it returns what replaces the handler's parameters, and a function to defer.
+func (t *Tracer) Serve(w http.ResponseWriter, r *http.Request, c Call) (http.ResponseWriter, *http.Request, func()) {
+	if t == nil {
+		return w, r, func() {}
+	}
+	ctx, span := t.Begin(r, c)
+	if ctx != r.Context() {
+		r = r.WithContext(ctx)
+	}
+	if span == nil {
+		return w, r, func() {}
+	}
+	noted := callstats.NoteStatus(w)
+	return noted, r, func() { span.End(noted.Outcome()) }
+}
+
+// Start begins a span for a part of the work that ctx is for. It is nil if that is not traced.
+func (t *Tracer) Start(ctx context.Context, name string, kind trace.SpanKind) (context.Context, *Span) {
+	if t == nil || !trace.SpanContextFromContext(ctx).IsSampled() {
+		return ctx, nil
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind))
+	return ctx, &Span{span}
+}
+
+// Child is Start for callers that have no Tracer, but are called within a span.
+func Child(ctx context.Context, name string, kind trace.SpanKind) (context.Context, *Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, nil
+	}
+	ctx, span := parent.TracerProvider().Tracer(Scope).Start(ctx, name, trace.WithSpanKind(kind))
+	return ctx, &Span{span}
+}
+
+// Traced reports whether the work that ctx is for is traced.
+func (t *Tracer) Traced(ctx context.Context) bool {
+	return t != nil && trace.SpanContextFromContext(ctx).IsSampled()
+}
+
+// Detach returns a context that ends with ctx and belongs to the trace of from: for work that outlives the call that began it.
+func Detach(ctx, from context.Context) context.Context {
+	if s := trace.SpanContextFromContext(from); s.IsValid() {
+		return trace.ContextWithSpanContext(ctx, s)
+	}
+	return ctx
+}
+
+// Span is a traced part of a call. The methods of a nil Span do nothing.
+type Span struct{ span trace.Span }
+
+// Set adds a text. Exports cut it off after 256 characters.
+func (s *Span) Set(key, value string) {
+	if s != nil {
+		s.span.SetAttributes(attribute.String(key, value))
+	}
+}
+
+// Number is a number that a span has.
+func Number(key string, value uint64) attribute.KeyValue { return attribute.Int64(key, int64(value)) }
+
+// Part adds a part of the span of ctx that is over already.
+func (t *Tracer) Part(ctx context.Context, name string, from, to time.Time, has ...attribute.KeyValue) {
+	_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(has...))
+	span.End(trace.WithTimestamp(to))
+}
+
+// End ends the span of a call.
+func (s *Span) End(o callstats.Outcome) {
+	if s == nil {
+		return
+	}
+	s.span.SetAttributes(attribute.String("muster.outcome", o.String()))
+	if o == callstats.Failed {
+		s.span.SetStatus(codes.Error, "")
+	}
+	s.span.End()
+}
+
+// EndWith ends a span of work that failed with err, or did not. The text of the error may be that of a client, so it is not kept.
+func (s *Span) EndWith(err error) {
+	if s == nil {
+		return
+	}
+	if err != nil {
+		s.span.SetStatus(codes.Error, "")
+	}
+	s.span.End()
+}
