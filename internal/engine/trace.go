@@ -37,7 +37,7 @@ func (e *Engine) executeTraced(ctx context.Context, text string, once *answers.O
 
 func (e *Engine) startCommit(ctx context.Context, cmd kernel.Command) (context.Context, *tracing.Span) {
 	ctx, span := e.config.Tracing.Start(ctx, "commit", trace.SpanKindInternal)
-	span.Set("muster.command", reflect.Indirect(reflect.ValueOf(cmd)).Type().Name())
+	span.Set("muster.command", reflect.Indirect(reflect.ValueOf(kernel.Unwrapped(cmd))).Type().Name())
 	return ctx, span
 }
 

@@ -6,10 +6,9 @@ package otlp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,7 +50,7 @@ type Exporter struct {
 	tracer   *tracing.Tracer
 	spans    *trace.TracerProvider // nil: none are exported
 	metrics  *metric.MeterProvider // nil: none are exported yet
-	to       string                // of metrics; empty: none
+	to       plan
 	resource *resource.Resource
 	log      *slog.Logger
 	told     rate.Lines
@@ -76,7 +75,7 @@ func Open(ctx context.Context, c Config) (*Exporter, error) {
 		return nil, err
 	}
 	x := &Exporter{
-		to: p.metrics, log: c.Log, told: rate.Lines{Most: 1, Period: sayEvery},
+		to: p, log: c.Log, told: rate.Lines{Most: 1, Period: sayEvery},
 		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_telemetry_spans_exported_total", Help: "Spans that the collector of OpenTelemetry took."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_telemetry_spans_dropped_total", Help: "Spans that it did not get: too many waited (queue_full), or it did not take them (export_failed).",
@@ -133,10 +132,10 @@ func (x *Exporter) Tracer() *tracing.Tracer {
 
 // ExportMetrics begins to export what a registry has. It is called once.
 func (x *Exporter) ExportMetrics(ctx context.Context, from prometheus.Gatherer) error {
-	if x == nil || x.to == "" {
+	if x == nil || x.to.metrics == "" {
 		return nil
 	}
-	to, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(x.to))
+	to, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(x.to.metrics))
 	if err != nil {
 		return fmt.Errorf("exporter of metrics: %w", err)
 	}
@@ -164,24 +163,26 @@ func (x *Exporter) Close(ctx context.Context) {
 
 func (x *Exporter) closed(err error) {
 	if err != nil {
-		x.log.Debug("the last telemetry could not be exported", "error", cause(err))
+		x.log.Debug("the last telemetry could not be exported", "error", x.cause(err))
 	}
 }
 
 // say logs a failure, within a bound.
 func (x *Exporter) say(err error) {
 	if write, before := x.told.Note(time.Now()); write {
-		x.log.Warn("telemetry could not be exported; requests are not affected", "error", cause(err), "unlogged", before)
+		x.log.Warn("telemetry could not be exported; requests are not affected", "error", x.cause(err), "unlogged", before)
 	}
 }
 
-// cause is an error without the URL, whose path may be a secret, and without most of what the collector answered.
-func cause(err error) string {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
+// cause is an error without the URLs, whose path may be a secret, and without most of what the collector answered.
+func (x *Exporter) cause(err error) string {
 	const most = 200
 	text := err.Error()
+	for _, url := range []string{x.to.traces, x.to.metrics} {
+		if url != "" {
+			text = strings.ReplaceAll(text, url, "the collector")
+		}
+	}
 	return text[:min(most, len(text))]
 }
 
