@@ -49,7 +49,7 @@ try {
   const pages = {
     overview: "/console/", fleets: "/console/fleets", fleet: `/console/fleets/${fleet}`, "game-sessions": "/console/game-sessions", "game-session": `/console/game-session/${game}`,
     hosts: "/console/hosts", aliases: "/console/aliases", queues: "/console/queues", matchmaking: "/console/matchmaking", player: "/console/player/ann",
-    "fleet-metrics": `/console/fleets/${fleet}/metrics`, "fleet-values": `/console/fleets/${fleet}/metrics?graph=game-sessions&zone=utc`, "queue-metrics": "/console/queues/ranked/metrics",
+    "fleet-metrics": `/console/fleets/${fleet}/metrics`, "fleet-values": `/console/fleets/${fleet}/metrics?graph=game-sessions&zone=utc`, "queue-metrics": "/console/queues/ranked/metrics", health: "/console/health",
     "create-location": "/console/do/create-location", "create-fleet": "/console/do/create-fleet", "register-compute": `/console/do/register-compute/${fleet}`,
   };
   for (const [title, path] of Object.entries(pages)) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterhq/muster/internal/gamemetrics"
 	"github.com/musterhq/muster/internal/series"
 )
 
@@ -144,13 +145,18 @@ func searchFor(text string, all func() []named) (q query, err error) {
 func (d *Door) all() []named {
 	var all []named
 	d.config.Store.Keys(d.config.Store.Last()-recent, func(k series.Key) bool {
-		if metric, dimensions, err := k.Parse(); err == nil {
+		if metric, dimensions, err := k.Parse(); err == nil && ofTheNamespace(metric) {
 			all = append(all, named{k, metric, dimensions})
 		}
 		return true
 	})
 	slices.SortFunc(all, func(a, b named) int { return strings.Compare(string(a.key), string(b.key)) })
 	return all
+}
+
+// ofTheNamespace reports whether a kept series has a metric of the service, and not one of Muster itself.
+func ofTheNamespace(metric string) bool {
+	return slices.ContainsFunc(gamemetrics.Table, func(d *gamemetrics.Definition) bool { return d.Is(metric) })
 }
 
 // recent is how long a metric is listed after its last sample, in minutes, as for the cloud service.

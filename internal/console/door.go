@@ -84,6 +84,7 @@ func NewDoor(c Config) *Door {
 	d.page("hosts", d.hosts)
 	d.page("audit", d.audit)
 	d.page("player/{id...}", d.player)
+	d.graphPages("health", d.health)
 	d.graphPages("fleets/{id}/metrics", d.fleetMetrics)
 	d.graphPages("queues/{name}/metrics", d.queueMetrics)
 	d.graphPages("matchmaking/{name}/metrics", d.configurationMetrics)

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/musterhq/muster/internal/gamemetrics"
 	"github.com/musterhq/muster/internal/series"
@@ -130,12 +132,35 @@ func (d *Door) draw(graphs []graph, span timespan, present series.Key) (drawing,
 		kept[steps-1] = false // it is not over, and its totals would look like a fall
 	}
 	for g := range graphs {
+		keepLargest(&graphs[g], &stats[g])
 		x.curves = append(x.curves, make([]curve, len(graphs[g].Lines)))
 		for l, line := range graphs[g].Lines {
 			x.curves[g][l] = line.measure.curve(stats[g][l], kept)
 		}
 	}
 	return x, nil
+}
+
+// keepLargest leaves as many lines in a graph as it can show: those with the largest sums, in the order that they had.
+func keepLargest(g *graph, stats *[][]series.Stat) {
+	if len(g.Lines) <= graphLines {
+		return
+	}
+	sums, order := make([]float64, len(g.Lines)), make([]int, len(g.Lines))
+	for l, all := range *stats {
+		order[l] = l
+		for _, s := range all {
+			sums[l] += s.Sum
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sums[b], sums[a]) })
+	order = order[:graphLines]
+	slices.Sort(order)
+	lines, kept := make([]line, graphLines), make([][]series.Stat, graphLines)
+	for i, l := range order {
+		lines[i], kept[i] = g.Lines[l], (*stats)[l]
+	}
+	g.Lines, *stats = lines, kept
 }
 
 // curve computes the values of a line from the samples of each step.

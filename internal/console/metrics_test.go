@@ -247,3 +247,27 @@ func TestReadable(t *testing.T) {
 		}
 	}
 }
+
+// A graph of many series shows the largest ones.
+func TestHealthShowsTheLargest(t *testing.T) {
+	x := newGraphs(t, 0)
+	points := []series.Point{{Key: series.MakeKey("muster_healthy"), Stat: series.Of(1)}}
+	for i := range 30 {
+		of := []series.Dimension{{Name: "door", Value: "api"}, {Name: "operation", Value: fmt.Sprintf("Call%02d", i)}}
+		points = append(points, series.Point{Key: series.MakeKey("muster_call_seconds", of...), Stat: series.Stat{Count: 10, Sum: float64(i), Min: 1, Max: 1}})
+	}
+	if err := x.config.Series.Append(firstMinute-1, points); err != nil {
+		t.Fatal(err)
+	}
+	_, graphs := x.values("/health.json?graph=call-sums&range=1h")
+	if lines := graphs["call-sums"]; len(lines) != graphLines || written(lines[0][58:]) != "- 18" || written(lines[11][58:]) != "- 29" {
+		t.Errorf("%d lines", len(lines))
+	}
+	page := text(t, x.get(Prefix+"/health", x.signedInAs("LOOK")))
+	if !strings.Contains(page, "api Call29") || strings.Contains(page, "api Call17<") {
+		t.Errorf("the page is %s", page)
+	}
+	if _, graphs := x.values("/health.json?graph=calls&range=1h"); written(graphs["calls"][0][57:]) != "- - 0" {
+		t.Errorf("calls: %s", written(graphs["calls"][0]))
+	}
+}

@@ -35,7 +35,7 @@ type section struct{ Name, Path, Text string }
 
 var navigation = []section{
 	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
-	{"aliases", "aliases", "Aliases"}, {"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"audit", "audit", "Audit log"},
+	{"aliases", "aliases", "Aliases"}, {"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"health", "health", "Health"}, {"audit", "audit", "Audit log"},
 }
 
 // frame is what the layout shows around a page.

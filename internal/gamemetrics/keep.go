@@ -49,6 +49,12 @@ func (r *Recorder) write(minute int64) {
 	if r.config.Store == nil {
 		return
 	}
+	if r.config.Beside != nil {
+		more, undoMore := r.config.Beside()
+		points = append(points, more...)
+		undoOurs := undo
+		undo = func() { undoOurs(); undoMore() }
+	}
 	if err = r.config.Short(); err == nil {
 		err = r.config.Store.Append(minute, points)
 	}

@@ -28,8 +28,9 @@ const (
 type Config struct {
 	Engine *engine.Engine
 	Rules  func() []matchmaker.RuleEvaluations
-	Store  *series.Store // nil: no series are kept
-	Short  func() error  // why nothing should be written now, such as a full disk
+	Store  *series.Store                               // nil: no series are kept
+	Beside func() (points []series.Point, undo func()) // further points of the minute that is over; nil: none. undo says that they were not kept
+	Short  func() error                                // why nothing should be written now, such as a full disk
 	Log    *slog.Logger
 }
 

@@ -1,0 +1,48 @@
+package metrics
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/series"
+)
+
+func TestKeeper(t *testing.T) {
+	d, _ := door(t, true)
+	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_calls_total"}, []string{"door", "operation", "outcome"})
+	commits := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "muster_commit_seconds"})
+	d.Register(calls, commits)
+	calls.WithLabelValues("api", "ListFleets", "ok").Add(3)
+	calls.WithLabelValues("scripts", "join", "ok").Add(4)
+	calls.WithLabelValues("scripts", "join", "failed").Add(1)
+	commits.Observe(1)
+	commits.Observe(2)
+	k := d.Keeper()
+	ok := series.MakeKey("muster_calls_total", series.Dimension{Name: "outcome", Value: "ok"})
+	failed := series.MakeKey("muster_calls_total", series.Dimension{Name: "door", Value: "scripts"}, series.Dimension{Name: "operation", Value: "join"}, series.Dimension{Name: "outcome", Value: "failed"})
+	took, tickets := series.MakeKey("muster_commit_seconds"), series.MakeKey("muster_matchmaking_tickets")
+	read := func() (map[series.Key]series.Stat, func()) {
+		points, undo := k.Points()
+		all := map[series.Key]series.Stat{}
+		for _, p := range points {
+			all[p.Key] = p.Stat
+		}
+		return all, undo
+	}
+	first, undo := read()
+	want := map[series.Key]series.Stat{ok: series.Of(7), failed: series.Of(1), took: {Count: 2, Sum: 3, Min: 1.5, Max: 1.5}, tickets: series.Of(7)}
+	for key, stat := range want {
+		if first[key] != stat {
+			t.Errorf("%q: got %v, want %v", key, first[key], stat)
+		}
+	}
+	undo() // the minute was not written: the next one has its counts, too
+	calls.WithLabelValues("api", "ListFleets", "ok").Add(1)
+	if second, _ := read(); second[ok] != series.Of(8) || second[took].Count != 2 {
+		t.Errorf("after a minute that was not written: %v", second)
+	}
+	if third, _ := read(); third[ok].Count != 0 || third[took].Count != 0 || third[tickets] != series.Of(7) {
+		t.Errorf("in a minute without calls: %v", third)
+	}
+}
