@@ -12,11 +12,11 @@ import (
 // keepEvery is how often the end of a minute is looked for. It is short because the clock of a test may jump.
 const keepEvery = time.Second
 
-// keep writes each minute when it is over, until ctx ends, and then the one that is not.
-func (r *Recorder) keep(ctx context.Context) {
+// keep writes each minute from the present one on when it is over, until ctx ends, and then the one that is not.
+func (r *Recorder) keep(ctx context.Context, present int64) {
 	again := time.NewTicker(keepEvery)
 	defer again.Stop()
-	for present := r.minute(); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			r.write(present)

@@ -91,7 +91,8 @@ func Start(c Config) *Recorder {
 	r.findOpen()
 	ctx, stop := context.WithCancel(background)
 	r.stop = stop
-	r.keeping.Go(func() { r.keep(ctx) })
+	first := r.minute() // here, and not when the goroutine comes to run: a minute may be over by then
+	r.keeping.Go(func() { r.keep(ctx, first) })
 	return r
 }
 
