@@ -79,6 +79,7 @@ func NewDoor(c Config) *Door {
 	d.page("fleets/{id}", d.fleet)
 	d.page("game-sessions", d.gameSessions)
 	d.page("aliases", d.aliases)
+	d.page("game-sessions/search", d.searchGames)
 	d.page("queues", d.queues)
 	d.page("matchmaking", d.matchmaking)
 	d.page("hosts", d.hosts)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosts"
@@ -37,14 +38,27 @@ type hostRow struct {
 	Serves string // fleet, at present
 }
 
+// hostsPage is how many hosts a page shows.
+const hostsPage = 200
+
+type hostList struct {
+	Hosts []hostRow
+	Next  string // URL of the next page; empty: this is the last one
+}
+
 func (d *Door) hosts(r *http.Request) (*content, error) {
-	var all []hostRow
+	var x hostList
 	err := d.engine.Read(r.Context(), func(v *cell.View) error {
-		for _, h := range v.Hosts() {
+		all := v.HostsAfter(r.URL.Query().Get("after"), hostsPage+1)
+		if len(all) > hostsPage {
+			all = all[:hostsPage]
+			x.Next = Prefix + "/hosts?after=" + url.QueryEscape(all[hostsPage-1].ID)
+		}
+		for _, h := range all {
 			serves, _, _ := v.Serves(h.ID)
-			all = append(all, hostRow{h, v.HostState(&h), serves})
+			x.Hosts = append(x.Hosts, hostRow{h, v.HostState(&h), serves})
 		}
 		return nil
 	})
-	return &content{Title: "Hosts", Section: "hosts", page: "hosts", Data: all, Command: "muster hosts"}, err
+	return &content{Title: "Hosts", Section: "hosts", page: "hosts", Data: &x, Command: "muster hosts"}, err
 }

@@ -33,14 +33,14 @@ func (d *Door) gameSessions(r *http.Request) (*content, error) {
 			x.Status = s
 		}
 	}
-	err := d.engine.Read(r.Context(), func(v *cell.View) error { x.Fleets = v.Fleets(0, "", fleetsPage); return nil })
+	err := d.engine.Read(r.Context(), func(v *cell.View) (err error) {
+		x.Fleets, x.Fleet, err = chosenFleet(v, x.Fleet)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if x.Fleet == "" && len(x.Fleets) > 0 {
-		x.Fleet = x.Fleets[0].ID
-	}
-	c := &content{Title: "Game sessions", Section: "game-sessions", page: "sessions", Data: &x, Command: "aws gamelift describe-game-sessions --fleet-id " + x.Fleet}
+	c := &content{Title: "Game sessions", Section: "game-sessions", page: "sessions", Data: &x, Command: "aws gamelift describe-game-sessions --fleet-id " + shellWord(x.Fleet)}
 	if x.Fleet == "" {
 		return c, nil
 	}
@@ -61,4 +61,16 @@ func (d *Door) gameSessions(r *http.Request) (*content, error) {
 		x.Next = Prefix + "/game-sessions?" + next.Encode()
 	}
 	return c, nil
+}
+
+// chosenFleet returns fleets to choose from, the oldest ones, and the one that was chosen, which may be any: without a choice the first of them, empty if there is none.
+func chosenFleet(v *cell.View, chosen string) (oldest []fleet.Fleet, id string, err error) {
+	oldest = v.Fleets(0, "", fleetsPage)
+	if chosen == "" && len(oldest) > 0 {
+		return oldest, oldest[0].ID, nil
+	}
+	if _, ok := v.Fleet(chosen); !ok && chosen != "" {
+		return nil, "", domain.Refuse(domain.NotFound, "There is no fleet %.100q.", chosen)
+	}
+	return oldest, chosen, nil
 }

@@ -32,3 +32,14 @@ document.addEventListener("submit", (event) => {
     event.submitter?.setAttribute("disabled", "");
   }
 });
+
+// Boxes for filters complete the name of an attribute: a browser compares suggestions with the whole text, so they begin with what stands before the word.
+document.addEventListener("input", (event) => {
+  const list = event.target.list;
+  if (list?.id !== "attributes") {
+    return;
+  }
+  list.names ??= [...list.options].map((option) => option.value);
+  const [, before, word] = event.target.value.match(/^(.*?)([\w.]*)$/s);
+  list.replaceChildren(...list.names.filter((name) => word !== "" && name.toLowerCase().startsWith(word.toLowerCase())).map((name) => new Option("", before + name)));
+});

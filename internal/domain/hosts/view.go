@@ -32,6 +32,16 @@ func (v *View) Hosts() []Host {
 	return v.c.Records.Page(catalog.Place{}, HostsMax, nil)
 }
 
+// HostsAfter returns a page of the hosts, in the order in which they have joined, that begins after a host; after "" or one that does not exist, with the first.
+func (v *View) HostsAfter(id string, most int) []Host {
+	v.SawAll()
+	after := catalog.Place{}
+	if r, ok := v.c.Records.Find(id); ok {
+		after = place(v.c.Records.Get(r))
+	}
+	return v.c.Records.Page(after, most, nil)
+}
+
 // HostTokens returns the tokens in the state, the oldest first; those that are used up or have expired until the next one is issued.
 func (v *View) HostTokens() []Token {
 	v.SawAll()

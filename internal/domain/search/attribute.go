@@ -1,6 +1,10 @@
 package search
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Attribute is a property of a game session that a filter or an order uses.
 type Attribute uint8
@@ -26,6 +30,11 @@ var attributeNames = map[string]Attribute{
 	"gameSessionId": GameSessionID, "gameSessionName": GameSessionName, "maximumSessions": MaximumSessions,
 	"creationTimeMillis": CreationTimeMillis, "playerSessionCount": PlayerSessionCount,
 	"hasAvailablePlayerSessions": HasAvailablePlayerSessions,
+}
+
+// Attributes returns the names of the attributes. The last one is to be continued by the key of a game property.
+func Attributes() []string {
+	return append(slices.Sorted(maps.Keys(attributeNames)), propertyPrefix)
 }
 
 const wantAttribute = "gameSessionId, gameSessionName, gameSessionProperties.<key>, maximumSessions, creationTimeMillis, " +
