@@ -14,12 +14,25 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// recorded wraps a command whose context has an origin, so that the audit log gets an entry if it changes something.
-func recorded(ctx context.Context, cmd kernel.Command) kernel.Command {
+// recorded wraps a command whose context has an origin, so that the audit log gets an entry if it changes something. As long as the node that decides may
+// be of an earlier release, which would refuse Given as unknown, the command stays as it is.
+func (e *Engine) recorded(ctx context.Context, cmd kernel.Command) kernel.Command {
+	given := wrapped(ctx, cmd)
+	if given == nil {
+		return cmd
+	}
+	if inForce, _ := e.Level(); inForce < domainaudit.Level {
+		return cmd
+	}
+	return given
+}
+
+// wrapped is a command with the origin in its context; nil if it is not recorded.
+func wrapped(ctx context.Context, cmd kernel.Command) *domainaudit.Given {
 	if by, ok := audit.From(ctx); ok && commandcodec.Travels(cmd) {
 		return &domainaudit.Given{Command: cmd, By: by.Cut()}
 	}
-	return cmd
+	return nil
 }
 
 // AuditHead implements audit.Reader.

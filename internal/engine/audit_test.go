@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
+	domainaudit "github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -157,6 +158,35 @@ func TestAuditLogAtAnyNode(t *testing.T) {
 		}
 	}
 	c.agree()
+}
+
+// TestAuditLogBesideAnEarlierRelease: changes of administrators are carried out, without entries, while the node that decides does not know the audit log.
+func TestAuditLogBesideAnEarlierRelease(t *testing.T) {
+	c, w := newWired(t, 2, engine.Config{Levels: &members{lowest: domainaudit.Level - 1}})
+	c.group.lock.Lock()
+	c.group.elect()
+	old := &office{disk: &disk{group: c.group}, term: c.group.term, ended: c.group.ended}
+	c.group.lock.Unlock()
+	begun, err := engine.OpenOffline(t.Context(), engine.Config{Journal: old, Cell: cell.DefaultConfig()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := begun.Do(t.Context(), &hosting.CreateLocation{Name: "custom-old", Region: "us-east-1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.lead(c.members[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	w.later = "audit.Given"
+	ctx := audit.With(t.Context(), audit.Origin{Principal: "AKOPS", Door: audit.DoorAPI, Operation: "CreateLocation"})
+	for i, m := range c.members {
+		if err := m.Do(ctx, &hosting.CreateLocation{Name: fmt.Sprint("custom-", i), Region: "us-east-1"}); err != nil {
+			t.Errorf("node %d: %v", i, err)
+		}
+	}
+	if v, err := audit.Verify(t.Context(), c.members[1], nil); err != nil || v.Last != 0 {
+		t.Errorf("%+v, %v; want no entry", v, err)
+	}
 }
 
 // BenchmarkDoWithoutOrigin is the cost of the audit log for a command that it does not record.

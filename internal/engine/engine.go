@@ -303,7 +303,7 @@ func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 }
 
 func (e *Engine) do(ctx context.Context, cmd kernel.Command) error {
-	given := recorded(ctx, cmd)
+	given := e.recorded(ctx, cmd)
 	if e.config.Peers != nil {
 		return e.told(cmd, e.doOnce(ctx, given))
 	}

@@ -8,7 +8,6 @@ import (
 	crand "crypto/rand"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -45,11 +44,11 @@ func (o *Offline) Do(ctx context.Context, cmd kernel.Command) error {
 	if o.failed != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, o.failed)
 	}
-	given := recorded(ctx, cmd)
-	if g, ok := given.(*audit.Given); ok {
-		g.At = domain.TimeOf(o.config.Now())
+	if given := wrapped(ctx, cmd); given != nil {
+		given.At = domain.TimeOf(o.config.Now())
+		cmd = given
 	}
-	call := newCall(given)
+	call := newCall(cmd)
 	o.seq.Execute(o.cell.Last().Std(), kernel.KindMask{}, []*Call{call})
 	g := o.seq.Take(&Group{})
 	if g == nil {

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type wires struct {
 	leader *member
 	term   int
 	chance *rand.Rand // nil: nothing is lost
+	later  string     // name of a command that the leader, of an earlier release, does not know; empty: it knows all
 	late   sync.WaitGroup
 }
 
@@ -68,6 +70,9 @@ func (w *wires) draw() (to *member, lost, answerLost, repeated bool, delay time.
 
 func (w *wires) Execute(ctx context.Context, r *engine.Request) ([]byte, error) {
 	to, lost, answerLost, repeated, delay := w.draw()
+	if w.later != "" && bytes.Contains(r.Command, []byte(w.later)) {
+		return nil, &engine.Undecided{Refusal: domain.Refuse(domain.Invalid, "decode a command: %q is unknown here: written by a later release", w.later)}
+	}
 	switch {
 	case to == nil:
 		return nil, engine.ErrNotLeading

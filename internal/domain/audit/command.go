@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// level is the one of the room's event. Below it, while nodes of an earlier release are in a cluster, changes are not recorded.
-const level = 2
+// Level is the one of the room's event. Below it, while nodes of an earlier release are in a cluster, changes are not recorded.
+const Level = 2
 
 // Given is a command of a caller who is to be recorded. If the command is refused, or changes nothing, there is no entry.
 type Given struct {
@@ -25,7 +25,7 @@ func (g *Given) Unwrap() kernel.Command { return g.Command }
 func (g *Given) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	k.Cmd = g.Command
-	if k.Level() < level {
+	if k.Level() < Level {
 		return g.Command.Decide(k)
 	}
 	_, _, record := t.hooks.Describe(g.Command)
@@ -71,7 +71,7 @@ func (cmd *NoteRefusals) Decide(k *kernel.Tx) error {
 	if len(cmd.Refusals) > refusalsMax {
 		return domain.Refuse(domain.Invalid, "%d groups of refused attempts: want at most %d", len(cmd.Refusals), refusalsMax)
 	}
-	if k.Level() < level {
+	if k.Level() < Level {
 		return nil
 	}
 	for _, r := range cmd.Refusals {

@@ -44,7 +44,7 @@ func (h *Head) Fields(c *wire.Codec) {
 }
 
 // Level returns the level of this part of a snapshot.
-func (*Head) Level() uint { return level }
+func (*Head) Level() uint { return Level }
 
 // Waiting is an entry that waits in memory for the archive.
 type Waiting struct {
@@ -58,7 +58,7 @@ func (w *Waiting) Fields(c *wire.Codec) {
 }
 
 // Level returns the level of this part of a snapshot.
-func (*Waiting) Level() uint { return level }
+func (*Waiting) Level() uint { return Level }
 
 // State is the end of the chain, and the entries that are not in the archive yet.
 type State struct {
