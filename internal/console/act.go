@@ -189,7 +189,7 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 			return
 		}
 	}
-	if !f.valid() {
+	if err != nil || !f.valid() {
 		d.writeAction(w, r, status, at, a, f, by)
 		return
 	}
@@ -208,10 +208,12 @@ func (d *Door) problem(err error) (status int, text string, ok bool) {
 	switch refused.ErrorCode() {
 	case codeThrottling:
 		return http.StatusTooManyRequests, "Too many requests with this access key at the moment. Try again in some seconds.", true
-	case codeInternal, codeUnavailable:
+	case codeInternal: // the message of the API names the request by an id that this page does not have
+		return http.StatusServiceUnavailable, "The request failed inside the service; the log has the cause.", true
+	case codeUnavailable:
 		return http.StatusServiceUnavailable, refused.ErrorMessage(), true
 	}
-	return http.StatusUnprocessableEntity, refused.ErrorMessage(), true
+	return http.StatusUnprocessableEntity, cmp.Or(refused.ErrorMessage(), "The service refused it: "+refused.ErrorCode()+"."), true
 }
 
 // refusalCode is how the audit log names the reason of a refusal that the person is the cause of; empty: err is none.

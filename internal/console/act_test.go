@@ -1,6 +1,8 @@
 package console
 
 import (
+	"context"
+	"errors"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -18,6 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 const (
@@ -367,5 +372,38 @@ func TestQueueActions(t *testing.T) {
 	x.done(x.send(admin, "delete-queue/global", "confirm", "global", "reason", "unused"), "queues?done=delete-queue")
 	if _, ok := queue(); ok {
 		t.Error("the queue is there")
+	}
+}
+
+// refusing is a service API that refuses everything.
+type refusing struct {
+	API
+	with error
+}
+
+func (r refusing) Perform(context.Context, *identity.Principal, string, []byte) ([]byte, error) {
+	return nil, r.with
+}
+
+// A refusal is never shown as success, and the form speaks of nothing that its page does not have.
+func TestRefusalsOfTheAPI(t *testing.T) {
+	for _, x := range []struct {
+		with   error
+		status int
+		says   string
+	}{
+		{&smithy.GenericAPIError{Code: "InvalidRequestException"}, http.StatusUnprocessableEntity, "The service refused it: InvalidRequestException."},
+		{&smithy.GenericAPIError{Code: "InvalidRequestException", Message: "no such thing"}, http.StatusUnprocessableEntity, "no such thing"},
+		{&smithy.GenericAPIError{Code: codeInternal, Message: "The log has the cause under this request id."}, http.StatusServiceUnavailable, "The request failed inside the service; the log has the cause."},
+		{&smithy.GenericAPIError{Code: codeThrottling, Message: "Rate exceeded"}, http.StatusTooManyRequests, "Too many requests with this access key"},
+		{errors.New("secret cause"), http.StatusInternalServerError, "the log has the cause"},
+	} {
+		desk := furnished(t)
+		desk.config.API = refusing{desk.config.API, x.with}
+		r := desk.send(desk.signedInAs("ADMIN"), "pause-alias/alias-1", "message", "back soon")
+		page := html.UnescapeString(text(t, r))
+		if r.StatusCode != x.status || !strings.Contains(page, x.says) || strings.Contains(page, "request id") || strings.Contains(page, "secret cause") {
+			t.Errorf("%v: %d, to %q, want %d and %q: %s", x.with, r.StatusCode, r.Header.Get("Location"), x.status, x.says, page)
+		}
 	}
 }
