@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
@@ -56,6 +58,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	second := p.dial("process-2", "")
 	must(t, second.Activate(t.Context(), 7778))
 	must(t, second.Heartbeat(t.Context(), true))
+	stayHealthy(t, first, second)
 
 	id, secret := s.key("readonly")
 	runID, runSecret := s.key("backend")
@@ -99,5 +102,26 @@ func TestConsoleInABrowser(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, problems.String())
+	}
+}
+
+// stayHealthy has server processes report health until the test ends, however slow the machine is: without a report for three minutes the service has them end.
+func stayHealthy(t *testing.T, all ...*bareServer) {
+	t.Helper()
+	var reporting sync.WaitGroup
+	t.Cleanup(reporting.Wait)
+	for _, b := range all {
+		reporting.Go(func() {
+			beat := time.NewTicker(30 * time.Second)
+			defer beat.Stop()
+			for {
+				select {
+				case <-t.Context().Done():
+					return
+				case <-beat.C:
+				}
+				_ = b.Heartbeat(t.Context(), true) // one that was lost shows in what the test waits for
+			}
+		})
 	}
 }

@@ -17,6 +17,7 @@ async function ask(what) {
 
 const browser = await puppeteer.launch({
   executablePath: "/usr/bin/chromium",
+  timeout: patience,
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 const problems = [];
