@@ -73,7 +73,18 @@ try {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     await page.waitForFunction(lineDrawn);
   }
+  // Each figure stands at its name, although the table has the lines in another order than the answer.
+  await page.$eval('[data-graph="game-sessions"] tbody', (table) => {
+    table.prepend(table.rows[1]);
+    table.rows[1].cells[1].textContent = "old";
+    table.rows[2].cells[0].lastChild.textContent = "Gone";
+  });
   await page.emulateMediaFeatures([]);
+  await page.waitForFunction(() => {
+    const rows = [...document.querySelector('[data-graph="game-sessions"] tbody').rows].map((row) => [...row.cells].slice(0, 2).map((cell) => cell.textContent).join(" "));
+    return /^ActivatingGameSessions \d+$/.test(rows[0]) && /^ActiveGameSessions \d+$/.test(rows[1]) && rows[2] === "Gone –";
+  });
+  await go(`/console/fleets/${fleet}/metrics`);
   assert.match(await text('[data-graph="game-sessions"] tbody'), /ActiveGameSessions\d+/);
   await Promise.all([page.waitForNavigation(), page.evaluate(() => document.querySelector('.ranges a[href*="range=455d"]').click())]);
   await page.waitForSelector(".graphs[data-drawn]");

@@ -78,18 +78,14 @@ type graphRow struct {
 // graphPages registers the page of a subject with graphs, and their values as JSON.
 func (d *Door) graphPages(path string, of func(*http.Request) (*subject, error)) {
 	d.page(path, func(r *http.Request) (*content, error) {
-		s, err := of(r)
+		s, x, err := d.drawing(r, of)
 		if err != nil {
 			return nil, err
 		}
-		return d.metricsPage(r, s)
+		return d.metricsPage(r, s, x), nil
 	})
 	d.routes.HandleFunc("GET "+Prefix+"/"+path+".json", d.signedIn(func(w http.ResponseWriter, r *http.Request, _ identity.AccessKey) {
-		s, err := of(r)
-		var x drawing
-		if err == nil {
-			x, err = d.drawing(r, s)
-		}
+		_, x, err := d.drawing(r, of)
 		if err != nil {
 			status, c := d.refusal(r, err)
 			http.Error(w, c.Data.(string), status)
@@ -100,15 +96,24 @@ func (d *Door) graphPages(path string, of func(*http.Request) (*subject, error))
 	}))
 }
 
-// drawing reads the graphs that a request asks for.
-func (d *Door) drawing(r *http.Request, s *subject) (x drawing, err error) {
+// drawing reads the graphs that a request asks for. What lists the lines of a graph looks at all kept series, so a request has its turn before.
+func (d *Door) drawing(r *http.Request, of func(*http.Request) (*subject, error)) (s *subject, x drawing, err error) {
 	query := r.URL.Query()
 	span, err := timespanOf(query)
 	if err != nil {
-		return x, err
+		return nil, x, err
 	}
 	if zone := query.Get("zone"); zone != "" && zone != "utc" {
-		return x, domain.Refuse(domain.Invalid, "zone is %.20q; want utc, or nothing for the zone of the browser.", zone)
+		return nil, x, domain.Refuse(domain.Invalid, "zone is %.20q; want utc, or nothing for the zone of the browser.", zone)
+	}
+	select {
+	case d.drawings <- struct{}{}:
+		defer func() { <-d.drawings }()
+	case <-r.Context().Done():
+		return nil, x, r.Context().Err()
+	}
+	if s, err = of(r); err != nil {
+		return nil, x, err
 	}
 	graphs := s.graphs
 	if id := query.Get("graph"); id != "" {
@@ -119,23 +124,14 @@ func (d *Door) drawing(r *http.Request, s *subject) (x drawing, err error) {
 			}
 		}
 		if graphs == nil {
-			return x, domain.Refuse(domain.NotFound, "There is no graph %.50q here.", id)
+			return nil, x, domain.Refuse(domain.NotFound, "There is no graph %.50q here.", id)
 		}
 	}
-	select {
-	case d.drawings <- struct{}{}:
-		defer func() { <-d.drawings }()
-	case <-r.Context().Done():
-		return x, r.Context().Err()
-	}
-	return d.draw(graphs, span, s.present)
+	x, err = d.draw(graphs, span, s.present)
+	return s, x, err
 }
 
-func (d *Door) metricsPage(r *http.Request, s *subject) (*content, error) {
-	x, err := d.drawing(r, s)
-	if err != nil {
-		return nil, err
-	}
+func (d *Door) metricsPage(r *http.Request, s *subject, x drawing) *content {
 	query := r.URL.Query()
 	with := func(path, name, value string) string {
 		all := url.Values{"range": {x.span.Name}}
@@ -172,7 +168,7 @@ func (d *Door) metricsPage(r *http.Request, s *subject) (*content, error) {
 	for g := range x.curves {
 		p.Graphs = append(p.Graphs, x.view(g, with(s.path, "graph", x.graphs[g].ID)))
 	}
-	return &content{Title: s.Title, Section: s.Section, page: "metrics", Data: p, Command: s.command, Graphs: true}, nil
+	return &content{Title: s.Title, Section: s.Section, page: "metrics", Data: p, Command: s.command, Graphs: true}
 }
 
 // colors is how many colors the lines of a graph have; those beyond are dashed.
@@ -224,10 +220,15 @@ type jsonValues struct {
 	Graphs []jsonGraph `json:"graphs"`
 }
 
+// jsonGraph has as many names, figures and lines. Which lines a graph has can change from one request to the next.
 type jsonGraph struct {
-	ID    string       `json:"id"`
-	Unit  string       `json:"unit"`
-	Lines [][]*float64 `json:"lines"` // null: no value
+	ID      string       `json:"id"`
+	Unit    string       `json:"unit"`
+	Names   []string     `json:"names"`
+	Lines   [][]*float64 `json:"lines"` // null: no value
+	Lowest  []*float64   `json:"lowest"`
+	Average []*float64   `json:"average"`
+	Highest []*float64   `json:"highest"`
 }
 
 func (x *drawing) values() jsonValues {
@@ -236,16 +237,24 @@ func (x *drawing) values() jsonValues {
 		v.Times[i] = (x.from + int64(i)*x.span.step) * 60
 	}
 	for g := range x.curves {
-		v.Graphs[g] = jsonGraph{ID: x.graphs[g].ID, Unit: x.graphs[g].Unit, Lines: make([][]*float64, len(x.curves[g]))}
-		for l := range x.curves[g] {
+		j := jsonGraph{ID: x.graphs[g].ID, Unit: x.graphs[g].Unit, Names: []string{}, Lines: [][]*float64{}, Lowest: []*float64{}, Average: []*float64{}, Highest: []*float64{}}
+		for l, c := range x.curves[g] {
 			values := make([]*float64, x.steps)
 			for i := range values {
-				if value := x.curves[g][l].values[i]; !math.IsNaN(value) {
-					values[i] = &value
-				}
+				values[i] = known(c.values[i])
 			}
-			v.Graphs[g].Lines[l] = values
+			j.Names, j.Lines = append(j.Names, x.graphs[g].Lines[l].Name), append(j.Lines, values)
+			j.Lowest, j.Average, j.Highest = append(j.Lowest, known(c.low)), append(j.Average, known(c.middle)), append(j.Highest, known(c.high))
 		}
+		v.Graphs[g] = j
 	}
 	return v
+}
+
+// known returns a value for JSON, which has no NaN.
+func known(value float64) *float64 {
+	if math.IsNaN(value) {
+		return nil
+	}
+	return &value
 }

@@ -1,4 +1,4 @@
-// Draws the graphs of a page over its tables, and fetches their values again each minute. Colors and units come from the page.
+// Draws the graphs of a page over its tables, and fetches their values and figures again each minute. Colors and units come from the page.
 "use strict";
 
 addEventListener("DOMContentLoaded", () => {
@@ -33,15 +33,27 @@ addEventListener("DOMContentLoaded", () => {
     return short(value);
   }
 
+  // The lines of a graph can change from one answer to the next, and nodes differ: those that its table names are drawn, in the colors of the table.
+  function linesOf(section, graph, steps) {
+    return [...section.querySelectorAll("tbody tr")].map((row) => {
+      const at = graph.names.indexOf(row.querySelector("th").textContent);
+      const values = graph.lines[at] ?? new Array(steps).fill(null);
+      return {
+        values, cells: row.querySelectorAll("td"), key: row.querySelector(".key"),
+        figures: [values.findLast((value) => value != null), graph.lowest[at], graph.average[at], graph.highest[at]].map((value) => readable(value, graph.unit)),
+      };
+    });
+  }
+
   // While the pointer is over a graph, the column of the latest values shows those at the pointer.
-  function follow(section, unit) {
+  function follow(section, unit, lines) {
     const head = section.querySelector("th.latest");
-    const cells = [...section.querySelectorAll("td.latest")];
-    const latest = cells.map((cell) => cell.textContent);
     return (plot) => {
       const i = plot.cursor.idx;
       head.textContent = i == null ? "Latest" : at.format(new Date(plot.data[0][i] * 1000));
-      cells.forEach((cell, line) => { cell.textContent = i == null ? latest[line] : readable(plot.data[line + 1][i], unit); });
+      for (const line of lines) {
+        line.cells[0].textContent = i == null ? line.figures[0] : readable(line.values[i], unit);
+      }
     };
   }
 
@@ -49,8 +61,15 @@ addEventListener("DOMContentLoaded", () => {
     plots.splice(0).forEach((plot) => plot.destroy());
     for (const graph of values.graphs) {
       const section = page.querySelector(`[data-graph="${graph.id}"]`);
+      if (!section) {
+        continue; // it had no line when the page was made
+      }
       const place = section.querySelector(".plot");
-      const keys = [...section.querySelectorAll(".key")];
+      const lines = linesOf(section, graph, values.times.length);
+      section.querySelector("th.latest").textContent = "Latest";
+      for (const line of lines) {
+        line.figures.forEach((figure, i) => { line.cells[i].textContent = figure; });
+      }
       const style = getComputedStyle(section);
       const axis = {
         stroke: getComputedStyle(section.querySelector(".how")).color,
@@ -61,12 +80,12 @@ addEventListener("DOMContentLoaded", () => {
         cursor: { sync: { key: "graphs", setSeries: false }, points: { size: 6 }, drag: { x: true, y: false } },
         scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.08 : 1] } },
         axes: [{ ...axis, space: 70, values: (_, ticks, __, ___, step) => ticks.map((tick) => (step >= 86_400 ? day : clock).format(new Date(tick * 1000))) }, { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => readable(tick, graph.unit)) }],
-        series: [{}, ...keys.map((key, line) => ({
+        series: [{}, ...lines.map(({ key, values }) => ({
           stroke: getComputedStyle(key).color, width: 2, dash: key.classList.contains("dashed") ? [6, 4] : undefined,
-          points: { show: (plot, _, from, to) => alone(graph.lines[line], from, to) },
+          points: { show: (plot, _, from, to) => alone(values, from, to) },
         }))],
-        hooks: { setCursor: [follow(section, graph.unit)] },
-      }, [values.times, ...graph.lines], place);
+        hooks: { setCursor: [follow(section, graph.unit, lines)] },
+      }, [values.times, ...lines.map((line) => line.values)], place);
       const canvas = place.querySelector("canvas");
       canvas.setAttribute("role", "img");
       canvas.setAttribute("aria-label", `Graph: ${section.querySelector("h2").textContent}. Its figures are in the table below.`);
