@@ -147,7 +147,7 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 		d.write(w, r, status, &content{Title: http.StatusText(status), page: "refusal", Data: text}, by)
 	}
 	switch why := d.mayNot(a, by.Role); {
-	case !ownPage(r):
+	case !d.ownPage(r):
 		refuse(http.StatusForbidden, "A page of another site sent this form. Nothing was changed.")
 		return
 	case !d.config.Private(r):

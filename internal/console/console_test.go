@@ -177,14 +177,43 @@ func TestForgedAndStaleCookies(t *testing.T) {
 		"without an id": x.ticket("", later),
 	} {
 		for _, cookie := range []string{cookieName, plainCookieName} {
-			if r := x.get(Prefix+"/", &http.Cookie{Name: cookie, Value: value}); r.StatusCode != http.StatusSeeOther {
-				t.Errorf("a cookie %s: %d", name, r.StatusCode)
+			if status := x.statusWith(cookie, value); status != http.StatusSeeOther {
+				t.Errorf("a cookie %s: %d", name, status)
 			}
 		}
 	}
 	x.keys.Publish(nil)
 	if r := x.get(Prefix+"/", good); r.StatusCode != http.StatusSeeOther {
 		t.Errorf("with a revoked key: %d", r.StatusCode)
+	}
+}
+
+// statusWith returns the status of the first page for a cookie: that without a prefix on a connection without TLS.
+func (x *desk) statusWith(cookie, value string) int {
+	r := httptest.NewRequest("GET", Prefix+"/", nil)
+	if cookie == plainCookieName {
+		r.Header.Set("Plain", "1")
+	}
+	r.AddCookie(&http.Cookie{Name: cookie, Value: value})
+	w := httptest.NewRecorder()
+	x.ServeHTTP(w, r)
+	return w.Code
+}
+
+// Another host of the domain, or a page without TLS, can set a cookie without the prefix, and send forms with the name of this host: over TLS neither counts.
+func TestWhatPagesWithoutTLSCannotDo(t *testing.T) {
+	x := newDesk(t)
+	ticket := x.signedInAs("LOOK").Value
+	if r := x.get(Prefix+"/", &http.Cookie{Name: plainCookieName, Value: ticket}); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("a cookie without the prefix, over TLS: %d", r.StatusCode)
+	}
+	if status := x.statusWith(plainCookieName, ticket); status != http.StatusOK {
+		t.Errorf("without TLS on this machine: %d", status)
+	}
+	for origin, want := range map[string]int{"http://example.com": http.StatusForbidden, "https://example.com": http.StatusSeeOther} {
+		if r := x.post("LOOK", x.secret.AccessKeySecret("LOOK"), "", "Sec-Fetch-Site", "", "Origin", origin); r.StatusCode != want {
+			t.Errorf("a form of a page at %s: %d, want %d", origin, r.StatusCode, want)
+		}
 	}
 }
 

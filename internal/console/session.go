@@ -63,14 +63,15 @@ func (d *Door) session(r *http.Request) (key identity.AccessKey, expires time.Ti
 	if d.config.Dev {
 		return identity.AccessKey{ID: "development mode", Account: identity.DefaultAccount, Role: identity.Admin}, time.Now().Add(sessionLife), true
 	}
-	for _, name := range []string{cookieName, plainCookieName} {
-		if cookie, err := r.Cookie(name); err == nil {
-			if key, expires, ok := d.holder(cookie.Value, time.Now()); ok {
-				return key, expires, true
-			}
-		}
+	name := cookieName
+	if !d.config.Secure(r) {
+		name = plainCookieName // which, over TLS, a sibling host or a page without TLS may have set
 	}
-	return key, expires, false
+	cookie, err := r.Cookie(name)
+	if err != nil {
+		return key, expires, false
+	}
+	return d.holder(cookie.Value, time.Now())
 }
 
 // signedIn answers requests of people who have signed in, and shows others the page for it.
@@ -117,13 +118,13 @@ func within(to string) string {
 }
 
 // ownPage reports whether a form was sent by a page of this console. Every browser of the last years says so in a header that pages cannot set.
-func ownPage(r *http.Request) bool {
+func (d *Door) ownPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":
 		return true
 	case "":
 		origin, err := url.Parse(r.Header.Get("Origin"))
-		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host)
+		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host) && (origin.Scheme == "https" || !d.config.Secure(r)) // a page without TLS may be anyone's
 	}
 	return false
 }
@@ -140,7 +141,7 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 		d.writeSignIn(w, r, status, f)
 	}
 	switch {
-	case !ownPage(r):
+	case !d.ownPage(r):
 		refuse(http.StatusForbidden, "A page of another site sent this form. Sign in here.")
 		return
 	case !d.config.Private(r):
@@ -177,7 +178,7 @@ func (d *Door) cookie(r *http.Request, value string, maxAge int) *http.Cookie {
 }
 
 func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
-	if ownPage(r) {
+	if d.ownPage(r) {
 		http.SetCookie(w, d.cookie(r, "", -1))
 	}
 	http.Redirect(w, r, Prefix+"/sign-in", http.StatusSeeOther)
