@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// candidatesMax bounds the series that are read for a graph; the graph shows those with the largest sums.
-const candidatesMax = 100
+// candidatesMax bounds the series that are read for a graph, which shows those with the largest sums. All doors together have fewer operations.
+const candidatesMax = 300
 
 // healthGraphs are the graphs of the service itself, at this node.
 func healthGraphs(kept *series.Store) []graph {

@@ -252,19 +252,19 @@ func TestReadable(t *testing.T) {
 func TestHealthShowsTheLargest(t *testing.T) {
 	x := newGraphs(t, 0)
 	points := []series.Point{{Key: series.MakeKey("muster_healthy"), Stat: series.Of(1)}}
-	for i := range 30 {
-		of := []series.Dimension{{Name: "door", Value: "api"}, {Name: "operation", Value: fmt.Sprintf("Call%02d", i)}}
+	for i := range 130 {
+		of := []series.Dimension{{Name: "door", Value: "api"}, {Name: "operation", Value: fmt.Sprintf("Call%03d", i)}}
 		points = append(points, series.Point{Key: series.MakeKey("muster_call_seconds", of...), Stat: series.Stat{Count: 10, Sum: float64(i), Min: 1, Max: 1}})
 	}
 	if err := x.config.Series.Append(firstMinute-1, points); err != nil {
 		t.Fatal(err)
 	}
 	_, graphs := x.values("/health.json?graph=call-sums&range=1h")
-	if lines := graphs["call-sums"]; len(lines) != graphLines || written(lines[0][58:]) != "- 18" || written(lines[11][58:]) != "- 29" {
+	if lines := graphs["call-sums"]; len(lines) != graphLines || written(lines[0][58:]) != "- 118" || written(lines[11][58:]) != "- 129" {
 		t.Errorf("%d lines", len(lines))
 	}
 	page := text(t, x.get(Prefix+"/health", x.signedInAs("LOOK")))
-	if !strings.Contains(page, "api Call29") || strings.Contains(page, "api Call17<") {
+	if !strings.Contains(page, "api Call129") || strings.Contains(page, "api Call117<") {
 		t.Errorf("the page is %s", page)
 	}
 	// The page and its values may name different lines, if calls are answered between the two requests.
@@ -272,7 +272,7 @@ func TestHealthShowsTheLargest(t *testing.T) {
 	if err := json.Unmarshal([]byte(text(t, x.get(Prefix+"/health.json?graph=call-sums&range=1h", x.signedInAs("LOOK")))), &v); err != nil {
 		t.Fatal(err)
 	}
-	if g := v.Graphs[0]; len(g.Names) != graphLines || g.Names[0] != "api Call18" || written(g.Lowest[11:]) != "29" || written(g.Average[11:]) != "29" || written(g.Highest[:1]) != "18" {
+	if g := v.Graphs[0]; len(g.Names) != graphLines || g.Names[0] != "api Call118" || written(g.Lowest[11:]) != "129" || written(g.Average[11:]) != "129" || written(g.Highest[:1]) != "118" {
 		t.Errorf("the values are of %q, from %s to %s", g.Names, written(g.Lowest), written(g.Highest))
 	}
 	if _, graphs := x.values("/health.json?graph=calls&range=1h"); written(graphs["calls"][0][57:]) != "- - 0" {
