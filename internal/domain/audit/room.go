@@ -50,11 +50,13 @@ func (*Head) Level() uint { return Level }
 type Waiting struct {
 	EndedNo uint64
 	Entry   Entry
+	Ended   domain.Time // of its transaction: entries leave memory in the order of these, and Entry.At may be of a wrong clock
 }
 
 func (w *Waiting) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &w.EndedNo)
 	wire.Sub(c, 2, &w.Entry, true, (*Entry).Fields)
+	wire.Int(c, 3, &w.Ended)
 }
 
 // Level returns the level of this part of a snapshot.
@@ -85,9 +87,9 @@ func New(k *kernel.Kernel, config *Config, hooks Hooks) *Tx {
 func (*Tx) Events() []func() kernel.Event { return events }
 
 // Apply appends an entry to the chain.
-func (c *State) Apply(_ domain.Time, event kernel.Event) {
+func (c *State) Apply(at domain.Time, event kernel.Event) {
 	e := event.(*AuditRecorded).Entry
-	w := &Waiting{EndedNo: c.Ended.Next(), Entry: e}
+	w := &Waiting{EndedNo: c.Ended.Next(), Entry: e, Ended: at}
 	c.head = Head{No: e.No, Hash: Hash(e.Stored()), Until: e.Until}
 	c.waiting = append(c.waiting, w)
 	c.Ended.Push(kernel.Ended{Room: Room, Ref: chunk.AnyRef(e.No)})
@@ -153,8 +155,9 @@ func (c *State) View() View { return View{c.Reader(), c} }
 // EndedRecord returns an entry, for the archive.
 func (v *View) EndedRecord(x kernel.Ended) kernel.EndedRecord {
 	v.SawAll()
-	e := &v.c.waiting[uint32(x.Ref)-uint32(v.c.waiting[0].Entry.No)].Entry
-	return kernel.EndedRecord{Kind: kernel.AnAuditEntry, ID: ArchiveID(e.No), Created: e.At, Ended: e.At, Until: e.Until, GameID: ArchiveGroup(e.No), Data: e.Stored()}
+	w := v.c.waiting[uint32(x.Ref)-uint32(v.c.waiting[0].Entry.No)]
+	e := &w.Entry
+	return kernel.EndedRecord{Kind: kernel.AnAuditEntry, ID: ArchiveID(e.No), Created: e.At, Ended: w.Ended, Until: e.Until, GameID: ArchiveGroup(e.No), Data: e.Stored()}
 }
 
 // AuditHead returns the end of the chain.
