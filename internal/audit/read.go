@@ -175,7 +175,7 @@ type Anchor struct {
 	Hash []byte
 }
 
-// Verify checks the whole log of this node.
+// Verify checks the whole log of this node. It refuses an anchor whose entry has expired: a check against it would say nothing.
 func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error) {
 	head, err := r.AuditHead(ctx)
 	if err != nil {
@@ -198,6 +198,9 @@ func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error)
 		}
 	}
 	chain.End(head)
+	if anchor != nil && len(chain.Problems) == 0 && anchor.No <= head.No && (chain.Entries == 0 || anchor.No < chain.First) {
+		return Verification{}, domain.Refuse(domain.Invalid, "anchor: entry %d has expired, and the oldest that is kept is %d: want a later one", anchor.No, chain.First)
+	}
 	if anchor != nil && anchor.No > head.No {
 		chain.Problems = append(chain.Problems, audit.Problem{First: anchor.No, Last: anchor.No, What: "is not in the log, although it was noted"})
 	}

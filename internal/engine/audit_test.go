@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,15 @@ func TestAuditLog(t *testing.T) {
 	advance(30)
 	change(1)
 	check(401, 201)
+	for no, want := range map[uint64]string{1: "entry 1 has expired", 401: "", 602: ""} {
+		v, err := audit.Verify(t.Context(), h, &audit.Anchor{No: no, Hash: []byte("another")})
+		switch {
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("anchor %d: %+v, %v; want %q", no, v, err, want)
+		case want == "" && (err != nil || len(v.Problems) != 1):
+			t.Errorf("anchor %d: %+v, %v; want a problem", no, v, err)
+		}
+	}
 }
 
 // TestAuditFilter: each filter selects by itself.

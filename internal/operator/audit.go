@@ -80,7 +80,7 @@ func (d *Door) verifyAudit(w http.ResponseWriter, r *http.Request, _ access.Acto
 		no, hash, _ := strings.Cut(text, ":")
 		n, numberErr := strconv.ParseUint(no, 10, 64)
 		sum, hashErr := hex.DecodeString(hash)
-		if numberErr != nil || hashErr != nil || len(sum) != 32 {
+		if numberErr != nil || n == 0 || hashErr != nil || len(sum) != 32 {
 			return domain.Refuse(domain.Invalid, "anchor %.100q: want NUMBER:HASH, as an earlier check or an export showed them", text)
 		}
 		anchor = &audit.Anchor{No: n, Hash: sum}

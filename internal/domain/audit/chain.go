@@ -48,6 +48,9 @@ func (c *Chain) problem(first, last uint64, what string) {
 // Add checks the next entry that exists, in its stored form, under its number.
 func (c *Chain) Add(no uint64, stored []byte) {
 	e, err := Decode(stored)
+	if c.Entries > 0 && no > c.no+1 && err == nil && e.No == no && e.PreviousUntil <= c.Now.Add(slack) {
+		c.Entries = 0 // all before this one have expired, some of them while the others were read
+	}
 	switch {
 	case c.Entries == 0:
 		c.First = no
@@ -73,7 +76,7 @@ func (c *Chain) End(head Head) {
 	switch {
 	case head.No == c.no && !bytes.Equal(head.Hash, c.hash) && head.No > 0:
 		c.problem(c.no, c.no, "differs from what the state says of it: it was altered")
-	case head.No > c.no && (c.no > 0 || head.Until > c.Now.Add(slack)):
+	case head.No > c.no && head.Until > c.Now.Add(slack):
 		c.problem(c.no+1, head.No, "is missing")
 	case head.No < c.no:
 		c.problem(head.No+1, c.no, "is not known to the state")

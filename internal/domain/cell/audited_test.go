@@ -123,9 +123,27 @@ func TestAuditChain(t *testing.T) {
 			t.Errorf("%s: %v, want %q first", name, problems, c.want)
 		}
 	}
-	w.now = w.now.Add(DefaultConfig().Audit.Kept)
+	w.now = w.now.Add(DefaultConfig().Audit.Kept - 150*time.Minute) // 1 and 2 have expired, and 3 does so within the hour
+	if problems := w.chain(func(all []audit.Entry) []audit.Entry { return append(all[:1:1], all[3]) }); len(problems) > 0 {
+		t.Errorf("the oldest entries have expired behind the first that was read: %v", problems)
+	}
+	w.now = w.now.Add(150 * time.Minute)
 	if problems := w.chain(func(all []audit.Entry) []audit.Entry { return all[2:] }); len(problems) > 0 {
 		t.Errorf("the oldest entries have expired: %v", problems)
+	}
+}
+
+// TestAuditLogWithAWrongClock: an entry of a machine whose clock was ahead, while no service ran, leaves memory in its turn, and so does what ends later.
+func TestAuditLogWithAWrongClock(t *testing.T) {
+	w := auditHall(t)
+	ahead := given(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"})
+	ahead.At = w.now.Add(365 * 24 * time.Hour)
+	w.must(ahead)
+	w.must(given(&hosting.DeleteLocation{Name: testLocation}))
+	w.now = w.now.Add(time.Minute)
+	v := w.cell.View()
+	if ended := v.Ended(0, 10, w.now); len(ended) != 2 {
+		t.Errorf("%d of 2 entries leave memory", len(ended))
 	}
 }
 
