@@ -64,7 +64,10 @@ var notRun = map[string]map[string]string{
 		"muster explain alias": "TestRollout of cmd/muster asks about one",
 		"muster explain party": "as for a player", "muster explain game-instance": "as for a player",
 	},
-	"docs/guide/console.md": {"muster keys create": "/var/lib is not the test's: TestConsoleInABrowser makes such a key"},
+	"docs/guide/console.md": {
+		"muster keys create": "/var/lib is not the test's: TestConsoleInABrowser makes such a key",
+		"muster console":     "the URL is the reader's: TestConsoleCommand of cmd/muster signs in with a link",
+	},
 	"docs/guide/agent.md": {
 		"muster agent":                      "runs until it is stopped: TestAgentWithService and TestHostJoins of cmd/muster run some",
 		"muster hosts":                      "TestHostJoins of cmd/muster runs all of them",

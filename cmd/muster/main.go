@@ -26,6 +26,7 @@ type commandLine struct {
 	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
 	Logs        logsCommand        `cmd:"" help:"Print what a server process writes, and follow it. Its host runs muster agent."`
 	Keys        keysCommand        `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
+	Console     consoleCommand     `cmd:"" help:"Print a link that signs a browser in to the console, once."`
 	SecretKey   secretKeyCommand   `cmd:"" name:"secret-key" help:"The key that encrypts the secrets of a data directory: create, change, remove."`
 	Cluster     clusterCommand     `cmd:"" help:"The nodes of a cluster: let one join, see them, remove one, change the leader."`
 	Build       buildCommand       `cmd:"" help:"Builds: upload the files of a game server, list builds."`

@@ -72,6 +72,8 @@ func NewDoor(c Config) *Door {
 	d.routes.HandleFunc("GET "+Prefix+"/sign-in", d.showSignIn)
 	d.routes.HandleFunc("POST "+Prefix+"/sign-in", d.signIn)
 	d.routes.HandleFunc("POST "+Prefix+"/sign-out", d.signOut)
+	d.routes.HandleFunc("GET "+linkPath, d.showLink)
+	d.routes.HandleFunc("POST "+linkPath, d.useLink)
 	d.routes.HandleFunc("GET "+Prefix+"/live", d.signedIn(d.serveLive))
 	d.routes.HandleFunc("GET "+Prefix+"/find", d.signedIn(d.find))
 	d.page("", d.overview)

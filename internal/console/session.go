@@ -111,7 +111,7 @@ func (d *Door) writeSignIn(w http.ResponseWriter, r *http.Request, status int, f
 // within returns a path of the console to go to: a link must not lead a person elsewhere.
 func within(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Host != "" || !Serves(u.Path) || strings.HasPrefix(u.Path, Prefix+"/sign-in") {
+	if err != nil || u.Scheme != "" || u.Host != "" || !Serves(u.Path) || strings.HasPrefix(u.Path, Prefix+"/sign-in") || u.Path == linkPath {
 		return Prefix + "/"
 	}
 	return u.RequestURI()
@@ -162,10 +162,14 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusForbidden, "Access key "+key.ID+" has the role "+key.Role.String()+", which may not look at the console. Use one of the role readonly, backend or admin.")
 		return
 	}
-	expires := time.Now().Add(sessionLife)
-	http.SetCookie(w, d.cookie(r, d.ticket(key.ID, expires), int(sessionLife/time.Second)))
-	d.log.Info("signed in to the console", "key", key.ID, "address", d.config.Proxies.Of(r))
-	http.Redirect(w, r, f.To, http.StatusSeeOther)
+	d.enter(w, r, key.ID, f.To, "secret")
+}
+
+// enter signs a browser in with a key.
+func (d *Door) enter(w http.ResponseWriter, r *http.Request, key, to, by string) {
+	http.SetCookie(w, d.cookie(r, d.ticket(key, time.Now().Add(sessionLife)), int(sessionLife/time.Second)))
+	d.log.Info("signed in to the console", "key", key, "by", by, "address", d.config.Proxies.Of(r))
+	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
 // cookie is the session's cookie. Private connections without TLS are those of the same machine.

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -93,6 +94,11 @@ func (s CellSecret) CellCode() [2]byte { return [2]byte(s.derive([]byte("cell-co
 // ConsoleSignature signs a statement of the console: who has signed in.
 func (s CellSecret) ConsoleSignature(text string) []byte {
 	return s.derive([]byte("console\x00" + text))
+}
+
+// ConsoleLinkSignature signs the id of a link that signs in to the console: 26 characters.
+func (s CellSecret) ConsoleLinkSignature(id string) string {
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(s.derive([]byte("console-link\x00" + id))[:16])
 }
 
 // LocalKey authenticates callers who can read the data directory to the service, and the service to them.

@@ -39,7 +39,9 @@ type Config struct {
 	Output  Output          // of server processes whose agents are connected to this node
 	Nodes   Nodes           // the others of a cluster; nil: a single node
 	Tracing *tracing.Tracer // nil: requests are not traced
-	Log     *slog.Logger
+	// ConsoleLink makes a link that signs one browser in to the console with an access key.
+	ConsoleLink func(ctx context.Context, key string) (path string, expires time.Time, err error)
+	Log         *slog.Logger
 }
 
 // Door answers operators over HTTP, with JSON.
@@ -71,6 +73,7 @@ func NewDoor(c Config) *Door {
 	}
 	d.routes.HandleFunc("GET "+LogsPrefix+"{id...}", d.logs)
 	d.routes.HandleFunc("POST "+RotateTokenPath, d.rotateToken)
+	d.routes.HandleFunc("POST "+ConsoleLinksPath, d.signed(identity.MayLook, "look at the console", d.newConsoleLink))
 	d.keyRoutes()
 	d.hostRoutes()
 	d.rolloutRoutes()

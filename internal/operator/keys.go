@@ -46,8 +46,13 @@ func isKeyPath(path string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// forAdmins serves a request of an admin, who may do what says. It is read in full before its signature is checked, which covers the body.
+// forAdmins serves a request of an admin, who may do what says.
 func (d *Door) forAdmins(what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
+	return d.signed(identity.MayAdminister, what+"; want admin", do)
+}
+
+// signed serves a request of the roles that may do what says. It is read in full before its signature is checked, which covers the body.
+func (d *Door) signed(may identity.Roles, what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, keyBodyMax))
 		if err != nil {
@@ -60,7 +65,7 @@ func (d *Door) forAdmins(what string, do func(w http.ResponseWriter, r *http.Req
 				return
 			}
 		}
-		by, ok := d.authorize(w, r, body, identity.MayAdminister, what+"; want admin")
+		by, ok := d.authorize(w, r, body, may, what)
 		if !ok {
 			return
 		}

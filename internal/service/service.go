@@ -283,7 +283,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.metrics = x.metrics
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Private: x.private, Searches: x.matches, AskLeader: x.askLeader(),
-		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Log: log})
+		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Log: log,
+		ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
 	doors.operator = operators
 	x.console = console.NewDoor(console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),

@@ -43,3 +43,13 @@ document.addEventListener("input", (event) => {
   const [, before, word] = event.target.value.match(/^(.*?)([\w.]*)$/s);
   list.replaceChildren(...list.names.filter((name) => word !== "" && name.toLowerCase().startsWith(word.toLowerCase())).map((name) => new Option("", before + name)));
 });
+
+// The code of a link that signs in is in the fragment. It leaves the address, so that the browser's history does not keep it.
+document.addEventListener("DOMContentLoaded", () => {
+  const form = document.getElementById("link");
+  if (form && location.hash.length > 1) {
+    form.elements.code.value = location.hash.slice(1);
+    history.replaceState(null, "", location.pathname);
+    form.querySelector("button").focus();
+  }
+});

@@ -18,6 +18,8 @@ var events = []func() kernel.Event{
 	kernel.Empty[JoinTokenIssued],
 	kernel.Empty[JoinTokenUsed],
 	kernel.Empty[JoinTokensForgotten],
+	kernel.Empty[ConsoleLinkIssued],
+	kernel.Empty[ConsoleLinksForgotten],
 }
 
 // AccessKeysTakenOver says that the cell owns its access keys from now on, and which ones a file held until then.
@@ -93,3 +95,19 @@ type JoinTokensForgotten struct{ IDs []string }
 
 func (*JoinTokensForgotten) Kind() kernel.Kind      { return 194 }
 func (e *JoinTokensForgotten) Fields(c *wire.Codec) { c.Strings(1, &e.IDs) }
+
+// ConsoleLinkIssued is a new link with which one browser may sign in to the console.
+type ConsoleLinkIssued struct{ Link ConsoleLink }
+
+func (*ConsoleLinkIssued) Kind() kernel.Kind { return 245 }
+func (*ConsoleLinkIssued) Level() uint       { return 2 }
+func (e *ConsoleLinkIssued) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Link, true, (*ConsoleLink).Fields)
+}
+
+// ConsoleLinksForgotten says that the records of links are gone: they were used, or have expired.
+type ConsoleLinksForgotten struct{ IDs []string }
+
+func (*ConsoleLinksForgotten) Kind() kernel.Kind      { return 246 }
+func (*ConsoleLinksForgotten) Level() uint            { return 2 }
+func (e *ConsoleLinksForgotten) Fields(c *wire.Codec) { c.Strings(1, &e.IDs) }

@@ -13,8 +13,9 @@ type State struct {
 	Config  *Config
 	Records *Records
 
-	losses     []Loss      // accepted ones, the oldest first; never changed in place
-	joinTokens []JoinToken // the oldest first; never changed in place
+	losses       []Loss        // accepted ones, the oldest first; never changed in place
+	joinTokens   []JoinToken   // the oldest first; never changed in place
+	consoleLinks []ConsoleLink // the oldest first; never changed in place
 }
 
 // Tx is the room: its state, and its part of the present transaction.
@@ -43,7 +44,7 @@ func (c *State) View() View { return View{c.Reader(), c} }
 
 // Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
-	takenOver, losses, joinTokens := c.Records.TakenOver, c.losses, c.joinTokens // never changed in place
+	takenOver, losses, joinTokens, links := c.Records.TakenOver, c.losses, c.joinTokens, c.consoleLinks // never changed in place
 	return []kernel.Frozen{kernel.Freeze(partAccessKey, c.Records.Keys), func(w *kernel.PartWriter) {
 		if takenOver != nil {
 			copied := *takenOver
@@ -55,15 +56,19 @@ func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 		for _, x := range joinTokens {
 			w.Part(partJoinToken, &x)
 		}
+		for _, x := range links {
+			w.Part(partConsoleLink, &x)
+		}
 	}}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
 const (
-	partAccessKey = 50
-	partTakenOver = 51
-	partJoinToken = 52
-	partLoss      = 60
+	partAccessKey   = 50
+	partTakenOver   = 51
+	partJoinToken   = 52
+	partConsoleLink = 53
+	partLoss        = 60
 )
 
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
@@ -74,6 +79,8 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		return true, kernel.LoadWith(l, body, func(x TakenOver) { c.Records.TakenOver = &x })
 	case partJoinToken:
 		return true, kernel.LoadWith(l, body, func(x JoinToken) { c.joinTokens = append(c.joinTokens, x) })
+	case partConsoleLink:
+		return true, kernel.LoadWith(l, body, func(x ConsoleLink) { c.consoleLinks = append(c.consoleLinks, x) })
 	case partLoss:
 		return true, kernel.LoadWith(l, body, func(x Loss) { c.losses = append(c.losses, x) })
 	}

@@ -1,0 +1,40 @@
+package operator
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+)
+
+// ConsoleLinksPath is where POST makes a link.
+const ConsoleLinksPath = Prefix + "console/links"
+
+// ConsoleLink is the answer to POST console/links: where to sign in to the console without a secret. The body of the request is an empty object.
+type ConsoleLink struct {
+	Path    string    `json:"path"`             // with a fragment that is a secret until it is used
+	Key     string    `json:"key"`              // access key that it signs in with
+	Expires time.Time `json:"expires,omitzero"` // none with --dev, which needs no sign-in
+}
+
+// newConsoleLink answers with the link, once. Nothing logs an answer.
+func (d *Door) newConsoleLink(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	if !d.config.Private(r) {
+		answer(w, http.StatusForbidden, Problem{"the answer has a link in it that signs in: use https"})
+		return nil
+	}
+	if err := readKeyBody(body, &struct{}{}); err != nil {
+		return err
+	}
+	if d.config.ConsoleLink == nil {
+		return domain.Refuse(domain.NotFound, "this service has no console")
+	}
+	path, expires, err := d.config.ConsoleLink(r.Context(), by.Principal)
+	if err != nil {
+		return err
+	}
+	d.log.Info("link to the console made", "key", by.Principal, "address", by.Address)
+	answer(w, http.StatusCreated, ConsoleLink{Path: path, Key: by.Principal, Expires: expires})
+	return nil
+}
