@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test attack lint windows commits audit bench soak crash chaos sim elections fuzz dist generate clean
+.PHONY: run build test attack lint screenshots windows commits audit bench soak crash chaos sim elections fuzz dist generate clean
 
 run: build ## build, start the service, play the demo through it, stay up
 	bin/muster demo
@@ -19,6 +19,11 @@ attack: ## the attacks on the running binary; make test runs them too
 lint: ## format, vet, staticcheck
 	scripts/lint.sh
 	scripts/staticcheck.sh
+
+screenshots: ## the pictures of the console in docs/images, from the test in a browser
+	rm -rf bin/screenshots && mkdir -p bin/screenshots docs/images
+	CONSOLE_SHOTS=$(CURDIR)/bin/screenshots go test ./e2e -run '^TestConsoleInABrowser$$' -count=1 -timeout=10m
+	cd bin/screenshots && cp overview-light.png fleet-metrics-dark.png game-session-light.png $(CURDIR)/docs/images/
 
 windows: export GOOS = windows
 windows: ## compile and vet for Windows; make test only checks the types

@@ -51,6 +51,7 @@ try {
     overview: "/console/", fleets: "/console/fleets", fleet: `/console/fleets/${fleet}`, "game-sessions": "/console/game-sessions", "game-session": `/console/game-session/${game}`,
     hosts: "/console/hosts", aliases: "/console/aliases", queues: "/console/queues", matchmaking: "/console/matchmaking", player: "/console/player/ann",
     "fleet-metrics": `/console/fleets/${fleet}/metrics`, "fleet-values": `/console/fleets/${fleet}/metrics?graph=game-sessions&zone=utc`, "queue-metrics": "/console/queues/ranked/metrics", health: "/console/health",
+    search: "/console/game-sessions/search?filter=playerSessionCount+%3C+9&sort=creationTimeMillis+DESC", "search-mistake": "/console/game-sessions/search?filter=gameSessionName+%3D+%22x%22",
     "create-location": "/console/do/create-location", "create-fleet": "/console/do/create-fleet", "register-compute": `/console/do/register-compute/${fleet}`,
   };
   for (const [title, path] of Object.entries(pages)) {
@@ -95,6 +96,12 @@ try {
   await ask("create");
   await page.waitForFunction(() => document.querySelector("tbody").textContent.includes("made while the page was open"));
   assert.equal(await page.$eval("form.filter select[name=status]", (e) => e.value), "TERMINATED");
+
+  // The box for a filter completes the attribute that is being written.
+  await go("/console/game-sessions/search");
+  await page.type("#filter", "maximumSessions>1 AND hasav");
+  assert.equal(await page.$eval("#attributes option", (option) => option.value), "maximumSessions>1 AND hasAvailablePlayerSessions");
+  await page.evaluate(() => document.activeElement.blur());
 
   // The keyboard finds any id.
   await page.keyboard.press("/");
