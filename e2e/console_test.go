@@ -75,6 +75,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	cmd.Stderr = &problems
 	must(t, cmd.Start())
 	for asked := bufio.NewScanner(out); asked.Scan(); {
+		answer := "done"
 		switch asked.Text() {
 		case "create":
 			create("made while the page was open", second)
@@ -91,13 +92,18 @@ func TestConsoleInABrowser(t *testing.T) {
 			if got.Who != runID || got.Reason != "stuck in <b>loading</b>" || got.ID != tail || got.Outcome != "done" {
 				t.Errorf("the audit log has %s", entry)
 			}
+		case "link":
+			said, err := s.remote(id, secret, "console")
+			must(t, err)
+			link, _, _ := strings.Cut(said, "\n")
+			answer += " " + link
 		case "revoke":
 			s.command("keys", "revoke", "--data", s.data, id)
 		default:
 			t.Log(asked.Text())
 			continue
 		}
-		_, err := in.Write([]byte("done\n"))
+		_, err := in.Write([]byte(answer + "\n"))
 		must(t, err)
 	}
 	if err := cmd.Wait(); err != nil {

@@ -12,7 +12,9 @@ const patience = 60_000; // for a loaded machine
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 async function ask(what) {
   console.log(what);
-  assert.equal((await lines.next()).value, "done");
+  const { value } = await lines.next();
+  assert.match(value, /^done/);
+  return value.slice("done ".length);
 }
 
 const browser = await puppeteer.launch({
@@ -143,9 +145,21 @@ try {
   await page.waitForFunction(() => document.querySelector(".why .state").textContent === "TERMINATING");
   await accessible("ended");
   await submit("form.who button");
-  await page.type("#key", key);
-  await page.type("#secret", secret);
-  await submit("form.card button");
+
+  // A link signs in when the person presses the button, and once. Its code leaves the address.
+  const link = await ask("link");
+  for (const wanted of ["Overview", "Sign in with a link"]) {
+    await page.goto("about:blank"); // else only the fragment changes
+    await page.goto(link);
+    await page.waitForFunction(() => document.querySelector("#code").value !== "");
+    assert.equal(new URL(page.url()).hash, "");
+    await accessible("link");
+    await submit("#link button");
+    assert.equal(await text("h1"), wanted);
+  }
+  assert.match(await text("[role=alert]"), /used/);
+  await go("/console/");
+  assert.equal(await text("h1"), "Overview");
 
   // A revoked key is out, on the page that is open, too.
   revoked = true;
