@@ -115,6 +115,7 @@ func (e *Event) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &e.At)
 	wire.Int(c, 6, &e.No)
 	wire.Int(c, 7, &e.Count)
+	wire.Int(c, 8, &e.Players)
 }
 
 func (x *Creation) Fields(c *wire.Codec) {

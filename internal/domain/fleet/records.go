@@ -247,6 +247,7 @@ type Event struct {
 	At      domain.Time
 	No      uint64 // numbers the events of the cell; it orders those of one millisecond
 	Count   int64  // how many events it stands for; 0: one
+	Players int64  // who lost their game by what it tells, in all events that it stands for
 	Changed uint64
 }
 

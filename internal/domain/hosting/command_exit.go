@@ -48,6 +48,7 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 		report.At = t.Now
 	}
 	r, known := t.Fleets.Process(cmd.Process)
+	var lost loss
 	who := "process " + cmd.Process.Process + " on compute " + x.Name + " in " + x.Location
 	if known {
 		p := t.Process(r)
@@ -61,14 +62,14 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 		if ended {
 			return nil // in good order, or by the loss of its connection, which the event log tells
 		}
-		t.closeProcess(r, reason, 0)
+		lost = t.closeProcess(r, reason, 0)
 	}
 	news := cmd.Event != ""
 	if cmd.Event == invalidPath { // there never was a process: the id of each attempt is another one
 		t.troubleEvent(cmd.Process.Fleet, cmd.Event, "Server process on compute "+x.Name+" in "+x.Location+" cannot be started: ",
 			cutText(cmp.Or(report.LastLines(exitEventOutput), "its launch path names no program"), whyMax))
 	} else if cmd.Event != "" {
-		news = t.exitEvent(cmd.Process.Fleet, cmd.Event, who, &report)
+		news = t.exitEvent(cmd.Process.Fleet, cmd.Event, who, &report, lost)
 	}
 	if news && !known && failedBy(reason) && t.movesTo(cmd.Process.Fleet) {
 		t.Emit(&LaunchFailed{cmd.Process.Fleet})
@@ -79,7 +80,7 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 const exitEventOutput = 500 // bytes of output in a fleet event
 
 // exitEvent writes how a process ended to the fleet's event log, unless the same line is among the newest.
-func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report) (written bool) {
+func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report, lost loss) (written bool) {
 	message := "Server " + who + " ended: " + report.How()
 	if output := report.LastLines(exitEventOutput); output != "" {
 		message += ". Last output: " + output
@@ -87,7 +88,7 @@ func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report) (written 
 	if t.told(fleetID, code, message) {
 		return false
 	}
-	t.fleetEvent(fleetID, code, message)
+	t.lossEvent(fleetID, code, message, lost)
 	return true
 }
 

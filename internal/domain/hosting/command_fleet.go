@@ -1,6 +1,7 @@
 package hosting
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // CreateLocation creates a custom location.
@@ -333,13 +335,35 @@ const (
 const countsFrom = 2
 
 func (t *Tx) fleetEvent(fleetID, code, message string) {
+	t.lossEvent(fleetID, code, message, loss{})
+}
+
+// lossEvent writes an event by which players may have lost their game.
+func (t *Tx) lossEvent(fleetID, code, message string, by loss) {
+	message += by.inWords()
 	if frequent(code) && t.Level() >= countsFrom {
 		if last, ok := t.Fleets.Frequent(fleetID, code, t.Now.Add(-repeatsTime), repeatsShown); ok {
-			t.writeFleetEvent(fleetID, code, message, &last)
+			t.writeFleetEvent(fleetID, code, message, by.players, &last)
 			return
 		}
 	}
-	t.writeFleetEvent(fleetID, code, message, nil)
+	t.writeFleetEvent(fleetID, code, message, by.players, nil)
+}
+
+// loss is a game session that ended otherwise than its server meant to, and how many players had a seat in it.
+type loss struct {
+	game    session.ID
+	players int64
+}
+
+func (l loss) inWords() string {
+	switch l.players {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 player lost game session " + string(l.game)
+	}
+	return fmt.Sprintf("; %d players lost game session %s", l.players, l.game)
 }
 
 // frequent reports whether hosts and server processes may cause events of a code again and again.
@@ -348,12 +372,16 @@ func frequent(code string) bool {
 }
 
 // writeFleetEvent writes an event, in place of an older one that it counts, or of none.
-func (t *Tx) writeFleetEvent(fleetID, code, message string, before *fleet.Event) {
+func (t *Tx) writeFleetEvent(fleetID, code, message string, players int64, before *fleet.Event) {
 	e := &FleetEventWritten{Event: fleet.Event{
 		FleetID: fleetID, ID: t.NewID(), Code: code, Message: message, At: t.Now, No: t.eventNo + 1,
 	}}
+	if t.Level() >= countsFrom {
+		e.Event.Players = players
+	}
 	if before != nil {
 		e.Replaces, e.Event.Count = before.No, before.Times()+1
+		e.Event.Players += before.Players
 	}
 	t.Emit(e)
 }

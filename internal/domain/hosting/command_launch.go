@@ -74,7 +74,7 @@ func (t *Tx) troubleEvent(fleetID, code, head, why string) {
 			continue
 		}
 		if t.Level() >= countsFrom {
-			t.writeFleetEvent(fleetID, code, head+why, e)
+			t.writeFleetEvent(fleetID, code, head+why, 0, e)
 		}
 		return
 	}

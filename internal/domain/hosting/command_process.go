@@ -384,21 +384,22 @@ var endCauses = [...]session.EndCause{
 func (t *Tx) endProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint64) {
 	p := t.State.Process(r)
 	fleetID, who := p.Key.Fleet, describeProcess(p)
-	t.closeProcess(r, reason, request)
+	lost := t.closeProcess(r, reason, request)
 	switch reason {
 	case fleet.EndedCrashed:
-		t.fleetEvent(fleetID, "SERVER_PROCESS_CRASHED", "Server "+who+" ended without ProcessEnding")
+		t.lossEvent(fleetID, "SERVER_PROCESS_CRASHED", "Server "+who+" ended without ProcessEnding", lost)
 	case fleet.EndedReplaced:
-		t.fleetEvent(fleetID, "SERVER_PROCESS_CRASHED", "Server "+who+" was replaced by another one with the same process id")
+		t.lossEvent(fleetID, "SERVER_PROCESS_CRASHED", "Server "+who+" was replaced by another one with the same process id", lost)
 	case fleet.EndedNeverReady:
 		t.fleetEvent(fleetID, "SERVER_PROCESS_PROCESS_READY_TIMEOUT", "Server "+who+" did not call ProcessReady in time")
 	}
 }
 
-// closeProcess ends a process and its game session, and writes nothing to the fleet's event log.
-func (t *Tx) closeProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint64) {
+// closeProcess ends a process and its game session, and writes nothing to the fleet's event log. It returns what players lost by that.
+func (t *Tx) closeProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint64) (lost loss) {
 	c := t.State
 	if g := session.GameRef(c.Process(r).Session); g != 0 {
+		lost = loss{c.Game(g).ID, int64(c.Game(g).SeatsHeld)}
 		status := session.NoReason
 		if c.Game(g).Status == session.Terminating {
 			status = session.TriggeredOnProcessTerminate
@@ -406,6 +407,7 @@ func (t *Tx) closeProcess(r fleet.ProcessRef, reason fleet.EndReason, request ui
 		t.endGame(g, status, endCauses[reason])
 	}
 	t.Emit(&ProcessEnded{c.Process(r).Key, reason, request, t.Now.Add(c.Config.EndedKept)})
+	return lost
 }
 
 // askTermination asks a process to end.

@@ -67,8 +67,8 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 		r := fleet.ProcessRef(d.Ref)
 		p := c.Process(r)
 		fleetID, who := p.Key.Fleet, describeProcess(p)
-		t.endProcess(r, p.TerminateWhy, 0)
-		t.fleetEvent(fleetID, "SERVER_PROCESS_FORCE_TERMINATED", "Server "+who+" did not end in time after it was told to; it was given up")
+		lost := t.closeProcess(r, p.TerminateWhy, 0)
+		t.lossEvent(fleetID, "SERVER_PROCESS_FORCE_TERMINATED", "Server "+who+" did not end in time after it was told to; it was given up", lost)
 	case RolloutStep:
 		t.stepOver(*c.Fleets.Rollouts.Get(chunk.Ref[fleet.Rollout](d.Ref)))
 	case RolloutEnd:
