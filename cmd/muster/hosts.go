@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
 )
@@ -66,7 +67,7 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 	for i := range list.Hosts {
 		h := &list.Hosts[i]
 		for k := range h.Troubles {
-			if _, err := fmt.Fprintf(stdout, "host %s: %s\n", h.Name, printable(operator.Trouble(&h.Troubles[k]))); err != nil {
+			if _, err := fmt.Fprintf(stdout, "host %s: %s\n", h.Name, printable(attention.Launch(&h.Troubles[k]))); err != nil {
 				return err
 			}
 		}

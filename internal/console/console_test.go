@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -55,7 +56,7 @@ func newDeskWith(t *testing.T, clock *engine.Clock, kept *series.Store) *desk {
 	log := slog.New(slog.DiscardHandler)
 	x.Door = NewDoor(Config{
 		Engine: e, Secret: secret, Keys: x.keys, Private: func(r *http.Request) bool { return r.Header.Get("Open") == "" }, Secure: func(r *http.Request) bool { return r.Header.Get("Plain") == "" },
-		Signins: signin.New(signin.Config{}).Door("console"), Damage: func() []string { return nil }, Log: log, Series: kept,
+		Signins: signin.New(signin.Config{}).Door("console"), Attention: attention.New(attention.Config{Engine: e}), Log: log, Series: kept,
 		API: gamelift.NewHandler(api, gamelift.Config{Keys: x.keys, Log: log}),
 		Explain: func(_ context.Context, kind, id string) ([]byte, error) {
 			return nil, domain.Refuse(domain.NotFound, "%s %s not found", kind, id)

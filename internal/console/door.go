@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
@@ -36,15 +37,14 @@ type Config struct {
 	Signins *signin.Door
 
 	// Explain returns what the operators' API answers about an object: its JSON document.
-	Explain func(ctx context.Context, kind, id string) (document []byte, err error)
+	Explain   func(ctx context.Context, kind, id string) (document []byte, err error)
+	Attention *attention.Finder // has what the overview shows first
 	// Series has the kept metrics; nil: none are kept.
 	Series *series.Store
 	// API carries out most actions.
 	API API
 	// Audit records attempts that were refused; nil: they are not recorded.
 	Audit *audit.Log
-	// Damage lists places that the store cannot read.
-	Damage func() []string
 
 	Version string
 	Log     *slog.Logger

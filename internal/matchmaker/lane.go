@@ -25,6 +25,8 @@ type lane struct {
 
 	unbrought sync.WaitGroup // rounds whose commands the core may not have executed yet
 
+	oldest atomic.Pointer[oldest]
+
 	inboxLock sync.Mutex
 	inbox     []word
 

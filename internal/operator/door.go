@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
@@ -31,6 +32,7 @@ type Config struct {
 	Keys         *keyring.Ring
 	Private      func(*http.Request) bool // whether a request cannot be read on the way
 	Searches     Searches                 // nil: this process runs no matchers
+	Attention    *attention.Finder        // has the reasons of troubles
 	// AskLeader has the node that decides answer a question by AnswerLeader. nil: there is no other node.
 	AskLeader func(ctx context.Context, question []byte) (answer []byte, err error)
 	// Reports returns what the agents that are connected here said last. nil: there are none.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
@@ -31,6 +32,8 @@ type Explanation struct {
 	// Deadlines are those of a player, a party or a game instance, the next first.
 	Deadlines []Deadline `json:"deadlines,omitempty"`
 	Timeline  []Moment   `json:"timeline"` // oldest first
+
+	nowhere string // why no place is open to a placement that waits
 }
 
 // Deadline is a moment at which something ends by itself.
@@ -104,19 +107,9 @@ func placesInWords(places []Place) string {
 	slices.SortFunc(all, func(a, b count) int { return cmp.Or(b.n-a.n, strings.Compare(a.outcome, b.outcome)) })
 	words := make([]string, len(all))
 	for i, c := range all {
-		words[i] = strconv.Itoa(c.n) + " " + outcomesInWords[c.outcome]
+		words[i] = strconv.Itoa(c.n) + " " + attention.OutcomesInWords[c.outcome]
 	}
 	return strings.Join(words, ", ")
-}
-
-var outcomesInWords = map[string]string{
-	placement.NoFreeProcess.String():  "without a free server process",
-	placement.OverLatency.String():    "over the latency cap",
-	placement.NotAllowed.String():     "not allowed by the queue's filter",
-	placement.NotOverride.String():    "not in the priority override",
-	placement.FleetNotActive.String(): "with a fleet that is not active",
-	placement.NoSuchFleet.String():    "with a fleet or an alias that is gone",
-	placement.NoLocation.String():     "with a fleet that has no location",
 }
 
 func clock(t domain.Time) string { return t.Std().Format(timeForm) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -27,10 +28,16 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 	var events []fleet.Event
 	var short []string
 	found := false
+	var whys, steps []string // by place; empty where a process is free
 	var rollouts Explanation // only its facts
+	agents, now := d.config.Attention.Agents(), domain.TimeOf(d.engine.Now())
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		if f, found = v.Fleet(id); found {
 			places, events = v.Places(id), v.FleetEvents(id, 0, 0, 0, eventsShown)
+			for i := range places {
+				why, next := attention.Place(v, &f, &places[i], agents, now)
+				whys, steps = append(whys, why), append(steps, next)
+			}
 			for _, l := range f.Locations {
 				if s, ok := v.Shortage(id, l.Name); ok {
 					short = append(short, l.Name+" "+s.String())
@@ -56,11 +63,10 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 		all.Add(&p.Hosts)
 		games, players = games+p.Sessions.GameSessions, players+p.Sessions.PlayersActive+p.Sessions.PlayersReserved
 		outcome := freeProcess
-		detail := hosting.NoneFree(&p.Hosts, "in "+p.Location)
-		if detail != "" {
+		if whys[i] != "" {
 			outcome = placement.NoFreeProcess.String()
 		}
-		x.Places = append(x.Places, Place{Fleet: f.ID, Location: p.Location, Outcome: outcome, Free: int(p.Hosts.Idle), Detail: detail})
+		x.Places = append(x.Places, Place{Fleet: f.ID, Location: p.Location, Outcome: outcome, Free: int(p.Hosts.Idle), Detail: whys[i]})
 	}
 	x.fact("computes", fmt.Sprint(all.Computes))
 	x.standings(&all)
@@ -73,8 +79,8 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 		x.fact("hosts", s)
 	}
 	x.Facts = append(x.Facts, rollouts.Facts...)
-	x.Why, x.Next = whyFleet(&f, places, &all)
-	if trouble := d.launchFacts(x, f.ID, ""); trouble != "" && all.Idle == 0 {
+	x.Why, x.Next = whyFleet(&f, places, whys, steps, &all)
+	if trouble := d.launchFacts(x, f.ID, ""); trouble != "" && all.Idle == 0 && all.Running() > 0 {
 		x.Why += " An agent says: " + trouble + "."
 	}
 	return x.sorted(), nil
@@ -96,16 +102,16 @@ func (x *Explanation) standings(n *fleet.SiteCounts) {
 }
 
 // whyFleet says whether the fleet takes game sessions, why not, and what to do.
-func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, all *fleet.SiteCounts) (why, next string) {
+func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, whys, steps []string, all *fleet.SiteCounts) (why, next string) {
 	switch {
 	case f.Status == fleet.Deleting:
-		return "It takes no game sessions: it is being deleted.", "nothing; it will be deleted when its game sessions have ended."
+		return "It takes no game sessions: it is being deleted.", "Nothing: it will be deleted when its game sessions have ended."
 	case f.Status == fleet.Unstarted:
 		return "It takes no game sessions: it has no host yet.", "aws gamelift update-fleet-capacity --fleet-id " + f.ID + " --location LOCATION --desired-instances 1"
 	case f.Status == fleet.Downloading:
-		return "It takes no game sessions: its hosts fetch the build, and no server process has connected yet.", "wait; if it lasts, muster hosts says what keeps them."
+		return "It takes no game sessions: its hosts fetch the build, and no server process has connected yet.", "Wait. If it lasts, muster hosts says what keeps them."
 	case f.Status == fleet.Activating:
-		return "It takes no game sessions: server processes have started, and none has called ProcessReady yet.", processSteps[fleet.Starting]
+		return "It takes no game sessions: server processes have started, and none has called ProcessReady yet.", attention.ReadyStep
 	case len(places) == 0:
 		return "It takes no game sessions: it has no location.", "aws gamelift create-fleet-locations --fleet-id " + f.ID + " --locations Location=NAME"
 	case all.Idle > 0:
@@ -117,9 +123,10 @@ func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, all *fleet.SiteCount
 		}
 		return fmt.Sprintf("It takes game sessions: %s free, %s.", processesAre(all.Idle), strings.Join(at, ", ")), ""
 	case len(places) == 1:
-		return "It takes no game sessions: " + hosting.NoneFree(all, "in "+places[0].Location) + ".", processStep(all, f.ID, places[0].Location)
+		return "It takes no game sessions: " + whys[0] + ".", steps[0]
 	}
-	return "It takes no game sessions: " + hosting.NoneFree(all, fmt.Sprintf("in its %d locations", len(places))) + ".", processStep(all, f.ID, "LOCATION")
+	first := slices.IndexFunc(places, func(p hosting.PlaceCounts) bool { return p.Hosts.Computes > 0 }) // the others never had a host
+	return "It takes no game sessions: " + hosting.NoneFree(all, fmt.Sprintf("in its %d locations", len(places))) + ".", steps[max(0, first)]
 }
 
 // timesOver is the message of an event, with how many it stands for.
@@ -144,8 +151,10 @@ func (d *Door) explainCompute(ctx context.Context, id string) (*Explanation, err
 		return nil, err
 	}
 	var n fleet.SiteCounts
+	silent, step := "", ""
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		n = v.ComputeCounts(c.FleetID, c.Name)
+		silent, step = attention.SilentCompute(v, c.FleetID, c.Name)
 		return nil
 	})
 	if err != nil {
@@ -170,7 +179,10 @@ func (d *Door) explainCompute(ctx context.Context, id string) (*Explanation, err
 	if err := d.computeEvents(ctx, x, &c); err != nil {
 		return nil, err
 	}
-	x.Why, x.Next = whyCompute(&c, &n, domain.TimeOf(d.engine.Now()))
+	x.Why, x.Next = whyCompute(&c, &n, d.config.Attention.Agents(), domain.TimeOf(d.engine.Now()))
+	if silent != "" {
+		x.Why, x.Next = x.Why+" "+silent, step
+	}
 	if trouble := d.launchFacts(x, c.FleetID, c.Name); trouble != "" && n.Idle == 0 {
 		x.Why += " Its agent says: " + trouble + "."
 	}
@@ -239,7 +251,7 @@ func (d *Door) computeEvents(ctx context.Context, x *Explanation, c *fleet.Compu
 	return nil
 }
 
-func whyCompute(c *fleet.Compute, n *fleet.SiteCounts, now domain.Time) (why, next string) {
+func whyCompute(c *fleet.Compute, n *fleet.SiteCounts, agents attention.Agents, now domain.Time) (why, next string) {
 	switch {
 	case n.Idle > 0:
 		return fmt.Sprintf("It takes game sessions: %s free.", processesAre(n.Idle)), ""
@@ -249,38 +261,7 @@ func whyCompute(c *fleet.Compute, n *fleet.SiteCounts, now domain.Time) (why, ne
 			why += fmt.Sprintf(", and hosts %d", hosting)
 		}
 		return why + ".", "muster drain " + c.Name + " --fleet " + c.FleetID + " --undo lets new game sessions come again."
-	case n.Running() == 0 && c.TokenGeneration == 0:
-		return "It takes no game sessions: no server process is connected, and no auth token was ever issued.",
-			"aws gamelift get-compute-auth-token --fleet-id " + c.FleetID + " --compute-name " + c.Name + ", and start a game server with that token."
-	case n.Running() == 0 && c.TokenExpires < now:
-		return "It takes no game sessions: no server process is connected, and the newest auth token has expired.",
-			"aws gamelift get-compute-auth-token --fleet-id " + c.FleetID + " --compute-name " + c.Name + ", and start a game server with the new token."
 	}
-	return "It takes no game sessions: " + hosting.NoneFree(n, "on it") + ".", processStep(n, c.FleetID, c.Location)
-}
-
-// processSteps are the next steps when most processes are in this state.
-var processSteps = map[fleet.Standing]string{
-	fleet.Ending:       "wait until they have ended, and start others.",
-	fleet.Starting:     "make sure that the game servers call ProcessReady: after five minutes without it they count as crashed.",
-	fleet.Hosting:      "start more server processes, or register more computes: a process hosts one game session in its life.",
-	fleet.Disconnected: "check the network between the computes and this service; a process that does not come back in time counts as crashed.",
-	fleet.ChangingOver: "wait some seconds: they are opening another connection.",
-	fleet.Spent:        "make sure that the game servers call ProcessEnding and exit after their game session, and start new ones.",
-	fleet.Sick:         "check the game servers' own logs: their health callback returns false, or they no longer answer.",
-	fleet.Unproven:     "wait for the first health report, which comes within a minute.",
-	fleet.Drained:      "muster drain COMPUTE --undo lets new game sessions come again.",
-	fleet.Free:         "wait for the activations in progress, or raise MaxConcurrentGameSessionActivations of the fleet's runtime configuration.",
-}
-
-// processStep is the next step where no process is free.
-func processStep(n *fleet.SiteCounts, fleetID, location string) string {
-	switch {
-	case n.Computes == 0:
-		return "aws gamelift register-compute --fleet-id " + fleetID + " --compute-name NAME --ip-address ADDRESS --location " + location
-	case n.Running() == 0:
-		return "start a game server with the fleet's id, the compute's name and the token of aws gamelift get-compute-auth-token; if it is running, its own log says why it cannot connect, and the log of this service whether it was refused."
-	}
-	most := slices.MaxFunc(fleet.Standings(), func(a, b fleet.Standing) int { return int(n.Of(a) - n.Of(b)) })
-	return processSteps[most]
+	why, next = attention.Compute(c, n, agents, now)
+	return "It takes no game sessions: " + why + ".", next
 }

@@ -56,7 +56,7 @@ func TestWhyAComputeTakesNoGameSessions(t *testing.T) {
 	}
 	look("no auth token was ever issued", "get-compute-auth-token --fleet-id fleet-1 --compute-name rack/host")
 	o.do(&hosting.IssueToken{Fleet: "fleet-1", Compute: "rack/host"})
-	look("no server process is connected on it", "start a game server")
+	look("no server process is connected on it", "must call InitSDK")
 	key := o.ready("s1")
 	look("1 server process is free", "")
 	o.do(&hosting.ReportHealth{Process: key, Healthy: false, LastHealthy: domain.TimeOf(o.engine.Now())})

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/attention"
 )
 
 func (d *Door) reports() []*agentproto.Report {
@@ -26,26 +26,6 @@ func troubles(r *agentproto.Report) (all []agentproto.LaunchState) {
 	return all
 }
 
-// Trouble says in a sentence why an entry of a runtime configuration does not run on a host.
-func Trouble(l *agentproto.LaunchState) string {
-	text := fmt.Sprintf("%s: %d of %d run", l.LaunchPath, l.Running, l.Wanted)
-	switch l.State {
-	case agentproto.LaunchFetching:
-		text += ", its build is on the way"
-	case agentproto.LaunchFailed:
-		text += fmt.Sprintf(", it has failed after %d crashes", l.Crashes)
-	case agentproto.LaunchBackingOff:
-		text += ", it waits after a failure"
-	}
-	if l.NextTryMillis > 0 {
-		text += ", next try at " + time.UnixMilli(l.NextTryMillis).UTC().Format(time.RFC3339)
-	}
-	if l.Reason != "" {
-		text += ": " + l.Reason
-	}
-	return text
-}
-
 // troublesShown bounds how many an explanation has.
 const troublesShown = 20
 
@@ -61,7 +41,7 @@ func (d *Door) launchFacts(x *Explanation, fleetID, compute string) (first strin
 				continue
 			}
 			shown++
-			x.fact("launch on "+r.Compute, Trouble(&l))
+			x.fact("launch on "+r.Compute, attention.Launch(&l))
 			if first == "" && l.Reason != "" {
 				first = "on " + r.Compute + ", " + l.Reason
 			}

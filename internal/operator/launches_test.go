@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -26,13 +27,14 @@ func TestTroublesAreShown(t *testing.T) {
 			{Fleet: "fleet-2", Compute: "rack/host", Launches: []agentproto.LaunchState{{LaunchPath: "other", State: agentproto.LaunchFailed}}},
 		}
 	}
+	o.door.config.Attention = attention.New(attention.Config{Engine: o.engine, Reports: o.door.config.Reports})
 	const want = "server: 0 of 2 run, it waits after a failure, next try at 1970-01-01T00:00:00Z: build-1 cannot be fetched: no route to host"
 	_, text := o.ask("hosts")
 	var list HostList
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Hosts) != 1 || len(list.Hosts[0].Troubles) != 1 || Trouble(&list.Hosts[0].Troubles[0]) != want {
+	if len(list.Hosts) != 1 || len(list.Hosts[0].Troubles) != 1 || attention.Launch(&list.Hosts[0].Troubles[0]) != want {
 		t.Errorf("%s", text)
 	}
 	o.connect("s1")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -39,7 +40,7 @@ func newOffice(t *testing.T) *office {
 		Cell: cell.DefaultConfig(), EndedLinger: time.Millisecond,
 		Now: func() time.Time { return time.Now().Add(time.Duration(o.offset.Load())) },
 	})
-	o.door = NewDoor(Config{Engine: o.engine, Log: slog.New(slog.DiscardHandler), Authenticate: func(r *http.Request, _ []byte) (by identity.Principal, status int, refused error) {
+	o.door = NewDoor(Config{Engine: o.engine, Attention: attention.New(attention.Config{Engine: o.engine}), Log: slog.New(slog.DiscardHandler), Authenticate: func(r *http.Request, _ []byte) (by identity.Principal, status int, refused error) {
 		if r.Header.Get("Authorization") != "" {
 			return by, http.StatusForbidden, errors.New("not you")
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -59,6 +60,9 @@ func (d *Door) explainPlacement(ctx context.Context, id string) (*Explanation, e
 		x.moment(p.End, p.Status.String(), "")
 	}
 	x.Why = whyPlacement(x, &p, &game)
+	if x.nowhere != "" {
+		x.Why += " No place is open to it: " + x.nowhere
+	}
 	return x.sorted(), nil
 }
 
@@ -79,6 +83,9 @@ func (d *Door) waitingPlacement(ctx context.Context, x *Explanation, p *placemen
 			}
 		}
 		q, ok := v.Queue(p.Queue)
+		if ok {
+			x.nowhere, x.Next = attention.Nowhere(v, &q, p, now)
+		}
 		if !ok || len(p.Latencies) == 0 || len(q.LatencyPolicies) == 0 {
 			return nil
 		}

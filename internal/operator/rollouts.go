@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -187,6 +188,7 @@ const rolloutEvents = 2000
 // explainAlias takes the id of an alias, its ARN or its name.
 func (d *Door) explainAlias(ctx context.Context, id string) (*Explanation, error) {
 	x := &Explanation{Kind: "alias"}
+	agents, now := d.config.Attention.Agents(), domain.TimeOf(d.engine.Now())
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		a, err := v.AliasNamed(id)
 		if err != nil {
@@ -195,6 +197,11 @@ func (d *Door) explainAlias(ctx context.Context, id string) (*Explanation, error
 		x.ID, x.Status, x.Why = a.ID, "SIMPLE", "New game sessions go to fleet "+a.Fleet+"."
 		if a.Terminal {
 			x.Status, x.Why = "TERMINAL", "It stands for no fleet. Callers get the message: "+a.Message
+		}
+		if !a.Terminal {
+			if why, next := attention.AliasOf(v, &a, agents, now); why != "" {
+				x.Why, x.Next = x.Why+" It "+why, next
+			}
 		}
 		x.fact("name", a.Name)
 		x.fact("fleet", a.Fleet)
@@ -225,7 +232,7 @@ func (x *Explanation) rollout(v *cell.View, r *fleet.Rollout) {
 		}
 		x.Next = "muster rollout --alias " + r.Alias + " --undo ends the rollout."
 	case fleet.RolloutReturning:
-		x.Next = "give fleet " + r.From + " a host: the alias points to it again when a server process of it is ready."
+		x.Next = "Give fleet " + r.From + " a host: the alias points to it again when a server process of it is ready."
 	}
 	events := v.FleetEvents(r.To, r.Started, 0, 0, rolloutEvents)
 	if len(events) == 0 {

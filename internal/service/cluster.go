@@ -106,6 +106,14 @@ func (x *Service) askLeader() func(ctx context.Context, question []byte) ([]byte
 	}
 }
 
+// askLeaderForAttention returns how the overview asks the node that decides; nil without a cluster.
+func (x *Service) askLeaderForAttention() func(ctx context.Context) ([]byte, error) {
+	if x.node == nil {
+		return nil
+	}
+	return func(ctx context.Context) ([]byte, error) { return x.node.Ask(ctx, exchange.Attention, nil) }
+}
+
 // Node is this service's node of a cluster, or nil.
 func (x *Service) Node() *node.Node { return x.node }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/agentlink"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/callstats"
@@ -281,14 +282,15 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	api.Agents = x.agents
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
+	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Log: log})
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
-		Keys: keys, Private: x.private, Searches: x.matches, AskLeader: x.askLeader(),
+		Keys: keys, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Log: log,
 		ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
 	doors.operator = operators
 	x.console = console.NewDoor(console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),
-		Explain: operators.Explain, API: handler, Audit: x.audit, Damage: x.archive.Damage, Series: x.kept, Version: x.version, Log: log,
+		Explain: operators.Explain, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
 	})
 	doors.console = x.console
 	x.notify = notify.New(notify.Config{

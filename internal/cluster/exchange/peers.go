@@ -23,8 +23,11 @@ const (
 	ended   = 'a' // an engine.ArchiveQuestion: records of what has ended
 )
 
-// Explain is the question for the explanation of a ticket, which is for a Handler: only the node that decides has the pools of the matchers.
-const Explain = 'x'
+// Questions for Handlers: only the node that decides has the pools of the matchers.
+const (
+	Explain   = 'x' // the explanation of a ticket
+	Attention = 'n' // what is wrong in matchmaking
+)
 
 // Cause is the question for the trace of what made a thing, which is for a Handler: the node that decides remembers it.
 const Cause = 'w'

@@ -9,6 +9,18 @@ import (
 // QueueDepth counts the pending placements of a queue.
 func (v *View) QueueDepth(queue string) placement.Depth { return v.c.Placements.QueueDepth(queue) }
 
+// PendingIn returns up to `most` pending placements of a queue, those that started first.
+func (v *View) PendingIn(queue string, most int) (all []placement.Placement) {
+	v.SawAll()
+	v.c.Placements.PendingIn(queue, func(_ placement.Ref, p *placement.Placement) bool {
+		if len(all) < most {
+			all = append(all, *p)
+		}
+		return len(all) < most
+	})
+	return all
+}
+
 // LocationDepths yields, in no particular order, the locations that placements wait for as their first choice. The counts are for metrics and may
 // be ahead of what is durable.
 func (v *View) LocationDepths(yield func(location string, d placement.Depth) bool) {

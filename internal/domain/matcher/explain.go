@@ -20,8 +20,33 @@ func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 		return e, true
 	}
 	e.Together = m.together(slot, now)
+	e.Steps = m.steps(slot, e.Level)
+	for i := range min(len(e.Steps), explainSteps) {
+		e.Steps[i].Partners, _ = m.partners(slot, e.Steps[i].At, explainLooked)
+	}
+	return e, true
+}
+
+// ExplainOldest says why the ticket that has waited longest waits; false for an empty pool. It costs a small part of Explain: of what waiting changes it has no partners.
+func (m *Matcher) ExplainOldest(now domain.Time) (Explanation, bool) {
+	slot, ok := m.pool.ages.at(0, 0)
+	if !ok {
+		return Explanation{}, false
+	}
+	stats := m.stats
+	defer func() { m.stats = stats }()
+	e := m.explain(slot, now, explainEnded)
+	if e.Unmatchable == "" {
+		e.Together = m.together(slot, now)
+		e.Steps = m.steps(slot, e.Level)
+	}
+	return e, true
+}
+
+// steps are the levels behind one, without partners.
+func (m *Matcher) steps(slot int32, level int) (all []Step) {
 	waits := m.rules.Waits()
-	for k := e.Level + 1; k < len(waits); k++ {
+	for k := level + 1; k < len(waits); k++ {
 		step := Step{At: m.pool.tickets[slot].start + domain.Time(waits[k])*1000, Level: k}
 		before, then := m.rules.Level(k-1), m.rules.Level(k)
 		for i := range then.Rules {
@@ -34,12 +59,9 @@ func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 				step.Teams = append(step.Teams, i)
 			}
 		}
-		if k <= e.Level+explainSteps {
-			step.Partners, _ = m.partners(slot, step.At, explainLooked)
-		}
-		e.Steps = append(e.Steps, step)
+		all = append(all, step)
 	}
-	return e, true
+	return all
 }
 
 // ExplainEnd says why a ticket that is about to leave the pool found no match. It is a cheap part of Explain, because many tickets may

@@ -1,0 +1,139 @@
+// Package attention finds what an operator should look at, says why in a sentence, and names the next step. The console's overview shows it, and explanations of
+// single objects use the same sentences.
+//
+// Each kind of trouble is a function over a view in a file of its own. They read counts that the state keeps, and of records a bounded number, so that looking costs the
+// same at 100,000 game sessions as at none.
+package attention
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/matchmaker"
+)
+
+// Item is something that an operator should look at.
+type Item struct {
+	What string `json:"what"` // is wrong, and why: one or more sentences
+	Next string `json:"next"` // step, in one or more sentences
+
+	// Kind and ID name the object that it is about; empty for the service as a whole. Kinds are those of explanations, and "host", "queue" and "configuration".
+	Kind string `json:"kind,omitempty"`
+	ID   string `json:"id,omitempty"`
+}
+
+// Bounds of one look.
+const (
+	FleetsMost  = 500  // fleets, the oldest
+	catalogMost = 1000 // aliases, queues and configurations
+	ItemsMost   = 50   // of what concerns single objects
+	lately      = 15 * time.Minute
+)
+
+// Found is the result of a look, the most urgent first: what concerns the whole service, players who lost their game, hosts, fleets, aliases, queues, matchmaking.
+type Found struct {
+	Items  []Item `json:"items"`
+	Others int    `json:"others,omitempty"` // that are not in Items, because there are so many
+	More   bool   `json:"more,omitempty"`   // there are fleets that were not looked at
+}
+
+func (f *Found) add(all ...Item) {
+	for _, x := range all {
+		if len(f.Items) >= ItemsMost {
+			f.Others++
+			continue
+		}
+		f.Items = append(f.Items, x)
+	}
+}
+
+// Config is what a Finder needs.
+type Config struct {
+	Engine *engine.Engine
+	// Reports returns what the agents that are connected here said last. nil: there are none.
+	Reports func() []*agentproto.Report
+	// Oldest is why the oldest tickets wait; false at a node that does not decide. nil: this process runs no matchers.
+	Oldest func() (all []*matchmaker.Oldest, here bool)
+	// AskLeader has the node that decides answer by Answer. nil: there is no other node.
+	AskLeader func(ctx context.Context) (answer []byte, err error)
+	Damage    func() []string // places that the archive cannot read; nil: none
+	Log       *slog.Logger
+}
+
+// Finder looks for troubles.
+type Finder struct{ config Config }
+
+// New makes a Finder.
+func New(c Config) *Finder { return &Finder{c} }
+
+// Agents returns what the agents that are connected here said last.
+func (f *Finder) Agents() Agents {
+	if f.config.Reports == nil {
+		return nil
+	}
+	return newAgents(f.config.Reports())
+}
+
+// Find looks at the service and at everything in it.
+func (f *Finder) Find(ctx context.Context) (*Found, error) {
+	x := &Found{}
+	x.add(service(f.config.Engine.Short(), f.config.Damage)...)
+	matches := f.matchmaking(ctx)
+	agents, now := f.Agents(), domain.TimeOf(f.config.Engine.Now())
+	err := f.config.Engine.Read(ctx, func(v *cell.View) error {
+		fleets := v.Fleets(0, "", FleetsMost+1)
+		if x.More = len(fleets) > FleetsMost; x.More {
+			fleets = fleets[:FleetsMost]
+		}
+		var places, others []Item
+		for i := range fleets {
+			lost, events := fleetEvents(v, &fleets[i], now)
+			x.add(lost...)
+			others = append(others, events...)
+			places = append(places, fleetPlaces(v, &fleets[i], agents, now)...)
+		}
+		x.add(hosts(v)...)
+		x.add(places...)
+		x.add(others...)
+		x.add(aliases(v, agents, now)...)
+		x.add(queues(v, now)...)
+		return nil
+	})
+	x.add(matches...)
+	return x, err
+}
+
+// matchmaking asks the node that decides, which alone has the pools.
+func (f *Finder) matchmaking(ctx context.Context) []Item {
+	if f.config.Oldest == nil {
+		return nil
+	}
+	all, here := f.config.Oldest()
+	if here || f.config.AskLeader == nil {
+		return f.pools(ctx, all)
+	}
+	answer, err := f.config.AskLeader(ctx)
+	if err != nil {
+		return nil // there is none at the moment, and other pages say so
+	}
+	var items []Item
+	if err := json.Unmarshal(answer, &items); err != nil {
+		f.config.Log.Warn("what the node that decides says of matchmaking cannot be read: the overview is shown without it", "error", err)
+	}
+	return items
+}
+
+// Answer is the answer to AskLeader of another node: items as JSON.
+func (f *Finder) Answer(ctx context.Context, _ []byte) ([]byte, error) {
+	var all []*matchmaker.Oldest
+	if f.config.Oldest != nil {
+		all, _ = f.config.Oldest()
+	}
+	return json.Marshal(f.pools(ctx, all))
+}
