@@ -131,15 +131,15 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 func (c *State) Restore(*kernel.Head) error { return nil }
 
 // EachEnded yields the entries in memory: they are past when they happen.
-func (c *Tx) EachEnded(yield func(no uint64, e kernel.Ended)) {
-	for _, w := range c.waiting {
+func (t *Tx) EachEnded(yield func(no uint64, e kernel.Ended)) {
+	for _, w := range t.waiting {
 		yield(w.EndedNo, kernel.Ended{Room: Room, Ref: chunk.AnyRef(w.Entry.No)})
 	}
 }
 
 // Drop forgets the oldest entry: they leave memory in their order.
-func (c *Tx) Drop(kernel.Ended) (counts bool) {
-	c.waiting = c.waiting[1:] // a snapshot may still read the entry
+func (t *Tx) Drop(kernel.Ended) (counts bool) {
+	t.waiting = t.waiting[1:] // a snapshot may still read the entry
 	return false
 }
 
