@@ -100,7 +100,7 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
-// TestAuditLogShowsTampering: whoever changes an entry on the disk of a stopped service, with all its checksums, or removes it, is found.
+// TestAuditLogShowsTampering: an entry that was changed on the disk of a stopped service, with all its checksums, is found, and so is the gap of a removed one.
 func TestAuditLogShowsTampering(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
