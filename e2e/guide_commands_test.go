@@ -277,7 +277,7 @@ func TestGuidesToOperating(t *testing.T) {
 	words := regexp.MustCompile(`\b(FLEET|COMPUTE|HOST|ARN|DIR)\b|MUST…|explain fleet ID`)
 	key := ""
 	says := map[string]string{
-		"muster explain fleet": "Next: start more server processes", "muster explain compute": "hosts a game session", "muster explain process": "hosts game session",
+		"muster explain fleet": "Start more server processes", "muster explain compute": "hosts a game session", "muster explain process": "hosts game session",
 		"muster explain placement": "NO_FREE_PROCESS", "muster explain game-session": "is ACTIVE", "muster config": "MUSTER_LISTEN", "muster drain": "gets no new game sessions",
 		"muster computes": "has a new auth token", "curl --aws-sigv4": `"kind":"placement"`, "aws gamelift get-compute-auth-token": "AuthToken",
 	}
