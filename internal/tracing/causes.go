@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -21,7 +22,8 @@ const (
 const (
 	causesMax = 4096 // the oldest make room
 	askWait   = 250 * time.Millisecond
-	causeMax  = 1024 // bytes of an id in a question
+	quiet     = 10 * time.Second // after a question without an answer in time, no other is asked
+	causeMax  = 1024             // bytes of an id in a question
 )
 
 // causes remembers which span made a thing, for the newest things. It is memory of this process alone: what is lost with it ends a trace early, nothing else.
@@ -34,7 +36,9 @@ type causes struct {
 	order []Cause // a ring, once it has most entries
 	next  int
 
-	ask func(ctx context.Context, question []byte) (answer []byte, err error)
+	ask        func(ctx context.Context, question []byte) (answer []byte, err error)
+	quiet      time.Duration
+	quietUntil atomic.Pointer[time.Time] // nil: questions are asked
 }
 
 // Remember notes that the work that ctx is for made a thing.
@@ -84,10 +88,17 @@ func (t *Tracer) causeOf(ctx context.Context, of []Cause) trace.SpanContext {
 	if s := t.known(of); s.IsValid() || t.causes.ask == nil {
 		return s
 	}
-	ctx, cancel := context.WithTimeout(ctx, askWait)
+	if until := t.causes.quietUntil.Load(); until != nil && time.Now().Before(*until) {
+		return trace.SpanContext{}
+	}
+	waiting, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	answer, err := t.causes.ask(ctx, question(of))
+	answer, err := t.causes.ask(waiting, question(of))
 	if err != nil { // this node decides, or none does: the trace ends here
+		if waiting.Err() != nil && ctx.Err() == nil { // what follows is not to wait for telemetry again
+			until := time.Now().Add(t.causes.quiet)
+			t.causes.quietUntil.Store(&until)
+		}
 		return trace.SpanContext{}
 	}
 	return parse(string(answer))

@@ -45,7 +45,7 @@ type Tracer struct {
 
 // New makes a Tracer whose spans go to a provider. The provider must record every span that has no parent or a sampled one.
 func New(provider trace.TracerProvider, s Sampling) *Tracer {
-	return &Tracer{tracer: provider.Tracer(Scope), sampling: s, causes: causes{most: causesMax}}
+	return &Tracer{tracer: provider.Tracer(Scope), sampling: s, causes: causes{most: causesMax, quiet: quiet}}
 }
 
 // Call is a call at a door.

@@ -221,3 +221,33 @@ func TestOldCausesMakeRoom(t *testing.T) {
 		t.Errorf("%d causes", len(tracer.causes.spans))
 	}
 }
+
+// One question waits in vain for a node that is silent; those after it do not, until a while has passed.
+func TestSilentNode(t *testing.T) {
+	t.Parallel()
+	tracer, _ := newTracer(Sampling{1, true})
+	asked := 0
+	tracer.AskWith(func(ctx context.Context, _ []byte) ([]byte, error) {
+		asked++
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	follow := func() {
+		if _, span := tracer.Continue(t.Context(), "push", trace.SpanKindProducer, Cause{GameSession, "game"}); span != nil {
+			t.Error("a trace goes on that is not known")
+		}
+	}
+	tracer.causes.quiet = time.Hour
+	for range 3 {
+		follow()
+	}
+	if asked != 1 {
+		t.Errorf("%d questions, want 1", asked)
+	}
+	passed := time.Now()
+	tracer.causes.quietUntil.Store(&passed)
+	follow()
+	if asked != 2 {
+		t.Errorf("%d questions after the while, want 2", asked)
+	}
+}
