@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 )
 
 // CheckEndpoint requires a URL of a collector. Its errors do not repeat a URL that may have a secret.
@@ -15,7 +16,9 @@ func CheckEndpoint(text string) error {
 		return fmt.Errorf("not a URL; %s", want)
 	case u.User != nil:
 		return errors.New("the URL contains a user or password; put credentials into OTEL_EXPORTER_OTLP_HEADERS")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "":
+	case strings.ContainsAny(text, "@?#"): // also where a URL has no user, query or fragment, because it lacks a scheme
+		return fmt.Errorf("the URL has a user, a query or a fragment; %s", want)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return fmt.Errorf("%.100q, %s", text, want)
 	}
 	return nil

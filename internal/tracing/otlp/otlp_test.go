@@ -47,6 +47,23 @@ func TestPlan(t *testing.T) {
 		{at, env{"OTEL_TRACES_SAMPLER": "always"}, "", "", `OTEL_TRACES_SAMPLER: "always", want one of always_off`},
 		{at, env{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "1%"}, "", "", `OTEL_TRACES_SAMPLER_ARG: "1%", want a number from 0 to 1`},
 		{at, env{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "NaN"}, "", "", "OTEL_TRACES_SAMPLER_ARG"},
+		{"", env{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector/?key=secret"}, "", "", "OTEL_EXPORTER_OTLP_ENDPOINT: "},
+		{"", env{"OTEL_EXPORTER_OTLP_ENDPOINT": "ann:secret@collector:4318"}, "", "", "OTEL_EXPORTER_OTLP_ENDPOINT: "},
+		{at, env{"OTEL_SDK_DISABLED": "yes"}, "", "", `OTEL_SDK_DISABLED: "yes", want true or false`},
+		{at, env{"OTEL_EXPORTER_OTLP_HEADERS": "a=1,secret"}, "", "", "OTEL_EXPORTER_OTLP_HEADERS: header 2 is malformed, want name=value"},
+		{at, env{"OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=secret%zz"}, "", "", "OTEL_EXPORTER_OTLP_TRACES_HEADERS: header 1"},
+		{at, env{"OTEL_EXPORTER_OTLP_HEADERS": "a=b%20c, d = e=f"}, at + "/v1/traces", at + "/v1/metrics", ""},
+		{at, env{"OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, "", "", `OTEL_EXPORTER_OTLP_TIMEOUT: "10s", want a whole number from 1 to`},
+		{at, env{"OTEL_BSP_SCHEDULE_DELAY": "0"}, "", "", `OTEL_BSP_SCHEDULE_DELAY: "0", want a whole number from 1 to`},
+		{at, env{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "-1"}, "", "", `OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "-1", want a whole number from 1 to 4096`},
+		{at, env{"OTEL_METRIC_EXPORT_INTERVAL": "1m"}, "", "", `OTEL_METRIC_EXPORT_INTERVAL: "1m"`},
+		{at, env{"OTEL_METRICS_EXPORTER": "none", "OTEL_METRIC_EXPORT_INTERVAL": "not read"}, at + "/v1/traces", "", ""},
+		{at, env{"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, "", "", `OTEL_EXPORTER_OTLP_COMPRESSION: "zstd", want gzip or none`},
+		{at, env{"OTEL_EXPORTER_OTLP_INSECURE": "1"}, "", "", `OTEL_EXPORTER_OTLP_INSECURE: "1", want true or false`},
+		{at, env{"OTEL_EXPORTER_OTLP_CERTIFICATE": "no/such/file"}, "", "", "OTEL_EXPORTER_OTLP_CERTIFICATE: open no/such/file"},
+		{at, env{"OTEL_EXPORTER_OTLP_CERTIFICATE": "otlp.go"}, "", "", `OTEL_EXPORTER_OTLP_CERTIFICATE: "otlp.go" has no certificate`},
+		{at, env{"OTEL_EXPORTER_OTLP_CLIENT_KEY": "key.pem"}, "", "", `OTEL_EXPORTER_OTLP_CLIENT_KEY: "key.pem", want a file for both`},
+		{"", env{"OTEL_EXPORTER_OTLP_TIMEOUT": "not read"}, "", "", ""},
 	} {
 		p, err := planOf(c.endpoint, func(name string) string { return c.env[name] })
 		if c.refused != "" {

@@ -16,10 +16,11 @@ type plan struct {
 	sampling        tracing.Sampling
 }
 
-// planOf reads the variables that decide whether and where to something is exported, and which calls are traced. The exporters read the others by themselves.
+// planOf reads the variables that decide whether and where to something is exported, and which calls are traced. The exporters read the others by themselves,
+// once check has found no fault in them.
 func planOf(endpoint string, getenv func(string) string) (p plan, err error) {
-	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
-		return plan{}, nil
+	if disabled, err := flag("OTEL_SDK_DISABLED", getenv); disabled || err != nil {
+		return plan{}, err
 	}
 	if p.traces, err = urlOf("TRACES", endpoint, getenv); err != nil {
 		return plan{}, err
@@ -28,9 +29,11 @@ func planOf(endpoint string, getenv func(string) string) (p plan, err error) {
 		return plan{}, err
 	}
 	if p.traces != "" {
-		p.sampling, err = samplingOf(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG"))
+		if p.sampling, err = samplingOf(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
+			return plan{}, err
+		}
 	}
-	return p, err
+	return p, p.check(getenv)
 }
 
 // urlOf is where a signal goes.
