@@ -49,6 +49,7 @@ type Config struct {
 type Exporter struct {
 	tracer   *tracing.Tracer
 	spans    *trace.TracerProvider // nil: none are exported
+	toSpans  trace.SpanExporter    // of spans
 	metrics  *metric.MeterProvider // nil: none are exported yet
 	to       plan
 	resource *resource.Resource
@@ -113,6 +114,7 @@ func Open(ctx context.Context, c Config) (*Exporter, error) {
 	if limits.AttributeValueLengthLimit < 0 || limits.AttributeValueLengthLimit > textMax {
 		limits.AttributeValueLengthLimit = textMax
 	}
+	x.toSpans = to
 	batches := trace.NewBatchSpanProcessor(&spanExporter{to, x}, trace.WithMaxQueueSize(spansMax))
 	x.spans = trace.NewTracerProvider(
 		trace.WithSampler(trace.ParentBased(trace.AlwaysSample())), // package tracing has decided before
@@ -157,7 +159,10 @@ func (x *Exporter) Close(ctx context.Context) {
 		closing.Go(func() { x.closed(x.metrics.Shutdown(ctx)) })
 	}
 	if x.spans != nil {
-		closing.Go(func() { x.closed(x.spans.Shutdown(ctx)) })
+		closing.Go(func() {
+			x.closed(x.spans.Shutdown(ctx))
+			_ = x.toSpans.Shutdown(ctx) // an export that is under way ends now, and with it the goroutine of the processor
+		})
 	}
 }
 

@@ -213,3 +213,25 @@ func TestCloseGivesUp(t *testing.T) {
 	cancel(errors.New("time is up"))
 	x.Close(ctx)
 }
+
+// An export that is under way when the service stops ends with it, whatever its time limits are.
+func TestCloseEndsExports(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000")
+	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", "3600000")
+	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
+	standing, ended := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(standing)
+		<-r.Context().Done()
+		close(ended)
+	}))
+	defer server.Close()
+	x := open(t, server.URL, slog.New(slog.DiscardHandler))
+	call(x, "call")
+	<-standing
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	x.Close(ctx)
+	<-ended
+}
