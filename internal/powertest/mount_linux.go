@@ -98,11 +98,16 @@ func (d *Disk) unmount() error {
 	if d.server == nil {
 		return nil
 	}
-	err := d.server.Unmount()
-	if err == nil {
-		d.server = nil
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		err := d.server.Unmount()
+		if err == nil {
+			d.server = nil
+			return nil
+		}
+		if time.Now().After(end) { // until then, a program that has just ended, or one that another test starts, may still have a file of the disk
+			return err
+		}
 	}
-	return err
 }
 
 // node is a file or a directory by its path.
