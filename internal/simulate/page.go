@@ -16,42 +16,22 @@ var page = template.Must(template.New("page").Parse(pageText))
 
 // WritePage writes reports beside each other as one HTML page with plots, which needs no other files.
 func WritePage(w io.Writer, reports ...*Report) error {
-	type picture struct {
-		Title, Unit string
-		Picture     template.HTML
-		Legend      []legend
-	}
-	type row struct {
-		Label string
-		Cells []string
-	}
 	x := struct {
 		Names   []string
 		Length  string
 		Timeout string
 		Seed    uint64
-		Lines   []row
-		Charts  []picture
+		Lines   []Figure
+		Charts  []Plot
 	}{
 		Length: duration(reports[0].Length), Timeout: duration(reports[0].Timeout), Seed: reports[0].Seed,
+		Lines: Figures(reports...), Charts: Plots(reports...),
 	}
 	for _, r := range reports {
 		x.Names = append(x.Names, r.RuleSet)
 	}
-	for _, l := range lines(reports)[1:] {
-		x.Lines = append(x.Lines, row{l.label, l.cells})
-	}
-	for _, c := range charts(reports) {
-		p := picture{Title: c.title, Unit: c.unit, Picture: c.svg()}
-		for i := range c.series {
-			p.Legend = append(p.Legend, legend{c.series[i].name, c.series[i].class()})
-		}
-		x.Charts = append(x.Charts, p)
-	}
 	return page.Execute(w, &x)
 }
-
-type legend struct{ Name, Class string }
 
 func duration(seconds float64) string {
 	return (time.Duration(seconds*1000) * time.Millisecond).Round(time.Second).String()

@@ -8,27 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// line is a line of the table: a label, and the figure of each report.
-type line struct {
-	label string
-	cells []string
-}
-
 // WriteTable writes reports beside each other, for a terminal: labels to the left, figures to the right. All are about the
 // same arrivals.
 func WriteTable(w io.Writer, reports ...*Report) error {
 	all := lines(reports)
 	label, cells := 0, make([]int, len(reports))
 	for _, l := range all {
-		label = max(label, utf8.RuneCountInString(l.label))
-		for i, c := range l.cells {
+		label = max(label, utf8.RuneCountInString(l.Label))
+		for i, c := range l.Cells {
 			cells[i] = max(cells[i], utf8.RuneCountInString(c))
 		}
 	}
 	out := bufio.NewWriter(w)
 	for _, l := range all {
-		fmt.Fprintf(out, "%-*s", label, l.label)
-		for i, c := range l.cells {
+		fmt.Fprintf(out, "%-*s", label, l.Label)
+		for i, c := range l.Cells {
 			fmt.Fprintf(out, "   %*s", cells[i], c)
 		}
 		fmt.Fprintln(out)
@@ -36,11 +30,11 @@ func WriteTable(w io.Writer, reports ...*Report) error {
 	return out.Flush()
 }
 
-func lines(reports []*Report) (out []line) {
+func lines(reports []*Report) (out []Figure) {
 	add := func(label string, cell func(*Report) string) {
-		l := line{label: label}
+		l := Figure{Label: label}
 		for _, r := range reports {
-			l.cells = append(l.cells, cell(r))
+			l.Cells = append(l.Cells, cell(r))
 		}
 		out = append(out, l)
 	}
