@@ -25,6 +25,7 @@ type simulateCommand struct {
 	Additional    int32         `placeholder:"N" help:"Seats that a new match keeps free (AdditionalPlayerCount)."`
 	PassEvery     time.Duration `placeholder:"TIME" default:"100ms" help:"Shortest time between two passes of the matcher."`
 	Compare       string        `placeholder:"FILE" type:"path" help:"Compare with this rule set, on the same arrivals."`
+	Differences   int           `placeholder:"N" help:"With --compare: list up to this many tickets that end differently."`
 	JSON          string        `name:"json" placeholder:"FILE" type:"path" help:"Write the report to this file as JSON."`
 	HTML          string        `name:"html" placeholder:"FILE" type:"path" help:"Write the report to this file as a page with plots."`
 	WriteArrivals string        `placeholder:"FILE" type:"path" help:"Write the arrivals to this file, a ticket on each line, for --arrivals."`
@@ -66,16 +67,23 @@ func (c *simulateCommand) Run(ctx context.Context, stdout io.Writer) error {
 		}
 	}
 	var reports []*simulate.Report
-	for _, s := range sets {
+	outcomes := make([][]simulate.Outcome, len(sets))
+	for i, s := range sets {
+		outcomes[i] = make([]simulate.Outcome, len(arrivals))
 		report, err := simulate.Run(ctx, s.rules, simulate.Settings{
 			Name: s.name, RequestTimeout: c.Timeout, Additional: c.Additional, PassEvery: c.PassEvery, Seed: c.Seed,
+			OnEnd: func(arrival int, o simulate.Outcome) { outcomes[i][arrival] = o },
 		}, arrivals)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		reports = append(reports, report)
 	}
-	return c.write(stdout, reports)
+	if err := c.write(stdout, reports); err != nil || c.Differences == 0 {
+		return err
+	}
+	differences := simulate.Compare(arrivals, outcomes[0], outcomes[1])
+	return simulate.WriteDifferences(stdout, &differences, c.Differences)
 }
 
 func (c *simulateCommand) check() error {
@@ -88,6 +96,10 @@ func (c *simulateCommand) check() error {
 		return fmt.Errorf("--request-timeout: %s, want 1s to 12h", c.Timeout)
 	case c.PassEvery < time.Millisecond:
 		return fmt.Errorf("--pass-every: %s, want at least 1ms", c.PassEvery)
+	case c.Differences < 0:
+		return fmt.Errorf("--differences: %d, want at least 0", c.Differences)
+	case c.Differences > 0 && c.Compare == "":
+		return errors.New("--differences wants --compare: give the other rule set")
 	case c.Additional < 0:
 		return fmt.Errorf("--additional: %d, want at least 0", c.Additional)
 	}

@@ -22,6 +22,10 @@ func TestSimulate(t *testing.T) {
 	if again := mustRun(t, nil, "simulate", tried+"ranked.json", "--compare", tried+"ranked-patient.json", "--arrivals", lines); again != made {
 		t.Errorf("the arrivals that were written give another report:\n%s\nbefore:\n%s", again, made)
 	}
+	differing := mustRun(t, nil, "simulate", tried+"ranked.json", "--compare", tried+"ranked-patient.json", "--arrivals", lines, "--differences", "3")
+	if rest, ok := strings.CutPrefix(differing, made); !ok || !strings.HasPrefix(rest, "Only the second matches ") || strings.Count(rest, "\n") != 4 {
+		t.Errorf("got %s, want the report and three tickets", differing)
+	}
 }
 
 func TestSimulateSaysWhatIsWrong(t *testing.T) {
@@ -34,6 +38,7 @@ func TestSimulateSaysWhatIsWrong(t *testing.T) {
 		"teams":                             {broken, "--population", tried + "population.json"},
 		`line 2: skill: "x"`:                {tried + "ranked.json", "--arrivals", wrong},
 		"--request-timeout":                 {tried + "ranked.json", "--population", tried + "population.json", "--request-timeout", "20h"},
+		"--differences wants --compare":     {tried + "ranked.json", "--population", tried + "population.json", "--differences", "5"},
 	} {
 		if out, err := runForTest(t, nil, append([]string{"simulate"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %q, %v, want an error that says %q", args, out, err, want)

@@ -15,6 +15,7 @@ type Arrival struct {
 	At      time.Duration // since the beginning
 	Ticket  string
 	Players []Player
+	Leaves  time.Duration // since the beginning: its players give up then, unless it was matched; 0: they stay until it times out
 }
 
 // Player is one of a ticket's players.

@@ -13,15 +13,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// arrivalsMost bounds the arrivals in memory.
-const arrivalsMost = 20_000_000
+// ArrivalsMost bounds the arrivals in memory.
+const ArrivalsMost = 20_000_000
 
 // Draw invents the arrivals of a period that begins at midnight. The same seed gives the same arrivals.
 func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) {
-	most := p.highestRate()
-	if expected := most * length.Seconds(); expected > arrivalsMost {
-		return nil, fmt.Errorf("%g parties a second for %s are too many: more than %d", most, length, arrivalsMost)
+	if err := p.within(length, ArrivalsMost); err != nil {
+		return nil, err
 	}
+	most := p.highestRate()
 	d := drawer{rand.New(rand.NewPCG(seed, 0x6d7573746572)), newWeights(p.PartySizes), newHomes(p.Homes), newAttributes(p.Attributes)}
 	var arrivals []Arrival
 	if most == 0 {
@@ -35,6 +35,36 @@ func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) 
 		}
 	}
 	return arrivals, nil
+}
+
+// within refuses a period in which more parties than that may come.
+func (p *Population) within(length time.Duration, arrivals int) error {
+	if most := p.highestRate(); most*length.Seconds() > float64(arrivals) {
+		return fmt.Errorf("%g parties a second for %s are too many: more than %d", most, length, arrivals)
+	}
+	return nil
+}
+
+// Within refuses a period for which Draw would take too much memory: with more arrivals, or more values of attributes and latencies in all.
+func (p *Population) Within(length time.Duration, arrivals, values int) error {
+	if err := p.within(length, arrivals); err != nil {
+		return err
+	}
+	largest, each, regions := 1, 0, 0
+	for size := range p.PartySizes {
+		n, _ := strconv.Atoi(size) // ReadPopulation has checked it
+		largest = max(largest, n)
+	}
+	for _, d := range p.Attributes {
+		each += 1 + len(d.AnyOf) + len(d.EachOf)
+	}
+	for _, h := range p.Homes {
+		regions = max(regions, len(h.LatencyMs))
+	}
+	if all := p.highestRate() * length.Seconds() * float64(largest*(each+regions)); all > float64(values) {
+		return fmt.Errorf("the players of %s have about %.0f attributes and latencies in all, want at most %d: shorten the time, lower the rate, or leave out attributes", length, all, values)
+	}
+	return nil
 }
 
 type drawer struct {

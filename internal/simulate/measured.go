@@ -31,8 +31,8 @@ type measured struct {
 }
 
 type span struct {
-	arrived, matched, timedOut int
-	waits                      []float64
+	arrived, matched, timedOut, left int
+	waits                            []float64
 }
 
 type numbers struct {
@@ -85,6 +85,12 @@ func (m *measured) timedOut(a *Arrival) {
 		m.players.Unmatchable += len(a.Players)
 		m.lack(attribute)
 	}
+}
+
+func (m *measured) left(a *Arrival) {
+	m.tickets.Left++
+	m.players.Left += len(a.Players)
+	m.spanOf(a).left++
 }
 
 // unmatchable reports whether a ticket could never be matched, with any partner after any wait, and the attribute that is missing, if that is the reason.
@@ -231,7 +237,7 @@ func (m *measured) report(work matcher.Stats) *Report {
 		s := &m.overTime[i]
 		r.OverTime = append(r.OverTime, Span{
 			From: (time.Duration(i) * m.each).Seconds(), To: (time.Duration(i+1) * m.each).Seconds(),
-			Arrived: s.arrived, Matched: s.matched, TimedOut: s.timedOut, Wait: spread(s.waits),
+			Arrived: s.arrived, Matched: s.matched, TimedOut: s.timedOut, Left: s.left, Wait: spread(s.waits),
 		})
 	}
 	for i := range m.numbers {

@@ -30,6 +30,7 @@ type recorded struct {
 	At      *float64         `json:"at"` // seconds since the beginning
 	Ticket  string           `json:"ticket"`
 	Players []recordedPlayer `json:"players"`
+	Leaves  *float64         `json:"leaves,omitempty"` // seconds since the beginning
 }
 
 type recordedPlayer struct {
@@ -39,7 +40,7 @@ type recordedPlayer struct {
 }
 
 // ReadLines reads arrivals, a JSON object on each line: {"at": seconds, "ticket": …, "players": [{"id", "attributes",
-// "latencyInMs"}]}. Attributes are plain JSON: a number, a string, a list of strings, a map of numbers.
+// "latencyInMs"}], "leaves": seconds}, the last of which is optional. Attributes are plain JSON: a number, a string, a list of strings, a map of numbers.
 func ReadLines(r io.Reader) ([]Arrival, error) {
 	var arrivals []Arrival
 	lines := bufio.NewScanner(r)
@@ -86,6 +87,14 @@ func readLine(line []byte) (Arrival, error) {
 		return Arrival{}, fmt.Errorf("at: %w", err)
 	}
 	a := Arrival{At: at, Ticket: x.Ticket}
+	if x.Leaves != nil {
+		if a.Leaves, err = seconds(*x.Leaves); err != nil {
+			return Arrival{}, fmt.Errorf("leaves: %w", err)
+		}
+		if a.Leaves <= at {
+			return Arrival{}, fmt.Errorf("leaves: %g, want more than at, which is %g", *x.Leaves, *x.At)
+		}
+	}
 	for i, p := range x.Players {
 		if p.ID == "" {
 			return Arrival{}, fmt.Errorf("players[%d].id: missing", i)
@@ -144,6 +153,10 @@ func WriteLines(w io.Writer, arrivals []Arrival) error {
 	for i := range arrivals {
 		at := arrivals[i].At.Seconds()
 		x := recorded{At: &at, Ticket: arrivals[i].Ticket}
+		if arrivals[i].Leaves != 0 {
+			leaves := arrivals[i].Leaves.Seconds()
+			x.Leaves = &leaves
+		}
 		for _, p := range arrivals[i].Players {
 			y := recordedPlayer{ID: p.ID, Attributes: map[string]json.RawMessage{}, Latencies: map[string]int32{}}
 			for _, a := range p.Attributes {

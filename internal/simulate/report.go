@@ -33,7 +33,8 @@ type Count struct {
 	Arrived     int `json:"arrived"`
 	Matched     int `json:"matched"`
 	TimedOut    int `json:"timedOut"`
-	Unmatchable int `json:"unmatchable"` // of those: a value that the rule set needs is missing, or the party is larger than any team
+	Left        int `json:"left,omitempty"` // their players gave up before
+	Unmatchable int `json:"unmatchable"`    // of those that timed out: a value that the rule set needs is missing, or the party is larger than any team
 }
 
 // Lack is why tickets could never be matched.
@@ -68,6 +69,7 @@ type Span struct {
 	Arrived  int     `json:"arrived"`
 	Matched  int     `json:"matched"`
 	TimedOut int     `json:"timedOut"`
+	Left     int     `json:"left,omitempty"`
 	Wait     Spread  `json:"wait"`
 }
 

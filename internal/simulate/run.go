@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -18,6 +19,26 @@ type Settings struct {
 	Additional     int32         // slots that new matches keep free
 	PassEvery      time.Duration // at least so long between two passes; 0: DefaultPassEvery
 	Seed           uint64        // of what the matcher leaves to chance
+
+	// ProcessorShare is the part of one processor that the simulation may use, above 0 and below 1; 0: all of it.
+	ProcessorShare float64
+	// OnEnd is called with the place of each arrival and how it ended; nil: it is not wanted.
+	OnEnd func(arrival int, o Outcome)
+}
+
+// Ending is how a ticket ends.
+type Ending string
+
+const (
+	Matched  Ending = "matched"
+	TimedOut Ending = "timed out"
+	Left     Ending = "left"
+)
+
+// Outcome is how a ticket ended, and after which wait.
+type Outcome struct {
+	Ending Ending
+	Wait   time.Duration
 }
 
 const (
@@ -36,7 +57,9 @@ type run struct {
 	arrivals []Arrival
 	pool     *matcher.Matcher
 	ended    []bool // by arrival
-	expired  int    // arrivals before it have reached their time-out
+	byEnd    []int  // arrivals in the order in which they end if they are not matched
+	expired  int    // in byEnd: those before it have ended
+	pace     *pace
 	made     *measured
 }
 
@@ -49,10 +72,15 @@ func Run(ctx context.Context, rules *ruleset.RuleSet, s Settings, arrivals []Arr
 		return nil, err
 	}
 	r := &run{
-		rules: rules, settings: s, arrivals: arrivals, ended: make([]bool, len(arrivals)),
+		rules: rules, settings: s, arrivals: arrivals, ended: make([]bool, len(arrivals)), pace: newPace(s.ProcessorShare),
 		pool: matcher.New(rules, matcher.Config{Name: fmt.Sprintf("%s/%d", s.Name, s.Seed), AdditionalPlayers: s.Additional}),
 	}
 	r.made = newMeasured(r)
+	r.byEnd = make([]int, len(arrivals))
+	for i := range r.byEnd {
+		r.byEnd[i] = i
+	}
+	slices.SortStableFunc(r.byEnd, func(a, b int) int { return cmp.Compare(r.deadline(a), r.deadline(b)) })
 	if err := r.play(ctx); err != nil {
 		return nil, err
 	}
@@ -83,7 +111,7 @@ func (r *run) play(ctx context.Context) error {
 		r.expire(now)
 		if pass <= now {
 			lastPass = now
-			if err := ctx.Err(); err != nil {
+			if err := r.pace.keep(ctx); err != nil {
 				return err
 			}
 			for _, p := range r.pool.Pass(at(now)) {
@@ -111,23 +139,50 @@ func (r *run) nextPass(now, last time.Duration) time.Duration {
 	return next
 }
 
-// nextExpiry returns when the oldest waiting ticket times out. All tickets have the same time-out, so the oldest is the first.
+// deadline returns when a ticket ends that is not matched before: it times out, or its players leave.
+func (r *run) deadline(i int) time.Duration {
+	if r.leaves(i) {
+		return r.arrivals[i].Leaves
+	}
+	return r.arrivals[i].At + r.settings.RequestTimeout
+}
+
+// leaves reports whether a ticket's players leave before it would time out.
+func (r *run) leaves(i int) bool {
+	a := &r.arrivals[i]
+	return a.Leaves != 0 && a.Leaves < a.At+r.settings.RequestTimeout
+}
+
+// nextExpiry returns when the first of the waiting tickets ends without a match.
 func (r *run) nextExpiry() time.Duration {
-	for r.expired < len(r.arrivals) && r.ended[r.expired] {
+	for r.expired < len(r.byEnd) && r.ended[r.byEnd[r.expired]] {
 		r.expired++
 	}
-	if r.expired == len(r.arrivals) {
+	if r.expired == len(r.byEnd) {
 		return never
 	}
-	return r.arrivals[r.expired].At + r.settings.RequestTimeout
+	return r.deadline(r.byEnd[r.expired])
 }
 
 func (r *run) expire(now time.Duration) {
 	for r.nextExpiry() <= now {
-		i := r.expired
-		r.ended[i] = true
+		i := r.byEnd[r.expired]
+		a := &r.arrivals[i]
 		r.pool.Remove(key(i))
-		r.made.timedOut(&r.arrivals[i])
+		if r.leaves(i) {
+			r.made.left(a)
+			r.end(i, Left, r.deadline(i))
+		} else {
+			r.made.timedOut(a)
+			r.end(i, TimedOut, r.deadline(i))
+		}
+	}
+}
+
+func (r *run) end(i int, how Ending, now time.Duration) {
+	r.ended[i] = true
+	if r.settings.OnEnd != nil {
+		r.settings.OnEnd(i, Outcome{how, now - r.arrivals[i].At})
 	}
 }
 
@@ -148,7 +203,7 @@ func (r *run) arrive(i int) error {
 func (r *run) match(now time.Duration, p *matcher.Proposal) {
 	tickets := make([]*Arrival, len(p.Tickets))
 	for i, k := range p.Tickets {
-		r.ended[k-1] = true
+		r.end(int(k-1), Matched, now)
 		tickets[i] = &r.arrivals[k-1]
 	}
 	r.made.matched(now, p, tickets)

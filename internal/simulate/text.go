@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -42,6 +43,9 @@ func lines(reports []*Report) (out []Figure) {
 	add("tickets", func(r *Report) string { return whole(r.Tickets.Arrived) })
 	add("  matched", func(r *Report) string { return share(r.Tickets.Matched, r.Tickets.Arrived) })
 	add("  timed out", func(r *Report) string { return share(r.Tickets.TimedOut, r.Tickets.Arrived) })
+	if slices.ContainsFunc(reports, func(r *Report) bool { return r.Tickets.Left > 0 }) {
+		add("  left before", func(r *Report) string { return share(r.Tickets.Left, r.Tickets.Arrived) })
+	}
 	add("  could never match", func(r *Report) string { return share(r.Tickets.Unmatchable, r.Tickets.Arrived) })
 	for _, attribute := range lacksIn(reports) {
 		label := "    party too large"
