@@ -32,22 +32,43 @@ type machine struct {
 }
 
 // rack makes a fleet of a build that wants hosts, and joins machines.
-func (w *world) rack(desired int32, names ...string) (all []*machine) {
+func (w *world) rack(desired int32, names ...string) []*machine {
 	w.Helper()
 	w.must(&kernel.RaiseLevel{To: kernel.Level})
 	w.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
 	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{ID: builtFleet, Region: "us-east-1",
 		Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 2}}}}})
 	w.want(desired)
-	_, id, hash := hostproof.NewToken()
-	w.must(&hosts.IssueToken{ID: id, Hash: hash, Location: testLocation, Uses: 9, Valid: time.Hour})
+	return w.joined(hosts.IssueToken{Location: testLocation}, names...)
+}
+
+// joined has machines join with a token for each.
+func (w *world) joined(token hosts.IssueToken, names ...string) (all []*machine) {
+	w.Helper()
 	for _, name := range names {
+		_, id, hash := hostproof.NewToken()
+		issue := token
+		issue.ID, issue.Hash, issue.Uses, issue.Valid = id, hash, 1, time.Hour
+		w.must(&issue)
 		public, private, _ := ed25519.GenerateKey(nil)
 		join := &hosts.Join{Token: id, Hash: hash, Name: name, Key: public}
 		w.must(join)
 		all = append(all, &machine{world: w, id: join.Host.ID, key: private})
 	}
 	return all
+}
+
+// bound connects a host that is a compute of a fleet without a build.
+func (w *world) bound() *agent {
+	w.Helper()
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
+	return w.joined(hosts.IssueToken{Fleet: testFleet, Location: testLocation}, "rack-1")[0].join()
+}
+
+// registerBound makes that host a compute again.
+func (w *world) registerBound() {
+	w.Helper()
+	w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: "rack-1", Location: testLocation, IPAddress: "10.0.0.1", Registration: domain.UUID{4}}})
 }
 
 func (w *world) want(desired int32) {
@@ -197,16 +218,10 @@ func TestHostServesFleets(t *testing.T) {
 // A host that is bound to a fleet learns that it is a compute of it, even if that happens after its connection: a node of a cluster may be behind the one that decides.
 func TestBoundHostIsRegisteredLater(t *testing.T) {
 	w := newWorld(t)
-	w.must(&kernel.RaiseLevel{To: kernel.Level})
-	_, id, hash := hostproof.NewToken()
-	w.must(&hosts.IssueToken{ID: id, Hash: hash, Fleet: testFleet, Location: testLocation, Uses: 1, Valid: time.Hour})
-	public, private, _ := ed25519.GenerateKey(nil)
-	join := &hosts.Join{Token: id, Hash: hash, Name: "rack-1", Key: public}
-	w.must(join)
-	a := (&machine{world: w, id: join.Host.ID, key: private}).join()
+	a := w.bound()
 	w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: "rack-1"})
 	a.wait(`"UpdateHost"`, `"FleetId":""`)
-	w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: "rack-1", Location: testLocation, IPAddress: "10.0.0.1", Registration: domain.UUID{4}}})
+	w.registerBound()
 	a.wait(`"UpdateHost"`, `"FleetId":"`+testFleet+`"`)
 	a.wait(`"UpdateRuntimeConfiguration"`)
 }

@@ -2,7 +2,6 @@ package agentlink
 
 import (
 	"context"
-	"crypto/ed25519"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -24,11 +23,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
-	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/hostproof"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
@@ -449,13 +446,7 @@ func TestInterruptedHost(t *testing.T) {
 // A host that is about to be taken away is drained again when it has become another compute meanwhile.
 func TestInterruptedHostMoves(t *testing.T) {
 	w := newWorld(t)
-	w.must(&kernel.RaiseLevel{To: kernel.Level})
-	_, id, hash := hostproof.NewToken()
-	w.must(&hosts.IssueToken{ID: id, Hash: hash, Fleet: testFleet, Location: testLocation, Uses: 1, Valid: time.Hour})
-	public, private, _ := ed25519.GenerateKey(nil)
-	join := &hosts.Join{Token: id, Hash: hash, Name: "rack-1", Key: public}
-	w.must(join)
-	a := (&machine{world: w, id: join.Host.ID, key: private}).join()
+	a := w.bound()
 	for i := range 2 {
 		a.send(fmt.Sprintf(`{"Action":"SendHeartbeat","RequestId":"beat-%d","Status":"Interrupted","ProcessList":[]}`, i))
 		a.wait(fmt.Sprintf(`"RequestId":"beat-%d"`, i), `"StatusCode":200`)
@@ -467,7 +458,7 @@ func TestInterruptedHostMoves(t *testing.T) {
 		})
 		w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: "rack-1"})
 		a.wait(`"UpdateHost"`, `"FleetId":""`)
-		w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: "rack-1", Location: testLocation, IPAddress: "10.0.0.1", Registration: domain.UUID{4}}})
+		w.registerBound()
 		a.wait(`"UpdateHost"`, `"FleetId":"`+testFleet+`"`)
 	}
 }

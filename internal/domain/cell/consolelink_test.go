@@ -14,64 +14,50 @@ import (
 
 // A link to the console works once, within its life, while its key works; a snapshot keeps those that were not used.
 func TestConsoleLinks(t *testing.T) {
-	c := New(DefaultConfig())
-	now := domain.Time(1)
-	do := func(cmd kernel.Command) error {
-		_, err := c.Execute(cmd, &kernel.Env{Now: now, Number: 1})
-		return err
-	}
-	check := func(what string, err error, want domain.Reason) {
-		t.Helper()
-		refusal, _ := errors.AsType[*domain.Refusal](err)
-		switch {
-		case want == 0 && err != nil:
-			t.Errorf("%s: %v", what, err)
-		case want != 0 && (refusal == nil || refusal.Reason != want):
-			t.Errorf("%s: %v, want %v", what, err, want)
-		}
-	}
-	check("raise the level", do(&kernel.RaiseLevel{To: c.KnownLevel()}), 0)
+	w := newWorld(t, DefaultConfig())
+	check := w.answers
+	check("raise the level", &kernel.RaiseLevel{To: w.cell.KnownLevel()}, 0)
 	for _, id := range []string{"ann", "bob", "eve"} {
-		check("make a key", do(&access.CreateAccessKey{Key: access.Key{ID: id, Role: access.ReadOnly}}), 0)
+		check("make a key", &access.CreateAccessKey{Key: access.Key{ID: id, Role: access.ReadOnly}}, 0)
 	}
 	issue := &access.IssueConsoleLink{ID: "a", Key: "ann"}
-	check("issue", do(issue), 0)
-	if want := now.Add(access.ConsoleLinkLife); issue.Expires != want {
+	check("issue", issue, 0)
+	if want := w.now.Add(access.ConsoleLinkLife); issue.Expires != want {
 		t.Errorf("it expires at %v, want %v", issue.Expires, want)
 	}
-	check("issue again", do(&access.IssueConsoleLink{ID: "a", Key: "ann"}), 0)
-	check("issue for another key", do(&access.IssueConsoleLink{ID: "a", Key: "bob"}), domain.Conflict)
-	check("issue without an id", do(&access.IssueConsoleLink{Key: "bob"}), domain.Invalid)
-	check("issue for no key", do(&access.IssueConsoleLink{ID: "b", Key: "none"}), domain.NotFound)
+	check("issue again", &access.IssueConsoleLink{ID: "a", Key: "ann"}, 0)
+	check("issue for another key", &access.IssueConsoleLink{ID: "a", Key: "bob"}, domain.Conflict)
+	check("issue without an id", &access.IssueConsoleLink{Key: "bob"}, domain.Invalid)
+	check("issue for no key", &access.IssueConsoleLink{ID: "b", Key: "none"}, domain.NotFound)
 	use := &access.UseConsoleLink{ID: "a"}
-	check("use", do(use), 0)
+	check("use", use, 0)
 	if use.Key != "ann" {
 		t.Errorf("it signs in as %q", use.Key)
 	}
-	check("use again", do(&access.UseConsoleLink{ID: "a"}), domain.NotFound)
+	check("use again", &access.UseConsoleLink{ID: "a"}, domain.NotFound)
 
-	check("issue one that waits", do(&access.IssueConsoleLink{ID: "late", Key: "ann"}), 0)
-	check("issue for a key that ends", do(&access.IssueConsoleLink{ID: "ends", Key: "eve"}), 0)
-	check("revoke the key", do(&access.RevokeAccessKey{ID: "eve"}), 0)
-	check("use that of a revoked key", do(&access.UseConsoleLink{ID: "ends"}), domain.Conflict)
-	check("issue for a revoked key", do(&access.IssueConsoleLink{ID: "more", Key: "eve"}), domain.Conflict)
-	now = now.Add(access.ConsoleLinkLife)
-	check("use late", do(&access.UseConsoleLink{ID: "late"}), domain.NotFound)
+	check("issue one that waits", &access.IssueConsoleLink{ID: "late", Key: "ann"}, 0)
+	check("issue for a key that ends", &access.IssueConsoleLink{ID: "ends", Key: "eve"}, 0)
+	check("revoke the key", &access.RevokeAccessKey{ID: "eve"}, 0)
+	check("use that of a revoked key", &access.UseConsoleLink{ID: "ends"}, domain.Conflict)
+	check("issue for a revoked key", &access.IssueConsoleLink{ID: "more", Key: "eve"}, domain.Conflict)
+	w.now = w.now.Add(access.ConsoleLinkLife)
+	check("use late", &access.UseConsoleLink{ID: "late"}, domain.NotFound)
 	for i := range access.ConsoleLinksOfKey {
-		check("issue many", do(&access.IssueConsoleLink{ID: fmt.Sprint("m", i), Key: "ann"}), 0)
+		check("issue many", &access.IssueConsoleLink{ID: fmt.Sprint("m", i), Key: "ann"}, 0)
 	}
-	check("one too many", do(&access.IssueConsoleLink{ID: "m", Key: "ann"}), domain.LimitExceeded)
-	check("another key's", do(&access.IssueConsoleLink{ID: "m", Key: "bob"}), 0)
+	check("one too many", &access.IssueConsoleLink{ID: "m", Key: "ann"}, domain.LimitExceeded)
+	check("another key's", &access.IssueConsoleLink{ID: "m", Key: "bob"}, 0)
 
 	var stored bytes.Buffer
-	if err := c.Freeze().Write(&stored); err != nil {
+	if err := w.cell.Freeze().Write(&stored); err != nil {
 		t.Fatal(err)
 	}
 	loaded := New(DefaultConfig())
 	if err := loaded.Load(&stored); err != nil {
 		t.Fatal(err)
 	}
-	was, is := loaded.View(), c.View()
+	was, is := loaded.View(), w.cell.View()
 	if got, want := was.ConsoleLinks(), is.ConsoleLinks(); !slices.Equal(got, want) || len(want) != access.ConsoleLinksOfKey+1 {
 		t.Errorf("the snapshot has %+v, want %+v", got, want)
 	}

@@ -55,6 +55,19 @@ func (w *world) must(cmd kernel.Command) {
 	}
 }
 
+// answers runs a command and reports an answer that is not the one wanted: a refusal for this reason, or none if it is 0.
+func (w *world) answers(what string, cmd kernel.Command, want domain.Reason) {
+	w.t.Helper()
+	err := w.do(cmd)
+	refusal, _ := errors.AsType[*domain.Refusal](err)
+	switch {
+	case want == 0 && err != nil:
+		w.t.Errorf("%s: %v", what, err)
+	case want != 0 && (refusal == nil || refusal.Reason != want):
+		w.t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
 // hall makes a location, a fleet and a compute.
 func (w *world) hall() {
 	w.must(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"})
