@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -229,7 +230,7 @@ func (l *link) processEnded(r *agentproto.NotifyServerProcessTermination) error 
 	if x := r.Exit; x != nil {
 		cmd.Exit.Signal, cmd.Exit.CoreFile = x.Signal, x.CoreFile
 		cmd.Exit.PeakMemory, cmd.Exit.Memory, cmd.Exit.At = x.PeakMemoryBytes, x.MemoryBytes, domain.Time(x.EndedMillis)
-		cmd.Exit.Output = exit.Tail(x.LastOutput, exit.OutputMax)
+		cmd.Exit.Output = excerpt.End(x.LastOutput, exit.OutputMax)
 		if x.Code != nil {
 			cmd.Exit.HasCode, cmd.Exit.Code = true, int32(*x.Code)
 		}

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
 // Limits of messages and their members. Bytes are those of the decoded text.
@@ -93,11 +94,7 @@ func shown(value string) string {
 	if len(value) <= most {
 		return fmt.Sprintf("%q", value)
 	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(value[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%q… (%d bytes)", value[:cut], len(value))
+	return fmt.Sprintf("%q… (%d bytes)", excerpt.Begin(value, most), len(value))
 }
 
 // wrong is what a byte that is no text becomes on the wire. It is longer than the byte, so that a text is cut only after that.
@@ -105,23 +102,10 @@ const wrong = "\uFFFD"
 
 // Text returns the beginning of a reason or error for people, as much as a message may have.
 func Text(text string) string {
-	text = strings.ToValidUTF8(text, wrong)
-	if len(text) <= TextBytes {
-		return text
-	}
-	end := TextBytes
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
+	return excerpt.Begin(strings.ToValidUTF8(text, wrong), TextBytes)
 }
 
 // LastOutput returns the end of what a process wrote, as much as a message may have.
 func LastOutput(output []byte) string {
-	text := strings.ToValidUTF8(string(output), wrong)
-	first := max(0, len(text)-LastOutputMax)
-	for first < len(text) && !utf8.RuneStart(text[first]) {
-		first++
-	}
-	return text[first:]
+	return excerpt.End(strings.ToValidUTF8(string(output), wrong), LastOutputMax)
 }

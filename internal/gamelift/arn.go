@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -57,7 +58,7 @@ func (s *Service) gameSessionID(ctx context.Context, arn string) (session.ID, er
 	prefix, tail, ok := strings.Cut(arn, ":gamesession/")
 	switch {
 	case !ok || !strings.HasPrefix(prefix, "arn:"):
-		return "", domain.Refuse(domain.NotFound, "game session %s not found: its id is an ARN", shortened(arn))
+		return "", domain.Refuse(domain.NotFound, "game session %s not found: its id is an ARN", excerpt.Short(arn))
 	case strings.Count(tail, "/") != 1:
 		return session.ID(tail), nil
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
 // violation is the first constraint that an input breaks, with the way to it collected while the walk returns.
@@ -158,7 +160,7 @@ func (c *constraint) checkMap(v reflect.Value) *violation {
 			if c.key.sensitive {
 				return broken.at("{…}")
 			}
-			return broken.at("{" + shortened(key.String()) + "}")
+			return broken.at("{" + excerpt.Short(key.String()) + "}")
 		}
 	}
 	return nil
@@ -170,7 +172,7 @@ func (v *violation) at(place string) *violation {
 }
 
 func (c *constraint) broken(s, problem string, args ...any) *violation {
-	value := "'" + shortened(s) + "'"
+	value := "'" + excerpt.Short(s) + "'"
 	if c.sensitive {
 		value = fmt.Sprintf("(%d characters, not shown)", utf8.RuneCountInString(s))
 	}
@@ -195,16 +197,3 @@ func (c *constraint) brokenSize(size int, than string, limit float64) *violation
 }
 
 func plainNumber(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
-// shortened keeps a message readable when the value is the problem.
-func shortened(s string) string {
-	const longest = 100
-	if len(s) <= longest {
-		return s
-	}
-	cut := longest
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -113,5 +114,5 @@ func gameStatus(text string) (status session.Status, unused bool, err error) {
 	if text == string(types.GameSessionStatusError) {
 		return 0, true, nil
 	}
-	return 0, false, invalid("StatusFilter: '%s' is not one of ACTIVATING, ACTIVE, TERMINATING, TERMINATED, ERROR", shortened(text))
+	return 0, false, invalid("StatusFilter: '%s' is not one of ACTIVATING, ACTIVE, TERMINATING, TERMINATED, ERROR", excerpt.Short(text))
 }

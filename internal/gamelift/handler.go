@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
@@ -154,7 +155,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		if name == "" || known { // no operation is named, or one with another method than POST
 			return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
 		}
-		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", shortened(name))
+		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", excerpt.Short(name))
 	}
 	if refused := checkMedia(r, c); refused != nil {
 		discard(w, r)

@@ -5,6 +5,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
@@ -57,7 +58,7 @@ func checkCompute(in *gamelift.CreateFleetInput) error {
 	case in.ScriptId != nil && in.BuildId != nil:
 		return invalid("BuildId, ScriptId: exactly one is wanted")
 	case in.ScriptId != nil:
-		return domain.Refuse(domain.NotFound, "script %s not found: Realtime scripts are not supported", shortened(lastPart(*in.ScriptId)))
+		return domain.Refuse(domain.NotFound, "script %s not found: Realtime scripts are not supported", excerpt.Short(lastPart(*in.ScriptId)))
 	case in.BuildId == nil:
 		return invalid("BuildId: required; a fleet of hosts that you start yourself has the ComputeType ANYWHERE")
 	case in.ServerLaunchPath == nil && in.ServerLaunchParameters != nil:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
@@ -32,7 +33,7 @@ func playersFromWire(wire []types.Player) ([]matchmaking.Player, error) {
 		for _, name := range slices.Sorted(maps.Keys(x.PlayerAttributes)) {
 			v, problem := attributeFromWire(x.PlayerAttributes[name])
 			if problem != "" {
-				return nil, invalid("Players[%d].PlayerAttributes[%s]: %s", i, shortened(name), problem)
+				return nil, invalid("Players[%d].PlayerAttributes[%s]: %s", i, excerpt.Short(name), problem)
 			}
 			p.Attributes = append(p.Attributes, ruleset.NamedValue{Name: name, Value: v})
 		}

@@ -3,6 +3,7 @@ package gamelift
 import (
 	"context"
 
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -17,7 +18,7 @@ func (h *Handler) Allows(operation string, role identity.Role) bool {
 func (h *Handler) Perform(ctx context.Context, by *identity.Principal, operation string, input []byte) (output []byte, err error) {
 	op, known := h.operations[operation]
 	if !known {
-		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", shortened(operation))
+		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", excerpt.Short(operation))
 	}
 	if int64(len(input)) > op.bounds.body {
 		return nil, tooMuch(operation, op.bounds.body)

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
@@ -161,11 +162,11 @@ func (s *Service) playerPage(ctx context.Context, in *gamelift.DescribePlayerSes
 func (s *Service) playerSession(ctx context.Context, id string) (hosting.PlayerSession, error) {
 	parsed, err := domain.ParseID[domain.PlayerSessionID](id)
 	if err != nil {
-		return hosting.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
+		return hosting.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", excerpt.Short(id))
 	}
 	p, err := s.engine.PlayerSession(ctx, parsed)
 	if err == nil && !callerOf(ctx).Maker().MayTouch(p.Maker) {
-		return hosting.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
+		return hosting.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", excerpt.Short(id))
 	}
 	return p, err
 }
@@ -179,7 +180,7 @@ func playerStatus(filter *string) (session.PlayerStatus, error) {
 			return s, nil
 		}
 	}
-	return 0, invalid("PlayerSessionStatusFilter: '%s' is not one of RESERVED, ACTIVE, COMPLETED, TIMEDOUT", shortened(*filter))
+	return 0, invalid("PlayerSessionStatusFilter: '%s' is not one of RESERVED, ACTIVE, COMPLETED, TIMEDOUT", excerpt.Short(*filter))
 }
 
 func playerSessionToWire(p *hosting.PlayerSession) types.PlayerSession {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
 // Refuse answers a request that does not reach the operations: 403 AccessDeniedException, in the protocol that the client speaks.
@@ -43,5 +45,5 @@ func checkMedia(r *http.Request, c codec) smithy.APIError {
 			return nil
 		}
 	}
-	return commonError(codeMediaType, "Content-Type %q: want %s", shortened(said), strings.Join(want, ", "))
+	return commonError(codeMediaType, "Content-Type %q: want %s", excerpt.Short(said), strings.Join(want, ", "))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/search"
 	"github.com/musterhq/muster/internal/domain/searchindex"
@@ -31,7 +32,7 @@ func (s *Service) SearchGameSessions(ctx context.Context, in *gamelift.SearchGam
 		return nil, err
 	}
 	if _, ok := f.HasLocation(q.Location); !ok && q.Location != "" {
-		return nil, invalid("Location: fleet %s has no location %q", f.ID, shortened(q.Location))
+		return nil, invalid("Location: fleet %s has no location %q", f.ID, excerpt.Short(q.Location))
 	}
 	out := &gamelift.SearchGameSessionsOutput{GameSessions: []types.GameSession{}}
 	if f.Status != fleet.Active {

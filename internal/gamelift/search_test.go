@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
@@ -180,7 +181,7 @@ func TestSearchRefuses(t *testing.T) {
 		got := h.json.call(t, "SearchGameSessions", each.body)
 		message := strings.ToLower(fmt.Sprint(got.body["message"], got.body["Message"]))
 		if got.body["__type"] != each.code || !strings.Contains(message, strings.ToLower(each.text)) {
-			t.Errorf("%s: got %s, want %s with %q", each.name, shortened(got.raw), each.code, each.text)
+			t.Errorf("%s: got %s, want %s with %q", each.name, excerpt.Short(got.raw), each.code, each.text)
 		}
 	}
 	terminal := must(h.sdk.CreateAlias(t.Context(), &gamelift.CreateAliasInput{

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/sigv4"
@@ -169,7 +170,7 @@ func (v *verifier) trusting(header, address string) Caller {
 func (v *verifier) checkDate(date string, a *sigv4.Authorization) smithy.APIError {
 	signed, ok := sigv4.ParseTime(date)
 	if !ok {
-		return commonError(codeIncompleteSignature, "Date must be in ISO-8601 'basic format'. Got '%s'.", shortened(date))
+		return commonError(codeIncompleteSignature, "Date must be in ISO-8601 'basic format'. Got '%s'.", excerpt.Short(date))
 	}
 	now := v.now().UTC()
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
@@ -62,7 +63,7 @@ func tagged(arn string) (cell.Resource, error) {
 			return cell.Resource{Kind: k, ID: id}, nil
 		}
 	}
-	return cell.Resource{}, domain.Refuse(domain.NotFound, "resource %s not found", shortened(arn))
+	return cell.Resource{}, domain.Refuse(domain.NotFound, "resource %s not found", excerpt.Short(arn))
 }
 
 func tagsFromWire(wire []types.Tag) []fleet.Tag {

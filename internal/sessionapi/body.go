@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/callstats"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
 // bodyMax leaves room for the largest request, a game session's data of 256 KiB with every character escaped once.
@@ -63,8 +64,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
 	// A web page cannot send this type to another site without a preflight request, which this service does not allow.
 	if kind := r.Header.Get("Content-Type"); r.Method == http.MethodPost && (kind != "" || r.ContentLength != 0) {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
-			return nil, &Problem{status: http.StatusUnsupportedMediaType, Name: invalidRequest, Field: "Content-Type", Value: shortened(kind),
-				Expected: "application/json", Message: fmt.Sprintf("Content-Type: %q; want application/json", shortened(kind))}
+			return nil, &Problem{status: http.StatusUnsupportedMediaType, Name: invalidRequest, Field: "Content-Type", Value: excerpt.Short(kind),
+				Expected: "application/json", Message: fmt.Sprintf("Content-Type: %q; want application/json", excerpt.Short(kind))}
 		}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(callstats.Unwrapped(w), r.Body, bodyMax))
@@ -119,10 +120,10 @@ func decodeProblem(err error) *Problem {
 		if plain, err := strconv.Unquote(name); err == nil {
 			name = plain
 		}
-		name = cmp.Or(shortened(name), `""`)
+		name = cmp.Or(excerpt.Short(name), `""`)
 		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: name, Message: name + ": this node has no such field"}
 	}
-	return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "JSON", Message: "body: " + shortened(text)}
+	return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "JSON", Message: "body: " + excerpt.Short(text)}
 }
 
 // jsonName is what JSON calls a kind of Go value.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/tracing"
@@ -194,8 +195,8 @@ func (c *calls) find(owner, id string) (*call, *Problem) {
 	if x, ok := c.byID[id]; ok && x.owner == owner {
 		return x, nil
 	}
-	return nil, &Problem{status: http.StatusNotFound, Name: unknownCall, Field: "callId", Value: shortened(id),
-		Message: fmt.Sprintf("call %s is not known: it ended more than %s ago, or the service was restarted since", shortened(id), c.limits.KeptFor)}
+	return nil, &Problem{status: http.StatusNotFound, Name: unknownCall, Field: "callId", Value: excerpt.Short(id),
+		Message: fmt.Sprintf("call %s is not known: it ended more than %s ago, or the service was restarted since", excerpt.Short(id), c.limits.KeptFor)}
 }
 
 // look returns the answer to a poll.

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
@@ -121,7 +122,7 @@ func NewDoor(c Config) *Door {
 	d.routes.HandleFunc("GET "+Prefix+"events", d.serveEvents)
 	d.routes.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &Problem{status: http.StatusNotFound, Name: unknownNode, Message: "there is no such node", Field: "path",
-			Value: shortened(r.URL.Path), Expected: "POST " + Prefix + " and one of " + nodeNames()})
+			Value: excerpt.Short(r.URL.Path), Expected: "POST " + Prefix + " and one of " + nodeNames()})
 	})
 	d.running.Go(d.sweep)
 	return d

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -72,7 +73,7 @@ func (in *matchPlayer) check(c *checks, field string, p *matchmaking.Player) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.PlayerAttributes)) {
 		value, expected := readAttribute(in.PlayerAttributes[name])
-		switch at := field + "playerAttributes." + shortened(name); {
+		switch at := field + "playerAttributes." + excerpt.Short(name); {
 		case name == "" || len(name) > textMax:
 			c.add(invalid(at, name, "a name of 1 to 1024 characters"))
 		case expected != "":
@@ -82,7 +83,7 @@ func (in *matchPlayer) check(c *checks, field string, p *matchmaking.Player) {
 	}
 	for _, region := range slices.Sorted(maps.Keys(in.LatencyInMs)) {
 		ms := in.LatencyInMs[region]
-		switch at := field + "latencyInMs." + shortened(region); {
+		switch at := field + "latencyInMs." + excerpt.Short(region); {
 		case region == "":
 			c.add(invalid(at, region, "the name of a region or location"))
 		case ms < 1:

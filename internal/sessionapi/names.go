@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
@@ -90,7 +91,7 @@ func (d *Door) resourceNameID(ctx context.Context, _ *request, in *resourceNameR
 	err := d.engine.Read(ctx, func(v *cell.View) (err error) {
 		named := v.Aliases(catalog.Place{}, 1, func(a *fleet.Alias) bool { return a.Name == in.Name })
 		if len(named) == 0 {
-			return domain.Refuse(domain.NotFound, "there is no alias named %q", shortened(in.Name))
+			return domain.Refuse(domain.NotFound, "there is no alias named %q", excerpt.Short(in.Name))
 		}
 		out.Result = named[0].ID
 		out.FleetID, err = v.ResolveAlias(named[0].ID)
@@ -110,7 +111,7 @@ func (d *Door) fleetOf(ctx context.Context, fleetID, aliasID string) (f fleet.Fl
 		}
 		var ok bool
 		if f, ok = v.Fleet(id); !ok {
-			return domain.Refuse(domain.NotFound, "fleet %s not found", shortened(id))
+			return domain.Refuse(domain.NotFound, "fleet %s not found", excerpt.Short(id))
 		}
 		return nil
 	})

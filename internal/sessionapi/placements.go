@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -172,7 +173,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 func (d *Door) describePlacement(ctx context.Context, r *request, _ *nothing) (*placementAnswer, error) {
 	p, err := d.engine.Placement(ctx, r.path)
 	if err == nil && !r.principal.Maker().MayTouch(p.Maker) {
-		err = domain.Refuse(domain.NotFound, "placement %s not found", shortened(r.path))
+		err = domain.Refuse(domain.NotFound, "placement %s not found", excerpt.Short(r.path))
 	}
 	if err != nil {
 		return nil, err

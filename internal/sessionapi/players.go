@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -147,7 +148,7 @@ func (d *Door) leaveSession(ctx context.Context, r *request, in *leaveSessionReq
 	if isRefused(err, domain.WrongPlayerState) || isRefused(err, domain.NotFound) { // connected, or gone long ago
 		p, err = d.engine.PlayerSession(ctx, id)
 		if err == nil && !r.principal.Maker().MayTouch(p.Maker) {
-			err = domain.Refuse(domain.NotFound, "player session %s not found", shortened(in.PlayerSessionID))
+			err = domain.Refuse(domain.NotFound, "player session %s not found", excerpt.Short(in.PlayerSessionID))
 		}
 	}
 	if err != nil {

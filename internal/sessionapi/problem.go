@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -91,7 +91,7 @@ func internalProblem() *Problem {
 // invalid is a field with an invalid value. Expected says what would be right.
 func invalid(field string, value any, expected string) *Problem {
 	if text, ok := value.(string); ok {
-		value = shortened(text)
+		value = excerpt.Short(text)
 	}
 	return &Problem{
 		status: http.StatusBadRequest, Name: invalidRequest, Field: field, Value: value, Expected: expected,
@@ -110,19 +110,6 @@ func inWords(value any) string {
 		return fmt.Sprintf("%q", text)
 	}
 	return fmt.Sprint(value)
-}
-
-// shortened bounds clients' texts in answers and logs.
-func shortened(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
 }
 
 // failure is the body of every answer that is none.

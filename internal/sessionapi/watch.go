@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -175,8 +176,8 @@ func (c *calls) watch(w *watch) *Problem {
 	defer c.mu.Unlock()
 	switch {
 	case c.watches[w.key] != nil:
-		return &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: shortened(w.key.ticket),
-			Message: "ticket " + shortened(w.key.ticket) + " is watched on this event stream already"}
+		return &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: excerpt.Short(w.key.ticket),
+			Message: "ticket " + excerpt.Short(w.key.ticket) + " is watched on this event stream already"}
 	case !c.watching.Take(w.by, 1):
 		return problemOf(domain.Refuse(domain.Overloaded, "%d tickets are being watched, and this access key or address has its share of them", c.watching.Keys.Taken()))
 	}

@@ -4,9 +4,9 @@ package exit
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -68,21 +68,9 @@ func (r *Report) LastLines(most int) string {
 	if len(text) <= most {
 		return text
 	}
-	text = Tail(text, most)
+	text = excerpt.End(text, most)
 	if _, whole, ok := strings.Cut(text, "\n"); ok {
 		return whole
-	}
-	return text
-}
-
-// Tail returns the last bytes of a text, at most so many, and no part of a character.
-func Tail(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	text = text[len(text)-most:]
-	for len(text) > 0 && !utf8.RuneStart(text[0]) {
-		text = text[1:]
 	}
 	return text
 }

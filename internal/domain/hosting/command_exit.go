@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -43,7 +44,7 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.Invalid, "TerminationReason is %.60q, must be one of the agent protocol", cmd.Exit.Reason)
 	}
 	report := cmd.Exit
-	report.Output = exit.Tail(report.Output, exit.OutputMax)
+	report.Output = excerpt.End(report.Output, exit.OutputMax)
 	if report.At == 0 || report.At > t.Now {
 		report.At = t.Now
 	}
@@ -67,7 +68,7 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 	news := cmd.Event != ""
 	if cmd.Event == invalidPath { // there never was a process: the id of each attempt is another one
 		t.troubleEvent(cmd.Process.Fleet, cmd.Event, "Server process on compute "+x.Name+" in "+x.Location+" cannot be started: ",
-			cutText(cmp.Or(report.LastLines(exitEventOutput), "its launch path names no program"), whyMax))
+			excerpt.Begin(cmp.Or(report.LastLines(exitEventOutput), "its launch path names no program"), whyMax))
 	} else if cmd.Event != "" {
 		news = t.exitEvent(cmd.Process.Fleet, cmd.Event, who, &report, lost)
 	}

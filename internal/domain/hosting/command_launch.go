@@ -3,8 +3,8 @@ package hosting
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -59,7 +59,7 @@ func (cmd *ReportLaunch) Decide(k *kernel.Tx) error {
 	default:
 		head = "Server processes of " + cmd.Path + " cannot be started" + on
 	}
-	t.troubleEvent(cmd.Fleet, code, head, cutText(cmd.Why, whyMax))
+	t.troubleEvent(cmd.Fleet, code, head, excerpt.Begin(cmd.Why, whyMax))
 	return nil
 }
 
@@ -79,15 +79,4 @@ func (t *Tx) troubleEvent(fleetID, code, head, why string) {
 		return
 	}
 	t.fleetEvent(fleetID, code, head+why)
-}
-
-// cutText returns the beginning of a text, at most so many bytes, and no part of a character.
-func cutText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -224,7 +225,7 @@ func (cmd *AcceptMatch) Decide(k *kernel.Tx) error {
 			n++
 		}
 		if at < 0 {
-			return domain.Refuse(domain.Invalid, "PlayerIds[%d]: %q is not a player of ticket %s", i, ShortText(id), x.ID)
+			return domain.Refuse(domain.Invalid, "PlayerIds[%d]: %q is not a player of ticket %s", i, excerpt.Short(id), x.ID)
 		}
 		answers[at] = byte(said)
 	}

@@ -2,9 +2,9 @@ package matchmaking
 
 import (
 	"cmp"
-	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -285,23 +285,10 @@ func (t *Tx) checkTeams(c *Configuration, players []Player) error {
 		case p.Team == "":
 			return domain.Refuse(domain.Invalid, "Players[%d].Team: required for a backfill", i)
 		case !known:
-			return domain.Refuse(domain.Invalid, "Players[%d].Team: rule set %s has no team %q", i, c.RuleSet, ShortText(p.Team))
+			return domain.Refuse(domain.Invalid, "Players[%d].Team: rule set %s has no team %q", i, c.RuleSet, excerpt.Short(p.Team))
 		}
 	}
 	return nil
-}
-
-// ShortText shortens a value for an error message.
-func ShortText(s string) string {
-	const longest = 100
-	if len(s) <= longest {
-		return s
-	}
-	cut := longest
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
 }
 
 // checkBackfilled finds the game session that a backfill is for.

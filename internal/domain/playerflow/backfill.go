@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -30,12 +31,12 @@ func (t *backfills) putIntoTeams(players []matchmaking.Player, c *matchmaking.Co
 		}
 		if !slices.Contains(names, p.Team) {
 			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument, Players: []string{p.ID}},
-				"teams[%q]: %q, want one of rule set %s: %s", p.ID, matchmaking.ShortText(p.Team), c.RuleSet, strings.Join(names, ", "))
+				"teams[%q]: %q, want one of rule set %s: %s", p.ID, excerpt.Short(p.Team), c.RuleSet, strings.Join(names, ", "))
 		}
 	}
 	for _, player := range slices.Sorted(maps.Keys(told)) {
 		if !slices.ContainsFunc(players, func(p matchmaking.Player) bool { return p.ID == player }) {
-			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument, Players: []string{player}}, "teams[%q]: the player is not in the game", matchmaking.ShortText(player))
+			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument, Players: []string{player}}, "teams[%q]: the player is not in the game", excerpt.Short(player))
 		}
 	}
 	return nil
