@@ -9,7 +9,7 @@ import (
 
 // aliases are those that lead to no fleet, or to one in which no server process is connected.
 func aliases(v *cell.View, agents Agents, now domain.Time) (all []Item) {
-	for _, a := range v.Aliases(catalog.Place{}, catalogMost, func(a *fleet.Alias) bool { return !a.Terminal }) {
+	for _, a := range v.Aliases(catalog.Place{}, CatalogMost, func(a *fleet.Alias) bool { return !a.Terminal }) {
 		if why, next := AliasOf(v, &a, agents, now); why != "" {
 			all = append(all, Item{"Alias " + a.Name + " " + why, next, "alias", a.ID})
 		}

@@ -31,7 +31,7 @@ type Item struct {
 // Bounds of one look.
 const (
 	FleetsMost  = 500  // fleets, the oldest
-	catalogMost = 1000 // aliases, queues and configurations
+	CatalogMost = 1000 // aliases, queues and configurations
 	ItemsMost   = 50   // of what concerns single objects
 	lately      = 15 * time.Minute
 )

@@ -17,7 +17,7 @@ const pendingLooked = 3
 
 // queues are those without a destination, and those whose placements can go nowhere.
 func queues(v *cell.View, now domain.Time) (all []Item) {
-	for _, q := range v.Queues("", catalogMost) {
+	for _, q := range v.Queues("", CatalogMost) {
 		if len(q.Destinations) == 0 {
 			all = append(all, Item{"Queue " + q.Name + " has no destination, so its placements wait until they time out.",
 				"Add a fleet or an alias with aws gamelift update-game-session-queue --name " + q.Name + " --destinations DestinationArn=ARN.", "queue", q.Name})

@@ -11,9 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
@@ -43,6 +46,8 @@ type Config struct {
 	Tracing *tracing.Tracer // nil: requests are not traced
 	// ConsoleLink makes a link that signs one browser in to the console with an access key.
 	ConsoleLink func(ctx context.Context, key string) (path string, expires time.Time, err error)
+	Calls       *callstats.Calls                   // at all doors; nil: they are not counted
+	Cluster     func(ctx context.Context) *Cluster // what this node knows of the others; nil: a single node
 	Log         *slog.Logger
 }
 
@@ -53,12 +58,13 @@ type Door struct {
 	searches Searches
 	log      *slog.Logger
 	routes   http.ServeMux
+	counters prometheus.Gatherer
 	explains map[string]func(context.Context, string) (*Explanation, error) // by kind
 }
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	d := &Door{config: c, engine: c.Engine, searches: c.Searches, log: c.Log}
+	d := &Door{config: c, engine: c.Engine, searches: c.Searches, counters: countersOf(&c), log: c.Log}
 	d.explains = map[string]func(context.Context, string) (*Explanation, error){
 		"fleet": d.explainFleet, "alias": d.explainAlias, "compute": d.explainCompute, "placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
@@ -80,6 +86,7 @@ func NewDoor(c Config) *Door {
 	d.hostRoutes()
 	d.rolloutRoutes()
 	d.auditRoutes()
+	d.overviewRoutes()
 	return d
 }
 

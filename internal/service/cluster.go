@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/cluster/link"
@@ -15,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
+	"github.com/musterhq/muster/internal/operator"
 )
 
 // openNode opens the data directory as that of a node of a cluster.
@@ -151,5 +153,28 @@ func (x *Service) NodeFailed(ctx context.Context) (failed, again bool) {
 		return true, false
 	case <-ctx.Done():
 		return false, false
+	}
+}
+
+// lookWait bounds how long an overview waits for what the leader knows of the cluster.
+const lookWait = 500 * time.Millisecond
+
+// clusterMembers returns what the overview shows of the cluster: as the leader knows it, or as this node does when none answers; nil without a cluster.
+func (x *Service) clusterMembers() func(ctx context.Context) *operator.Cluster {
+	if x.node == nil {
+		return nil
+	}
+	return func(ctx context.Context) *operator.Cluster {
+		ctx, cancel := context.WithTimeout(ctx, lookWait)
+		defer cancel()
+		s, err := x.node.Change(ctx, node.Change{Do: node.Look})
+		if err != nil {
+			s = x.node.Status()
+		}
+		c := &operator.Cluster{Leader: s.Leader, Outlook: s.Outlook, Members: []operator.Member{}}
+		for _, m := range s.Members {
+			c.Members = append(c.Members, operator.Member{ID: m.ID, Address: m.Address, Role: m.Role, Version: m.Version, Behind: m.Behind, Missing: m.Missing})
+		}
+		return c
 	}
 }
