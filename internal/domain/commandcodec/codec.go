@@ -3,7 +3,7 @@
 //
 // A command is a CBOR array: the name of its type, and a map of its fields that are not zero. An answer is a map of the fields that execution
 // has changed. Fields are found by name and unknown ones are skipped, so that nodes of two releases understand each other. Fields that are not exported, or
-// have the tag cbor:"-", stay at home.
+// have the tag cbor:"-", stay at home, and so do fields of structs within them that are zero.
 package commandcodec
 
 import (
@@ -96,7 +96,7 @@ func (f *Form) Answer(cmd kernel.Command) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the answer of %T: %w", cmd, err)
 	}
-	return append(appendHead(make([]byte, 0, headMax+b.Len()), aMap, n), b.Bytes()...), nil
+	return append(appendHead(make([]byte, 0, headMax+b.Len()), aMap, uint64(n)), b.Bytes()...), nil
 }
 
 // Fill sets the fields that an answer names, and resets all others to what was asked. Memory that the command's fields point to stays as it is.
@@ -119,7 +119,7 @@ var emptyAnswer = []byte{0xa0} // an empty map
 
 // Texts of clients need not be valid UTF-8.
 var (
-	encoding = must(cbor.EncOptions{}.UserBufferEncMode())
+	library  = must(cbor.EncOptions{}.UserBufferEncMode())
 	decoding = must(cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, MaxArrayElements: 1 << 24, MaxMapPairs: 1 << 24}.DecMode())
 )
 

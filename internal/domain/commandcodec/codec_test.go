@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -126,6 +128,62 @@ func TestTravel(t *testing.T) {
 				t.Fatalf("%s: at home %+v, executed %+v", name, asked, executed)
 			}
 		}
+	}
+}
+
+// TestFormsOfTheReleaseBefore: nodes that write zero fields, too, as the library does, are understood.
+func TestFormsOfTheReleaseBefore(t *testing.T) {
+	x := filler{rand.New(rand.NewPCG(3, 4))}
+	for name, typ := range byName {
+		for range 20 {
+			asked := x.command(typ)
+			if _, ok := asked.(playerflow.Asked); ok {
+				continue // it has a command in it
+			}
+			v := value(asked)
+			all := map[string]cbor.RawMessage{}
+			for _, f := range planOf(v.Type()).fields {
+				var b buffer
+				was := f
+				was.write = byLibrary
+				if err := was.encode(&b, v.Field(f.index)); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				all[f.name] = b.Bytes()
+			}
+			form, err := library.Marshal([]any{nameOf(typ), all})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			away, err := Asked(form).Parse()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if arrived, err := away.Command(); err != nil || !reflect.DeepEqual(asked, arrived) {
+				t.Fatalf("%s: sent %+v, arrived %+v, %v", name, asked, arrived, err)
+			}
+		}
+	}
+}
+
+func TestAnswersHaveNoZeroFields(t *testing.T) {
+	cmd := &hosting.ReservePlayers{Game: "game-1", Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID{1}, Player: "player-1"}}}
+	asked, err := Encode(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserved := hosting.PlayerSession{GameID: "game-1", Port: 4000}
+	cmd.Reserved = []hosting.PlayerSession{reserved}
+	answer, err := asked.Answer(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\xa1hReserved\x81\xa2fGameIDfgame-1dPort\x19\x0f\xa0"; string(answer) != want {
+		t.Errorf("the answer is %q, want %q", answer, want)
+	}
+	cmd.Reserved = nil
+	if err := asked.Fill(cmd, answer); err != nil || !reflect.DeepEqual(cmd.Reserved, []hosting.PlayerSession{reserved}) {
+		t.Errorf("filled in: %+v, %v", cmd.Reserved, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package commandcodec
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -26,6 +25,7 @@ type field struct {
 	key     []byte // the name in CBOR
 	command bool   // it is the command that this one wraps
 	boxed   bool
+	write   writer // of its type, or of what it points to if boxed
 }
 
 var plans sync.Map // by type
@@ -37,33 +37,17 @@ func planOf(t reflect.Type) *plan {
 	p := &plan{head: appendText(appendHead(nil, anArray, 2), nameOf(t))}
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() && !strings.HasPrefix(f.Tag.Get("cbor"), "-") {
-			p.fields = append(p.fields, field{i, f.Name, appendText(nil, f.Name), f.Type == aCommand, boxed(f.Type)})
+			x := field{index: i, name: f.Name, key: appendText(nil, f.Name), command: f.Type == aCommand, boxed: boxed(f.Type)}
+			if x.boxed {
+				x.write = writerOf(f.Type.Elem())
+			} else {
+				x.write = writerOf(f.Type)
+			}
+			p.fields = append(p.fields, x)
 		}
 	}
 	plans.Store(t, p)
 	return p
-}
-
-// The major types of CBOR that forms and answers are made of (RFC 8949, section 3.1).
-const (
-	aText   = 3 << 5
-	anArray = 4 << 5
-	aMap    = 5 << 5
-	headMax = 3 // bytes; no name and no number of fields needs more
-)
-
-func appendHead(b []byte, major byte, n int) []byte {
-	switch {
-	case n < 24:
-		return append(b, major|byte(n))
-	case n < 1<<8:
-		return append(b, major|24, byte(n))
-	}
-	return binary.BigEndian.AppendUint16(append(b, major|25), uint16(n))
-}
-
-func appendText(b []byte, text string) []byte {
-	return append(appendHead(b, aText, len(text)), text...)
 }
 
 // buffer is memory for a form or an answer while it is written.
@@ -91,7 +75,7 @@ func (p *plan) encode(b *buffer, v reflect.Value) ([]span, error) {
 		}
 	}
 	b.Write(p.head)
-	b.Write(appendHead(b.AvailableBuffer(), aMap, n))
+	b.head(aMap, uint64(n))
 	spans := make([]span, len(p.fields))
 	for i := range p.fields {
 		f := &p.fields[i]
@@ -120,10 +104,10 @@ func (f *field) encode(b *buffer, x reflect.Value) error {
 		}
 		return err
 	case f.boxed && !x.IsNil():
-		b.Write(appendHead(b.AvailableBuffer(), anArray, 1))
+		b.head(anArray, 1)
 		x = x.Elem()
 	}
-	return encoding.MarshalToBuffer(x.Interface(), &b.Buffer)
+	return f.write(b, x)
 }
 
 func boxed(t reflect.Type) bool {
