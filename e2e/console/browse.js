@@ -54,6 +54,7 @@ try {
     hosts: "/console/hosts", aliases: "/console/aliases", queues: "/console/queues", matchmaking: "/console/matchmaking", player: "/console/player/ann",
     "fleet-metrics": `/console/fleets/${fleet}/metrics`, "fleet-values": `/console/fleets/${fleet}/metrics?graph=game-sessions&zone=utc`, "queue-metrics": "/console/queues/ranked/metrics", health: "/console/health",
     search: "/console/game-sessions/search?filter=playerSessionCount+%3C+9&sort=creationTimeMillis+DESC", "search-mistake": "/console/game-sessions/search?filter=gameSessionName+%3D+%22x%22",
+    computes: `/console/fleets/${fleet}/computes`, processes: `/console/fleets/${fleet}/processes`, events: `/console/fleets/${fleet}/events`, "player-sessions": "/console/player-sessions/ann",
     "create-location": "/console/do/create-location", "create-fleet": "/console/do/create-fleet", "register-compute": `/console/do/register-compute/${fleet}`,
   };
   for (const [title, path] of Object.entries(pages)) {
@@ -98,6 +99,20 @@ try {
   await ask("create");
   await page.waitForFunction(() => document.querySelector("tbody").textContent.includes("made while the page was open"));
   assert.equal(await page.$eval("form.filter select[name=status]", (e) => e.value), "TERMINATED");
+
+  // Columns are chosen in a form, which the page leaves open while it follows the state. The export of the page has them.
+  await go("/console/fleets");
+  await page.click("details.columns summary");
+  for (const box of await page.$$("details.columns input[type=checkbox]:checked")) {
+    await box.click();
+  }
+  await page.click("details.columns input[value=id]");
+  await accessible("columns");
+  await submit("details.columns button");
+  assert.equal(new URL(page.url()).search, "?column=id");
+  assert.equal((await text("thead")).trim(), "Id");
+  const exported = await page.evaluate(async () => (await fetch(document.querySelector("a[download][href*=json]").href)).json());
+  assert.deepEqual(exported, { list: "fleets", rows: [{ id: fleet }], next: null });
 
   // The box for a filter completes the attribute that is being written.
   await go("/console/game-sessions/search");

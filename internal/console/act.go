@@ -265,20 +265,26 @@ func mustJSON(x any) []byte {
 	return text
 }
 
-// offer is a link to an action's page.
+// offer is a link to an action's page, or to a further page about a row.
 type offer struct {
 	Text, URL string
 	Why       string // it is not offered; empty: it is
+	Of        string // name of the object, for screen readers; empty: the page is about it
 }
 
-// Offer returns the link to an action on an object, whose id may have several parts.
+// Offer returns the link to an action, on an object if it has one.
 func (f frame) Offer(name string, id ...string) offer {
+	return f.door.offer(f.role, name, strings.Join(id, "/"))
+}
+
+// offer returns the link to an action on an object, whose id may have several parts; empty: the action has none.
+func (d *Door) offer(role identity.Role, name, id string) offer {
 	a := actions[name]
 	path := Prefix + "/do/" + name
-	if len(id) > 0 {
-		path += "/" + (&url.URL{Path: strings.Join(id, "/")}).EscapedPath()
+	if id != "" {
+		path += "/" + escaped(id)
 	}
-	return offer{a.text, path, f.door.mayNot(a, f.role)}
+	return offer{Text: a.text, URL: path, Why: d.mayNot(a, role)}
 }
 
 // terminal writes a command for a terminal. Values of options that are empty become the placeholder in their place, and without one the option is left out.

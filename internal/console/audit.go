@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -17,53 +19,83 @@ const auditPage = 50
 // errAdminOnly refuses the audit log, which has addresses of people, to other roles.
 var errAdminOnly = errors.New("only access keys of the role admin may read the audit log")
 
-type auditList struct {
-	audit.Page
+type auditView struct {
 	Since, Until string // as a person wrote them
 	Who, What    string
 	Refused      bool
 	Problem      string // of a time that cannot be read
-	Next         string // URL of the next page; empty: there is none
+	Table        *table
 }
 
-// audit lists the audit log, the latest entry first.
-func (d *Door) audit(r *http.Request) (*content, error) {
-	if key, _, _ := d.session(r); key.Role != identity.Admin {
-		return nil, errAdminOnly
-	}
-	q := r.URL.Query()
-	x := auditList{Since: q.Get("since"), Until: q.Get("until"), Who: q.Get("who"), What: q.Get("what"), Refused: q.Get("refused") == "true"}
-	c := &content{Title: "Audit log", Section: "audit", page: "audit", Data: &x, Command: "muster audit"}
-	f := audit.Filter{Who: x.Who, What: x.What, Refused: x.Refused}
+// auditList has the audit log, the latest entry first.
+var auditList = list[audit.Document]{
+	name: "audit-log", label: "Audit log", most: auditPage, empty: "No entry.",
+	columns: []column[audit.Document]{
+		{name: "no", head: "No.", value: func(e *audit.Document) value { return number(e.No) }},
+		{name: "at", head: "When", value: func(e *audit.Document) value { return instant(domain.TimeOf(e.At)) }},
+		{name: "who", head: "Who", value: func(e *audit.Document) value { return words(e.Who) }},
+		{name: "door", head: "Door", value: func(e *audit.Document) value { return words(e.Door) }},
+		{name: "address", head: "From", value: func(e *audit.Document) value { return words(e.Address) }},
+		{name: "program", head: "Program", hidden: true, value: func(e *audit.Document) value { return words(e.Agent) }},
+		{name: "operation", head: "Operation", value: func(e *audit.Document) value { return words(e.What) }},
+		{name: "kind", head: "Kind", value: func(e *audit.Document) value { return words(e.Kind) }},
+		{name: "id", head: "What", value: func(e *audit.Document) value { return words(e.ID) }},
+		{name: "outcome", head: "Outcome", value: func(e *audit.Document) value { return words(e.Outcome) }},
+		{name: "times", head: "Times", hidden: true, value: func(e *audit.Document) value { return number(max(e.Count, 1)) }},
+		{name: "changes", head: "Changes", value: func(e *audit.Document) value {
+			var all []string
+			for _, c := range e.Changes {
+				all = append(all, c.Field+": "+cmp.Or(c.Before, "–")+" → "+cmp.Or(c.After, "–"))
+			}
+			return several(all)
+		}},
+		{name: "reason", head: "Reason", value: func(e *audit.Document) value { return words(e.Reason) }},
+		{name: "hash", head: "Hash", hidden: true, value: func(e *audit.Document) value { return code(e.Hash) }},
+	},
+	rows: func(d *Door, r *http.Request, query url.Values, most int) ([]audit.Document, url.Values, error) {
+		if key, _, _ := d.session(r); key.Role != identity.Admin {
+			return nil, nil, errAdminOnly
+		}
+		f, problem := auditFilter(query)
+		switch {
+		case problem != "" && isExport(r):
+			return nil, nil, domain.Refuse(domain.Invalid, "%s", problem)
+		case problem != "": // the page says so
+			return nil, nil, nil
+		}
+		below, _ := strconv.ParseUint(query.Get("below"), 10, 64) // something else begins with the last entry
+		page, err := audit.Read(r.Context(), d.engine, f, below, most)
+		if err != nil || page.Next == 0 {
+			return page.Entries, nil, err
+		}
+		return page.Entries, url.Values{"below": {strconv.FormatUint(page.Next, 10)}}, nil
+	},
+}
+
+// auditFilter reads what is wanted of the audit log from a query, or says which time it cannot read.
+func auditFilter(query url.Values) (f audit.Filter, problem string) {
+	f = audit.Filter{Who: query.Get("who"), What: query.Get("what"), Refused: query.Get("refused") == "true"}
 	for _, at := range []struct {
 		text string
 		to   *time.Time
-	}{{x.Since, &f.Since}, {x.Until, &f.Until}} {
+	}{{query.Get("since"), &f.Since}, {query.Get("until"), &f.Until}} {
 		if at.text == "" {
 			continue
 		}
 		var err error
 		if *at.to, err = dayOf(at.text); err != nil {
-			x.Problem = "“" + at.text + "” is no time: write 2030-01-02, or 2030-01-02T03:04 in UTC."
-			return c, nil
+			return f, "“" + at.text + "” is no time: write 2030-01-02, or 2030-01-02T03:04 in UTC."
 		}
 	}
-	below, _ := strconv.ParseUint(q.Get("below"), 10, 64) // something else begins with the last entry
-	var err error
-	if x.Page, err = audit.Read(r.Context(), d.engine, f, below, auditPage); err != nil {
-		return nil, err
-	}
-	if x.Page.Next != 0 {
-		next := url.Values{}
-		for _, name := range []string{"since", "until", "who", "what", "refused"} {
-			if text := q.Get(name); text != "" {
-				next.Set(name, text)
-			}
-		}
-		next.Set("below", strconv.FormatUint(x.Page.Next, 10))
-		x.Next = Prefix + "/audit?" + next.Encode()
-	}
-	return c, nil
+	return f, ""
+}
+
+// audit is the page of the audit log.
+func (d *Door) audit(r *http.Request, t *table) (*content, error) {
+	q := r.URL.Query()
+	x := auditView{Since: q.Get("since"), Until: q.Get("until"), Who: q.Get("who"), What: q.Get("what"), Refused: q.Get("refused") == "true", Table: t}
+	_, x.Problem = auditFilter(q)
+	return &content{Title: "Audit log", Section: "audit", page: "audit", Data: &x, Command: "muster audit"}, nil
 }
 
 // dayOf reads a day or a time of UTC.

@@ -60,13 +60,14 @@ type Door struct {
 
 	zipped   sync.Map      // static files as gzip has them, by name
 	drawings chan struct{} // has one for each request that reads kept metrics
+	exports  chan struct{} // has one for each export of a list
 
 	creating sync.Mutex // held while the name of a new fleet is checked and the fleet is made
 }
 
 // NewDoor makes a Door. Close it before the engine.
 func NewDoor(c Config) *Door {
-	d := &Door{config: c, engine: c.Engine, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), drawings: make(chan struct{}, drawingsAtOnce)}
+	d := &Door{config: c, engine: c.Engine, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), drawings: make(chan struct{}, drawingsAtOnce), exports: make(chan struct{}, exportsAtOnce)}
 	d.live = newLive(d.engine.Applied)
 	d.routes.HandleFunc("GET "+Prefix+"/static/{file}", d.serveStatic)
 	d.routes.HandleFunc("GET "+Prefix+"/sign-in", d.showSignIn)
@@ -77,16 +78,9 @@ func NewDoor(c Config) *Door {
 	d.routes.HandleFunc("GET "+Prefix+"/live", d.signedIn(d.serveLive))
 	d.routes.HandleFunc("GET "+Prefix+"/find", d.signedIn(d.find))
 	d.page("", d.overview)
-	d.page("fleets", d.fleets)
 	d.page("fleets/{id}", d.fleet)
-	d.page("game-sessions", d.gameSessions)
-	d.page("aliases", d.aliases)
-	d.page("game-sessions/search", d.searchGames)
-	d.page("queues", d.queues)
-	d.page("matchmaking", d.matchmaking)
-	d.page("hosts", d.hosts)
-	d.page("audit", d.audit)
-	d.page("player/{id...}", d.player)
+	d.page("player/{player...}", d.player)
+	d.listPages()
 	d.graphPages("health", d.health)
 	d.graphPages("fleets/{id}/metrics", d.fleetMetrics)
 	d.graphPages("queues/{name}/metrics", d.queueMetrics)
@@ -120,16 +114,19 @@ func (d *Door) page(path string, build func(*http.Request) (*content, error)) {
 	if path == "" {
 		pattern += "{$}"
 	}
-	d.routes.HandleFunc(pattern, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
-		at := d.engine.Applied() // before the page is built: it may show a later change as well, but misses none up to here
-		c, err := build(r)
-		status := http.StatusOK
-		if err != nil {
-			status, c = d.refusal(r, err)
-		}
-		c.At = at
-		d.write(w, r, status, c, by)
-	}))
+	d.routes.HandleFunc(pattern, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) { d.show(w, r, by, build) }))
+}
+
+// show answers with a page as it is built, or with one that says why it cannot be shown.
+func (d *Door) show(w http.ResponseWriter, r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) {
+	at := d.engine.Applied() // before the page is built: it may show a later change as well, but misses none up to here
+	c, err := build(r)
+	status := http.StatusOK
+	if err != nil {
+		status, c = d.refusal(r, err)
+	}
+	c.At = at
+	d.write(w, r, status, c, by)
 }
 
 // refusal is the page in place of one that cannot be shown.

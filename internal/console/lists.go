@@ -3,17 +3,91 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
-	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-func (d *Door) queues(r *http.Request) (*content, error) {
-	var all []placement.Queue
-	err := d.engine.Read(r.Context(), func(v *cell.View) error { all = v.Queues("", catalogMost); return nil })
-	return &content{Title: "Queues", Section: "queues", page: "queues", Data: all, Command: "aws gamelift describe-game-session-queues"}, err
+// listPages registers the pages of all lists.
+func (d *Door) listPages() {
+	listPage(d, "fleets", &fleetList, d.plain(content{Title: "Fleets", Section: "fleets", page: "fleets", Command: "aws gamelift list-fleets"}))
+	listPage(d, "fleets/{id}/computes", &computeList, d.inFleet("Computes", "aws gamelift list-compute --fleet-id "))
+	listPage(d, "fleets/{id}/processes", &processList, d.inFleet("Server processes", "muster explain fleet "))
+	listPage(d, "fleets/{id}/events", &eventList, d.inFleet("Events", "aws gamelift describe-fleet-events --fleet-id "))
+	listPage(d, "hosts", &hostList, d.plain(content{Title: "Hosts", Section: "hosts", page: "list", Command: "muster hosts"}))
+	listPage(d, "game-sessions", &gameSessionList, d.gameSessions)
+	listPage(d, "game-sessions/search", &foundGameList, d.searchGames)
+	listPage(d, "player-sessions/{player...}", &playerSessionList, d.playerSessions)
+	listPage(d, "aliases", &aliasList, d.plain(content{Title: "Aliases", Section: "aliases", page: "list", Command: "aws gamelift list-aliases"}))
+	listPage(d, "queues", &queueList, d.plain(content{Title: "Queues", Section: "queues", page: "queues", Command: "aws gamelift describe-game-session-queues"}))
+	listPage(d, "matchmaking", &configurationList, d.plain(content{Title: "Matchmaking", Section: "matchmaking", page: "matchmaking", Command: "aws gamelift describe-matchmaking-configurations"}))
+	listPage(d, "audit", &auditList, d.audit)
+}
+
+// plain makes the page of a list that has nothing else.
+func (*Door) plain(page content) func(*http.Request, *table) (*content, error) {
+	return func(_ *http.Request, t *table) (*content, error) {
+		c := page
+		c.Data = t
+		return &c, nil
+	}
+}
+
+// cut returns the rows of a page, of which one more was read, and the place behind the last one.
+func cut[R any](all []R, most int, place func(last *R) url.Values) ([]R, url.Values) {
+	if len(all) <= most {
+		return all, nil
+	}
+	return all[:most], place(&all[most-1])
+}
+
+// after is the place of a row in a list that is ordered by names.
+func after(id string) url.Values { return url.Values{"after": {id}} }
+
+// since is the place of a row in a list that is ordered by the creation of what it has.
+func since(created domain.Time, id string) url.Values {
+	return url.Values{"after": {id}, "at": {strconv.FormatInt(int64(created), 10)}}
+}
+
+// place returns what since has written; zero without it, which is before the first row.
+func place(query url.Values) catalog.Place {
+	at, err := strconv.ParseInt(query.Get("at"), 10, 64)
+	if err != nil {
+		return catalog.Place{}
+	}
+	return catalog.Place{Created: domain.Time(at), ID: query.Get("after")}
+}
+
+var queueList = list[placement.Queue]{
+	name: "queues", label: "Queues", most: 200, empty: "There is no queue.",
+	columns: []column[placement.Queue]{
+		{name: "name", head: "Queue", value: func(q *placement.Queue) value { return words(q.Name) }},
+		{name: "destinations", head: "Destinations", value: func(q *placement.Queue) value { return several(q.Destinations) }},
+		{name: "timeout", head: "Time-out", value: func(q *placement.Queue) value { return lasting(q.Timeout) }},
+		{name: "locations", head: "Allowed locations", hidden: true, value: func(q *placement.Queue) value { return several(q.AllowedLocations) }},
+		{name: "location-order", head: "Location order", hidden: true, value: func(q *placement.Queue) value { return several(q.LocationOrder) }},
+		{name: "notifies", head: "Notifies", hidden: true, value: func(q *placement.Queue) value { return words(q.NotificationTarget) }},
+		{name: "created", head: "Created", value: func(q *placement.Queue) value { return instant(q.Created) }},
+	},
+	offers: func(q *placement.Queue) []offered {
+		return []offered{metricsOf("queues", q.Name), {action: "change-queue", id: q.Name}, {action: "delete-queue", id: q.Name}}
+	},
+	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []placement.Queue, next url.Values, err error) {
+		err = d.engine.Read(r.Context(), func(v *cell.View) error {
+			all, next = cut(v.Queues(query.Get("after"), most+1), most, func(q *placement.Queue) url.Values { return after(q.Name) })
+			return nil
+		})
+		return all, next, err
+	},
+}
+
+// metricsOf leads to the graphs of a queue or a matchmaking configuration.
+func metricsOf(kind, name string) offered {
+	return offered{link: link{"Metrics", Prefix + "/" + kind + "/" + url.PathEscape(name) + "/metrics"}}
 }
 
 type configurationRow struct {
@@ -21,44 +95,40 @@ type configurationRow struct {
 	Active int // tickets
 }
 
-func (d *Door) matchmaking(r *http.Request) (*content, error) {
-	var all []configurationRow
-	err := d.engine.Read(r.Context(), func(v *cell.View) error {
-		for _, c := range v.Configurations("", "", catalogMost) {
-			all = append(all, configurationRow{c, v.TicketCounts(c.Name).Active})
-		}
-		return nil
-	})
-	return &content{Title: "Matchmaking", Section: "matchmaking", page: "matchmaking", Data: all, Command: "aws gamelift describe-matchmaking-configurations"}, err
-}
-
-type hostRow struct {
-	hosts.Host
-	State  string
-	Serves string // fleet, at present
-}
-
-// hostsPage is how many hosts a page shows.
-const hostsPage = 200
-
-type hostList struct {
-	Hosts []hostRow
-	Next  string // URL of the next page; empty: this is the last one
-}
-
-func (d *Door) hosts(r *http.Request) (*content, error) {
-	var x hostList
-	err := d.engine.Read(r.Context(), func(v *cell.View) error {
-		all := v.HostsAfter(r.URL.Query().Get("after"), hostsPage+1)
-		if len(all) > hostsPage {
-			all = all[:hostsPage]
-			x.Next = Prefix + "/hosts?after=" + url.QueryEscape(all[hostsPage-1].ID)
-		}
-		for _, h := range all {
-			serves, _, _ := v.Serves(h.ID)
-			x.Hosts = append(x.Hosts, hostRow{h, v.HostState(&h), serves})
-		}
-		return nil
-	})
-	return &content{Title: "Hosts", Section: "hosts", page: "hosts", Data: &x, Command: "muster hosts"}, err
+var configurationList = list[configurationRow]{
+	name: "matchmaking-configurations", label: "Matchmaking configurations", most: 200, empty: "There is no matchmaking configuration.",
+	columns: []column[configurationRow]{
+		{name: "name", head: "Configuration", value: func(c *configurationRow) value { return words(c.Name) }},
+		{name: "rule-set", head: "Rule set", value: func(c *configurationRow) value { return words(c.RuleSet) }},
+		{name: "mode", head: "Mode", value: func(c *configurationRow) value {
+			if c.Standalone {
+				return words("STANDALONE")
+			}
+			return words("WITH_QUEUE")
+		}},
+		{name: "active-tickets", head: "Active tickets", value: func(c *configurationRow) value { return number(c.Active) }},
+		{name: "timeout", head: "Time-out", value: func(c *configurationRow) value { return lasting(c.RequestTimeout) }},
+		{name: "acceptance", head: "Acceptance", value: func(c *configurationRow) value {
+			if !c.AcceptanceRequired {
+				return words("not required")
+			}
+			return words("within " + c.AcceptanceTimeout.String())
+		}},
+		{name: "queues", head: "Queues", hidden: true, value: func(c *configurationRow) value { return several(c.Queues) }},
+		{name: "additional-players", head: "Additional players", hidden: true, value: func(c *configurationRow) value { return number(c.AdditionalPlayers) }},
+		{name: "description", head: "Description", hidden: true, value: func(c *configurationRow) value { return words(c.Description) }},
+		{name: "created", head: "Created", value: func(c *configurationRow) value { return instant(c.Created) }},
+	},
+	offers: func(c *configurationRow) []offered { return []offered{metricsOf("matchmaking", c.Name)} },
+	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []configurationRow, next url.Values, err error) {
+		err = d.engine.Read(r.Context(), func(v *cell.View) error {
+			page, behind := cut(v.Configurations(query.Get("after"), "", most+1), most, func(c *matchmaking.Configuration) url.Values { return after(c.Name) })
+			for _, c := range page {
+				all = append(all, configurationRow{c, v.TicketCounts(c.Name).Active})
+			}
+			next = behind
+			return nil
+		})
+		return all, next, err
+	},
 }

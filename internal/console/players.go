@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -11,29 +12,71 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// playerSessions is how many player sessions the page of a player shows.
-const playerSessions = 100
+// playerSessionsPage is how many player sessions a page shows.
+const playerSessionsPage = 100
 
 type playerPage struct {
 	Flow     *explanation // what player flow knows; nil: nothing
-	Sessions []hosting.PlayerSession
-	More     bool
+	Sessions *table
+}
+
+// playerSessionList has those of a player, live and ended.
+var playerSessionList = list[hosting.PlayerSession]{
+	name: "player-sessions", label: "Player sessions", most: playerSessionsPage, empty: "No player session in the last 30 days.",
+	columns: []column[hosting.PlayerSession]{
+		{name: "player-session", head: "Player session", value: func(p *hosting.PlayerSession) value { return words(p.ID.String()) }},
+		{name: "status", head: "Status", value: func(p *hosting.PlayerSession) value { return state(p.Status.String()) }},
+		{name: "game-session", head: "Game session", value: func(p *hosting.PlayerSession) value {
+			return shortened(tail(p.GameID), string(p.GameID), "game-session/"+escaped(string(p.GameID)))
+		}},
+		{name: "fleet", head: "Fleet", hidden: true, value: func(p *hosting.PlayerSession) value { return linked(p.FleetID, "fleets/"+escaped(p.FleetID)) }},
+		{name: "address", head: "Address", value: func(p *hosting.PlayerSession) value { return address(p.DNSName, p.IPAddress, p.Port) }},
+		{name: "created", head: "Created", value: func(p *hosting.PlayerSession) value { return instant(p.Created) }},
+		{name: "connected", head: "Connected", hidden: true, value: func(p *hosting.PlayerSession) value { return instant(p.Accepted) }},
+		{name: "ended", head: "Ended", value: func(p *hosting.PlayerSession) value { return instant(p.Ended) }},
+	},
+	rows: func(d *Door, r *http.Request, query url.Values, most int) ([]hosting.PlayerSession, url.Values, error) {
+		from := engine.PlayerPlace{Created: place(query).Created}
+		if after := query.Get("after"); after != "" {
+			id, err := domain.ParseID[domain.PlayerSessionID](after)
+			if err != nil {
+				return nil, nil, domain.Refuse(domain.Invalid, "after is none that a page of this console gave.")
+			}
+			from.ID = id
+		}
+		all, more, err := d.engine.PlayersNamed(r.Context(), r.PathValue("player"), from, most)
+		if err != nil || !more {
+			return all, nil, err
+		}
+		last := &all[len(all)-1]
+		return all, since(last.Created, last.ID.String()), nil
+	},
+}
+
+// playerSessions is the page of the list alone.
+func (d *Door) playerSessions(r *http.Request, t *table) (*content, error) {
+	id := r.PathValue("player")
+	x := &listWithBack{t, link{"Player " + id, Prefix + "/player/" + escaped(id)}}
+	return &content{Title: "Player sessions of " + id, Section: "players", page: "list-with-back", Data: x, Command: playerCommand(id)}, nil
+}
+
+func playerCommand(id string) string {
+	return "aws gamelift describe-player-sessions --player-id " + shellWord(id)
 }
 
 // player shows where a player is and was. Any text may be a player's id, so one without a trace is no error.
 func (d *Door) player(r *http.Request) (*content, error) {
-	id := r.PathValue("id")
+	id := r.PathValue("player")
 	var x playerPage
 	var err error
-	x.Sessions, x.More, err = d.engine.PlayersNamed(r.Context(), id, engine.PlayerPlace{}, playerSessions)
-	if err != nil {
+	if x.Sessions, err = playerSessionList.beginning(d, r, Prefix+"/player-sessions/"+escaped(id)); err != nil {
 		return nil, err
 	}
 	x.Flow, err = d.explain(r.Context(), "player", id)
 	if _, refused := errors.AsType[*domain.Refusal](err); refused { // player flow is off, or does not know the player
 		x.Flow, err = nil, nil
 	}
-	return &content{Title: "Player " + id, Section: "players", page: "player", Data: &x, Command: "aws gamelift describe-player-sessions --player-id " + shellWord(id)}, err
+	return &content{Title: "Player " + id, Section: "players", page: "player", Data: &x, Command: playerCommand(id)}, err
 }
 
 // plainWord matches what a shell takes as one word without quotes.

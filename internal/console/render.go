@@ -5,11 +5,11 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -53,16 +53,19 @@ type frame struct {
 
 var templates = parse()
 
-// parse parses the layout once for each page.
+// parse joins each page to what all pages share.
 func parse() map[string]*template.Template {
 	functions := template.FuncMap{
 		"static":   func(name string) string { return urls[name] },
 		"when":     when,
-		"moment":   func(t time.Time) template.HTML { return when(domain.TimeOf(t)) },
 		"lower":    func(x interface{ String() string }) string { return strings.ToLower(x.String()) },
 		"word":     strings.ToLower,
-		"tail":     func(id session.ID) string { return string(id)[strings.LastIndexByte(string(id), '/')+1:] },
 		"sections": func() []section { return navigation },
+	}
+	shared := []string{"layout", "explained", "offer", "table"}
+	base := template.New("layout.html").Funcs(functions)
+	for _, name := range shared {
+		template.Must(base.ParseFS(pages, "pages/"+name+".html"))
 	}
 	all := map[string]*template.Template{}
 	files, err := pages.ReadDir("pages")
@@ -71,8 +74,8 @@ func parse() map[string]*template.Template {
 	}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".html")
-		if ok && name != "layout" && name != "explained" && name != "offer" {
-			all[name] = template.Must(template.New("layout.html").Funcs(functions).ParseFS(pages, "pages/layout.html", "pages/explained.html", "pages/offer.html", "pages/"+f.Name()))
+		if ok && !slices.Contains(shared, name) {
+			all[name] = template.Must(template.Must(base.Clone()).ParseFS(pages, "pages/"+f.Name()))
 		}
 	}
 	return all

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/search"
 	"github.com/musterhq/muster/internal/domain/searchindex"
@@ -24,8 +23,7 @@ type searchPage struct {
 	Filter, Sort string
 	Mistakes     []mistake
 	Attributes   []string // that the boxes complete
-	Games        []session.GameSession
-	Next         string // URL of the next page; empty: this is the last one
+	Table        *table
 }
 
 // mistake says where a filter or an order is invalid.
@@ -45,51 +43,66 @@ func mistakeIn(box, written string, err error) mistake {
 	return m
 }
 
-// searchGames finds the ACTIVE game sessions of a fleet that match a filter, in an order.
-func (d *Door) searchGames(r *http.Request) (*content, error) {
-	query := r.URL.Query()
-	x := searchPage{Fleet: query.Get("fleet"), Filter: strings.TrimSpace(query.Get("filter")), Sort: strings.TrimSpace(query.Get("sort")), Attributes: search.Attributes()}
+// foundGameList has the ACTIVE game sessions of a fleet that match a filter, in an order.
+var foundGameList = list[session.GameSession]{
+	name: "game-sessions-found", label: "Game sessions", most: sessionsPage, empty: "No active game session matches.",
+	columns: gameSessionColumns("game-session", "name", "taken", "seats", "location", "address", "properties", "created"),
+	rows: func(d *Door, r *http.Request, query url.Values, most int) ([]session.GameSession, url.Values, error) {
+		x, q, err := d.searchOf(r, query)
+		switch {
+		case err != nil || x.Fleet == "":
+			return nil, nil, err
+		case len(x.Mistakes) > 0 && isExport(r):
+			return nil, nil, domain.Refuse(domain.Invalid, "%s: %s", x.Mistakes[0].Box, x.Mistakes[0].Message)
+		case len(x.Mistakes) > 0: // the page points at them
+			return nil, nil, nil
+		}
+		if after := query.Get("after"); after != "" {
+			start, at, ok := search.ParseCursor(after)
+			if !ok {
+				return nil, nil, domain.Refuse(domain.Invalid, "after is none that a page of this console gave.")
+			}
+			q.Order.Start, q.After = start, &at
+		}
+		q.Most = most
+		page, err := d.engine.SearchGameSessions(r.Context(), q)
+		if err != nil || page.Next == nil {
+			return page.Games, nil, err
+		}
+		return page.Games, url.Values{"fleet": {x.Fleet}, "after": {search.Cursor(q.Order.Start, *page.Next)}}, nil
+	},
+}
+
+// searchOf reads a search from a query.
+func (d *Door) searchOf(r *http.Request, query url.Values) (x *searchPage, q searchindex.Query, err error) {
+	x = &searchPage{Fleet: query.Get("fleet"), Filter: strings.TrimSpace(query.Get("filter")), Sort: strings.TrimSpace(query.Get("sort")), Attributes: search.Attributes()}
 	if len(x.Filter) > searchMax || len(x.Sort) > searchMax {
-		return nil, domain.Refuse(domain.Invalid, "The filter and the order have at most %d bytes each.", searchMax)
+		return nil, q, domain.Refuse(domain.Invalid, "The filter and the order have at most %d bytes each.", searchMax)
 	}
-	err := d.engine.Read(r.Context(), func(v *cell.View) (err error) {
-		x.Fleets, x.Fleet, err = chosenFleet(v, x.Fleet)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	if x.Fleets, x.Fleet, err = d.chosenFleet(r, x.Fleet); err != nil {
+		return nil, q, err
 	}
-	command := "aws gamelift search-game-sessions --fleet-id " + shellWord(x.Fleet)
-	q := searchindex.Query{Fleet: x.Fleet, Most: sessionsPage}
+	q.Fleet = x.Fleet
 	if x.Filter != "" {
-		command += " --filter-expression " + shellWord(x.Filter)
 		if q.Filter, err = search.ParseFilter(x.Filter); err != nil {
 			x.Mistakes = append(x.Mistakes, mistakeIn("filter", x.Filter, err))
 		}
 	}
 	if x.Sort != "" {
-		command += " --sort-expression " + shellWord(x.Sort)
 		if q.Order, err = search.ParseOrder(x.Sort); err != nil {
 			x.Mistakes = append(x.Mistakes, mistakeIn("sort", x.Sort, err))
 		}
 	}
-	c := &content{Title: "Search for game sessions", Section: "game-sessions", page: "search", Data: &x, Command: command}
-	if len(x.Mistakes) > 0 || x.Fleet == "" {
-		return c, nil
-	}
-	if after := query.Get("after"); after != "" {
-		start, place, ok := search.ParseCursor(after)
-		if !ok {
-			return nil, domain.Refuse(domain.Invalid, "after is none that a page of this console gave.")
-		}
-		q.Order.Start, q.After = start, &place
-	}
-	page, err := d.engine.SearchGameSessions(r.Context(), q)
+	return x, q, nil
+}
+
+// searchGames is the page of a search.
+func (d *Door) searchGames(r *http.Request, t *table) (*content, error) {
+	x, _, err := d.searchOf(r, r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	if x.Games = page.Games; page.Next != nil {
-		x.Next = Prefix + "/game-sessions/search?" + url.Values{"fleet": {x.Fleet}, "filter": {x.Filter}, "sort": {x.Sort}, "after": {search.Cursor(q.Order.Start, *page.Next)}}.Encode()
-	}
-	return c, nil
+	x.Table = t
+	command := terminal("aws gamelift search-game-sessions --fleet-id "+shellWord(x.Fleet), option{"--filter-expression", x.Filter, ""}, option{"--sort-expression", x.Sort, ""})
+	return &content{Title: "Search for game sessions", Section: "game-sessions", page: "search", Data: x, Command: command}, nil
 }

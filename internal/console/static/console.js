@@ -12,7 +12,7 @@ function showTimes(root) {
 }
 
 // An open page is fetched again at each change. The form in which a person writes or chooses stays as it is.
-Idiomorph.defaults.callbacks.beforeNodeMorphed = (old) => !(old instanceof Element && old.matches("form.filter, form.act"));
+Idiomorph.defaults.callbacks.beforeNodeMorphed = (old) => !(old instanceof Element && old.matches("form.filter, form.act, details.columns"));
 
 document.addEventListener("DOMContentLoaded", () => showTimes(document));
 document.addEventListener("htmx:afterSwap", () => showTimes(document));

@@ -1,0 +1,106 @@
+package console
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// value is what a row of a list has in a column.
+type value struct {
+	Text  string // what people read
+	Link  string // to the page about it; empty: there is none
+	Kind  valueKind
+	Lines []string
+	At    domain.Time
+
+	whole  string // what an export has in place of a shortened Text
+	number int64
+}
+
+// valueKind is how a value is shown and exported.
+type valueKind string
+
+const (
+	plainText  valueKind = ""
+	stateText  valueKind = "state"
+	codeText   valueKind = "code"
+	numberText valueKind = "number"
+	timeText   valueKind = "time"
+	linesText  valueKind = "lines"
+)
+
+func words(text string) value { return value{Text: text} }
+
+func linked(text, path string) value {
+	if text == "" {
+		return value{}
+	}
+	return value{Text: text, Link: Prefix + "/" + path}
+}
+
+func shortened(text, whole, path string) value {
+	return value{Text: text, Link: Prefix + "/" + path, whole: whole}
+}
+
+func state(text string) value { return value{Text: text, Kind: stateText} }
+
+func code(text string) value { return value{Text: text, Kind: codeText} }
+
+func instant(at domain.Time) value { return value{At: at, Kind: timeText} }
+
+func several(lines []string) value { return value{Lines: lines, Kind: linesText} }
+
+func number[N int | int32 | int64 | uint16 | uint64](n N) value {
+	return value{Text: strconv.FormatInt(int64(n), 10), Kind: numberText, number: int64(n)} // #nosec G115 -- counts, far below 2^63
+}
+
+// exportedTime is how exports write an instant, in UTC.
+const exportedTime = "2006-01-02T15:04:05.000Z"
+
+// data is what an export as JSON has.
+func (v *value) data() any {
+	switch v.Kind {
+	case numberText:
+		return v.number
+	case timeText:
+		if v.At == 0 {
+			return nil
+		}
+		return v.At.Std().UTC().Format(exportedTime)
+	case linesText:
+		return append([]string{}, v.Lines...)
+	}
+	if v.whole != "" {
+		return v.whole
+	}
+	return v.Text
+}
+
+// cell is what an export as CSV has. Players and game servers choose some texts, which must not become formulas of a spreadsheet.
+func (v *value) cell() string {
+	switch data := v.data().(type) {
+	case nil:
+		return ""
+	case int64:
+		return v.Text
+	case []string:
+		return harmless(strings.Join(data, "\n"))
+	case string:
+		return harmless(data)
+	}
+	panic("console: a value of no known kind")
+}
+
+// harmless puts an apostrophe before a text that spreadsheets would compute. Source: OWASP, "CSV Injection", which lists these beginnings and their full-width forms.
+func harmless(text string) string {
+	if strings.IndexAny(strings.TrimLeft(text, " \u00a0"), "=+-@\t\r\n＝＋－＠") == 0 {
+		return "'" + text
+	}
+	return text
+}
+
+// lasting is a time span as people write it.
+func lasting(d time.Duration) value { return words(d.String()) }
