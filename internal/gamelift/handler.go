@@ -68,7 +68,8 @@ type Handler struct {
 	admission  admission
 	audit      *audit.Log
 	panics     *panics.Guard
-	calls      *callstats.Door
+	calls      *callstats.Door        // signed requests
+	console    *callstats.Door        // those that Perform carries out
 	refusals   *prometheus.CounterVec // by error code
 	tracing    *tracing.Tracer
 	log        *slog.Logger
@@ -95,6 +96,7 @@ func NewHandler(s *Service, c Config) *Handler {
 		audit:      c.Audit,
 		panics:     c.Panics,
 		calls:      c.Calls.Door("api", append(slices.Collect(maps.Keys(compiledOperations())), getCallerIdentity)...),
+		console:    c.Calls.Door("console", slices.Collect(maps.Keys(compiledOperations()))...),
 		refusals:   newRefusals(),
 		tracing:    c.Tracing,
 		log:        c.Log,
@@ -124,7 +126,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	codec, name := route(r)
 	out, refused := h.handle(w, r, codec, name, requestID, pooled, began)
-	h.count(name, refused, began)
+	h.count(h.calls, name, refused, began)
 	if refused != nil {
 		code := refused.ErrorCode()
 		if h.log.Enabled(r.Context(), slog.LevelDebug) {
@@ -142,13 +144,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handle returns the body of a success, or the refusal.
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers, began time.Time) (answer []byte, refused smithy.APIError) {
 	var span *tracing.Span
-	defer func() { // a panic ends this request alone, and its connection goes on
-		if p := recover(); p != nil {
-			h.panics.Note(panicDoor, p, "operation", name, "request_id", requestID)
-			answer, refused = nil, internalError()
-		}
-		span.End(outcomeOf(refused))
-	}()
+	defer func() { span.End(outcomeOf(refused)) }()
+	defer h.confine(name, requestID, &answer, &refused)
 	op, known := h.operations[name]
 	if !known || r.Method != http.MethodPost {
 		discard(w, r)
@@ -188,6 +185,14 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		defer func() { h.noteRefused(by, refused) }()
 	}
 	return h.perform(ctx, c, op, &caller, requestID, pooled)
+}
+
+// confine has a panic end one request alone, whose connection goes on. It must be deferred itself.
+func (h *Handler) confine(name, requestID string, answer *[]byte, refused *smithy.APIError) {
+	if p := recover(); p != nil {
+		h.panics.Note(panicDoor, p, "operation", name, "request_id", requestID)
+		*answer, *refused = nil, internalError()
+	}
 }
 
 // perform carries out an operation for a caller, from the body in the buffers. What it changes is in the audit log if the context has an origin.

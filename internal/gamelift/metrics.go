@@ -27,12 +27,12 @@ func newRefusals() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_api_refused_total", Help: "API requests that were answered with an error, by its code."}, []string{"code"})
 }
 
-// count counts a request by its outcome.
-func (h *Handler) count(name string, refused smithy.APIError, began time.Time) {
+// count counts a request at a door by its outcome.
+func (h *Handler) count(door *callstats.Door, name string, refused smithy.APIError, began time.Time) {
 	if refused != nil {
 		h.refusals.WithLabelValues(refused.ErrorCode()).Inc()
 	}
-	h.calls.Done(name, outcomeOf(refused), began)
+	door.Done(name, outcomeOf(refused), began)
 }
 
 func outcomeOf(refused smithy.APIError) callstats.Outcome {

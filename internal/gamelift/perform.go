@@ -1,9 +1,15 @@
 package gamelift
 
 import (
+	"cmp"
 	"context"
+	"time"
 
+	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/excerpt"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -14,8 +20,20 @@ func (h *Handler) Allows(operation string, role identity.Role) bool {
 }
 
 // Perform carries out an operation for a principal that another door has authenticated. Input and output are documents of the JSON protocol; an operation that answers without a
-// body has none. Roles, rates, bounds and constraints are those of a signed request. An error has the code and the message of a refusal, as a smithy.APIError.
+// body has none. Roles, rates, bounds and constraints are those of a signed request, and a panic is the error that it would answer with. An error has the code and the message of a
+// refusal, as a smithy.APIError.
 func (h *Handler) Perform(ctx context.Context, by *identity.Principal, operation string, input []byte) (output []byte, err error) {
+	began, requestID := time.Now(), newRequestID()
+	output, refused := h.performed(ctx, by, operation, requestID, input)
+	h.count(h.console, operation, refused, began)
+	if refused != nil { // a nil *T in err would not be nil
+		return nil, refused
+	}
+	return output, nil
+}
+
+func (h *Handler) performed(ctx context.Context, by *identity.Principal, operation, requestID string, input []byte) (output []byte, refused smithy.APIError) {
+	defer h.confine(operation, requestID, &output, &refused)
 	op, known := h.operations[operation]
 	if !known {
 		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", excerpt.Short(operation))
@@ -23,13 +41,28 @@ func (h *Handler) Perform(ctx context.Context, by *identity.Principal, operation
 	if int64(len(input)) > op.bounds.body {
 		return nil, tooMuch(operation, op.bounds.body)
 	}
-	caller := Caller{*by, DefaultRegion}
+	region, err := usualRegion(ctx, h.service.engine)
+	if err != nil {
+		return nil, h.apiError(op, requestID, err)
+	}
+	caller := Caller{*by, region}
 	if caller.Account == "" {
 		caller.Account = identity.DefaultAccount
 	}
-	output, refused := h.perform(ctx, jsonCodec{}, op, &caller, newRequestID(), &buffers{body: input})
-	if refused != nil { // a nil *T in err would not be nil
-		return nil, refused
-	}
-	return output, nil
+	return h.perform(ctx, jsonCodec{}, op, &caller, requestID, &buffers{body: input})
+}
+
+// usualRegion is that of ARNs which are made for a request that names none, as signatures do: the one that the oldest fleet has, or else a location, so that all ARNs of an
+// installation have the same.
+func usualRegion(ctx context.Context, e *engine.Engine) (region string, err error) {
+	region = DefaultRegion
+	err = e.Read(ctx, func(v *cell.View) error {
+		if fleets := v.Fleets(0, "", 1); len(fleets) > 0 {
+			region = cmp.Or(fleets[0].Region, region)
+		} else if locations := v.Locations("", 1); len(locations) > 0 {
+			region = cmp.Or(locations[0].Region, region)
+		}
+		return nil
+	})
+	return region, err
 }

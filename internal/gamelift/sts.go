@@ -33,7 +33,7 @@ type stsError struct {
 func (h *Handler) serveSTS(w http.ResponseWriter, r *http.Request, requestID string, pooled *buffers) {
 	began := time.Now()
 	caller, refused := h.callerIdentity(w, r, pooled)
-	h.count(getCallerIdentity, refused, began)
+	h.count(h.calls, getCallerIdentity, refused, began)
 	h.answerSTS(w, requestID, caller, refused)
 }
 
