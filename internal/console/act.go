@@ -3,13 +3,16 @@ package console
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
@@ -127,6 +130,7 @@ func (d *Door) showAction(w http.ResponseWriter, r *http.Request, a *action, by 
 	}
 	query := r.URL.Query()
 	query.Del(confirmField)
+	query.Del(seenField)
 	f.fill(query)
 	d.writeAction(w, r, http.StatusOK, at, a, f, by)
 }
@@ -193,7 +197,7 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 		d.writeAction(w, r, status, at, a, f, by)
 		return
 	}
-	http.Redirect(w, r, withDone(to, a.name), http.StatusSeeOther)
+	http.Redirect(w, r, d.withDone(to, a.name, by.ID), http.StatusSeeOther)
 }
 
 // problem returns what the form says about an error, and its status; ok is false if the error is none that a person can do something about.
@@ -234,16 +238,40 @@ const (
 	codeUnavailable = "ServiceUnavailableException"
 )
 
-// withDone returns the path of a page that says what was done.
-func withDone(to, name string) string {
+// doneLife is how long the page behind an action says what was done.
+const doneLife = 5 * time.Minute
+
+// withDone returns the path of a page that says what a person has done. The statement is signed, so that no link can have a page say so to another one.
+func (d *Door) withDone(to, name, key string) string {
 	u, err := url.Parse(Prefix + "/" + to)
 	if err != nil { // a page of our own
 		return Prefix + "/"
 	}
 	q := u.Query()
-	q.Set("done", name)
+	until := strconv.FormatInt(time.Now().Add(doneLife).Unix(), 10)
+	q.Set(doneParameter, name+"."+until+"."+d.doneSignature(name, until, key))
 	u.RawQuery = q.Encode()
 	return u.RequestURI()
+}
+
+// doneParameter is that of withDone in the URL of a page.
+const doneParameter = "done"
+
+// doneSignature ends with a word, where the text of a cookie's ticket ends with a number: neither can be used as the other.
+func (d *Door) doneSignature(name, until, key string) string {
+	return base64.RawURLEncoding.EncodeToString(d.config.Secret.ConsoleSignature(key + "." + name + "." + until + ".done"))
+}
+
+// whatWasDone returns what a page says to the person with a key who comes from an action; empty: it says nothing.
+func (d *Door) whatWasDone(query url.Values, key string) string {
+	name, rest, _ := strings.Cut(query.Get(doneParameter), ".")
+	until, signature, _ := strings.Cut(rest, ".")
+	seconds, err := strconv.ParseInt(until, 10, 64)
+	a, known := actions[name]
+	if err != nil || !known || !identity.Equal(signature, d.doneSignature(name, until, key)) || time.Now().After(time.Unix(seconds, 0)) {
+		return ""
+	}
+	return a.done
 }
 
 // perform carries out an operation of the service API.

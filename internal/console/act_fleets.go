@@ -57,8 +57,8 @@ var fleetActions = []*action{{
 		for _, name := range f.field("locations").Values {
 			locations = append(locations, map[string]string{"Location": name})
 		}
-		d.creating.Lock()
-		defer d.creating.Unlock()
+		d.changing.Lock()
+		defer d.changing.Unlock()
 		if err := d.nameIsFree(ctx, f.value("name")); err != nil {
 			return "", err
 		}

@@ -16,9 +16,10 @@ import (
 var queueActions = []*action{{
 	name: "change-queue", text: "Change", done: "The queue is changed.", section: "queues", object: true, operation: "UpdateGameSessionQueue",
 	prepare: func(d *Door, r *http.Request, f *form) error {
-		return d.prepareQueue(r, f, func(q *placement.Queue) {
+		return d.readQueue(r.Context(), f.ID, func(q *placement.Queue) {
 			f.Title = "Change queue " + q.Name
 			f.Effect = "Placements that wait are planned again. A queue without destinations is closed: its placements wait until they time out."
+			f.Now = queueNow(q)
 			f.Fields = []*field{
 				{Name: "timeout", Label: "Time-out", Hint: "seconds that a placement waits, 10 to 600", Value: strconv.Itoa(int(q.Timeout / time.Second)), Required: true, Most: 10},
 				{Name: "destinations", Label: "Destinations", Hint: "ARNs of fleets and aliases in the order of preference, each on a line", Kind: textLines, Value: strings.Join(q.Destinations, "\n"), Most: 8 << 10},
@@ -36,6 +37,13 @@ var queueActions = []*action{{
 		return terminal("aws gamelift update-game-session-queue", option{"--name", f.ID, ""}, option{"--timeout-in-seconds", f.value("timeout"), "SECONDS"}) + " --destinations" + destinations
 	},
 	do: func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {
+		d.changing.Lock()
+		defer d.changing.Unlock()
+		var now []string
+		if err := d.readQueue(ctx, f.ID, func(q *placement.Queue) { f.Now, now = queueNow(q), q.Destinations }); err != nil {
+			return "", err
+		}
+		f.stale()
 		input := map[string]any{"Name": f.ID, "TimeoutInSeconds": f.number("timeout", 10, 600)}
 		arns := strings.Fields(f.value("destinations"))
 		destinations := []map[string]string{}
@@ -45,7 +53,7 @@ var queueActions = []*action{{
 		if !f.valid() {
 			return "", nil
 		}
-		if !slices.Equal(arns, f.before) { // a list that was not changed may name what is gone meanwhile, which the service API refuses
+		if !slices.Equal(arns, now) { // a list that was not changed may name what is gone meanwhile, which the service API refuses
 			input["Destinations"] = destinations
 		}
 		_, err := d.perform(ctx, by, "UpdateGameSessionQueue", input)
@@ -54,7 +62,7 @@ var queueActions = []*action{{
 }, {
 	name: "delete-queue", text: "Delete", done: "The queue is gone.", section: "queues", object: true, operation: "DeleteGameSessionQueue",
 	prepare: func(d *Door, r *http.Request, f *form) error {
-		return d.prepareQueue(r, f, func(q *placement.Queue) {
+		return d.readQueue(r.Context(), f.ID, func(q *placement.Queue) {
 			f.Title, f.Confirm = "Delete queue "+q.Name, q.Name
 			f.Effect = "Placements that wait in it fail, and new ones are refused. It cannot be undone."
 		})
@@ -68,14 +76,21 @@ var queueActions = []*action{{
 	},
 }}
 
-func (d *Door) prepareQueue(r *http.Request, f *form, fill func(*placement.Queue)) error {
-	return d.engine.Read(r.Context(), func(v *cell.View) error {
-		q, ok := v.Queue(f.ID)
+func (d *Door) readQueue(ctx context.Context, name string, look func(*placement.Queue)) error {
+	return d.engine.Read(ctx, func(v *cell.View) error {
+		q, ok := v.Queue(name)
 		if !ok {
-			return domain.Refuse(domain.NotFound, "There is no queue %.100q.", f.ID)
+			return domain.Refuse(domain.NotFound, "There is no queue %.100q.", name)
 		}
-		fill(&q)
-		f.before = q.Destinations
+		look(&q)
 		return nil
 	})
+}
+
+// queueNow is what a form replaces of a queue.
+func queueNow(q *placement.Queue) string {
+	if len(q.Destinations) == 0 {
+		return "a time-out of " + q.Timeout.String() + " and no destination"
+	}
+	return "a time-out of " + q.Timeout.String() + " and the destinations\n" + strings.Join(q.Destinations, "\n")
 }

@@ -3,11 +3,13 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -106,10 +108,38 @@ func (x *desk) sendWith(as *http.Cookie, path string, headers http.Header, pairs
 }
 
 // done checks that an action led to a page that says so.
-func (x *desk) done(r *http.Response, to string) {
+func (x *desk) done(r *http.Response, to string) (at string) {
 	x.t.Helper()
-	if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != Prefix+"/"+to {
-		x.t.Fatalf("%d, to %s, want %s: %s", r.StatusCode, r.Header.Get("Location"), to, text(x.t, r))
+	at = r.Header.Get("Location")
+	if r.StatusCode != http.StatusSeeOther || unsigned(at) != Prefix+"/"+to {
+		x.t.Fatalf("%d, to %s, want %s: %s", r.StatusCode, at, to, text(x.t, r))
+	}
+	return at
+}
+
+// unsigned is the path of a page that says what was done, without the end and the signature of the statement.
+func unsigned(path string) string {
+	return regexp.MustCompile(`(done=[a-z-]+)\.[\w.-]+`).ReplaceAllString(path, "$1")
+}
+
+// A page says what a person did, to that person and for a while; a link cannot have it say so.
+func TestWhatWasDoneIsSigned(t *testing.T) {
+	x := furnished(t)
+	admin, said := x.signedInAs("ADMIN"), "The queue is gone."
+	at := x.done(x.send(admin, "delete-queue/global", "confirm", "global", "reason", "unused"), "queues?done=delete-queue")
+	x.wantPage(x.get(at, admin), http.StatusOK, said)
+	until := time.Now().Add(-time.Second).Unix()
+	for name, r := range map[string]*http.Response{
+		"another person":      x.get(at, x.signedInAs("RUN")),
+		"a link":              x.get(Prefix+"/queues?done=delete-queue", admin),
+		"another action":      x.get(strings.Replace(at, "delete-queue", "change-queue", 1), admin),
+		"a longer time":       x.get(strings.Replace(at, "delete-queue.", "delete-queue.9", 1), admin),
+		"one that is over":    x.get(fmt.Sprintf("%s/queues?done=delete-queue.%d.%s", Prefix, until, x.doneSignature("delete-queue", fmt.Sprint(until), "ADMIN")), admin),
+		"the ticket as proof": x.get(Prefix+"/queues?done="+admin.Value, admin),
+	} {
+		if page := text(t, r); strings.Contains(page, said) || strings.Contains(page, `role="status"`) {
+			t.Errorf("%s: the page says that something was done", name)
+		}
 	}
 }
 
@@ -163,7 +193,7 @@ func TestEndGameSession(t *testing.T) {
 	for name, pairs := range map[string][]string{
 		`The form has no field "force"`:           {"confirm", "gsess-one", "reason", "stuck", "mode", endByServer, "force", "1"},
 		`The form has the field "reason" 2 times`: {"confirm", "gsess-one", "reason", "stuck", "reason", "other", "mode", endByServer},
-		"or has more than 16384 bytes":            {"confirm", "gsess-one", "reason", strings.Repeat("x", formBytesMax), "mode", endByServer},
+		"or has more than 65536 bytes":            {"confirm", "gsess-one", "reason", strings.Repeat("x", formBytesMax), "mode", endByServer},
 	} {
 		x.wantPage(x.send(run, path, pairs...), http.StatusBadRequest, name)
 	}
@@ -245,8 +275,8 @@ func TestDrains(t *testing.T) {
 	x.wantPage(x.get(Prefix+"/hosts", admin), http.StatusOK, `href="/console/do/drain-host/`+id)
 	x.wantPage(x.get(Prefix+"/hosts", x.signedInAs("RUN")), http.StatusOK, "Drain: needs the role admin")
 	x.wantPage(x.get(Prefix+"/do/drain-host/"+id, admin), http.StatusOK, "Drain host metal", "muster hosts drain "+id)
-	x.done(x.send(admin, "drain-host/"+id), "hosts?done=drain-host")
-	x.wantPage(x.get(Prefix+"/hosts?done=drain-host", admin), http.StatusOK, "The host is drained", `href="/console/do/undo-drain-host/`+id)
+	at := x.done(x.send(admin, "drain-host/"+id), "hosts?done=drain-host")
+	x.wantPage(x.get(at, admin), http.StatusOK, "The host is drained", `href="/console/do/undo-drain-host/`+id)
 	x.wantPage(x.send(admin, "drain-host/"+id), http.StatusBadRequest, "Host metal is drained already.")
 	if !drained() {
 		t.Error("the host is not drained")
@@ -285,9 +315,9 @@ func TestCreatingByForm(t *testing.T) {
 	admin := x.signedInAs("ADMIN")
 	x.wantPage(x.get(Prefix+"/", admin), http.StatusOK, "/console/do/create-location", "/console/do/create-fleet")
 	x.wantPage(x.send(admin, "create-location", "name", "home"), http.StatusUnprocessableEntity, "'home'", "LocationName", "custom-", `value="home"`)
-	x.done(x.send(admin, "create-location", "name", "custom-berlin"), "do/create-fleet?done=create-location&locations=custom-berlin")
+	at := x.done(x.send(admin, "create-location", "name", "custom-berlin"), "do/create-fleet?done=create-location&locations=custom-berlin")
 	x.wantPage(x.send(admin, "create-location", "name", "custom-berlin"), http.StatusUnprocessableEntity, "location custom-berlin exists already")
-	x.wantPage(x.get(Prefix+"/do/create-fleet?done=create-location&locations=custom-berlin&name=a%26b", admin), http.StatusOK, `value="custom-berlin" checked`, "The location exists.",
+	x.wantPage(x.get(at+"&name=a%26b", admin), http.StatusOK, `value="custom-berlin" checked`, "The location exists.",
 		"aws gamelift create-fleet --compute-type ANYWHERE --name 'a&b' --locations Location=custom-berlin")
 	x.wantPage(x.send(admin, "create-fleet", "name", "arena"), http.StatusUnprocessableEntity, "Locations: choose at least one.")
 	x.wantPage(x.send(admin, "create-fleet", "name", "arena", "locations", "custom-none"), http.StatusUnprocessableEntity, `Locations is "custom-none"; want one of those`)
@@ -302,7 +332,7 @@ func TestCreatingByForm(t *testing.T) {
 			t.Errorf("there are %d fleets", n)
 		}
 	})
-	id := strings.TrimSuffix(strings.TrimPrefix(to, Prefix+"/fleets/"), "?done=create-fleet")
+	id := strings.TrimSuffix(strings.TrimPrefix(unsigned(to), Prefix+"/fleets/"), "?done=create-fleet")
 	x.wantPage(x.get(to, admin), http.StatusOK, "/console/do/register-compute/"+id, "The fleet exists.")
 	register := "register-compute/" + id
 	x.wantPage(x.get(Prefix+"/do/"+register+"?name=rack&ip=10.0.0.1", admin), http.StatusOK, "aws gamelift register-compute --fleet-id "+id+" --compute-name rack --ip-address 10.0.0.1 --location custom-berlin")
@@ -353,6 +383,17 @@ func TestAliasActions(t *testing.T) {
 	x.wantPage(x.send(admin, "undo-rollout/alias-1"), http.StatusBadRequest, "Alias live has no rollout to undo.")
 }
 
+// seen is what a form says that its object had when the form was made.
+func (x *desk) seen(r *http.Response) string { return seenIn(text(x.t, r)) }
+
+func seenIn(page string) string {
+	m := regexp.MustCompile(`name="seen" value="([^"]*)"`).FindStringSubmatch(page)
+	if m == nil {
+		return ""
+	}
+	return html.UnescapeString(m[1])
+}
+
 func TestQueueActions(t *testing.T) {
 	x := furnished(t)
 	admin := x.signedInAs("ADMIN")
@@ -362,9 +403,24 @@ func TestQueueActions(t *testing.T) {
 	}
 	arn := "arn:aws:gamelift:eu::fleet/" + testFleet
 	x.wantPage(x.get(Prefix+"/do/change-queue/global", admin), http.StatusOK, arn+"</textarea>", "aws gamelift update-game-session-queue --name global --timeout-in-seconds 600 --destinations DestinationArn="+arn)
-	x.wantPage(x.send(admin, "change-queue/global", "timeout", "5", "destinations", arn), http.StatusUnprocessableEntity, `Time-out is "5"; want a whole number from 10 to 600.`)
-	x.wantPage(x.send(admin, "change-queue/global", "timeout", "60", "destinations", arn+"\r\narn:aws:gamelift:eu::fleet/fleet-none"), http.StatusUnprocessableEntity, "Destinations[1].DestinationArn")
-	x.done(x.send(admin, "change-queue/global", "timeout", "60", "destinations", ""), "queues?done=change-queue")
+	change := func(seen, timeout, destinations string) *http.Response {
+		return x.send(admin, "change-queue/global", "seen", seen, "timeout", timeout, "destinations", destinations)
+	}
+	seen := x.seen(x.get(Prefix+"/do/change-queue/global?seen=something", admin))
+	x.wantPage(change(seen, "5", arn), http.StatusUnprocessableEntity, `Time-out is "5"; want a whole number from 10 to 600.`)
+	x.wantPage(change(seen, "60", arn+"\r\narn:aws:gamelift:eu::fleet/fleet-none"), http.StatusUnprocessableEntity, "Destinations[1].DestinationArn")
+	// Two people have the form: the second one sees what the first one has changed, and decides again.
+	x.done(change(strings.ReplaceAll(seen, "\n", "\r\n"), "120", arn), "queues?done=change-queue")
+	late := change(seen, "60", "")
+	if q, _ := queue(); q.Timeout != 2*time.Minute || len(q.Destinations) != 1 {
+		t.Errorf("the late form has changed the queue: %+v", q)
+	}
+	page := text(t, late)
+	if plain := html.UnescapeString(page); late.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(plain, "It had a time-out of 10m0s and the destinations "+arn+". It has now a time-out of 2m0s and the destinations "+arn) {
+		t.Errorf("%d: the late form says %s", late.StatusCode, plain)
+	}
+	x.wantPage(change("", "60", ""), http.StatusUnprocessableEntity, "It had something that this form does not say.")
+	x.done(change(seenIn(page), "60", ""), "queues?done=change-queue")
 	if q, _ := queue(); q.Timeout != time.Minute || len(q.Destinations) != 0 {
 		t.Errorf("the queue is %+v", q)
 	}

@@ -141,7 +141,7 @@ func TestSigningIn(t *testing.T) {
 		"a form of another site":     {x.post("LOOK", right, "", "Sec-Fetch-Site", "cross-site"), http.StatusForbidden},
 		"an old browser's":           {x.post("LOOK", right, "", "Sec-Fetch-Site", "", "Origin", "https://evil.example"), http.StatusForbidden},
 		"an open connection":         {x.post("LOOK", right, "", "Open", "1"), http.StatusForbidden},
-		"a form that is much larger": {x.post("LOOK", strings.Repeat("x", formMax), ""), http.StatusBadRequest},
+		"a form that is much larger": {x.post("LOOK", strings.Repeat("x", signInBytesMax), ""), http.StatusBadRequest},
 	} {
 		if refused.response.StatusCode != refused.status || len(refused.response.Cookies()) != 0 {
 			t.Errorf("%s: %d with %d cookies, want %d", name, refused.response.StatusCode, len(refused.response.Cookies()), refused.status)

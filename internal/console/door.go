@@ -62,7 +62,7 @@ type Door struct {
 	drawings chan struct{} // has one for each request that reads kept metrics
 	exports  chan struct{} // has one for each export of a list
 
-	creating sync.Mutex // held while the name of a new fleet is checked and the fleet is made
+	changing sync.Mutex // held from a look at what an action depends on to the end of the action: the name of a new fleet, a queue as its form shows it
 }
 
 // NewDoor makes a Door. Close it before the engine.

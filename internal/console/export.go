@@ -67,7 +67,7 @@ func (l *list[R]) export(d *Door, w http.ResponseWriter, r *http.Request, by ide
 	ctx, cancel := context.WithTimeout(r.Context(), exportTime)
 	defer cancel()
 	r = r.WithContext(ctx)
-	query = without(query, formatParameter, "done")
+	query = without(query, formatParameter, doneParameter)
 	rows, next, err := l.rows(d, r, query, exportStep)
 	if err != nil {
 		refuse(err)

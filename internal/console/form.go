@@ -16,9 +16,10 @@ import (
 
 // Bounds of the form of an action.
 const (
-	formBytesMax = 16 << 10
+	formBytesMax = 64 << 10
 	textMax      = 1024 // characters of a field that sets no bound of its own
 	choicesMax   = 200  // that a form lists
+	seenMax      = 16 << 10
 )
 
 // form is what a person fills in for an action.
@@ -31,8 +32,10 @@ type form struct {
 	Fields  []*field
 	Problem string // with the form as a whole; empty: none
 
-	arn    string   // of the object, where the service API takes that
-	before []string // a list that the action replaces, as it is now
+	// Now is what the object has that the action replaces, in words. A form that was made when it had something else is refused; empty: the action replaces nothing.
+	Now string
+
+	arn string // of the object, where the service API takes that
 }
 
 // field is one input.
@@ -53,8 +56,9 @@ type kind string
 const (
 	textLine  kind = ""      // choices are suggestions
 	textLines kind = "lines" // with a value on each
-	oneOf     kind = "one"   // of the choices
-	manyOf    kind = "many"  // of the choices
+	hidden    kind = "hidden"
+	oneOf     kind = "one"  // of the choices
+	manyOf    kind = "many" // of the choices
 	onOff     kind = "check"
 )
 
@@ -65,6 +69,7 @@ type pick struct{ Value, Text string }
 const (
 	reasonField  = "reason"
 	confirmField = "confirm"
+	seenField    = "seen"
 )
 
 // finish adds the fields that every form has. It is called once all others are there.
@@ -75,6 +80,21 @@ func (f *form) finish() {
 		f.Fields = append(f.Fields, &field{Name: confirmField, Label: "Name", Hint: "to confirm, type " + f.Confirm, Required: true})
 	}
 	f.Fields = append(f.Fields, reason)
+	if f.Now != "" {
+		f.Fields = append(f.Fields, &field{Name: seenField, Label: "What it had", Kind: hidden, Value: f.Now, Most: seenMax})
+	}
+}
+
+// stale refuses a sent form that was made from another state of its object than the present one. The form that comes back was made from the present one.
+func (f *form) stale() {
+	if f.Now == "" {
+		return
+	}
+	if seen := f.field(seenField); seen.Value != f.Now {
+		f.Problem = "It was changed after this form was made. It had " + cmp.Or(strings.ReplaceAll(seen.Value, "\n", " "), "something that this form does not say") + ". It has now " + strings.ReplaceAll(f.Now, "\n", " ") +
+			". Nothing was changed: send the form again to replace that with what you see below."
+		seen.Value, seen.Problem = f.Now, ""
+	}
 }
 
 // field returns a field that the form has.
@@ -155,6 +175,7 @@ func (f *form) sent(from url.Values) error {
 			x.refuse(f.Confirm)
 		}
 	}
+	f.stale()
 	return nil
 }
 
@@ -170,7 +191,9 @@ func (x *field) check() {
 	offered := func(value string) bool {
 		return slices.ContainsFunc(x.Choices, func(c pick) bool { return c.Value == value })
 	}
-	control := func(r rune) bool { return unicode.IsControl(r) && (r != '\n' || x.Kind != textLines) }
+	control := func(r rune) bool {
+		return unicode.IsControl(r) && (r != '\n' || x.Kind != textLines && x.Kind != hidden)
+	}
 	switch {
 	case x.Required && x.Value == "" && len(x.Values) == 0:
 		x.Problem = x.Label + " is empty; it is required."

@@ -39,9 +39,9 @@ func (d *Door) writeLink(w http.ResponseWriter, r *http.Request, status int, pro
 
 // useLink signs in with the code of a link. Only a code that this installation has signed reaches the state.
 func (d *Door) useLink(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, formMax)
-	if err := r.ParseForm(); err != nil {
-		http.Error(w, "The form of a sign-in has at most 4 KiB.", http.StatusBadRequest)
+	form, err := readForm(w, r, signInBytesMax)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	switch {
@@ -60,13 +60,13 @@ func (d *Door) useLink(w http.ResponseWriter, r *http.Request) {
 		}
 		d.writeLink(w, r, status, problem)
 	}
-	id, signature, _ := strings.Cut(strings.TrimSpace(r.PostForm.Get("code")), ".")
+	id, signature, _ := strings.Cut(strings.TrimSpace(form.Get("code")), ".")
 	if !identity.Equal(signature, d.config.Secret.ConsoleLinkSignature(id)) {
 		fail(http.StatusUnauthorized, signin.WrongToken, "This is not a link of this service, or not all of it. Copy the whole line that muster console has printed.")
 		return
 	}
 	cmd := access.UseConsoleLink{ID: id}
-	err := d.engine.Do(r.Context(), &cmd)
+	err = d.engine.Do(r.Context(), &cmd)
 	refused, ok := errors.AsType[*domain.Refusal](err)
 	switch {
 	case ok && refused.Reason == domain.Conflict:

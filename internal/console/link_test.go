@@ -61,7 +61,7 @@ func TestLinkSignsInOnce(t *testing.T) {
 		"without a signature":        {x.redeem(strings.Split(code, ".")[0]), http.StatusUnauthorized},
 		"nothing":                    {x.redeem(""), http.StatusUnauthorized},
 		"signed, but never made":     {x.redeem("NONE." + x.secret.ConsoleLinkSignature("NONE")), http.StatusUnauthorized},
-		"a form that is much larger": {x.redeem(strings.Repeat("x", formMax)), http.StatusBadRequest},
+		"a form that is much larger": {x.redeem(strings.Repeat("x", signInBytesMax)), http.StatusBadRequest},
 		"a look at the page":         {x.get(linkPath), http.StatusOK},
 	} {
 		if refused.response.StatusCode != refused.status || len(refused.response.Cookies()) != 0 {

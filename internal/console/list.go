@@ -178,7 +178,7 @@ func (l *list[R]) beginning(d *Door, r *http.Request, whole string) (*table, err
 
 // link fills in what leads on from a table: to the next page, to other columns, and to exports of the same rows from this page on.
 func (t *table) link(query, next url.Values) {
-	query = without(query, formatParameter, "done")
+	query = without(query, formatParameter, doneParameter)
 	if next != nil {
 		t.Next = t.Path + "?" + with(query, next).Encode()
 	}

@@ -98,8 +98,8 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, status int, c *cont
 	}
 	var page bytes.Buffer
 	x := frame{content: c, Who: who, Dev: d.config.Dev, URL: r.URL.RequestURI(), Version: d.config.Version, door: d, role: by.Role}
-	if a, ok := actions[r.URL.Query().Get("done")]; ok && status == http.StatusOK {
-		x.Done = a.done
+	if status == http.StatusOK {
+		x.Done = d.whatWasDone(r.URL.Query(), by.ID)
 	}
 	if err := templates[c.page].Execute(&page, x); err != nil {
 		d.log.Error("a page of the console failed", "path", r.URL.Path, "error", err)

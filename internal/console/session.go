@@ -25,8 +25,8 @@ const plainCookieName = "muster-console"
 // sessionLife is how long a sign-in lasts.
 const sessionLife = 12 * time.Hour
 
-// formMax bounds the form of a sign-in, in bytes.
-const formMax = 4 << 10
+// signInBytesMax bounds the form of a sign-in.
+const signInBytesMax = 4 << 10
 
 // ticket is the text of a cookie: which key has signed in until when, with a signature.
 func (d *Door) ticket(key string, expires time.Time) string {
@@ -130,12 +130,12 @@ func (d *Door) ownPage(r *http.Request) bool {
 }
 
 func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, formMax)
-	if err := r.ParseForm(); err != nil {
-		http.Error(w, "The form of a sign-in has at most 4 KiB.", http.StatusBadRequest)
+	form, err := readForm(w, r, signInBytesMax)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	f := signInForm{To: within(r.PostForm.Get("to")), Key: strings.TrimSpace(r.PostForm.Get("key"))}
+	f := signInForm{To: within(form.Get("to")), Key: strings.TrimSpace(form.Get("key"))}
 	refuse := func(status int, problem string) {
 		f.Problem = problem
 		d.writeSignIn(w, r, status, f)
@@ -148,7 +148,7 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusForbidden, "This connection is not encrypted, so others on the way may know the secret now: use https, and revoke this key.")
 		return
 	}
-	key, err := d.config.Signins.Proven(d.config.Keys, d.config.Proxies.Of(r), f.Key, strings.TrimSpace(r.PostForm.Get("secret")))
+	key, err := d.config.Signins.Proven(d.config.Keys, d.config.Proxies.Of(r), f.Key, strings.TrimSpace(form.Get("secret")))
 	if slow, ok := errors.AsType[*signin.Slowed](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(slow.Seconds()))
 		refuse(http.StatusTooManyRequests, slow.Error())
