@@ -66,7 +66,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	_, tail, _ := strings.Cut(game, ":gamesession/")
 	cmd := exec.CommandContext(t.Context(), "node", "browse.js")
 	cmd.Dir = "console"
-	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url(), "KEY="+id, "SECRET="+secret, "FLEET="+p.fleet, "GAME="+tail, "NAME="+name, "RUN_KEY="+runID, "RUN_SECRET="+runSecret, "SHOTS="+os.Getenv("CONSOLE_SHOTS"))
+	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url(), "KEY="+id, "SECRET="+secret, "FLEET="+p.fleet, "GAME="+tail, "NAME="+name, "ADMIN_KEY="+adminID, "ADMIN_SECRET="+adminSecret, "RUN_KEY="+runID, "RUN_SECRET="+runSecret, "SHOTS="+os.Getenv("CONSOLE_SHOTS"))
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	out, err := cmd.StdoutPipe()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"text/tabwriter"
 
 	"github.com/musterhq/muster/internal/settings"
@@ -20,10 +19,8 @@ type configCommand struct {
 func (c *configCommand) Run(stdout io.Writer, sources *sources) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SETTING\tVALUE\tFROM")
-	values := reflect.ValueOf(c.Settings)
-	for i, name := range settingNames() {
-		value := cmp.Or(settings.Shown(name, fmt.Sprint(values.Field(i).Interface())), "-")
-		fmt.Fprintf(table, "%s\t%s\t%s\n", name, value, sources.of(name))
+	for _, x := range c.All(sources.of) {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", x.Name, cmp.Or(x.Value, "-"), x.From)
 	}
 	if err := table.Flush(); err != nil {
 		return err

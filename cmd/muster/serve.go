@@ -24,7 +24,7 @@ type serveCommand struct {
 
 // Run serves until ctx ends or the port is lost. A failed journal does not end it: the service answers requests with an error,
 // and /healthz reports the failure. If the cause was a shortage, the service continues once the shortage is over.
-func (c *serveCommand) Run(ctx context.Context) error {
+func (c *serveCommand) Run(ctx context.Context, sources *sources) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -51,9 +51,9 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer stopProfiler()
-	again, err := c.runOnce(ctx, log, began, accept)
+	again, err := c.runOnce(ctx, log, began, accept, sources)
 	for again {
-		again, err = c.runOnce(ctx, log, time.Now(), nil)
+		again, err = c.runOnce(ctx, log, time.Now(), nil, sources)
 		if err != nil && embeddb.IsShortage(err) { // the free space is used up again
 			log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
 			again = true
@@ -72,9 +72,9 @@ const reopenWait = time.Second
 
 // runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
 // is over. In the last case another run continues from the journal.
-func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part) (again bool, err error) {
+func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part, sources *sources) (again bool, err error) {
 	options := service.NewOptions(c.Settings, log, accept)
-	options.Version, options.Getenv = version, os.Getenv
+	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, sources.of
 	s, err := service.StartWith(ctx, options)
 	if err != nil {
 		return false, err

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import puppeteer from "puppeteer-core";
 
-const { MUSTER_URL: url, KEY: key, SECRET: secret, FLEET: fleet, GAME: game, NAME: name, RUN_KEY: runKey, RUN_SECRET: runSecret, SHOTS: shots } = process.env;
+const { MUSTER_URL: url, KEY: key, SECRET: secret, FLEET: fleet, GAME: game, NAME: name, ADMIN_KEY: adminKey, ADMIN_SECRET: adminSecret, RUN_KEY: runKey, RUN_SECRET: runSecret, SHOTS: shots } = process.env;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const patience = 60_000; // for a loaded machine
 
@@ -159,6 +159,23 @@ try {
   await ask("ended");
   await page.waitForFunction(() => document.querySelector(".why .state").textContent === "TERMINATING");
   await accessible("ended");
+  await submit("form.who button");
+
+  // An administrator makes a key, whose secret stays on the page until the person leaves it.
+  await page.type("#key", adminKey);
+  await page.type("#secret", adminSecret);
+  await submit("form.card button");
+  for (const [title, path] of Object.entries({ audit: "/console/audit", settings: "/console/settings", keys: "/console/keys", "create-key": "/console/do/create-key" })) {
+    assert.equal((await go(path)).status(), 200, path);
+    await accessible(title);
+  }
+  await page.type("#f-name", "made in a browser");
+  await page.type("#f-reason", "a test");
+  await submit("form.act button");
+  await accessible("made-key");
+  assert.match(await text("dl.facts"), /made in a browser/);
+  await submit("main p a");
+  assert.match(await text("tbody"), /made in a browser/);
   await submit("form.who button");
 
   // A link signs in when the person presses the button, and once. Its code leaves the address.

@@ -62,7 +62,7 @@ type actor struct {
 // actions are all actions by name.
 var actions = func() map[string]*action {
 	byName := map[string]*action{}
-	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions) {
+	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions) {
 		byName[a.name] = a
 	}
 	return byName
@@ -195,6 +195,10 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 	}
 	if err != nil || !f.valid() {
 		d.writeAction(w, r, status, at, a, f, by)
+		return
+	}
+	if f.Made != nil { // it is shown once, so the answer has it, and no page that can be fetched again
+		d.write(w, r, http.StatusOK, &content{Title: a.done, Section: a.section, page: "made-key", Still: true, Data: f.Made}, by)
 		return
 	}
 	http.Redirect(w, r, d.withDone(to, a.name, by.ID), http.StatusSeeOther)

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -10,14 +9,10 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/identity"
 )
 
 // auditPage is how many entries a page shows.
 const auditPage = 50
-
-// errAdminOnly refuses the audit log, which has addresses of people, to other roles.
-var errAdminOnly = errors.New("only access keys of the role admin may read the audit log")
 
 type auditView struct {
 	Since, Until string // as a person wrote them
@@ -53,8 +48,8 @@ var auditList = list[audit.Document]{
 		{name: "hash", head: "Hash", hidden: true, value: func(e *audit.Document) value { return code(e.Hash) }},
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) ([]audit.Document, url.Values, error) {
-		if key, _, _ := d.session(r); key.Role != identity.Admin {
-			return nil, nil, errAdminOnly
+		if err := d.forAdmins(r, "audit log"); err != nil { // it has addresses of people
+			return nil, nil, err
 		}
 		f, problem := auditFilter(query)
 		switch {

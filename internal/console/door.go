@@ -15,7 +15,9 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/series"
+	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -40,7 +42,9 @@ type Config struct {
 	Explain   func(ctx context.Context, kind, id string) (document []byte, err error)
 	Attention *attention.Finder // has what the overview shows first
 	// Series has the kept metrics; nil: none are kept.
-	Series *series.Store
+	Series   *series.Store
+	Keyring  *keyring.Ring
+	Settings []settings.Setting // in force
 	// API carries out most actions.
 	API API
 	// Audit records attempts that were refused; nil: they are not recorded.
@@ -132,10 +136,11 @@ func (d *Door) show(w http.ResponseWriter, r *http.Request, by identity.AccessKe
 // refusal is the page in place of one that cannot be shown.
 func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 	refused, ok := errors.AsType[*domain.Refusal](err)
+	admins, adminsOnly := errors.AsType[adminsOnly](err)
 	status, text := http.StatusInternalServerError, "The request failed inside the service; the log has the cause."
 	switch {
-	case errors.Is(err, errAdminOnly):
-		status, text = http.StatusForbidden, "Only access keys of the role admin may read the audit log."
+	case adminsOnly:
+		status, text = http.StatusForbidden, admins.Error()
 	case ok && refused.Reason == domain.NotFound:
 		status, text = http.StatusNotFound, refused.Detail
 	case ok:
@@ -146,4 +151,19 @@ func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 		d.log.Error("a page of the console failed", "path", r.URL.Path, "error", err)
 	}
 	return status, &content{Title: http.StatusText(status), page: "refusal", Data: text}
+}
+
+// adminsOnly is the error of a page, which it names, that only administrators may see.
+type adminsOnly string
+
+func (page adminsOnly) Error() string {
+	return "Only access keys of the role admin may see the " + string(page) + "."
+}
+
+// forAdmins refuses a page to other roles.
+func (d *Door) forAdmins(r *http.Request, page string) error {
+	if key, _, _ := d.session(r); key.Role != identity.Admin {
+		return adminsOnly(page)
+	}
+	return nil
 }

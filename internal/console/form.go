@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // Bounds of the form of an action.
@@ -34,6 +35,12 @@ type form struct {
 
 	// Now is what the object has that the action replaces, in words. A form that was made when it had something else is refused; empty: the action replaces nothing.
 	Now string
+
+	// Grave says that the action needs a reason although it destroys nothing.
+	Grave bool
+
+	// Made is a key that the action has made, whose secret the answer shows; nil: it made none.
+	Made *identity.AccessKey
 
 	arn string // of the object, where the service API takes that
 }
@@ -74,9 +81,8 @@ const (
 
 // finish adds the fields that every form has. It is called once all others are there.
 func (f *form) finish() {
-	reason := &field{Name: reasonField, Label: "Reason", Hint: "kept in the audit log", Most: audit.ReasonMax}
+	reason := &field{Name: reasonField, Label: "Reason", Hint: "kept in the audit log", Most: audit.ReasonMax, Required: f.Grave || f.Confirm != ""}
 	if f.Confirm != "" {
-		reason.Required = true
 		f.Fields = append(f.Fields, &field{Name: confirmField, Label: "Name", Hint: "to confirm, type " + f.Confirm, Required: true})
 	}
 	f.Fields = append(f.Fields, reason)

@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/settings"
 )
 
 // exported is an export as JSON.
@@ -57,10 +59,12 @@ func TestEachListIsExported(t *testing.T) {
 	x := furnished(t)
 	game := x.game("one")
 	x.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID{1}, Player: "ann"}}})
+	x.withKeys()
+	x.config.Settings = settings.Defaults().All(nil)[:1]
 	admin := x.signedInAs("ADMIN")
 	for path, rows := range map[string]int{
 		"/fleets": 1, "/fleets/" + testFleet + "/computes": 1, "/fleets/" + testFleet + "/processes": 1, "/fleets/" + testFleet + "/events": -1, "/hosts": 0, "/game-sessions": 1,
-		"/game-sessions/search": 1, "/player-sessions/ann": 1, "/aliases": 1, "/queues": 1, "/matchmaking": 0, "/audit": 0,
+		"/game-sessions/search": 1, "/player-sessions/ann": 1, "/aliases": 1, "/queues": 1, "/matchmaking": 0, "/audit": 0, "/settings": 1, "/keys": 0,
 	} {
 		e := x.exported(path+"?format=json", admin)
 		table := x.exportedCSV(path+"?format=csv", admin)
@@ -191,7 +195,7 @@ func TestBrokenExportIsNoWholeOne(t *testing.T) {
 	broken := endless
 	broken.rows = func(d *Door, r *http.Request, query url.Values, most int) ([]int, url.Values, error) {
 		if query.Get("after") != "" {
-			return nil, nil, errAdminOnly
+			return nil, nil, errors.New("broken")
 		}
 		return endless.rows(d, r, query, most)
 	}

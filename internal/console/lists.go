@@ -26,6 +26,8 @@ func (d *Door) listPages() {
 	listPage(d, "queues", &queueList, d.plain(content{Title: "Queues", Section: "queues", page: "queues", Command: "aws gamelift describe-game-session-queues"}))
 	listPage(d, "matchmaking", &configurationList, d.plain(content{Title: "Matchmaking", Section: "matchmaking", page: "matchmaking", Command: "aws gamelift describe-matchmaking-configurations"}))
 	listPage(d, "audit", &auditList, d.audit)
+	listPage(d, "keys", &keyList, d.plain(content{Title: "Access keys", Section: "keys", page: "keys", Command: "muster keys list"}))
+	listPage(d, "settings", &settingList, d.plain(content{Title: "Settings", Section: "settings", page: "settings", Command: "muster config"}))
 }
 
 // plain makes the page of a list that has nothing else.

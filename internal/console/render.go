@@ -24,6 +24,8 @@ type content struct {
 	Data    any
 	At      uint64 // number of an entry whose effects the page shows
 
+	// Still says that the page does not follow the state.
+	Still bool
 	// Graphs says that the page has graphs. They fetch their values themselves, so such a page does not follow the state.
 	Graphs bool
 
@@ -36,6 +38,7 @@ type section struct{ Name, Path, Text string }
 var navigation = []section{
 	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
 	{"aliases", "aliases", "Aliases"}, {"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"health", "health", "Health"}, {"audit", "audit", "Audit log"},
+	{"keys", "keys", "Access keys"}, {"settings", "settings", "Settings"},
 }
 
 // frame is what the layout shows around a page.

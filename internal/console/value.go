@@ -104,3 +104,11 @@ func harmless(text string) string {
 
 // lasting is a time span as people write it.
 func lasting(d time.Duration) value { return words(d.String()) }
+
+// moment is an instant of the wall clock; a zero one is none.
+func moment(at time.Time) value {
+	if at.IsZero() {
+		return instant(0)
+	}
+	return instant(domain.TimeOf(at))
+}

@@ -150,6 +150,7 @@ type Options struct {
 	Clock    *engine.Clock       // nil: real time
 	Version  string              // of the release; empty: built from source
 	Getenv   func(string) string // has the variables of OpenTelemetry; nil: none is set
+	SourceOf func(string) string // says where the value of a setting comes from; nil: not known
 
 	AcceptLoss []datadir.Part // parts of the data directory whose loss the operator accepts
 }
@@ -290,7 +291,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.operator = operators
 	x.console = console.NewDoor(console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),
-		Explain: operators.Explain, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
+		Keyring: keys, Settings: s.All(o.SourceOf), Explain: operators.Explain, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
 	})
 	doors.console = x.console
 	x.notify = notify.New(notify.Config{

@@ -52,7 +52,7 @@ func place(k *Key) catalog.Place { return catalog.Place{Created: k.Created, ID: 
 type Actor struct {
 	Principal string // id of an access key, or another authorisation
 	Address   string // source address of the request; empty without a network
-	Door      string // operator, local, offline, file or process
+	Door      string // operator, console, local, offline, file or process
 }
 
 func (a *Actor) Fields(c *wire.Codec) {

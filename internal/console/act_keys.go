@@ -1,0 +1,89 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
+)
+
+var keyActions = []*action{{
+	name: "create-key", text: "Create access key", done: "The access key is valid", section: "keys", may: identity.MayAdminister,
+	prepare: func(_ *Door, _ *http.Request, f *form) error {
+		f.Title, f.Effect, f.Grave = "Create an access key", "A program or a person signs in with the key and its secret. The next page shows the secret, once.", true
+		role := &field{Name: "role", Label: "Role", Kind: oneOf, Required: true, Value: access.ReadOnly.String(), Choices: []pick{
+			{access.ReadOnly.String(), "readonly: looks at everything"}, {access.Client.String(), "client: calls of players' games"},
+			{access.Backend.String(), "backend: game servers and the studio's backend"}, {access.Admin.String(), "admin: changes everything"},
+		}}
+		f.Fields = []*field{{Name: "name", Label: "Name", Hint: "whom or what it is for", Required: true, Most: access.NameMax}, role}
+		return nil
+	},
+	command: func(f *form) string {
+		return terminal("muster keys create", option{"--role", f.value("role"), "ROLE"}, option{"--name", f.value("name"), "NAME"}, option{"--reason", f.value(reasonField), ""})
+	},
+	do: func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {
+		role, err := access.ParseRole(f.value("role"))
+		if err != nil {
+			return "", err
+		}
+		d.changing.Lock()
+		defer d.changing.Unlock()
+		if err := d.keyNameIsFree(ctx, f.value("name")); err != nil {
+			return "", err
+		}
+		key, err := d.config.Keyring.Create(ctx, by.changes(), keyring.New{Role: role, Name: f.value("name")})
+		if err == nil {
+			f.Made = &key
+		}
+		return "keys", err
+	},
+}, {
+	name: "revoke-key", text: "Revoke", done: "The access key is revoked.", section: "keys", object: true, may: identity.MayAdminister,
+	prepare: func(d *Door, r *http.Request, f *form) error {
+		return d.engine.Read(r.Context(), func(v *cell.View) error {
+			for _, k := range v.AccessKeys() {
+				if k.ID != f.ID {
+					continue
+				}
+				if !k.Works() {
+					return domain.Refuse(domain.Invalid, "Access key %s is revoked already.", k.ID)
+				}
+				f.Title, f.Confirm = "Revoke access key "+k.ID, k.ID
+				if k.Name != "" {
+					f.Title, f.Confirm = "Revoke access key "+k.Name, k.Name
+				}
+				f.Effect = "Every door refuses key " + k.ID + " of the role " + k.Role.String() + " at once, and its connections and its sign-ins here end. It cannot be undone."
+				return nil
+			}
+			return domain.Refuse(domain.NotFound, "There is no access key %.100q.", f.ID)
+		})
+	},
+	command: func(f *form) string {
+		return terminal("muster keys revoke "+shellWord(f.ID), option{"--reason", f.value(reasonField), ""})
+	},
+	do: func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {
+		_, err := d.config.Keyring.Revoke(ctx, by.changes(), f.ID, false)
+		return "keys", err
+	},
+}}
+
+// changes is an actor as access keys record who changed them.
+func (by *actor) changes() access.Actor {
+	return access.Actor{Principal: by.name(), Address: by.Address, Door: "console"}
+}
+
+// keyNameIsFree refuses the name of a key that works: the service allows it, but here it most often means that a form was sent twice.
+func (d *Door) keyNameIsFree(ctx context.Context, name string) error {
+	return d.engine.Read(ctx, func(v *cell.View) error {
+		for _, k := range v.AccessKeys() {
+			if k.Name == name && k.Works() {
+				return domain.Refuse(domain.Conflict, "Name is %.200q, which access key %s has; want another one. Was the form sent twice? Then revoke that key: its secret is not shown again.", name, k.ID)
+			}
+		}
+		return nil
+	})
+}
