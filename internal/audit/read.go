@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/hex"
+	"sort"
 	"strings"
 	"time"
 
@@ -182,7 +183,11 @@ func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error)
 		return Verification{}, err
 	}
 	chain := audit.Chain{Now: domain.TimeOf(r.Now())}
-	for chunk := uint64(0); chunk*audit.GroupSize <= head.No && head.No > 0; chunk++ {
+	oldest, err := oldestChunk(ctx, r, head, chain.Now)
+	if err != nil {
+		return Verification{}, err
+	}
+	for chunk := oldest; chunk*audit.GroupSize <= head.No && head.No > 0; chunk++ {
 		some, err := r.AuditStored(ctx, chunk*audit.GroupSize)
 		if err != nil {
 			return Verification{}, err
@@ -209,4 +214,31 @@ func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error)
 		v.Problems = append(v.Problems, p.String())
 	}
 	return v, nil
+}
+
+// oldestChunk returns a chunk such that all entries before it have expired, so that a check does not look for every entry that ever was. Entries expire in their order,
+// so the first chunk with entries is found by halving. A gap misleads that search: the entry behind the gap then says that its predecessor is still kept, and the check
+// begins at the very first chunk.
+func oldestChunk(ctx context.Context, r Reader, head audit.Head, now domain.Time) (uint64, error) {
+	var failed error
+	var first *Stored // entry of the chunk that was found last
+	chunks := int(head.No/audit.GroupSize) + 1
+	oldest := sort.Search(chunks, func(chunk int) bool {
+		if failed != nil {
+			return true
+		}
+		some, err := r.AuditStored(ctx, uint64(chunk)*audit.GroupSize)
+		if failed = err; len(some) == 0 {
+			return false
+		}
+		first = &some[0]
+		return true
+	})
+	if failed != nil || first == nil {
+		return 0, failed
+	}
+	if e, err := audit.Decode(first.Data); err != nil || e.PreviousUntil > now {
+		return 0, nil
+	}
+	return uint64(oldest), nil
 }

@@ -17,7 +17,7 @@ type fact struct{ field, value string }
 
 // hidden are fields whose values entries do not have, because they may be secrets of the caller, or are bookkeeping of the service. Entries say
 // that the caller's have changed.
-var hidden = map[string]bool{"Parameters": true, "CustomEventData": true, "GameSessionData": true, "Data": true, "Body": true, "Hash": true, "Key": true, "LaunchParameters": true, "Document": true}
+var hidden = map[string]bool{"Parameters": true, "CustomEventData": true, "GameSessionData": true, "Data": true, "Body": true, "Hash": true, "LaunchParameters": true, "Document": true}
 
 var bookkeeping = map[string]bool{"Changed": true, "EndedNo": true, "Created": true, "Updated": true, "No": true, "Region": true, "Account": true}
 

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,17 @@ func TestAuditLogHasNoSecrets(t *testing.T) {
 	}
 	if stored := all[0].Stored(); bytes.Contains(stored, []byte("hunter2")) || bytes.ContainsRune(stored, 0x1b) || len(stored) > 4096 {
 		t.Errorf("%d bytes: %q", len(stored), stored)
+	}
+}
+
+// TestAuditLogShowsTagKeys: a tag's key is no secret, so an entry has it and not its size.
+func TestAuditLogShowsTagKeys(t *testing.T) {
+	w := auditHall(t)
+	w.must(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"})
+	w.must(given(&TagResource{Resource: Resource{Kind: LocationResource, ID: testLocation}, Tags: []fleet.Tag{{Key: "team", Value: "blue"}}}))
+	all := w.log()
+	if len(all) != 1 || !slices.Contains(all[0].Changes, audit.Change{Field: "Tags[0].Key", After: "team"}) {
+		t.Errorf("the entries are %+v", all)
 	}
 }
 
