@@ -35,7 +35,7 @@ type auditList struct {
 	Until   string `placeholder:"TIME" help:"Only entries before then."`
 	Who     string `placeholder:"TEXT" help:"Only those whose access key, address or program contains this."`
 	What    string `placeholder:"TEXT" help:"Only those whose operation, or what it changed, contains this."`
-	Door    string `placeholder:"DOOR" help:"Only those of one door: api, operator, console, local, offline or players."`
+	Door    string `placeholder:"DOOR" help:"Only those of one door: api, operator, console, local, offline or players; of failed sign-ins also builds, game_servers, host_agents, metrics, partners, player_operators, scripts or webhook_confirmations."`
 	Refused bool   `help:"Only attempts that were refused."`
 	Limit   int    `default:"100" help:"How many entries, at most; 0: all."`
 	JSON    bool   `name:"json" help:"Print each entry as JSON in one line."`
