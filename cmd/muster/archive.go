@@ -41,7 +41,10 @@ func (c *archiveCheck) Run(ctx context.Context, stdout io.Writer) error {
 	return fmt.Errorf("the archive is damaged; `muster archive repair --data %s` keeps the readable records and drops the rest", c.Data)
 }
 
-type archiveRepair struct{ dataFlag }
+type archiveRepair struct {
+	dataFlag
+	reasonFlag
+}
 
 func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 	if err := mustExist(c.Data); err != nil {
@@ -59,6 +62,9 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	if err := showArchive(stdout, report); err != nil || kept == "" {
+		return err
+	}
+	if err := c.recordLater(c.Data, "archive repair", "archive", kept); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "repaired; the damaged archive is kept as %s\n", kept)

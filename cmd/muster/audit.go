@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/operator"
 )
 
@@ -29,13 +30,18 @@ type reasonFlag struct {
 	Reason string `placeholder:"TEXT" help:"Why, for the audit log: one line of at most 200 characters."`
 }
 
+// recordLater has an operation on a data directory without a running service recorded at the next start.
+func (f *reasonFlag) recordLater(dir, operation, kind, id string) error {
+	return audit.Later(dir, audit.Origin{Principal: localdoor.Principal(userName()), Door: audit.DoorOffline, Operation: operation, Reason: f.Reason}, kind, id)
+}
+
 type auditList struct {
 	serviceFlags
 	Since   string `placeholder:"TIME" help:"Only entries since then: a time such as 2030-01-02T03:04:05Z, or an age such as 24h."`
 	Until   string `placeholder:"TIME" help:"Only entries before then."`
 	Who     string `placeholder:"TEXT" help:"Only those whose access key, address or program contains this."`
 	What    string `placeholder:"TEXT" help:"Only those whose operation, or what it changed, contains this."`
-	Door    string `placeholder:"DOOR" help:"Only those of one door: api, operator, console, local, offline or players; of failed sign-ins also builds, game_servers, host_agents, metrics, partners, player_operators, scripts or webhook_confirmations."`
+	Door    string `placeholder:"DOOR" help:"Only those of one door: api, operator, console, local, offline, builds, cluster or players; of failed sign-ins also game_servers, host_agents, metrics, partners, player_operators, scripts or webhook_confirmations."`
 	Refused bool   `help:"Only attempts that were refused."`
 	Limit   int    `default:"100" help:"How many entries, at most; 0: all."`
 	JSON    bool   `name:"json" help:"Print each entry as JSON in one line."`

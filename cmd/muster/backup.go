@@ -22,6 +22,7 @@ import (
 
 type backupCommand struct {
 	dataFlag
+	reasonFlag
 	To string `name:"to" required:"" placeholder:"FILE" help:"File to write. It must not exist, and the service's user must be able to write it."`
 }
 
@@ -37,6 +38,7 @@ func (c *backupCommand) Run(ctx context.Context, stdout io.Writer) error {
 	client, err := c.client()
 	var s backup.Summary
 	if err == nil {
+		client.Reason = c.Reason
 		s, err = client.Backup(ctx, to)
 	}
 	if errors.Is(err, localdoor.ErrNoService) {
@@ -53,6 +55,7 @@ func (c *backupCommand) Run(ctx context.Context, stdout io.Writer) error {
 }
 
 type restoreCommand struct {
+	reasonFlag
 	File   string `arg:"" help:"A file of muster backup."`
 	Data   string `name:"data" placeholder:"DIR" help:"Data directory to make. It must be empty, or not be there."`
 	Verify bool   `name:"verify" help:"Only read the whole file, check it, and show what it has. Nothing is changed."`
@@ -83,6 +86,11 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	if !c.Verify {
+		if err := c.recordLater(c.Data, "restore", "backup", c.File); err != nil {
+			return err
+		}
 	}
 	text := &strings.Builder{}
 	describeBackup(text, s)

@@ -36,7 +36,7 @@ type buildCommand struct {
 }
 
 // api is a client of the service's API.
-func (f *serviceFlags) api(ctx context.Context, env environment, may identity.Roles) (*gamelift.Client, remoteService, error) {
+func (f *serviceFlags) api(ctx context.Context, env environment, may identity.Roles, reason string) (*gamelift.Client, remoteService, error) {
 	service, err := f.reach(ctx, env, may)
 	if err != nil {
 		return nil, service, err
@@ -46,13 +46,14 @@ func (f *serviceFlags) api(ctx context.Context, env environment, may identity.Ro
 	}
 	return gamelift.New(gamelift.Options{
 		BaseEndpoint: &service.endpoint, Region: service.region, Credentials: credentials.StaticCredentialsProvider{Value: service.key},
+		APIOptions: withReason(reason),
 	}), service, nil
 }
 
 type buildListCommand struct{ serviceFlags }
 
 func (c *buildListCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	api, service, err := c.api(ctx, env, identity.MayLook)
+	api, service, err := c.api(ctx, env, identity.MayLook, "")
 	if err != nil {
 		return err
 	}
@@ -76,6 +77,7 @@ func (c *buildListCommand) Run(ctx context.Context, stdout io.Writer, env enviro
 
 type buildPushCommand struct {
 	serviceFlags
+	reasonFlag
 	Name            string `placeholder:"NAME" help:"Name of the build."`
 	Version         string `placeholder:"VERSION" help:"Version of the build."`
 	OperatingSystem string `name:"operating-system" placeholder:"SYSTEM" default:"AMAZON_LINUX_2023" help:"Operating system as the API names it, such as AMAZON_LINUX_2023 or WINDOWS_2022."`
@@ -90,7 +92,7 @@ type buildPushCommand struct {
 const pushedAtATime = 4
 
 func (c *buildPushCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	api, service, err := c.api(ctx, env, identity.MayAdminister)
+	api, service, err := c.api(ctx, env, identity.MayAdminister, c.Reason)
 	if err != nil {
 		return err
 	}

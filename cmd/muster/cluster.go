@@ -41,13 +41,17 @@ func (a *clusterAt) client() (*localdoor.Client, error) {
 	return c, err
 }
 
-type clusterJoinToken struct{ clusterAt }
+type clusterJoinToken struct {
+	clusterAt
+	reasonFlag
+}
 
 func (c *clusterJoinToken) Run(ctx context.Context, stdout io.Writer) error {
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
+	client.Reason = c.Reason
 	text, err := client.JoinToken(ctx)
 	if err == nil {
 		_, err = fmt.Fprintln(stdout, text)
@@ -117,7 +121,7 @@ func printStatus(stdout io.Writer, s node.Status) error {
 
 // clusterNode is a command about one node.
 type clusterNode struct {
-	clusterAt
+	clusterAsk
 	Node string `arg:"" help:"Id of the node, as muster cluster status shows it."`
 }
 
@@ -125,11 +129,18 @@ func (c *clusterNode) change(ctx context.Context, stdout io.Writer, do string) e
 	return c.ask(ctx, stdout, node.Change{Do: do, Node: c.Node})
 }
 
-func (a *clusterAt) ask(ctx context.Context, stdout io.Writer, change node.Change) error {
+// clusterAsk asks a node for a change.
+type clusterAsk struct {
+	clusterAt
+	reasonFlag
+}
+
+func (a *clusterAsk) ask(ctx context.Context, stdout io.Writer, change node.Change) error {
 	client, err := a.client()
 	if err != nil {
 		return err
 	}
+	client.Reason = a.Reason
 	s, err := client.ChangeCluster(ctx, change)
 	if err != nil {
 		return err
@@ -155,14 +166,14 @@ func (c *clusterRemove) Run(ctx context.Context, stdout io.Writer) error {
 	return c.change(ctx, stdout, node.Remove)
 }
 
-type clusterAuthority struct{ clusterAt }
+type clusterAuthority struct{ clusterAsk }
 
 func (c *clusterAuthority) Run(ctx context.Context, stdout io.Writer) error {
 	return c.ask(ctx, stdout, node.Change{Do: node.Replace})
 }
 
 type clusterHandOver struct {
-	clusterAt
+	clusterAsk
 	Node string `arg:"" optional:"" help:"Id of the node that is to lead. None: one that is present and has most."`
 }
 

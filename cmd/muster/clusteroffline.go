@@ -17,7 +17,10 @@ import (
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
 
-type clusterLeave struct{ dataFlag }
+type clusterLeave struct {
+	dataFlag
+	reasonFlag
+}
 
 func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
 	if err := mustExist(c.Data); err != nil {
@@ -35,6 +38,9 @@ func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
 		err = fmt.Errorf("%w, and copies them from other nodes while it runs in the cluster; if there is none any more, `muster cluster recover` accepts the loss", err)
 	}
 	if err == nil {
+		err = c.recordLater(c.Data, "cluster leave", "", "")
+	}
+	if err == nil {
 		_, err = fmt.Fprintf(stdout, "%s is the data directory of a single machine now: start it without --cluster-listen\n", c.Data)
 	}
 	return err
@@ -42,6 +48,7 @@ func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
 
 type clusterRecover struct {
 	dataFlag
+	reasonFlag
 	Yes string `name:"yes" placeholder:"NODE" help:"Id of this node, which confirms without a question."`
 }
 
@@ -53,7 +60,9 @@ func (c *clusterRecover) Run(stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	self := ""
 	err = node.RecoverCluster(datadir.Options{Dir: c.Data, Program: "muster cluster recover", Key: key}, func(id string, has journalraft.Recovered, ended archive.Coverage) error {
+		self = id
 		describeRecovery(stdout, id, has, ended)
 		answer := c.Yes
 		if answer == "" {
@@ -69,6 +78,9 @@ func (c *clusterRecover) Run(stdout io.Writer) error {
 		}
 		return nil
 	})
+	if err == nil {
+		err = c.recordLater(c.Data, "cluster recover", "node", self)
+	}
 	if err == nil {
 		_, err = fmt.Fprintf(stdout, "\nThis node is a cluster of its own now. Start it with --cluster-listen as before, and let empty nodes join with new tokens.\n")
 	}

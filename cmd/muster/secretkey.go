@@ -30,6 +30,7 @@ func (c *secretKeyCreate) Run(stdout io.Writer) error {
 
 type secretKeyChange struct {
 	dataFlag
+	reasonFlag
 	To string `name:"to" required:"" placeholder:"FILE" help:"File with the new key."`
 }
 
@@ -43,15 +44,24 @@ func (c *secretKeyChange) Run(stdout io.Writer) error {
 	}
 	changed, err := c.changeTo(to)
 	if err == nil {
+		err = c.recordLater(c.Data, "secret-key change", "secret key", to.ID())
+	}
+	if err == nil {
 		_, err = fmt.Fprintf(stdout, "the secrets of %s are encrypted with the secret key %s now (%d files changed): start the service with --secret-key-file %s\n", c.Data, to.ID(), changed, c.To)
 	}
 	return err
 }
 
-type secretKeyRemove struct{ dataFlag }
+type secretKeyRemove struct {
+	dataFlag
+	reasonFlag
+}
 
 func (c *secretKeyRemove) Run(stdout io.Writer) error {
 	changed, err := c.changeTo(nil)
+	if err == nil {
+		err = c.recordLater(c.Data, "secret-key remove", "secret key", "")
+	}
 	if err == nil {
 		_, err = fmt.Fprintf(stdout, "the secrets of %s are not encrypted any more (%d files changed): start the service without --secret-key-file\n", c.Data, changed)
 	}

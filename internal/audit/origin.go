@@ -34,6 +34,8 @@ const (
 	DoorLocal    = audit.DoorLocal
 	DoorPlayers  = audit.DoorPlayers
 	DoorOffline  = audit.DoorOffline
+	DoorBuilds   = audit.DoorBuilds
+	DoorCluster  = audit.DoorCluster
 )
 
 // ReasonHeader is the header of a request that says why it is made.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ type Engine interface {
 	Do(ctx context.Context, cmd kernel.Command) error
 }
 
-// Log records attempts that were refused. A nil Log records none. Its methods may be called concurrently.
+// Log records attempts that were refused, and operations outside of the state. A nil Log records none. Its methods may be called concurrently.
 type Log struct {
 	engine Engine
 	log    *slog.Logger
@@ -42,6 +43,8 @@ type Log struct {
 
 	lock               sync.Mutex
 	callers, strangers groups
+
+	later string // file of operations that wait to be recorded; empty: none do
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -58,11 +61,11 @@ type groups struct {
 	filled  time.Time
 }
 
-// NewLog begins to record. Close ends it, before the engine is closed.
-func NewLog(e Engine, now func() time.Time, log *slog.Logger) *Log {
+// NewLog begins to record, first what waits in the data directory (see Later). Close ends it, before the engine is closed.
+func NewLog(e Engine, dir string, now func() time.Time, log *slog.Logger) *Log {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &Log{
-		engine: e, log: log, now: now, cancel: cancel,
+		engine: e, log: log, now: now, cancel: cancel, later: filepath.Join(dir, laterFile),
 		callers:   groups{waiting: map[group]*audit.Refusal{}, burst: callersBurst, period: callersPeriod, tokens: callersBurst, filled: now()},
 		strangers: groups{waiting: map[group]*audit.Refusal{}, burst: strangersBurst, period: strangersPeriod, tokens: strangersBurst, filled: now()},
 	}
@@ -128,6 +131,7 @@ func (l *Log) run(ctx context.Context) {
 	every := time.NewTicker(noteEvery)
 	defer every.Stop()
 	for {
+		l.recordLater(ctx)
 		select {
 		case <-every.C:
 			l.Note(ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func (n *noted) Do(_ context.Context, cmd kernel.Command) error {
 
 // still is a Log whose clock only the test moves, and which notes only when it is told to.
 func still(e Engine, now *time.Time) *Log {
-	l := NewLog(e, func() time.Time { return *now }, slog.New(slog.DiscardHandler))
+	l := NewLog(e, filepath.Join("testdata", "none"), func() time.Time { return *now }, slog.New(slog.DiscardHandler))
 	l.cancel()
 	l.done.Wait()
 	return l

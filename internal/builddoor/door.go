@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/cluster/requests"
 	"github.com/musterhq/muster/internal/connlimit"
@@ -201,6 +202,7 @@ func (d *Door) serveUpload(w http.ResponseWriter, r *http.Request) (err error) {
 		return fail(http.StatusNotImplemented, "NotImplemented", "this store takes the uploads of builds only")
 	}
 	u := &upload{Door: d, w: w, r: r, query: query, signed: s, build: s.upload.Build}
+	u.by = audit.Origin{Principal: uploadCredentials + " " + s.upload.ID, Door: audit.DoorBuilds, Address: d.Proxies.Of(r), Agent: r.UserAgent(), Operation: uploadOperation}
 	if u.open, err = d.uploadable(r.Context(), u.build); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -174,6 +175,7 @@ func TestSDKUploads(t *testing.T) {
 				t.Fatalf("%s: %+v", c.name, b)
 			}
 		}
+		p.recorded(id, "127.0.0.1")
 		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader("other content")})
 		refused(t, err, "InvalidObjectState")
 		if head, err := client.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: &bucket, Key: &key}); err != nil || *head.ContentLength != int64(len(content)) {
@@ -697,6 +699,19 @@ func TestPush(t *testing.T) {
 	}
 	if b := p.status(build); b.Manifest != hexSum(text) || b.Size != int64(len(content)) {
 		t.Errorf("got %+v", b)
+	}
+	p.recorded(build, "127.0.0.1")
+}
+
+// recorded checks that the audit log has one entry for a build, which says where its files came from.
+func (p *place) recorded(id, address string) {
+	p.Helper()
+	page, err := audit.Read(p.Context(), p.engine, audit.Filter{What: id}, 0, 10)
+	if err != nil || len(page.Entries) != 1 {
+		p.Fatalf("the entries of %s are %+v, %v; want one", id, page.Entries, err)
+	}
+	if e := page.Entries[0]; e.What != uploadOperation || e.Door != audit.DoorBuilds || e.Kind != "build" || e.Address != address || !strings.HasPrefix(e.Who, uploadCredentials) || len(e.Changes) == 0 {
+		p.Errorf("the entry of %s is %+v", id, e)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -26,15 +27,27 @@ const (
 // intake makes builds of complete uploads, one at a time, so that memory and disk have one to bear.
 type intake struct {
 	mu      sync.Mutex
-	waiting []string // builds
+	waiting []waiting
 	wake    chan struct{}
 }
 
+// waiting is a build whose upload is complete.
+type waiting struct {
+	build string
+	by    audit.Origin // of the upload
+}
+
+// Of the entries in the audit log about uploads.
+const (
+	uploadCredentials = "upload credentials"
+	uploadOperation   = "UploadBuild"
+)
+
 func newIntake() intake { return intake{wake: make(chan struct{}, 1)} }
 
-func (q *intake) add(build string) {
+func (q *intake) add(x waiting) {
 	q.mu.Lock()
-	q.waiting = append(q.waiting, build)
+	q.waiting = append(q.waiting, x)
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
@@ -42,14 +55,14 @@ func (q *intake) add(build string) {
 	}
 }
 
-func (q *intake) next() (build string, ok bool) {
+func (q *intake) next() (x waiting, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		return "", false
+		return x, false
 	}
-	build, q.waiting = q.waiting[0], q.waiting[1:]
-	return build, true
+	x, q.waiting = q.waiting[0], q.waiting[1:]
+	return x, true
 }
 
 // Run makes builds of uploads, those too that a crash left, and sweeps what no build needs, until ctx ends.
@@ -60,18 +73,18 @@ func (d *Door) Run(ctx context.Context) {
 		d.Log.Error("uploads of builds cannot be listed: those that were complete at the last stop stay INITIALIZED", "error", err)
 	}
 	for _, build := range left {
-		d.intake.add(build)
+		d.intake.add(waiting{build, audit.Origin{Principal: uploadCredentials, Door: audit.DoorBuilds, Operation: uploadOperation}}) // its address is not known any more
 	}
 	sweep, retry := time.NewTimer(sweepEvery), time.NewTimer(0)
 	defer sweep.Stop()
 	defer retry.Stop()
-	var failed []string
+	var failed []waiting
 	for ctx.Err() == nil {
-		build, ok := d.intake.next()
+		x, ok := d.intake.next()
 		if ok {
-			if err := d.take(ctx, build); err != nil && ctx.Err() == nil {
-				d.Log.Error("uploaded build is not READY yet: the service tries again", "build", build, "after", retryAfter, "error", err)
-				failed = append(failed, build)
+			if err := d.take(audit.With(ctx, x.by), x.build); err != nil && ctx.Err() == nil {
+				d.Log.Error("uploaded build is not READY yet: the service tries again", "build", x.build, "after", retryAfter, "error", err)
+				failed = append(failed, x)
 				retry.Reset(retryAfter)
 			}
 			continue
@@ -80,8 +93,8 @@ func (d *Door) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-d.intake.wake:
 		case <-retry.C:
-			for _, build := range failed {
-				d.intake.add(build)
+			for _, x := range failed {
+				d.intake.add(x)
 			}
 			failed = nil
 		case <-sweep.C:

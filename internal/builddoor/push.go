@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/objects"
@@ -98,7 +99,7 @@ func (u *upload) commit() error {
 		return err
 	}
 	done, err := u.commits.run(u.build, m, func(ctx context.Context) error {
-		_, err := u.record(ctx, u.build, m)
+		_, err := u.record(audit.With(ctx, u.by), u.build, m)
 		return err
 	})
 	if !done {

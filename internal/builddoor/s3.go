@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/musterhq/muster/internal/audit"
 )
 
 // Bounds of S3, which clients know.
@@ -34,6 +36,7 @@ type upload struct {
 	signed *signed
 	build  string
 	open   bool // the build waits for its files
+	by     audit.Origin
 }
 
 // Files of an upload. A crash leaves complete files only; objectFile says which of them are the object.
@@ -141,7 +144,7 @@ func (u *upload) complete(o object) error {
 	if _, err := u.Objects.Stage(u.build, objectFile, strings.NewReader(string(text))); err != nil {
 		return err
 	}
-	u.intake.add(u.build)
+	u.intake.add(waiting{u.build, u.by})
 	return nil
 }
 

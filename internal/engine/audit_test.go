@@ -99,7 +99,7 @@ func TestAuditFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log := audit.NewLog(h, h.Now, nil)
+	log := audit.NewLog(h, t.TempDir(), h.Now, nil)
 	by := audit.Origin{Principal: "AKCAROL", Door: audit.DoorAPI, Operation: "DeleteFleet"}
 	for range 1000 {
 		log.RefusedAs(by, "AccessDenied")

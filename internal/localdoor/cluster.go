@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
@@ -24,12 +25,14 @@ const (
 )
 
 type userRequest struct {
-	User string `json:"user"`
+	User   string `json:"user"`
+	Reason string `json:"reason,omitempty"`
 }
 
 type changeRequest struct {
 	node.Change
-	User string `json:"user"`
+	User   string `json:"user"`
+	Reason string `json:"reason,omitempty"`
 }
 
 type joinTokenAnswer struct {
@@ -59,11 +62,12 @@ func (d *Door) joinToken(r *http.Request, body []byte) (any, error) {
 		return nil, err
 	}
 	by := byUser(r, in.User)
-	ctx, err := recorded(r, by, "cluster join-token", "")
+	ctx, err := recorded(r, by, "cluster join-token", in.Reason)
 	if err != nil {
 		return nil, err
 	}
 	text, err := c.NewJoinToken(ctx, by)
+	d.config.Audit.Refused(ctx, err)
 	return joinTokenAnswer{text}, err
 }
 
@@ -77,7 +81,16 @@ func (d *Door) change(r *http.Request, body []byte) (any, error) {
 		return nil, err
 	}
 	d.config.Log.Info("a change of the cluster was asked for", "change", in.Do, "node", in.Node, "principal", Principal(in.User))
-	return c.Change(r.Context(), in.Change)
+	ctx, err := recorded(r, byUser(r, in.User), "cluster "+in.Do, in.Reason)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Change(audit.Without(ctx), in.Change)
+	d.config.Audit.Refused(ctx, err)
+	if err == nil && in.Do != node.Look {
+		d.config.Audit.Record(ctx, "node", in.Node)
+	}
+	return s, err
 }
 
 // status is what the leader knows, or this node when none can be reached.
@@ -95,16 +108,16 @@ func (d *Door) status(r *http.Request, _ []byte) (any, error) {
 // JoinToken makes a token with which one node may join the cluster within the next hour.
 func (c *Client) JoinToken(ctx context.Context) (text string, err error) {
 	var answer joinTokenAnswer
-	err = c.call(ctx, joinTokenPath, userRequest{c.user}, &answer)
+	err = c.call(ctx, joinTokenPath, userRequest{c.user, c.Reason}, &answer)
 	return answer.Token, err
 }
 
 // ChangeCluster changes the members of the cluster or its leader, and returns the cluster as it is afterwards.
 func (c *Client) ChangeCluster(ctx context.Context, change node.Change) (s node.Status, err error) {
-	return s, c.call(ctx, changePath, changeRequest{change, c.user}, &s)
+	return s, c.call(ctx, changePath, changeRequest{change, c.user, c.Reason}, &s)
 }
 
 // ClusterStatus returns what the leader knows of the cluster, or what this node does when none can be reached.
 func (c *Client) ClusterStatus(ctx context.Context) (s node.Status, err error) {
-	return s, c.call(ctx, statusPath, userRequest{c.user}, &s)
+	return s, c.call(ctx, statusPath, userRequest{User: c.user}, &s)
 }

@@ -75,6 +75,7 @@ type Config struct {
 	Keys *keyring.Ring
 	Log  *slog.Logger
 
+	Audit   *audit.Log
 	Cluster Cluster // nil: a single machine
 	// Backup writes a backup to a path on this machine.
 	Backup func(ctx context.Context, path string) (backup.Summary, error)
@@ -235,6 +236,7 @@ func (d *Door) create(r *http.Request, body []byte) (any, error) {
 		return nil, err
 	}
 	key, err := d.config.Keys.Create(ctx, by, keyring.New{ID: in.ID, Role: in.Role, Name: in.Name})
+	d.config.Audit.Refused(ctx, err)
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +256,7 @@ func (d *Door) revoke(r *http.Request, body []byte) (any, error) {
 		return nil, err
 	}
 	key, err := d.config.Keys.Revoke(ctx, by, in.ID, true)
+	d.config.Audit.Refused(ctx, err)
 	return keyring.DocumentOf(&key), err
 }
 

@@ -26,10 +26,11 @@ import (
 
 // house is a running service, as far as this door knows it.
 type house struct {
-	dir  string
-	keys *keyring.Ring
-	door *Door
-	log  *bytes.Buffer
+	dir    string
+	engine *engine.Engine
+	keys   *keyring.Ring
+	door   *Door
+	log    *bytes.Buffer
 }
 
 func newHouse(t *testing.T) *house {
@@ -42,6 +43,7 @@ func newHouse(t *testing.T) *house {
 	config := cell.DefaultConfig()
 	config.Access.AccessKeysMax = 3
 	e := enginetest.Open(t, engine.Config{Cell: config})
+	h.engine = e
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	if h.keys, err = keyring.Open(t.Context(), keyring.Config{Engine: e, Secret: secret, Log: log}); err != nil {
 		t.Fatal(err)

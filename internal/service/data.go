@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/embeddb"
@@ -63,4 +64,15 @@ func (x *Service) commitData(ctx context.Context, accept []datadir.Part) error {
 		}
 	}
 	return x.data.Commit(ctx)
+}
+
+// noteLoss has the audit log record that the operator accepts the loss of parts of the data directory.
+func (x *Service) noteLoss(accepted []datadir.Part) error {
+	for _, part := range accepted {
+		by := audit.Origin{Principal: "command line", Door: audit.DoorOffline, Operation: "serve --accept-loss"}
+		if err := audit.Later(x.settings.Data, by, "data directory", string(part)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

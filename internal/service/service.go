@@ -225,7 +225,10 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := x.openKeys(ctx, secret); err != nil {
 		return nil, err
 	}
-	x.audit = audit.NewLog(x.engine, x.engine.Now, log)
+	if err := x.noteLoss(o.AcceptLoss); err != nil {
+		return nil, err
+	}
+	x.audit = audit.NewLog(x.engine, s.Data, x.engine.Now, log)
 	keys := x.keys
 	api, err := gamelift.NewService(x.engine, secret, x.publicURL)
 	if err != nil {

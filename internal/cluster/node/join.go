@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/cluster/link"
 	"github.com/musterhq/muster/internal/cluster/trust"
 	"github.com/musterhq/muster/internal/domain"
@@ -105,7 +106,8 @@ func (n *Node) admit(ctx context.Context, r joinRequest) error {
 	if inForce, _ := n.engine.Level(); r.Level < inForce {
 		return domain.Refuse(domain.Conflict, "the data of the cluster is at level %d, and the program of the node knows levels up to %d: start a later release on it", inForce, r.Level)
 	}
-	if err := n.engine.Do(ctx, &access.UseJoinToken{ID: r.Token, Hash: hashText(secret), Node: r.Node}); err != nil {
+	recorded := audit.With(ctx, audit.Origin{Principal: "join token " + r.Token, Door: audit.DoorCluster, Address: r.Address, Operation: "join"})
+	if err := n.engine.Do(recorded, &access.UseJoinToken{ID: r.Token, Hash: hashText(secret), Node: r.Node}); err != nil {
 		return err
 	}
 	_, err = n.Change(ctx, Change{Do: Add, Node: r.Node, Address: r.Address, Token: r.Token})

@@ -53,6 +53,27 @@ func (t *Tx) record(e Entry) {
 	t.Emit(&AuditRecorded{e})
 }
 
+// Note records an operation that changes something outside of the state, or that only reads and still matters, such as a backup. Its caller gives it once the
+// operation is done.
+type Note struct {
+	By       Origin
+	Kind, ID string
+	Changes  []Change
+}
+
+// Decide emits AuditRecorded.
+func (cmd *Note) Decide(k *kernel.Tx) error {
+	if k.Level() < Level {
+		return nil
+	}
+	e := Entry{By: cmd.By.Cut(), Kind: short(cmd.Kind, textMax), ID: short(cmd.ID, textMax)}
+	for _, x := range cmd.Changes[:min(len(cmd.Changes), changesMax)] {
+		e.Changes = append(e.Changes, x.cut())
+	}
+	kernel.Of[*Tx](k).record(e)
+	return nil
+}
+
 // Refusal is a group of attempts that were refused for the same reason.
 type Refusal struct {
 	By      Origin

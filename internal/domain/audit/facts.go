@@ -100,7 +100,7 @@ func text(name string, v reflect.Value) string {
 func differ(before, after []fact) (changes []Change) {
 	add := func(field, before, after string) {
 		if before != after && len(changes) < changesMax {
-			changes = append(changes, Change{short(field, textMax), short(before, valueMax), short(after, valueMax)})
+			changes = append(changes, Change{field, before, after}.cut())
 		}
 	}
 	for len(before) > 0 || len(after) > 0 {

@@ -34,6 +34,8 @@ const (
 	DoorLocal    = "local"   // commands on the machine that has the data directory
 	DoorPlayers  = "players" // operators of player flow
 	DoorOffline  = "offline" // such commands while no service runs
+	DoorBuilds   = "builds"  // uploads of builds
+	DoorCluster  = "cluster" // nodes that join
 )
 
 // Origin is who gives a command, from where and why.
@@ -77,6 +79,10 @@ type Change struct {
 	Field  string
 	Before string // empty: it was not there
 	After  string // empty: it is gone
+}
+
+func (x Change) cut() Change {
+	return Change{short(x.Field, textMax), short(x.Before, valueMax), short(x.After, valueMax)}
 }
 
 func (x *Change) Fields(c *wire.Codec) {

@@ -68,6 +68,8 @@ func (s *subjects) Describe(cmd kernel.Command) (kind, id string, record any) {
 		return v.buildSubject(x.Build.ID)
 	case *hosting.UpdateBuild:
 		return v.buildSubject(x.ID)
+	case *hosting.FinishBuild:
+		return v.buildSubject(x.ID)
 	case *hosting.DeleteBuild:
 		return v.buildSubject(x.ID)
 	case *hosting.CreateLocation:
@@ -111,6 +113,10 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 		return v.keySubject(x.ID)
 	case *access.IssueJoinToken:
 		return "node token", x.ID, nil
+	case *access.UseJoinToken:
+		return "node", x.Node, nil
+	case *access.IssueConsoleLink:
+		return "access key", x.Key, nil
 	case *hosts.IssueToken:
 		return "host token", x.ID, nil
 	case *hosts.RevokeToken:
@@ -123,6 +129,8 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 		return "tags", x.Resource.ID, nil
 	case *playerflow.SetFlowConfig:
 		return "player flow", "configuration", nil
+	case *playerflow.AnnounceMaintenance:
+		return "player flow", "maintenance", nil
 	case *playerflow.SetQueue:
 		return "player queue", x.Name, nil
 	case *playerflow.BanPlayer:

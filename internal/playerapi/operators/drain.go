@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
+	domainaudit "github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/problem"
@@ -61,7 +62,11 @@ func (d *door) drain(ctx context.Context, body *DrainRequest) (*DrainAnswer, err
 		return nil, problem.New(flow.InvalidArgument, "node %q: want %q, the only one there is", body.Node, node)
 	}
 	if body.Drain != nil && !*body.Drain {
-		return &DrainAnswer{Node: node}, d.Streams.Readmit(audit.Without(ctx))
+		err := d.Streams.Readmit(audit.Without(ctx))
+		if err == nil {
+			d.recordDrain(ctx, node, "true", "")
+		}
+		return &DrainAnswer{Node: node}, err
 	}
 	after, hold := defaultAway, defaultHold
 	if body.ReconnectAfterMS > 0 {
@@ -74,7 +79,12 @@ func (d *door) drain(ctx context.Context, body *DrainRequest) (*DrainAnswer, err
 	if err != nil {
 		return nil, err
 	}
+	d.recordDrain(ctx, node, "", "true")
 	return &DrainAnswer{Node: node, Draining: true, Closed: closed}, nil
+}
+
+func (d *door) recordDrain(ctx context.Context, node, before, after string) {
+	d.Audit.Record(ctx, "node", node, domainaudit.Change{Field: "Draining", Before: before, After: after})
 }
 
 func (d *door) announceMaintenance(ctx context.Context, body *AnnounceMaintenanceRequest) (*AnnounceMaintenanceAnswer, error) {
