@@ -126,6 +126,29 @@ try {
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   assert.equal(new URL(page.url()).pathname, `/console/fleets/${fleet}`);
 
+  // So does the palette, with the focus in its box: parts of a name, arrows, and Enter.
+  await page.keyboard.down("Control");
+  await page.keyboard.press("k");
+  await page.keyboard.up("Control");
+  await page.waitForSelector("#palette[open] li");
+  await page.keyboard.type("rank");
+  await page.waitForFunction(() => document.querySelector("#palette-hits li")?.textContent === "queueranked");
+  assert.equal(await page.evaluate(() => document.getElementById(document.activeElement.getAttribute("aria-activedescendant")).textContent), "queueranked");
+  await accessible("palette");
+  await page.keyboard.down("Control");
+  await page.keyboard.press("a");
+  await page.keyboard.up("Control");
+  await page.keyboard.type("e");
+  await page.waitForFunction(() => document.querySelectorAll("#palette-hits li").length > 2);
+  await page.keyboard.press("ArrowDown");
+  const second = await page.$eval("#palette-hits li[aria-selected=true]", (option) => option.dataset.url);
+  assert.equal(await page.$eval("#palette-hits li:nth-child(2)", (option) => option.dataset.url), second);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.equal(page.url(), url + second);
+  await go("/console/find?id=e"); // without the palette
+  assert.match(await text("h1"), /Find e/);
+  await accessible("find");
+
   // Who may only look is told which role an action needs.
   await go(`/console/game-session/${game}`);
   assert.match(await text("main .offers"), /End game session: needs the role backend or admin/);

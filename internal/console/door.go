@@ -81,6 +81,7 @@ func NewDoor(c Config) *Door {
 	d.routes.HandleFunc("POST "+linkPath, d.useLink)
 	d.routes.HandleFunc("GET "+Prefix+"/live", d.signedIn(d.serveLive))
 	d.routes.HandleFunc("GET "+Prefix+"/find", d.signedIn(d.find))
+	d.routes.HandleFunc("GET "+Prefix+"/find.json", d.signedIn(d.findAsJSON))
 	d.page("", d.overview)
 	d.page("fleets/{id}", d.fleet)
 	d.page("player/{player...}", d.player)

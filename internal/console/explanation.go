@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/session"
-	"github.com/musterhq/muster/internal/identity"
 )
 
 // explained are the kinds of objects that the operators' API explains, beside fleets, which have a page of their own.
@@ -91,34 +89,4 @@ var titles = map[string]string{
 // sections are the parts of the navigation to which the kinds belong.
 var sections = map[string]string{
 	"compute": "fleets", "process": "fleets", "game-session": "game-sessions", "placement": "queues", "ticket": "matchmaking", "party": "players", "game-instance": "players",
-}
-
-// find leads to the page of any id.
-func (d *Door) find(w http.ResponseWriter, r *http.Request, _ identity.AccessKey) {
-	http.Redirect(w, r, Prefix+"/"+d.placeOf(r, strings.TrimSpace(r.URL.Query().Get("id"))), http.StatusSeeOther)
-}
-
-// placeOf returns the path of an object. What has no form of its own may be a ticket or a placement; players' ids are free.
-func (d *Door) placeOf(r *http.Request, id string) string {
-	escaped := (&url.URL{Path: id}).EscapedPath()
-	_, game, isGame := strings.Cut(id, ":gamesession/")
-	switch {
-	case id == "":
-		return ""
-	case isGame:
-		return "game-session/" + (&url.URL{Path: game}).EscapedPath()
-	case strings.HasPrefix(id, "fleet-") && strings.Count(id, "/") == 0:
-		return "fleets/" + escaped
-	case strings.HasPrefix(id, "fleet-"):
-		if _, err := d.config.Explain(r.Context(), "process", id); err == nil {
-			return "process/" + escaped
-		}
-		return "game-session/" + escaped
-	}
-	for _, kind := range []string{"ticket", "placement", "party", "game-instance"} {
-		if _, err := d.config.Explain(r.Context(), kind, id); err == nil {
-			return kind + "/" + escaped
-		}
-	}
-	return "player/" + escaped
 }

@@ -18,7 +18,7 @@ document.addEventListener("DOMContentLoaded", () => showTimes(document));
 document.addEventListener("htmx:afterSwap", () => showTimes(document));
 document.addEventListener("keydown", (event) => {
   const typing = event.target.matches("input, select, textarea");
-  if (event.key === "/" && !typing || event.key === "k" && (event.ctrlKey || event.metaKey)) {
+  if (event.key === "/" && !typing) {
     const find = document.getElementById("find");
     if (find) {
       event.preventDefault();
