@@ -55,14 +55,8 @@ func (c *auditList) Run(ctx context.Context, stdout io.Writer, env environment) 
 	if c.Refused {
 		q.Set("refused", "true")
 	}
-	for _, at := range []struct{ name, text string }{{"since", c.Since}, {"until", c.Until}} {
-		instant, err := instantOf(at.text, time.Now())
-		if err != nil {
-			return fmt.Errorf("--%s: %w", at.name, err)
-		}
-		if at.text != "" {
-			q.Set(at.name, instant.UTC().Format(time.RFC3339Nano))
-		}
+	if err := setPeriod(q, c.Since, c.Until); err != nil {
+		return err
 	}
 	if c.Limit < 0 {
 		return fmt.Errorf("--limit %d: want 0 or more", c.Limit)

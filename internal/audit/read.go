@@ -33,12 +33,17 @@ type Filter struct {
 	What         string    // part of the operation, or of the kind or id of what was changed
 	Door         string
 	Refused      bool // only attempts that were refused
+	// About chooses by what was changed and when; nil: all.
+	About func(kind, id string, at domain.Time) bool
 }
 
 func (f *Filter) takes(e *audit.Entry) bool {
 	at := e.At.Std()
 	switch {
 	case !f.Until.IsZero() && !at.Before(f.Until), !f.Since.IsZero() && at.Before(f.Since), f.Refused && e.Refused == "", f.Door != "" && e.By.Door != f.Door:
+		return false
+	}
+	if f.About != nil && !f.About(e.Kind, e.ID, e.At) {
 		return false
 	}
 	return has(f.Who, e.By.Principal, e.By.Address, e.By.Agent) && has(f.What, e.By.Operation, e.Kind, e.ID)
@@ -103,6 +108,8 @@ func documentOf(e *audit.Entry, stored []byte) Document {
 type Page struct {
 	Entries []Document `json:"entries"`
 	Next    uint64     `json:"next,omitempty"` // the next page has lower numbers than this; 0: there is none
+	// Reached is the time of the oldest entry that was looked at; zero: there was none.
+	Reached time.Time `json:"-"`
 }
 
 // scanMax bounds the entries that one page looks at, so that a filter that finds little does not hold up the service.
@@ -139,7 +146,7 @@ func Read(ctx context.Context, r Reader, f Filter, below uint64, limit int) (pag
 			if err != nil {
 				continue // Verify finds it
 			}
-			if !f.Since.IsZero() && e.At.Std().Before(f.Since) {
+			if page.Reached = e.At.Std(); !f.Since.IsZero() && page.Reached.Before(f.Since) {
 				return page, nil
 			}
 			if f.takes(&e) {

@@ -60,18 +60,26 @@ func (d *Door) listAudit(w http.ResponseWriter, r *http.Request, _ access.Actor,
 // AuditFilter reads a filter from a query: since and until are times in RFC 3339; who, what, door; refused is true or absent. The error is a
 // *domain.Refusal.
 func AuditFilter(q url.Values) (f audit.Filter, err error) {
-	for _, at := range []struct {
-		name string
-		to   *time.Time
-	}{{"since", &f.Since}, {"until", &f.Until}} {
-		if text := q.Get(at.name); text != "" {
-			if *at.to, err = time.Parse(time.RFC3339, text); err != nil {
-				return f, domain.Refuse(domain.Invalid, "%s %.40q: want a time such as 2030-01-02T03:04:05Z", at.name, text)
-			}
-		}
+	if f.Since, f.Until, err = period(q); err != nil {
+		return f, err
 	}
 	f.Who, f.What, f.Door, f.Refused = q.Get("who"), q.Get("what"), q.Get("door"), q.Get("refused") == "true"
 	return f, nil
+}
+
+// period reads since and until of a query; zero: no bound.
+func period(q url.Values) (since, until time.Time, err error) {
+	for _, at := range []struct {
+		name string
+		to   *time.Time
+	}{{"since", &since}, {"until", &until}} {
+		if text := q.Get(at.name); text != "" {
+			if *at.to, err = time.Parse(time.RFC3339, text); err != nil {
+				return since, until, domain.Refuse(domain.Invalid, "%s %.40q: want a time such as 2030-01-02T03:04:05Z", at.name, text)
+			}
+		}
+	}
+	return since, until, nil
 }
 
 func (d *Door) verifyAudit(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {

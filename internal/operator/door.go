@@ -79,6 +79,7 @@ func NewDoor(c Config) *Door {
 			answer(w, http.StatusOK, x)
 		})
 	}
+	d.routes.HandleFunc("GET "+Prefix+FeedPath, d.serveFeed)
 	d.routes.HandleFunc("GET "+LogsPrefix+"{id...}", d.logs)
 	d.routes.HandleFunc("POST "+RotateTokenPath, d.rotateToken)
 	d.routes.HandleFunc("POST "+ConsoleLinksPath, d.signed(identity.MayLook, "look at the console", d.newConsoleLink))
@@ -104,7 +105,7 @@ func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, e
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isAuditPath(r.URL.Path) || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
+	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isAuditPath(r.URL.Path) || r.URL.Path == Prefix+FeedPath || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
 		d.routes.ServeHTTP(w, r)
 		return
 	}

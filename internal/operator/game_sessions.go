@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -40,16 +41,18 @@ func (d *Door) explainGameSession(ctx context.Context, id string) (*Explanation,
 		return nil, err
 	}
 	for i := range players {
-		p := &players[i]
-		who := "player " + p.Player
-		x.moment(p.Created, "PLAYER_RESERVED", who)
-		x.moment(p.Accepted, "PLAYER_CONNECTED", who)
-		x.moment(p.Ended, "PLAYER_"+p.Status.String(), who)
+		playerSessionMoments(x, &players[i], "player "+players[i].Player)
 	}
 	if more {
 		x.fact("player sessions shown", fmt.Sprintf("the first %d", playersMax))
 	}
 	return x.sorted(), nil
+}
+
+func playerSessionMoments(x *Explanation, p *hosting.PlayerSession, who string) {
+	x.moment(p.Created, "PLAYER_RESERVED", who)
+	x.moment(p.Accepted, "PLAYER_CONNECTED", who)
+	x.moment(p.Ended, "PLAYER_"+p.Status.String(), who)
 }
 
 // gameMoments is the life of a game session.

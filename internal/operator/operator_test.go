@@ -83,10 +83,14 @@ func (o *office) ready(process string) fleet.Key {
 
 func (o *office) start(id string) {
 	o.Helper()
-	o.do(&hosting.StartPlacement{Placement: placement.Placement{
+	o.do(&hosting.StartPlacement{Placement: placementOf(id)})
+}
+
+func placementOf(id string) placement.Placement {
+	return placement.Placement{
 		ID: id, Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.PlayerSessionID{1}}},
 		Latencies: []placement.Latency{{Player: "ann", Location: "custom-a", Milliseconds: 10}, {Player: "ann", Location: "custom-b", Milliseconds: 99}},
-	}})
+	}
 }
 
 func (o *office) ask(path string) (int, string) {

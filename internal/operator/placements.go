@@ -37,15 +37,8 @@ func (d *Door) explainPlacement(ctx context.Context, id string) (*Explanation, e
 		x.fact("rollout", "at alias "+turn.Alias+" its turn is the "+of+" fleet's")
 	}
 	x.fact("game session", p.Game)
-	x.moment(p.Start, "STARTED", "in queue "+p.Queue)
 	for i := range p.Tried {
-		t := &p.Tried[i]
-		switch t.Outcome {
-		case placement.Reserved:
-			x.moment(t.At, t.Outcome.String(), processAt(t))
-		case placement.ActivationFailed:
-			x.moment(t.At, t.Outcome.String(), processAt(t)+" was given the game session, which did not become active")
-		default:
+		if t := &p.Tried[i]; t.Outcome != placement.Reserved && t.Outcome != placement.ActivationFailed {
 			x.place(t, 0)
 		}
 	}
@@ -54,16 +47,30 @@ func (d *Door) explainPlacement(ctx context.Context, id string) (*Explanation, e
 		if game, err = d.engine.GameSession(ctx, session.ID(p.Game)); err != nil && !isNotFound(err) {
 			return nil, err
 		}
-		gameMoments(x, &game)
 	}
-	if p.End != 0 {
-		x.moment(p.End, p.Status.String(), "")
-	}
+	placementMoments(x, &p, &game)
 	x.Why = whyPlacement(x, &p, &game)
 	if x.nowhere != "" {
 		x.Why += " No place is open to it: " + x.nowhere
 	}
 	return x.sorted(), nil
+}
+
+// placementMoments is the life of a placement and of its game session, if it has one.
+func placementMoments(x *Explanation, p *placement.Placement, game *session.GameSession) {
+	x.moment(p.Start, "STARTED", "in queue "+p.Queue)
+	for i := range p.Tried {
+		switch t := &p.Tried[i]; t.Outcome {
+		case placement.Reserved:
+			x.moment(t.At, t.Outcome.String(), processAt(t))
+		case placement.ActivationFailed:
+			x.moment(t.At, t.Outcome.String(), processAt(t)+" was given the game session, which did not become active")
+		}
+	}
+	if p.Game != "" {
+		gameMoments(x, game)
+	}
+	x.moment(p.End, p.Status.String(), "")
 }
 
 func processAt(t *placement.Try) string {

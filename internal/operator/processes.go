@@ -50,6 +50,20 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 			return nil, err
 		}
 	}
+	processMoments(x, p, &game)
+	if err := d.processEvents(ctx, x, p.Key, p.Connected); err != nil {
+		return nil, err
+	}
+	d.launchFacts(x, p.Key.Fleet, p.Key.Compute)
+	x.Why = whyProcess(p, &game)
+	if p.State != fleet.Ended && !p.Linked {
+		x.Why += d.returnOf(p)
+	}
+	return x.sorted(), nil
+}
+
+// processMoments is the life of a server process and of its game session, if it has had one.
+func processMoments(x *Explanation, p *fleet.Process, game *session.GameSession) {
 	x.moment(p.Connected, "CONNECTED", p.SDK)
 	x.moment(p.Ready, "READY", fmt.Sprintf("on port %d", p.Port))
 	x.moment(p.HealthAt, p.Health.String(), "")
@@ -61,22 +75,13 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 		x.moment(p.LinkAt, "CONNECTION_LOST", "")
 	}
 	if p.Game != "" {
-		gameMoments(x, &game)
+		gameMoments(x, game)
 	}
 	x.moment(p.AskedAt, "TOLD_TO_END", p.TerminateWhy.String())
 	if p.Game == "" {
 		exitMoment(x, p.Exit)
 	}
 	x.moment(p.EndedAt, "ENDED", p.EndReason.String())
-	if err := d.processEvents(ctx, x, p.Key, p.Connected); err != nil {
-		return nil, err
-	}
-	d.launchFacts(x, p.Key.Fleet, p.Key.Compute)
-	x.Why = whyProcess(p, &game)
-	if p.State != fleet.Ended && !p.Linked {
-		x.Why += d.returnOf(p)
-	}
-	return x.sorted(), nil
 }
 
 // keysOf reads FLEET/COMPUTE/PROCESS. The name of a compute may hold a slash, and the id of a process, too.

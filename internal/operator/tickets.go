@@ -143,7 +143,7 @@ func (d *Door) explainTicketHere(ctx context.Context, id string) (*Explanation, 
 		x.fact("estimated wait", (time.Duration(t.EstimatedWait) * time.Second).String())
 	}
 	x.fact("reason", t.Reason.Code())
-	x.moment(t.Start, "STARTED", "in configuration "+t.Configuration)
+	ticketMoments(x, &t.Ticket)
 	if o := t.Outcome; o != nil {
 		x.fact("match", o.Match)
 		x.fact("team", o.Team)
@@ -160,11 +160,14 @@ func (d *Door) explainTicketHere(ctx context.Context, id string) (*Explanation, 
 			return nil, err
 		}
 	}
-	if t.End != 0 {
-		x.moment(t.End, t.Status.String(), t.Reason.Message(t.Game))
-	}
 	x.Why = whyTicket(x, &t)
 	return x.sorted(), nil
+}
+
+// ticketMoments is the life of a ticket.
+func ticketMoments(x *Explanation, t *matchmaking.Ticket) {
+	x.moment(t.Start, "STARTED", "in configuration "+t.Configuration)
+	x.moment(t.End, t.Status.String(), t.Reason.Message(t.Game))
 }
 
 func playersInWords(t *matchmaking.Ticket) string {

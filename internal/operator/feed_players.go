@@ -1,0 +1,228 @@
+package operator
+
+import (
+	"context"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Bounds of what a round reads of one player.
+const (
+	feedChanges  = 100 // of the player's keys
+	feedSeats    = 24  // player sessions, with their game sessions
+	feedOverlap  = 8   // so many on each side are read in two rounds: a player session may end after a later one, and what led to it is older than it
+	feedSearches = 20  // tickets
+	feedMembers  = 16  // of a party
+)
+
+// player follows a player: login, party, ticket, placement, game session, server process, and each return to it.
+func (s *feedScope) player(ctx context.Context, id string) error {
+	now := domain.TimeOf(s.d.engine.Now())
+	err := s.d.engine.Read(ctx, func(v *cell.View) error {
+		if !v.FlowEnabled() {
+			return nil
+		}
+		x, ok := v.FlowOf(id, now)
+		s.known = s.known || ok
+		s.login(&x)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.changes("player", id, ever)
+	if err := s.keysOf(ctx, id, func(*flow.Keys) bool { return true }); err != nil {
+		return err
+	}
+	seats, since, err := s.d.engine.LatestPlayerSessions(ctx, id, s.until, feedSeats)
+	if err != nil {
+		return err
+	}
+	if len(seats) > feedSeats {
+		seats, since = seats[:feedSeats], max(since, seats[feedSeats].Created+1)
+	}
+	if since > 0 && len(seats) > feedOverlap {
+		s.lacks(seats[len(seats)-1-feedOverlap].Created)
+	} else if since > 0 {
+		s.lacks(since - 1)
+	}
+	// What led to a player session, such as a placement that waited, is older than it.
+	later, _, err := s.d.engine.PlayersNamed(ctx, id, engine.PlayerPlace{Created: s.until + 1}, feedOverlap)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(seats)
+	seats = append(seats, later...)
+	for i := range seats {
+		s.known = true
+		if err := s.game(ctx, seats[i].GameID, false); err != nil {
+			return err
+		}
+	}
+	s.seats(seats, func(p *hosting.PlayerSession) (kind, id string) { return "game-session", string(p.GameID) })
+	return nil
+}
+
+// login adds what is known of the login session. Earlier ones leave nothing behind.
+func (s *feedScope) login(x *playerflow.FlowSnapshot) {
+	l := &x.Login
+	if l.ID.IsZero() {
+		return
+	}
+	detail := "login session " + l.ID.String()
+	if l.Device != "" {
+		detail += " on " + l.Device
+	}
+	s.moments("player", x.Player, func(e *Explanation) { e.moment(l.Created, "LOGGED_IN", detail) })
+}
+
+// keysOf adds the changes of a player's keys that wanted chooses, and the change after each, with the tickets that they name.
+func (s *feedScope) keysOf(ctx context.Context, player string, wanted func(*flow.Keys) bool) error {
+	changes, err := s.d.engine.ChangesUntil(ctx, player, s.until, feedChanges)
+	if err != nil {
+		return err
+	}
+	if len(changes) == feedChanges {
+		s.lacks(changes[len(changes)-1].At)
+	}
+	tickets, games, was := 0, 0, false
+	for i := range slices.Backward(changes) {
+		c := &changes[i]
+		is := wanted(&c.Keys)
+		if !is && !was {
+			continue
+		}
+		was = is
+		s.known = true
+		kind, id := objectOf(c)
+		s.moments(kind, id, func(x *Explanation) { x.moment(c.At, c.Cause, "player "+c.Player+": "+changeInWords(c)) })
+		if !c.Keys.Ticket.IsZero() && tickets < feedSearches {
+			tickets++
+			t, err := s.ticketOf(ctx, c.Keys.Ticket.String())
+			if err != nil {
+				return err
+			}
+			if t != nil && t.Outcome != nil && t.Outcome.Game != "" {
+				if err := s.game(ctx, session.ID(t.Outcome.Game), false); err != nil {
+					return err
+				}
+			}
+		}
+		if !c.Keys.Game.IsZero() && games < feedSearches && s.once("game-instance", c.Keys.Game.String()) {
+			games++
+			s.changes("game instance", c.Keys.Game.String(), ever)
+			if err := s.instance(ctx, c.Keys.Game); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// objectOf is what a change brought the player into: a game, a search or a party.
+func objectOf(c *flow.Change) (kind, id string) {
+	switch {
+	case !c.Keys.Game.IsZero():
+		return "game-instance", c.Keys.Game.String()
+	case !c.Keys.Ticket.IsZero():
+		return "ticket", c.Keys.Ticket.String()
+	case !c.Keys.Party.IsZero():
+		return "party", c.Keys.Party.String()
+	}
+	return "player", c.Player
+}
+
+// instance adds the placement and the game session of a game instance that is in memory.
+func (s *feedScope) instance(ctx context.Context, id flow.InstanceID) error {
+	var g flow.Instance
+	ok := false
+	err := s.d.engine.Read(ctx, func(v *cell.View) error { g, _, ok = v.GameInstance(id); return nil })
+	if err != nil || !ok {
+		return err
+	}
+	s.known = true
+	s.moments("game-instance", id.String(), func(x *Explanation) {
+		x.moment(g.Created, "CREATED", "")
+		x.moment(g.Ended, "ENDED", g.EndReason.String())
+	})
+	if g.Placement != "" {
+		if err := s.placed(ctx, g.Placement); err != nil {
+			return err
+		}
+	}
+	return s.game(ctx, session.ID(g.Game), false)
+}
+
+func (s *feedScope) gameInstance(ctx context.Context, text string) error {
+	id, err := flowID[flow.InstanceID]("game instance", text)
+	if err != nil {
+		return err
+	}
+	s.changes("game instance", id.String(), ever)
+	var players []string
+	game := session.ID("")
+	err = s.d.engine.Read(ctx, func(v *cell.View) error {
+		g, members, _ := v.GameInstance(id)
+		game = session.ID(g.Game)
+		for _, m := range members {
+			players = append(players, m.Player)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.game(ctx, game, true); err != nil {
+		return err
+	}
+	if err := s.instance(ctx, id); err != nil {
+		return err
+	}
+	return s.together(ctx, players, func(keys *flow.Keys) bool { return keys.Game == id })
+}
+
+// party follows the members that a party has now. Those who left are in the audit log, and in the feeds of their own.
+func (s *feedScope) party(ctx context.Context, text string) error {
+	id, err := flowID[flow.PartyID]("party", text)
+	if err != nil {
+		return err
+	}
+	s.changes("party", id.String(), ever)
+	var players []string
+	err = s.d.engine.Read(ctx, func(v *cell.View) error {
+		p, ok := v.Party(id)
+		if !ok {
+			return nil
+		}
+		s.known, players = true, partyMembers(&p)
+		s.moments("party", id.String(), func(x *Explanation) {
+			x.moment(p.Created, "CREATED", "")
+			for _, m := range p.Members {
+				x.moment(m.Joined, "JOINED", "player "+m.Player)
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.together(ctx, players, func(keys *flow.Keys) bool { return keys.Party == id })
+}
+
+// together adds the changes of players while wanted chooses their keys.
+func (s *feedScope) together(ctx context.Context, players []string, wanted func(*flow.Keys) bool) error {
+	for _, player := range players[:min(len(players), feedMembers)] {
+		s.changes("player", player, ever)
+		if err := s.keysOf(ctx, player, wanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
