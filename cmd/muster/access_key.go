@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -42,7 +43,7 @@ func accessKey(ctx context.Context, env environment, profile string, data *dataF
 // environmentKey is the access key in the variables of AWS clients or in a profile; empty when there is none.
 func environmentKey(env environment, profile string) (aws.Credentials, error) {
 	if id, secret := env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]; profile == "" && id != "" && secret != "" {
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
+		return credentialsOf(id, secret, env["AWS_SESSION_TOKEN"]), nil
 	}
 	profile = cmp.Or(profile, env["AWS_PROFILE"])
 	if profile == "" {
@@ -60,5 +61,13 @@ func environmentKey(env environment, profile string) (aws.Credentials, error) {
 	if id == "" || secret == "" {
 		return aws.Credentials{}, fmt.Errorf("profile %q: no access key in %s", profile, name)
 	}
-	return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
+	return credentialsOf(id, secret, file.Get(profile, "aws_session_token")), nil
+}
+
+// credentialsOf leaves out a session token that another key has left behind: the service would refuse it.
+func credentialsOf(id, secret, token string) aws.Credentials {
+	if !strings.HasPrefix(id, identity.SessionPrefix) {
+		token = ""
+	}
+	return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret, SessionToken: token}
 }

@@ -28,6 +28,7 @@ type keyDoor interface {
 	create(ctx context.Context, n keyring.New) (keyring.Document, error)
 	list(ctx context.Context) ([]keyring.Document, error)
 	revoke(ctx context.Context, id string, force bool) (keyring.Document, error)
+	revokeCredentials(ctx context.Context, x keyring.Credentials) error
 }
 
 // dataKeys reaches the keys of a data directory: through the service that runs on it, or directly while none does.
@@ -146,6 +147,12 @@ func (d *dataKeys) revoke(ctx context.Context, id string, force bool) (revoked k
 		return err
 	})
 	return revoked, err
+}
+
+// revokeCredentials needs the running service: the time of the last transaction may be before that of the credentials.
+func (d *dataKeys) revokeCredentials(ctx context.Context, x keyring.Credentials) error {
+	return d.do(ctx, func(c *localdoor.Client) error { return c.RevokeCredentials(ctx, x) },
+		func(*keyring.Offline) error { return fmt.Errorf("no service runs on %s: start it first", d.dir) })
 }
 
 // mustExist refuses a directory that does not exist: a typing mistake in its name must not create one.

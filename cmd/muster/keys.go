@@ -47,6 +47,8 @@ type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Create an access key and show it with its secret. A running service accepts it at once."`
 	List   keysList   `cmd:"" help:"List all keys, without secrets."`
 	Revoke keysRevoke `cmd:"" help:"Revoke a key for good and close its connections. A running service refuses it when the command returns."`
+
+	RevokeCredentials keysRevokeCredentials `cmd:"" help:"Revoke temporary credentials before they expire: those of one session, or all that were issued to a holder."`
 }
 
 // keysAt selects the service whose keys the command changes.
@@ -147,5 +149,25 @@ func (c *keysRevoke) Run(ctx context.Context, stdout io.Writer, env environment)
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "%s is revoked: the service refuses its requests, and has closed its connections\n", c.ID)
+	return err
+}
+
+type keysRevokeCredentials struct {
+	keysAt
+	reasonFlag
+	Session     string    `placeholder:"ID" xor:"which" required:"" help:"Access key id of the temporary credentials, ASIA…."`
+	Holder      string    `placeholder:"NAME" xor:"which" required:"" help:"Id of the access key that they were issued to, or PROVIDER/SUBJECT of a web identity."`
+	IssuedUntil time.Time `placeholder:"TIME" help:"With --holder: credentials that were issued later keep working, such as 2026-11-23T12:00:00Z. Default: now."`
+}
+
+func (c *keysRevokeCredentials) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	door, err := c.door(env, true, c.Reason)
+	if err != nil {
+		return err
+	}
+	if err := door.revokeCredentials(ctx, keyring.Credentials{Session: c.Session, Holder: c.Holder, IssuedUntil: c.IssuedUntil}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "the temporary credentials of %s are revoked: the service refuses them, and has closed their connections\n", cmp.Or(c.Session, c.Holder))
 	return err
 }

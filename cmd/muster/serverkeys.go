@@ -50,3 +50,7 @@ func (s *serverKeys) list(ctx context.Context) ([]keyring.Document, error) {
 func (s *serverKeys) revoke(ctx context.Context, id string, force bool) (d keyring.Document, err error) {
 	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/revoke", operator.Revocation{Force: force}, &d)
 }
+
+func (s *serverKeys) revokeCredentials(ctx context.Context, x keyring.Credentials) error {
+	return s.call(ctx, http.MethodPost, "keys/revoke-credentials", x, &struct{}{})
+}

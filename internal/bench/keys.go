@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -54,7 +55,7 @@ func keyBeside(ctx context.Context, data string, role access.Role, name string) 
 func storedKeys(ctx context.Context, data string) (keys *identity.Keys, err error) {
 	err = withRing(ctx, data, func(ring *keyring.Offline) error {
 		all, err := ring.List(ctx)
-		keys = identity.NewKeys(ring.CellSecret())
+		keys = identity.NewKeys(ring.CellSecret(), time.Now)
 		keys.Publish(all)
 		return err
 	})

@@ -47,7 +47,7 @@ func newDeskWith(t *testing.T, clock *engine.Clock, kept *series.Store) *desk {
 	t.Helper()
 	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Clock: clock})
 	secret := identity.CellSecret{}
-	x := &desk{t: t, engine: e, keys: identity.NewKeys(secret), secret: secret}
+	x := &desk{t: t, engine: e, keys: identity.NewKeys(secret, time.Now), secret: secret}
 	x.keys.Publish(keysNamed("LOOK", access.ReadOnly, "PLAY", access.Client, "RUN", access.Backend, "ADMIN", access.Admin))
 	api, err := gamelift.NewService(e, secret, "https://muster.example")
 	if err != nil {

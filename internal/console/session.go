@@ -28,7 +28,7 @@ const sessionLife = 12 * time.Hour
 // signInBytesMax bounds the form of a sign-in.
 const signInBytesMax = 4 << 10
 
-// ticket is the text of a cookie: which key has signed in until when, with a signature.
+// ticket is the text of a cookie: the handle of the key that has signed in, and until when, with a signature.
 func (d *Door) ticket(key string, expires time.Time) string {
 	text := key + "." + strconv.FormatInt(expires.Unix(), 10)
 	return text + "." + base64.RawURLEncoding.EncodeToString(d.config.Secret.ConsoleSignature(text))
@@ -46,7 +46,7 @@ func (d *Door) holder(ticket string, now time.Time) (key identity.AccessKey, exp
 	if err != nil || !now.Before(time.Unix(seconds, 0)) {
 		return key, expires, false
 	}
-	key, ok = d.config.Keys.Find(id)
+	key, ok = identity.FindHandle(d.config.Keys, id)
 	return key, time.Unix(seconds, 0), ok && identity.MayLook.Allow(key.Role)
 }
 
@@ -155,6 +155,9 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
+	case errors.Is(err, identity.ErrExpired):
+		refuse(http.StatusUnauthorized, "These temporary credentials have expired.")
+		return
 	case err != nil:
 		refuse(http.StatusUnauthorized, "The access key or its secret is wrong.")
 		return
@@ -162,12 +165,13 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusForbidden, "Access key "+key.ID+" has the role "+key.Role.String()+", which may not look at the console. Use one of the role readonly, backend or admin.")
 		return
 	}
-	d.enter(w, r, key.ID, f.To, "secret")
+	d.enter(w, r, key.Handle(), f.To, "secret")
 }
 
-// enter signs a browser in with a key.
-func (d *Door) enter(w http.ResponseWriter, r *http.Request, key, to, by string) {
-	http.SetCookie(w, d.cookie(r, d.ticket(key, time.Now().Add(sessionLife)), int(sessionLife/time.Second)))
+// enter signs a browser in with the key of a handle.
+func (d *Door) enter(w http.ResponseWriter, r *http.Request, handle, to, by string) {
+	http.SetCookie(w, d.cookie(r, d.ticket(handle, time.Now().Add(sessionLife)), int(sessionLife/time.Second)))
+	key, _, _ := strings.Cut(handle, ".")
 	d.log.Info("signed in to the console", "key", key, "by", by, "address", d.config.Proxies.Of(r))
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }

@@ -15,9 +15,6 @@ const (
 	// own below it.
 	bodyMax = 8 << 20
 
-	// stsBodyMax is far above the forms that clients send, which have 43 bytes.
-	stsBodyMax = 4 << 10
-
 	// drainMax is how much of a refused body is read and discarded to keep the connection, and drainWait how long that may take.
 	drainMax  = 2 * bodyMax
 	drainWait = 5 * time.Second

@@ -43,6 +43,7 @@ const (
 	codeMissingToken        = "MissingAuthenticationTokenException"
 	codeIncompleteSignature = "IncompleteSignatureException"
 	codeUnrecognizedClient  = "UnrecognizedClientException"
+	codeExpiredToken        = "ExpiredTokenException"
 	codeInvalidSignature    = "InvalidSignatureException"
 	codeAccessDenied        = "AccessDeniedException"
 	codeThrottling          = "ThrottlingException"
@@ -62,6 +63,7 @@ var commonStatus = map[string]int{
 	codeMissingToken:        http.StatusForbidden,
 	codeIncompleteSignature: http.StatusForbidden,
 	codeUnrecognizedClient:  http.StatusForbidden,
+	codeExpiredToken:        http.StatusForbidden,
 	codeInvalidSignature:    http.StatusForbidden,
 	codeAccessDenied:        http.StatusForbidden,
 	codeThrottling:          http.StatusBadRequest,

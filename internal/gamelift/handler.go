@@ -35,7 +35,7 @@ const pooledBytesMax = 64 << 10
 
 // Config has the parts and settings of a Handler. Log and Keys must be set.
 type Config struct {
-	Keys Keys
+	Keys identity.Finder
 	Dev  bool             // accept any credentials, also none; for loopback alone
 	Now  func() time.Time // the clock for signatures and rates; nil for time.Now
 	Log  *slog.Logger
@@ -95,16 +95,13 @@ func NewHandler(s *Service, c Config) *Handler {
 		admission:  newAdmission(c.Limits),
 		audit:      c.Audit,
 		panics:     c.Panics,
-		calls:      c.Calls.Door("api", append(slices.Collect(maps.Keys(compiledOperations())), getCallerIdentity)...),
+		calls:      c.Calls.Door("api", slices.Collect(maps.Keys(compiledOperations()))...),
 		console:    c.Calls.Door("console", slices.Collect(maps.Keys(compiledOperations()))...),
 		refusals:   newRefusals(),
 		tracing:    c.Tracing,
 		log:        c.Log,
 	}
 }
-
-// getCallerIdentity is the one operation that is not of this API.
-const getCallerIdentity = "GetCallerIdentity"
 
 // buffers hold a request's body and then its answer.
 type buffers struct{ body, answer []byte }
@@ -120,10 +117,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	requestID := newRequestID()
-	if isSTS(r) {
-		h.serveSTS(w, r, requestID, pooled)
-		return
-	}
 	codec, name := route(r)
 	out, refused := h.handle(w, r, codec, name, requestID, pooled, began)
 	h.count(h.calls, name, refused, began)

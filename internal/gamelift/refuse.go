@@ -12,11 +12,6 @@ import (
 
 // Refuse answers a request that does not reach the operations: 403 AccessDeniedException, in the protocol that the client speaks.
 func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, message string) {
-	refused := commonError(codeAccessDenied, "%s", message)
-	if isSTS(r) {
-		h.answerSTS(w, newRequestID(), Caller{}, refused)
-		return
-	}
 	codec, _ := route(r)
 	w.Header()["X-Amzn-Errortype"] = []string{codeAccessDenied}
 	write(w, codec, newRequestID(), statusOf(codeAccessDenied), codec.appendError(nil, codeAccessDenied, message))

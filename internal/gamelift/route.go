@@ -10,7 +10,6 @@ const (
 	rpcPath      = "/service/GameLift/operation/"
 
 	rpcProtocol = "rpc-v2-cbor"
-	formType    = "application/x-www-form-urlencoded"
 )
 
 // route finds the codec and the operation of a request. A base path before the known part is allowed: endpoint overrides
@@ -28,9 +27,4 @@ func route(r *http.Request) (c codec, operation string) {
 		return jsonCodec{}, ""
 	}
 	return jsonCodec{}, operation
-}
-
-// isSTS reports whether the body is a form, as in no protocol of the API: it is a call of STS for the caller's identity.
-func isSTS(r *http.Request) bool {
-	return r.Header.Get("X-Amz-Target") == "" && strings.HasPrefix(r.Header.Get("Content-Type"), formType)
 }

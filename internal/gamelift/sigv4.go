@@ -3,6 +3,7 @@ package gamelift
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,14 +22,9 @@ import (
 // unsignedPayload replaces the hash of a body that the signature does not cover.
 const unsignedPayload = "UNSIGNED-PAYLOAD"
 
-// Keys finds the access keys that work.
-type Keys interface {
-	Find(id string) (identity.AccessKey, bool)
-}
-
 // verifier checks signatures of version 4 as the AWS clients make them.
 type verifier struct {
-	keys    Keys
+	keys    identity.Finder
 	signing sigv4.Keys
 	now     func() time.Time
 	dev     bool // any credentials will do, also none
@@ -62,7 +58,7 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	header := r.Header.Get("Authorization")
 	s = signature{door: door, address: v.proxies.Of(r)}
 	if v.dev {
-		s.caller, s.dev = v.trusting(header, s.address), true
+		s.caller, s.dev = v.trusting(r, s.address), true
 		return s, nil
 	}
 	if header == "" {
@@ -84,8 +80,11 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	case r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload && !v.private(r):
 		return s, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is taken over TLS only, because others on the way could change the body", unsignedPayload)
 	}
-	key, ok := v.keys.Find(a.KeyID)
-	if !ok {
+	key, err := v.keys.With(a.KeyID, r.Header.Get("X-Amz-Security-Token"))
+	switch {
+	case errors.Is(err, identity.ErrExpired):
+		return s, s.failed(signin.Expired, commonError(codeExpiredToken, "The security token included in the request is expired"))
+	case err != nil:
 		return s, s.failed(signin.UnknownKey, commonError(codeUnrecognizedClient, "The security token included in the request is invalid."))
 	}
 	if refused := v.checkDate(date, &a); refused != nil {
@@ -152,16 +151,16 @@ func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller,
 }
 
 // trusting accepts any credentials. A known key keeps its role, so that roles can be tried out.
-func (v *verifier) trusting(header, address string) Caller {
+func (v *verifier) trusting(r *http.Request, address string) Caller {
 	caller := localCaller
 	caller.Address = address
-	a, problem := sigv4.ParseAuthorization(header)
+	a, problem := sigv4.ParseAuthorization(r.Header.Get("Authorization"))
 	if problem != "" {
 		return caller
 	}
 	caller.ID, caller.Region = a.KeyID, a.Region
-	if key, ok := v.keys.Find(a.KeyID); ok {
-		caller.Account, caller.Role = key.Account, key.Role
+	if key, err := v.keys.With(a.KeyID, r.Header.Get("X-Amz-Security-Token")); err == nil {
+		caller.Principal = key.Principal(address)
 	}
 	return caller
 }

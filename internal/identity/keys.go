@@ -9,6 +9,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,27 +41,54 @@ type AccessKey struct {
 	Created time.Time
 	Revoked time.Time // zero while the key works
 
-	life *life // nil: it is never revoked
+	session *Credentials // of temporary credentials; nil: it is an access key
+	life    *life        // nil: it is never revoked
+}
+
+// Session returns what the session token of temporary credentials says; nil for an access key.
+func (k AccessKey) Session() *Session {
+	if k.session == nil {
+		return nil
+	}
+	return &k.session.Session
+}
+
+// Handle is by which FindHandle finds the key again: its id, and with temporary credentials their session token. It is no secret.
+func (k AccessKey) Handle() string {
+	if k.session == nil {
+		return k.ID
+	}
+	return k.ID + "." + k.session.Token
+}
+
+// principalID is the name of the key's holder.
+func (k *AccessKey) principalID() string {
+	if k.session != nil {
+		return k.session.Principal()
+	}
+	return k.ID
 }
 
 // ErrRevoked is the cause of the end of an AccessKey's Life.
 var ErrRevoked = errors.New("the access key was revoked")
 
-// Life is done as soon as the key is revoked, with ErrRevoked as its cause. Everything that a request opens and that outlives the
+// Life is done as soon as the key is revoked or has expired, with ErrRevoked or ErrExpired as its cause. Everything that a request opens and that outlives the
 // request (a stream, a call that waits, a game server's link) has to end with the life of the key that opened it:
 // context.AfterFunc(key.Life(), end) ends it also when the key was revoked a moment before.
 func (k AccessKey) Life() context.Context { return k.life.context() }
 
 // life ends once.
 type life struct {
-	ctx context.Context
-	end context.CancelCauseFunc
+	ctx  context.Context
+	end  context.CancelCauseFunc
+	held atomic.Bool // a request was given ctx, so its end must be announced
 }
 
 func (l *life) context() context.Context {
 	if l == nil {
 		return context.Background()
 	}
+	l.held.Store(true)
 	return l.ctx
 }
 
@@ -69,17 +97,19 @@ func (k AccessKey) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", k.ID), slog.String("name", k.Name), slog.String("role", k.Role.String()))
 }
 
-// Keys finds valid access keys. Package keyring keeps it equal to the cell's state.
+// Keys finds valid access keys, and temporary credentials that were issued to their holders. Package keyring keeps it equal to the cell's state.
 type Keys struct {
 	secret CellSecret
+	now    func() time.Time                     // of the cell, by which temporary credentials expire
 	known  atomic.Pointer[map[string]AccessKey] // never changed once it is published
 
 	publishing sync.Mutex // for one publication at a time
+	sessions   sessions
 }
 
 // NewKeys returns Keys that find nothing.
-func NewKeys(secret CellSecret) *Keys {
-	k := &Keys{secret: secret}
+func NewKeys(secret CellSecret, now func() time.Time) *Keys {
+	k := &Keys{secret: secret, now: now, sessions: sessions{most: sessionsMax, known: map[string]AccessKey{}}}
 	k.known.Store(&map[string]AccessKey{})
 	return k
 }
@@ -90,8 +120,18 @@ func (k *Keys) Find(id string) (AccessKey, bool) {
 	return key, ok
 }
 
+// FindHandle returns a valid key by its Handle.
+func FindHandle(keys Finder, handle string) (AccessKey, bool) {
+	if key, ok := keys.Find(handle); ok { // ids of early releases may have a dot in them
+		return key, true
+	}
+	id, token, _ := strings.Cut(handle, ".")
+	key, err := keys.With(id, token)
+	return key, err == nil
+}
+
 // Publish replaces the keys. When it returns, Find no longer finds a key that is
-// not among them or is revoked, and its Life has ended.
+// not among them or is revoked, and its Life has ended, as has that of temporary credentials which it issued.
 func (k *Keys) Publish(all []access.Key) {
 	k.publishing.Lock()
 	defer k.publishing.Unlock()
@@ -106,7 +146,7 @@ func (k *Keys) Publish(all []access.Key) {
 		if !known || key.Role != record.Role || key.Name != record.Name || key.Account != record.Account {
 			key = k.secret.AccessKey(record)
 			ctx, end := context.WithCancelCause(context.Background())
-			key.life = &life{ctx, end}
+			key.life = &life{ctx: ctx, end: end}
 		}
 		now[record.ID] = key
 	}
@@ -116,6 +156,7 @@ func (k *Keys) Publish(all []access.Key) {
 			key.life.end(ErrRevoked)
 		}
 	}
+	k.endSessions()
 }
 
 // CellSecret returns the secret that the keys are derived from.

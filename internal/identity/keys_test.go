@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain/access"
 )
@@ -16,7 +17,7 @@ func newTestKeys(t testing.TB, all ...access.Key) *Keys {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := NewKeys(secret)
+	keys := NewKeys(secret, time.Now)
 	keys.Publish(all)
 	return keys
 }

@@ -1,9 +1,11 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/http"
 
@@ -14,17 +16,29 @@ import (
 // Principal is who a request is made by, once that is authenticated: docs/glossary.md#principal. Doors ask it what the request may do,
 // shares of what is bounded are taken in its name, and audit records show it. (A player is playerflow.Caller, as the core knows players.)
 type Principal struct {
-	ID      string // of the access key; else what audit records show
+	ID      string // of the access key, or the holder of temporary credentials with the name of the session; else what audit records show
 	Account string // 12 digits, for ARNs
 	Role    Role
 	Address string // of the client, as limits by address know it
 
-	life *life // of the access key; nil: it is never revoked
+	session *Session // of temporary credentials; nil: the caller used an access key, or none
+	life    *life    // of the access key; nil: it is never revoked
+}
+
+// Session returns the session of a caller with temporary credentials; nil for others.
+func (p *Principal) Session() *Session { return p.session }
+
+// ARN names the principal as AWS would.
+func (p *Principal) ARN() string {
+	if p.session != nil {
+		return p.session.ARN()
+	}
+	return UserARN(p.Account, p.Role, cmp.Or(p.ID, "anonymous"))
 }
 
 // Principal is who uses the key, from an address.
 func (k AccessKey) Principal(address string) Principal {
-	return Principal{ID: k.ID, Account: k.Account, Role: k.Role, Address: address, life: k.life}
+	return Principal{ID: k.principalID(), Account: k.Account, Role: k.Role, Address: address, session: k.Session(), life: k.life}
 }
 
 // Life is done as soon as the access key is revoked, as AccessKey.Life.
@@ -46,15 +60,22 @@ func (p *Principal) Actor(r *http.Request, door string) access.Actor {
 	return access.Actor{Principal: p.ID, Address: host, Door: door}
 }
 
-// Within returns a context that ends with ctx, and with the access key. A context that the key has ended has ErrRevoked as its
+// Within returns a context that ends with ctx, and with the access key. A context that the key has ended has ErrRevoked or ErrExpired as its
 // cause. The caller must call cancel.
 func (p *Principal) Within(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
-	forget := context.AfterFunc(p.Life(), func() { end(ErrRevoked) })
+	life := p.Life()
+	forget := context.AfterFunc(life, func() { end(context.Cause(life)) })
 	return ctx, func() {
 		forget()
 		end(nil)
 	}
+}
+
+// Ended reports whether a context has ended with the access key, or the temporary credentials, of its request.
+func Ended(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, ErrRevoked) || errors.Is(cause, ErrExpired)
 }
 
 // Roles is a set of roles: who may make a call.

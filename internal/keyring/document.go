@@ -3,6 +3,7 @@ package keyring
 import (
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -58,6 +59,22 @@ func (d *Document) Works() bool { return d.Revoked.IsZero() }
 // NewDocument shows a key that was just created, with its secret.
 func NewDocument(k identity.AccessKey, by access.Actor) Document {
 	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: actorOf(by), Secret: k.Secret}
+}
+
+// Credentials selects temporary credentials: those of one session, or all that were issued to a holder until a time.
+type Credentials struct {
+	Session     string    `json:"session,omitempty"`
+	Holder      string    `json:"holder,omitempty"`
+	IssuedUntil time.Time `json:"issuedUntil,omitzero"` // zero: now
+}
+
+// Revocation is the command that revokes them.
+func (x *Credentials) Revocation(by access.Actor) *access.RevokeCredentials {
+	cmd := &access.RevokeCredentials{Session: x.Session, Holder: x.Holder, By: by}
+	if !x.IssuedUntil.IsZero() {
+		cmd.IssuedUntil = domain.TimeOf(x.IssuedUntil)
+	}
+	return cmd
 }
 
 // String names the principal, the address and the door.

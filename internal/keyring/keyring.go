@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -37,10 +38,15 @@ type Ring struct {
 	dir      string
 	unfollow func()
 
-	mu        sync.Mutex
-	known     map[string]access.Key
-	published uint64        // number of the newest journal entry that is in force
-	changed   chan struct{} // closed and replaced when published grows
+	stop     context.CancelFunc
+	expiring sync.WaitGroup
+
+	mu    sync.Mutex
+	known map[string]access.Key
+	// revocations of temporary credentials, the oldest first
+	revocations []access.Revocation
+	published   uint64        // number of the newest journal entry that is in force
+	changed     chan struct{} // closed and replaced when published grows
 }
 
 // Open imports the file if that has not happened yet, and follows the state. An error means that the keys cannot be
@@ -53,26 +59,33 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 		}
 	}
 	r := &Ring{
-		Keys: identity.NewKeys(c.Secret), engine: c.Engine, log: c.Log, dir: c.Dir,
+		Keys: identity.NewKeys(c.Secret, c.Engine.Now), engine: c.Engine, log: c.Log, dir: c.Dir,
 		known: map[string]access.Key{}, changed: make(chan struct{}),
 	}
 	// From here on, follow gets every event. The events are whole records, so those that are in the state already do no
 	// harm; no door is open yet.
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unfollow = c.Engine.Follow(kernel.Kinds(new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten)), r.follow)
+	r.unfollow = c.Engine.Follow(kernel.Kinds(new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked)), r.follow)
 	if err := r.read(ctx); err != nil {
 		go r.unfollow() // follow may wait for r.mu
 		return nil, err
 	}
 	r.publish()
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	r.expiring.Go(func() { r.expire(ctx) })
 	return r, nil
 }
 
 // read takes over all keys of the state. It is called with r.mu held.
 func (r *Ring) read(ctx context.Context) error {
 	var all []access.Key
-	if err := r.engine.ReadHere(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil }); err != nil {
+	err := r.engine.ReadHere(ctx, func(v *cell.View) error {
+		all, r.revocations = v.AccessKeys(), v.Revocations()
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("read the access keys: %w", err)
 	}
 	clear(r.known)
@@ -89,7 +102,27 @@ func (r *Ring) TakeOver(ctx context.Context) error {
 }
 
 // Close stops following the state. Find keeps working with the last keys.
-func (r *Ring) Close() { r.unfollow() }
+func (r *Ring) Close() {
+	r.unfollow()
+	r.stop()
+	r.expiring.Wait()
+}
+
+// expireEvery is how late, at most, streams and other waits of temporary credentials end that have expired. Requests are exact.
+const expireEvery = time.Second
+
+func (r *Ring) expire(ctx context.Context) {
+	every := time.NewTicker(expireEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			r.Keys.Expire()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // follow puts a change into force.
 func (r *Ring) follow(c engine.Committed) {
@@ -112,6 +145,8 @@ func (r *Ring) follow(c engine.Committed) {
 			k := r.known[e.ID]
 			k.Revoked, k.RevokedBy = e.At, e.By
 			r.known[e.ID] = k
+		case *access.CredentialsRevoked:
+			r.revocations = e.Revocation.After(r.revocations)
 		case *access.AccessKeysForgotten:
 			for _, id := range e.IDs {
 				delete(r.known, id)
@@ -131,6 +166,7 @@ func (r *Ring) publish() {
 		all = append(all, k)
 	}
 	r.Publish(all)
+	r.revocations = r.Keys.Revoke(r.revocations)
 }
 
 // await returns once a journal entry is in force.
@@ -179,6 +215,18 @@ func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force boo
 	return cmd.Key, nil
 }
 
+// RevokeCredentials ends temporary credentials. When it returns, every door of this node refuses them, and their connections are being closed.
+func (r *Ring) RevokeCredentials(ctx context.Context, cmd *access.RevokeCredentials) error {
+	if err := r.engine.Do(ctx, cmd); err != nil {
+		return err
+	}
+	if err := r.await(context.WithoutCancel(ctx), cmd.Number); err != nil {
+		return err
+	}
+	r.log.Info("temporary credentials revoked", "session", cmd.Session, "holder", cmd.Holder, "principal", cmd.By.Principal, "address", cmd.By.Address, "door", cmd.By.Door)
+	return nil
+}
+
 // List returns all keys in order of creation, revoked ones too.
 func (r *Ring) List(ctx context.Context) (all []access.Key, err error) {
 	err = r.engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil })
@@ -186,12 +234,19 @@ func (r *Ring) List(ctx context.Context) (all []access.Key, err error) {
 }
 
 var (
-	keysDesc  = prometheus.NewDesc("muster_access_keys", "Access keys: those that work, and revoked ones that are still listed.", []string{"state"}, nil)
-	limitDesc = prometheus.NewDesc("muster_access_keys_limit", "Most access keys, with those that are revoked and still listed.", nil, nil)
+	keysDesc          = prometheus.NewDesc("muster_access_keys", "Access keys: those that work, and revoked ones that are still listed.", []string{"state"}, nil)
+	sessionsDesc      = prometheus.NewDesc("muster_temporary_credentials", "Temporary credentials that this node remembers, because they were used here and have not expired.", nil, nil)
+	sessionsLimitDesc = prometheus.NewDesc("muster_temporary_credentials_limit", "How many it remembers at most.", nil, nil)
+	limitDesc         = prometheus.NewDesc("muster_access_keys_limit", "Most access keys, with those that are revoked and still listed.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
-func (r *Ring) Describe(to chan<- *prometheus.Desc) { to <- keysDesc; to <- limitDesc }
+func (r *Ring) Describe(to chan<- *prometheus.Desc) {
+	to <- keysDesc
+	to <- limitDesc
+	to <- sessionsDesc
+	to <- sessionsLimitDesc
+}
 
 // Collect implements prometheus.Collector.
 func (r *Ring) Collect(to chan<- prometheus.Metric) {
@@ -208,5 +263,8 @@ func (r *Ring) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(keysDesc, working, "working")
 	gauge(keysDesc, all-working, "revoked")
+	sessions, most := r.Sessions()
+	gauge(sessionsDesc, sessions)
+	gauge(sessionsLimitDesc, most)
 	gauge(limitDesc, r.engine.CellConfig().Access.AccessKeysMax)
 }

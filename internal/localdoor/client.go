@@ -78,6 +78,11 @@ func (c *Client) Revoke(ctx context.Context, id string) (d keyring.Document, err
 	return d, c.call(ctx, revokePath, revokeRequest{id, c.user, c.Reason}, &d)
 }
 
+// RevokeCredentials ends temporary credentials at every door of the node, before it returns.
+func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) error {
+	return c.call(ctx, revokeCredentialsPath, revokeCredentialsRequest{x, c.user, c.Reason}, &struct{}{})
+}
+
 // Secret derives the secret of a key.
 func (c *Client) Secret(id string) string { return c.secret.AccessKeySecret(id) }
 

@@ -43,6 +43,8 @@ const (
 	listPath   = "/v1/keys/list"
 	createPath = "/v1/keys/create"
 	revokePath = "/v1/keys/revoke"
+
+	revokeCredentialsPath = "/v1/keys/revoke-credentials"
 )
 
 // doorName is what audit records call this door.
@@ -60,6 +62,12 @@ type createRequest struct {
 
 type revokeRequest struct {
 	ID     string `json:"id"`
+	User   string `json:"user"`
+	Reason string `json:"reason,omitempty"`
+}
+
+type revokeCredentialsRequest struct {
+	keyring.Credentials
 	User   string `json:"user"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -102,6 +110,7 @@ func Open(c Config) (*Door, error) {
 	mux.HandleFunc("POST "+listPath, d.wrap(d.list))
 	mux.HandleFunc("POST "+createPath, d.wrap(d.create))
 	mux.HandleFunc("POST "+revokePath, d.wrap(d.revoke))
+	mux.HandleFunc("POST "+revokeCredentialsPath, d.wrap(d.revokeCredentials))
 	d.clusterPaths(mux)
 	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
 	d.server = http.Server{
@@ -258,6 +267,19 @@ func (d *Door) revoke(r *http.Request, body []byte) (any, error) {
 	key, err := d.config.Keys.Revoke(ctx, by, in.ID, true)
 	d.config.Audit.Refused(ctx, err)
 	return keyring.DocumentOf(&key), err
+}
+
+func (d *Door) revokeCredentials(r *http.Request, body []byte) (any, error) {
+	var in revokeCredentialsRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	by := byUser(r, in.User)
+	ctx, err := recorded(r, by, "keys revoke-credentials", in.Reason)
+	if err != nil {
+		return nil, err
+	}
+	return struct{}{}, d.config.Keys.RevokeCredentials(ctx, in.Revocation(by))
 }
 
 // limited bounds the connections of a listener.

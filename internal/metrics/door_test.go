@@ -22,7 +22,7 @@ func door(t *testing.T, dev bool) (*Door, *identity.Keys) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := identity.NewKeys(secret)
+	keys := identity.NewKeys(secret, time.Now)
 	keys.Publish([]access.Key{{ID: "MUSTREADER", Role: access.ReadOnly}, {ID: "MUSTCLIENT", Role: access.Client}})
 	return NewDoor(Config{Keys: keys, Dev: dev, Private: func(r *http.Request) bool { return r.TLS != nil }, Log: slog.New(slog.DiscardHandler), Matchmakers: func() []matchmaker.Status {
 		return []matchmaker.Status{{Configuration: "ranked", Stats: matcher.Stats{Tickets: 7, CutShort: 3, Exhausted: 2}, PassTook: 1500 * time.Millisecond, RefusedMatches: map[domain.Reason]uint64{domain.Conflict: 4}}}

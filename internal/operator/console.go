@@ -27,6 +27,9 @@ func (d *Door) newConsoleLink(w http.ResponseWriter, r *http.Request, by access.
 	if err := readKeyBody(body, &struct{}{}); err != nil {
 		return err
 	}
+	if r.Header.Get("X-Amz-Security-Token") != "" {
+		return domain.Refuse(domain.Invalid, "the request is signed with temporary credentials, which the sign-in would outlive: want an access key, or sign in on the page of the console with these credentials")
+	}
 	if d.config.ConsoleLink == nil {
 		return domain.Refuse(domain.NotFound, "this service has no console")
 	}

@@ -38,6 +38,7 @@ func (d *Door) keyRoutes() {
 	d.routes.HandleFunc("GET "+Prefix+"keys", d.forAdmins("change access keys", d.listKeys))
 	d.routes.HandleFunc("POST "+Prefix+"keys", d.forAdmins("change access keys", d.createKey))
 	d.routes.HandleFunc("POST "+Prefix+"keys/{id}/revoke", d.forAdmins("change access keys", d.revokeKey))
+	d.routes.HandleFunc("POST "+Prefix+"keys/revoke-credentials", d.forAdmins("revoke temporary credentials", d.revokeCredentials))
 }
 
 // isKeyPath reports whether a path is about access keys.
@@ -113,6 +114,19 @@ func (d *Door) revokeKey(w http.ResponseWriter, r *http.Request, by access.Actor
 	key, err := d.config.Keys.Revoke(r.Context(), by, r.PathValue("id"), in.Force)
 	if err == nil {
 		answer(w, http.StatusOK, keyring.DocumentOf(&key))
+	}
+	return err
+}
+
+// revokeCredentials answers with an empty object: the service does not know which credentials there were.
+func (d *Door) revokeCredentials(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	var in keyring.Credentials
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	err := d.config.Keys.RevokeCredentials(r.Context(), in.Revocation(by))
+	if err == nil {
+		answer(w, http.StatusOK, struct{}{})
 	}
 	return err
 }

@@ -107,6 +107,9 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 	}
 	if life := l.shown.life; life != nil {
 		l.outlive = context.AfterFunc(life, func() {
+			if !errors.Is(context.Cause(life), identity.ErrRevoked) {
+				return // temporary credentials were to prove who connects, and the connection has a token of its own by now
+			}
 			s.log.Info("a game server's connection was closed: the access key that signed for it was revoked", "process", key, "key", l.shown.accessKey)
 			l.drop()
 		})
@@ -197,11 +200,13 @@ func (s *Server) failed(h *hello, reason signin.Reason, err error) error {
 
 func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 	id := h.signature.accessKey()
-	key, ok := s.config.Keys.Find(id)
-	if !ok && s.config.AnyKey {
+	key, err := s.config.Keys.With(id, h.signature.token)
+	switch {
+	case err != nil && s.config.AnyKey:
 		return credential{accessKey: id, fleeting: h.signsOnce()}, nil
-	}
-	if !ok {
+	case errors.Is(err, identity.ErrExpired):
+		return credential{}, s.failed(h, signin.Expired, fmt.Errorf("%w: %w", errForbidden, err))
+	case err != nil:
 		return credential{}, s.failed(h, signin.UnknownKey, fmt.Errorf("%w: no access key %.40q", errForbidden, id))
 	}
 	if slow := s.config.Signins.Refuse(h.from, key); slow != nil {

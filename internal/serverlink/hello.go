@@ -37,7 +37,7 @@ func parseHello(query string) (hello, error) {
 		"pID": &h.key.Process, "ComputeId": &h.key.Compute, "FleetId": &h.key.Fleet,
 		"sdkVersion": &h.sdkVersion, "sdkLanguage": &h.sdkLanguage, "Authorization": &h.authorization,
 		"X-Amz-Algorithm": &h.signature.algorithm, "X-Amz-Credential": &h.signature.credential,
-		"X-Amz-Date": &h.signature.date, "X-Amz-Signature": &h.signature.value,
+		"X-Amz-Date": &h.signature.date, "X-Amz-Signature": &h.signature.value, "X-Amz-Security-Token": &h.signature.token,
 	}
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")

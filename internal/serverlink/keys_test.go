@@ -2,6 +2,7 @@ package serverlink
 
 import (
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
@@ -19,7 +20,7 @@ func newTestKeys(t testing.TB) *testKeys {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testKeys{Keys: identity.NewKeys(secret)}
+	return &testKeys{Keys: identity.NewKeys(secret, time.Now)}
 }
 
 func (k *testKeys) Create(role identity.Role, name string) (identity.AccessKey, error) {

@@ -31,7 +31,7 @@ import (
 type Config struct {
 	Engine *engine.Engine
 	Secret identity.CellSecret // what process tokens are derived from
-	Keys   KeyFinder
+	Keys   identity.Finder
 
 	// AnyKey lets game servers sign with unknown access keys: for development on one machine.
 	AnyKey bool
@@ -60,11 +60,6 @@ type Config struct {
 	Calls   *callstats.Calls // nil: requests are not counted
 	Tracing *tracing.Tracer  // of pushes that follow from traced commands, and of the answers to them; nil: none is
 	Log     *slog.Logger
-}
-
-// KeyFinder finds valid access keys. *identity.Keys implements it.
-type KeyFinder interface {
-	Find(id string) (identity.AccessKey, bool)
 }
 
 // Periods are the waiting times of the door.

@@ -24,7 +24,7 @@ const (
 )
 
 // signature is the SigV4 variant of authentication. What is signed is not a normal SigV4 request: only the three ids.
-type signature struct{ algorithm, credential, date, value string }
+type signature struct{ algorithm, credential, date, value, token string }
 
 // accessKey is the id of the key that the signature claims.
 func (s signature) accessKey() string {

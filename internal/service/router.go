@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/sessionlogs"
+	"github.com/musterhq/muster/internal/sts"
 )
 
 // router chooses the door of a request to the one port, by upgrade header and path.
@@ -36,6 +37,7 @@ type router struct {
 	builds   http.Handler // nil where builds cannot be uploaded
 	logs     http.Handler // nil where no logs of game sessions are kept
 	console  http.Handler
+	sts      http.Handler // clients of STS
 	clock    http.Handler // nil on real time
 	health   func() error
 	ready    func() error             // health, and a node of a cluster can carry requests out
@@ -47,7 +49,7 @@ type router struct {
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
 		"serverlink": &d.link, "agentlink": &d.agents, "joins": &d.joins, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
-		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console,
+		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console, "sts": &d.sts,
 	} {
 		if *h == nil {
 			continue
@@ -94,6 +96,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.graphs.ServeHTTP(w, r)
 	case console.Serves(r.URL.Path):
 		d.console.ServeHTTP(w, r)
+	case sts.Serves(r):
+		d.sts.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):

@@ -49,6 +49,13 @@ type oneKey identity.AccessKey
 
 func (k oneKey) Find(id string) (identity.AccessKey, bool) { return identity.AccessKey(k), id == k.ID }
 
+func (k oneKey) With(id, token string) (identity.AccessKey, error) {
+	if id != k.ID || token != "" {
+		return identity.AccessKey{}, identity.ErrUnknown
+	}
+	return identity.AccessKey(k), nil
+}
+
 var proxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 
 // Only a client key may be sent where it can be read on the way.

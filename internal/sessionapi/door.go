@@ -31,7 +31,7 @@ const Prefix = "/session/v1/"
 // Config has the parts and limits of a Door.
 type Config struct {
 	Engine *engine.Engine
-	Keys   Keys
+	Keys   identity.Finder
 	Dev    bool // accept any credentials, also none; for loopback alone
 
 	// Private reports whether a request could not be read on the way.
@@ -54,11 +54,6 @@ type Config struct {
 
 // panicDoor is the label of panics of this door.
 const panicDoor = "sessionapi"
-
-// Keys finds the access keys that work.
-type Keys interface {
-	Find(id string) (identity.AccessKey, bool)
-}
 
 // defaultWorking is far above the concurrent requests of a machine that keeps up.
 const defaultWorking = 8192
@@ -263,8 +258,8 @@ func (d *Door) run(ctx context.Context, n *node, req *request, in any) (out any,
 	}
 	problem = problemOf(err)
 	switch {
-	case errors.Is(context.Cause(ctx), identity.ErrRevoked):
-		problem = unauthorized("the access key was revoked")
+	case identity.Ended(ctx):
+		problem = unauthorized("the access key was revoked, or the temporary credentials have expired")
 	case d.ctx.Err() != nil && errors.Is(err, context.Canceled):
 		problem = &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "the service is stopping"}
 	case problem.status >= http.StatusInternalServerError && ctx.Err() == nil:

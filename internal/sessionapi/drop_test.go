@@ -13,6 +13,9 @@ import (
 type noKeys struct{}
 
 func (noKeys) Find(string) (identity.AccessKey, bool) { return identity.AccessKey{}, false }
+func (noKeys) With(string, string) (identity.AccessKey, error) {
+	return identity.AccessKey{}, identity.ErrUnknown
+}
 
 // A node that was given up ends its event streams, and begins none until it is registered again.
 func TestGivenUpNodeEndsItsStreams(t *testing.T) {

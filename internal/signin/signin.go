@@ -16,11 +16,13 @@ package signin
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -221,30 +223,34 @@ func (d *Door) Fail(f Failure) *Slowed {
 // ErrWrong is the error of an access key that does not exist or has another secret.
 var ErrWrong = fmt.Errorf("there is no access key with this id and secret")
 
-// Proven finds the access key that a client sent together with its secret. The error is ErrWrong or a *Slowed.
+// Proven finds the access key that a client sent together with its secret, which for temporary credentials is followed by a dot and the session token. It
+// takes the same time when there is no such key. The error is ErrWrong, identity.ErrExpired or a *Slowed.
 func (d *Door) Proven(keys identity.Finder, from, id, secret string) (identity.AccessKey, error) {
-	key, known := keys.Find(id)
-	if known {
+	sent, token, _ := strings.Cut(secret, ".")
+	key, err := keys.With(id, token)
+	if err == nil {
 		if slow := d.Refuse(from, key); slow != nil {
 			return identity.AccessKey{}, slow
 		}
 	}
-	proven, ok := identity.Proven(keys, id, secret)
-	if ok {
-		d.Trust(from, proven)
-		return proven, nil
+	if identity.Equal(sent, key.Secret) && err == nil {
+		d.Trust(from, key)
+		return key, nil
 	}
 	f := Failure{From: from, Reason: UnknownKey, KeyID: id}
+	answer := ErrWrong
 	switch {
-	case known:
+	case err == nil:
 		f.Reason = WrongSecret
+	case errors.Is(err, identity.ErrExpired):
+		f.Reason, answer = Expired, err
 	case id == "" && secret == "":
 		f.Reason = Missing
 	}
 	if slow := d.Fail(f); slow != nil {
 		return identity.AccessKey{}, slow
 	}
-	return identity.AccessKey{}, ErrWrong
+	return identity.AccessKey{}, answer
 }
 
 var (

@@ -41,6 +41,13 @@ type oneKey struct{ identity.AccessKey }
 
 func (k oneKey) Find(id string) (identity.AccessKey, bool) { return k.AccessKey, id == k.ID }
 
+func (k oneKey) With(id, token string) (identity.AccessKey, error) {
+	if id != k.ID || token != "" {
+		return identity.AccessKey{}, identity.ErrUnknown
+	}
+	return k.AccessKey, nil
+}
+
 var owned = oneKey{identity.AccessKey{ID: "MUSTAAAAAAAAAAAAAAAA", Secret: "right", Role: identity.Backend}}
 
 func (x *world) try(from, secret string) error {

@@ -61,3 +61,14 @@ func (w *World) checkAccessKeys(v *cell.View) {
 		}
 	}
 }
+
+// revokeCredentials ends temporary credentials, which no cell knows.
+func revokeCredentials(w *Wishes, v *cell.View) kernel.Command {
+	cmd := &access.RevokeCredentials{By: access.Actor{Principal: "ops", Door: "local"}}
+	if w.oneIn(2) {
+		cmd.Session = fmt.Sprint("ASIA", w.chance.IntN(50))
+	} else {
+		cmd.Holder = fmt.Sprint("key-", w.chance.IntN(50))
+	}
+	return cmd
+}

@@ -13,6 +13,9 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	case *JoinTokenIssued, *JoinTokenUsed, *JoinTokensForgotten:
 		c.applyJoinToken(event)
 		return
+	case *CredentialsRevoked:
+		c.applyRevocation(e)
+		return
 	case *ConsoleLinkIssued, *ConsoleLinksForgotten:
 		c.applyConsoleLink(event)
 		return

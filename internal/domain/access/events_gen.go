@@ -20,6 +20,7 @@ var events = []func() kernel.Event{
 	kernel.Empty[JoinTokensForgotten],
 	kernel.Empty[ConsoleLinkIssued],
 	kernel.Empty[ConsoleLinksForgotten],
+	kernel.Empty[CredentialsRevoked],
 }
 
 // AccessKeysTakenOver says that the cell owns its access keys from now on, and which ones a file held until then.
@@ -111,3 +112,12 @@ type ConsoleLinksForgotten struct{ IDs []string }
 func (*ConsoleLinksForgotten) Kind() kernel.Kind      { return 246 }
 func (*ConsoleLinksForgotten) Level() uint            { return 2 }
 func (e *ConsoleLinksForgotten) Fields(c *wire.Codec) { c.Strings(1, &e.IDs) }
+
+// CredentialsRevoked ends temporary credentials: those of one session, or all that were issued to one holder until a time.
+type CredentialsRevoked struct{ Revocation Revocation }
+
+func (*CredentialsRevoked) Kind() kernel.Kind { return 250 }
+func (*CredentialsRevoked) Level() uint       { return 2 }
+func (e *CredentialsRevoked) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Revocation, true, (*Revocation).Fields)
+}

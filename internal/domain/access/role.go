@@ -38,6 +38,17 @@ func (r Role) String() string {
 	return roleNames[r]
 }
 
+// Covers reports whether a role may do all that another one may.
+func (r Role) Covers(other Role) bool {
+	switch r {
+	case Admin:
+		return other.Known()
+	case Backend:
+		return other == Backend || other == Client || other == ReadOnly
+	}
+	return r.Known() && r == other
+}
+
 // MarshalText refuses an unknown role, so that none is ever stored.
 func (r Role) MarshalText() ([]byte, error) {
 	if !r.Known() {

@@ -16,6 +16,7 @@ type State struct {
 	losses       []Loss        // accepted ones, the oldest first; never changed in place
 	joinTokens   []JoinToken   // the oldest first; never changed in place
 	consoleLinks []ConsoleLink // the oldest first; never changed in place
+	revocations  []Revocation  // the oldest first; never changed in place
 }
 
 // Tx is the room: its state, and its part of the present transaction.
@@ -44,7 +45,7 @@ func (c *State) View() View { return View{c.Reader(), c} }
 
 // Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
-	takenOver, losses, joinTokens, links := c.Records.TakenOver, c.losses, c.joinTokens, c.consoleLinks // never changed in place
+	takenOver, losses, joinTokens, links, revocations := c.Records.TakenOver, c.losses, c.joinTokens, c.consoleLinks, c.revocations // never changed in place
 	return []kernel.Frozen{kernel.Freeze(partAccessKey, c.Records.Keys), func(w *kernel.PartWriter) {
 		if takenOver != nil {
 			copied := *takenOver
@@ -59,6 +60,9 @@ func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 		for _, x := range links {
 			w.Part(partConsoleLink, &x)
 		}
+		for _, x := range revocations {
+			w.Part(partRevocation, &x)
+		}
 	}}
 }
 
@@ -68,6 +72,7 @@ const (
 	partTakenOver   = 51
 	partJoinToken   = 52
 	partConsoleLink = 53
+	partRevocation  = 54
 	partLoss        = 60
 )
 
@@ -81,6 +86,8 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		return true, kernel.LoadWith(l, body, func(x JoinToken) { c.joinTokens = append(c.joinTokens, x) })
 	case partConsoleLink:
 		return true, kernel.LoadWith(l, body, func(x ConsoleLink) { c.consoleLinks = append(c.consoleLinks, x) })
+	case partRevocation:
+		return true, kernel.LoadWith(l, body, func(x Revocation) { c.revocations = append(c.revocations, x) })
 	case partLoss:
 		return true, kernel.LoadWith(l, body, func(x Loss) { c.losses = append(c.losses, x) })
 	}

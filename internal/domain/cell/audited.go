@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain/access"
@@ -111,6 +112,8 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 		return v.keySubject(x.Key.ID)
 	case *access.RevokeAccessKey:
 		return v.keySubject(x.ID)
+	case *access.RevokeCredentials:
+		return "temporary credentials", cmp.Or(x.Session, x.Holder), nil
 	case *access.IssueJoinToken:
 		return "node token", x.ID, nil
 	case *access.UseJoinToken:

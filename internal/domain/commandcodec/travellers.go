@@ -20,7 +20,7 @@ import (
 // node gives itself (deadlines, matches, notices, its own data directory) does not travel.
 var travellers = []kernel.Command{
 	&access.CreateAccessKey{}, &access.RevokeAccessKey{}, &access.IssueJoinToken{}, &access.UseJoinToken{}, &access.VoidJoinTokens{},
-	&access.IssueConsoleLink{}, &access.UseConsoleLink{},
+	&access.IssueConsoleLink{}, &access.UseConsoleLink{}, &access.RevokeCredentials{},
 	&gameservers.ClaimGameServer{}, &gameservers.CreateGameServerGroup{}, &gameservers.DeleteGameServerGroup{}, &gameservers.DeregisterGameServer{},
 	&gameservers.RegisterGameServer{}, &gameservers.UpdateGameServer{}, &gameservers.UpdateGameServerGroup{},
 	&membership.BeginNode{}, &notice.ConfirmSubscription{}, &notice.DeliverNotices{},

@@ -1,0 +1,119 @@
+package cell
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// revoking is a cell at a time that the test moves.
+type revoking struct {
+	*Cell
+	now domain.Time
+}
+
+func newRevoking(t *testing.T) *revoking {
+	x := &revoking{New(DefaultConfig()), domain.TimeOf(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))}
+	if err := x.do(&kernel.RaiseLevel{To: x.KnownLevel()}); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (x *revoking) do(cmd kernel.Command) error {
+	_, err := x.Execute(cmd, &kernel.Env{Now: x.now, Number: 1})
+	return err
+}
+
+func (x *revoking) list() []access.Revocation {
+	v := x.View()
+	return v.Revocations()
+}
+
+func TestRevocationsOfCredentials(t *testing.T) {
+	x := newRevoking(t)
+	for _, bad := range []*access.RevokeCredentials{
+		{}, {Session: "ASIA1", Holder: "lobby"}, {Session: "ASIA1", IssuedUntil: x.now}, {Holder: "lobby", IssuedUntil: x.now + 1},
+		{Session: strings.Repeat("x", 129)}, {Holder: strings.Repeat("x", 257)},
+	} {
+		if refusal, ok := errors.AsType[*domain.Refusal](x.do(bad)); !ok || refusal.Reason != domain.Invalid {
+			t.Errorf("%.60v: %v, want Invalid", bad, refusal)
+		}
+	}
+	do := func(cmd *access.RevokeCredentials) {
+		t.Helper()
+		if err := x.do(cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := x.now
+	do(&access.RevokeCredentials{Session: "ASIA1", By: access.Actor{Principal: "ops", Door: "local"}})
+	do(&access.RevokeCredentials{Holder: "lobby"})
+	x.now = x.now.Add(time.Hour)
+	do(&access.RevokeCredentials{Holder: "lobby", IssuedUntil: began.Add(-time.Hour)}) // which must not shorten the one in force
+	want := []access.Revocation{
+		{Session: "ASIA1", At: began, Until: began.Add(access.CredentialsLifeMax), By: access.Actor{Principal: "ops", Door: "local"}},
+		{Holder: "lobby", IssuedUntil: began, At: x.now, Until: began.Add(access.CredentialsLifeMax)},
+	}
+	if got := x.list(); !slices.Equal(got, want) {
+		t.Errorf("revocations\n%+v, want\n%+v", got, want)
+	}
+
+	var stored bytes.Buffer
+	if err := x.Freeze().Write(&stored); err != nil {
+		t.Fatal(err)
+	}
+	loaded := New(DefaultConfig())
+	if err := loaded.Load(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if v := loaded.View(); !slices.Equal(v.Revocations(), want) {
+		t.Errorf("the snapshot has %+v, want %+v", v.Revocations(), want)
+	}
+
+	x.now = began.Add(access.CredentialsLifeMax)
+	do(&access.RevokeCredentials{Session: "ASIA2"})
+	if got := x.list(); len(got) != 1 || got[0].Session != "ASIA2" {
+		t.Errorf("once all the credentials have expired, the revocations are %+v, want that of ASIA2 alone", got)
+	}
+}
+
+func TestRevocationsMax(t *testing.T) {
+	x := newRevoking(t)
+	for i := range access.RevocationsMax {
+		if err := x.do(&access.RevokeCredentials{Session: fmt.Sprint("ASIA", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := &access.RevokeCredentials{Session: "ASIAmore"}
+	if refusal, ok := errors.AsType[*domain.Refusal](x.do(one)); !ok || refusal.Reason != domain.LimitExceeded {
+		t.Errorf("one too many: %v, want LimitExceeded", refusal)
+	}
+	if err := x.do(&access.RevokeCredentials{Session: "ASIA0"}); err != nil {
+		t.Errorf("one that is in force: %v", err)
+	}
+	x.now = x.now.Add(access.CredentialsLifeMax)
+	if err := x.do(one); err != nil {
+		t.Errorf("after the others are over: %v", err)
+	}
+}
+
+func TestRolesCover(t *testing.T) {
+	all := []access.Role{access.NoRole, access.Admin, access.Backend, access.Client, access.ReadOnly}
+	covers := map[access.Role]string{access.Admin: "admin backend client readonly", access.Backend: "backend client readonly", access.Client: "client", access.ReadOnly: "readonly"}
+	for _, r := range all {
+		for _, other := range all {
+			if want := other.Known() && slices.Contains(strings.Fields(covers[r]), other.String()); r.Covers(other) != want {
+				t.Errorf("%s covers %s: %t, want %t", r, other, !want, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package identity
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/base64"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Session is what a session token says: for whom temporary credentials were issued, and what they may do. The token has all of it, and the secret of the
+// credentials is derived from it, so every node of the cell checks them and none stores them. docs/formats/identity.md#session-tokens.
+type Session struct {
+	ID      string // access key id of the credentials, which begins with SessionPrefix
+	Source  Source
+	Holder  string // id of the access key, or provider and subject of the web identity, that they were issued to
+	Name    string // of the session, as the holder chose it; empty: the holder goes on under its own name
+	Role    Role
+	Account string
+	Issued  time.Time // whole milliseconds
+	Expires time.Time
+}
+
+// Source is how the holder of temporary credentials proved its identity.
+type Source uint8
+
+// The numbers are in tokens.
+const (
+	FromKey         Source = iota + 1 // by an access key, or by temporary credentials of one
+	FromWebIdentity                   // by a token of an identity provider
+)
+
+func (s Source) String() string {
+	switch s {
+	case FromKey:
+		return "access key"
+	case FromWebIdentity:
+		return "web identity"
+	}
+	return "unknown"
+}
+
+// SessionPrefix begins the access key ids of temporary credentials, as at AWS.
+const SessionPrefix = "ASIA"
+
+const (
+	tokenVersion  = 1
+	tokenMAC      = 16   // bytes
+	sessionRandom = 10   // bytes of an id
+	tokenBytesMax = 1536 // characters: far above what a Session takes
+)
+
+func (s *Session) fields(c *wire.Codec) {
+	issued, expires := s.Issued.UnixMilli(), s.Expires.UnixMilli()
+	c.String(1, &s.ID)
+	wire.Int(c, 2, &s.Source)
+	c.String(3, &s.Holder)
+	c.String(4, &s.Name)
+	wire.Int(c, 5, &s.Role)
+	c.String(6, &s.Account)
+	wire.Int(c, 7, &issued)
+	wire.Int(c, 8, &expires)
+	s.Issued, s.Expires = time.UnixMilli(issued), time.UnixMilli(expires)
+}
+
+// Fields implements wire.Message.
+func (s *Session) Fields(c *wire.Codec) { s.fields(c) }
+
+// Principal is the name of the session's principal in audit records and limits: the holder, with the name of the session if that has one.
+func (s *Session) Principal() string {
+	if s.Name == "" {
+		return s.Holder
+	}
+	return s.Holder + ":" + s.Name
+}
+
+// ARN names the session as AWS would.
+func (s *Session) ARN() string {
+	if s.Name == "" {
+		return UserARN(s.Account, s.Role, s.Holder)
+	}
+	return "arn:aws:sts::" + s.Account + ":assumed-role/" + s.Role.String() + "/" + s.Name
+}
+
+// UserARN names an access key as AWS names the user that has it.
+func UserARN(account string, role Role, key string) string {
+	return "arn:aws:iam::" + account + ":user/" + role.String() + "/" + key
+}
+
+// Credentials are temporary credentials as a client gets them.
+type Credentials struct {
+	Session
+	Secret, Token string
+}
+
+// NewSession issues temporary credentials. Its caller has checked that the holder may have them.
+func (s CellSecret) NewSession(x Session) Credentials {
+	random := make([]byte, sessionRandom)
+	rand.Read(random) // never fails: since Go 1.24 it ends the program instead
+	x.ID = SessionPrefix + base32.StdEncoding.EncodeToString(random)
+	x.Issued, x.Expires = x.Issued.Truncate(time.Millisecond), x.Expires.Truncate(time.Millisecond)
+	claims := wire.Append([]byte{tokenVersion}, &x)
+	return Credentials{x, s.sessionSecret(claims), base64.RawURLEncoding.EncodeToString(append(claims, s.tokenMAC(claims)...))}
+}
+
+func (s CellSecret) tokenMAC(claims []byte) []byte {
+	return s.derive(append([]byte("session-token\x00"), claims...))[:tokenMAC]
+}
+
+func (s CellSecret) sessionSecret(claims []byte) string {
+	return base64.StdEncoding.EncodeToString(s.derive(append([]byte("session-secret\x00"), claims...))[:30])
+}
+
+// readSession reads a token that this cell has issued. Only the secret proves that a client has the credentials.
+func (s CellSecret) readSession(token string) (c Credentials, ok bool) {
+	if len(token) > tokenBytesMax {
+		return c, false
+	}
+	text, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(text) <= 1+tokenMAC || text[0] != tokenVersion {
+		return c, false
+	}
+	claims, mac := text[:len(text)-tokenMAC], text[len(text)-tokenMAC:]
+	if subtle.ConstantTimeCompare(mac, s.tokenMAC(claims)) != 1 || wire.Unmarshal(claims[1:], &c.Session) != nil {
+		return Credentials{}, false
+	}
+	c.Secret, c.Token = s.sessionSecret(claims), token
+	return c, true
+}

@@ -1,0 +1,170 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+)
+
+// sessionsMax bounds the sessions that a node remembers; each takes about 1 KiB. With more than that in use at the same time, tokens are checked anew with
+// each request, and streams and other waits of further sessions end at once.
+const sessionsMax = 64 << 10
+
+// The errors of credentials that do not work.
+var (
+	ErrUnknown = errors.New("there are no such credentials")
+	// ErrExpired is also the cause of the end of the Life of temporary credentials.
+	ErrExpired = errors.New("the temporary credentials have expired")
+)
+
+// sessions are the temporary credentials that were used here lately, and those that were revoked. A token is checked once. After that, its session costs a
+// look-up: whatever ends one removes it.
+type sessions struct {
+	most   int // that are remembered
+	mu     sync.RWMutex
+	known  map[string]AccessKey // by access key id
+	bySelf map[string]struct{}  // access key ids of revoked credentials
+	until  map[string]time.Time // by holder: what was issued until then is revoked
+}
+
+// With returns the key that a request names: an access key, or temporary ones if it has a session token. The error is ErrUnknown or ErrExpired.
+func (k *Keys) With(id, token string) (AccessKey, error) {
+	if token == "" {
+		if key, ok := k.Find(id); ok {
+			return key, nil
+		}
+		return AccessKey{}, ErrUnknown
+	}
+	now := k.now()
+	k.sessions.mu.RLock()
+	key, ok := k.sessions.known[id]
+	k.sessions.mu.RUnlock()
+	if ok && key.session.Token == token {
+		if !now.Before(key.session.Expires) {
+			return AccessKey{}, ErrExpired
+		}
+		return key, nil
+	}
+	return k.admit(id, token, now)
+}
+
+// admit checks a token and remembers its session.
+func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
+	c, ok := k.secret.readSession(token)
+	switch {
+	case !ok || c.ID != id:
+		return AccessKey{}, ErrUnknown
+	case !now.Before(c.Expires):
+		return AccessKey{}, ErrExpired
+	}
+	c.Token = strings.Clone(token) // or it would keep the whole header of its request alive
+	key := AccessKey{ID: c.ID, Name: c.Name, Secret: c.Secret, Account: c.Account, Role: c.Role, Created: c.Issued, session: &c}
+	s := &k.sessions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !k.stands(&c.Session) { // under the lock, so that a revocation finds the session or is found by it
+		return AccessKey{}, ErrUnknown
+	}
+	if known, ok := s.known[id]; ok {
+		return known, nil // another request was first
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	key.life = &life{ctx: ctx, end: end}
+	if len(s.known) >= s.most {
+		s.dropUnheld()
+	}
+	if len(s.known) >= s.most {
+		end(ErrExpired)
+		return key, nil
+	}
+	s.known[id] = key
+	return key, nil
+}
+
+// stands reports whether a session was not revoked. Its caller holds the lock of the sessions.
+func (k *Keys) stands(x *Session) bool {
+	if _, ok := k.sessions.bySelf[x.ID]; ok {
+		return false
+	}
+	if until, ok := k.sessions.until[x.Holder]; ok && !x.Issued.After(until) {
+		return false
+	}
+	if x.Source != FromKey {
+		return true
+	}
+	key, ok := k.Find(x.Holder)
+	return ok && key.Role.Covers(x.Role)
+}
+
+// dropUnheld forgets the sessions whose end no stream or other wait follows. Those that are used again come back.
+func (s *sessions) dropUnheld() {
+	for id, key := range s.known {
+		if !key.life.held.Load() {
+			delete(s.known, id)
+		}
+	}
+}
+
+// Revoke replaces the revocations of temporary credentials, of which later ones of a holder replace earlier ones. When it returns, With no longer finds
+// those credentials, and their Life has ended. It returns the revocations that are not over.
+func (k *Keys) Revoke(all []access.Revocation) (left []access.Revocation) {
+	bySelf, until, now := map[string]struct{}{}, map[string]time.Time{}, domain.TimeOf(k.now())
+	for i := range all {
+		x := &all[i]
+		switch {
+		case x.Until <= now:
+			continue // the credentials have expired
+		case x.Session != "":
+			bySelf[x.Session] = struct{}{}
+		default:
+			until[x.Holder] = x.IssuedUntil.Std()
+		}
+		left = append(left, *x)
+	}
+	k.sessions.mu.Lock()
+	k.sessions.bySelf, k.sessions.until = bySelf, until
+	k.sessions.mu.Unlock()
+	k.endSessions()
+	return left
+}
+
+// endSessions ends the sessions that were revoked, whose access key was, or that have expired.
+func (k *Keys) endSessions() {
+	now := k.now()
+	s := &k.sessions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, key := range s.known {
+		switch {
+		case !k.stands(&key.session.Session):
+			key.life.end(ErrRevoked)
+		case !now.Before(key.session.Expires):
+			key.life.end(ErrExpired)
+		default:
+			continue
+		}
+		delete(s.known, id)
+	}
+}
+
+// Expire ends the Life of temporary credentials that have expired. Requests need no call of it.
+func (k *Keys) Expire() { k.endSessions() }
+
+// Sessions returns how many temporary credentials are remembered, and how many there can be.
+func (k *Keys) Sessions() (n, most int) {
+	k.sessions.mu.RLock()
+	defer k.sessions.mu.RUnlock()
+	return len(k.sessions.known), k.sessions.most
+}
+
+// Issue makes temporary credentials that are valid for so long.
+func (k *Keys) Issue(x Session, valid time.Duration) Credentials {
+	x.Issued = k.now()
+	x.Expires = x.Issued.Add(valid)
+	return k.secret.NewSession(x)
+}

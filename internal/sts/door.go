@@ -1,0 +1,169 @@
+// Package sts is the door of clients of AWS' Security Token Service: who am I, and temporary credentials for me or for a role. It speaks the query protocol of
+// the AWS CLI and the SDKs. What it issues is checked by package identity, at every door.
+package sts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/callstats"
+	domainaudit "github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/domain/excerpt"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/gamelift"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+const (
+	signedFor = "sts"
+	formType  = "application/x-www-form-urlencoded"
+
+	// bodyMax is far above the forms that clients send: the largest has a role, a session's name and its tags.
+	bodyMax = 32 << 10
+)
+
+// Issuer makes temporary credentials. *identity.Keys implements it.
+type Issuer interface {
+	identity.Finder
+	Issue(x identity.Session, valid time.Duration) identity.Credentials
+}
+
+// Engine is what the door needs of the engine: to record who was issued what.
+type Engine interface {
+	Do(ctx context.Context, cmd kernel.Command) error
+}
+
+// Config is what a Door needs.
+type Config struct {
+	Keys   Issuer
+	Engine Engine
+	// Signed reads the body of a request, and returns the principal that has signed it for a service. Otherwise it returns the refusal.
+	Signed func(w http.ResponseWriter, r *http.Request, service string, most int64) (by identity.Principal, body []byte, refused *gamelift.Refused)
+	// Private reports whether an answer cannot be read on the way.
+	Private func(*http.Request) bool
+	Audit   *audit.Log       // for refused attempts; nil: they are not recorded
+	Calls   *callstats.Calls // nil: calls are not counted
+	Log     *slog.Logger
+}
+
+// Door answers clients of STS.
+type Door struct {
+	config Config
+	calls  *callstats.Door
+}
+
+// NewDoor makes a Door.
+func NewDoor(c Config) *Door {
+	names := make([]string, 0, len(operations))
+	for name := range operations {
+		names = append(names, name)
+	}
+	return &Door{config: c, calls: c.Calls.Door("sts", names...)}
+}
+
+// Serves reports whether a request is one for this door: no other service of AWS at the port takes forms without a header that names it.
+func Serves(r *http.Request) bool {
+	return r.Method == http.MethodPost && r.Header.Get("X-Amz-Target") == "" && strings.HasPrefix(r.Header.Get("Content-Type"), formType)
+}
+
+// request is one call.
+type request struct {
+	*http.Request
+	by   identity.Principal
+	form url.Values
+	id   string
+}
+
+// operations are the actions by name. One that changes nothing, and issues nothing, has no entry in the audit log.
+var operations = map[string]func(*Door, *request) (any, error){
+	"GetCallerIdentity":         (*Door).getCallerIdentity,
+	"GetAccessKeyInfo":          (*Door).getAccessKeyInfo,
+	"GetSessionToken":           (*Door).getSessionToken,
+	"AssumeRole":                (*Door).assumeRole,
+	"AssumeRoleWithSAML":        refuseAs("AssumeRoleWithSAML", "SAML is not supported: want AssumeRole with an access key"),
+	"AssumeRoleWithWebIdentity": refuseAs("AssumeRoleWithWebIdentity", "no identity provider is configured: want AssumeRole with an access key"),
+}
+
+// refuseAs is an operation that this service does not have.
+func refuseAs(name, why string) func(*Door, *request) (any, error) {
+	return func(*Door, *request) (any, error) { return nil, &refusal{codeAccessDenied, name + ": " + why} }
+}
+
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began, id := time.Now(), gamelift.NewRequestID()
+	by, body, unsigned := d.config.Signed(w, r, signedFor, bodyMax)
+	if unsigned != nil {
+		d.calls.Done("", outcome(unsigned.Status), began)
+		refuse(w, &refusal{codeOf(unsigned.Code), unsigned.Message}, unsigned.Status, id)
+		return
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		d.calls.Done("", callstats.Refused, began)
+		refuse(w, &refusal{codeMalformed, "the body is not a form"}, http.StatusBadRequest, id)
+		return
+	}
+	name := form.Get("Action")
+	answer, err := d.perform(name, &request{r, by, form, id})
+	if err == nil {
+		d.calls.Done(name, callstats.OK, began)
+		write(w, http.StatusOK, answer, id)
+		return
+	}
+	problem, ok := errors.AsType[*refusal](err)
+	status := problem.status()
+	if !ok {
+		problem, status = &refusal{codeInternal, "The request failed inside the service. The log has the cause under this request id."}, http.StatusInternalServerError
+		d.config.Log.Error("a request for temporary credentials failed", "operation", name, "request_id", id, "error", err)
+	}
+	d.calls.Done(name, outcome(status), began)
+	refuse(w, problem, status, id)
+}
+
+func outcome(status int) callstats.Outcome {
+	if status >= http.StatusInternalServerError {
+		return callstats.Failed
+	}
+	return callstats.Refused
+}
+
+func (d *Door) perform(name string, r *request) (any, error) {
+	operation, ok := operations[name]
+	if !ok {
+		return nil, &refusal{codeInvalidAction, "Could not find operation " + excerpt.Short(name) + " for version " + excerpt.Short(r.form.Get("Version"))}
+	}
+	answer, err := operation(d, r)
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == codeAccessDenied {
+		d.config.Audit.RefusedAs(d.origin(r, name), "AccessDenied")
+	}
+	return answer, err
+}
+
+func (d *Door) origin(r *request, operation string) audit.Origin {
+	return audit.Origin{Principal: r.by.ID, Door: audit.DoorAPI, Address: r.by.Address, Agent: r.UserAgent(), Operation: operation}
+}
+
+// issue makes temporary credentials, once the audit log says who was issued what. Those of the role client are players', of whom it says nothing.
+func (d *Door) issue(r *request, operation string, x identity.Session, valid time.Duration) (identity.Credentials, error) {
+	if !d.config.Private(r.Request) {
+		return identity.Credentials{}, &refusal{codeAccessDenied, "the answer has a secret in it that others on the way could read: use https"}
+	}
+	c := d.config.Keys.Issue(x, valid)
+	if x.Role != identity.Client {
+		err := d.config.Engine.Do(r.Context(), &domainaudit.Note{
+			By: d.origin(r, operation), Kind: "temporary credentials", ID: c.ID,
+			Changes: []domainaudit.Change{{Field: "Expires", After: c.Expires.UTC().Format(time.RFC3339)}, {Field: "Role", After: c.Role.String()}, {Field: "Session", After: c.Name}},
+		})
+		if err != nil {
+			return identity.Credentials{}, err
+		}
+	}
+	d.config.Log.Debug("temporary credentials issued", "key", c.ID, "holder", c.Holder, "session", c.Name, "role", c.Role.String(), "expires", c.Expires, "address", r.by.Address)
+	return c, nil
+}
