@@ -225,7 +225,7 @@ func (m *measured) region(p *matcher.Proposal, tickets []*Arrival) {
 func (m *measured) report(work matcher.Stats) *Report {
 	r := &Report{
 		RuleSet: m.settings.Name, Length: m.length.Seconds(), Timeout: m.settings.RequestTimeout.Seconds(), Seed: m.settings.Seed,
-		Tickets: m.tickets, Players: m.players, Wait: spread(m.waits), Words: m.words, Levels: m.levels, Rules: m.rulesUsed,
+		Tickets: m.tickets, Players: m.players, Wait: SpreadOf(m.waits), Words: m.words, Levels: m.levels, Rules: m.rulesUsed,
 		Lacks:   m.lacks,
 		Matches: Matches{Count: m.matches, Full: m.full},
 		Matcher: MatcherWork{Passes: work.Passes, Searches: work.Searches, Evaluations: work.Evaluations, Exhausted: work.Exhausted, CutShort: work.CutShort},
@@ -237,15 +237,15 @@ func (m *measured) report(work matcher.Stats) *Report {
 		s := &m.overTime[i]
 		r.OverTime = append(r.OverTime, Span{
 			From: (time.Duration(i) * m.each).Seconds(), To: (time.Duration(i+1) * m.each).Seconds(),
-			Arrived: s.arrived, Matched: s.matched, TimedOut: s.timedOut, Left: s.left, Wait: spread(s.waits),
+			Arrived: s.arrived, Matched: s.matched, TimedOut: s.timedOut, Left: s.left, Wait: SpreadOf(s.waits),
 		})
 	}
 	for i := range m.numbers {
 		n := &m.numbers[i]
-		r.Numbers = append(r.Numbers, NumberQuality{m.rules.Attributes[n.column].Name, spread(n.within), spread(n.teams)})
+		r.Numbers = append(r.Numbers, NumberQuality{m.rules.Attributes[n.column].Name, SpreadOf(n.within), SpreadOf(n.teams)})
 	}
 	if m.reported {
-		r.Latency = &LatencyQuality{spread(m.worst), spread(m.mean), m.noRegion}
+		r.Latency = &LatencyQuality{SpreadOf(m.worst), SpreadOf(m.mean), m.noRegion}
 	}
 	return r
 }

@@ -116,8 +116,8 @@ type MatcherWork struct {
 	CutShort    uint64 `json:"passesCutShort"`
 }
 
-// spread describes values, which it sorts.
-func spread(values []float64) Spread {
+// SpreadOf describes values, which it sorts.
+func SpreadOf(values []float64) Spread {
 	s := Spread{Count: len(values)}
 	if len(values) == 0 {
 		return s

@@ -70,11 +70,23 @@ func (v *View) WaitingTickets(after TicketRef, step int) (waiting []Ticket, next
 // OpenTickets yields the tickets among the next step records that have not ended, in no particular order, and returns where the next call begins; 0 at
 // the end. They are for metrics and may be ahead of what is durable.
 func (v *View) OpenTickets(after TicketRef, step int, yield func(*Ticket)) (next TicketRef) {
-	at := after
-	for t := range v.c.Records.Tickets.From(after, &at) {
+	return v.eachTicket(after, step, func(t *Ticket) {
 		if t.Status.Active() {
 			yield(t)
 		}
+	})
+}
+
+// TicketsInMemory yields the tickets among the next step records, also those that have ended and are not in the archive alone yet, as OpenTickets does. They are durable.
+func (v *View) TicketsInMemory(after TicketRef, step int, yield func(*Ticket)) (next TicketRef) {
+	v.SawAll()
+	return v.eachTicket(after, step, yield)
+}
+
+func (v *View) eachTicket(after TicketRef, step int, yield func(*Ticket)) (next TicketRef) {
+	at := after
+	for t := range v.c.Records.Tickets.From(after, &at) {
+		yield(t)
 		if step--; step == 0 {
 			return at
 		}

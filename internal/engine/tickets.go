@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+)
+
+// TicketsSince are the tickets of a configuration that ended since a time, and those that have not ended.
+type TicketsSince struct {
+	Tickets []matchmaking.Ticket // by their start
+	Until   domain.Time          // those that had begun by then; before now if there were more than the caller wanted
+	Whole   bool                 // Until is now
+}
+
+// archiveReadMost bounds the bytes of the archive that one TicketsSince reads: records of all kinds lie in the order of their ends.
+const archiveReadMost = 64 << 20
+
+// TicketsSince returns about `most` tickets at most, those that ended first, of memory and of this node's archive.
+func (e *Engine) TicketsSince(ctx context.Context, configuration string, since domain.Time, most int) (x TicketsSince, err error) {
+	if !e.covers.complete() {
+		return x, domain.Refuse(domain.Overloaded, "this node still copies the records of what has ended; ask another one, or later")
+	}
+	x.Until, x.Whole = domain.TimeOf(e.Now()), true
+	byNo := map[uint64]matchmaking.Ticket{}
+	add := func(t *matchmaking.Ticket) {
+		if t.Configuration == configuration && (t.Status.Active() || t.End >= since) {
+			byNo[t.No] = *t
+		}
+	}
+	// Memory first: a record is in the archive before it leaves memory.
+	for at, begun := matchmaking.TicketRef(0), false; at != 0 || !begun; begun = true {
+		if err := e.Read(ctx, func(v *cell.View) error { at = v.TicketsInMemory(at, scanStep, add); return nil }); err != nil {
+			return x, err
+		}
+	}
+	if err := e.archivedTickets(ctx, since, add, func(read int, next domain.Time) bool {
+		if len(byNo) < most && read < archiveReadMost {
+			return true
+		}
+		x.Until, x.Whole = min(x.Until, next), false
+		return false
+	}); err != nil {
+		return x, err
+	}
+	for _, t := range byNo {
+		if t.Start <= x.Until {
+			x.Tickets = append(x.Tickets, t)
+		}
+	}
+	slices.SortFunc(x.Tickets, func(a, b matchmaking.Ticket) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.No, b.No))
+	})
+	if len(x.Tickets) > most { // memory alone can have more
+		x.Until, x.Whole = x.Tickets[most].Start, false
+		x.Tickets = x.Tickets[:most]
+	}
+	return x, nil
+}
+
+// archivedTickets adds the tickets of the archive that ended since a time, as long as more wants others behind those that ended before next.
+func (e *Engine) archivedTickets(ctx context.Context, since domain.Time, add func(*matchmaking.Ticket), more func(read int, next domain.Time) bool) error {
+	read := 0
+	for behind := (archive.Place{Ended: int64(since)}); ; {
+		page, err := e.config.Archive.Page(ctx, behind, pageBytes)
+		if err != nil {
+			return err
+		}
+		for i := range page.Records {
+			r := &page.Records[i]
+			read += len(r.Data)
+			if r.Kind != archive.Ticket {
+				continue
+			}
+			t, err := matchmaking.DecodeTicket(r.Data)
+			if err != nil {
+				return err
+			}
+			add(&t)
+		}
+		if behind = page.Next; !page.More || !more(read, domain.Time(behind.Ended-archive.Grain)) {
+			return nil
+		}
+	}
+}
