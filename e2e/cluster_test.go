@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,11 +124,16 @@ func TestClusterCommands(t *testing.T) {
 	eventually(t, "the node to be back", func() bool { return ready(t, leader) })
 	wantLocation(t, "custom-d", leader)
 
+	moveAll(t, nodes)
+	createLocation(t, "custom-e", nodes[1], nodes[2])
+	wantLocation(t, "custom-d", nodes[0])
+	s = clusterStatus(t, left[1])
+
 	// The leader is removed, the last two shrink to one, which leaves the cluster.
-	mustCluster(t, leader, "remove", s.Leader)
 	gone := nodeOf(t, nodes, s.Leader)
-	gone.kill()
 	left = others(nodes, gone)
+	mustCluster(t, left[0], "remove", s.Leader)
+	gone.kill()
 	s = clusterStatus(t, left[0])
 	if len(s.Members) != 2 {
 		t.Fatalf("after the removal of one node: %+v", s)
@@ -174,6 +180,49 @@ func TestClusterRecover(t *testing.T) {
 }
 
 // nodeOf returns the one whose data directory is that of the node.
+// moveAll starts all nodes again at other addresses. The first is told where the others are, and that is enough.
+func moveAll(t *testing.T, nodes []*service) {
+	t.Helper()
+	ids := map[string]string{} // by address
+	for _, m := range clusterStatus(t, nodes[0]).Members {
+		ids[m.Address] = m.ID
+	}
+	for _, n := range nodes {
+		n.kill()
+	}
+	now := map[string]string{} // addresses by id
+	for _, n := range nodes {
+		id := ids[n.args[1]]
+		now[id], n.args = freeAddress(t), slices.Clone(n.args)
+		n.args[1] = now[id]
+		n.start()
+		if ready(t, n) {
+			t.Errorf("node %s is ready, and reaches no other one", id)
+		}
+	}
+	self := ""
+	for id, address := range now {
+		if address == nodes[0].args[1] {
+			self = id
+		}
+	}
+	if out, err := clusterCommand(t, nodes[0], "locate", self, "127.0.0.1:1"); err == nil || !strings.Contains(out, "is this one") {
+		t.Errorf("a node was told where it is itself: %v, %s", err, out)
+	}
+	for id, address := range now {
+		if id != self {
+			mustCluster(t, nodes[0], "locate", id, address)
+		}
+	}
+	for _, n := range nodes {
+		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+	}
+	eventually(t, "the members to have their new addresses", func() bool {
+		s := clusterStatus(t, nodes[0])
+		return len(s.Members) == len(now) && !slices.ContainsFunc(s.Members, func(m node.Member) bool { return m.Address != now[m.ID] })
+	})
+}
+
 func nodeOf(t *testing.T, nodes []*service, id string) *service {
 	t.Helper()
 	for _, n := range nodes {

@@ -22,6 +22,7 @@ type clusterCommand struct {
 	Demote    clusterDemote    `cmd:"" help:"Take a node's vote. It stays as an observer."`
 	Remove    clusterRemove    `cmd:"" help:"Remove a node for good, such as one whose machine is lost. It cannot come back with its old data."`
 	HandOver  clusterHandOver  `cmd:"" name:"hand-over" help:"Make another node the leader, without an interruption."`
+	Locate    clusterLocate    `cmd:"" help:"Tell this node where another one is now, when the addresses of all nodes have changed at once."`
 	Authority clusterAuthority `cmd:"" name:"replace-authority" help:"Give the cluster a new certificate authority, while it runs. Certificates and join tokens of the old one become void."`
 	Leave     clusterLeave     `cmd:"" help:"Make the last node of a cluster a single machine again. The service must be stopped."`
 	Recover   clusterRecover   `cmd:"" help:"When the majority is lost for good: make this node a cluster of its own. The service must be stopped."`
@@ -164,6 +165,15 @@ type clusterRemove struct{ clusterNode }
 
 func (c *clusterRemove) Run(ctx context.Context, stdout io.Writer) error {
 	return c.change(ctx, stdout, node.Remove)
+}
+
+type clusterLocate struct {
+	clusterNode
+	Address string `arg:"" help:"Address of that node for other nodes, HOST:PORT."`
+}
+
+func (c *clusterLocate) Run(ctx context.Context, stdout io.Writer) error {
+	return c.ask(ctx, stdout, node.Change{Do: node.Locate, Node: c.Node, Address: c.Address})
 }
 
 type clusterAuthority struct{ clusterAsk }

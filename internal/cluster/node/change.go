@@ -21,6 +21,7 @@ const membership = 'm'
 const (
 	Add      = "add"               // a node without a vote, at Address
 	Move     = "move"              // a member is at another Address
+	Locate   = "locate"            // the asked node, which need not know a leader, looks for a member at another Address
 	Promote  = "promote"           // a member gets a vote
 	Demote   = "demote"            // a member loses its vote
 	Remove   = "remove"            // a member leaves the cluster for good
@@ -44,6 +45,9 @@ const changeWait = 10 * time.Second
 
 // Change has the leader carry a change out, and returns what the leader knows of the cluster afterwards. A refusal is a *domain.Refusal.
 func (n *Node) Change(ctx context.Context, c Change) (s Status, err error) {
+	if c.Do == Locate {
+		return n.locate(c)
+	}
 	ctx, cancel := context.WithTimeout(ctx, changeWait)
 	defer cancel()
 	for {
@@ -87,6 +91,28 @@ func (n *Node) changeOnce(ctx context.Context, c Change) (Status, error) {
 	return s, err
 }
 
+// locate has this node look for another one at an address that an operator gives, until the members have a new one for it or this node stops. The node
+// learns from this one where that is. Another node at the address does no harm: its certificate names it.
+func (n *Node) locate(c Change) (Status, error) {
+	known := n.addressOf(c.Node)
+	switch {
+	case known == "":
+		return Status{}, domain.Refuse(domain.NotFound, "node %.40q is no member of the cluster; `muster cluster status` shows the members", c.Node)
+	case c.Node == n.ID():
+		return Status{}, domain.Refuse(domain.Invalid, "node %s is this one, which has the address of its --cluster-listen or --cluster-advertise; run the command at another node", c.Node)
+	}
+	if trust.CheckAddress(c.Address) != nil {
+		return Status{}, domain.Refuse(domain.Invalid, "address %.80q is not of the form HOST:PORT", c.Address)
+	}
+	if c.Address == known {
+		n.addresses.Delete(c.Node)
+	} else {
+		n.addresses.Store(c.Node, whereabouts{says: c.Address, known: known, told: true})
+	}
+	n.log.Info("an operator says where another node is", "node", c.Node, "address", c.Address, "known", known)
+	return n.Status(), nil
+}
+
 // askAny asks all other members, which remember where this node is, and returns the first answer.
 func (n *Node) askAny(ctx context.Context, c Change) (answer []byte, err error) {
 	c.Final, c.Relayed = false, true
@@ -100,20 +126,39 @@ func (n *Node) askAny(ctx context.Context, c Change) (answer []byte, err error) 
 		if m.ID == n.ID() {
 			continue
 		}
-		conn, failed := n.dial(ctx, m.Address, m.ID)
-		if failed != nil {
-			continue
-		}
-		client := exchange.NewClient(conn)
-		waiting, cancel := context.WithTimeout(ctx, askAnyWait)
-		said, failed := client.AskFor(waiting, membership, body)
-		cancel()
-		client.Close()
+		said, failed := n.askMember(ctx, m.ID, m.Address, body)
 		if !done {
 			answer, err, done = said, failed, failed == nil
 		}
 	}
 	return answer, err
+}
+
+// askMember asks one member about the members.
+func (n *Node) askMember(ctx context.Context, id, address string, body []byte) ([]byte, error) {
+	conn, err := n.dial(ctx, address, id)
+	if err != nil {
+		return nil, err
+	}
+	client := exchange.NewClient(conn)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, askAnyWait)
+	defer cancel()
+	return client.AskFor(ctx, membership, body)
+}
+
+// introduce tells the nodes that an operator has located where this one is. Without that, one that is located when the others have a leader already would know no
+// node that is reachable, and the leader not the node.
+func (n *Node) introduce() {
+	body, err := json.Marshal(Change{Do: Move, Node: n.ID(), Address: n.link.Advertised(), Final: true})
+	for err == nil && n.pause(settleEvery) {
+		n.addresses.Range(func(id, x any) bool {
+			if at := x.(whereabouts); at.told && n.moved(trust.NodeID(id.(string))) != "" {
+				_, _ = n.askMember(n.ctx, id.(string), at.says, body) // it remembers where this node is, does not lead and refuses the rest
+			}
+			return n.ctx.Err() == nil
+		})
+	}
 }
 
 // askAnyWait is how long one member has to answer before the next one is asked.
@@ -126,7 +171,7 @@ func (n *Node) answerChange(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, domain.Refuse(domain.Invalid, "%v", err)
 	}
 	if known := n.addressOf(c.Node); c.Do == Move && known != "" && known != c.Address && trust.CheckAddress(c.Address) == nil {
-		n.addresses.Store(c.Node, whereabouts{c.Address, known})
+		n.addresses.Store(c.Node, whereabouts{says: c.Address, known: known})
 	}
 	s, err := n.Change(ctx, c)
 	if err != nil {

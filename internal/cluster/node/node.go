@@ -204,7 +204,10 @@ func (n *Node) nodeAt(address string) trust.NodeID {
 }
 
 // whereabouts is where a node said that it is, when the members had another address for it.
-type whereabouts struct{ says, known string }
+type whereabouts struct {
+	says, known string
+	told        bool // by an operator: the node may not know where this one is
+}
 
 // moved returns where a node says that it is. The members have its address only once a majority knows it, and a majority may need this very node. Once they have
 // another one than at that time, that counts.

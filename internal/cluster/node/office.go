@@ -78,6 +78,7 @@ func (n *Node) Run(duties office.Part, answers map[byte]exchange.Handler) {
 	n.leading.Go(func() { n.lead(duties) })
 	n.work.Go(n.catchUp)
 	n.work.Go(n.settle)
+	n.work.Go(n.introduce)
 	n.work.Go(n.watchMembers)
 	n.work.Go(n.watchRoom)
 }

@@ -121,3 +121,61 @@ func TestMovedTwice(t *testing.T) {
 	b.create("custom-x")
 	a.sees("custom-x")
 }
+
+// All nodes come back at other addresses. One of them is told where the others are, and that is enough.
+func TestAllMoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("see TestMovedWithoutAMajority")
+	}
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	a, b, c := trio(t, start(t, options(dirs[0], "")), dirs[1], dirs[2])
+	a.create("custom-1")
+	all := []**member{&a, &b, &c}
+	for _, m := range all {
+		(*m).end()
+	}
+	for i, m := range all {
+		*m = start(t, options(dirs[i], ""))
+	}
+	for i, m := range []*member{b, c} { // the last one when the others have a leader already
+		if _, err := a.Change(t.Context(), node.Change{Do: node.Locate, Node: m.ID(), Address: m.Addr().String()}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			a.until("a leader", func(s node.Status) bool { return s.Leader != "" })
+		}
+	}
+	for _, at := range all {
+		(*at).until("the new addresses", func(s node.Status) bool {
+			return s.Leader != "" && !slices.ContainsFunc(all, func(m **member) bool {
+				return !slices.ContainsFunc(s.Members, func(x node.Member) bool { return x.ID == (*m).ID() && x.Address == (*m).Addr().String() && !x.Missing })
+			})
+		})
+	}
+	c.create("custom-2")
+	for _, m := range all {
+		(*m).sees("custom-1")
+		(*m).sees("custom-2")
+	}
+}
+
+func TestLocateRefuses(t *testing.T) {
+	a := start(t, options(t.TempDir(), ""))
+	b := start(t, options(t.TempDir(), a.token()))
+	for _, x := range []struct {
+		node, address string
+		reason        domain.Reason
+		says          string
+	}{
+		{"unknown", "10.0.0.1:8090", domain.NotFound, `"unknown"`},
+		{a.ID(), "10.0.0.1:8090", domain.Invalid, "is this one"},
+		{b.ID(), "10.0.0.1", domain.Invalid, `"10.0.0.1"`},
+		{b.ID(), "", domain.Invalid, `""`},
+	} {
+		a.until("the member", func(s node.Status) bool { return len(s.Members) == 2 })
+		_, err := a.Change(t.Context(), node.Change{Do: node.Locate, Node: x.node, Address: x.address})
+		if !isRefusal(err, x.reason) || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("node %q at %q: %v; want %v with %q", x.node, x.address, err, x.reason, x.says)
+		}
+	}
+}
