@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -42,6 +43,8 @@ type clusterNode struct {
 	logs *output
 	args []string
 
+	clients *clientWire // to the node
+
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -52,15 +55,13 @@ func startCluster(t *testing.T, n int, args ...string) *clusterOf {
 	t.Helper()
 	c := &clusterOf{t: t, wires: newWires(t, n), disk: powertest.Mount(t, 1)}
 	for no := range n {
-		x := &clusterNode{c: c, no: no, data: t.TempDir(), logs: newOutput(), args: args}
+		x := &clusterNode{c: c, no: no, data: t.TempDir(), logs: newOutput(), args: args, clients: newClientWire()}
 		if no == 0 {
 			x.data = filepath.Join(c.disk.Dir(), "data")
 		}
 		c.nodes = append(c.nodes, x)
 		t.Cleanup(func() {
-			c.wires.heal()
-			c.disk.Fill(false)
-			c.disk.Slow(0)
+			c.heal()
 			x.kill()
 			if t.Failed() {
 				file := filepath.Join(t.ArtifactDir(), fmt.Sprintf("node-%d.log", no+1))
@@ -204,13 +205,14 @@ func (x *clusterNode) status() (s shownStatus, err error) {
 	return s, err
 }
 
-func (x *clusterNode) http(timeout time.Duration) *http.Client {
-	return &http.Client{Timeout: timeout, Transport: &http.Transport{DialContext: x.c.wires.ends[x.no].dial, MaxIdleConnsPerHost: 100}}
+// dial connects a client or a game server to the node.
+func (x *clusterNode) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return x.clients.dial(ctx, func(ctx context.Context) (net.Conn, error) { return x.c.wires.ends[x.no].dial(ctx, network, address) })
 }
 
 // ready reports whether clients should use the node.
 func (x *clusterNode) ready() bool {
-	client := x.http(2 * time.Second)
+	client := &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DialContext: x.c.wires.ends[x.no].dial}} // on the node's machine
 	defer client.CloseIdleConnections()
 	resp, err := client.Get("http://" + inNamespace + "/readyz")
 	if err != nil {
@@ -235,7 +237,7 @@ func (x *clusterNode) untilReady() {
 func (x *clusterNode) api() *gamelift.Client {
 	return gamelift.New(gamelift.Options{
 		Region: region, BaseEndpoint: aws.String("http://" + inNamespace), Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""),
-		RetryMaxAttempts: 1, HTTPClient: wholeAnswers{x.http(clusterPatience), nil},
+		RetryMaxAttempts: 1, HTTPClient: wholeAnswers{&http.Client{Timeout: clusterPatience, Transport: &http.Transport{DialContext: x.dial, MaxIdleConnsPerHost: 100}}, nil},
 	})
 }
 
@@ -273,12 +275,20 @@ func (c *clusterOf) others(than *clusterNode) (others []*clusterNode) {
 	return others
 }
 
+// heal makes the networks and the disk whole.
+func (c *clusterOf) heal() {
+	c.wires.heal()
+	for _, x := range c.nodes {
+		x.clients.set(clientLine{})
+	}
+	c.disk.Fill(false)
+	c.disk.Slow(0)
+}
+
 // settle heals everything, starts what does not run, and waits until all nodes are ready.
 func (c *clusterOf) settle() {
 	c.t.Helper()
-	c.wires.heal()
-	c.disk.Fill(false)
-	c.disk.Slow(0)
+	c.heal()
 	start := func() {
 		for _, x := range c.nodes {
 			if !x.running() {

@@ -60,7 +60,7 @@ func (h *clusterHost) connected(ctx context.Context) (*linkclient.Client, bool) 
 		node := h.x.c.nodes[h.node%len(h.x.c.nodes)]
 		within, cancel := context.WithTimeout(ctx, 3*time.Second)
 		link, err := linkclient.Dial(within, linkclient.Options{
-			URL: "ws://" + inNamespace, Dial: h.x.c.wires.ends[node.no].dial,
+			URL: "ws://" + inNamespace, Dial: node.dial,
 			Process: h.process, Compute: h.x.compute, Fleet: h.x.fleet, Token: h.x.token,
 			OnPush: func(_ *linkclient.Client, push linkclient.Push) {
 				if push.Action == "CreateGameSession" {

@@ -101,6 +101,7 @@ var faults = []fault{
 		}
 		return nil
 	}},
+	{"all addresses change at once", func(x *chaos, r *rand.Rand) error { return x.move(r) }},
 	{"hand-overs", func(x *chaos, r *rand.Rand) error {
 		for range 3 {
 			if err := x.lead(x.follower(r)); err != nil {
@@ -141,6 +142,37 @@ func (x *chaos) cut(which func(from, to int) bool) error {
 	})
 	time.Sleep(faultLasts)
 	x.c.wires.heal()
+	return nil
+}
+
+// move stops all nodes, gives them other addresses, and starts them. One of them is told where the others are.
+func (x *chaos) move(r *rand.Rand) error {
+	for _, n := range x.c.nodes {
+		n.kill()
+	}
+	if err := x.c.wires.renumber(); err != nil {
+		return err
+	}
+	for _, n := range x.c.nodes {
+		n.start()
+	}
+	told := x.c.nodes[r.IntN(len(x.c.nodes))]
+	for _, n := range x.c.others(told) {
+		eventually(x.t, "a node to be told where another one is", func() bool { // its local door opens with the service
+			_, err := told.try("cluster", "locate", n.id, n.address())
+			return err == nil
+		})
+	}
+	eventually(x.t, "the members to have the new addresses", func() bool {
+		s, err := told.status()
+		at := 0
+		for _, m := range s.Members {
+			if slices.ContainsFunc(x.c.nodes, func(n *clusterNode) bool { return m.ID == n.id && m.Address == n.address() }) {
+				at++
+			}
+		}
+		return err == nil && at == len(x.c.nodes)
+	})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -20,6 +21,7 @@ import (
 type wires struct {
 	ends  []*namespace
 	lines [][]atomic.Pointer[line] // from, to
+	net   atomic.Int32             // third byte of all addresses
 	done  sync.WaitGroup
 }
 
@@ -67,7 +69,18 @@ func (w *wires) close() {
 }
 
 // address is that of a node's interface.
-func (*wires) address(node int) string { return fmt.Sprintf("10.99.0.%d", node+1) }
+func (w *wires) address(node int) string { return fmt.Sprintf("10.99.%d.%d", w.net.Load(), node+1) }
+
+// renumber gives all nodes other addresses. Connections between the old ones are lost.
+func (w *wires) renumber() error {
+	w.net.Store((w.net.Load() + 1) % 250)
+	for node, end := range w.ends {
+		if err := end.in(func() error { return setAddress(w.address(node)) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // heal makes all lines whole.
 func (w *wires) heal() { w.set(func(int, int) *line { return nil }) }
@@ -137,7 +150,7 @@ func enterNamespace(node int) (*namespace, error) {
 		file.Close()
 		return nil, fmt.Errorf("/dev/net/tun: %w", err)
 	}
-	if err := configure(fd, (*wires)(nil).address(node)); err != nil {
+	if err := configure(fd, new(wires).address(node)); err != nil {
 		file.Close()
 		unix.Close(fd)
 		return nil, err
@@ -145,10 +158,12 @@ func enterNamespace(node int) (*namespace, error) {
 	return &namespace{file: file, tun: os.NewFile(uintptr(fd), "tun")}, nil // not before: the poller wants an interface
 }
 
+// interfaceName is that of the one interface of a namespace.
+const interfaceName = "node"
+
 // configure gives this thread's namespace its two interfaces.
 func configure(tun int, address string) error {
-	const name = "node"
-	ifr, err := unix.NewIfreq(name)
+	ifr, err := unix.NewIfreq(interfaceName)
 	if err != nil {
 		return err
 	}
@@ -156,33 +171,40 @@ func configure(tun int, address string) error {
 	if err := unix.IoctlIfreq(tun, unix.TUNSETIFF, ifr); err != nil {
 		return fmt.Errorf("TUNSETIFF: %w", err)
 	}
+	up := func(ifr *unix.Ifreq) error { ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }
+	return errors.Join(
+		setAddress(address),
+		setInterface(interfaceName, unix.SIOCSIFMTU, func(ifr *unix.Ifreq) error { ifr.SetUint32(packetMax); return nil }),
+		setInterface(interfaceName, unix.SIOCSIFFLAGS, up),
+		setInterface("lo", unix.SIOCSIFFLAGS, up),
+	)
+}
+
+// setAddress gives the interface of this thread's namespace an address, instead of the one that it has.
+func setAddress(address string) error {
+	return errors.Join(
+		setInterface(interfaceName, unix.SIOCSIFADDR, func(ifr *unix.Ifreq) error { return ifr.SetInet4Addr(net.ParseIP(address).To4()) }),
+		setInterface(interfaceName, unix.SIOCSIFNETMASK, func(ifr *unix.Ifreq) error { return ifr.SetInet4Addr([]byte{255, 255, 255, 0}) }),
+	)
+}
+
+func setInterface(name string, request uint, fill func(*unix.Ifreq) error) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(s)
-	set := func(name string, request uint, fill func(*unix.Ifreq) error) {
-		if err != nil {
-			return
-		}
-		var ifr *unix.Ifreq
-		if ifr, err = unix.NewIfreq(name); err != nil {
-			return
-		}
-		if err = fill(ifr); err == nil {
-			err = unix.IoctlIfreq(s, request, ifr)
-		}
-		if err != nil {
-			err = fmt.Errorf("interface %s, ioctl %#x: %w", name, request, err)
-		}
+	ifr, err := unix.NewIfreq(name)
+	if err == nil {
+		err = fill(ifr)
 	}
-	up := func(ifr *unix.Ifreq) error { ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }
-	set(name, unix.SIOCSIFADDR, func(ifr *unix.Ifreq) error { return ifr.SetInet4Addr(net.ParseIP(address).To4()) })
-	set(name, unix.SIOCSIFNETMASK, func(ifr *unix.Ifreq) error { return ifr.SetInet4Addr([]byte{255, 255, 255, 0}) })
-	set(name, unix.SIOCSIFMTU, func(ifr *unix.Ifreq) error { ifr.SetUint32(packetMax); return nil })
-	set(name, unix.SIOCSIFFLAGS, up)
-	set("lo", unix.SIOCSIFFLAGS, up)
-	return err
+	if err == nil {
+		err = unix.IoctlIfreq(s, request, ifr)
+	}
+	if err != nil {
+		return fmt.Errorf("interface %s, ioctl %#x: %w", name, request, err)
+	}
+	return nil
 }
 
 // in calls f on a thread in the namespace.
