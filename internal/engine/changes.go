@@ -27,7 +27,7 @@ func (e *Engine) ChangesUntil(ctx context.Context, player string, until domain.T
 	all = slices.DeleteFunc(all, func(x flow.Change) bool { return x.At > until })
 	if len(all) < limit {
 		archived, _, err := latest(e, until, limit, func(from, end int64, most int) ([]flow.Change, error) {
-			return e.changesBetween(ctx, player, from, end, most)
+			return changesBetween(ctx, e, player, from, end, most)
 		})
 		if err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func (e *Engine) ChangesUntil(ctx context.Context, player string, until domain.T
 const changesPage = 256
 
 // changesBetween returns the archived changes from `from` on and before end, or more than `most` of them.
-func (e *Engine) changesBetween(ctx context.Context, player string, from, end int64, most int) (all []flow.Change, err error) {
+func changesBetween(ctx context.Context, e *Engine, player string, from, end int64, most int) (all []flow.Change, err error) {
 	at := archive.Cursor{Created: max(from, 0)} // every record is after it, because no id is empty
 	for {
 		records, err := e.archivedList(ctx, archive.PlayerChange, archive.ByPlayer, player, at, changesPage)

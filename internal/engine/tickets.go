@@ -39,7 +39,7 @@ func (e *Engine) TicketsSince(ctx context.Context, configuration string, since d
 			return x, err
 		}
 	}
-	if err := e.archivedTickets(ctx, since, add, func(read int, next domain.Time) bool {
+	if err := archivedTickets(ctx, e.config.Archive, since, add, func(read int, next domain.Time) bool {
 		if len(byNo) < most && read < archiveReadMost {
 			return true
 		}
@@ -64,10 +64,10 @@ func (e *Engine) TicketsSince(ctx context.Context, configuration string, since d
 }
 
 // archivedTickets adds the tickets of the archive that ended since a time, as long as more wants others behind those that ended before next.
-func (e *Engine) archivedTickets(ctx context.Context, since domain.Time, add func(*matchmaking.Ticket), more func(read int, next domain.Time) bool) error {
+func archivedTickets(ctx context.Context, store archive.Archive, since domain.Time, add func(*matchmaking.Ticket), more func(read int, next domain.Time) bool) error {
 	read := 0
 	for behind := (archive.Place{Ended: int64(since)}); ; {
-		page, err := e.config.Archive.Page(ctx, behind, pageBytes)
+		page, err := store.Page(ctx, behind, pageBytes)
 		if err != nil {
 			return err
 		}
