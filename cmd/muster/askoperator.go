@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/top"
 )
 
 // operatorPatience bounds the wait of a person at a terminal for a service that hangs.
@@ -110,5 +111,5 @@ func refusalOf(text []byte) error {
 	if json.Unmarshal(text, &problem) != nil || problem.Message == "" {
 		problem.Message = strings.TrimSpace(string(text))
 	}
-	return fmt.Errorf("the service answers: %s", problem.Message)
+	return &top.Refusal{Message: problem.Message}
 }

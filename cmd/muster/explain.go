@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/terminal"
 )
 
 type explainCommand struct {
@@ -47,15 +46,11 @@ func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environm
 
 // ask sends the signed request and returns the body of the answer.
 func (c *explainCommand) ask(ctx context.Context, env environment) ([]byte, error) {
-	parts := strings.Split(c.ID, "/")
-	for i := range parts {
-		parts[i] = url.PathEscape(parts[i])
-	}
 	service, err := c.reach(ctx, env, identity.MayLook)
 	if err != nil {
 		return nil, err
 	}
-	return service.ask(ctx, http.MethodGet, "explain/"+c.Kind+"/"+strings.Join(parts, "/"), nil)
+	return service.ask(ctx, http.MethodGet, "explain/"+c.Kind+"/"+pathOf(c.ID), nil)
 }
 
 // printExplanation writes tables for people.
@@ -147,12 +142,5 @@ func rejectedBy(p *operator.Pair) (rules []string) {
 	return rules
 }
 
-// printable removes control characters from names that outsiders chose, such as a player's, so that they cannot control the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
+// printable is terminal.Printable.
+func printable(s string) string { return terminal.Printable(s) }

@@ -25,6 +25,7 @@ type commandLine struct {
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
 	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
 	Events      eventsCommand      `cmd:"" help:"What happened to a player, a game session, a fleet or another object, and around it, the latest first, with who changed it."`
+	Top         topCommand         `cmd:"" help:"Show what needs attention and what runs in the terminal, with search and drill-down by keys."`
 	Logs        logsCommand        `cmd:"" help:"Print what a server process writes, and follow it. Its host runs muster agent."`
 	Keys        keysCommand        `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
 	Console     consoleCommand     `cmd:"" help:"Print a link that signs a browser in to the console, once."`
