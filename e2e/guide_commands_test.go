@@ -69,7 +69,7 @@ var notRun = map[string]map[string]string{
 		"muster console":     "the URL is the reader's: TestConsoleCommand of cmd/muster signs in with a link",
 		"muster events":      "the objects are the reader's: TestFeedOfAGameSession of internal/operator asks about several kinds",
 	},
-	"docs/guide/top.md": {"muster top": "runs until a key ends it, or its URL is the reader's: the tests of internal/top press keys, and TestOnce prints"},
+	"docs/guide/top.md": {"muster top": "runs until a key ends it, or its URL is the reader's: TestTop presses keys, TestTopWithoutTerminal prints"},
 	"docs/guide/agent.md": {
 		"muster agent":                      "runs until it is stopped: TestAgentWithService and TestHostJoins of cmd/muster run some",
 		"muster hosts":                      "TestHostJoins of cmd/muster runs all of them",
