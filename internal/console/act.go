@@ -45,6 +45,9 @@ type action struct {
 	operation string         // of the service API that it carries out, which says who may
 	may       identity.Roles // who may, if it is no operation of the service API
 
+	page     string // its template, if it is not the one of all actions
+	bytesMax int64  // of the sent form; 0: formBytesMax
+
 	// prepare makes the form for an object with what it is now. Its error is a *domain.Refusal if there is no such object, or nothing to do.
 	prepare func(d *Door, r *http.Request, f *form) error
 	// command is what does the same in a terminal, with the values of the form.
@@ -62,7 +65,7 @@ type actor struct {
 // actions are all actions by name.
 var actions = func() map[string]*action {
 	byName := map[string]*action{}
-	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions) {
+	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions, ruleSetActions) {
 		byName[a.name] = a
 	}
 	return byName
@@ -136,9 +139,12 @@ func (d *Door) showAction(w http.ResponseWriter, r *http.Request, a *action, by 
 }
 
 func (d *Door) writeAction(w http.ResponseWriter, r *http.Request, status int, at uint64, a *action, f *form, by identity.AccessKey) {
-	d.write(w, r, status, &content{Title: f.Title, Section: a.section, page: "action", At: at, Data: &actionPage{
-		form: f, Text: a.text, Path: r.URL.EscapedPath(), Command: a.command(f), May: d.mayNot(a, by.Role),
-	}}, by)
+	p := &actionPage{form: f, Text: a.text, Path: r.URL.EscapedPath(), Command: a.command(f), May: d.mayNot(a, by.Role)}
+	if a.page == editorPage {
+		d.writeEditor(w, r, status, &editor{actionPage: p}, by)
+		return
+	}
+	d.write(w, r, status, &content{Title: f.Title, Section: a.section, page: "action", At: at, Data: p}, by)
 }
 
 // act carries out what a sent form asks for.
@@ -161,7 +167,7 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 		refuse(http.StatusForbidden, "Access key "+by.ID+" has the role "+by.Role.String()+". “"+a.text+"” "+why+". Nothing was changed.")
 		return
 	}
-	values, err := readForm(w, r, formBytesMax)
+	values, err := readForm(w, r, cmp.Or(a.bytesMax, formBytesMax))
 	var f *form
 	if err == nil {
 		f, err = d.prepared(r, a)

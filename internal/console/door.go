@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/rehearsal"
 	"github.com/musterhq/muster/internal/series"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/signin"
@@ -66,12 +67,14 @@ type Door struct {
 	drawings chan struct{} // has one for each request that reads kept metrics
 	exports  chan struct{} // has one for each export of a list
 
+	stage *rehearsal.Stage // of trials of rule sets
+
 	changing sync.Mutex // held from a look at what an action depends on to the end of the action: the name of a new fleet, a queue as its form shows it
 }
 
 // NewDoor makes a Door. Close it before the engine.
 func NewDoor(c Config) *Door {
-	d := &Door{config: c, engine: c.Engine, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), drawings: make(chan struct{}, drawingsAtOnce), exports: make(chan struct{}, exportsAtOnce)}
+	d := &Door{config: c, engine: c.Engine, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), drawings: make(chan struct{}, drawingsAtOnce), exports: make(chan struct{}, exportsAtOnce), stage: rehearsal.NewStage()}
 	d.live = newLive(d.engine.Applied)
 	d.routes.HandleFunc("GET "+Prefix+"/static/{file}", d.serveStatic)
 	d.routes.HandleFunc("GET "+Prefix+"/sign-in", d.showSignIn)
@@ -86,6 +89,9 @@ func NewDoor(c Config) *Door {
 	d.page("fleets/{id}", d.fleet)
 	d.page("player/{player...}", d.player)
 	d.listPages()
+	d.page("rule-sets", d.ruleSets)
+	d.editorPages()
+	d.routes.HandleFunc("GET "+Prefix+"/matchmaking/{name}/arrivals.jsonl", d.signedIn(d.serveArrivals))
 	d.graphPages("health", d.health)
 	d.graphPages("fleets/{id}/metrics", d.fleetMetrics)
 	d.graphPages("queues/{name}/metrics", d.queueMetrics)

@@ -63,6 +63,7 @@ type kind string
 const (
 	textLine  kind = ""      // choices are suggestions
 	textLines kind = "lines" // with a value on each
+	source    kind = "code"  // with tabs, too
 	hidden    kind = "hidden"
 	oneOf     kind = "one"  // of the choices
 	manyOf    kind = "many" // of the choices
@@ -198,7 +199,7 @@ func (x *field) check() {
 		return slices.ContainsFunc(x.Choices, func(c pick) bool { return c.Value == value })
 	}
 	control := func(r rune) bool {
-		return unicode.IsControl(r) && (r != '\n' || x.Kind != textLines && x.Kind != hidden)
+		return unicode.IsControl(r) && (r != '\n' || x.Kind != textLines && x.Kind != hidden && x.Kind != source) && (r != '\t' || x.Kind != source)
 	}
 	switch {
 	case x.Required && x.Value == "" && len(x.Values) == 0:

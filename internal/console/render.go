@@ -28,6 +28,8 @@ type content struct {
 	Still bool
 	// Graphs says that the page has graphs. They fetch their values themselves, so such a page does not follow the state.
 	Graphs bool
+	// Editor says that a person writes in the page and tries what is written: it does not follow the state either.
+	Editor bool
 
 	page string // its template
 }
@@ -65,7 +67,7 @@ func parse() map[string]*template.Template {
 		"word":     strings.ToLower,
 		"sections": func() []section { return navigation },
 	}
-	shared := []string{"layout", "explained", "offer", "table"}
+	shared := []string{"layout", "explained", "offer", "table", "field", "trial"}
 	base := template.New("layout.html").Funcs(functions)
 	for _, name := range shared {
 		template.Must(base.ParseFS(pages, "pages/"+name+".html"))

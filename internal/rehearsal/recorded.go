@@ -11,9 +11,6 @@ import (
 	"github.com/musterhq/muster/internal/simulate"
 )
 
-// Hour is how far back Recorded looks.
-const Hour = time.Hour
-
 // Recorded are the tickets of a configuration that ended in the last hour, as arrivals, with what became of them.
 type Recorded struct {
 	Arrivals    []simulate.Arrival
@@ -25,9 +22,14 @@ type Recorded struct {
 	Wait                                            simulate.Spread // of those that were completed, in seconds: with acceptance and placement
 }
 
-// LastHour reads the tickets of a configuration that ended in the last hour, and those that wait.
-func LastHour(ctx context.Context, e *engine.Engine, configuration string) (*Recorded, error) {
-	since := domain.TimeOf(e.Now().Add(-Hour))
+// LastHour reads the tickets of a configuration that ended in the last hour, and those that wait, when it is its turn. It refuses with Overloaded as Run does.
+func (s *Stage) LastHour(ctx context.Context, e *engine.Engine, configuration string) (*Recorded, error) {
+	leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	since := domain.TimeOf(e.Now().Add(-time.Hour))
 	found, err := e.TicketsSince(ctx, configuration, since, TicketsMax)
 	if err != nil {
 		return nil, err

@@ -56,6 +56,9 @@ func TestTrialComparesTwoRuleSets(t *testing.T) {
 	if _, err := s.Run(t.Context(), Trial{Sets: []Set{quick}, Timeout: time.Minute, Arrivals: arrivals[:10]}); err != nil {
 		t.Errorf("the next trial: %v", err)
 	}
+	s.time = time.Nanosecond
+	_, err = s.Run(t.Context(), Trial{Sets: []Set{quick}, Timeout: time.Minute, Arrivals: arrivals})
+	wantRefusal(t, err, domain.Invalid, "stopped after 1ns")
 	_, err = s.Run(t.Context(), Trial{Sets: []Set{quick}, Arrivals: make([]simulate.Arrival, TicketsMax+1)})
 	wantRefusal(t, err, domain.Invalid, "20001 tickets")
 }

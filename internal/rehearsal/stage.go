@@ -26,11 +26,12 @@ const (
 type Stage struct {
 	turn    chan struct{} // has one while a trial runs
 	waiting chan struct{} // has one for each trial that runs or waits for its turn
+	time    time.Duration // of a trial
 }
 
 // NewStage returns a Stage on which nothing runs.
 func NewStage() *Stage {
-	return &Stage{make(chan struct{}, 1), make(chan struct{}, trialsWaiting)}
+	return &Stage{make(chan struct{}, 1), make(chan struct{}, trialsWaiting), trialTime}
 }
 
 // Set is a rule set with the name that reports give it.
@@ -63,7 +64,7 @@ func (s *Stage) Run(ctx context.Context, t Trial) (*Result, error) {
 		return nil, err
 	}
 	defer leave()
-	timed, cancel := context.WithTimeout(ctx, trialTime)
+	timed, cancel := context.WithTimeout(ctx, s.time)
 	defer cancel()
 	r := &Result{}
 	outcomes := make([][]simulate.Outcome, len(t.Sets))
@@ -77,7 +78,7 @@ func (s *Stage) Run(ctx context.Context, t Trial) (*Result, error) {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, context.DeadlineExceeded):
-			return nil, domain.Refuse(domain.Invalid, "the trial was stopped after %s: fewer tickets or simpler rules take less; muster simulate has no such bound", trialTime)
+			return nil, domain.Refuse(domain.Invalid, "the trial was stopped after %s: fewer tickets or simpler rules take less; muster simulate has no such bound", s.time)
 		case err != nil:
 			return nil, domain.Refuse(domain.Invalid, "%s: %s", set.Name, err)
 		}

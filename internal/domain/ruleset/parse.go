@@ -66,15 +66,15 @@ func read(body string) *reader {
 				break
 			}
 		}
-		r.fail(0, "", "%s: the body is not UTF-8", position(body, at))
+		r.fail(at, "", "%s: the body is not UTF-8", position(body, at))
 		return r
 	}
 	root, err := parseJSON(body)
 	switch {
 	case err != nil:
-		r.fail(0, "", "%s: %s", position(body, err.at), err.text)
+		r.fail(err.at, "", "%s: %s", position(body, err.at), err.text)
 	case root.kind != jsonObject:
-		r.fail(0, "", "%s: got %s, want an object", position(body, root.at), jsonNames[root.kind])
+		r.fail(root.at, "", "%s: got %s, want an object", position(body, root.at), jsonNames[root.kind])
 	default:
 		r.root = object{r: r, n: root}
 		r.body(r.root)
