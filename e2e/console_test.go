@@ -60,6 +60,21 @@ func TestConsoleInABrowser(t *testing.T) {
 	must(t, second.Heartbeat(t.Context(), true))
 	stayHealthy(t, first, second)
 
+	_, err = admin.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: aws.String("duel-rules"), RuleSetBody: aws.String(`{
+  "ruleLanguageVersion": "1.0",
+  "playerAttributes": [{"name": "skill", "type": "number", "default": 1000}],
+  "teams": [{"name": "one", "minPlayers": 1, "maxPlayers": 1}, {"name": "two", "minPlayers": 1, "maxPlayers": 1}]
+}`)})
+	must(t, err)
+	_, err = admin.CreateMatchmakingConfiguration(t.Context(), &gamelift.CreateMatchmakingConfigurationInput{
+		Name: aws.String("duel"), RuleSetName: aws.String("duel-rules"), FlexMatchMode: types.FlexMatchModeStandalone, AcceptanceRequired: aws.Bool(false), RequestTimeoutSeconds: aws.Int32(600),
+	})
+	must(t, err)
+	for _, player := range []string{"bob", "cyd"} {
+		_, err := admin.StartMatchmaking(t.Context(), &gamelift.StartMatchmakingInput{ConfigurationName: aws.String("duel"), Players: []types.Player{{PlayerId: aws.String(player)}}})
+		must(t, err)
+	}
+
 	id, secret := s.key("readonly")
 	runID, runSecret := s.key("backend")
 	adminID, adminSecret := s.key("admin")
@@ -90,6 +105,17 @@ func TestConsoleInABrowser(t *testing.T) {
 			var got struct{ Who, Reason, ID, Outcome string }
 			must(t, json.Unmarshal([]byte(entry), &got))
 			if got.Who != runID || got.Reason != "stuck in <b>loading</b>" || got.ID != tail || got.Outcome != "done" {
+				t.Errorf("the audit log has %s", entry)
+			}
+		case "saved":
+			out, err := admin.DescribeMatchmakingConfigurations(t.Context(), &gamelift.DescribeMatchmakingConfigurationsInput{Names: []string{"duel"}})
+			must(t, err)
+			if got := *out.Configurations[0].RuleSetName; got != "duel-rules-2" {
+				t.Errorf("the configuration uses %s", got)
+			}
+			entry, err := s.remote(adminID, adminSecret, "audit", "--json", "--door", "console", "--what", "CreateMatchmakingRuleSet")
+			must(t, err)
+			if !strings.Contains(entry, `"closer games"`) {
 				t.Errorf("the audit log has %s", entry)
 			}
 		case "link":

@@ -56,6 +56,7 @@ try {
     search: "/console/game-sessions/search?filter=playerSessionCount+%3C+9&sort=creationTimeMillis+DESC", "search-mistake": "/console/game-sessions/search?filter=gameSessionName+%3D+%22x%22",
     computes: `/console/fleets/${fleet}/computes`, processes: `/console/fleets/${fleet}/processes`, events: `/console/fleets/${fleet}/events`, "player-sessions": "/console/player-sessions/ann",
     "create-location": "/console/do/create-location", "create-fleet": "/console/do/create-fleet", "register-compute": `/console/do/register-compute/${fleet}`,
+    "rule-sets": "/console/rule-sets", "rule-set-editor": "/console/do/create-rule-set?configuration=duel",
   };
   for (const [title, path] of Object.entries(pages)) {
     assert.equal((await go(path)).status(), 200, path);
@@ -149,6 +150,30 @@ try {
   assert.match(await text("h1"), /Find e/);
   await accessible("find");
 
+  // A mistake in a rule set is marked while a person writes, and leads to its place. Who may only look can try a rule set.
+  await go("/console/do/create-rule-set?configuration=duel");
+  assert.match(await text("#findings"), /is valid/);
+  await page.$eval("#f-body", (box) => {
+    box.value = box.value.replace('"maxPlayers": 1', '"maxPlayers": -1');
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await page.waitForFunction(() => {
+    const mark = document.querySelector(".numbers mark");
+    return mark && mark.textContent.trim() === document.querySelector("#findings [data-line]")?.dataset.line;
+  });
+  await accessible("rule-set-mistake");
+  await page.click("#findings [data-line]");
+  assert.match(await page.$eval("#f-body", (box) => box.value.slice(box.selectionStart)), /^-1/);
+  await page.$eval("#f-body", (box) => { box.value = box.value.replace("-1", "1"); });
+  await page.$eval("#f-minutes", (box) => { box.value = "5"; });
+  await Promise.all([page.waitForNavigation(), page.click("button[formaction*=simulate]")]);
+  assert.match(await text("#trial"), /duel-rules\.json/);
+  assert.ok(await page.$("#trial svg rect"));
+  await accessible("simulation");
+  await Promise.all([page.waitForNavigation(), page.click("button[formaction*=replay]")]);
+  assert.match(await text("#trial"), /2 tickets from/);
+  await accessible("replay");
+
   // Who may only look is told which role an action needs.
   await go(`/console/game-session/${game}`);
   assert.match(await text("main .offers"), /End game session: needs the role backend or admin/);
@@ -199,6 +224,16 @@ try {
   assert.match(await text("dl.facts"), /made in a browser/);
   await submit("main p a");
   assert.match(await text("tbody"), /made in a browser/);
+  // A rule set is saved and used, with a reason.
+  await go("/console/do/create-rule-set?configuration=duel");
+  await page.type("#f-name", "duel-rules-2");
+  await page.type("#f-reason", "closer games");
+  await submit("form.act > fieldset:last-of-type button");
+  assert.equal(new URL(page.url()).pathname, "/console/do/use-rule-set/duel");
+  await accessible("use-rule-set");
+  await submit("form.act button");
+  assert.match(await text("tbody"), /duel-rules-2/);
+  await ask("saved");
   await submit("form.who button");
 
   // A link signs in when the person presses the button, and once. Its code leaves the address.
