@@ -47,7 +47,8 @@ var aliasList = list[aliasRow]{
 		{name: "updated", head: "Updated", value: func(a *aliasRow) value { return instant(a.Updated) }},
 	},
 	id: func(a *aliasRow) string { return a.ID },
-	offers: func(a *aliasRow) (all []offered) {
+	offers: func(a *aliasRow) []offered {
+		all := []offered{eventsOfRow("alias", a.ID)}
 		if !a.moves() {
 			all = append(all, offered{action: "pause-alias", id: a.ID}, offered{action: "route-alias", id: a.ID})
 			if !a.Terminal {

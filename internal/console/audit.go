@@ -70,19 +70,25 @@ var auditList = list[audit.Document]{
 // auditFilter reads what is wanted of the audit log from a query, or says which time it cannot read.
 func auditFilter(query url.Values) (f audit.Filter, problem string) {
 	f = audit.Filter{Who: query.Get("who"), What: query.Get("what"), Refused: query.Get("refused") == "true"}
+	f.Since, f.Until, problem = period(query)
+	return f, problem
+}
+
+// period reads since and until from a query, or says which of them it cannot read.
+func period(query url.Values) (since, until time.Time, problem string) {
 	for _, at := range []struct {
 		text string
 		to   *time.Time
-	}{{query.Get("since"), &f.Since}, {query.Get("until"), &f.Until}} {
+	}{{query.Get("since"), &since}, {query.Get("until"), &until}} {
 		if at.text == "" {
 			continue
 		}
 		var err error
 		if *at.to, err = dayOf(at.text); err != nil {
-			return f, "“" + at.text + "” is no time: write 2030-01-02, or 2030-01-02T03:04 in UTC."
+			return since, until, "“" + at.text + "” is no time: write 2030-01-02, or 2030-01-02T03:04 in UTC."
 		}
 	}
-	return f, ""
+	return since, until, ""
 }
 
 // audit is the page of the audit log.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -40,7 +41,9 @@ type Config struct {
 	Signins *signin.Door
 
 	// Explain returns what the operators' API answers about an object: its JSON document.
-	Explain   func(ctx context.Context, kind, id string) (document []byte, err error)
+	Explain func(ctx context.Context, kind, id string) (document []byte, err error)
+	// Feed returns what the operators' API answers about the events of an object: its JSON document, with entries of the audit log if the caller may read them.
+	Feed      func(ctx context.Context, query url.Values, mayAudit bool) (document []byte, err error)
 	Attention *attention.Finder // has what the overview shows first
 	// Series has the kept metrics; nil: none are kept.
 	Series   *series.Store
@@ -92,6 +95,7 @@ func NewDoor(c Config) *Door {
 	d.page("rule-sets", d.ruleSets)
 	d.editorPages()
 	d.routes.HandleFunc("GET "+Prefix+"/matchmaking/{name}/arrivals.jsonl", d.signedIn(d.serveArrivals))
+	d.routes.HandleFunc("GET "+Prefix+"/events/{kind}/{id...}", d.signedIn(d.eventsOf))
 	d.graphPages("health", d.health)
 	d.graphPages("fleets/{id}/metrics", d.fleetMetrics)
 	d.graphPages("queues/{name}/metrics", d.queueMetrics)

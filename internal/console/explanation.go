@@ -82,11 +82,14 @@ func (d *Door) explain(ctx context.Context, kind, id string) (*explanation, erro
 	return x, json.Unmarshal(document, x)
 }
 
+// titles are the kinds of objects that have events, with their names on pages.
 var titles = map[string]string{
 	"compute": "Compute", "placement": "Placement", "process": "Server process", "game-session": "Game session", "ticket": "Ticket", "party": "Party", "game-instance": "Game instance",
+	"fleet": "Fleet", "host": "Host", "queue": "Queue", "player": "Player", "alias": "Alias", "build": "Build", "configuration": "Matchmaking configuration",
 }
 
 // sections are the parts of the navigation to which the kinds belong.
 var sections = map[string]string{
 	"compute": "fleets", "process": "fleets", "game-session": "game-sessions", "placement": "queues", "ticket": "matchmaking", "party": "players", "game-instance": "players",
+	"fleet": "fleets", "host": "hosts", "queue": "queues", "player": "players", "alias": "aliases", "build": "builds", "configuration": "matchmaking",
 }

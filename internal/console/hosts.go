@@ -37,13 +37,14 @@ var hostList = list[hostRow]{
 	},
 	id: func(h *hostRow) string { return h.ID },
 	offers: func(h *hostRow) []offered {
+		events := eventsOfRow("host", h.ID)
 		switch {
 		case h.State == "revoked":
-			return nil
+			return []offered{events}
 		case h.Drained:
-			return []offered{{action: "undo-drain-host", id: h.ID}}
+			return []offered{events, {action: "undo-drain-host", id: h.ID}}
 		}
-		return []offered{{action: "drain-host", id: h.ID}}
+		return []offered{events, {action: "drain-host", id: h.ID}}
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []hostRow, next url.Values, err error) {
 		err = d.engine.Read(r.Context(), func(v *cell.View) error {

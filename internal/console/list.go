@@ -85,19 +85,22 @@ func (t *table) Width() int {
 
 // listPage registers the page of a list, and its exports, which are the page's URL with a format.
 func listPage[R any](d *Door, path string, l *list[R], build func(r *http.Request, t *table) (*content, error)) {
-	d.routes.HandleFunc("GET "+Prefix+"/"+path, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
-		if isExport(r) {
-			l.export(d, w, r, by)
-			return
+	d.routes.HandleFunc("GET "+Prefix+"/"+path, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) { l.serve(d, w, r, by, build) }))
+}
+
+// serve answers with a page of the list, or with an export.
+func (l *list[R]) serve(d *Door, w http.ResponseWriter, r *http.Request, by identity.AccessKey, build func(r *http.Request, t *table) (*content, error)) {
+	if isExport(r) {
+		l.export(d, w, r, by)
+		return
+	}
+	d.show(w, r, by, func(r *http.Request) (*content, error) {
+		t, err := l.table(d, r, r.URL.Query(), by.Role)
+		if err != nil {
+			return nil, err
 		}
-		d.show(w, r, by, func(r *http.Request) (*content, error) {
-			t, err := l.table(d, r, r.URL.Query(), by.Role)
-			if err != nil {
-				return nil, err
-			}
-			return build(r, t)
-		})
-	}))
+		return build(r, t)
+	})
 }
 
 // chosen returns the columns that a query asks for, in the order of the list.

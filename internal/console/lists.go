@@ -76,7 +76,7 @@ var queueList = list[placement.Queue]{
 		{name: "created", head: "Created", value: func(q *placement.Queue) value { return instant(q.Created) }},
 	},
 	offers: func(q *placement.Queue) []offered {
-		return []offered{metricsOf("queues", q.Name), {action: "change-queue", id: q.Name}, {action: "delete-queue", id: q.Name}}
+		return []offered{metricsOf("queues", q.Name), eventsOfRow("queue", q.Name), {action: "change-queue", id: q.Name}, {action: "delete-queue", id: q.Name}}
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []placement.Queue, next url.Values, err error) {
 		err = d.engine.Read(r.Context(), func(v *cell.View) error {
@@ -121,7 +121,9 @@ var configurationList = list[configurationRow]{
 		{name: "description", head: "Description", hidden: true, value: func(c *configurationRow) value { return words(c.Description) }},
 		{name: "created", head: "Created", value: func(c *configurationRow) value { return instant(c.Created) }},
 	},
-	offers: func(c *configurationRow) []offered { return []offered{metricsOf("matchmaking", c.Name)} },
+	offers: func(c *configurationRow) []offered {
+		return []offered{metricsOf("matchmaking", c.Name), eventsOfRow("configuration", c.Name)}
+	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []configurationRow, next url.Values, err error) {
 		err = d.engine.Read(r.Context(), func(v *cell.View) error {
 			page, behind := cut(v.Configurations(query.Get("after"), "", most+1), most, func(c *matchmaking.Configuration) url.Values { return after(c.Name) })

@@ -18,6 +18,7 @@ const playerSessionsPage = 100
 type playerPage struct {
 	Flow     *explanation // what player flow knows; nil: nothing
 	Sessions *table
+	Events   link
 }
 
 // playerSessionList has those of a player, live and ended.
@@ -67,7 +68,7 @@ func playerCommand(id string) string {
 // player shows where a player is and was. Any text may be a player's id, so one without a trace is no error.
 func (d *Door) player(r *http.Request) (*content, error) {
 	id := r.PathValue("player")
-	var x playerPage
+	x := playerPage{Events: eventsLink("player", id)}
 	var err error
 	if x.Sessions, err = playerSessionList.beginning(d, r, Prefix+"/player-sessions/"+escaped(id)); err != nil {
 		return nil, err

@@ -1,0 +1,164 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Bounds of pages of events; the operators' API returns no more than feedMost at once.
+const (
+	eventsPage = 50
+	feedMost   = 200
+)
+
+// feed is a page of what happened to an object and around it, as the operators' API answers.
+type feed struct {
+	Entries []feedEntry
+	Next    string
+	LeftOut []string
+}
+
+type feedEntry struct {
+	At                                 time.Time
+	What, Detail, Kind, ID, By, Reason string
+	Audit                              uint64
+}
+
+type eventsView struct {
+	Since, Until, What, Of string
+	Kinds                  []string
+	Problem                string // of a time that cannot be read
+	LeftOut                []string
+	Back                   link
+	Table                  *table
+}
+
+// eventsOf shows the events of an object, a page at a time.
+func (d *Door) eventsOf(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
+	var leftOut []string
+	l := feedList(&leftOut)
+	l.serve(d, w, r, by, func(r *http.Request, t *table) (*content, error) {
+		kind, id, q := r.PathValue("kind"), r.PathValue("id"), r.URL.Query()
+		x := &eventsView{Since: q.Get("since"), Until: q.Get("until"), What: q.Get("what"), Of: q.Get("of"), Kinds: slices.Sorted(maps.Keys(titles)), LeftOut: leftOut, Table: t}
+		if path := objectPath(kind, id); path != "" {
+			x.Back = link{titles[kind] + " " + id, Prefix + "/" + path}
+		}
+		since, until, problem := period(q)
+		x.Problem = problem
+		if t.Next != "" && len(t.Rows) == 0 {
+			t.Empty = "No event so far. The next page goes further back."
+		}
+		command := terminal("muster events "+kind+" "+shellWord(id), option{name: "--since", value: inUTC(since)}, option{name: "--until", value: inUTC(until)}, option{name: "--what", value: x.What}, option{name: "--of", value: x.Of})
+		return &content{Title: "Events of " + strings.ToLower(titles[kind]) + " " + id, Section: sections[kind], page: "events", Data: x, Command: command}, nil
+	})
+}
+
+// feedList has the events of the object that a request names, the latest first. It sets leftOut to what is too much for a page, or not for the role.
+func feedList(leftOut *[]string) *list[feedEntry] {
+	return &list[feedEntry]{
+		name: "events", label: "Events", most: eventsPage, empty: "No event.",
+		columns: []column[feedEntry]{
+			{name: "at", head: "When", value: func(e *feedEntry) value { return moment(e.At) }},
+			{name: "what", head: "What", value: func(e *feedEntry) value { return words(e.What) }},
+			{name: "kind", head: "Kind", value: func(e *feedEntry) value { return words(e.Kind) }},
+			{name: "id", head: "Of", value: func(e *feedEntry) value {
+				if path := objectPath(e.Kind, e.ID); path != "" {
+					return linked(e.ID, path)
+				}
+				return words(e.ID)
+			}},
+			{name: "detail", head: "Detail", value: func(e *feedEntry) value { return words(e.Detail) }},
+			{name: "by", head: "By", value: func(e *feedEntry) value { return words(e.By) }},
+			{name: "reason", head: "Reason", value: func(e *feedEntry) value { return words(e.Reason) }},
+			{name: "audit", head: "No. in the audit log", hidden: true, value: func(e *feedEntry) value {
+				if e.Audit == 0 {
+					return words("")
+				}
+				return number(e.Audit)
+			}},
+		},
+		rows: func(d *Door, r *http.Request, query url.Values, most int) ([]feedEntry, url.Values, error) {
+			since, until, problem := period(query)
+			switch {
+			case problem != "" && isExport(r):
+				return nil, nil, domain.Refuse(domain.Invalid, "%s", problem)
+			case problem != "": // the page says so
+				return nil, nil, nil
+			}
+			key, _, _ := d.session(r)
+			f, err := d.feed(r.Context(), url.Values{
+				"kind": {r.PathValue("kind")}, "id": {r.PathValue("id")}, "what": {query.Get("what")}, "of": {query.Get("of")},
+				"since": {inUTC(since)}, "until": {inUTC(until)}, "after": {query.Get("after")}, "limit": {strconv.Itoa(min(most, feedMost))},
+			}, key.Role)
+			if err != nil {
+				return nil, nil, err
+			}
+			*leftOut = f.LeftOut
+			if f.Next == "" {
+				return f.Entries, nil, nil
+			}
+			return f.Entries, after(f.Next), nil
+		},
+	}
+}
+
+// feed asks for a page of events, with those of the audit log for administrators.
+func (d *Door) feed(ctx context.Context, query url.Values, role identity.Role) (*feed, error) {
+	document, err := d.config.Feed(ctx, query, role == identity.Admin)
+	if err != nil {
+		return nil, err
+	}
+	f := &feed{}
+	return f, json.Unmarshal(document, f)
+}
+
+// inUTC writes a time as commands and the operators' API read it; a zero one is empty.
+func inUTC(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// objectPath is the path of the page of an object, or of its row in a list; empty: it has none.
+func objectPath(kind, id string) string {
+	switch kind {
+	case "fleet":
+		return "fleets/" + escaped(id)
+	case "host":
+		return "hosts#" + escaped(id)
+	case "alias":
+		return "aliases#" + escaped(id)
+	case "queue":
+		return "queues/" + url.PathEscape(id) + "/metrics"
+	case "configuration":
+		return "matchmaking/" + url.PathEscape(id) + "/metrics"
+	case "player":
+		return "player/" + escaped(id)
+	}
+	if slices.Contains(explained, kind) {
+		return kind + "/" + escaped(id)
+	}
+	return ""
+}
+
+// eventsOfRow leads from a row of a list to the events of its object.
+func eventsOfRow(kind, id string) offered { return offered{link: eventsLink(kind, id)} }
+
+// eventsLink leads to the events of an object.
+func eventsLink(kind, id string) link {
+	return link{"Events", Prefix + "/events/" + kind + "/" + escaped(id)}
+}
+
+// Events leads to the events of the object of an explanation.
+func (x *explanation) Events() link { return eventsLink(x.Kind, x.ID) }
