@@ -27,6 +27,8 @@ func TestConsoleInABrowser(t *testing.T) {
 	p := s.prepare()
 	_, err := admin.CreateGameSessionQueue(t.Context(), &gamelift.CreateGameSessionQueueInput{Name: aws.String("ranked")})
 	must(t, err)
+	build, err := admin.CreateBuild(t.Context(), &gamelift.CreateBuildInput{Name: aws.String("arena"), OperatingSystem: types.OperatingSystemAmazonLinux2023})
+	must(t, err)
 	s.remember(p.fleet, p.location)
 	s.client = admin
 	first := p.dial("process-1", "")
@@ -81,7 +83,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	_, tail, _ := strings.Cut(game, ":gamesession/")
 	cmd := exec.CommandContext(t.Context(), "node", "browse.js")
 	cmd.Dir = "console"
-	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url(), "KEY="+id, "SECRET="+secret, "FLEET="+p.fleet, "GAME="+tail, "NAME="+name, "ADMIN_KEY="+adminID, "ADMIN_SECRET="+adminSecret, "RUN_KEY="+runID, "RUN_SECRET="+runSecret, "SHOTS="+os.Getenv("CONSOLE_SHOTS"))
+	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url(), "KEY="+id, "SECRET="+secret, "FLEET="+p.fleet, "BUILD="+*build.Build.BuildId, "GAME="+tail, "NAME="+name, "ADMIN_KEY="+adminID, "ADMIN_SECRET="+adminSecret, "RUN_KEY="+runID, "RUN_SECRET="+runSecret, "SHOTS="+os.Getenv("CONSOLE_SHOTS"))
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	out, err := cmd.StdoutPipe()

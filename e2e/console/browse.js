@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import puppeteer from "puppeteer-core";
 
-const { MUSTER_URL: url, KEY: key, SECRET: secret, FLEET: fleet, GAME: game, NAME: name, ADMIN_KEY: adminKey, ADMIN_SECRET: adminSecret, RUN_KEY: runKey, RUN_SECRET: runSecret, SHOTS: shots } = process.env;
+const { MUSTER_URL: url, KEY: key, SECRET: secret, FLEET: fleet, BUILD: build, GAME: game, NAME: name, ADMIN_KEY: adminKey, ADMIN_SECRET: adminSecret, RUN_KEY: runKey, RUN_SECRET: runSecret, SHOTS: shots } = process.env;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const patience = 60_000; // for a loaded machine
 
@@ -55,6 +55,7 @@ try {
     "fleet-metrics": `/console/fleets/${fleet}/metrics`, "fleet-values": `/console/fleets/${fleet}/metrics?graph=game-sessions&zone=utc`, "queue-metrics": "/console/queues/ranked/metrics", health: "/console/health",
     search: "/console/game-sessions/search?filter=playerSessionCount+%3C+9&sort=creationTimeMillis+DESC", "search-mistake": "/console/game-sessions/search?filter=gameSessionName+%3D+%22x%22",
     computes: `/console/fleets/${fleet}/computes`, processes: `/console/fleets/${fleet}/processes`, events: `/console/fleets/${fleet}/events`, "player-sessions": "/console/player-sessions/ann",
+    builds: "/console/builds", build: `/console/builds/${build}`, "events-of-player": "/console/events/player/ann", "events-of-fleet": `/console/events/fleet/${fleet}`, "events-of-queue": "/console/events/queue/ranked",
     "create-location": "/console/do/create-location", "create-fleet": "/console/do/create-fleet", "register-compute": `/console/do/register-compute/${fleet}`,
     "rule-sets": "/console/rule-sets", "rule-set-editor": "/console/do/create-rule-set?configuration=duel",
   };
@@ -114,6 +115,23 @@ try {
   assert.equal((await text("thead")).trim(), "Id");
   const exported = await page.evaluate(async () => (await fetch(document.querySelector("a[download][href*=json]").href)).json());
   assert.deepEqual(exported, { list: "fleets", rows: [{ id: fleet }], next: null });
+
+  // With the keyboard alone: from a player to what happened to it and around it, to a choice of these, and to the game session.
+  await go("/console/player/ann");
+  await tabTo("Events");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.equal(await text("h1"), "Events of player ann");
+  assert.match(await text("main .hint"), /Left out: entries of the audit log/);
+  await tabTo("what");
+  await page.keyboard.type("reserved");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.equal(new URL(page.url()).searchParams.get("what"), "reserved");
+  const found = await text("tbody");
+  assert.ok(found.includes("PLAYER_RESERVED") && !found.includes("GAME_SESSION_CREATED"), found);
+  assert.match(await text(".command"), /muster events player ann --what reserved/);
+  await tabTo(game);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.equal(new URL(page.url()).pathname, `/console/game-session/${game}`);
 
   // The box for a filter completes the attribute that is being written.
   await go("/console/game-sessions/search");
@@ -217,6 +235,9 @@ try {
     assert.equal((await go(path)).status(), 200, path);
     await accessible(title);
   }
+  await go("/console/events/queue/ranked?of=audit"); // who made it
+  assert.match(await text("tbody"), /CreateGameSessionQueue/);
+  await go("/console/do/create-key");
   await page.type("#f-name", "made in a browser");
   await page.type("#f-reason", "a test");
   await submit("form.act button");
@@ -279,7 +300,7 @@ try {
   async function tabTo(what) {
     for (let i = 0; i < 200; i++) {
       await page.keyboard.press("Tab");
-      if (await page.evaluate((w) => document.activeElement.id === w || document.activeElement.textContent === w, what)) {
+      if (await page.evaluate((w) => document.activeElement.id === w || document.activeElement.name === w || document.activeElement.textContent === w, what)) {
         return;
       }
     }

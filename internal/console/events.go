@@ -135,6 +135,8 @@ func objectPath(kind, id string) string {
 	switch kind {
 	case "fleet":
 		return "fleets/" + escaped(id)
+	case "build":
+		return "builds/" + escaped(id)
 	case "host":
 		return "hosts#" + escaped(id)
 	case "alias":

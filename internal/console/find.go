@@ -154,10 +154,12 @@ func (x *finding) inState(v *cell.View, text string, role identity.Role) {
 	for _, c := range v.Configurations("", "", findLooks) {
 		x.add("matchmaking configuration", c.Name, "matchmaking/"+escaped(c.Name)+"/metrics")
 	}
+	builds := v.Builds(catalog.Place{}, findLooks, func(b *fleet.Build) bool { return b.ID != text })
 	if b, ok := v.Build(text); ok {
-		for _, f := range v.FleetsOfBuild(b.ID, 0, "", findHitsMax) {
-			x.add("fleet of build", cmp.Or(f.Name, f.ID), "fleets/"+escaped(f.ID), b.ID)
-		}
+		builds = append(builds, b)
+	}
+	for _, b := range builds {
+		x.add("build", cmp.Or(b.Name, b.ID), "builds/"+escaped(b.ID), b.ID)
 	}
 	if role == identity.Admin {
 		for _, k := range v.AccessKeys() {

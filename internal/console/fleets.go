@@ -38,7 +38,7 @@ var fleetList = list[fleetRow]{
 			if f.Managed == nil {
 				return words("")
 			}
-			return code(f.Managed.Build)
+			return linked(f.Managed.Build, "builds/"+escaped(f.Managed.Build))
 		}},
 		{name: "description", head: "Description", hidden: true, value: func(f *fleetRow) value { return words(f.Description) }},
 		{name: "locations", head: "Locations", hidden: true, value: func(f *fleetRow) value {
@@ -60,15 +60,20 @@ var fleetList = list[fleetRow]{
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []fleetRow, next url.Values, err error) {
 		from := place(query)
 		err = d.engine.Read(r.Context(), func(v *cell.View) error {
-			page, behind := cut(v.Fleets(from.Created, from.ID, most+1), most, func(f *fleet.Fleet) url.Values { return since(f.Created, f.ID) })
-			for _, f := range page {
-				all = append(all, fleetRow{f, v.Utilization(f.ID, "")})
-			}
-			next = behind
+			all, next = fleetsInUse(v, v.Fleets(from.Created, from.ID, most+1), most)
 			return nil
 		})
 		return all, next, err
 	},
+}
+
+// fleetsInUse is cut for fleets, with their use.
+func fleetsInUse(v *cell.View, some []fleet.Fleet, most int) (all []fleetRow, next url.Values) {
+	page, next := cut(some, most, func(f *fleet.Fleet) url.Values { return since(f.Created, f.ID) })
+	for _, f := range page {
+		all = append(all, fleetRow{f, v.Utilization(f.ID, "")})
+	}
+	return all, next
 }
 
 // fleetRows is how many rows of each list the page of a fleet shows.

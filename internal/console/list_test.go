@@ -63,7 +63,7 @@ func TestEachListIsExported(t *testing.T) {
 	x.config.Settings = settings.Defaults().All(nil)[:1]
 	admin := x.signedInAs("ADMIN")
 	for path, rows := range map[string]int{
-		"/fleets": 1, "/fleets/" + testFleet + "/computes": 1, "/fleets/" + testFleet + "/processes": 1, "/fleets/" + testFleet + "/events": -1, "/hosts": 0, "/game-sessions": 1,
+		"/fleets": 1, "/fleets/" + testFleet + "/computes": 1, "/fleets/" + testFleet + "/processes": 1, "/fleets/" + testFleet + "/events": -1, "/hosts": 0, "/builds": 0, "/game-sessions": 1,
 		"/game-sessions/search": 1, "/player-sessions/ann": 1, "/aliases": 1, "/queues": 1, "/matchmaking": 0, "/audit": 0, "/settings": 1, "/keys": 0,
 	} {
 		e := x.exported(path+"?format=json", admin)

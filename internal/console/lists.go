@@ -18,6 +18,8 @@ func (d *Door) listPages() {
 	listPage(d, "fleets/{id}/computes", &computeList, d.inFleet("Computes", "aws gamelift list-compute --fleet-id "))
 	listPage(d, "fleets/{id}/processes", &processList, d.inFleet("Server processes", "muster explain fleet "))
 	listPage(d, "fleets/{id}/events", &eventList, d.inFleet("Events", "aws gamelift describe-fleet-events --fleet-id "))
+	listPage(d, "builds", &buildList, d.plain(content{Title: "Builds", Section: "builds", page: "list", Command: "aws gamelift list-builds"}))
+	listPage(d, "builds/{id}", &buildFleetList, d.build)
 	listPage(d, "hosts", &hostList, d.plain(content{Title: "Hosts", Section: "hosts", page: "list", Command: "muster hosts"}))
 	listPage(d, "game-sessions", &gameSessionList, d.gameSessions)
 	listPage(d, "game-sessions/search", &foundGameList, d.searchGames)

@@ -38,7 +38,7 @@ type content struct {
 type section struct{ Name, Path, Text string }
 
 var navigation = []section{
-	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
+	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"builds", "builds", "Builds"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
 	{"aliases", "aliases", "Aliases"}, {"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"health", "health", "Health"}, {"audit", "audit", "Audit log"},
 	{"keys", "keys", "Access keys"}, {"settings", "settings", "Settings"},
 }
