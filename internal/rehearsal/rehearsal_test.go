@@ -38,12 +38,13 @@ func wantRefusal(t *testing.T, err error, reason domain.Reason, says string) {
 
 func TestTrialComparesTwoRuleSets(t *testing.T) {
 	quick, patient := example(t, "ranked.json"), example(t, "ranked-patient.json")
-	arrivals, err := Arrivals(Suggest(quick.Rules), 3*time.Minute, []Set{quick, patient})
-	if err != nil || len(arrivals) < 100 {
+	arrivals, err := Arrivals(Suggest(quick.Rules), time.Minute, []Set{quick, patient})
+	if err != nil || len(arrivals) < 30 {
 		t.Fatalf("%v, %d arrivals", err, len(arrivals))
 	}
 	s := NewStage()
-	r, err := s.Run(t.Context(), Trial{Sets: []Set{quick, patient}, Timeout: time.Minute, Arrivals: arrivals})
+	s.time = time.Hour // the machine may be slow
+	r, err := s.Run(t.Context(), Trial{Sets: []Set{quick, patient}, Timeout: 30 * time.Second, Arrivals: arrivals})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestTrialComparesTwoRuleSets(t *testing.T) {
 		t.Errorf("the next trial: %v", err)
 	}
 	s.time = time.Nanosecond
-	_, err = s.Run(t.Context(), Trial{Sets: []Set{quick}, Timeout: time.Minute, Arrivals: arrivals})
+	_, err = s.Run(t.Context(), Trial{Sets: []Set{quick}, Timeout: 30 * time.Second, Arrivals: arrivals})
 	wantRefusal(t, err, domain.Invalid, "stopped after 1ns")
 	_, err = s.Run(t.Context(), Trial{Sets: []Set{quick}, Arrivals: make([]simulate.Arrival, TicketsMax+1)})
 	wantRefusal(t, err, domain.Invalid, "20001 tickets")
