@@ -1,0 +1,35 @@
+// Package policy is for rules that operators write: which actions an access key may take, on which resources, from where. The language is a
+// part of that of AWS IAM: docs/guide/policies.md. A document is parsed strictly once, and compiled; evaluating it allocates nothing.
+package policy
+
+// Bounds of a document. DocumentMax bounds its text, in bytes, and with it everything else in it.
+const (
+	DocumentMax   = 10 << 10
+	StatementsMax = 32
+)
+
+// Policy is a compiled document.
+type Policy struct {
+	statements []statement
+}
+
+// statement grants or denies some actions on some resources under all its conditions.
+type statement struct {
+	sid        string // may be empty
+	deny       bool
+	actions    actionSet
+	resources  []pattern
+	conditions []condition
+}
+
+// actionSet has a bit for each Action.
+type actionSet [(len(actionNames) + 63) / 64]uint64
+
+func (s *actionSet) add(a Action)      { s[a/64] |= 1 << (a % 64) }
+func (s *actionSet) has(a Action) bool { return s[a/64]&(1<<(a%64)) != 0 }
+
+func (s *actionSet) complement() {
+	for a := range Action(len(actionNames)) {
+		s[a/64] ^= 1 << (a % 64)
+	}
+}
