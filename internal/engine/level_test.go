@@ -18,7 +18,7 @@ import (
 // What a made-up next release adds: a room with an event and a record of level 2.
 const (
 	nextRoom = kernel.RoomNo(15)
-	nextKind = 250
+	nextKind = 255
 )
 
 type foretold struct{ Word string }

@@ -19,7 +19,7 @@ func (w *World) newCell() *cell.Cell {
 // What the next release adds: a room with an event and a snapshot part.
 const (
 	nextRoom  kernel.RoomNo = 15
-	nextKind                = 250
+	nextKind                = 255
 	nextLevel               = kernel.Level + 1
 )
 

@@ -14,7 +14,7 @@ import (
 var failedOnce = []uint64{2611020232, 2324282457, 3367901413, 8, 554562523, 2189938680, 4223436543, 3664122376}
 
 // lively has further seeds, besides 4 and 10, where games are really played; see makeLively.
-var lively = []uint64{16, 22, 28, 34, 40, 46, 76}
+var lively = []uint64{16, 22, 28, 34, 40, 46, 76, 88, 94}
 
 // mustSee has the situations that the fixed seeds must reach to test how players join and leave games.
 var mustSee = []string{
@@ -190,7 +190,7 @@ func newSeeds() (seeds []uint64) {
 
 // TestHosts runs worlds with hosts. HOSTS_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
 func TestHosts(t *testing.T) {
-	seeds := seedsOf(t, "HOSTS_SEED", 1, 2, 3, 4, 5, 6, 7)
+	seeds := seedsOf(t, "HOSTS_SEED", 1, 2, 3, 4, 5, 6, 7, 24, 27)
 	seen := map[string]int{}
 	for _, seed := range seeds {
 		w := NewHosts(seed)
