@@ -116,7 +116,7 @@ func (b *gameBook) membership(w *World, m *flow.Membership) {
 		w.violated("%s was %s in %s, is %s in %s", m.Player, old.Status, old.Instance, m.Status, m.Instance)
 	case was && (m.Instance != old.Instance || m.Attempt < old.Attempt || m.Attempt > old.Attempt+1 || m.Epoch < old.Epoch || old.WasActive && !m.WasActive):
 		w.violated("%s was %+v, is %+v", m.Player, old, m)
-	case was && m.Disconnects != old.Disconnects && (old.Status != flow.MemberActive || m.Disconnects != old.Disconnects+1 || m.LostAt == old.LostAt):
+	case was && m.Disconnects != old.Disconnects && (old.Status != flow.MemberActive || m.Disconnects != old.Disconnects+1 || m.LostAt < old.LostAt):
 		w.violated("%s has lost its connection %d times, and before that %d: %+v, %+v", m.Player, m.Disconnects, old.Disconnects, m, old)
 	case m.Status == flow.MemberDisconnected && b.rules[m.Instance].Reconnect == flow.ReconnectOff && !old.WasActive:
 		w.violated("%s is DISCONNECTED under OFF", m.Player)
