@@ -20,7 +20,7 @@ type Options struct {
 	Binary      string        // a muster binary: it runs as `serve` and as `bench-bare`
 	Scenarios   []string      // by name; empty: all
 	Attack      string        // of the scenario siege, only attacks whose names contain this
-	Part        string        // of the scenarios cluster and agents, only parts whose names contain this
+	Part        string        // of the scenarios cluster, console and agents, only parts whose names contain this
 	Sessions    int           // live player sessions of that scenario; 0: 1,000,000
 	Servers     int           // its connected game servers; 0: 5,000
 	Repeats     int           // how often leaders die in it; 0: 5
@@ -52,6 +52,7 @@ var scenarios = []scenario{
 	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle, false},
 	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a queue, a match of sixty", (*bench).flow, false},
 	{"siege", "honest calls while the service is attacked: anonymous connections, malformed frames, worst bodies, wrong sign-ins", (*bench).siege, false},
+	{"console", "open consoles while the state changes, a list over 100,000 game sessions, the overview of 1,000 hosts", (*bench).console, false},
 	{"agents", "host agents: memory, their return after a crash, a runtime configuration, deaths of server processes, a build to many hosts", (*bench).agents, false},
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core, false},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart, false},

@@ -49,6 +49,10 @@ type sizes struct {
 	coreMeasure            time.Duration
 	coreSnapshotEvery      int64
 
+	consoles       int     // that are open
+	consoleChanges float64 // a second beside them
+	consoleHosts   int     // in the overview
+
 	agentIdle      int // agents whose server processes are not connected
 	agentProcesses int // of each host
 	agentHosts     int // with connected processes
@@ -80,7 +84,8 @@ var (
 		siegeHonest: 200, siegeWarm: 10 * time.Second, siegeLasts: time.Minute,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
 		coreSnapshotEvery: 8 << 20,
-		agentIdle:         2000, agentProcesses: 20, agentHosts: 200, agentDeaths: 500, agentBuilders: 20, agentBuild: 1 << 30,
+		consoles:          200, consoleChanges: 1000, consoleHosts: 1000,
+		agentIdle: 2000, agentProcesses: 20, agentHosts: 200, agentDeaths: 500, agentBuilders: 20, agentBuild: 1 << 30,
 		clusterServers: 5000, clusterRepeats: 5, clusterMeasure: 5 * time.Second, clusterLagRate: 10_000, clusterJoinRate: 2_000, clusterHandOverRate: 1_000,
 		clusterPause: 2 * time.Second,
 	}
@@ -96,7 +101,8 @@ var (
 		siegeHonest: 50, siegeWarm: 100 * time.Millisecond, siegeLasts: 500 * time.Millisecond,
 		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
 		coreSnapshotEvery: 256 << 10,
-		agentIdle:         20, agentProcesses: 3, agentHosts: 5, agentDeaths: 5, agentBuilders: 3, agentBuild: 4 << 20,
+		consoles:          5, consoleChanges: 60, consoleHosts: 5,
+		agentIdle: 20, agentProcesses: 3, agentHosts: 5, agentDeaths: 5, agentBuilders: 3, agentBuild: 4 << 20,
 		clusterServers: 20, clusterRepeats: 1, clusterMeasure: 200 * time.Millisecond, clusterLagRate: 500, clusterJoinRate: 100, clusterHandOverRate: 100,
 		clusterPause: 200 * time.Millisecond,
 	}
