@@ -64,6 +64,7 @@ type Door struct {
 	engine *engine.Engine
 	routes http.ServeMux
 	live   *live
+	shared shared // pages that are fetched again
 	log    *slog.Logger
 
 	zipped   sync.Map      // static files as gzip has them, by name
@@ -134,6 +135,10 @@ func (d *Door) page(path string, build func(*http.Request) (*content, error)) {
 
 // show answers with a page as it is built, or with one that says why it cannot be shown.
 func (d *Door) show(w http.ResponseWriter, r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) {
+	if isRefresh(r) {
+		d.refresh(w, r, by, build)
+		return
+	}
 	at := d.engine.Applied() // before the page is built: it may show a later change as well, but misses none up to here
 	c, err := build(r)
 	status := http.StatusOK

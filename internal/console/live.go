@@ -24,6 +24,7 @@ type live struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+	pace    pace
 
 	mu      sync.Mutex
 	number  uint64        // at the last look
@@ -90,7 +91,7 @@ func (l *live) look() (number uint64, changed <-chan struct{}) {
 	return l.number, l.changed
 }
 
-// serveLive streams signs of changes until the browser leaves, the sign-in ends, or the key is revoked. The query has the number at which the page was built: what has changed
+// serveLive streams signs of changes, each when the pace allows it, until the browser leaves, the sign-in ends, or the key is revoked. The query has the number at which the page was built: what has changed
 // since, while it had no stream, is a change, too.
 func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.AccessKey) {
 	if !d.live.enter() {
@@ -118,15 +119,21 @@ func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.Ac
 	defer ping.Stop()
 	seen, err := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64)
 	known := err == nil
+	var due <-chan time.Time // when a sign may be sent; nil while none has to be
 	for ok := send("retry: 2000\n\n"); ok; {
 		number, changed := d.live.look()
-		if !known || number != seen {
-			seen, known = number, true
-			ok = send("event: changed\ndata: \n\n")
-			continue
+		if due == nil && (!known || number != seen) {
+			due = time.After(d.live.pace.reserve(time.Now()))
+		}
+		if due != nil {
+			changed = nil // a sign is for all changes before it
 		}
 		select {
 		case <-changed:
+		case <-due:
+			seen, _ = d.live.look()
+			known, due = true, nil
+			ok = send("event: changed\ndata: \n\n")
 		case <-ping.C:
 			ok = send(": still here\n\n")
 		case <-key.Life().Done():

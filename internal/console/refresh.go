@@ -1,0 +1,103 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+const (
+	// sharedBytesMax bounds the pages that are kept for other viewers. They are all dropped at the next change, a second later at most.
+	sharedBytesMax = 8 << 20
+	// refreshTime bounds the building of a page for all of its viewers, of whom the first one may leave meanwhile.
+	refreshTime = 10 * time.Second
+)
+
+// shared has the pages that viewers have fetched again since the last sign of a change, so that each is built once for all viewers.
+type shared struct {
+	building singleflight.Group
+
+	mu     sync.Mutex
+	number uint64 // at the last sign
+	pages  map[string][]byte
+	bytes  int
+}
+
+// get returns a page that shows entry number and whatever came before.
+func (s *shared) get(number uint64, key string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number > s.number {
+		return nil
+	}
+	return s.pages[key]
+}
+
+func (s *shared) put(number uint64, key string, page []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case number < s.number:
+		return
+	case number > s.number:
+		s.number, s.pages, s.bytes = number, map[string][]byte{}, 0
+	}
+	if _, known := s.pages[key]; !known && s.bytes+len(page) <= sharedBytesMax {
+		s.pages[key] = page
+		s.bytes += len(page)
+	}
+}
+
+// isRefresh reports whether an open page fetches itself again after a sign of a change.
+func isRefresh(r *http.Request) bool {
+	return r.Header.Get("HX-Request") != "" && r.Header.Get("HX-Target") == "main" && !r.URL.Query().Has(doneParameter)
+}
+
+// refresh answers an open page with the part of it that follows the state. What a page shows depends on its URL and the role of who looks, and on nothing else of the person,
+// so all viewers of one role share it.
+func (d *Door) refresh(w http.ResponseWriter, r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) {
+	number, _ := d.live.look()
+	key := by.Role.String() + " " + r.URL.RequestURI()
+	page := d.shared.get(number, key)
+	if page != nil {
+		d.live.pace.spent(refreshLeast)
+	} else {
+		built, err, _ := d.shared.building.Do(strconv.FormatUint(number, 10)+" "+key, func() (any, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), refreshTime)
+			defer cancel()
+			began := time.Now()
+			page, err := d.part(r.WithContext(ctx), by, build)
+			d.live.pace.spent(time.Since(began))
+			if err == nil {
+				d.shared.put(number, key, page)
+			}
+			return page, err
+		})
+		if err != nil {
+			status, c := d.refusal(r, err)
+			d.write(w, r, status, c, by)
+			return
+		}
+		page = built.([]byte)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(page) // the browser has gone if it fails
+}
+
+// part is what of a page follows the state.
+func (d *Door) part(r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) ([]byte, error) {
+	c, err := build(r)
+	if err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	err = templates[c.page].ExecuteTemplate(&page, "content", frame{content: c, door: d, role: by.Role})
+	return page.Bytes(), err
+}
