@@ -14,11 +14,15 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/socket"
 )
 
+// tooMany events close the stream of a client that does not read, whenever its writer begins: the writer takes at most framesMax of them
+// into the write that blocks, and one more than framesMax then waits behind it.
+const tooMany = 2*framesMax + 1
+
 // A client that does not read is closed with 4408 before it costs much, and no event is cut in two.
 func TestSlowClientIsClosed(t *testing.T) {
 	ours, theirs := net.Pipe()
 	s := &stream{of: &Streams{metrics: newStreamMetrics()}, conn: ours, next: 1}
-	for seq := range uint64(2 * framesMax) {
+	for seq := range uint64(tooMany) {
 		s.tell(seq+1, []byte(`"type":"OnPartyChanged","data":{}}`))
 	}
 	s.mu.Lock()
@@ -52,7 +56,7 @@ func TestSlowClientHearsWhy(t *testing.T) {
 			_, _ = ours.Read(make([]byte, 1))
 			ours.Close()
 		}()
-		for seq := range uint64(2 * framesMax) {
+		for seq := range uint64(tooMany) {
 			s.tell(seq+1, []byte(`"type":"OnPartyChanged","data":{}}`))
 		}
 		time.Sleep(socket.ClientPatience / 2)
