@@ -25,7 +25,7 @@ func nextRelease(t *testing.T) string {
 	changed := strings.Replace(string(code), list, list+"\tkernel.Empty[madeUp],\n", 1) + `
 type madeUp struct{}
 
-func (*madeUp) Kind() kernel.Kind       { return 255 }
+func (*madeUp) Kind() kernel.Kind       { return 511 }
 func (*madeUp) Fields(*wire.Codec)      {}
 func (*madeUp) Level() uint             { return kernel.Level + 1 }
 `

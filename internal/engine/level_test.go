@@ -18,7 +18,8 @@ import (
 // What a made-up next release adds: a room with an event and a record of level 2.
 const (
 	nextRoom = kernel.RoomNo(15)
-	nextKind = 255
+	nextKind = 511
+	nextPart = 255
 )
 
 type foretold struct{ Word string }
@@ -40,11 +41,11 @@ func (*oracle) Restore(*kernel.Head) error            { return nil }
 // Freeze also has a record when nothing was foretold.
 func (o *oracle) Freeze(*kernel.Head) []kernel.Frozen {
 	all := strings.Join(o.words, " ")
-	return []kernel.Frozen{func(w *kernel.PartWriter) { w.Part(nextKind, &foretold{all}) }}
+	return []kernel.Frozen{func(w *kernel.PartWriter) { w.Part(nextPart, &foretold{all}) }}
 }
 
 func (o *oracle) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
-	if kind != nextKind {
+	if kind != nextPart {
 		return false, nil
 	}
 	return true, kernel.LoadWith(l, body, func(x foretold) { o.words = strings.Fields(x.Word) })

@@ -3,7 +3,6 @@ package kernel
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -32,7 +31,7 @@ func Forgets(batch []byte) (n int, err error) {
 func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(domain.Time, Event)) error {
 	return eachBody(batch, begin, func(at domain.Time, kind uint64, body []byte) error {
 		var e Event
-		if kind <= math.MaxUint8 {
+		if kind < kindsMax {
 			e = k.NewEvent(Kind(kind))
 		}
 		if e == nil {

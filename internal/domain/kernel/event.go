@@ -5,7 +5,10 @@ import (
 )
 
 // Kind is the type of an event. The numbers are those of proto/journal.proto: they are never changed and never reused.
-type Kind uint8
+type Kind uint16
+
+// kindsMax is above all kinds.
+const kindsMax = 512
 
 // Event is a fact. Besides the state, Apply may use only what Fields names.
 type Event interface {
@@ -30,7 +33,7 @@ func Empty[T any, E interface {
 }
 
 // KindMask is a set of kinds.
-type KindMask [4]uint64
+type KindMask [kindsMax / 64]uint64
 
 // Kinds returns the set of the kinds of events.
 func Kinds(events ...Event) KindMask {
@@ -43,7 +46,12 @@ func Kinds(events ...Event) KindMask {
 }
 
 // AllKinds returns the set of all kinds.
-func AllKinds() KindMask { return KindMask{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)} }
+func AllKinds() (m KindMask) {
+	for i := range m {
+		m[i] = ^uint64(0)
+	}
+	return m
+}
 
 // Has reports whether the set contains k.
 func (m *KindMask) Has(k Kind) bool { return m[k/64]&(1<<(k%64)) != 0 }

@@ -89,12 +89,12 @@ type Kernel struct {
 	Ended   EndedQueue
 
 	rooms  [roomsMax + 1]Room
-	owners [256]Room // of events, by kind; nil for the kernel's own
+	owners [kindsMax]Room // of events, by kind; nil for the kernel's own
 
-	constructors [256]func() Event
-	levels       [256]uint8 // of the kinds of events
-	known        uint       // the highest level that this program knows
-	level        uint       // in force
+	constructors [kindsMax]func() Event
+	levels       [kindsMax]uint8 // of the kinds of events
+	known        uint            // the highest level that this program knows
+	level        uint            // in force
 	before       func(Event)
 	tx           Tx
 
