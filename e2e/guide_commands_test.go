@@ -32,6 +32,7 @@ var wholePages = map[string]string{
 	"docs/guide/script-nodes.md":    "TestScriptNodesGuide, and TestGuidesToOperating for the key",
 	"docs/guide/testing.md":         "TestVirtualClockGuide",
 	"docs/guide/player-flow.md":     "TestGuideToPlayerFlow",
+	"docs/guide/from-gamelift.md":   "TestGuideFromGameLift",
 }
 
 // notRun are the beginnings of commands that no test runs from the page, with the reason.
@@ -80,6 +81,10 @@ var notRun = map[string]map[string]string{
 	"docs/guide/agones.md": {
 		"muster agent": "runs until it is stopped: TestAgonesServer starts one so",
 		"curl":         "the ports are those of a server process: TestAgonesServer asks the same",
+	},
+	"docs/guide/from-agones.md": {
+		"muster serve": "runs until it is stopped: TestAgonesServer starts one so", "muster agent": "as above",
+		"gl create-game-session": "the fleet is the reader's: TestAgonesServer creates one with game properties",
 	},
 	"docs/guide/ten-hosts.md": {
 		"export": "the key is the reader's: TestTenHosts goes the whole way, in directories and namespaces of its own", "alias": "as above", "muster keys create": "as above",
