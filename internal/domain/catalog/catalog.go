@@ -3,10 +3,9 @@
 package catalog
 
 import (
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // Place is a record's place in creation order; equal times are ordered by identifier.
@@ -23,7 +22,7 @@ func (a Place) before(b Place) bool {
 }
 
 // Catalog is a table of records with its indexes. A record's place never changes. It is an interface for the reason that chunk.Table is one.
-type Catalog[T any] interface {
+type Catalog[T any] = interface {
 	chunk.Table[T]
 
 	// Find finds a record by its identifier.
@@ -61,8 +60,15 @@ type entry struct {
 func New[T any](place func(*T) Place) Catalog[T] {
 	return &catalog[T]{
 		Table: chunk.New[T](), place: place, byID: map[string]chunk.Ref[T]{},
-		order: sorted.NewSet(func(a, b entry) bool { return a.before(b.Place) }),
+		order: newOrder(),
 	}
+}
+
+// newOrder is a function of its own, and not inlined, so that the tree is compiled here, and not in each package that makes a catalog.
+//
+//go:noinline
+func newOrder() sorted.Set[entry] {
+	return sorted.NewSet(func(a, b entry) bool { return a.before(b.Place) })
 }
 
 func (c *catalog[T]) Find(id string) (chunk.Ref[T], bool) {

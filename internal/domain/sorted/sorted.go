@@ -9,7 +9,7 @@ package sorted
 import "github.com/tidwall/btree"
 
 // Set has values in the order of its less function.
-type Set[T any] interface {
+type Set[T any] = interface {
 	Len() int
 	Get(key T) (value T, found bool)
 	Set(value T) (previous T, replaced bool)
@@ -30,7 +30,7 @@ func NewSet[T any](less func(a, b T) bool) Set[T] {
 type Key interface{ ~string | ~uint64 }
 
 // Map has values by key, in the order of the keys.
-type Map[K Key, V any] interface {
+type Map[K Key, V any] = interface {
 	Len() int
 	Get(key K) (value V, found bool)
 	Set(key K, value V) (previous V, replaced bool)

@@ -50,7 +50,7 @@ type Exporter struct {
 	tracer   *tracing.Tracer
 	spans    *trace.TracerProvider // nil: none are exported
 	toSpans  trace.SpanExporter    // of spans
-	metrics  *metric.MeterProvider // nil: none are exported yet
+	metrics  meters                // nil: none are exported yet
 	to       plan
 	resource *resource.Resource
 	log      *slog.Logger
@@ -61,6 +61,9 @@ type Exporter struct {
 	dropped *prometheus.CounterVec // spans, by reason
 	failed  *prometheus.CounterVec // exports, by signal
 }
+
+// meters is a *metric.MeterProvider. An interface keeps its 1,400 generic functions out of the packages that know an Exporter: each would compile them again.
+type meters interface{ Shutdown(context.Context) error }
 
 // Reasons of dropped spans.
 const (
