@@ -323,6 +323,7 @@ func (w *World) checkKnown() {
 	w.checkPushes()
 	w.checkAliases(&v)
 	w.checkAccessKeys(&v)
+	w.checkPolicies(&v)
 	w.checkAuditLog(&v)
 	w.checkKnownServers(&v)
 	for _, s := range k.subscriptions {

@@ -19,6 +19,9 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	case *ConsoleLinkIssued, *ConsoleLinksForgotten:
 		c.applyConsoleLink(event)
 		return
+	case *PolicyPut, *PolicyDeleted, *PolicyAttached, *PolicyDetached:
+		c.applyPolicy(event)
+		return
 	}
 	number := c.Touch()
 	switch e := event.(type) {
@@ -37,6 +40,7 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 		k := *c.Records.Keys.Get(r)
 		k.Revoked, k.RevokedBy, k.Changed = e.At, e.By, number
 		c.Records.Put(k)
+		c.detachKey(e.ID)
 	case *AccessKeysForgotten:
 		for _, id := range e.IDs {
 			c.Records.Drop(id)

@@ -21,6 +21,10 @@ var events = []func() kernel.Event{
 	kernel.Empty[ConsoleLinkIssued],
 	kernel.Empty[ConsoleLinksForgotten],
 	kernel.Empty[CredentialsRevoked],
+	kernel.Empty[PolicyPut],
+	kernel.Empty[PolicyDeleted],
+	kernel.Empty[PolicyAttached],
+	kernel.Empty[PolicyDetached],
 }
 
 // AccessKeysTakenOver says that the cell owns its access keys from now on, and which ones a file held until then.
@@ -120,4 +124,50 @@ func (*CredentialsRevoked) Kind() kernel.Kind { return 250 }
 func (*CredentialsRevoked) Level() uint       { return 2 }
 func (e *CredentialsRevoked) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Revocation, true, (*Revocation).Fields)
+}
+
+// PolicyPut is a new policy, or a policy with a new text.
+type PolicyPut struct{ Policy Policy }
+
+func (*PolicyPut) Kind() kernel.Kind      { return 251 }
+func (*PolicyPut) Level() uint            { return 2 }
+func (e *PolicyPut) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Policy, true, (*Policy).Fields) }
+
+// PolicyDeleted says that a policy is gone, which was attached to nothing.
+type PolicyDeleted struct {
+	Name string
+	By   Actor
+}
+
+func (*PolicyDeleted) Kind() kernel.Kind { return 252 }
+func (*PolicyDeleted) Level() uint       { return 2 }
+func (e *PolicyDeleted) Fields(c *wire.Codec) {
+	c.String(1, &e.Name)
+	wire.Sub(c, 2, &e.By, e.By != Actor{}, (*Actor).Fields)
+}
+
+// PolicyAttached puts a policy into force for an access key, a role, or a group of people.
+type PolicyAttached struct{ Attachment PolicyAttachment }
+
+func (*PolicyAttached) Kind() kernel.Kind { return 253 }
+func (*PolicyAttached) Level() uint       { return 2 }
+func (e *PolicyAttached) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Attachment, true, (*PolicyAttachment).Fields)
+}
+
+// PolicyDetached takes a policy out of force for a target. AccessKeyRevoked does so for all policies of the key.
+type PolicyDetached struct {
+	Policy     string
+	Target     TargetKind
+	TargetName string
+	By         Actor
+}
+
+func (*PolicyDetached) Kind() kernel.Kind { return 254 }
+func (*PolicyDetached) Level() uint       { return 2 }
+func (e *PolicyDetached) Fields(c *wire.Codec) {
+	c.Shared(1, &e.Policy)
+	wire.Int(c, 2, &e.Target)
+	c.Shared(3, &e.TargetName)
+	wire.Sub(c, 4, &e.By, e.By != Actor{}, (*Actor).Fields)
 }

@@ -17,6 +17,8 @@ type State struct {
 	joinTokens   []JoinToken   // the oldest first; never changed in place
 	consoleLinks []ConsoleLink // the oldest first; never changed in place
 	revocations  []Revocation  // the oldest first; never changed in place
+	policies     []Policy      // the one that was changed last at the end; never changed in place
+	attachments  []PolicyAttachment
 }
 
 // Tx is the room: its state, and its part of the present transaction.
@@ -46,6 +48,7 @@ func (c *State) View() View { return View{c.Reader(), c} }
 // Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 	takenOver, losses, joinTokens, links, revocations := c.Records.TakenOver, c.losses, c.joinTokens, c.consoleLinks, c.revocations // never changed in place
+	policies, attachments := c.policies, c.attachments
 	return []kernel.Frozen{kernel.Freeze(partAccessKey, c.Records.Keys), func(w *kernel.PartWriter) {
 		if takenOver != nil {
 			copied := *takenOver
@@ -63,6 +66,12 @@ func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 		for _, x := range revocations {
 			w.Part(partRevocation, &x)
 		}
+		for _, x := range policies {
+			w.Part(partPolicy, &x)
+		}
+		for _, x := range attachments {
+			w.Part(partAttachment, &x)
+		}
 	}}
 }
 
@@ -73,6 +82,8 @@ const (
 	partJoinToken   = 52
 	partConsoleLink = 53
 	partRevocation  = 54
+	partPolicy      = 55
+	partAttachment  = 56
 	partLoss        = 60
 )
 
@@ -88,6 +99,10 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		return true, kernel.LoadWith(l, body, func(x ConsoleLink) { c.consoleLinks = append(c.consoleLinks, x) })
 	case partRevocation:
 		return true, kernel.LoadWith(l, body, func(x Revocation) { c.revocations = append(c.revocations, x) })
+	case partPolicy:
+		return true, kernel.LoadWith(l, body, func(x Policy) { c.policies = append(c.policies, x) })
+	case partAttachment:
+		return true, kernel.LoadWith(l, body, func(x PolicyAttachment) { c.attachments = append(c.attachments, x) })
 	case partLoss:
 		return true, kernel.LoadWith(l, body, func(x Loss) { c.losses = append(c.losses, x) })
 	}

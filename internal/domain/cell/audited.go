@@ -2,6 +2,7 @@ package cell
 
 import (
 	"cmp"
+	"encoding/hex"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain/access"
@@ -114,6 +115,16 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 		return v.keySubject(x.ID)
 	case *access.RevokeCredentials:
 		return "temporary credentials", cmp.Or(x.Session, x.Holder), nil
+	case *access.CreatePolicy:
+		return v.policySubject(x.Name)
+	case *access.UpdatePolicy:
+		return v.policySubject(x.Name)
+	case *access.DeletePolicy:
+		return v.policySubject(x.Name)
+	case *access.AttachPolicy:
+		return v.attachmentSubject(x.Target)
+	case *access.DetachPolicy:
+		return v.attachmentSubject(x.Target)
 	case *access.IssueJoinToken:
 		return "node token", x.ID, nil
 	case *access.UseJoinToken:
@@ -225,4 +236,30 @@ func (v *View) keySubject(id string) (string, string, any) {
 		}
 	}
 	return "access key", id, nil
+}
+
+func (v *View) policySubject(name string) (string, string, any) {
+	p, ok := v.Policy(name)
+	if !ok {
+		return "policy", name, nil
+	}
+	return "policy", name, &struct {
+		Version      uint64
+		Text, SHA256 string // the text is cut, and two may begin alike
+	}{p.Version, p.Text, hex.EncodeToString(audit.Hash([]byte(p.Text)))}
+}
+
+// attachmentSubject is a target with the names of its policies.
+func (v *View) attachmentSubject(target access.Target) (string, string, any) {
+	var names []string
+	for _, a := range v.PolicyAttachments() {
+		if a.Target == target {
+			names = append(names, a.Policy)
+		}
+	}
+	kind := target.Kind.String()
+	if target.Kind == access.KeyTarget {
+		kind = "access key"
+	}
+	return kind, target.Name, &struct{ Policies string }{strings.Join(names, ", ")}
 }
