@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 // DefaultAccount is the account in ARNs: a signature names no account, so the key has one.
@@ -41,8 +42,9 @@ type AccessKey struct {
 	Created time.Time
 	Revoked time.Time // zero while the key works
 
-	session *Credentials // of temporary credentials; nil: it is an access key
-	life    *life        // nil: it is never revoked
+	session  *Credentials // of temporary credentials; nil: it is an access key
+	life     *life        // nil: it is never revoked
+	policies *policy.Set  // nil: none hold
 }
 
 // Session returns what the session token of temporary credentials says; nil for an access key.
@@ -103,8 +105,12 @@ type Keys struct {
 	now    func() time.Time                     // of the cell, by which temporary credentials expire
 	known  atomic.Pointer[map[string]AccessKey] // never changed once it is published
 
+	// GroupsOf returns the groups of the person with a session; nil: nobody is in a group. Regroup puts a change into force.
+	GroupsOf func(*Session) []string
+
 	publishing sync.Mutex // for one publication at a time
 	sessions   sessions
+	policies   policies
 }
 
 // NewKeys returns Keys that find nothing.
@@ -148,6 +154,7 @@ func (k *Keys) Publish(all []access.Key) {
 			ctx, end := context.WithCancelCause(context.Background())
 			key.life = &life{ctx: ctx, end: end}
 		}
+		key.policies = k.policiesOf(&key)
 		now[record.ID] = key
 	}
 	k.known.Store(&now)
@@ -157,6 +164,7 @@ func (k *Keys) Publish(all []access.Key) {
 		}
 	}
 	k.endSessions()
+	k.Regroup()
 }
 
 // CellSecret returns the secret that the keys are derived from.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 // Principal is who a request is made by, once that is authenticated: docs/glossary.md#principal. Doors ask it what the request may do,
@@ -21,8 +22,9 @@ type Principal struct {
 	Role    Role
 	Address string // of the client, as limits by address know it
 
-	session *Session // of temporary credentials; nil: the caller used an access key, or none
-	life    *life    // of the access key; nil: it is never revoked
+	session  *Session // of temporary credentials; nil: the caller used an access key, or none
+	life     *life    // of the access key; nil: it is never revoked
+	policies *policy.Set
 }
 
 // Session returns the session of a caller with temporary credentials; nil for others.
@@ -38,7 +40,7 @@ func (p *Principal) ARN() string {
 
 // Principal is who uses the key, from an address.
 func (k AccessKey) Principal(address string) Principal {
-	return Principal{ID: k.principalID(), Account: k.Account, Role: k.Role, Address: address, session: k.Session(), life: k.life}
+	return Principal{ID: k.principalID(), Account: k.Account, Role: k.Role, Address: address, session: k.Session(), life: k.life, policies: k.policies}
 }
 
 // Life is done as soon as the access key is revoked, as AccessKey.Life.
@@ -60,7 +62,7 @@ func (p *Principal) Actor(r *http.Request, door string) access.Actor {
 	return access.Actor{Principal: p.ID, Address: host, Door: door}
 }
 
-// Within returns a context that ends with ctx, and with the access key. A context that the key has ended has ErrRevoked or ErrExpired as its
+// Within returns a context that ends with ctx, and with the access key. A context that the key has ended has ErrRevoked, ErrExpired or ErrPolicies as its
 // cause. The caller must call cancel.
 func (p *Principal) Within(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
@@ -75,7 +77,7 @@ func (p *Principal) Within(ctx context.Context) (_ context.Context, cancel conte
 // Ended reports whether a context has ended with the access key, or the temporary credentials, of its request.
 func Ended(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return errors.Is(cause, ErrRevoked) || errors.Is(cause, ErrExpired)
+	return errors.Is(cause, ErrRevoked) || errors.Is(cause, ErrExpired) || errors.Is(cause, ErrPolicies)
 }
 
 // Roles is a set of roles: who may make a call.

@@ -74,7 +74,7 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 		return known, nil // another request was first
 	}
 	ctx, end := context.WithCancelCause(context.Background())
-	key.life = &life{ctx: ctx, end: end}
+	key.life, key.policies = &life{ctx: ctx, end: end}, k.policiesOf(&key)
 	if len(s.known) >= s.most {
 		s.dropUnheld()
 	}

@@ -66,7 +66,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	// harm; no door is open yet.
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unfollow = c.Engine.Follow(kernel.Kinds(new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked)), r.follow)
+	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked)}, changesPolicies...)...), r.follow)
 	if err := r.read(ctx); err != nil {
 		go r.unfollow() // follow may wait for r.mu
 		return nil, err
@@ -93,7 +93,7 @@ func (r *Ring) read(ctx context.Context) error {
 		r.known[k.ID] = k
 		r.published = max(r.published, k.Changed)
 	}
-	return nil
+	return r.readPolicies(ctx) // before the keys, so that no key is found without its policies
 }
 
 // TakeOver imports the file of an earlier release if that has not happened yet, at the node of a cluster that decides.
@@ -134,8 +134,11 @@ func (r *Ring) follow(c engine.Committed) {
 			return
 		}
 	}
+	policies := false
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
+		case *access.PolicyPut, *access.PolicyDeleted, *access.PolicyAttached, *access.PolicyDetached:
+			policies = true
 		case *access.AccessKeyCreated:
 			if k, ok := r.known[e.Key.ID]; ok && !k.Works() { // read with its revocation, whose event is still to come
 				continue
@@ -151,6 +154,12 @@ func (r *Ring) follow(c engine.Committed) {
 			for _, id := range e.IDs {
 				delete(r.known, id)
 			}
+		}
+	}
+	if policies {
+		if err := r.readPolicies(context.Background()); err != nil { // the engine has stopped
+			r.log.Error("the policies cannot be read: those from before stay in force", "error", err)
+			return
 		}
 	}
 	r.publish()

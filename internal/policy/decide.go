@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
@@ -19,8 +20,11 @@ type Request struct {
 // AnyResource is the resource of an action that names none, such as a list of all fleets. Only "*" matches it.
 const AnyResource = "*"
 
-// Address parses the address of a client for Request.Source.
+// Address parses the address of a client for Request.Source. Of a network, as clients with IPv6 are known by, it is the first address.
 func Address(text string) netip.Addr {
+	if i := strings.IndexByte(text, '/'); i >= 0 {
+		text = text[:i]
+	}
 	a, err := netip.ParseAddr(text)
 	if err != nil {
 		return netip.Addr{}
@@ -65,6 +69,11 @@ type Decision struct {
 
 // Decide evaluates all statements: one that denies counts more than any that allows, and without one that allows the request is denied.
 func (s *Set) Decide(q *Request) (d Decision) {
+	parts, ok := splitARN(q.Resource)
+	arn := &parts
+	if !ok {
+		arn = nil
+	}
 	for i := range s.policies {
 		p := &s.policies[i]
 		if p.Policy == nil {
@@ -72,7 +81,7 @@ func (s *Set) Decide(q *Request) (d Decision) {
 		}
 		for j := range p.Policy.statements {
 			x := &p.Policy.statements[j]
-			if d.Allowed && !x.deny || !x.covers(q) {
+			if d.Allowed && !x.deny || !x.covers(q, arn) {
 				continue
 			}
 			d = Decision{Allowed: !x.deny, Denied: x.deny, By: Source{p.Name, j, x.sid}}
@@ -84,8 +93,8 @@ func (s *Set) Decide(q *Request) (d Decision) {
 	return d
 }
 
-func (x *statement) covers(q *Request) bool {
-	if !x.actions.has(q.Action) || !x.names(q.Resource) {
+func (x *statement) covers(q *Request, arn *[arnParts]string) bool {
+	if !x.actions.has(q.Action) || !x.names(arn) {
 		return false
 	}
 	for i := range x.conditions {
@@ -96,9 +105,9 @@ func (x *statement) covers(q *Request) bool {
 	return true
 }
 
-func (x *statement) names(resource string) bool {
+func (x *statement) names(arn *[arnParts]string) bool {
 	for i := range x.resources {
-		if x.resources[i].match(resource) {
+		if x.resources[i].match(arn) {
 			return true
 		}
 	}

@@ -34,6 +34,9 @@ func mistake(at, format string, args ...any) error {
 // The versions of the language. They differ in policy variables, of which this one has none.
 var versions = []string{"2012-10-17", "2008-10-17"}
 
+// networkBits is the size of the network by which clients with IPv6 are known, as package clientaddress has it.
+const networkBits = 64
+
 // sidMax bounds a Sid, in bytes.
 const sidMax = 128
 
@@ -212,7 +215,9 @@ func readResources(n *node) ([]pattern, error) {
 		if len(parts) != arnParts || parts[0] != "arn" || parts[arnParts-1] == "" {
 			return nil, mistake(name.at, `got %s, want an ARN of six parts, such as "arn:aws:gamelift:*:*:fleet/fleet-1234", or "*"`, name.shown())
 		}
-		patterns[i].parts = [arnParts]string(parts)
+		for j, part := range parts {
+			patterns[i].parts[j] = newPartPattern(part)
+		}
 	}
 	return patterns, nil
 }
@@ -264,6 +269,9 @@ func (c *condition) read(key *node) error {
 		if !ok {
 			return mistake(v.at, `got %s, want an address or a range, such as "192.0.2.7" or "192.0.2.0/24"`, v.shown())
 		}
+		if p.Addr().Is6() && p.Bits() > networkBits { // a denial would hold for no client
+			return mistake(v.at, "got %s, want at most /%d, because clients with IPv6 are known by their network of that size", v.shown(), networkBits)
+		}
 		c.addresses = append(c.addresses, p)
 	}
 	return nil
@@ -284,8 +292,9 @@ func (c *condition) readKey(key *node) error {
 }
 
 func parsePrefix(text string) (netip.Prefix, bool) {
-	if a := Address(text); a.IsValid() {
-		return netip.PrefixFrom(a, a.BitLen()), !strings.Contains(text, "%")
+	if a, err := netip.ParseAddr(text); err == nil {
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), a.Zone() == ""
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil || p.Addr().Is4In6() {

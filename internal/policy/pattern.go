@@ -8,21 +8,65 @@ const arnParts = 6
 // pattern matches ARNs part by part, so that a wildcard does not reach beyond a colon into the next part. The last part is the rest.
 type pattern struct {
 	any   bool // "*" alone: every resource, and actions that name none
-	parts [arnParts]string
+	parts [arnParts]partPattern
 }
 
-func (p *pattern) match(arn string) bool {
-	if p.any {
-		return true
+// partPattern matches a part of an ARN. Most have no wildcard, or one at the end.
+type partPattern struct {
+	form partForm
+	text string // before the wildcard of a beginning
+}
+
+type partForm uint8
+
+const (
+	exactly   partForm = iota
+	beginning          // one *, at the end
+	alike              // other wildcards
+)
+
+func newPartPattern(text string) partPattern {
+	switch at := strings.IndexAny(text, "*?"); {
+	case at < 0:
+		return partPattern{exactly, text}
+	case at == len(text)-1 && text[at] == '*':
+		return partPattern{beginning, text[:at]}
 	}
+	return partPattern{alike, text}
+}
+
+func (p *partPattern) match(part string) bool {
+	switch p.form {
+	case exactly:
+		return part == p.text
+	case beginning:
+		return strings.HasPrefix(part, p.text)
+	}
+	return like(part, p.text)
+}
+
+// splitARN returns the parts of an ARN, the last of which may have colons in it.
+func splitARN(arn string) (parts [arnParts]string, ok bool) {
 	for i := range arnParts - 1 {
-		part, rest, ok := strings.Cut(arn, ":")
-		if !ok || !like(part, p.parts[i]) {
+		if parts[i], arn, ok = strings.Cut(arn, ":"); !ok {
+			return parts, false
+		}
+	}
+	parts[arnParts-1] = arn
+	return parts, true
+}
+
+// match takes an ARN in its parts; nil: it is none.
+func (p *pattern) match(arn *[arnParts]string) bool {
+	if p.any || arn == nil {
+		return p.any
+	}
+	for i := arnParts - 1; i >= 0; i-- { // the last part differs most
+		if !p.parts[i].match(arn[i]) {
 			return false
 		}
-		arn = rest
 	}
-	return like(arn, p.parts[arnParts-1])
+	return true
 }
 
 // like reports whether text matches a pattern, in which * stands for any number of bytes and ? for one character. It takes at most

@@ -78,6 +78,7 @@ func TestDecide(t *testing.T) {
 		"a tag of the wrong kind":     {[]string{on(`{"StringEquals":{"aws:RequestTag/env":"dev"}}`)}, q{Resource: fleetA, ResourceTags: tags("env", "dev")}, "", "no"},
 		"an address":                  {[]string{on(`{"IpAddress":{"aws:SourceIp":["10.0.0.0/8","2001:db8::/32"]}}`)}, q{Resource: fleetA, Source: Address("::ffff:10.1.2.3")}, "", "yes 1"},
 		"an address of version 6":     {[]string{on(`{"IpAddress":{"aws:SourceIp":["10.0.0.0/8","2001:db8::/32"]}}`)}, q{Resource: fleetA, Source: Address("2001:db8::7%eth0")}, "", "yes 1"},
+		"a network of version 6":      {[]string{on(`{"IpAddress":{"aws:SourceIp":["2001:db8:0:1::/64"]}}`)}, q{Resource: fleetA, Source: Address("2001:db8:0:1::/64")}, "", "yes 1"},
 		"another address":             {[]string{on(`{"IpAddress":{"aws:sourceip":"10.0.0.1"}}`)}, q{Resource: fleetA, Source: Address("10.0.0.2")}, "", "no"},
 		"no address":                  {[]string{on(`{"IpAddress":{"aws:SourceIp":"0.0.0.0/0"}}`)}, q{Resource: fleetA}, "", "no"},
 		"not an address":              {[]string{on(`{"NotIpAddress":{"aws:SourceIp":"10.0.0.0/8"}}`)}, q{Resource: fleetA, Source: Address("192.0.2.1")}, "", "yes 1"},
@@ -164,6 +165,7 @@ func TestMistakes(t *testing.T) {
 		allow(`"Action":"*",` + resource + `,"Condition":{"StringEquals":{"aws:SourceIp":"10.0.0.1"}}`):                                 `Statement[0].Condition.StringEquals.aws:SourceIp: StringEquals compares texts; want the operator IpAddress or NotIpAddress`,
 		allow(`"Action":"*",` + resource + `,"Condition":{"IpAddress":{"aws:RequestTag/a":"10.0.0.1"}}`):                                `Statement[0].Condition.IpAddress.aws:RequestTag/a: IpAddress compares addresses; want the key "aws:SourceIp"`,
 		allow(`"Action":"*",` + resource + `,"Condition":{"IpAddress":{"aws:SourceIp":["10.0.0.300"]}}`):                                `Statement[0].Condition.IpAddress.aws:SourceIp[0]: got "10.0.0.300", want an address or a range, such as "192.0.2.7" or "192.0.2.0/24"`,
+		allow(`"Action":"*",` + resource + `,"Condition":{"IpAddress":{"aws:SourceIp":"2001:db8::1"}}`):                                 `Statement[0].Condition.IpAddress.aws:SourceIp: got "2001:db8::1", want at most /64`,
 		document(`{"Sid":"a","Effect":"Allow","Action":"*","Resource":"*"}`, `{"Sid":"a","Effect":"Deny","Action":"*","Resource":"*"}`): `Statement[1].Sid: "a" is the Sid of another statement, too`,
 		document(strings.Repeat(`7,`, StatementsMax) + `7`):                                                                             `Statement: it has 33 statements, want at most 32`,
 	} {

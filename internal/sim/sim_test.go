@@ -14,7 +14,7 @@ import (
 var failedOnce = []uint64{2611020232, 2324282457, 3367901413, 8, 554562523, 2189938680, 4223436543, 3664122376, 142}
 
 // lively has further seeds, besides 4 and 10, where games are really played; see makeLively.
-var lively = []uint64{16, 22, 28, 34, 40, 46, 76, 88, 94}
+var lively = []uint64{16, 22, 28, 34, 40, 46, 76, 88, 94, 100, 106, 112}
 
 // mustSee has the situations that the fixed seeds must reach to test how players join and leave games.
 var mustSee = []string{

@@ -1,0 +1,161 @@
+package keyring
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/policy"
+)
+
+// PolicyDocument is the JSON form of a policy. In lists it has no Document.
+type PolicyDocument struct {
+	Name      string          `json:"name"`
+	Version   uint64          `json:"version"` // 1, and one more with each change of the document
+	Document  json.RawMessage `json:"document,omitempty"`
+	Attached  []string        `json:"attached"` // key:ID, role:NAME or group:NAME
+	Created   time.Time       `json:"created"`
+	CreatedBy *Actor          `json:"createdBy,omitempty"`
+	Updated   time.Time       `json:"updated"`
+	UpdatedBy *Actor          `json:"updatedBy,omitempty"`
+}
+
+// PolicyChange is a new policy, or a new text of one.
+type PolicyChange struct {
+	Name     string          `json:"name,omitempty"`
+	Document json.RawMessage `json:"document"`
+	Version  uint64          `json:"version,omitempty"` // of the document that its author has read; 0: it is a new policy
+}
+
+func documentOf(p *access.Policy, attachments []access.PolicyAttachment) PolicyDocument {
+	d := PolicyDocument{
+		Name: p.Name, Version: p.Version, Document: json.RawMessage(p.Text), Attached: []string{},
+		Created: p.Created.Std(), CreatedBy: actorOf(p.CreatedBy), Updated: p.Updated.Std(), UpdatedBy: actorOf(p.UpdatedBy),
+	}
+	for i := range attachments {
+		if attachments[i].Policy == p.Name {
+			d.Attached = append(d.Attached, attachments[i].Target.String())
+		}
+	}
+	return d
+}
+
+// changesPolicies are the events after which the policies are read again.
+var changesPolicies = []kernel.Event{new(access.PolicyPut), new(access.PolicyDeleted), new(access.PolicyAttached), new(access.PolicyDetached)}
+
+// readPolicies puts the policies of the state into force. It is called with r.mu held.
+func (r *Ring) readPolicies(ctx context.Context) error {
+	var all []access.Policy
+	var attachments []access.PolicyAttachment
+	err := r.engine.ReadHere(ctx, func(v *cell.View) error {
+		all, attachments = v.Policies(), v.PolicyAttachments()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the policies: %w", err)
+	}
+	if err := r.PublishPolicies(all, attachments); err != nil { // checked before they were stored, perhaps by a later release
+		r.log.Error("policies cannot be read by this release: they deny everything to whom they are attached", "error", err)
+	}
+	return nil
+}
+
+// checkPolicy refuses a document that is no policy.
+func checkPolicy(document json.RawMessage) error {
+	_, err := policy.Parse(string(document))
+	if mistake, ok := errors.AsType[*policy.Mistake](err); ok {
+		return domain.Refuse(domain.Invalid, "document: %s", mistake)
+	}
+	return err
+}
+
+// CreatePolicy makes a policy.
+func (r *Ring) CreatePolicy(ctx context.Context, by access.Actor, c PolicyChange) (d PolicyDocument, err error) {
+	if err := checkPolicy(c.Document); err != nil {
+		return d, err
+	}
+	cmd := &access.CreatePolicy{Name: c.Name, Text: string(c.Document), By: by}
+	if err := r.change(ctx, cmd, &cmd.Number, "policy created", by, "policy", c.Name); err != nil {
+		return d, err
+	}
+	return documentOf(&cmd.Policy, nil), nil
+}
+
+// UpdatePolicy replaces the document of a policy. When it returns, the new one is in force at this node.
+func (r *Ring) UpdatePolicy(ctx context.Context, by access.Actor, name string, c PolicyChange) (d PolicyDocument, err error) {
+	if err := checkPolicy(c.Document); err != nil {
+		return d, err
+	}
+	cmd := &access.UpdatePolicy{Name: name, Text: string(c.Document), Version: c.Version, By: by}
+	if err := r.change(ctx, cmd, &cmd.Number, "policy updated", by, "policy", name); err != nil {
+		return d, err
+	}
+	return r.Policy(ctx, name)
+}
+
+// DeletePolicy removes a policy that is attached to nothing.
+func (r *Ring) DeletePolicy(ctx context.Context, by access.Actor, name string) error {
+	cmd := &access.DeletePolicy{Name: name, By: by}
+	return r.change(ctx, cmd, &cmd.Number, "policy deleted", by, "policy", name)
+}
+
+// AttachPolicy puts a policy into force for a target: key:ID, role:NAME, group:NAME, or the id of a key. When it returns, it is in force at this node.
+func (r *Ring) AttachPolicy(ctx context.Context, by access.Actor, name, target string) error {
+	cmd := &access.AttachPolicy{Policy: name, Target: access.ParseTarget(target), By: by}
+	return r.change(ctx, cmd, &cmd.Number, "policy attached", by, "policy", name, "target", cmd.Target.String())
+}
+
+// DetachPolicy takes a policy out of force for a target.
+func (r *Ring) DetachPolicy(ctx context.Context, by access.Actor, name, target string) error {
+	cmd := &access.DetachPolicy{Policy: name, Target: access.ParseTarget(target), By: by}
+	return r.change(ctx, cmd, &cmd.Number, "policy detached", by, "policy", name, "target", cmd.Target.String())
+}
+
+// change carries out a command, and returns once it is in force here.
+func (r *Ring) change(ctx context.Context, cmd kernel.Command, number *uint64, what string, by access.Actor, attributes ...any) error {
+	if err := r.engine.Do(ctx, cmd); err != nil {
+		return err
+	}
+	if err := r.await(context.WithoutCancel(ctx), *number); err != nil {
+		return err
+	}
+	r.log.Info(what, append(attributes, "principal", by.Principal, "address", by.Address, "door", by.Door)...)
+	return nil
+}
+
+// Policies returns all policies by name, without their documents.
+func (r *Ring) Policies(ctx context.Context) (all []PolicyDocument, err error) {
+	all = []PolicyDocument{}
+	err = r.engine.Read(ctx, func(v *cell.View) error {
+		attachments := v.PolicyAttachments()
+		for _, p := range v.Policies() {
+			d := documentOf(&p, attachments)
+			d.Document = nil
+			all = append(all, d)
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b PolicyDocument) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// Policy returns a policy with its document.
+func (r *Ring) Policy(ctx context.Context, name string) (d PolicyDocument, err error) {
+	err = r.engine.Read(ctx, func(v *cell.View) error {
+		p, ok := v.Policy(name)
+		if !ok {
+			return domain.Refuse(domain.NotFound, "there is no policy %.200q", name)
+		}
+		d = documentOf(&p, v.PolicyAttachments())
+		return nil
+	})
+	return d, err
+}
