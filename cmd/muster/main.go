@@ -28,6 +28,8 @@ type commandLine struct {
 	Top         topCommand         `cmd:"" help:"Show what needs attention and what runs in the terminal, with search and drill-down by keys."`
 	Logs        logsCommand        `cmd:"" help:"Print what a server process writes, and follow it. Its host runs muster agent."`
 	Keys        keysCommand        `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
+	Policies    policiesCommand    `cmd:"" help:"Policies: what access keys, roles and groups may do to which resources, and from where."`
+	Access      accessCommand      `cmd:"" help:"Who may do what, and why."`
 	Console     consoleCommand     `cmd:"" help:"Print a link that signs a browser in to the console, once."`
 	SecretKey   secretKeyCommand   `cmd:"" name:"secret-key" help:"The key that encrypts the secrets of a data directory: create, change, remove."`
 	Cluster     clusterCommand     `cmd:"" help:"The nodes of a cluster: let one join, see them, remove one, change the leader."`

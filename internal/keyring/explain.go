@@ -73,7 +73,7 @@ func (r *Ring) ExplainAccess(q AccessQuestion, roles RolesOf) (AccessAnswer, err
 	if err != nil {
 		return a, err
 	}
-	a.Who, a.Policies = who.name, r.PolicyNames(who.targets...)
+	a.Who, a.Policies = who.name, append([]string{}, r.PolicyNames(who.targets...)...) // in JSON null is no list
 	if who.role != access.NoRole {
 		a.Role = who.role.String()
 		if may, known := roles(action); known && !may.Allow(who.role) {

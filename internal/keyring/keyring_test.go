@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 var ops = access.Actor{Principal: "ops", Address: "192.0.2.1", Door: "operator"}
@@ -369,4 +370,75 @@ func TestKeysBehindAGap(t *testing.T) {
 	}
 	x.follow(engine.Committed{Number: revoked.Key.Changed + 1, Events: []kernel.Emitted{{Event: &access.AccessKeyCreated{Key: revoked.Key}}}})
 	works("MUSTMISSED")
+}
+
+// A policy is in force when the command that attaches it returns, and again after a restart. Documents that are no policies change nothing.
+func TestPolicies(t *testing.T) {
+	dir := t.TempDir()
+	x := mustStart(t, dir)
+	if err := x.engine.Do(t.Context(), &kernel.RaiseLevel{To: kernel.Level}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := x.Create(t.Context(), ops, New{Role: access.Admin, Name: "ci"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := `{"Version":"2012-10-17","Statement":{"Sid":"Look","Effect":"Allow","Action":"gamelift:Describe*","Resource":"arn:aws:gamelift:*:*:fleet/fleet-a"}}`
+	if _, err := x.CreatePolicy(t.Context(), ops, PolicyChange{Name: "look", Document: []byte(`{"Version":"2012-10-17","Statement":[]}`)}); !isRefusal(err, domain.Invalid) {
+		t.Errorf("a bad document: %v", err)
+	}
+	if _, err := x.CreatePolicy(t.Context(), ops, PolicyChange{Name: "look", Document: []byte(document)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.AttachPolicy(t.Context(), ops, "look", key.ID); err != nil {
+		t.Fatal(err)
+	}
+	roles := func(policy.Action) (identity.Roles, bool) { return identity.MayAdminister, true }
+	check := func(who, action, resource string, allowed bool, want string) {
+		t.Helper()
+		a, err := x.ExplainAccess(AccessQuestion{Who: who, Action: action, Resource: resource}, roles)
+		if err != nil || a.Allowed != allowed || !strings.Contains(a.Why, want) {
+			t.Errorf("%s, %s, %s: %+v, %v; want %t, %q", who, action, resource, a, err, allowed, want)
+		}
+	}
+	fleet := "arn:aws:gamelift:us-east-1:000000000000:fleet/fleet-a"
+	check(key.ID, "gamelift:DescribeBuild", fleet, true, `Statement "Look" of policy look allows it.`)
+	check(identity.UserARN(key.Account, key.Role, key.ID), "gamelift:DescribeBuild", fleet+"b", false, "No statement allows it")
+	check("role:admin", "gamelift:DescribeBuild", fleet, true, "no policy is attached to role:admin")
+	check("role:readonly", "gamelift:DescribeBuild", fleet, false, "The role readonly may not")
+	if found, _ := x.Find(key.ID); found.SetOf() == nil || key.Life().Err() != nil {
+		t.Error("the policy is not in force")
+	}
+	c := x.Issue(identity.Session{Source: identity.FromKey, Holder: key.ID, Name: "build-1", Role: identity.Admin, Account: identity.DefaultAccount}, time.Hour)
+	if _, err := x.ExplainAccess(AccessQuestion{Who: c.ARN(), Action: "gamelift:DescribeBuild", Resource: fleet}, roles); !isRefusal(err, domain.NotFound) {
+		t.Errorf("a session that was not used: %v", err)
+	}
+	if _, err := x.With(c.ID, c.Token); err != nil {
+		t.Fatal(err)
+	}
+	check(c.ARN(), "gamelift:ListFleets", "*", false, "No statement allows it, and policies are attached to key:"+key.ID+" and role:admin.")
+	if _, err := x.UpdatePolicy(t.Context(), ops, "look", PolicyChange{Version: 2, Document: []byte(document)}); !isRefusal(err, domain.Conflict) {
+		t.Errorf("an update of another version: %v", err)
+	}
+	if p, err := x.UpdatePolicy(t.Context(), ops, "look", PolicyChange{Version: 1, Document: []byte(strings.Replace(document, "Allow", "Deny", 1))}); err != nil || p.Version != 2 || len(p.Attached) != 1 {
+		t.Errorf("updated: %+v, %v", p, err)
+	}
+	check(key.ID, "gamelift:DescribeBuild", fleet, false, `Statement "Look" of policy look denies it.`)
+	x.stop(t)
+
+	x = mustStart(t, dir)
+	defer x.stop(t)
+	check(key.ID, "gamelift:DescribeBuild", fleet, false, `Statement "Look" of policy look denies it.`)
+	if err := x.DetachPolicy(t.Context(), ops, "look", "key:"+key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := x.Find(key.ID); found.SetOf() != nil {
+		t.Error("the policy is in force after it was detached")
+	}
+	if err := x.DeletePolicy(t.Context(), ops, "look"); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := x.Policies(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%d policies, %v", len(all), err)
+	}
 }

@@ -84,7 +84,8 @@ type Config struct {
 	Log  *slog.Logger
 
 	Audit   *audit.Log
-	Cluster Cluster // nil: a single machine
+	RolesOf keyring.RolesOf // for explanations
+	Cluster Cluster         // nil: a single machine
 	// Backup writes a backup to a path on this machine.
 	Backup func(ctx context.Context, path string) (backup.Summary, error)
 }
@@ -111,6 +112,7 @@ func Open(c Config) (*Door, error) {
 	mux.HandleFunc("POST "+createPath, d.wrap(d.create))
 	mux.HandleFunc("POST "+revokePath, d.wrap(d.revoke))
 	mux.HandleFunc("POST "+revokeCredentialsPath, d.wrap(d.revokeCredentials))
+	d.policyPaths(mux)
 	d.clusterPaths(mux)
 	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
 	d.server = http.Server{

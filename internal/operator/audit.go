@@ -23,8 +23,8 @@ const (
 )
 
 func (d *Door) auditRoutes() {
-	d.routes.HandleFunc("GET "+Prefix+AuditPath, d.forAdmins("read the audit log", d.listAudit))
-	d.routes.HandleFunc("GET "+Prefix+AuditPath+"/verify", d.forAdmins("read the audit log", d.verifyAudit))
+	d.handle("GET "+AuditPath, d.forAdmins("read the audit log", d.listAudit))
+	d.handle("GET "+AuditPath+"/verify", d.forAdmins("read the audit log", d.verifyAudit))
 }
 
 // isAuditPath reports whether a path is about the audit log, which shows addresses of people to administrators only.

@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/policy"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -45,6 +46,8 @@ type Config struct {
 	Nodes   Nodes           // the others of a cluster; nil: a single node
 	Tracing *tracing.Tracer // nil: requests are not traced
 	// ConsoleLink makes a link that signs one browser in to the console with an access key.
+	// RolesOf returns the roles that may take an action, for explanations.
+	RolesOf     keyring.RolesOf
 	ConsoleLink func(ctx context.Context, key string) (path string, expires time.Time, err error)
 	Calls       *callstats.Calls                   // at all doors; nil: they are not counted
 	Cluster     func(ctx context.Context) *Cluster // what this node knows of the others; nil: a single node
@@ -58,19 +61,20 @@ type Door struct {
 	searches Searches
 	log      *slog.Logger
 	routes   http.ServeMux
+	actions  map[string]policy.Action // by pattern
 	counters prometheus.Gatherer
 	explains map[string]func(context.Context, string) (*Explanation, error) // by kind
 }
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	d := &Door{config: c, engine: c.Engine, searches: c.Searches, counters: countersOf(&c), log: c.Log}
+	d := &Door{actions: map[string]policy.Action{}, config: c, engine: c.Engine, searches: c.Searches, counters: countersOf(&c), log: c.Log}
 	d.explains = map[string]func(context.Context, string) (*Explanation, error){
 		"fleet": d.explainFleet, "alias": d.explainAlias, "compute": d.explainCompute, "placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
 	}
 	for kind, explain := range d.explains {
-		d.routes.HandleFunc("GET "+Prefix+"explain/"+kind+"/{id...}", func(w http.ResponseWriter, r *http.Request) {
+		d.handleAs("GET explain/{kind}/{id...}", "GET explain/"+kind+"/{id...}", func(w http.ResponseWriter, r *http.Request) {
 			x, err := explain(r.Context(), r.PathValue("id"))
 			if err != nil {
 				d.refuse(w, r, err)
@@ -79,11 +83,12 @@ func NewDoor(c Config) *Door {
 			answer(w, http.StatusOK, x)
 		})
 	}
-	d.routes.HandleFunc("GET "+Prefix+FeedPath, d.serveFeed)
-	d.routes.HandleFunc("GET "+LogsPrefix+"{id...}", d.logs)
-	d.routes.HandleFunc("POST "+RotateTokenPath, d.rotateToken)
-	d.routes.HandleFunc("POST "+ConsoleLinksPath, d.signed(identity.MayLook, "look at the console", d.newConsoleLink))
+	d.handle("GET "+FeedPath, d.serveFeed)
+	d.handle("GET logs/{id...}", d.logs)
+	d.handle("POST computes/rotate-token", d.rotateToken)
+	d.handle("POST console/links", d.signed(identity.MayLook, "look at the console", d.newConsoleLink))
 	d.keyRoutes()
+	d.policyRoutes()
 	d.hostRoutes()
 	d.rolloutRoutes()
 	d.auditRoutes()
@@ -105,7 +110,7 @@ func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, e
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isAuditPath(r.URL.Path) || r.URL.Path == Prefix+FeedPath || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
+	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isPolicyPath(r.URL.Path) || isAuditPath(r.URL.Path) || r.URL.Path == Prefix+FeedPath || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
 		d.routes.ServeHTTP(w, r)
 		return
 	}
@@ -133,6 +138,14 @@ func (d *Door) authorize(w http.ResponseWriter, r *http.Request, body []byte, ma
 			d.config.Audit.RefusedAs(originOf(r, &by), "AccessDenied")
 		}
 		status, refused = http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not %s", by.ID, by.Role, what)
+	}
+	if refused == nil {
+		if refused = d.mayDo(r, &by); refused != nil {
+			status = http.StatusForbidden
+			if r.Method == http.MethodPost {
+				d.config.Audit.RefusedAs(originOf(r, &by), "AccessDenied")
+			}
+		}
 	}
 	if refused != nil {
 		answer(w, status, Problem{refused.Error()})

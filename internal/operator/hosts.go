@@ -76,11 +76,11 @@ type HostNamed struct {
 }
 
 func (d *Door) hostRoutes() {
-	d.routes.HandleFunc("GET "+Prefix+"hosts", d.listHosts)
-	d.routes.HandleFunc("POST "+Prefix+"hosts/tokens", d.forAdmins("make join tokens", d.newHostToken))
-	d.routes.HandleFunc("POST "+Prefix+"hosts/tokens/{id}/revoke", d.forAdmins("revoke join tokens", d.revokeHostToken))
-	d.routes.HandleFunc("POST "+Prefix+"hosts/{host}/revoke", d.forAdmins("revoke hosts", d.revokeHost))
-	d.routes.HandleFunc("POST "+Prefix+"hosts/{host}/drain", d.forAdmins("drain hosts", d.drainHost))
+	d.handle("GET hosts", d.listHosts)
+	d.handle("POST hosts/tokens", d.forAdmins("make join tokens", d.newHostToken))
+	d.handle("POST hosts/tokens/{id}/revoke", d.forAdmins("revoke join tokens", d.revokeHostToken))
+	d.handle("POST hosts/{host}/revoke", d.forAdmins("revoke hosts", d.revokeHost))
+	d.handle("POST hosts/{host}/drain", d.forAdmins("drain hosts", d.drainHost))
 }
 
 func (d *Door) listHosts(w http.ResponseWriter, r *http.Request) {

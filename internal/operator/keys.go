@@ -35,10 +35,10 @@ type KeyList struct {
 
 // keyRoutes are the paths of admins about access keys.
 func (d *Door) keyRoutes() {
-	d.routes.HandleFunc("GET "+Prefix+"keys", d.forAdmins("change access keys", d.listKeys))
-	d.routes.HandleFunc("POST "+Prefix+"keys", d.forAdmins("change access keys", d.createKey))
-	d.routes.HandleFunc("POST "+Prefix+"keys/{id}/revoke", d.forAdmins("change access keys", d.revokeKey))
-	d.routes.HandleFunc("POST "+Prefix+"keys/revoke-credentials", d.forAdmins("revoke temporary credentials", d.revokeCredentials))
+	d.handle("GET keys", d.forAdmins("change access keys", d.listKeys))
+	d.handle("POST keys", d.forAdmins("change access keys", d.createKey))
+	d.handle("POST keys/{id}/revoke", d.forAdmins("change access keys", d.revokeKey))
+	d.handle("POST keys/revoke-credentials", d.forAdmins("revoke temporary credentials", d.revokeCredentials))
 }
 
 // isKeyPath reports whether a path is about access keys.

@@ -95,12 +95,12 @@ type Member struct {
 }
 
 func (d *Door) overviewRoutes() {
-	d.routes.HandleFunc("GET "+Prefix+OverviewPath, read(d, func(ctx context.Context, _ string) (any, error) { return d.overview(ctx) }))
-	d.routes.HandleFunc("GET "+Prefix+OverviewPath+"/fleets/{id}", read(d, d.fleetPage))
-	d.routes.HandleFunc("GET "+Prefix+OverviewPath+"/game-sessions/{id...}", read(d, d.gamePage))
-	d.routes.HandleFunc("GET "+Prefix+OverviewPath+"/queues/{id}", read(d, d.queuePage))
-	d.routes.HandleFunc("GET "+Prefix+OverviewPath+"/players/{id...}", read(d, d.playerPage))
-	d.routes.HandleFunc("GET "+Prefix+FindPath+"/{id...}", read(d, d.find))
+	d.handle("GET "+OverviewPath, read(d, func(ctx context.Context, _ string) (any, error) { return d.overview(ctx) }))
+	d.handle("GET "+OverviewPath+"/fleets/{id}", read(d, d.fleetPage))
+	d.handle("GET "+OverviewPath+"/game-sessions/{id...}", read(d, d.gamePage))
+	d.handle("GET "+OverviewPath+"/queues/{id}", read(d, d.queuePage))
+	d.handle("GET "+OverviewPath+"/players/{id...}", read(d, d.playerPage))
+	d.handle("GET "+FindPath+"/{id...}", read(d, d.find))
 }
 
 // read is the handler of a request that changes nothing.

@@ -72,9 +72,9 @@ type RolloutUndo struct {
 }
 
 func (d *Door) rolloutRoutes() {
-	d.routes.HandleFunc("GET "+Prefix+"rollouts", d.listRollouts)
-	d.routes.HandleFunc("POST "+Prefix+"rollouts", d.forAdmins("begin rollouts", d.startRollout))
-	d.routes.HandleFunc("POST "+Prefix+"rollouts/undo", d.forAdmins("undo rollouts", d.undoRollout))
+	d.handle("GET rollouts", d.listRollouts)
+	d.handle("POST rollouts", d.forAdmins("begin rollouts", d.startRollout))
+	d.handle("POST rollouts/undo", d.forAdmins("undo rollouts", d.undoRollout))
 }
 
 // listRollouts answers with those of all aliases, or of the one that the query names.

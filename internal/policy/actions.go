@@ -184,6 +184,7 @@ var actionNames = [...]string{
 	"muster:Service.DrainHost",
 	"muster:Service.Explain",
 	"muster:Service.ExplainAccess",
+	"muster:Service.Feed",
 	"muster:Service.Find",
 	"muster:Service.ListAudit",
 	"muster:Service.ListHosts",
@@ -192,12 +193,12 @@ var actionNames = [...]string{
 	"muster:Service.ListRollouts",
 	"muster:Service.Overview",
 	"muster:Service.ReadOutput",
+	"muster:Service.RevokeCredentials",
 	"muster:Service.RevokeHost",
 	"muster:Service.RevokeHostToken",
 	"muster:Service.RevokeKey",
 	"muster:Service.RotateComputeToken",
 	"muster:Service.ShowPolicy",
-	"muster:Service.ShowSettings",
 	"muster:Service.StartRollout",
 	"muster:Service.UndoRollout",
 	"muster:Service.UpdatePolicy",
@@ -209,6 +210,8 @@ var actionNames = [...]string{
 	"muster:Session.Events",
 	"muster:Session.GetResourceNameId",
 	"muster:Session.StopPolling",
+	"sts:AssumeRole",
+	"sts:GetSessionToken",
 }
 
 // Of returns an action by its name.
@@ -232,4 +235,4 @@ func (a Action) String() string { return actionNames[a] }
 func Actions() []string { return slices.Clone(actionNames[:]) }
 
 // services are the parts of the names before the colon.
-func services() []string { return []string{"gamelift:", "cloudwatch:", "muster:"} }
+func services() []string { return []string{"gamelift:", "cloudwatch:", "muster:", "sts:"} }

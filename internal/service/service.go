@@ -291,7 +291,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Log: log})
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
-		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log,
+		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,
 		ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
 	doors.operator = operators
 	x.console = console.NewDoor(console.Config{

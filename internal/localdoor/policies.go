@@ -1,0 +1,126 @@
+package localdoor
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/keyring"
+)
+
+// Paths of policies. No policy holds at this door, so a policy that locks every administrator out is taken back here.
+const (
+	policiesPath      = "/v1/policies/list"
+	policyPath        = "/v1/policies/show"
+	createPolicyPath  = "/v1/policies/create"
+	updatePolicyPath  = "/v1/policies/update"
+	deletePolicyPath  = "/v1/policies/delete"
+	attachPolicyPath  = "/v1/policies/attach"
+	detachPolicyPath  = "/v1/policies/detach"
+	explainAccessPath = "/v1/access/explain"
+)
+
+type policyRequest struct {
+	keyring.PolicyChange
+	Target string `json:"target,omitempty"` // to attach to, or detach from
+	User   string `json:"user"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func (d *Door) policyPaths(mux *http.ServeMux) {
+	keys := d.config.Keys
+	mux.HandleFunc("POST "+policiesPath, d.wrap(func(r *http.Request, _ []byte) (any, error) { return keys.Policies(r.Context()) }))
+	mux.HandleFunc("POST "+policyPath, d.wrap(func(r *http.Request, body []byte) (any, error) {
+		var in policyRequest
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, domain.Refuse(domain.Invalid, "%s", err)
+		}
+		return keys.Policy(r.Context(), in.Name)
+	}))
+	mux.HandleFunc("POST "+createPolicyPath, d.changesPolicy("policies create", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return keys.CreatePolicy(ctx, by, in.PolicyChange)
+	}))
+	mux.HandleFunc("POST "+updatePolicyPath, d.changesPolicy("policies update", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return keys.UpdatePolicy(ctx, by, in.Name, in.PolicyChange)
+	}))
+	mux.HandleFunc("POST "+deletePolicyPath, d.changesPolicy("policies delete", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return struct{}{}, keys.DeletePolicy(ctx, by, in.Name)
+	}))
+	mux.HandleFunc("POST "+attachPolicyPath, d.changesPolicy("policies attach", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return struct{}{}, keys.AttachPolicy(ctx, by, in.Name, in.Target)
+	}))
+	mux.HandleFunc("POST "+detachPolicyPath, d.changesPolicy("policies detach", func(ctx context.Context, by access.Actor, in *policyRequest) (any, error) {
+		return struct{}{}, keys.DetachPolicy(ctx, by, in.Name, in.Target)
+	}))
+	mux.HandleFunc("POST "+explainAccessPath, d.wrap(func(_ *http.Request, body []byte) (any, error) {
+		var in keyring.AccessQuestion
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, domain.Refuse(domain.Invalid, "%s", err)
+		}
+		return keys.ExplainAccess(in, d.config.RolesOf)
+	}))
+}
+
+// changesPolicy serves a change of a policy, which is in the audit log.
+func (d *Door) changesPolicy(operation string, do func(context.Context, access.Actor, *policyRequest) (any, error)) http.HandlerFunc {
+	return d.wrap(func(r *http.Request, body []byte) (any, error) {
+		var in policyRequest
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, domain.Refuse(domain.Invalid, "%s", err)
+		}
+		by := byUser(r, in.User)
+		ctx, err := recorded(r, by, operation, in.Reason)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := do(ctx, by, &in)
+		d.config.Audit.Refused(ctx, err)
+		return answer, err
+	})
+}
+
+// Policies returns all policies by name, without their documents.
+func (c *Client) Policies(ctx context.Context) (all []keyring.PolicyDocument, err error) {
+	return all, c.call(ctx, policiesPath, struct{}{}, &all)
+}
+
+// Policy returns a policy with its document.
+func (c *Client) Policy(ctx context.Context, name string) (d keyring.PolicyDocument, err error) {
+	return d, c.call(ctx, policyPath, c.policy(keyring.PolicyChange{Name: name}, ""), &d)
+}
+
+// CreatePolicy makes a policy.
+func (c *Client) CreatePolicy(ctx context.Context, x keyring.PolicyChange) (d keyring.PolicyDocument, err error) {
+	return d, c.call(ctx, createPolicyPath, c.policy(x, ""), &d)
+}
+
+// UpdatePolicy replaces the document of a policy.
+func (c *Client) UpdatePolicy(ctx context.Context, x keyring.PolicyChange) (d keyring.PolicyDocument, err error) {
+	return d, c.call(ctx, updatePolicyPath, c.policy(x, ""), &d)
+}
+
+// DeletePolicy removes a policy that is attached to nothing.
+func (c *Client) DeletePolicy(ctx context.Context, name string) error {
+	return c.call(ctx, deletePolicyPath, c.policy(keyring.PolicyChange{Name: name}, ""), &struct{}{})
+}
+
+// AttachPolicy puts a policy into force for a target at every door of the node, before it returns.
+func (c *Client) AttachPolicy(ctx context.Context, name, target string) error {
+	return c.call(ctx, attachPolicyPath, c.policy(keyring.PolicyChange{Name: name}, target), &struct{}{})
+}
+
+// DetachPolicy takes a policy out of force for a target.
+func (c *Client) DetachPolicy(ctx context.Context, name, target string) error {
+	return c.call(ctx, detachPolicyPath, c.policy(keyring.PolicyChange{Name: name}, target), &struct{}{})
+}
+
+// ExplainAccess says whether somebody may do something.
+func (c *Client) ExplainAccess(ctx context.Context, q keyring.AccessQuestion) (a keyring.AccessAnswer, err error) {
+	return a, c.call(ctx, explainAccessPath, q, &a)
+}
+
+func (c *Client) policy(x keyring.PolicyChange, target string) policyRequest {
+	return policyRequest{x, target, c.user, c.Reason}
+}

@@ -1,0 +1,85 @@
+package operator
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/attention"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/policy"
+)
+
+// Each request has one action of the table of actions, is for the roles that calls says, and is refused to a principal whose policies deny the action.
+func TestEveryRequestAsksThePolicies(t *testing.T) {
+	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig()})
+	secret, err := identity.OpenCellSecret(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := keyring.Open(t.Context(), keyring.Config{Engine: e, Secret: secret, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ring.Close()
+	var by identity.Principal
+	door := NewDoor(Config{
+		Engine: e, Keys: ring, Attention: attention.New(attention.Config{Engine: e}), Log: slog.New(slog.DiscardHandler), Private: func(*http.Request) bool { return true },
+		RolesOf:      func(policy.Action) (identity.Roles, bool) { return 0, false },
+		Authenticate: func(*http.Request, []byte) (identity.Principal, int, error) { return by, http.StatusOK, nil },
+	})
+	ask := func(pattern string) (int, string) {
+		method, path, _ := strings.Cut(pattern, " ")
+		path = strings.NewReplacer("{kind}", "fleet", "{id...}", "a", "{id}", "a", "{name}", "a", "{host}", "a").Replace(path)
+		r := httptest.NewRequest(method, Prefix+path, strings.NewReader("{}"))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		door.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	principal := func(role identity.Role, document string) identity.Principal {
+		keys := identity.NewKeys(secret, e.Now)
+		keys.Publish([]access.Key{{ID: "MUSTX", Role: role, Account: identity.DefaultAccount}})
+		if document != "" {
+			err := keys.PublishPolicies([]access.Policy{{Name: "p", Text: document}}, []access.PolicyAttachment{{Policy: "p", Target: access.Target{Kind: access.KeyTarget, Name: "MUSTX"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		key, _ := keys.Find("MUSTX")
+		return key.Principal("192.0.2.1")
+	}
+	used := map[string]bool{}
+	for pattern, c := range calls {
+		used[c.action.String()] = true
+		for _, role := range []identity.Role{identity.Admin, identity.Backend, identity.Client, identity.ReadOnly} {
+			by = principal(role, "")
+			if code, body := ask(pattern); (code == http.StatusForbidden) == c.may.Allow(role) || code == http.StatusMethodNotAllowed {
+				t.Errorf("%s as %s: %d %s", pattern, role, code, body)
+			}
+		}
+		statement := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"%s","Resource":"*"}]}`
+		by = principal(identity.Admin, fmt.Sprintf(statement, c.action))
+		code, body := ask(pattern)
+		if want := "is not authorized to perform: " + c.action.String() + " on resource: * with an explicit deny in statement 2 of policy p"; code != http.StatusForbidden || !strings.Contains(body, want) {
+			t.Errorf("%s, denied: %d %s, want 403 and %q", pattern, code, body, want)
+		}
+		by = principal(identity.Admin, strings.Replace(fmt.Sprintf(statement, "gamelift:*"), "Deny", "Allow", 1))
+		if code, body := ask(pattern); code == http.StatusForbidden {
+			t.Errorf("%s, allowed: %d %s", pattern, code, body)
+		}
+	}
+	for _, name := range policy.Actions() {
+		if strings.HasPrefix(name, "muster:Service.") && !used[name] {
+			t.Errorf("no request is %s", name)
+		}
+	}
+}
