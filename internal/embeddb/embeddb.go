@@ -33,7 +33,7 @@ type Config struct {
 
 // DB is an open database. Writes to it may seem to succeed after a failure: Err decides.
 type DB struct {
-	*pebble.DB
+	engine
 	dir   string
 	stop  *failstop
 	lock  *pebble.Lock
@@ -206,7 +206,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	options.L0StopWritesThreshold = 1 << 20
 
 	opened, err := openRecovered(dir, options)
-	db := &DB{DB: opened, dir: dir, stop: stop, lock: lock, tail: tail}
+	db := &DB{engine: pebbleDB{opened}, dir: dir, stop: stop, lock: lock, tail: tail}
 	db.close = sync.OnceValue(db.closeOnce)
 	if err == nil && db.Err() != nil {
 		err = db.Err()
@@ -306,7 +306,7 @@ func (db *DB) closeOnce() error {
 	db.life.Unlock()
 	db.StopWaiting()
 	db.life.users.Wait()
-	err := db.DB.Close()
+	err := db.engine.Close()
 	if lockErr := db.lock.Close(); err == nil {
 		err = lockErr
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/musterhq/muster/internal/embeddb"
 )
 
 // What a point of an m entry has beside its value.
@@ -174,7 +176,7 @@ func (s *Store) beginDay() {
 }
 
 // forgetOld forgets the series of which nothing is kept any more.
-func (s *Store) forgetOld(batch *pebble.Batch, hour int64) error {
+func (s *Store) forgetOld(batch embeddb.Batch, hour int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.byID {
@@ -193,7 +195,7 @@ func (s *Store) forgetOld(batch *pebble.Batch, hour int64) error {
 
 // keepBudget removes the oldest minutes, and once less than a day of them is left the oldest hours, while the store needs more than its budget.
 func (s *Store) keepBudget(hour int64) error {
-	if int64(s.db.Metrics().DiskSpaceUsage()) <= s.BytesMax {
+	if int64(s.db.DiskUsed()) <= s.BytesMax {
 		return nil
 	}
 	kind, newest, unit := byte('b'), hour, int64(minutesInHour)

@@ -269,7 +269,7 @@ func (s *Store) Append(minute int64, points []Point) error {
 }
 
 // gather finds or makes the series of the points, and returns the entry of the minute. New series have ids from first on.
-func (s *Store) gather(batch *pebble.Batch, minute int64, points []Point, all []*series) (entry []byte, first uint32, err error) {
+func (s *Store) gather(batch embeddb.Batch, minute int64, points []Point, all []*series) (entry []byte, first uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first = s.nextID
@@ -287,7 +287,7 @@ func (s *Store) gather(batch *pebble.Batch, minute int64, points []Point, all []
 	return entry, first, nil
 }
 
-func (s *Store) commit(batch *pebble.Batch) error {
+func (s *Store) commit(batch embeddb.Batch) error {
 	if err := batch.Commit(pebble.Sync); err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (x *series) add(minute int64, p *Point) {
 }
 
 // find returns the series of a key, and makes it if there is room for one; else nil. s.mu is held.
-func (s *Store) find(batch *pebble.Batch, minute int64, k Key) (*series, error) {
+func (s *Store) find(batch embeddb.Batch, minute int64, k Key) (*series, error) {
 	if x := s.byKey[k]; x != nil {
 		return x, nil
 	}
@@ -329,7 +329,7 @@ func (s *Store) find(batch *pebble.Batch, minute int64, k Key) (*series, error) 
 }
 
 // evict forgets the series that has had no samples for longest, at least a day.
-func (s *Store) evict(batch *pebble.Batch, minute int64) bool {
+func (s *Store) evict(batch embeddb.Batch, minute int64) bool {
 	var oldest *series
 	for _, x := range s.byID {
 		if x.used < minute-hoursInDay*minutesInHour && (oldest == nil || x.used < oldest.used) {
@@ -352,7 +352,7 @@ func (s *Store) forget(x *series) {
 func (s *Store) Used() (series int, bytes int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.byKey), int64(s.db.Metrics().DiskSpaceUsage())
+	return len(s.byKey), int64(s.db.DiskUsed())
 }
 
 // Refused returns how many points were not kept, because there was no series for them.

@@ -71,8 +71,7 @@ func BenchmarkPut(b *testing.B) {
 			}
 			b.ReportMetric(float64(records)/wall.Seconds(), "records/s")
 			b.ReportMetric(float64(cpu.Nanoseconds())/1000/float64(records), "cpu-µs/record")
-			metrics := a.db.Metrics()
-			b.ReportMetric(float64(metrics.DiskSpaceUsage())/float64(records), "stored-B/record")
+			b.ReportMetric(float64(a.db.DiskUsed())/float64(records), "stored-B/record")
 		})
 	}
 }

@@ -74,7 +74,7 @@ func (a *Archive) Add(ctx context.Context, records []archive.Record, c archive.C
 }
 
 func (a *Archive) add(ctx context.Context, records []archive.Record, c archive.Coverage) (added int, err error) {
-	view := newView(a.db.DB)
+	view := newView(a.db)
 	defer view.close()
 	type id struct {
 		kind archive.Kind
@@ -139,7 +139,7 @@ func (a *Archive) Page(ctx context.Context, behind archive.Place, bytesMax int) 
 		return page, fmt.Errorf("page of the archive: %w", err)
 	}
 	defer done()
-	view := newView(a.db.DB)
+	view := newView(a.db)
 	defer view.close()
 	page.Next = behind
 	if err := view.page(ctx, &page, lower, bytesMax, a.damage.note); err != nil {

@@ -65,11 +65,11 @@ func atPlace(place string, err error) error {
 
 // survivor reads keys in order, past those that cannot be read.
 type survivor struct {
-	db           *pebble.Snapshot
+	db           embeddb.Snapshot
 	lower, upper []byte
 	damaged      func(place string, err error)
 
-	keys *pebble.Iterator
+	keys embeddb.Iterator
 	last []byte
 	err  error
 }

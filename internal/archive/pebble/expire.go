@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/embeddb"
 )
 
 // Expire implements archive.Archive. It removes whole blocks. The removal becomes durable with the next flush: blocks that a
@@ -31,7 +30,7 @@ func (a *Archive) Expire(ctx context.Context, endedBefore int64, limit int) (rem
 }
 
 func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error) {
-	view := newView(a.db.DB)
+	view := newView(a.db)
 	defer view.close()
 	expired := &survivor{
 		db: view.snapshot, lower: []byte{expiryPrefix}, upper: appendExpiryKey(nil, endedBefore, 0), damaged: a.damage.note,
@@ -78,7 +77,7 @@ func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (rem
 
 // removeBlock removes a block and all keys that lead to its records. It returns the number of records, and how many of them
 // were not replaced before.
-func (v *view) removeBlock(write *pebble.Batch, block uint64) (all, counted int, err error) {
+func (v *view) removeBlock(write embeddb.Batch, block uint64) (all, counted int, err error) {
 	rest, err := v.load(block)
 	if err != nil {
 		return 0, 0, err

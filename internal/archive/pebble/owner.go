@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/embeddb"
 )
 
 // Installation is the id of the installation that the archive belongs to; zero when it was never set.
@@ -76,7 +77,7 @@ func encodeMark(m archive.Mark) []byte {
 }
 
 // writeMark adds the mark to a batch of records.
-func (a *Archive) writeMark(write *pebble.Batch) error {
+func (a *Archive) writeMark(write embeddb.Batch) error {
 	a.mark.Lock()
 	defer a.mark.Unlock()
 	if a.mark.next == nil {

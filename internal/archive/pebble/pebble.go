@@ -40,7 +40,8 @@ const (
 	batchBytes = 8 << 20
 )
 
-func (options Options) tune(o *pebble.Options) {
+// tune is a function, and not a method, so that a package that knows Options does not compile the generic types in Pebble's.
+func tune(o *pebble.Options, options Options) {
 	o.DisableWAL = true
 	o.CacheSize = cacheBytes
 	o.MemTableSize = cmp.Or(options.MemTable, memTableBytes)
@@ -83,7 +84,7 @@ func Open(options Options) (*Archive, error) {
 	a := &Archive{damage: damageLog{log: options.Logger}}
 	db, err := embeddb.Open(embeddb.Config{
 		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program, OnDamage: a.damage.found,
-	}, options.tune)
+	}, func(o *pebble.Options) { tune(o, options) })
 	if err == nil {
 		a.db = db
 		if err = a.load(); err == nil {

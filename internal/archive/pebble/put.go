@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/embeddb"
 )
 
 // Put implements archive.Archive. It does not look up a replaced record, which would cost more than all the rest: its id
@@ -75,7 +76,7 @@ func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 	return a.checked(a.db.FlushAll())
 }
 
-func (a *Archive) apply(write *pebble.Batch) error {
+func (a *Archive) apply(write embeddb.Batch) error {
 	if err := a.checked(write.Commit(pebble.NoSync)); err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ type builder struct {
 }
 
 // add adds a block and all keys that lead to its records.
-func (b *builder) add(write *pebble.Batch, number uint64, records []archive.Record) error {
+func (b *builder) add(write embeddb.Batch, number uint64, records []archive.Record) error {
 	b.block = beginBlock(b.block[:0])
 	latest := int64(0)
 	for slot := range records {

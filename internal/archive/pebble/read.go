@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/embeddb"
 )
 
 // Get implements archive.Archive.
@@ -36,7 +37,7 @@ func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record
 	} else if err := closer.Close(); err != nil {
 		return record, false, err
 	}
-	view := newView(a.db.DB)
+	view := newView(a.db)
 	defer view.close()
 	at, found, err := view.lookUp(key)
 	if err != nil || !found { // expired just now
@@ -76,7 +77,7 @@ func (a *Archive) List(ctx context.Context, kind archive.Kind, index archive.Ind
 		return nil, fmt.Errorf("list records: %w", err)
 	}
 	defer done()
-	view := newView(a.db.DB)
+	view := newView(a.db)
 	defer view.close()
 	var damage *archive.Damaged
 	records, err := view.list(ctx, kind, index, key, after, limit, func(place string, err error) {
@@ -97,7 +98,7 @@ func (a *Archive) List(ctx context.Context, kind archive.Kind, index archive.Ind
 // view is one state of the database, so that a record found by one key can be read by the next. It remembers the last block,
 // because neighbours in a list are mostly in one block.
 type view struct {
-	snapshot *pebble.Snapshot
+	snapshot embeddb.Snapshot
 	key      []byte
 
 	block   uint64
@@ -105,7 +106,7 @@ type view struct {
 	closer  io.Closer
 }
 
-func newView(db *pebble.DB) *view { return &view{snapshot: db.NewSnapshot()} }
+func newView(db *embeddb.DB) *view { return &view{snapshot: db.NewSnapshot()} }
 
 func (v *view) close() {
 	v.release()

@@ -74,7 +74,7 @@ func (j *Journal) Trim(ctx context.Context, before uint64) error {
 }
 
 // commit makes write durable. Only DB.Err decides: a write that failed below Pebble seems to succeed to it.
-func (j *Journal) commit(write *pebble.Batch) error {
+func (j *Journal) commit(write embeddb.Batch) error {
 	err := write.Commit(pebble.Sync)
 	if failure := j.db.Err(); failure != nil {
 		err = failure

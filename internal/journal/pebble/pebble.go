@@ -44,7 +44,8 @@ const (
 	cacheBytes = 8 << 20
 )
 
-func (options Options) tune(o *pebble.Options) {
+// tune is a function, and not a method, so that a package that knows Options does not compile the generic types in Pebble's.
+func tune(o *pebble.Options, options Options) {
 	o.CacheSize = cacheBytes
 	o.MemTableSize = cmp.Or(options.MemTable, memTableBytes)
 	o.MemTableStopWritesThreshold = 4
@@ -134,7 +135,7 @@ func open(options Options) (_ *Journal, err error) {
 	db, err := embeddb.Open(embeddb.Config{
 		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program,
 		Synced: known.At, CutTail: options.AcceptLostTail,
-	}, options.tune)
+	}, func(o *pebble.Options) { tune(o, options) })
 	if err != nil {
 		if inUse, ok := errors.AsType[*embeddb.InUse](err); ok {
 			return nil, fmt.Errorf("%w: %w", journal.ErrInUse, inUse)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/journal"
 )
 
@@ -73,7 +74,7 @@ func (j *Journal) read(ctx context.Context, from uint64, yield func(journal.Entr
 }
 
 // iterate returns an iterator that Close waits for until end is called.
-func (j *Journal) iterate() (entries *pebble.Iterator, end func(), err error) {
+func (j *Journal) iterate() (entries embeddb.Iterator, end func(), err error) {
 	j.state.Lock()
 	defer j.state.Unlock()
 	if err := j.usableLocked(); err != nil {

@@ -106,7 +106,7 @@ func (s *store) checkFormat() error {
 		return err
 	}
 	if value == nil {
-		return s.commit(func(b *pebble.Batch) error {
+		return s.commit(func(b embeddb.Batch) error {
 			return b.Set(formatKey, binary.LittleEndian.AppendUint32(nil, format), nil)
 		})
 	}
@@ -139,7 +139,7 @@ func (s *store) ends() (first, last uint64, err error) {
 }
 
 // commit makes a batch durable, with its position recorded. Only DB.Err decides: a write that failed below Pebble seems to succeed to it.
-func (s *store) commit(fill func(*pebble.Batch) error) error {
+func (s *store) commit(fill func(embeddb.Batch) error) error {
 	write := s.db.NewBatch()
 	if err := fill(write); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (s *store) commit(fill func(*pebble.Batch) error) error {
 	return s.commitBatch(write)
 }
 
-func (s *store) commitBatch(write *pebble.Batch) error {
+func (s *store) commitBatch(write embeddb.Batch) error {
 	err := write.Commit(pebble.Sync)
 	if failure := s.db.Err(); failure != nil {
 		err = failure
@@ -316,7 +316,7 @@ func (s *store) DeleteRange(from, to uint64) error {
 }
 
 // deleteRange is called with writing held. besides adds to its commit.
-func (s *store) deleteRange(from, to uint64, besides func(*pebble.Batch) error) error {
+func (s *store) deleteRange(from, to uint64, besides func(embeddb.Batch) error) error {
 	first, last := s.first.Load(), s.last.Load()
 	if from > first && to < last {
 		return fmt.Errorf("delete indexes %d to %d of Raft's log, which has %d to %d: it would have a gap", from, to, first, last)
@@ -326,7 +326,7 @@ func (s *store) deleteRange(from, to uint64, besides func(*pebble.Batch) error) 
 	} else if to >= last {
 		s.noteShorter(0)
 	}
-	err := s.commit(func(b *pebble.Batch) error {
+	err := s.commit(func(b embeddb.Batch) error {
 		if besides != nil {
 			if err := besides(b); err != nil {
 				return err
@@ -361,7 +361,7 @@ func (s *store) failed(err error) error {
 func (s *store) trim(to uint64, t trimmed) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	record := func(b *pebble.Batch) error { return b.Set(trimmedKey, t.encode(), nil) }
+	record := func(b embeddb.Batch) error { return b.Set(trimmedKey, t.encode(), nil) }
 	first := s.first.Load()
 	if first == 0 || to < first {
 		if err := s.commit(record); err != nil {
@@ -406,7 +406,7 @@ func (s *store) setInstallation(id uuid.UUID) error {
 func (s *store) put(key, value []byte) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if err := s.commit(func(b *pebble.Batch) error { return b.Set(key, value, nil) }); err != nil {
+	if err := s.commit(func(b embeddb.Batch) error { return b.Set(key, value, nil) }); err != nil {
 		return s.failed(err)
 	}
 	s.note()
