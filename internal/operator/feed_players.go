@@ -188,7 +188,7 @@ func (s *feedScope) gameInstance(ctx context.Context, text string) error {
 	return s.together(ctx, players, func(keys *flow.Keys) bool { return keys.Game == id })
 }
 
-// party follows the members that a party has now. Those who left are in the audit log, and in the feeds of their own.
+// party follows those who are and were in a party.
 func (s *feedScope) party(ctx context.Context, text string) error {
 	id, err := flowID[flow.PartyID]("party", text)
 	if err != nil {
@@ -196,12 +196,13 @@ func (s *feedScope) party(ctx context.Context, text string) error {
 	}
 	s.changes("party", id.String(), ever)
 	var players []string
+	began := domain.Time(0)
 	err = s.d.engine.Read(ctx, func(v *cell.View) error {
 		p, ok := v.Party(id)
 		if !ok {
 			return nil
 		}
-		s.known, players = true, partyMembers(&p)
+		s.known, players, began = true, partyMembers(&p), p.Created
 		s.moments("party", id.String(), func(x *Explanation) {
 			x.moment(p.Created, "CREATED", "")
 			for _, m := range p.Members {
@@ -212,6 +213,24 @@ func (s *feedScope) party(ctx context.Context, text string) error {
 	})
 	if err != nil {
 		return err
+	}
+	// Those who have left, and all of a party that has ended.
+	past, err := engine.PartyChangesUntil(ctx, s.d.engine, id, began, s.until, feedChanges)
+	if err != nil {
+		if err = s.readLater(err); err != nil {
+			return err
+		}
+	}
+	if past.Since > 0 {
+		s.lacks(past.Since - 1)
+	}
+	if past.Skipped {
+		s.leftOut = append(s.leftOut, "members who changed in minutes with too many records for one page")
+	}
+	for i := range past.All {
+		if who := past.All[i].Player; !slices.Contains(players, who) {
+			players = append(players, who)
+		}
 	}
 	return s.together(ctx, players, func(keys *flow.Keys) bool { return keys.Party == id })
 }

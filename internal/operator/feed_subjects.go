@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,9 @@ import (
 const (
 	feedGames     = 100 // game sessions of a fleet
 	feedProcesses = 500 // server processes of a compute
-	feedPending   = 100 // placements of a queue
+	feedPending   = 100 // placements of a queue that wait
+
+	feedPlacements = 100 // placements of a queue that have ended
 )
 
 // feedSubjects are the kinds of objects that have a feed.
@@ -263,12 +266,48 @@ func (s *feedScope) queue(ctx context.Context, name string) error {
 		pending = v.PendingIn(name, feedPending)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
 	for i := range pending {
 		p := &pending[i]
 		s.moments("placement", p.ID, func(x *Explanation) { placementMoments(x, p, &session.GameSession{}) })
 	}
 	s.changes("queue", name, ever)
 	s.changes("player queue", name, ever)
+	return s.placementsIn(ctx, name)
+}
+
+// placementsIn adds that placements of a queue ended. When each began is in its own feed: the archive finds placements by their ends.
+func (s *feedScope) placementsIn(ctx context.Context, queue string) error {
+	ended, err := engine.PlacementsUntil(ctx, s.d.engine, queue, s.until, feedPlacements)
+	if err != nil {
+		return s.readLater(err)
+	}
+	if ended.Since > 0 {
+		s.lacks(ended.Since - 1)
+	}
+	if ended.Skipped {
+		s.leftOut = append(s.leftOut, "placements that ended in minutes with too many records for one page")
+	}
+	for i := range slices.Backward(ended.All) {
+		p := &ended.All[i]
+		s.known = true
+		detail := "after " + p.End.Sub(p.Start).String() + ", for " + counted(int(p.PlayersMax), "seat")
+		if p.Game != "" {
+			detail += "; game session " + p.Game
+		}
+		s.add("placement", p.ID, []Moment{{p.End.Std(), p.Status.String(), detail}})
+	}
+	return nil
+}
+
+// readLater passes errors, but says of a node whose archive is not complete yet that its records are left out.
+func (s *feedScope) readLater(err error) error {
+	if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Overloaded {
+		s.leftOut = append(s.leftOut, "what has ended: "+r.Detail)
+		return nil
+	}
 	return err
 }
 

@@ -215,3 +215,26 @@ func TestFeedsThatAreRefused(t *testing.T) {
 		t.Errorf("a deleted queue has the feed %+v", f.Entries)
 	}
 }
+
+// A queue has the placements that wait in it and those that have ended.
+func TestFeedOfAQueue(t *testing.T) {
+	o := newOffice(t)
+	o.placed("p1", "s1")
+	o.later(time.Second)
+	wish := placementOf("p2")
+	wish.Players[0].ID = domain.PlayerSessionID{9}
+	o.do(&hosting.StartPlacement{Placement: wish})
+	o.later(time.Second)
+	all := o.feed("queue", wish.Queue).Entries
+	for what, id := range map[string]string{"FULFILLED": "p1", "STARTED": "p2"} {
+		i := slices.IndexFunc(all, func(e FeedEntry) bool { return e.What == what && e.Kind == "placement" && e.ID == id })
+		if i < 0 {
+			t.Errorf("no %s of placement %s in %+v", what, id, all)
+		} else if what == "FULFILLED" && !strings.Contains(all[i].Detail, "game session fleet-1/") {
+			t.Errorf("the end of a placement is %+v", all[i])
+		}
+	}
+	if got := o.pages("queue", wish.Queue, 1); len(got) != len(all) {
+		t.Errorf("pages of one entry have %d entries; want %d", len(got), len(all))
+	}
+}

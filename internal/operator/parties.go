@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,6 +76,13 @@ func membersDeadlines(v *cell.View, players []string, now domain.Time, of ...str
 			all = append(all, deadlineOf(&t))
 		}
 	}
+	slices.SortStableFunc(all, func(a, b Deadline) int {
+		switch {
+		case a.At == nil || b.At == nil: // clocks that stand still come last
+			return cmp.Compare(a.Left, b.Left)
+		}
+		return a.At.Compare(*b.At)
+	})
 	return all
 }
 

@@ -46,7 +46,16 @@ func NoneFree(n *fleet.SiteCounts, place string) string {
 	case running == 0:
 		return fmt.Sprintf("no server process is connected %s, which has %d computes", place, n.Computes)
 	}
-	var parts []string
+	parts := notFree(n)
+	if running == 1 {
+		return fmt.Sprintf("the only server process %s %s", place, parts[0])
+	}
+	return fmt.Sprintf("none of the %d server processes %s is free: %s", running, place, strings.Join(parts, ", "))
+}
+
+// notFree says why those of the running processes are not free that are not.
+func notFree(n *fleet.SiteCounts) (parts []string) {
+	running := n.Running()
 	say := func(some int32, words [2]string) {
 		switch {
 		case some == 0:
@@ -64,10 +73,21 @@ func NoneFree(n *fleet.SiteCounts, place string) string {
 		}
 	}
 	say(n.HeldBack(), heldBackInWords)
-	if running == 1 {
-		return fmt.Sprintf("the only server process %s %s", place, parts[0])
+	return parts
+}
+
+// Capacity says how many server processes of a place, such as "in custom-home", are free, and why the others are not.
+func Capacity(n *fleet.SiteCounts, place string) string {
+	running := n.Running()
+	switch {
+	case n.Idle == 0:
+		return NoneFree(n, place)
+	case running == 1:
+		return "the only server process " + place + " is free"
+	case running == n.Idle:
+		return fmt.Sprintf("all %d server processes %s are free", running, place)
 	}
-	return fmt.Sprintf("none of the %d server processes %s is free: %s", running, place, strings.Join(parts, ", "))
+	return fmt.Sprintf("%d of %d server processes %s are free; %s", n.Idle, running, place, strings.Join(notFree(n), ", "))
 }
 
 // WhyNoProcess says why no server process is free in a location of a fleet; "" if one is.

@@ -59,3 +59,33 @@ func (v *View) PlacementOutcome(id string) (o Outcome, ok bool) {
 	}
 	return o, true
 }
+
+// PlacementsInMemory yields the placements among the next step records, also those that have ended and are not in the archive alone yet, in no particular order, and returns where
+// the next call begins; 0 at the end.
+func (v *View) PlacementsInMemory(after placement.Ref, step int, yield func(*placement.Placement)) (next placement.Ref) {
+	v.SawAll()
+	at := after
+	for p := range v.c.Placements.Placements.From(after, &at) {
+		yield(p)
+		if step--; step == 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+// CountLinks adds the connected server processes among the next step records to the counts of the nodes that have their connections, and returns where the next call begins; 0 at the
+// end. The number of a single node is 0.
+func (v *View) CountLinks(after fleet.ProcessRef, step int, counts map[uint32]int) (next fleet.ProcessRef) {
+	v.SawAll()
+	at := after
+	for p := range v.c.Fleets.Processes.From(after, &at) {
+		if p.Linked {
+			counts[p.Node]++
+		}
+		if step--; step == 0 {
+			return at
+		}
+	}
+	return 0
+}

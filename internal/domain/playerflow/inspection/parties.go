@@ -1,0 +1,165 @@
+package inspection
+
+import (
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// States of a party beside those of its search.
+const (
+	PartyIdle   = "IN_PARTY"
+	PartyInGame = "IN_GAME" // a member is
+)
+
+// PartyStates lists the states of parties, in the order of a party's life.
+func PartyStates() []string {
+	all := []string{PartyIdle}
+	for s := flow.Queued; s < flow.SearchEnded; s++ {
+		all = append(all, s.String())
+	}
+	return append(all, PartyInGame)
+}
+
+// PartyFilter chooses parties. Its zero value chooses all.
+type PartyFilter struct {
+	State  string
+	Queue  string // that the party searches in, or wants
+	Player string // part of a member's id, in lower case
+}
+
+// PartyLine is a party in a list.
+type PartyLine struct {
+	ID            flow.PartyID
+	Created       domain.Time
+	State         string
+	Queue         string // that the party searches in, or wants
+	Players       []string
+	Leader        string
+	MembersMax    int32
+	Ready, Online int // members
+	Joinability   flow.Joinability
+	Invites       int // that can still be accepted
+	Ticket        domain.TicketID
+	Searches      domain.Time // since when; 0: it does not
+	Game          flow.InstanceID
+	StaleBy       domain.Time // shut down then, unless a member comes back; 0: a member is online
+}
+
+// Parties yields the parties that a filter chooses among the next step records, in the order of their places in memory, and returns where the next call begins; 0 at the end.
+func (v *View) Parties(f *PartyFilter, after flow.PartyRef, step int, yield func(*flow.Party)) (next flow.PartyRef) {
+	v.SawAll()
+	at := after
+	for p := range v.c.Flow.Parties.From(after, &at) {
+		if v.c.choosesParty(f, p) {
+			yield(p)
+		}
+		if step--; step == 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+func (c *Inspection) choosesParty(f *PartyFilter, p *flow.Party) bool {
+	if f.Queue != "" && f.Queue != queueOf(p) {
+		return false
+	}
+	if f.Player != "" {
+		found := false
+		for i := range p.Members {
+			found = found || strings.Contains(strings.ToLower(p.Members[i].Player), f.Player)
+		}
+		if !found {
+			return false
+		}
+	}
+	if f.State == "" {
+		return true
+	}
+	r, ok := c.Flow.Party(p.ID)
+	return ok && c.partyLine(r).State == f.State
+}
+
+func queueOf(p *flow.Party) string {
+	if p.Search != nil {
+		return p.Search.Queue
+	}
+	return p.Queue
+}
+
+// PartyLine returns one party as in a list.
+func (v *View) PartyLine(id flow.PartyID) (PartyLine, bool) {
+	v.SawAll()
+	r, ok := v.c.Flow.Party(id)
+	if !ok {
+		return PartyLine{}, false
+	}
+	return v.c.partyLine(r), true
+}
+
+func (c *Inspection) partyLine(r flow.PartyRef) PartyLine {
+	p := c.PartyView(r)
+	x := PartyLine{ID: p.ID, Created: p.Created, State: PartyIdle, Queue: queueOf(&p.Party), MembersMax: p.MembersMax, Joinability: p.Joinability}
+	if p.StaleBy != 0 {
+		x.StaleBy = c.WallTime(p.StaleBy)
+	}
+	for i, m := range p.Members {
+		x.Players = append(x.Players, m.Player)
+		if m.Leader && x.Leader == "" {
+			x.Leader = m.Player
+		}
+		if m.Ready {
+			x.Ready++
+		}
+		if p.People[i].Online {
+			x.Online++
+		}
+		if ref, ok := c.Flow.Player(m.Player); ok && x.Game.IsZero() {
+			x.Game = c.Flow.Players.Get(ref).Keys.Game
+		}
+	}
+	if !x.Game.IsZero() {
+		x.State = PartyInGame
+	}
+	if s := p.Search; s != nil {
+		x.State, x.Ticket, x.Searches = s.Status.String(), s.Ticket, s.Entered
+	}
+	for _, ref := range c.Flow.InvitesOf(p.ID) {
+		if !c.Flow.Invites.Get(ref).Expired {
+			x.Invites++
+		}
+	}
+	return x
+}
+
+// ChangesInMemory yields the changes of players' keys among the next step records that are not in the archive alone yet, in no particular order, and returns where the next call
+// begins; 0 at the end.
+func (v *View) ChangesInMemory(after flow.ChangeRef, step int, yield func(*flow.Change)) (next flow.ChangeRef) {
+	v.SawAll()
+	at := after
+	for x := range v.c.Flow.Changes.From(after, &at) {
+		yield(x)
+		if step--; step == 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+// CountOnline adds the online players among the next step records to the counts of the nodes that have their streams, and returns where the next call begins; 0 at the end. The
+// number of a single node is 0.
+func (v *View) CountOnline(after flow.PlayerRef, step int, counts map[uint32]int) (next flow.PlayerRef) {
+	v.SawAll()
+	at := after
+	for p := range v.c.Flow.Players.From(after, &at) {
+		if p.Presence == flow.Online {
+			counts[p.Node]++
+		}
+		if step--; step == 0 {
+			return at
+		}
+	}
+	return 0
+}
