@@ -57,7 +57,7 @@ try {
     computes: `/console/fleets/${fleet}/computes`, processes: `/console/fleets/${fleet}/processes`, events: `/console/fleets/${fleet}/events`, "player-sessions": "/console/player-sessions/ann",
     builds: "/console/builds", build: `/console/builds/${build}`, "events-of-player": "/console/events/player/ann", "events-of-fleet": `/console/events/fleet/${fleet}`, "events-of-queue": "/console/events/queue/ranked",
     "create-location": "/console/do/create-location", "create-fleet": "/console/do/create-fleet", "register-compute": `/console/do/register-compute/${fleet}`,
-    "rule-sets": "/console/rule-sets", "rule-set-editor": "/console/do/create-rule-set?configuration=duel",
+    parties: "/console/parties", cluster: "/console/cluster", "rule-sets": "/console/rule-sets", "rule-set-editor": "/console/do/create-rule-set?configuration=duel",
   };
   for (const [title, path] of Object.entries(pages)) {
     assert.equal((await go(path)).status(), 200, path);

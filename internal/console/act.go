@@ -65,7 +65,7 @@ type actor struct {
 // actions are all actions by name.
 var actions = func() map[string]*action {
 	byName := map[string]*action{}
-	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions, ruleSetActions) {
+	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions, ruleSetActions, clusterActions) {
 		byName[a.name] = a
 	}
 	return byName

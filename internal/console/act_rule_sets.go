@@ -92,6 +92,7 @@ var ruleSetActions = []*action{{
 			}
 			f.Title = "Rule set of configuration " + c.Name
 			f.Effect = "The configuration uses " + c.RuleSet + ". With another one, tickets that wait are searched through again, and stay in their places; matches that were made stay as they are."
+			f.Now = "the rule set " + c.RuleSet
 			f.Fields = []*field{{Name: "ruleSet", Label: "Rule set", Value: c.RuleSet, Required: true, Most: 128}}
 			for _, s := range v.RuleSets("", choicesMax) {
 				f.field("ruleSet").Choices = append(f.field("ruleSet").Choices, pick{s.Name, s.Name})
@@ -103,7 +104,17 @@ var ruleSetActions = []*action{{
 		return terminal("aws gamelift update-matchmaking-configuration", option{"--name", f.ID, ""}, option{"--rule-set-name", f.value("ruleSet"), "NAME"})
 	},
 	do: func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {
-		_, err := d.perform(ctx, by, "UpdateMatchmakingConfiguration", map[string]any{"Name": f.ID, "RuleSetName": f.value("ruleSet")})
+		d.changing.Lock()
+		defer d.changing.Unlock()
+		c, _, err := d.configurationOf(ctx, f.ID)
+		if err != nil {
+			return "", err
+		}
+		f.Now = "the rule set " + c.RuleSet
+		if f.stale(); !f.valid() {
+			return "", nil
+		}
+		_, err = d.perform(ctx, by, "UpdateMatchmakingConfiguration", map[string]any{"Name": f.ID, "RuleSetName": f.value("ruleSet")})
 		return "matchmaking", err
 	},
 }}

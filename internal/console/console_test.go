@@ -45,7 +45,13 @@ func newDesk(t *testing.T) *desk {
 // newDeskWith makes a console with a clock that a test moves, and with kept metrics.
 func newDeskWith(t *testing.T, clock *engine.Clock, kept *series.Store) *desk {
 	t.Helper()
-	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Clock: clock})
+	return newDeskOn(t, engine.Config{Cell: cell.DefaultConfig(), Clock: clock}, kept)
+}
+
+// newDeskOn makes a console in front of an engine of its own.
+func newDeskOn(t *testing.T, config engine.Config, kept *series.Store) *desk {
+	t.Helper()
+	e := enginetest.Open(t, config)
 	secret := identity.CellSecret{}
 	x := &desk{t: t, engine: e, keys: identity.NewKeys(secret, time.Now), secret: secret}
 	x.keys.Publish(keysNamed("LOOK", access.ReadOnly, "PLAY", access.Client, "RUN", access.Backend, "ADMIN", access.Admin))

@@ -51,6 +51,8 @@ type Config struct {
 	Settings []settings.Setting // in force
 	// API carries out most actions.
 	API API
+	// Cluster is this node of a cluster; nil: a single machine.
+	Cluster Cluster
 	// Audit records attempts that were refused; nil: they are not recorded.
 	Audit *audit.Log
 
@@ -92,6 +94,7 @@ func NewDoor(c Config) *Door {
 	d.page("", d.overview)
 	d.page("fleets/{id}", d.fleet)
 	d.page("player/{player...}", d.player)
+	d.page("party/{id...}", d.party)
 	d.listPages()
 	d.page("rule-sets", d.ruleSets)
 	d.editorPages()
@@ -102,6 +105,9 @@ func NewDoor(c Config) *Door {
 	d.graphPages("queues/{name}/metrics", d.queueMetrics)
 	d.graphPages("matchmaking/{name}/metrics", d.configurationMetrics)
 	for _, kind := range explained {
+		if kind == "party" { // which has a page of its own
+			continue
+		}
 		d.page(kind+"/{id...}", func(r *http.Request) (*content, error) { return d.explanation(r, kind) })
 	}
 	d.actionPages()
@@ -166,7 +172,27 @@ func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 	case r.Context().Err() == nil:
 		d.log.Error("a page of the console failed", "path", r.URL.Path, "error", err)
 	}
-	return status, &content{Title: http.StatusText(status), page: "refusal", Data: text}
+	c = &content{Title: http.StatusText(status), page: "refusal", Data: text}
+	if past, ok := errors.AsType[*past](err); ok {
+		c.Past = &past.events
+	}
+	return status, c
+}
+
+// past is the error of the page of an object that is gone, or never was. What happened to it may still be known.
+type past struct {
+	error
+	events link
+}
+
+func (p *past) Unwrap() error { return p.error }
+
+// gone adds to the refusal of an unknown object where its past is.
+func gone(err error, kind, id string) error {
+	if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.NotFound {
+		return &past{err, link{"What is known of its past", eventsLink(kind, id).URL}}
+	}
+	return err
 }
 
 // adminsOnly is the error of a page, which it names, that only administrators may see.

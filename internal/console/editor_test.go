@@ -92,9 +92,11 @@ func TestRuleSetIsSavedAndUsed(t *testing.T) {
 	x.wantPage(x.send(admin, "create-rule-set", "body", anyone, "name", "near"), http.StatusUnprocessableEntity, "exists already")
 	x.done(x.send(admin, "create-rule-set", "body", anyone, "name", "wide", "configuration", "ranked", "reason", "long waits"), "do/use-rule-set/ranked?done=create-rule-set&ruleSet=wide")
 	x.wantAudit(0, audit.Document{Who: "ADMIN", Door: "console", Address: "192.0.2.1", What: "CreateMatchmakingRuleSet", Reason: "long waits", Outcome: "done"})
-	x.wantPage(x.get(Prefix+"/do/use-rule-set/ranked?ruleSet=wide", admin), http.StatusOK, "The configuration uses near.", `value="wide"`, "aws gamelift update-matchmaking-configuration --name ranked --rule-set-name wide")
-	x.wantPage(x.send(admin, "use-rule-set/ranked", "ruleSet", "none"), http.StatusUnprocessableEntity, "none")
-	x.done(x.send(admin, "use-rule-set/ranked", "ruleSet", "wide", "reason", "long waits"), "matchmaking?done=use-rule-set")
+	form := Prefix + "/do/use-rule-set/ranked?ruleSet=wide"
+	x.wantPage(x.get(form, admin), http.StatusOK, "The configuration uses near.", `value="wide"`, "aws gamelift update-matchmaking-configuration --name ranked --rule-set-name wide")
+	seen := x.seen(x.get(form, admin))
+	x.wantPage(x.send(admin, "use-rule-set/ranked", "seen", seen, "ruleSet", "none"), http.StatusUnprocessableEntity, "none")
+	x.done(x.send(admin, "use-rule-set/ranked", "seen", seen, "ruleSet", "wide", "reason", "long waits"), "matchmaking?done=use-rule-set")
 	x.wantAudit(0, audit.Document{Who: "ADMIN", Door: "console", Address: "192.0.2.1", What: "UpdateMatchmakingConfiguration", Reason: "long waits", Outcome: "done"})
 	x.read(func(v *cell.View) {
 		if c, _ := v.Configuration("ranked"); c.RuleSet != "wide" {
@@ -104,6 +106,15 @@ func TestRuleSetIsSavedAndUsed(t *testing.T) {
 			t.Errorf("the rule set is %s", s.Body)
 		}
 	})
+	// Another person has had the form since before: what they see is what the configuration has now, and it stays so until they decide again.
+	late := x.send(admin, "use-rule-set/ranked", "seen", seen, "ruleSet", "near")
+	x.wantPage(late, http.StatusUnprocessableEntity, "It had the rule set near. It has now the rule set wide.")
+	x.read(func(v *cell.View) {
+		if c, _ := v.Configuration("ranked"); c.RuleSet != "wide" {
+			t.Errorf("a late form has the configuration use %s", c.RuleSet)
+		}
+	})
+	x.wantPage(x.send(admin, "use-rule-set/ranked", "ruleSet", "near"), http.StatusUnprocessableEntity, "something that this form does not say")
 }
 
 func TestSimulationInTheEditor(t *testing.T) {

@@ -19,7 +19,7 @@ var explained = []string{"compute", "placement", "process", "game-session", "tic
 // explanation is what the operators' API answers about an object.
 type explanation struct {
 	Kind, ID, Status, Why, Next string
-	Facts                       []struct{ Name, Value string }
+	Facts                       []fact
 	Places                      []struct {
 		Fleet, Location, Outcome, Detail string
 		Free                             int
@@ -36,6 +36,8 @@ type explanation struct {
 	Actions []string `json:"-"` // names of those that its page offers
 }
 
+type fact struct{ Name, Value string }
+
 // When is an instant as templates show it.
 func (x *explanation) When(t time.Time) template.HTML { return when(domain.TimeOf(t)) }
 
@@ -43,7 +45,7 @@ func (d *Door) explanation(r *http.Request, kind string) (*content, error) {
 	id := r.PathValue("id")
 	x, err := d.explain(r.Context(), kind, id)
 	if err != nil {
-		return nil, err
+		return nil, gone(err, kind, id)
 	}
 	if x.Actions, err = d.actionsOn(r.Context(), kind, x.ID); err != nil {
 		return nil, err
@@ -90,6 +92,6 @@ var titles = map[string]string{
 
 // sections are the parts of the navigation to which the kinds belong.
 var sections = map[string]string{
-	"compute": "fleets", "process": "fleets", "game-session": "game-sessions", "placement": "queues", "ticket": "matchmaking", "party": "players", "game-instance": "players",
+	"compute": "fleets", "process": "fleets", "game-session": "game-sessions", "placement": "queues", "ticket": "matchmaking", "party": "parties", "game-instance": "parties",
 	"fleet": "fleets", "host": "hosts", "queue": "queues", "player": "players", "alias": "aliases", "build": "builds", "configuration": "matchmaking",
 }

@@ -157,7 +157,7 @@ func (f *form) fill(from url.Values) {
 	}
 }
 
-// sent takes the values of a sent form, in which a box that is not checked is missing, and checks them. It refuses what no page of the console sends.
+// sent takes the values of a sent form, in which a box that is not checked is missing, and checks them. A form that does not say what its object had is stale. It refuses what no page of the console sends.
 func (f *form) sent(from url.Values) error {
 	for name, all := range from {
 		i := slices.IndexFunc(f.Fields, func(x *field) bool { return x.Name == name })
@@ -169,7 +169,7 @@ func (f *form) sent(from url.Values) error {
 		}
 	}
 	for _, x := range f.Fields {
-		if x.Kind == onOff || x.Kind == manyOf {
+		if x.Kind == onOff || x.Kind == manyOf || x.Name == seenField {
 			x.Value, x.Values = "", nil
 		}
 	}

@@ -24,6 +24,8 @@ func (d *Door) listPages() {
 	listPage(d, "game-sessions", &gameSessionList, d.gameSessions)
 	listPage(d, "game-sessions/search", &foundGameList, d.searchGames)
 	listPage(d, "player-sessions/{player...}", &playerSessionList, d.playerSessions)
+	listPage(d, "parties", &partyList, d.parties)
+	listPage(d, "cluster", &memberList, d.clusterPage)
 	listPage(d, "aliases", &aliasList, d.plain(content{Title: "Aliases", Section: "aliases", page: "list", Command: "aws gamelift list-aliases"}))
 	listPage(d, "queues", &queueList, d.plain(content{Title: "Queues", Section: "queues", page: "queues", Command: "aws gamelift describe-game-session-queues"}))
 	listPage(d, "matchmaking", &configurationList, d.plain(content{Title: "Matchmaking", Section: "matchmaking", page: "matchmaking", Command: "aws gamelift describe-matchmaking-configurations"}))

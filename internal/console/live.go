@@ -13,6 +13,7 @@ import (
 
 const (
 	livePace       = time.Second      // between two signs of a change
+	liveTick       = 3 * time.Second  // between two signs to a page that ticks
 	livePing       = 15 * time.Second // of a stream without one, so that proxies keep it
 	liveWrite      = 10 * time.Second // for a client to take a sign
 	liveStreamsMax = 1000
@@ -91,6 +92,9 @@ func (l *live) look() (number uint64, changed <-chan struct{}) {
 	return l.number, l.changed
 }
 
+// tickParameter has a stream send signs without a change, too.
+const tickParameter = "tick"
+
 // serveLive streams signs of changes, each when the pace allows it, until the browser leaves, the sign-in ends, or the key is revoked. The query has the number at which the page was built: what has changed
 // since, while it had no stream, is a change, too.
 func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.AccessKey) {
@@ -117,6 +121,12 @@ func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.Ac
 	}
 	ping := time.NewTicker(livePing)
 	defer ping.Stop()
+	var tick <-chan time.Time // nil: only changes count
+	if r.URL.Query().Has(tickParameter) {
+		ticker := time.NewTicker(liveTick)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
 	seen, err := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64)
 	known := err == nil
 	var due <-chan time.Time // when a sign may be sent; nil while none has to be
@@ -130,6 +140,10 @@ func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.Ac
 		}
 		select {
 		case <-changed:
+		case <-tick:
+			if due == nil {
+				due = time.After(d.live.pace.reserve(time.Now()))
+			}
 		case <-due:
 			seen, _ = d.live.look()
 			known, due = true, nil

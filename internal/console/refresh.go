@@ -73,9 +73,9 @@ func (d *Door) refresh(w http.ResponseWriter, r *http.Request, by identity.Acces
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), refreshTime)
 			defer cancel()
 			began := time.Now()
-			page, err := d.part(r.WithContext(ctx), by, build)
+			page, ofState, err := d.part(r.WithContext(ctx), by, build)
 			d.live.pace.spent(time.Since(began))
-			if err == nil {
+			if err == nil && ofState {
 				d.shared.put(number, key, page)
 			}
 			return page, err
@@ -91,13 +91,13 @@ func (d *Door) refresh(w http.ResponseWriter, r *http.Request, by identity.Acces
 	_, _ = w.Write(page) // the browser has gone if it fails
 }
 
-// part is what of a page follows the state.
-func (d *Door) part(r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) ([]byte, error) {
+// part is what of a page follows the state; ofState is false if it shows what changes without the state, too.
+func (d *Door) part(r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) (part []byte, ofState bool, err error) {
 	c, err := build(r)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var page bytes.Buffer
 	err = templates[c.page].ExecuteTemplate(&page, "content", frame{content: c, door: d, role: by.Role})
-	return page.Bytes(), err
+	return page.Bytes(), !c.Ticks, err
 }

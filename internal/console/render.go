@@ -26,6 +26,10 @@ type content struct {
 
 	// Still says that the page does not follow the state.
 	Still bool
+	// Ticks says that the page shows what changes without the state as well, such as when another node was heard last: it is fetched again every few seconds.
+	Ticks bool
+	// Past leads to what happened to an object that is gone; nil: the page is about none.
+	Past *link
 	// Graphs says that the page has graphs. They fetch their values themselves, so such a page does not follow the state.
 	Graphs bool
 	// Editor says that a person writes in the page and tries what is written: it does not follow the state either.
@@ -39,7 +43,7 @@ type section struct{ Name, Path, Text string }
 
 var navigation = []section{
 	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"builds", "builds", "Builds"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
-	{"aliases", "aliases", "Aliases"}, {"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"health", "health", "Health"}, {"audit", "audit", "Audit log"},
+	{"parties", "parties", "Parties"}, {"aliases", "aliases", "Aliases"}, {"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"health", "health", "Health"}, {"cluster", "cluster", "Cluster"}, {"audit", "audit", "Audit log"},
 	{"keys", "keys", "Access keys"}, {"settings", "settings", "Settings"},
 }
 
@@ -66,6 +70,7 @@ func parse() map[string]*template.Template {
 		"lower":    func(x interface{ String() string }) string { return strings.ToLower(x.String()) },
 		"word":     strings.ToLower,
 		"sections": func() []section { return navigation },
+		"page":     func(kind, id string) string { return Prefix + "/" + objectPath(kind, id) },
 	}
 	shared := []string{"layout", "explained", "offer", "table", "field", "trial"}
 	base := template.New("layout.html").Funcs(functions)

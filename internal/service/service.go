@@ -294,10 +294,14 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,
 		ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
 	doors.operator = operators
-	x.console = console.NewDoor(console.Config{
+	browsers := console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),
 		Keyring: keys, Settings: s.All(o.SourceOf), Explain: operators.Explain, Feed: operators.Feed, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
-	})
+	}
+	if x.node != nil {
+		browsers.Cluster = x.node
+	}
+	x.console = console.NewDoor(browsers)
 	doors.console = x.console
 	x.notify = notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,

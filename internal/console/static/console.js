@@ -14,7 +14,14 @@ function showTimes(root) {
 // An open page is fetched again at each change. The form in which a person writes or chooses stays as it is.
 Idiomorph.defaults.callbacks.beforeNodeMorphed = (old) => !(old instanceof Element && old.matches("form.filter, form.act, details.columns"));
 
-document.addEventListener("DOMContentLoaded", () => showTimes(document));
+document.addEventListener("DOMContentLoaded", () => {
+  showTimes(document);
+  const nav = document.querySelector("header nav"); // which a phone shows a part of
+  const here = nav?.querySelector("[aria-current]");
+  if (here) {
+    nav.scrollLeft = here.offsetLeft - nav.offsetLeft - 16;
+  }
+});
 document.addEventListener("htmx:afterSwap", () => showTimes(document));
 document.addEventListener("keydown", (event) => {
   const typing = event.target.matches("input, select, textarea");
