@@ -20,6 +20,7 @@ const (
 	ofBackends = "backends and players give it all day"
 	ofPlayers  = "players, trusted servers and game servers of player flow give it all day"
 	ofAudit    = "it is the audit log"
+	ofClients  = "sign-in clients give it before a person has agreed, or after that was recorded"
 )
 
 // unrecorded are the commands that the audit log does not describe, each with the reason.
@@ -27,6 +28,7 @@ var unrecorded = map[string]string{
 	"access.AcceptLoss": "at the start, which has an entry of its own", "access.TakeOverAccessKeys": ofService, "access.UseConsoleLink": "a sign-in changes nothing that outlasts it",
 	"access.VoidJoinTokens": "a part of the removal of a node, which has an entry", "answers.DropAnswers": ofService, "answers.Once": ofService, "answers.Void": ofService,
 	"audit.Given": ofAudit, "audit.Note": ofAudit, "audit.NoteRefusals": ofAudit, "capacity.Plan": ofService, "capacity.ScaleFleet": ofService,
+	"grants.AskDevice": ofClients, "grants.CollectDevice": ofClients, "grants.UseCode": ofClients,
 	"gameservers.ClaimGameServer": ofBackends, "gameservers.DeregisterGameServer": ofServers, "gameservers.RegisterGameServer": ofServers, "gameservers.UpdateGameServer": ofServers,
 	"hosting.AcceptPlayer": ofServers, "hosting.ActivateGameSession": ofServers, "hosting.ActivateProcess": ofServers, "hosting.ConnectProcess": ofServers,
 	"hosting.CreateGameSession": ofBackends, "hosting.EndProcess": ofServers, "hosting.IssueToken": ofHosts, "hosting.LoseLink": ofService, "hosting.PromptGameSession": ofService,

@@ -25,6 +25,7 @@ var rooms = map[string]string{
 	"hosts":       "internal/domain/hosts",
 	"capacity":    "internal/domain/capacity",
 	"audit":       "internal/domain/audit",
+	"grants":      "internal/domain/grants",
 }
 
 // kernel is the package that has the types Event and Kind.

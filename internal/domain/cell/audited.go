@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/grants"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -129,6 +130,8 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 		return "node token", x.ID, nil
 	case *access.UseJoinToken:
 		return "node", x.Node, nil
+	case *grants.AnswerDevice:
+		return "device", x.UserCode, nil
 	case *access.IssueConsoleLink:
 		return "access key", x.Key, nil
 	case *hosts.IssueToken:

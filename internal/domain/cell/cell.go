@@ -11,6 +11,7 @@
 //	hosts        machines whose agents have joined, and tokens for others
 //	capacity     which host serves which fleet of a build, and scaling
 //	audit        the audit log
+//	grants       requests of devices for a sign-in, and used authorization codes
 //	answers      answers that a node of a cluster may ask for again
 //
 // Hosting, matchmaking and membership declare hooks, which other rooms implement; cell connects them (hooks.go). A new noun is a package like these,
@@ -26,6 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/grants"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -53,6 +55,7 @@ type Cell struct {
 	capacity    *capacity.Tx
 	hosts       *hosts.Tx
 	audit       *audit.Tx
+	grants      *grants.Tx
 }
 
 // New returns an empty cell.
@@ -69,6 +72,7 @@ func New(config Config) *Cell {
 	c.answers = answers.New(c.Kernel)
 	c.capacity = capacity.New(c.Kernel, managedFleets{c.hosting})
 	c.hosts = hosts.New(c.Kernel)
+	c.grants = grants.New(c.Kernel)
 	c.audit = audit.New(c.Kernel, &c.config.Audit, &subjects{c})
 
 	c.hosting.Connect(&hooks{c.matchmaking, c.playerflow})
@@ -89,6 +93,7 @@ func New(config Config) *Cell {
 	c.Register(hosts.Room, c.hosts)
 	c.Register(capacity.Room, c.capacity)
 	c.Register(audit.Room, c.audit)
+	c.Register(grants.Room, c.grants)
 	c.Register(answers.Room, c.answers)
 	return c
 }

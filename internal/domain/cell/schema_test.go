@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/grants"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -82,6 +83,7 @@ func TestSchema(t *testing.T) {
 		"FlowOverrides": func() wire.Message { return &flow.Overrides{} },
 		"AccessKey":     func() wire.Message { return &access.Key{} }, "AccessTakenOver": func() wire.Message { return &access.TakenOver{} },
 		"Assignment": func() wire.Message { return &capacity.Assignment{} }, "Scaling": func() wire.Message { return &capacity.Scaling{} },
+		"GrantDevice": func() wire.Message { return &grants.Device{} }, "GrantUsed": func() wire.Message { return &grants.Used{} },
 		"Host": func() wire.Message { return &hosts.Host{} }, "HostToken": func() wire.Message { return &hosts.Token{} },
 		"AuditHead": func() wire.Message { return &audit.Head{} }, "AuditWaiting": func() wire.Message { return &audit.Waiting{} },
 		"Loss": func() wire.Message { return &access.Loss{} }, "Node": func() wire.Message { return &membership.Node{} },

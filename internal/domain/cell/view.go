@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/grants"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -30,6 +31,7 @@ type View struct {
 	capacityView
 	hostsView
 	auditView
+	grantsView
 	own kernel.Reader
 	c   *Cell
 }
@@ -46,16 +48,17 @@ type (
 	capacityView    = capacity.View
 	hostsView       = hosts.View
 	auditView       = audit.View
+	grantsView      = grants.View
 )
 
 // View returns a View. It is valid until the next command is executed.
 func (c *Cell) View() View {
-	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.hosts.View(), c.audit.View(), c.Reader(), c}
+	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.hosts.View(), c.audit.View(), c.grants.View(), c.Reader(), c}
 }
 
 // Seen returns the journal number of the newest change that was read.
 func (v *View) Seen() uint64 {
-	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.hostsView.Seen(), v.auditView.Seen(), v.own.Seen())
+	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.hostsView.Seen(), v.auditView.Seen(), v.grantsView.Seen(), v.own.Seen())
 }
 
 // Forgotten counts the records that left memory for the archive; see Kernel.Forgotten.

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/grants"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -34,6 +35,7 @@ var travellers = []kernel.Command{
 	&hosting.SetCapacity{}, &hosting.SetPlayerPolicy{}, &hosting.SettleProcess{}, &hosting.StartPlacement{}, &hosting.StopPlacement{},
 	&hosting.SwitchScaling{}, &hosting.TerminateGameSession{}, &hosting.UpdateAlias{}, &hosting.UpdateBuild{}, &hosting.UpdateFleetAttributes{},
 	&hosting.StartRollout{}, &hosting.UndoRollout{}, &hosting.UpdateGameSession{}, &hosting.UpdateQueue{}, &hosting.UpdateRuntime{},
+	&grants.AskDevice{}, &grants.AnswerDevice{}, &grants.CollectDevice{}, &grants.UseCode{},
 	&hosts.IssueToken{}, &hosts.RevokeToken{}, &hosts.Join{}, &hosts.Attach{}, &hosts.Describe{}, &hosts.Keep{}, &hosts.Leave{}, &hosts.Drain{}, &hosts.Revoke{},
 	&matchmaking.AcceptMatch{}, &matchmaking.CreateConfiguration{}, &matchmaking.CreateRuleSet{}, &matchmaking.DeleteConfiguration{},
 	&matchmaking.DeleteRuleSet{}, &matchmaking.StartMatchBackfill{}, &matchmaking.StartMatchmaking{}, &matchmaking.StopMatchmaking{},

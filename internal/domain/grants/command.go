@@ -1,0 +1,148 @@
+package grants
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// AskDevice registers the request of a device. Requests that have expired leave the state.
+type AskDevice struct {
+	UserCode, Code        string
+	Client, Name, Address string
+	Renews                bool
+
+	// Result
+	Expires domain.Time
+}
+
+// Decide emits DeviceAsked. A repeat finds the request. LimitExceeded says that there are too many, of all or of the address.
+func (cmd *AskDevice) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	for _, text := range []string{cmd.UserCode, cmd.Code, cmd.Client, cmd.Address} {
+		if text == "" || len(text) > idMax {
+			return domain.Refuse(domain.Invalid, "request of a device: want codes, client and address of 1 to %d bytes", idMax)
+		}
+	}
+	if len(cmd.Name) > nameMax {
+		return domain.Refuse(domain.Invalid, "name of %d bytes: want at most %d", len(cmd.Name), nameMax)
+	}
+	var over []string
+	ofAddress := 0
+	for i := range t.devices {
+		switch x := &t.devices[i]; {
+		case x.UserCode == cmd.UserCode && x.Code == cmd.Code:
+			cmd.Expires = x.Expires
+			return nil
+		case x.UserCode == cmd.UserCode:
+			return domain.Refuse(domain.Conflict, "another device has the code %s", cmd.UserCode)
+		case x.Expires <= t.Now:
+			over = append(over, x.UserCode)
+		case x.Standing == Waiting && x.Address == cmd.Address:
+			ofAddress++
+		}
+	}
+	switch n := len(t.devices) - len(over); {
+	case ofAddress >= DevicesOfAddress:
+		return domain.Refuse(domain.LimitExceeded, "%d devices of this address wait for a person, which is the limit; each request is over after %v", ofAddress, DeviceLife)
+	case n >= DevicesMax:
+		return domain.Refuse(domain.LimitExceeded, "%d requests of devices are not over, which is the limit; each is over after %v", n, DeviceLife)
+	}
+	if len(over) > 0 {
+		t.Emit(&DevicesForgotten{over})
+	}
+	cmd.Expires = t.Now.Add(DeviceLife)
+	t.Emit(&DeviceAsked{Device{UserCode: cmd.UserCode, Code: cmd.Code, Client: cmd.Client, Name: cmd.Name, Address: cmd.Address, Expires: cmd.Expires, Renews: cmd.Renews}})
+	return nil
+}
+
+// AnswerDevice is the answer of a person, once.
+type AnswerDevice struct {
+	UserCode string
+	SignIn   string // id of the person's sign-in session
+	Approve  bool
+}
+
+// Decide emits DeviceAnswered. A repeat of the same answer changes nothing.
+func (cmd *AnswerDevice) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if cmd.SignIn == "" || len(cmd.SignIn) > idMax {
+		return domain.Refuse(domain.Invalid, "sign-in session %.200q: want an id of 1 to %d bytes", cmd.SignIn, idMax)
+	}
+	standing := Denied
+	if cmd.Approve {
+		standing = Approved
+	}
+	i := t.find(cmd.UserCode)
+	switch {
+	case i < 0 || t.devices[i].Expires <= t.Now:
+		return domain.Refuse(domain.NotFound, "no device waits with this code")
+	case t.devices[i].Standing == standing && t.devices[i].SignIn == cmd.SignIn:
+		return nil
+	case t.devices[i].Standing != Waiting:
+		return domain.Refuse(domain.Conflict, "the request of this device was answered already")
+	}
+	t.Emit(&DeviceAnswered{UserCode: cmd.UserCode, Standing: standing, SignIn: cmd.SignIn})
+	return nil
+}
+
+// CollectDevice is the question of a device for its tokens. Only the caller whose command succeeds may issue them.
+type CollectDevice struct{ Code, Client string }
+
+// Result of CollectDevice, also beside an error, is in the state: View.DeviceOf.
+
+// Decide emits DeviceCollected. NotReady says that no person has answered; Conflict that one has denied it, or that the tokens were collected; NotFound that there
+// is no such request; Stale is never its answer.
+func (cmd *CollectDevice) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	i := slices.IndexFunc(t.devices, func(x Device) bool { return x.Code == cmd.Code })
+	if i < 0 || t.devices[i].Client != cmd.Client || t.devices[i].Expires <= t.Now {
+		return domain.Refuse(domain.NotFound, "the request of this device is not known, or is over")
+	}
+	switch t.devices[i].Standing {
+	case Waiting:
+		return domain.Refuse(domain.NotReady, "no person has answered yet")
+	case Approved:
+		t.Emit(&DeviceCollected{UserCode: t.devices[i].UserCode})
+		return nil
+	}
+	return domain.Refuse(domain.Conflict, "the request of this device was denied, or its tokens were collected")
+}
+
+// UseCode spends an authorization code. Its caller has checked that this cell has issued the code.
+type UseCode struct {
+	ID      string
+	SignIn  string
+	Expires domain.Time // of the code
+}
+
+// Decide emits CodeUsed. Conflict says that the code was used before. Used codes that have expired leave the state.
+func (cmd *UseCode) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	switch {
+	case cmd.ID == "" || len(cmd.ID) > idMax || cmd.SignIn == "" || len(cmd.SignIn) > idMax:
+		return domain.Refuse(domain.Invalid, "code: want the ids of it and of a sign-in session, of 1 to %d bytes", idMax)
+	case cmd.Expires <= t.Now:
+		return domain.Refuse(domain.NotFound, "the code has expired")
+	case cmd.Expires > t.Now.Add(CodeLifeMax):
+		return domain.Refuse(domain.Invalid, "the code is valid for more than %v", CodeLifeMax)
+	}
+	var over []string
+	for i := range t.used {
+		switch x := &t.used[i]; {
+		case x.ID == cmd.ID:
+			return domain.Refuse(domain.Conflict, "the code was used")
+		case x.Expires <= t.Now:
+			over = append(over, x.ID)
+		}
+	}
+	if n := len(t.used) - len(over); n >= CodesMax {
+		return domain.Refuse(domain.LimitExceeded, "%d codes were used within %v, which is the limit", n, CodeLifeMax)
+	}
+	if len(over) > 0 {
+		t.Emit(&CodesForgotten{over})
+	}
+	t.Emit(&CodeUsed{Used{ID: cmd.ID, SignIn: cmd.SignIn, Expires: cmd.Expires}})
+	return nil
+}

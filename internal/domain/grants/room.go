@@ -1,0 +1,214 @@
+// Package grants is the room of a cell that has what sign-in clients such as the AWS CLI were promised and have not collected: the requests of devices that wait
+// for a person, and the authorization codes that were used. All of it is over within minutes. The clients themselves, their codes and their tokens are
+// self-contained and leave nothing here.
+package grants
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Room is the room's number.
+const Room kernel.RoomNo = 9
+
+// level of the journal from which the room's events may be written.
+const level = 2
+
+// Limits of the room.
+const (
+	// DeviceLife is how long a person has to confirm the request of a device. AWS gives as long.
+	DeviceLife = 10 * time.Minute
+	// DevicesMax is how many requests of devices there are at most. Unauthenticated peers make them.
+	DevicesMax = 2_000
+	// DevicesOfAddress is how many of them that were not answered one address may have.
+	DevicesOfAddress = 20
+	// CodeLifeMax is the longest life of an authorization code.
+	CodeLifeMax = 2 * time.Minute
+	// CodesMax is how many used codes are remembered, each until it would have expired. Only people who have signed in get codes.
+	CodesMax = 4_000
+
+	idMax   = 128
+	nameMax = 256
+)
+
+// Standing is what has become of the request of a device.
+type Standing uint8
+
+// The numbers are in the journal and never change.
+const (
+	Waiting  Standing = iota // for a person
+	Approved                 // the device has not collected its tokens
+	Denied
+	Collected
+)
+
+// Device is the request of a device to act for a person.
+type Device struct {
+	UserCode string // which the person compares, without the dash
+	Code     string // SHA-256 of the device's own code, in hexadecimal
+	Client   string // id of the client's registration, shortened
+	Name     string // which the client gave itself
+	Address  string // of the device
+	Expires  domain.Time
+	Standing Standing
+	SignIn   string // id of the sign-in session of the person who answered
+	Renews   bool   // the client may get refresh tokens
+}
+
+// Level returns the level of the snapshot part.
+func (*Device) Level() uint { return level }
+
+// Fields of a Device.
+func (x *Device) Fields(c *wire.Codec) {
+	c.String(1, &x.UserCode)
+	c.String(2, &x.Code)
+	c.String(3, &x.Client)
+	c.String(4, &x.Name)
+	c.String(5, &x.Address)
+	wire.Int(c, 6, &x.Expires)
+	wire.Int(c, 7, &x.Standing)
+	c.String(8, &x.SignIn)
+	c.Bool(9, &x.Renews)
+}
+
+// Used is an authorization code that was exchanged.
+type Used struct {
+	ID      string // of the code; it is random
+	SignIn  string // id of the sign-in session whose tokens were issued for it
+	Expires domain.Time
+}
+
+// Level returns the level of the snapshot part.
+func (*Used) Level() uint { return level }
+
+// Fields of a Used.
+func (x *Used) Fields(c *wire.Codec) {
+	c.String(1, &x.ID)
+	c.String(2, &x.SignIn)
+	wire.Int(c, 3, &x.Expires)
+}
+
+// State is the room's records. They are few, so each change copies its list.
+type State struct {
+	*kernel.Kernel
+	devices []Device // the oldest first; never changed in place
+	used    []Used   // the oldest first; never changed in place
+}
+
+// Tx is the room: its state, and its part of the present transaction.
+type Tx struct {
+	*kernel.Tx
+	*State
+	kernel.Plain
+}
+
+// New returns an empty room.
+func New(k *kernel.Kernel) *Tx { return &Tx{Tx: k.Tx(), State: &State{Kernel: k}} }
+
+// Events returns the constructors of the room's events.
+func (*Tx) Events() []func() kernel.Event { return events }
+
+// Apply applies an event.
+func (c *State) Apply(_ domain.Time, event kernel.Event) {
+	c.Touch()
+	switch e := event.(type) {
+	case *DeviceAsked:
+		c.devices = append(slices.Clone(c.devices), e.Device)
+	case *DeviceAnswered:
+		c.change(e.UserCode, func(x *Device) { x.Standing, x.SignIn = e.Standing, e.SignIn })
+	case *DeviceCollected:
+		c.change(e.UserCode, func(x *Device) { x.Standing = Collected })
+	case *DevicesForgotten:
+		c.devices = slices.DeleteFunc(slices.Clone(c.devices), func(x Device) bool { return slices.Contains(e.UserCodes, x.UserCode) })
+	case *CodeUsed:
+		c.used = append(slices.Clone(c.used), e.Used)
+	case *CodesForgotten:
+		c.used = slices.DeleteFunc(slices.Clone(c.used), func(x Used) bool { return slices.Contains(e.IDs, x.ID) })
+	}
+}
+
+func (c *State) change(userCode string, f func(*Device)) {
+	c.devices = slices.Clone(c.devices)
+	f(&c.devices[c.find(userCode)])
+}
+
+// find returns the place of a request, or a negative number.
+func (c *State) find(userCode string) int {
+	return slices.IndexFunc(c.devices, func(x Device) bool { return x.UserCode == userCode })
+}
+
+// Field numbers of message SnapshotPart in proto/journal.proto.
+const (
+	partDevice = 65
+	partUsed   = 66
+)
+
+// Freeze returns the room's part of a snapshot.
+func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
+	devices, used := c.devices, c.used
+	return []kernel.Frozen{func(w *kernel.PartWriter) {
+		for _, x := range devices {
+			w.Part(partDevice, &x)
+		}
+		for _, x := range used {
+			w.Part(partUsed, &x)
+		}
+	}}
+}
+
+// Load reads a part of a snapshot.
+func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+	switch kind {
+	case partDevice:
+		return true, kernel.LoadWith(l, body, func(x Device) { c.devices = append(c.devices, x) })
+	case partUsed:
+		return true, kernel.LoadWith(l, body, func(x Used) { c.used = append(c.used, x) })
+	}
+	return false, nil
+}
+
+// Restore has nothing to rebuild.
+func (*State) Restore(*kernel.Head) error { return nil }
+
+// View reads the room's state.
+type View struct {
+	kernel.Reader
+	c *State
+}
+
+// View returns a View. It is valid until the next command is executed.
+func (c *State) View() View { return View{c.Reader(), c} }
+
+// Device returns the request with a user code; also one that was answered or has expired, as long as the state has it.
+func (v *View) Device(userCode string) (Device, bool) {
+	v.SawAll()
+	if i := v.c.find(userCode); i >= 0 {
+		return v.c.devices[i], true
+	}
+	return Device{}, false
+}
+
+// DeviceOf returns the request of a device's own code, by its SHA-256.
+func (v *View) DeviceOf(code string) (Device, bool) {
+	v.SawAll()
+	if i := slices.IndexFunc(v.c.devices, func(x Device) bool { return x.Code == code }); i >= 0 {
+		return v.c.devices[i], true
+	}
+	return Device{}, false
+}
+
+// Devices returns the requests in the state, the oldest first, expired ones included until the next one comes.
+func (v *View) Devices() []Device {
+	v.SawAll()
+	return slices.Clone(v.c.devices)
+}
+
+// UsedCodes returns the used codes in the state, the oldest first.
+func (v *View) UsedCodes() []Used {
+	v.SawAll()
+	return slices.Clone(v.c.used)
+}
