@@ -36,6 +36,7 @@ const (
 	DoorOffline  = audit.DoorOffline
 	DoorBuilds   = audit.DoorBuilds
 	DoorCluster  = audit.DoorCluster
+	DoorSignIn   = audit.DoorSignIn
 )
 
 // ReasonHeader is the header of a request that says why it is made.

@@ -101,6 +101,11 @@ func (s CellSecret) ConsoleLinkSignature(id string) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(s.derive([]byte("console-link\x00" + id))[:16])
 }
 
+// SignInMAC authenticates what sign-in clients hold: their registrations, codes and tokens. 32 bytes.
+func (s CellSecret) SignInMAC(text []byte) []byte {
+	return s.derive(append([]byte("sign-in-client\x00"), text...))
+}
+
 // LocalKey authenticates callers who can read the data directory to the service, and the service to them.
 func (s CellSecret) LocalKey() []byte { return s.derive([]byte("local-door")) }
 

@@ -9,6 +9,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
+// ofSignIns are the commands of sign-in clients and their people.
+var ofSignIns = []maker{{2, askDevice}, {1, answerDevice}, {1, collectDevice}, {1, useCode}}
+
 func askDevice(w *Wishes, _ *cell.View) kernel.Command {
 	n := w.chance.IntN(30)
 	return &grants.AskDevice{UserCode: fmt.Sprint("code-", n), Code: fmt.Sprint("hash-", n), Client: "cli", Name: "a client", Address: fmt.Sprint("10.3.0.", n%3), Renews: n%2 == 0}

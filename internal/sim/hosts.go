@@ -45,6 +45,7 @@ func NewHosts(seed uint64) *World {
 		agentReports(w, p), {3, reportLaunch}, {20, recorded}, {2, noteRefusals},
 	})
 	w.wishes.add(ofHosts)
+	w.wishes.add(ofSignIns)
 	w.wishes.AddRollouts()
 	return w
 }

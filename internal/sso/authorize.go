@@ -1,0 +1,129 @@
+package sso
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strings"
+
+	domainaudit "github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/domain/excerpt"
+)
+
+// stateMax bounds what a client may have sent back to it, in bytes.
+const stateMax = 512
+
+// authorization is a request for a code, once it is checked.
+type authorization struct {
+	client    *client
+	id        string // of the client
+	redirect  *url.URL
+	state     string
+	challenge []byte
+}
+
+// readAuthorization checks a request. What is wrong with the client or its redirect URI is for the person alone: the browser must not go where they lead. All else
+// the client is told, by the code of OAuth.
+func (d *Door) readAuthorization(r *http.Request) (x authorization, problem, code string) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return x, "The address of this page is not complete. Start again in the program that sent you here.", ""
+	}
+	for name, values := range q {
+		if len(values) > 1 { // whoever adds a second one wants one part of the service to see the first, and another the last
+			return x, "The address of this page has " + excerpt.Short(name) + " twice. Start again in the program that sent you here.", ""
+		}
+	}
+	x.client = &client{}
+	x.id = q.Get("client_id")
+	switch uri := q.Get("redirect_uri"); {
+	case !d.open(clientKind, x.id, clientIDMax, x.client) || !d.now().Before(x.client.Expires):
+		return x, "The program that sent you here is not registered with this installation, or its registration has expired. Start again in the program.", ""
+	case !x.client.redirects(uri):
+		return x, "The program that sent you here wants the answer at an address that it has not registered. Nothing was approved.", ""
+	default:
+		x.redirect, _ = loopback(uri)
+	}
+	x.state = q.Get("state")
+	if len(x.state) > stateMax {
+		x.state = ""
+		return x, "", "invalid_request"
+	}
+	x.challenge, err = base64.RawURLEncoding.Strict().DecodeString(q.Get("code_challenge"))
+	scopes := strings.Fields(q.Get("scopes") + " " + q.Get("scope"))
+	switch {
+	case x.client.Grants&byCode == 0:
+		return x, "", "unauthorized_client"
+	case q.Get("response_type") != "code":
+		return x, "", "unsupported_response_type"
+	case q.Get("code_challenge_method") != "S256" || err != nil || len(x.challenge) != 32:
+		return x, "", "invalid_request"
+	}
+	for _, scope := range scopes {
+		if scope != accountScope {
+			return x, "", "invalid_scope"
+		}
+	}
+	return x, "", ""
+}
+
+// back leads the browser back to the program. The answer names this service, so that a program that knows several cannot take it for another's (RFC 9207).
+func (d *Door) back(w http.ResponseWriter, r *http.Request, x *authorization, name, value string) {
+	q := url.Values{name: {value}, "iss": {d.base(r)}}
+	if x.state != "" {
+		q.Set("state", x.state)
+	}
+	d.policy(w, x.redirect.Scheme+"://"+x.redirect.Host)
+	http.Redirect(w, r, withQuery(x.redirect, q), http.StatusSeeOther)
+}
+
+// showAuthorize asks the person whether a program may act for the person. Looking at it approves nothing.
+func (d *Door) showAuthorize(w http.ResponseWriter, r *http.Request) {
+	x, problem, code := d.readAuthorization(r)
+	switch {
+	case problem != "":
+		d.message(w, http.StatusBadRequest, problem)
+		return
+	case code != "":
+		d.back(w, r, &x, "error", code)
+		return
+	}
+	p, ok := d.person(w, r, r.URL.RequestURI())
+	if !ok {
+		return
+	}
+	d.policy(w, x.redirect.Scheme+"://"+x.redirect.Host)
+	d.show(w, http.StatusOK, "authorize", view{Title: "Allow access", Who: p.Name, Token: d.formToken(&p, r.URL.RawQuery), Client: x.client.Name, Target: x.redirect.Host,
+		Query: authorizePath + "?" + r.URL.RawQuery, Roles: roleNames(&p)})
+}
+
+// answerAuthorize leads the browser back with a code, or with the refusal.
+func (d *Door) answerAuthorize(w http.ResponseWriter, r *http.Request) {
+	x, problem, code := d.readAuthorization(r)
+	if problem != "" || code != "" {
+		d.message(w, http.StatusBadRequest, "The address of this form is not the one of its page. Nothing was approved.")
+		return
+	}
+	p, ok := d.person(w, r, r.URL.RequestURI())
+	if !ok {
+		return
+	}
+	if !d.checkForm(r, &p, r.URL.RawQuery) {
+		d.message(w, http.StatusForbidden, "This form is not of a page that was made for you in the last ten minutes. Nothing was approved.")
+		return
+	}
+	if r.PostForm.Get("answer") != "approve" {
+		d.back(w, r, &x, "error", "access_denied")
+		return
+	}
+	id := newID()
+	err := d.config.Engine.Do(r.Context(), &domainaudit.Note{By: d.origin(r, &p, "AuthorizeClient"), Kind: "sign-in client", ID: short(x.id), Changes: []domainaudit.Change{
+		{Field: "Client", After: x.client.Name}, {Field: "Session", After: p.SignIn},
+	}})
+	if err != nil {
+		d.unable(w, err)
+		return
+	}
+	uri := r.URL.Query().Get("redirect_uri")
+	d.back(w, r, &x, "code", d.seal(codeKind, &authCode{ID: id, SignIn: p.SignIn, Client: short(x.id), Redirect: digest(uri), Challenge: x.challenge, Expires: d.now().Add(codeLife)}))
+}

@@ -1,0 +1,173 @@
+package sso
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/domain/excerpt"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+// tokenHeader has the access token of calls of the portal.
+const tokenHeader = "X-Amz-Sso_bearer_token"
+
+// credentialsLife is how long temporary credentials of a role are valid. A permission set of AWS gives an hour, unless it says otherwise.
+const credentialsLife = time.Hour
+
+// pageMax is the largest page of accounts and roles.
+const pageMax = 100
+
+// accountName is what `aws configure sso` shows beside the only account.
+const accountName = "Muster"
+
+// bearer returns the person of a call's access token.
+func (d *Door) bearer(r *http.Request) (person Person, p *problem) {
+	token := r.Header.Get(tokenHeader)
+	var x grant
+	reason := signin.WrongToken
+	switch {
+	case token == "":
+		reason = signin.Missing
+	case !d.open(accessKind, token, tokenMax, &x):
+	case !d.now().Before(x.Expires):
+		reason = signin.Expired
+	default:
+		person, ok := d.config.People.Session(r.Context(), x.SignIn)
+		if ok {
+			connlimit.Prove(r.Context())
+			return person, nil
+		}
+		reason = signin.Expired
+	}
+	if s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: reason}); s != nil {
+		return person, slowed(tooMany, s)
+	}
+	return person, &unauthorized
+}
+
+type roleCredentials struct {
+	AccessKeyID  string `json:"accessKeyId"`
+	Secret       string `json:"secretAccessKey"`
+	SessionToken string `json:"sessionToken"`
+	Expiration   int64  `json:"expiration"` // milliseconds
+}
+
+type roleCredentialsAnswer struct {
+	RoleCredentials roleCredentials `json:"roleCredentials"`
+}
+
+func (d *Door) getRoleCredentials(_ http.ResponseWriter, r *http.Request) (any, *problem) {
+	person, p := d.bearer(r)
+	if p != nil {
+		return nil, p
+	}
+	q := r.URL.Query()
+	role := identity.Role(0)
+	switch account, name := q.Get("account_id"), q.Get("role_name"); {
+	case account == "" || name == "":
+		return nil, badRequest.because("role_name and account_id are required")
+	case account != identity.DefaultAccount || role.UnmarshalText([]byte(name)) != nil || !mayTake(&person, role):
+		return nil, &forbidden
+	}
+	valid := min(credentialsLife, person.Expires.Sub(d.now()))
+	c, err := d.config.People.Issue(r.Context(), &person, role, valid)
+	if err != nil {
+		return nil, d.failure("GetRoleCredentials", failed, err)
+	}
+	return roleCredentialsAnswer{roleCredentials{c.ID, c.Secret, c.Token, c.Expires.UnixMilli()}}, nil
+}
+
+type accountInfo struct {
+	ID   string `json:"accountId"`
+	Name string `json:"accountName"`
+}
+
+type accountList struct {
+	Next     *string       `json:"nextToken"`
+	Accounts []accountInfo `json:"accountList"`
+}
+
+// listAccounts answers with the one account of an installation.
+func (d *Door) listAccounts(_ http.ResponseWriter, r *http.Request) (any, *problem) {
+	person, p := d.bearer(r)
+	if p != nil {
+		return nil, p
+	}
+	all := []accountInfo{}
+	if len(rolesOf(&person)) > 0 {
+		all = append(all, accountInfo{identity.DefaultAccount, accountName})
+	}
+	page, next, p := pageOf(r, all)
+	return accountList{next, page}, p
+}
+
+type roleInfo struct {
+	Name    string `json:"roleName"`
+	Account string `json:"accountId"`
+}
+
+type roleList struct {
+	Next  *string    `json:"nextToken"`
+	Roles []roleInfo `json:"roleList"`
+}
+
+func (d *Door) listAccountRoles(_ http.ResponseWriter, r *http.Request) (any, *problem) {
+	person, p := d.bearer(r)
+	if p != nil {
+		return nil, p
+	}
+	switch account := r.URL.Query().Get("account_id"); account {
+	case identity.DefaultAccount:
+	case "":
+		return nil, badRequest.because("account_id is required")
+	default:
+		return nil, &forbidden
+	}
+	all := []roleInfo{}
+	for _, role := range rolesOf(&person) {
+		all = append(all, roleInfo{role.String(), identity.DefaultAccount})
+	}
+	page, next, p := pageOf(r, all)
+	return roleList{next, page}, p
+}
+
+// pageOf returns the page of a list that a request asks for, and the token of the next one.
+func pageOf[T any](r *http.Request, all []T) (page []T, next *string, p *problem) {
+	q := r.URL.Query()
+	most, begin := pageMax, 0
+	if text := q.Get("max_result"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > pageMax {
+			return nil, nil, badRequest.because("max_result: " + excerpt.Short(text) + "; want 1 to 100")
+		}
+		most = n
+	}
+	if text := q.Get("next_token"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n >= len(all) {
+			return nil, nil, badRequest.because("next_token is not one of the last answer")
+		}
+		begin = n
+	}
+	end := min(begin+most, len(all))
+	if end < len(all) {
+		text := strconv.Itoa(end)
+		next = &text
+	}
+	return all[begin:end], next, nil
+}
+
+// logout ends the sign-in session, as AWS does: all tokens and temporary credentials that came of it, and the sign-in of the browser.
+func (d *Door) logout(_ http.ResponseWriter, r *http.Request) (any, *problem) {
+	person, p := d.bearer(r)
+	if p != nil {
+		return nil, p
+	}
+	if err := d.config.People.End(r.Context(), person.SignIn); err != nil {
+		return nil, d.failure("Logout", failed, err)
+	}
+	return struct{}{}, nil
+}
