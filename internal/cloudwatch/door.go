@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/policy"
 	"github.com/musterhq/muster/internal/series"
 )
 
@@ -43,6 +44,15 @@ type operation func(*Door, reader) (fields, error)
 
 var operations = map[string]operation{
 	"GetMetricData": (*Door).getMetricData, "GetMetricStatistics": (*Door).getMetricStatistics, "ListMetrics": (*Door).listMetrics,
+}
+
+// Actions returns the actions of this door, with the roles that may take them.
+func Actions() map[policy.Action]identity.Roles {
+	all := map[policy.Action]identity.Roles{}
+	for name := range operations {
+		all[policy.MustBe("cloudwatch:"+name)] = identity.MayLook
+	}
+	return all
 }
 
 // NewDoor makes a Door.
@@ -131,6 +141,11 @@ func (d *Door) answer(p protocol, name string, body []byte, by identity.Principa
 		return nil, name, &refusal{"InvalidAction", "The action " + clip(name) + " is not valid for this service; want GetMetricData, GetMetricStatistics or ListMetrics."}
 	case !identity.MayLook.Allow(by.Role):
 		return nil, name, &refusal{"AccessDenied", "access key " + by.ID + " has the role " + by.Role.String() + ", which may not call " + name}
+	}
+	if err := by.MayCall("cloudwatch:" + name); err != nil {
+		return nil, name, &refusal{"AccessDenied", err.Error()}
+	}
+	switch {
 	case d.config.Store == nil:
 		return nil, name, &refusal{codeInvalidValue, "This installation keeps no metrics: --metrics-max is 0."}
 	}

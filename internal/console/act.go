@@ -44,6 +44,7 @@ type action struct {
 
 	operation string         // of the service API that it carries out, which says who may
 	may       identity.Roles // who may, if it is no operation of the service API
+	service   string         // and what policies call it then
 
 	page     string // its template, if it is not the one of all actions
 	bytesMax int64  // of the sent form; 0: formBytesMax
@@ -166,6 +167,12 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 	case why != "":
 		refuse(http.StatusForbidden, "Access key "+by.ID+" has the role "+by.Role.String()+". “"+a.text+"” "+why+". Nothing was changed.")
 		return
+	}
+	if a.operation == "" {
+		if err := who.MayCall(a.service); err != nil {
+			refuse(http.StatusForbidden, err.Error()+". Nothing was changed.")
+			return
+		}
 	}
 	values, err := readForm(w, r, cmp.Or(a.bytesMax, formBytesMax))
 	var f *form

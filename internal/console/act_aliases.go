@@ -51,7 +51,7 @@ var aliasActions = []*action{{
 		return "aliases", err
 	},
 }, {
-	name: "start-rollout", text: "Roll out", done: "The rollout has begun.", section: "aliases", object: true, may: identity.MayAdminister,
+	name: "start-rollout", text: "Roll out", done: "The rollout has begun.", section: "aliases", object: true, may: identity.MayAdminister, service: "muster:Service.StartRollout",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.prepareAlias(r, f, func(v *cell.View, a *fleet.Alias) error {
 			f.Title = "Roll out alias " + a.Name
@@ -92,7 +92,7 @@ var aliasActions = []*action{{
 		return "aliases", d.engine.Do(ctx, &cmd)
 	},
 }, {
-	name: "undo-rollout", text: "Undo rollout", done: "New game sessions go to the old fleet again.", section: "aliases", object: true, may: identity.MayAdminister,
+	name: "undo-rollout", text: "Undo rollout", done: "New game sessions go to the old fleet again.", section: "aliases", object: true, may: identity.MayAdminister, service: "muster:Service.UndoRollout",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.prepareAlias(r, f, func(v *cell.View, a *fleet.Alias) error {
 			for _, x := range v.Rollouts() {

@@ -12,7 +12,7 @@ import (
 )
 
 var hostActions = []*action{{
-	name: "drain-host", text: "Drain", done: "The host is drained: it gets no new game sessions.", section: "hosts", object: true, may: identity.MayAdminister,
+	name: "drain-host", text: "Drain", done: "The host is drained: it gets no new game sessions.", section: "hosts", object: true, may: identity.MayAdminister, service: "muster:Service.DrainHost",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.prepareDrain(r, f, false, "Drain host ", "It gets no new game sessions, those that it has finish, and it leaves its fleet.")
 	},
@@ -21,7 +21,7 @@ var hostActions = []*action{{
 		return "hosts", d.engine.Do(ctx, &hosts.Drain{Host: f.ID})
 	},
 }, {
-	name: "undo-drain-host", text: "End drain", done: "The host serves fleets again.", section: "hosts", object: true, may: identity.MayAdminister,
+	name: "undo-drain-host", text: "End drain", done: "The host serves fleets again.", section: "hosts", object: true, may: identity.MayAdminister, service: "muster:Service.DrainHost",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.prepareDrain(r, f, true, "End the drain of host ", "It serves fleets again.")
 	},

@@ -12,7 +12,7 @@ import (
 )
 
 var keyActions = []*action{{
-	name: "create-key", text: "Create access key", done: "The access key is valid", section: "keys", may: identity.MayAdminister,
+	name: "create-key", text: "Create access key", done: "The access key is valid", section: "keys", may: identity.MayAdminister, service: "muster:Service.CreateKey",
 	prepare: func(_ *Door, _ *http.Request, f *form) error {
 		f.Title, f.Effect, f.Grave = "Create an access key", "A program or a person signs in with the key and its secret. The next page shows the secret, once.", true
 		role := &field{Name: "role", Label: "Role", Kind: oneOf, Required: true, Value: access.ReadOnly.String(), Choices: []pick{
@@ -42,7 +42,7 @@ var keyActions = []*action{{
 		return "keys", err
 	},
 }, {
-	name: "revoke-key", text: "Revoke", done: "The access key is revoked.", section: "keys", object: true, may: identity.MayAdminister,
+	name: "revoke-key", text: "Revoke", done: "The access key is revoked.", section: "keys", object: true, may: identity.MayAdminister, service: "muster:Service.RevokeKey",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.engine.Read(r.Context(), func(v *cell.View) error {
 			for _, k := range v.AccessKeys() {

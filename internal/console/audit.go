@@ -48,7 +48,7 @@ var auditList = list[audit.Document]{
 		{name: "hash", head: "Hash", hidden: true, value: func(e *audit.Document) value { return code(e.Hash) }},
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) ([]audit.Document, url.Values, error) {
-		if err := d.forAdmins(r, "audit log"); err != nil { // it has addresses of people
+		if err := d.forAdmins(r, "audit log", "muster:Service.ListAudit"); err != nil { // it has addresses of people
 			return nil, nil, err
 		}
 		f, problem := auditFilter(query)

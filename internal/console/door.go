@@ -159,8 +159,11 @@ func (d *Door) show(w http.ResponseWriter, r *http.Request, by identity.AccessKe
 func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 	refused, ok := errors.AsType[*domain.Refusal](err)
 	admins, adminsOnly := errors.AsType[adminsOnly](err)
+	why, denies := errors.AsType[denied](err)
 	status, text := http.StatusInternalServerError, "The request failed inside the service; the log has the cause."
 	switch {
+	case denies:
+		status, text = http.StatusForbidden, why.Error()
 	case adminsOnly:
 		status, text = http.StatusForbidden, admins.Error()
 	case ok && refused.Reason == domain.NotFound:
@@ -195,6 +198,11 @@ func gone(err error, kind, id string) error {
 	return err
 }
 
+// denied is the error of a page that policies do not let the person see.
+type denied string
+
+func (why denied) Error() string { return string(why) }
+
 // adminsOnly is the error of a page, which it names, that only administrators may see.
 type adminsOnly string
 
@@ -202,10 +210,15 @@ func (page adminsOnly) Error() string {
 	return "Only access keys of the role admin may see the " + string(page) + "."
 }
 
-// forAdmins refuses a page to other roles.
-func (d *Door) forAdmins(r *http.Request, page string) error {
-	if key, _, _ := d.session(r); key.Role != identity.Admin {
+// forAdmins refuses a page to other roles, and to administrators whose policies do not allow the action.
+func (d *Door) forAdmins(r *http.Request, page, action string) error {
+	key, _, _ := d.session(r)
+	if key.Role != identity.Admin {
 		return adminsOnly(page)
+	}
+	by := key.Principal(d.config.Proxies.Of(r))
+	if err := by.MayCall(action); err != nil {
+		return denied(err.Error())
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ var keyList = list[keyring.Document]{
 		return []offered{{action: "revoke-key", id: k.ID}}
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []keyring.Document, next url.Values, err error) {
-		if err := d.forAdmins(r, "access keys"); err != nil {
+		if err := d.forAdmins(r, "access keys", "muster:Service.ListKeys"); err != nil {
 			return nil, nil, err
 		}
 		var keys []access.Key

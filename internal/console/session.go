@@ -74,12 +74,20 @@ func (d *Door) session(r *http.Request) (key identity.AccessKey, expires time.Ti
 	return d.holder(cookie.Value, time.Now())
 }
 
+// LookAction is what policies call looking at any page: they show everything.
+const LookAction = "muster:Console.Look"
+
 // signedIn answers requests of people who have signed in, and shows others the page for it.
 func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.AccessKey)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		key, _, ok := d.session(r)
 		if ok {
 			connlimit.Prove(r.Context())
+			by := key.Principal(d.config.Proxies.Of(r))
+			if err := by.MayCall(LookAction); err != nil {
+				d.write(w, r, http.StatusForbidden, &content{Title: http.StatusText(http.StatusForbidden), page: "refusal", Data: err.Error()}, key)
+				return
+			}
 			next(w, r, key)
 			return
 		}

@@ -24,7 +24,7 @@ var settingList = list[settings.Setting]{
 		{name: "help", head: "What it does", value: func(s *settings.Setting) value { return words(s.Help) }},
 	},
 	rows: func(d *Door, r *http.Request, _ url.Values, _ int) ([]settings.Setting, url.Values, error) {
-		if err := d.forAdmins(r, "settings"); err != nil {
+		if err := d.forAdmins(r, "settings", LookAction); err != nil {
 			return nil, nil, err
 		}
 		return d.config.Settings, nil, nil

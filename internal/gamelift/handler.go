@@ -208,7 +208,17 @@ func (h *Handler) perform(ctx context.Context, c codec, op *compiled, caller *Ca
 	if err := op.constraints.check(in); err != nil {
 		return nil, h.apiError(op, requestID, err)
 	}
-	out, err := op.call(h.service, &requestContext{Context: ctx, caller: *caller, requestID: requestID}, in)
+	request := &requestContext{Context: ctx, caller: *caller, requestID: requestID}
+	if caller.Restricted() {
+		err := mayDo(request, h.service, op, caller, in)
+		if denied, ok := errors.AsType[*identity.Denied](err); ok {
+			return nil, commonError(codeAccessDenied, "%s", denied)
+		}
+		if err != nil {
+			return nil, h.apiError(op, requestID, err)
+		}
+	}
+	out, err := op.call(h.service, request, in)
 	if err != nil {
 		return nil, h.apiError(op, requestID, err)
 	}

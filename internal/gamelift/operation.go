@@ -72,6 +72,7 @@ type compiled struct {
 	recorded    bool // in the audit log
 	declares    map[string]bool
 	bounds      inputBounds
+	naming      naming // of resources, for policies
 }
 
 // compiledOperations is the table by name, made once for the process.
@@ -100,6 +101,7 @@ func compileOperations(m *model.Model, table []operation) (map[string]*compiled,
 			operation: op, constraints: constraints, wire: plans.output(op.output),
 			noBody: described.Output == "", recorded: isRecorded(op), declares: map[string]bool{},
 			bounds: checks.boundsOf(described.Input, constraints, op.access.Allow(identity.Client)),
+			naming: newNaming(op),
 		}
 		for _, code := range described.Errors {
 			c.declares[code] = true

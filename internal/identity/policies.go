@@ -236,6 +236,18 @@ func (p *Principal) MayDo(q policy.Request) error {
 	return nil
 }
 
+// MayCall is MayDo for a call by the name of its action, on no resource in particular. A call that is no action is denied.
+func (p *Principal) MayCall(name string) error {
+	if p.policies == nil {
+		return nil
+	}
+	a, ok := policy.Of(name)
+	if !ok {
+		return fmt.Errorf("User: %s is not authorized to perform: %s, which no policy can allow in this release", p.ARN(), name)
+	}
+	return p.MayDo(policy.Request{Action: a, Resource: policy.AnyResource})
+}
+
 // MayDoAll is MayDo for an action on several resources, all of which must be allowed; without any it is one on no resource in particular.
 func (p *Principal) MayDoAll(a policy.Action, resources ...string) error {
 	if p.policies == nil {

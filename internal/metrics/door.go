@@ -21,6 +21,9 @@ import (
 // Path is the path of the door.
 const Path = "/metrics"
 
+// ActionName is what policies call reading it.
+const ActionName = "muster:Metrics.Read"
+
 // Config is what a Door needs.
 type Config struct {
 	Keys        identity.Finder
@@ -90,6 +93,10 @@ func (d *Door) authorize(r *http.Request) (status int, refused string) {
 		}
 		if key.Role == identity.Client {
 			return http.StatusForbidden, "Access keys of the role client may not look at metrics."
+		}
+		by := key.Principal(d.config.Proxies.Of(r))
+		if err := by.MayCall(ActionName); err != nil {
+			return http.StatusForbidden, err.Error()
 		}
 		if !d.config.Private(r) {
 			return http.StatusForbidden, "Access key " + key.ID + " was sent without TLS, so others on the way may know it now: use https, and revoke this key."

@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // Action is what a principal may do: an index into actionNames.
 type Action uint16
@@ -215,10 +218,18 @@ var actionNames = [...]string{
 }
 
 // Of returns an action by its name.
-func Of(name string) (Action, bool) {
-	i := slices.Index(actionNames[:], name)
-	return Action(max(i, 0)), i >= 0
+func Of(name string) (a Action, ok bool) {
+	a, ok = byName()[name]
+	return a, ok
 }
+
+var byName = sync.OnceValue(func() map[string]Action {
+	all := make(map[string]Action, len(actionNames))
+	for i, name := range actionNames {
+		all[name] = Action(i)
+	}
+	return all
+})
 
 // MustBe returns an action of the table, for tables of doors. It panics for another name.
 func MustBe(name string) Action {

@@ -105,14 +105,8 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 	if s.voidNow(l) || l.lost() {
 		l.drop()
 	}
-	if life := l.shown.life; life != nil {
-		l.outlive = context.AfterFunc(life, func() {
-			if !errors.Is(context.Cause(life), identity.ErrRevoked) {
-				return // temporary credentials were to prove who connects, and the connection has a token of its own by now
-			}
-			s.log.Info("a game server's connection was closed: the access key that signed for it was revoked", "process", key, "key", l.shown.accessKey)
-			l.drop()
-		})
+	if l.shown.life != nil {
+		s.followKey(l, l.shown.life)
 	}
 	_ = p.look(func(now fleet.Process, ok bool) { // on an error the engine has stopped, and so will the link
 		if ok {
@@ -169,7 +163,7 @@ func (s *Server) authorise(ctx context.Context, h *hello) (credential, error) {
 	case !found:
 		return credential{}, s.failed(h, signin.WrongToken, fmt.Errorf("%w: compute %s is not registered in fleet %s", errForbidden, h.key.Compute, h.key.Fleet))
 	case h.authorization == signedAuthorization:
-		return s.checkSignature(h, live)
+		return s.checkSignature(ctx, h, live)
 	}
 	return s.checkToken(h, &compute, live && !process.Linked)
 }
@@ -198,7 +192,7 @@ func (s *Server) failed(h *hello, reason signin.Reason, err error) error {
 	return err
 }
 
-func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
+func (s *Server) checkSignature(ctx context.Context, h *hello, live bool) (credential, error) {
 	id := h.signature.accessKey()
 	key, err := s.config.Keys.With(id, h.signature.token)
 	switch {
@@ -229,8 +223,13 @@ func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 	if key.Role != identity.Admin && key.Role != identity.Backend {
 		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
 	}
+	by := key.Principal(h.from)
+	again := func() (identity.AccessKey, error) { return s.config.Keys.With(id, h.signature.token) }
+	if err := s.mayConnect(ctx, &by, h.key.Fleet); err != nil {
+		return credential{}, fmt.Errorf("%w: %w", errForbidden, err)
+	}
 	return credential{
-		accessKey: key.ID, life: key.Life(), expires: domain.TimeOf(s.engine.Now().Add(left)), fleeting: h.signsOnce(),
+		accessKey: key.ID, life: key.Life(), expires: domain.TimeOf(s.engine.Now().Add(left)), fleeting: h.signsOnce(), again: again, from: h.from,
 	}, nil
 }
 
@@ -256,9 +255,7 @@ func (l *link) gone(err error) {
 	l.out.Lock()
 	l.out.closed = true
 	l.out.Unlock()
-	if l.outlive != nil {
-		l.outlive()
-	}
+	l.unfollow()
 	p := l.process
 	s := p.server
 	s.log.Debug("a game server's connection ended", "process", p.key, "error", err)

@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // credential is the credential of a link: an access key that signed the connection request, or an auth token of the
@@ -17,6 +18,9 @@ type credential struct {
 	generation   uint32          // of the token; 0 for a signature
 	expires      domain.Time     // of the token, or the time after which a live process cannot come back with the signature; 0: never
 	fleeting     bool            // a signature that the SDK does not send with every connection
+
+	again func() (identity.AccessKey, error) // the key as it is now; nil for a token, and for an unknown key
+	from  string                             // address of the client, for policies
 }
 
 // voidNow reports whether the token of a link has become void since it was checked. Events after the link

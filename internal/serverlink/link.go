@@ -20,9 +20,9 @@ type link struct {
 	process *process
 	conn    net.Conn // TCP, or TLS over it
 
-	endpoint string      // how this process reached the service
-	shown    credential  // with which it was authorised
-	outlive  func() bool // stops waiting for the end of its access key; nil for a token
+	endpoint string     // how this process reached the service
+	shown    credential // with which it was authorised
+	outlive  keyWatch
 
 	// These are guarded by process.mu.
 	pinged       time.Time   // when the last ping left

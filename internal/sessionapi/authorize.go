@@ -32,7 +32,7 @@ func (d *Door) identify(r *http.Request) (*identity.Principal, *Problem) {
 	if d.config.Dev {
 		by := identity.Principal{ID: id, Role: identity.Admin, Address: from}
 		if key, ok := d.config.Keys.Find(id); ok {
-			by.Role = key.Role // so that roles can be tried out
+			by = key.Principal(from) // so that roles and policies can be tried out
 		}
 		return &by, nil
 	}

@@ -247,8 +247,11 @@ func (d *Door) serveLater(w http.ResponseWriter, n *node, r *request, in any) {
 }
 
 func (d *Door) servePoll(w http.ResponseWriter, r *http.Request) {
-	by, problem := d.authorize(r, identity.MayPlayOrLook, "calls")
+	by, problem := d.authorize(r, identity.MayPlayOrLook, callsName)
 	var c *call
+	if problem == nil {
+		problem = d.mayDo(r.Context(), callsName, &request{principal: by}, nil)
+	}
 	if problem == nil {
 		c, problem = d.calls.find(by.ID, r.PathValue("id"))
 	}

@@ -208,6 +208,9 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 		return
 	}
 	in, problem := n.read(body)
+	if problem == nil {
+		problem = d.mayDo(r.Context(), n.name, req, in)
+	}
 	if problem != nil {
 		refuse(w, problem)
 		return
@@ -259,7 +262,7 @@ func (d *Door) run(ctx context.Context, n *node, req *request, in any) (out any,
 	problem = problemOf(err)
 	switch {
 	case identity.Ended(ctx):
-		problem = unauthorized("the access key was revoked, or the temporary credentials have expired")
+		problem = unauthorized("the access key was revoked, its policies have changed, or the temporary credentials have expired")
 	case d.ctx.Err() != nil && errors.Is(err, context.Canceled):
 		problem = &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "the service is stopping"}
 	case problem.status >= http.StatusInternalServerError && ctx.Err() == nil:

@@ -70,8 +70,11 @@ const missedEvent = "OnEventsMissed"
 
 // serveEvents follows a client's stream with server-sent events. It begins with the kept events, after Last-Event-ID if that is given.
 func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
-	by, problem := d.authorize(r, identity.MayPlayOrLook, "events")
+	by, problem := d.authorize(r, identity.MayPlayOrLook, eventsName)
 	var client string
+	if problem == nil {
+		problem = d.mayDo(r.Context(), eventsName, &request{principal: by}, nil)
+	}
 	if problem == nil {
 		client, problem = clientOf(r)
 	}

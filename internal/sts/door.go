@@ -18,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 const (
@@ -88,6 +89,11 @@ var operations = map[string]func(*Door, *request) (any, error){
 	"AssumeRole":                (*Door).assumeRole,
 	"AssumeRoleWithSAML":        refuseAs("AssumeRoleWithSAML", "SAML is not supported: want AssumeRole with an access key"),
 	"AssumeRoleWithWebIdentity": refuseAs("AssumeRoleWithWebIdentity", "no identity provider is configured: want AssumeRole with an access key"),
+}
+
+// Actions returns the actions of this door, with the roles that may take them. Who is asking, everybody may know.
+func Actions() map[policy.Action]identity.Roles {
+	return map[policy.Action]identity.Roles{policy.MustBe("sts:GetSessionToken"): identity.MayLook, policy.MustBe("sts:AssumeRole"): identity.MayLook}
 }
 
 // refuseAs is an operation that this service does not have.

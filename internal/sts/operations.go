@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 // How long temporary credentials are valid, in seconds. Source: the API reference of AWS STS, DurationSeconds of each operation.
@@ -180,6 +181,17 @@ func noPolicy(r *request) error {
 func (d *Door) mayIssue(r *request, operation string) error {
 	if r.by.Role == identity.Client {
 		return notAuthorized(r, operation, "the role client may not")
+	}
+	if err := r.by.MayDoAll(policy.MustBe("sts:"+operation), resourcesOf(r)...); err != nil {
+		return &refusal{codeAccessDenied, err.Error()}
+	}
+	return nil
+}
+
+// resourcesOf are the role that a request names.
+func resourcesOf(r *request) []string {
+	if arn := r.form.Get("RoleArn"); arn != "" {
+		return []string{arn}
 	}
 	return nil
 }

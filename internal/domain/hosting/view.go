@@ -62,6 +62,16 @@ func (v *View) Compute(fleetID, name string) (x fleet.Compute, ok bool) {
 	return x, v.Found(ok, x.Changed)
 }
 
+// ComputeNamed finds a compute by "<fleet id>/<name>", or by a name that only one fleet has.
+func (v *View) ComputeNamed(id string) (x fleet.Compute, err error) {
+	v.SawAll()
+	r, err := v.c.computeNamed(id)
+	if err != nil {
+		return x, err
+	}
+	return *v.c.compute(r), nil
+}
+
 // Computes returns up to limit computes of a fleet in creation order, beginning after (created, name). A location other than "" limits
 // them to that location.
 func (v *View) Computes(fleetID, location string, created domain.Time, name string, limit int) []fleet.Compute {

@@ -56,8 +56,23 @@ func (a *Authenticator) identified(r *http.Request, p *principal.Principal, real
 	if key.Role != want && key.Role != identity.Admin && !(key.Role == identity.ReadOnly && slices.Contains(a.ReadCalls, r.URL.Path)) {
 		return problem.New(flow.PermissionDenied, "access key %s has the role %s, want %s", key.ID, key.Role, want)
 	}
-	p.Principal = key.Principal(p.Address)
+	by := key.Principal(p.Address)
+	if err := by.MayCall(ActionOf(r.URL.Path)); err != nil {
+		return problem.New(flow.PermissionDenied, "%s", err)
+	}
+	p.Principal = by
 	return nil
+}
+
+// ActionOf is what policies call the call with a path: muster: and the last part of the path, except for streams.
+func ActionOf(path string) string {
+	switch path {
+	case objects.ServerStreamPath:
+		return "muster:GameServer.Connect"
+	case objects.EventsPath:
+		return "muster:Events.Stream"
+	}
+	return "muster:" + path[strings.LastIndexByte(path, '/')+1:]
 }
 
 // server verifies the rest of a game server's token.

@@ -1,0 +1,187 @@
+package gamelift
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/grant"
+	"github.com/musterhq/muster/internal/policy"
+)
+
+// reference is what a member of an input names: a kind of package grant, or one of those here, which lead to one.
+type reference uint8
+
+const (
+	noReference            reference = 0
+	fleetReference                   = reference(grant.Fleet)
+	aliasReference                   = reference(grant.Alias)
+	aliasTarget                      = reference(grant.AliasTarget)
+	buildReference                   = reference(grant.Build)
+	locationReference                = reference(grant.Location)
+	queueReference                   = reference(grant.Queue)
+	configurationReference           = reference(grant.Configuration)
+	ruleSetReference                 = reference(grant.RuleSet)
+	groupReference                   = reference(grant.GameServerGroup)
+)
+
+const (
+	gameSessionReference reference = iota + 100
+	playerSessionReference
+	placementReference
+	ticketReference
+	taggedReference
+)
+
+// references are the members that name resources, in all operations but those of otherReferences.
+var references = map[string]reference{
+	"FleetId": fleetReference, "FleetIds": fleetReference, "AliasId": aliasTarget, "BuildId": buildReference, "LocationName": locationReference,
+	"GameSessionQueueName": queueReference, "ConfigurationName": configurationReference, "RuleSetName": ruleSetReference, "GameServerGroupName": groupReference,
+	"GameSessionId": gameSessionReference, "GameSessionArn": gameSessionReference, "PlayerSessionId": playerSessionReference,
+	"PlacementId": placementReference, "TicketId": ticketReference, "TicketIds": ticketReference, "ResourceARN": taggedReference,
+}
+
+var otherReferences = map[string]map[string]reference{
+	"CreateGameSession":         {"GameSessionId": noReference}, // the name of the new one
+	"StartGameSessionPlacement": {"PlacementId": noReference},
+	"StartMatchmaking":          {"TicketId": noReference},
+	"StartMatchBackfill":        {"TicketId": noReference},
+	"DescribeAlias":             {"AliasId": aliasReference},
+	"UpdateAlias":               {"AliasId": aliasReference},
+	"DeleteAlias":               {"AliasId": aliasReference},
+	"ResolveAlias":              {"AliasId": aliasReference},
+	"ListFleets":                {"BuildId": noReference}, // lists are all or nothing
+
+	"CreateGameSessionQueue":            {"Name": queueReference},
+	"UpdateGameSessionQueue":            {"Name": queueReference},
+	"DeleteGameSessionQueue":            {"Name": queueReference},
+	"DescribeGameSessionQueues":         {"Names": queueReference},
+	"CreateMatchmakingConfiguration":    {"Name": configurationReference},
+	"UpdateMatchmakingConfiguration":    {"Name": configurationReference},
+	"DeleteMatchmakingConfiguration":    {"Name": configurationReference},
+	"DescribeMatchmakingConfigurations": {"Names": configurationReference},
+	"CreateMatchmakingRuleSet":          {"Name": ruleSetReference},
+	"DeleteMatchmakingRuleSet":          {"Name": ruleSetReference},
+	"DescribeMatchmakingRuleSets":       {"Names": ruleSetReference},
+}
+
+// newResources are those that operations make under an id that nobody knows yet.
+var newResources = map[string]string{"CreateFleet": "fleet", "CreateAlias": "alias", "CreateBuild": "build"}
+
+// naming is where an operation's input names resources.
+type naming struct {
+	action  policy.Action
+	members []namingMember
+	tags    int // index of the member with the tags of a request; -1: there is none
+	made    string
+}
+
+type namingMember struct {
+	field int
+	as    reference
+}
+
+func newNaming(op *operation) naming {
+	n := naming{action: policy.MustBe(actionPrefix + op.name), tags: -1, made: newResources[op.name]}
+	for i := range op.input.NumField() {
+		f := op.input.Field(i)
+		as := references[f.Name]
+		if other, ok := otherReferences[op.name][f.Name]; ok {
+			as = other
+		}
+		if as != noReference {
+			n.members = append(n.members, namingMember{i, as})
+		}
+		if f.Type == reflect.TypeFor[[]types.Tag]() {
+			n.tags = i
+		}
+	}
+	return n
+}
+
+// mayDo asks the policies of a caller about an operation, for all resources that its input names. Its error is an *identity.Denied, or that of a look-up.
+func mayDo(ctx context.Context, s *Service, op *compiled, caller *Caller, in any) error {
+	n, input := &op.naming, reflect.ValueOf(in).Elem()
+	r := grant.Request{By: &caller.Principal, Region: caller.Region, Engine: s.engine}
+	if n.tags >= 0 {
+		r.Tags = tagsFromWire(input.Field(n.tags).Interface().([]types.Tag))
+	}
+	if n.made != "" {
+		r.New(n.made)
+	}
+	for _, m := range n.members {
+		if err := name(ctx, s, &r, m.as, textsOf(input.Field(m.field))); err != nil {
+			return err
+		}
+	}
+	return r.May(ctx, n.action)
+}
+
+func textsOf(member reflect.Value) []string {
+	switch x := member.Interface().(type) {
+	case *string:
+		if x != nil {
+			return []string{*x}
+		}
+	case []string:
+		return x
+	}
+	return nil
+}
+
+// name adds what a member names, in the words of the operations that read it.
+func name(ctx context.Context, s *Service, r *grant.Request, as reference, texts []string) (err error) {
+	if as == ticketReference && len(texts) > ticketsDescribedMax {
+		return invalid("TicketIds: %d ids; want 1 to %d", len(texts), ticketsDescribedMax)
+	}
+	for _, text := range texts {
+		switch as {
+		case gameSessionReference:
+			err = nameGameSession(ctx, s, r, text)
+		case playerSessionReference:
+			err = r.PlayerSession(ctx, text)
+		case placementReference:
+			err = r.Placement(ctx, text)
+		case ticketReference:
+			err = r.Ticket(ctx, text)
+		case taggedReference:
+			nameTagged(r, text)
+		default:
+			r.Name(grant.Kind(as), lastPart(text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nameGameSession(ctx context.Context, s *Service, r *grant.Request, text string) error {
+	id, err := s.gameSessionID(ctx, text)
+	switch {
+	case ignoreRefusal(err) != nil:
+		return err
+	case err != nil: // the operation says why, to those who may ask about everything
+		r.Any()
+	default:
+		r.Name(grant.Fleet, id.Fleet())
+	}
+	return nil
+}
+
+var taggedKinds = map[cell.ResourceKind]grant.Kind{
+	cell.FleetResource: grant.Fleet, cell.LocationResource: grant.Location, cell.AliasResource: grant.Alias, cell.BuildResource: grant.Build,
+	cell.GameServerGroupResource: grant.GameServerGroup, cell.QueueResource: grant.Queue, cell.RuleSetResource: grant.RuleSet,
+	cell.ConfigurationResource: grant.Configuration, cell.ComputeResource: grant.Compute,
+}
+
+func nameTagged(r *grant.Request, arn string) {
+	resource, err := tagged(arn)
+	if err != nil {
+		r.Any()
+		return
+	}
+	r.Name(taggedKinds[resource.Kind], resource.ID)
+}

@@ -1,0 +1,78 @@
+package serverlink
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/musterhq/muster/internal/grant"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/policy"
+)
+
+// ConnectAction is what policies call the connection of a game server that a key has signed for, to its fleet.
+var ConnectAction = policy.MustBe("muster:GameServer.Connect")
+
+// mayConnect asks the policies of a principal whether its game servers may connect for a fleet.
+func (s *Server) mayConnect(ctx context.Context, by *identity.Principal, fleetID string) error {
+	if !by.Restricted() {
+		return nil
+	}
+	r := grant.Request{By: by, Engine: s.engine}
+	r.Name(grant.Fleet, fleetID)
+	return r.May(ctx, ConnectAction)
+}
+
+// keyWatch waits for the end of the access key that has signed for a link.
+type keyWatch struct {
+	mu   sync.Mutex
+	stop func() bool
+	over bool // the link has ended
+}
+
+// followKey ends a link with the access key that has signed for it, and when policies no longer let the key connect. While they change and still do, the link stays, because
+// most SDKs sign once.
+func (s *Server) followKey(l *link, life context.Context) {
+	w := &l.outlive
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.stop = context.AfterFunc(life, func() {
+		why := ""
+		switch cause := context.Cause(life); {
+		case errors.Is(cause, identity.ErrRevoked):
+			why = "the access key that signed for it was revoked"
+		case errors.Is(cause, identity.ErrPolicies):
+			key, err := l.shown.again()
+			if errors.Is(err, identity.ErrExpired) {
+				return
+			}
+			by := key.Principal(l.shown.from)
+			if err == nil {
+				err = s.mayConnect(s.ctx, &by, l.process.key.Fleet)
+			}
+			if err == nil {
+				s.followKey(l, key.Life())
+				return
+			}
+			why = err.Error()
+		default:
+			return // temporary credentials were to prove who connects, and the connection has a token of its own by now
+		}
+		s.log.Info("a game server's connection was closed: its access key may not connect it any more", "process", l.process.key, "key", l.shown.accessKey, "error", why)
+		l.drop()
+	})
+}
+
+// unfollow is for a link that has ended.
+func (l *link) unfollow() {
+	w := &l.outlive
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	if w.stop != nil {
+		w.stop()
+	}
+}
