@@ -32,7 +32,7 @@ var (
 	// rooms are the rooms of the core, each with the rooms whose types it may name. A room reaches another one through an interface
 	// that it declares itself; package cell connects them.
 	rooms = map[string][]string{
-		"hosting": {"notice"}, "gameservers": nil, "notice": nil, "matchmaking": {"notice"}, "playerflow": {"matchmaking"}, "access": nil, "membership": nil, "capacity": nil, "hosts": nil, "audit": nil, "grants": nil,
+		"hosting": {"notice"}, "gameservers": nil, "notice": nil, "matchmaking": {"notice"}, "playerflow": {"matchmaking"}, "access": nil, "membership": nil, "capacity": nil, "hosts": nil, "audit": nil, "grants": nil, "people": {"access"},
 	}
 	nouns     = slices.Concat(records, slices.Sorted(maps.Keys(rooms)))
 	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "operator", "notify", "metrics", "devclock", "localdoor", "builddoor", "sessionlogs", "sso"}

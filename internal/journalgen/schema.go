@@ -26,6 +26,7 @@ var rooms = map[string]string{
 	"capacity":    "internal/domain/capacity",
 	"audit":       "internal/domain/audit",
 	"grants":      "internal/domain/grants",
+	"people":      "internal/domain/people",
 }
 
 // kernel is the package that has the types Event and Kind.

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -39,6 +40,7 @@ type known struct {
 	subscriptions  [][2]string // topic and URL
 	accessKeys     map[string]*knownAccessKey
 	accessKeyOrder []string
+	signInsEnded   []string
 	pushes         []push // that were sent
 }
 
@@ -149,6 +151,8 @@ func (k *known) learn(w *World, cmd kernel.Command) {
 		k.accessKey(cmd.Key.ID).created = true
 	case *access.RevokeAccessKey:
 		k.accessKey(cmd.ID).revoked = true
+	case *people.EndSession:
+		k.signInsEnded = append(k.signInsEnded, cmd.ID)
 	case *hosting.CreateAlias:
 		k.toldAlias(w, &cmd.Alias)
 	case *hosting.UpdateAlias:
@@ -324,6 +328,7 @@ func (w *World) checkKnown() {
 	w.checkAliases(&v)
 	w.checkAccessKeys(&v)
 	w.checkPolicies(&v)
+	w.checkSignIns(&v)
 	w.checkAuditLog(&v)
 	w.checkKnownServers(&v)
 	for _, s := range k.subscriptions {

@@ -61,3 +61,48 @@ func (r *Role) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRole(string(text))
 	return err
 }
+
+// RoleSet is a set of roles. The bits are in the journal: that of a role is 1<<role.
+type RoleSet uint8
+
+// Roles returns a set of roles.
+func Roles(all ...Role) (s RoleSet) {
+	for _, r := range all {
+		s |= 1 << r
+	}
+	return s
+}
+
+// Known reports whether all roles of the set are some that a key can have.
+func (s RoleSet) Known() bool { return s&^Roles(Admin, Backend, Client, ReadOnly) == 0 }
+
+// Has reports whether a role is in the set.
+func (s RoleSet) Has(r Role) bool { return s&(1<<r) != 0 }
+
+// Covers reports whether one of the roles may do all that another one may.
+func (s RoleSet) Covers(other Role) bool {
+	for _, r := range s.List() {
+		if r.Covers(other) {
+			return true
+		}
+	}
+	return false
+}
+
+// List returns the roles in the order of their numbers.
+func (s RoleSet) List() (all []Role) {
+	for r := Admin; r.Known(); r++ {
+		if s.Has(r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func (s RoleSet) String() string {
+	var names []string
+	for _, r := range s.List() {
+		names = append(names, r.String())
+	}
+	return strings.Join(names, ", ")
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
@@ -134,6 +135,26 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 		return "device", x.UserCode, nil
 	case *access.IssueConsoleLink:
 		return "access key", x.Key, nil
+	case *people.StartSession:
+		return v.signInSubject(x.SignIn.ID)
+	case *people.RenewSession:
+		return v.signInSubject(x.ID)
+	case *people.EndSession:
+		return v.signInSubject(x.ID)
+	case *people.EndSessionsOf:
+		return "sign-in sessions", x.Holder, nil
+	case *people.CreatePerson:
+		return v.personSubject(x.Person.ID)
+	case *people.ChangePerson:
+		return v.personSubject(x.Person)
+	case *people.RemovePerson:
+		return v.personSubject(cmp.Or(x.ID, x.Person))
+	case *people.IssueEnrolment:
+		return v.personSubject(x.Person)
+	case *people.AddPasskey:
+		return v.personSubject(x.Person)
+	case *people.RemovePasskey:
+		return v.personSubject(x.Person)
 	case *hosts.IssueToken:
 		return "host token", x.ID, nil
 	case *hosts.RevokeToken:
@@ -265,4 +286,14 @@ func (v *View) attachmentSubject(target access.Target) (string, string, any) {
 		kind = "access key"
 	}
 	return kind, target.Name, &struct{ Policies string }{strings.Join(names, ", ")}
+}
+
+func (v *View) signInSubject(id string) (string, string, any) {
+	x, ok := v.SignIn(id)
+	return found("sign-in session", id, ok, x)
+}
+
+func (v *View) personSubject(name string) (string, string, any) {
+	x, ok := v.PersonNamed(name)
+	return found("person", cmp.Or(x.ID, name), ok, x)
 }

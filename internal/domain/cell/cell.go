@@ -12,6 +12,7 @@
 //	capacity     which host serves which fleet of a build, and scaling
 //	audit        the audit log
 //	grants       requests of devices for a sign-in, and used authorization codes
+//	people       sign-in sessions, and people of the cell's own with their passkeys
 //	answers      answers that a node of a cluster may ask for again
 //
 // Hosting, matchmaking and membership declare hooks, which other rooms implement; cell connects them (hooks.go). A new noun is a package like these,
@@ -34,6 +35,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
@@ -56,6 +58,7 @@ type Cell struct {
 	hosts       *hosts.Tx
 	audit       *audit.Tx
 	grants      *grants.Tx
+	people      *people.Tx
 }
 
 // New returns an empty cell.
@@ -73,6 +76,7 @@ func New(config Config) *Cell {
 	c.capacity = capacity.New(c.Kernel, managedFleets{c.hosting})
 	c.hosts = hosts.New(c.Kernel)
 	c.grants = grants.New(c.Kernel)
+	c.people = people.New(c.Kernel)
 	c.audit = audit.New(c.Kernel, &c.config.Audit, &subjects{c})
 
 	c.hosting.Connect(&hooks{c.matchmaking, c.playerflow})
@@ -92,6 +96,7 @@ func New(config Config) *Cell {
 	c.Register(membership.Room, c.membership)
 	c.Register(hosts.Room, c.hosts)
 	c.Register(capacity.Room, c.capacity)
+	c.Register(people.Room, c.people)
 	c.Register(audit.Room, c.audit)
 	c.Register(grants.Room, c.grants)
 	c.Register(answers.Room, c.answers)

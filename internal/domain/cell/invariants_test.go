@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -23,7 +24,7 @@ import (
 
 // checkState counts everything again, slowly, and holds the counts, the indexes and the deadlines against it.
 func checkState(c *Cell) error {
-	return errors.Join(checkCounts(c), checkDepths(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c), checkHosts(c))
+	return errors.Join(checkCounts(c), checkDepths(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c), checkHosts(c), checkPeople(c))
 }
 
 func checkCounts(c *Cell) error {
@@ -289,6 +290,9 @@ func checkDeadlines(c *Cell) error {
 	for r, h := range c.hosts.Records.All() {
 		note(hosts.Silence, r.Any(), int64(h.SilentBy))
 	}
+	for r, x := range c.people.SignIns.All() {
+		note(people.SessionEnd, r.Any(), int64(min(x.Expires, x.CheckBy)))
+	}
 	for r, x := range c.hosting.Fleets.Creations.All() {
 		note(hosting.Creation, r.Any(), int64(x.Until))
 	}
@@ -540,6 +544,35 @@ func checkHosts(c *Cell) error {
 		if x.Uses > hosts.UsesMax || x.Fleet == "" && x.Location == "" {
 			errs = append(errs, fmt.Errorf("join token %+v", x))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkPeople holds the sign-in sessions against the people and the limits.
+func checkPeople(c *Cell) error {
+	var errs []error
+	v := c.View()
+	of := map[string]int{}
+	for _, x := range c.people.SignIns.All() {
+		of[x.Holder()]++
+		if x.Roles == 0 || !x.Roles.Known() || x.Expires <= x.Started || x.CheckBy <= x.Checked {
+			errs = append(errs, fmt.Errorf("sign-in session %+v", x))
+		}
+		if _, ok := v.Person(x.Subject); x.Provider == people.Own && !ok {
+			errs = append(errs, fmt.Errorf("sign-in session %s is of %s, who is gone", x.ID, x.Subject))
+		}
+	}
+	for holder, n := range of {
+		if listed := v.SignInsOf(holder); len(listed) != n || n > people.SessionsOfPersonMax {
+			errs = append(errs, fmt.Errorf("%s has %d sign-in sessions, of which %d are listed", holder, n, len(listed)))
+		}
+	}
+	names := map[string]bool{}
+	for _, x := range v.People() {
+		if names[x.Name] || len(x.Passkeys) > people.PasskeysMax {
+			errs = append(errs, fmt.Errorf("person %s has a name that another has, or %d passkeys", x.ID, len(x.Passkeys)))
+		}
+		names[x.Name] = true
 	}
 	return errors.Join(errs...)
 }

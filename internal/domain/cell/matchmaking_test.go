@@ -39,7 +39,7 @@ func (w *world) matchmaker(change func(*matchmaking.Configuration)) {
 	w.must(&matchmaking.CreateConfiguration{Configuration: c})
 }
 
-func people(ids ...string) []matchmaking.Player {
+func matchPlayers(ids ...string) []matchmaking.Player {
 	players := make([]matchmaking.Player, len(ids))
 	for i, id := range ids {
 		players[i].ID = id
@@ -51,7 +51,7 @@ func people(ids ...string) []matchmaking.Player {
 func (w *world) search(ids ...string) string {
 	w.t.Helper()
 	id := "t-" + strings.Join(ids, "-")
-	w.must(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: id, Players: people(ids...)})
+	w.must(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: id, Players: matchPlayers(ids...)})
 	return id
 }
 
@@ -303,7 +303,7 @@ func TestManualBackfill(t *testing.T) {
 	ann, bob := w.search("ann"), w.search("bob")
 	w.propose(ann, bob)
 	key, game := w.host(ann)
-	roster := people("ann", "bob")
+	roster := matchPlayers("ann", "bob")
 	roster[0].Team, roster[1].Team = "red", "blue"
 	backfill := func(id string, server *fleet.Key) error {
 		return w.do(&matchmaking.StartMatchBackfill{Configuration: "ranked", ID: id, Players: slices.Clone(roster), Game: string(game), Server: server})
@@ -372,7 +372,7 @@ func TestBackfillOfAFullGameSession(t *testing.T) {
 	ann, bob := w.search("ann"), w.search("bob")
 	w.propose(ann, bob)
 	_, game := w.host(ann)
-	roster := people("ann")
+	roster := matchPlayers("ann")
 	roster[0].Team = "red"
 	w.must(&matchmaking.StartMatchBackfill{Configuration: "ranked", ID: "b1", Players: roster, Game: string(game)})
 	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: playerID(8), Player: "x"}, {ID: playerID(9), Player: "y"}}})
@@ -484,20 +484,20 @@ func TestTicketIDs(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.matchmaker(func(c *matchmaking.Configuration) { c.Standalone = true })
 	ann := w.search("ann")
-	again := &matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("ann")}
+	again := &matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: matchPlayers("ann")}
 	w.must(again)
 	if again.Ticket.No != w.ticket(ann).No || again.Ticket.ID != ann {
 		t.Errorf("a repeat got %+v", again.Ticket)
 	}
-	if err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("bob")}); err == nil {
+	if err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: matchPlayers("bob")}); err == nil {
 		t.Error("another request got the id")
 	}
 	w.must(&matchmaking.StopMatchmaking{ID: ann})
-	if err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("ann")}); err == nil {
+	if err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: matchPlayers("ann")}); err == nil {
 		t.Error("the id of a ticket that ended was used again")
 	}
 	for name, players := range map[string][]matchmaking.Player{
-		"nobody": nil, "eleven": people(strings.Split("abcdefghijk", "")...), "twice": people("ann", "ann"),
+		"nobody": nil, "eleven": matchPlayers(strings.Split("abcdefghijk", "")...), "twice": matchPlayers("ann", "ann"),
 		"wrong kind": {{ID: "ann", Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.String, Text: "x"}}}}},
 	} {
 		if err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: "t-" + name, Players: players}); err == nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -85,6 +86,7 @@ func TestSchema(t *testing.T) {
 		"Assignment": func() wire.Message { return &capacity.Assignment{} }, "Scaling": func() wire.Message { return &capacity.Scaling{} },
 		"GrantDevice": func() wire.Message { return &grants.Device{} }, "GrantUsed": func() wire.Message { return &grants.Used{} },
 		"Host": func() wire.Message { return &hosts.Host{} }, "HostToken": func() wire.Message { return &hosts.Token{} },
+		"SignIn": func() wire.Message { return &people.SignIn{} }, "Person": func() wire.Message { return &people.Person{} },
 		"AuditHead": func() wire.Message { return &audit.Head{} }, "AuditWaiting": func() wire.Message { return &audit.Waiting{} },
 		"Loss": func() wire.Message { return &access.Loss{} }, "Node": func() wire.Message { return &membership.Node{} },
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
@@ -32,6 +33,7 @@ type View struct {
 	hostsView
 	auditView
 	grantsView
+	peopleView
 	own kernel.Reader
 	c   *Cell
 }
@@ -49,16 +51,17 @@ type (
 	hostsView       = hosts.View
 	auditView       = audit.View
 	grantsView      = grants.View
+	peopleView      = people.View
 )
 
 // View returns a View. It is valid until the next command is executed.
 func (c *Cell) View() View {
-	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.hosts.View(), c.audit.View(), c.grants.View(), c.Reader(), c}
+	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.membership.View(), c.capacity.View(), c.hosts.View(), c.audit.View(), c.grants.View(), c.people.View(), c.Reader(), c}
 }
 
 // Seen returns the journal number of the newest change that was read.
 func (v *View) Seen() uint64 {
-	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.hostsView.Seen(), v.auditView.Seen(), v.grantsView.Seen(), v.own.Seen())
+	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.membershipView.Seen(), v.capacityView.Seen(), v.hostsView.Seen(), v.auditView.Seen(), v.peopleView.Seen(), v.grantsView.Seen(), v.own.Seen())
 }
 
 // Forgotten counts the records that left memory for the archive; see Kernel.Forgotten.
@@ -102,6 +105,7 @@ func (v *View) RecordCounts() []kernel.RecordCount {
 	all = append(all, v.NoticeCounts()...)
 	all = append(all, v.CapacityCounts()...)
 	all = append(all, v.HostCounts()...)
+	all = append(all, v.PeopleCounts()...)
 	return append(all, v.FlowCounts()...)
 }
 

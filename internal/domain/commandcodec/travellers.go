@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
@@ -37,6 +38,8 @@ var travellers = []kernel.Command{
 	&hosting.StartRollout{}, &hosting.UndoRollout{}, &hosting.UpdateGameSession{}, &hosting.UpdateQueue{}, &hosting.UpdateRuntime{},
 	&grants.AskDevice{}, &grants.AnswerDevice{}, &grants.CollectDevice{}, &grants.UseCode{},
 	&hosts.IssueToken{}, &hosts.RevokeToken{}, &hosts.Join{}, &hosts.Attach{}, &hosts.Describe{}, &hosts.Keep{}, &hosts.Leave{}, &hosts.Drain{}, &hosts.Revoke{},
+	&people.StartSession{}, &people.RenewSession{}, &people.EndSession{}, &people.EndSessionsOf{}, &people.NoteUses{}, &people.CreatePerson{}, &people.ChangePerson{},
+	&people.RemovePerson{}, &people.IssueEnrolment{}, &people.AddPasskey{}, &people.RemovePasskey{}, &people.UsePasskey{},
 	&matchmaking.AcceptMatch{}, &matchmaking.CreateConfiguration{}, &matchmaking.CreateRuleSet{}, &matchmaking.DeleteConfiguration{},
 	&matchmaking.DeleteRuleSet{}, &matchmaking.StartMatchBackfill{}, &matchmaking.StartMatchmaking{}, &matchmaking.StopMatchmaking{},
 	&matchmaking.TellHosted{}, &matchmaking.UpdateConfiguration{},

@@ -1,0 +1,197 @@
+package people
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// StartSession begins a sign-in session. The caller has checked that the person is who it says.
+type StartSession struct {
+	SignIn SignIn        // ID, Kind, Provider, Subject, Name, Groups, Roles, Refresh, Address, Agent
+	Valid  time.Duration // until it expires
+	Check  time.Duration // until the provider must have confirmed it again
+
+	// Result: SignIn, as stored.
+}
+
+// Decide emits SignedIn. A repeat finds the session. If the person has too many, the oldest ones end.
+func (cmd *StartSession) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	x := &cmd.SignIn
+	x.Groups = sortedGroups(x.Groups)
+	if err := x.check(); err != nil {
+		return err
+	}
+	if err := checkPeriods(cmd.Valid, cmd.Check); err != nil {
+		return err
+	}
+	if r, ok := t.SignIns.Find(x.ID); ok {
+		old := t.SignIns.Get(r)
+		if old.Holder() != x.Holder() {
+			return domain.Refuse(domain.Conflict, "sign-in session %s exists already", x.ID)
+		}
+		*x = *old
+		return nil
+	}
+	if _, known := t.People.Find(x.Subject); x.Provider == Own && !known {
+		return domain.Refuse(domain.NotFound, "there is no person %.100q", x.Subject)
+	}
+	var over []string
+	if own := t.of[x.Holder()]; len(own) >= SessionsOfPersonMax {
+		over = slices.Clone(own[:len(own)-SessionsOfPersonMax+1])
+	}
+	if n := t.SignIns.Len() - len(over); n >= SessionsMax {
+		return domain.Refuse(domain.LimitExceeded, "%d sign-in sessions exist, which is the limit; end some, or wait until some expire", n)
+	}
+	if len(over) > 0 {
+		t.Emit(&SignInsEnded{IDs: over, Cause: Replaced})
+	}
+	x.Started, x.Checked, x.Used = t.Now, t.Now, t.Now
+	x.Expires, x.CheckBy, x.Changed = t.Now.Add(cmd.Valid), t.Now.Add(cmd.Check), 0
+	t.Emit(&SignedIn{*x})
+	x.Changed = t.Number()
+	return nil
+}
+
+func checkPeriods(valid, check time.Duration) error {
+	switch {
+	case valid < time.Second || valid > SessionLifeMax:
+		return domain.Refuse(domain.Invalid, "valid %v: want 1s to %v", valid, SessionLifeMax)
+	case check < time.Second || check > SessionLifeMax:
+		return domain.Refuse(domain.Invalid, "check within %v: want 1s to %v", check, SessionLifeMax)
+	}
+	return nil
+}
+
+// RenewSession stores that the provider has confirmed a person, with what it says now. Without a role the session ends.
+type RenewSession struct {
+	ID      string
+	Name    string
+	Groups  []string
+	Roles   access.RoleSet
+	Refresh []byte // encrypted; empty: none came, and the one before stays
+	Check   time.Duration
+
+	// Result
+	SignIn SignIn // zero: it has ended
+}
+
+// Decide emits SignInChanged, or SignInsEnded.
+func (cmd *RenewSession) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.SignIns.Find(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "there is no sign-in session %.100q", cmd.ID)
+	}
+	if err := checkPeriods(time.Second, cmd.Check); err != nil {
+		return err
+	}
+	if cmd.Roles == 0 {
+		t.Emit(&SignInsEnded{IDs: []string{cmd.ID}, Cause: NoRole})
+		return nil
+	}
+	x := *t.SignIns.Get(r)
+	x.Groups, x.Roles, x.Checked, x.CheckBy = sortedGroups(cmd.Groups), cmd.Roles, t.Now, t.Now.Add(cmd.Check)
+	if cmd.Name != "" {
+		x.Name = cmd.Name
+	}
+	if len(cmd.Refresh) > 0 {
+		x.Refresh = cmd.Refresh
+	}
+	if err := x.check(); err != nil {
+		return err
+	}
+	t.Emit(&SignInChanged{x})
+	x.Changed = t.Number()
+	cmd.SignIn = x
+	return nil
+}
+
+// EndSession ends one session. One that has ended is no error: what was asked for is so.
+type EndSession struct {
+	ID    string
+	Cause Cause
+
+	// Result
+	Holder string // whose it was; empty: it had ended before
+	Number uint64 // of the journal entry
+}
+
+// Decide emits SignInsEnded.
+func (cmd *EndSession) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if err := checkCause(cmd.Cause); err != nil {
+		return err
+	}
+	r, ok := t.SignIns.Find(cmd.ID)
+	if !ok {
+		return nil
+	}
+	cmd.Holder = t.SignIns.Get(r).Holder()
+	t.Emit(&SignInsEnded{IDs: []string{cmd.ID}, Cause: cmd.Cause})
+	cmd.Number = t.Number()
+	return nil
+}
+
+// EndSessionsOf ends all sessions of a person.
+type EndSessionsOf struct {
+	Holder string // PROVIDER/SUBJECT
+	Cause  Cause
+
+	// Result
+	Ended  int
+	Number uint64 // of the journal entry
+}
+
+// Decide emits SignInsEnded, unless there are none.
+func (cmd *EndSessionsOf) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if err := checkCause(cmd.Cause); err != nil {
+		return err
+	}
+	if cmd.Ended = t.endAllOf(cmd.Holder, cmd.Cause); cmd.Ended > 0 {
+		cmd.Number = t.Number()
+	}
+	return nil
+}
+
+func checkCause(c Cause) error {
+	if c == 0 || int(c) >= len(causes) {
+		return domain.Refuse(domain.Invalid, "cause %d of the end of a sign-in session is unknown", c)
+	}
+	return nil
+}
+
+func (t *Tx) endAllOf(holder string, cause Cause) int {
+	ids := slices.Clone(t.of[holder])
+	if len(ids) > 0 {
+		t.Emit(&SignInsEnded{IDs: ids, Cause: cause})
+	}
+	return len(ids)
+}
+
+// NoteUses stores when and from where sessions were used last. Those that have ended are ignored.
+type NoteUses struct{ Uses []Use }
+
+// Decide emits SignInsUsed for the sessions whose use is later than the one before.
+func (cmd *NoteUses) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if len(cmd.Uses) > UsesMax {
+		return domain.Refuse(domain.Invalid, "uses of %d sign-in sessions: want at most %d", len(cmd.Uses), UsesMax)
+	}
+	var noted []Use
+	for _, use := range cmd.Uses {
+		use.At, use.Address = min(use.At, t.Now), Short(use.Address, textMax)
+		if r, ok := t.SignIns.Find(use.ID); ok && use.At > t.SignIns.Get(r).Used {
+			noted = append(noted, use)
+		}
+	}
+	if len(noted) > 0 {
+		t.Emit(&SignInsUsed{noted})
+	}
+	return nil
+}
