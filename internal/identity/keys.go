@@ -105,9 +105,6 @@ type Keys struct {
 	now    func() time.Time                     // of the cell, by which temporary credentials expire
 	known  atomic.Pointer[map[string]AccessKey] // never changed once it is published
 
-	// GroupsOf returns the groups of the person with a session; nil: nobody is in a group. Regroup puts a change into force.
-	GroupsOf func(*Session) []string
-
 	publishing sync.Mutex // for one publication at a time
 	sessions   sessions
 	policies   policies

@@ -107,7 +107,7 @@ func (p *policies) names(targets []access.Target) (names []string) {
 
 // targetsOf returns whose policies hold for the holder of a key: those of the key, or of the access key behind temporary credentials, of the groups of a
 // person, and of the role. A session with another role than its key has the policies of both roles: what is denied to a key stays denied whatever role it
-// assumes.
+// assumes. For temporary credentials its caller holds the lock of the sessions.
 func (k *Keys) targetsOf(key *AccessKey) []access.Target {
 	role := access.Target{Kind: access.RoleTarget, Name: key.Role.String()}
 	x := key.session
@@ -122,10 +122,8 @@ func (k *Keys) targetsOf(key *AccessKey) []access.Target {
 		return []access.Target{own, role}
 	}
 	targets := []access.Target{role}
-	if k.GroupsOf != nil {
-		for _, group := range k.GroupsOf(&x.Session) {
-			targets = append(targets, access.Target{Kind: access.GroupTarget, Name: group})
-		}
+	for _, group := range k.sessions.signIns[x.SignIn].Groups {
+		targets = append(targets, access.Target{Kind: access.GroupTarget, Name: group})
 	}
 	return targets
 }

@@ -125,10 +125,9 @@ func TestUnreadablePolicy(t *testing.T) {
 // Temporary credentials have the policies of the key behind them whatever role they are of, and those of people the policies of their groups.
 func TestPoliciesOfSessions(t *testing.T) {
 	x := newIssuer(t)
-	groups := []string{"designers"}
-	x.GroupsOf = func(s *Session) []string { return groups }
+	x.ChangeSignIns(map[string]SignIn{"signin-1": {access.Roles(Admin), []string{"designers"}}}, nil)
 	own, lower := x.issue("a", Backend, time.Hour), x.issue("b", ReadOnly, time.Hour)
-	person := x.Issue(Session{Source: FromWebIdentity, Holder: "sso/ann", Name: "ann", Role: Admin, Account: DefaultAccount}, time.Hour)
+	person := x.Issue(Session{Source: FromPerson, SignIn: "signin-1", Holder: "sso/ann", Name: "ann", Role: Admin, Account: DefaultAccount}, time.Hour)
 	with := func(c Credentials) AccessKey {
 		key, err := x.With(c.pair())
 		if err != nil {
@@ -165,8 +164,7 @@ func TestPoliciesOfSessions(t *testing.T) {
 		}
 	}
 	was := with(person)
-	groups = nil
-	x.Regroup()
+	x.ChangeSignIns(map[string]SignIn{"signin-1": {Roles: access.Roles(Admin)}}, nil)
 	if is := with(person); !errors.Is(context.Cause(was.Life()), ErrPolicies) || is.SetOf() != nil {
 		t.Errorf("a person who left a group: the life ended with %v, the policies are %v", context.Cause(was.Life()), is.SetOf())
 	}

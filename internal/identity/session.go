@@ -15,12 +15,13 @@ import (
 type Session struct {
 	ID      string // access key id of the credentials, which begins with SessionPrefix
 	Source  Source
-	Holder  string // id of the access key, or provider and subject of the web identity, that they were issued to
+	Holder  string // id of the access key, or provider and subject of the web identity or person, that they were issued to
 	Name    string // of the session, as the holder chose it; empty: the holder goes on under its own name
 	Role    Role
 	Account string
 	Issued  time.Time // whole milliseconds
 	Expires time.Time
+	SignIn  string // id of the sign-in session of a person, with whose end the credentials end; empty with other sources
 }
 
 // Source is how the holder of temporary credentials proved its identity.
@@ -30,6 +31,7 @@ type Source uint8
 const (
 	FromKey         Source = iota + 1 // by an access key, or by temporary credentials of one
 	FromWebIdentity                   // by a token of an identity provider
+	FromPerson                        // by a sign-in session
 )
 
 func (s Source) String() string {
@@ -38,6 +40,8 @@ func (s Source) String() string {
 		return "access key"
 	case FromWebIdentity:
 		return "web identity"
+	case FromPerson:
+		return "person"
 	}
 	return "unknown"
 }
@@ -47,6 +51,7 @@ const SessionPrefix = "ASIA"
 
 const (
 	tokenVersion  = 1
+	tokenOfPerson = 2    // the version of tokens that have the claim SignIn
 	tokenMAC      = 16   // bytes
 	sessionRandom = 10   // bytes of an id
 	tokenBytesMax = 1536 // characters: far above what a Session takes
@@ -62,6 +67,7 @@ func (s *Session) fields(c *wire.Codec) {
 	c.String(6, &s.Account)
 	wire.Int(c, 7, &issued)
 	wire.Int(c, 8, &expires)
+	c.String(10, &s.SignIn)
 	s.Issued, s.Expires = time.UnixMilli(issued), time.UnixMilli(expires)
 }
 
@@ -101,8 +107,16 @@ func (s CellSecret) NewSession(x Session) Credentials {
 	rand.Read(random) // never fails: since Go 1.24 it ends the program instead
 	x.ID = SessionPrefix + base32.StdEncoding.EncodeToString(random)
 	x.Issued, x.Expires = x.Issued.Truncate(time.Millisecond), x.Expires.Truncate(time.Millisecond)
-	claims := wire.Append([]byte{tokenVersion}, &x)
+	claims := wire.Append([]byte{x.version()}, &x)
 	return Credentials{x, s.sessionSecret(claims), base64.RawURLEncoding.EncodeToString(append(claims, s.tokenMAC(claims)...))}
+}
+
+// version is that of the session's token.
+func (s *Session) version() byte {
+	if s.SignIn != "" {
+		return tokenOfPerson
+	}
+	return tokenVersion
 }
 
 func (s CellSecret) tokenMAC(claims []byte) []byte {
@@ -119,11 +133,11 @@ func (s CellSecret) readSession(token string) (c Credentials, ok bool) {
 		return c, false
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(text) <= 1+tokenMAC || text[0] != tokenVersion {
+	if err != nil || len(text) <= 1+tokenMAC {
 		return c, false
 	}
 	claims, mac := text[:len(text)-tokenMAC], text[len(text)-tokenMAC:]
-	if subtle.ConstantTimeCompare(mac, s.tokenMAC(claims)) != 1 || wire.Unmarshal(claims[1:], &c.Session) != nil {
+	if subtle.ConstantTimeCompare(mac, s.tokenMAC(claims)) != 1 || wire.Unmarshal(claims[1:], &c.Session) != nil || claims[0] != c.version() {
 		return Credentials{}, false
 	}
 	c.Secret, c.Token = s.sessionSecret(claims), token

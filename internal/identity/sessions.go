@@ -30,6 +30,8 @@ type sessions struct {
 	known  map[string]AccessKey // by access key id
 	bySelf map[string]struct{}  // access key ids of revoked credentials
 	until  map[string]time.Time // by holder: what was issued until then is revoked
+
+	signIns map[string]SignIn // that go on, by id
 }
 
 // With returns the key that a request names: an access key, or temporary ones if it has a session token. The error is ErrUnknown or ErrExpired.
@@ -86,7 +88,7 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 	return key, nil
 }
 
-// stands reports whether a session was not revoked. Its caller holds the lock of the sessions.
+// stands reports whether a session was not revoked, and what it was issued for goes on. Its caller holds the lock of the sessions.
 func (k *Keys) stands(x *Session) bool {
 	if _, ok := k.sessions.bySelf[x.ID]; ok {
 		return false
@@ -94,11 +96,15 @@ func (k *Keys) stands(x *Session) bool {
 	if until, ok := k.sessions.until[x.Holder]; ok && !x.Issued.After(until) {
 		return false
 	}
-	if x.Source != FromKey {
-		return true
+	switch x.Source {
+	case FromPerson:
+		signIn, ok := k.sessions.signIns[x.SignIn]
+		return ok && signIn.Roles.Covers(x.Role)
+	case FromKey:
+		key, ok := k.Find(x.Holder)
+		return ok && key.Role.Covers(x.Role)
 	}
-	key, ok := k.Find(x.Holder)
-	return ok && key.Role.Covers(x.Role)
+	return true
 }
 
 // dropUnheld forgets the sessions whose end no stream or other wait follows. Those that are used again come back.

@@ -1,5 +1,5 @@
 // Package keyring manages the access keys of a cell: it imports the file of earlier releases, changes keys
-// by commands, and follows the state, so that the doors always have the keys of the state.
+// by commands, and follows the state, so that the doors always have the keys and the sign-in sessions of the state.
 package keyring
 
 import (
@@ -13,8 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -66,7 +68,8 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	// harm; no door is open yet.
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked)}, changesPolicies...)...), r.follow)
+	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked),
+		new(people.SignedIn), new(people.SignInChanged), new(people.SignInsEnded)}, changesPolicies...)...), r.follow)
 	if err := r.read(ctx); err != nil {
 		go r.unfollow() // follow may wait for r.mu
 		return nil, err
@@ -81,13 +84,19 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 // read takes over all keys of the state. It is called with r.mu held.
 func (r *Ring) read(ctx context.Context) error {
 	var all []access.Key
+	signIns := map[string]identity.SignIn{}
 	err := r.engine.ReadHere(ctx, func(v *cell.View) error {
 		all, r.revocations = v.AccessKeys(), v.Revocations()
+		for _, x := range v.SignIns(catalog.Place{}, people.SessionsMax) {
+			signIns[x.ID] = identity.SignIn{Roles: x.Roles, Groups: x.Groups}
+			r.published = max(r.published, x.Changed)
+		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read the access keys: %w", err)
 	}
+	r.PublishSignIns(signIns)
 	clear(r.known)
 	for _, k := range all {
 		r.known[k.ID] = k
@@ -134,16 +143,25 @@ func (r *Ring) follow(c engine.Committed) {
 			return
 		}
 	}
-	policies := false
+	policies, keys, signIns, ended := false, c.Gap, map[string]identity.SignIn{}, []string(nil)
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
+		case *people.SignedIn:
+			signIns[e.SignIn.ID] = identity.SignIn{Roles: e.SignIn.Roles, Groups: e.SignIn.Groups}
+			continue
+		case *people.SignInChanged:
+			signIns[e.SignIn.ID] = identity.SignIn{Roles: e.SignIn.Roles, Groups: e.SignIn.Groups}
+			continue
+		case *people.SignInsEnded:
+			ended = append(ended, e.IDs...)
+			continue
 		case *access.PolicyPut, *access.PolicyDeleted, *access.PolicyAttached, *access.PolicyDetached:
 			policies = true
+			continue
 		case *access.AccessKeyCreated:
-			if k, ok := r.known[e.Key.ID]; ok && !k.Works() { // read with its revocation, whose event is still to come
-				continue
+			if k, ok := r.known[e.Key.ID]; !ok || k.Works() { // else it was read with its revocation, whose event is still to come
+				r.known[e.Key.ID] = e.Key
 			}
-			r.known[e.Key.ID] = e.Key
 		case *access.AccessKeyRevoked:
 			k := r.known[e.ID]
 			k.Revoked, k.RevokedBy = e.At, e.By
@@ -155,6 +173,10 @@ func (r *Ring) follow(c engine.Committed) {
 				delete(r.known, id)
 			}
 		}
+		keys = true
+	}
+	if len(signIns)+len(ended) > 0 {
+		r.ChangeSignIns(signIns, ended)
 	}
 	if policies {
 		if err := r.readPolicies(context.Background()); err != nil { // the engine has stopped
@@ -162,7 +184,9 @@ func (r *Ring) follow(c engine.Committed) {
 			return
 		}
 	}
-	r.publish()
+	if keys {
+		r.publish()
+	}
 	r.published = max(r.published, c.Number)
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -178,8 +202,8 @@ func (r *Ring) publish() {
 	r.revocations = r.Keys.Revoke(r.revocations)
 }
 
-// await returns once a journal entry is in force.
-func (r *Ring) await(ctx context.Context, number uint64) error {
+// Await returns once a journal entry is in force.
+func (r *Ring) Await(ctx context.Context, number uint64) error {
 	for {
 		r.mu.Lock()
 		published, changed := r.published, r.changed
@@ -203,7 +227,7 @@ func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.Acc
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return identity.AccessKey{}, err
 	}
-	if err := r.await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
+	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
 		return identity.AccessKey{}, err
 	}
 	r.log.Info("access key created", "key", cmd.Key.ID, "role", cmd.Key.Role.String(), "name", cmd.Key.Name, "principal", by.Principal, "address", by.Address, "door", by.Door)
@@ -217,7 +241,7 @@ func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force boo
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return access.Key{}, err
 	}
-	if err := r.await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
+	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
 		return access.Key{}, err
 	}
 	r.log.Info("access key revoked", "key", id, "role", cmd.Key.Role.String(), "principal", by.Principal, "address", by.Address, "door", by.Door)
@@ -229,7 +253,7 @@ func (r *Ring) RevokeCredentials(ctx context.Context, cmd *access.RevokeCredenti
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return err
 	}
-	if err := r.await(context.WithoutCancel(ctx), cmd.Number); err != nil {
+	if err := r.Await(context.WithoutCancel(ctx), cmd.Number); err != nil {
 		return err
 	}
 	r.log.Info("temporary credentials revoked", "session", cmd.Session, "holder", cmd.Holder, "principal", cmd.By.Principal, "address", cmd.By.Address, "door", cmd.By.Door)

@@ -124,7 +124,7 @@ func (r *Ring) change(ctx context.Context, cmd kernel.Command, number *uint64, w
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return err
 	}
-	if err := r.await(context.WithoutCancel(ctx), *number); err != nil {
+	if err := r.Await(context.WithoutCancel(ctx), *number); err != nil {
 		return err
 	}
 	r.log.Info(what, append(attributes, "principal", by.Principal, "address", by.Address, "door", by.Door)...)
