@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	collectorlogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
@@ -28,6 +29,7 @@ type collector struct {
 	mu      sync.Mutex
 	spans   []tracedSpan
 	metrics map[string]bool
+	logs    []string    // bodies of records
 	headers http.Header // of the last export
 }
 
@@ -81,6 +83,16 @@ func (c *collector) take(r *http.Request, body []byte) error {
 					c.metrics[metric.Name] = true
 				}
 			}
+		}
+		return nil
+	}
+	if r.URL.Path == "/v1/logs" {
+		var m collectorlogs.ExportLogsServiceRequest
+		if err := proto.Unmarshal(body, &m); err != nil {
+			return err
+		}
+		for _, record := range m.ResourceLogs[0].ScopeLogs[0].LogRecords {
+			c.logs = append(c.logs, record.Body.GetStringValue())
 		}
 		return nil
 	}

@@ -9,9 +9,11 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/audit/export"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
@@ -63,7 +65,9 @@ type Config struct {
 	// AskLeader has the node that decides answer by Answer. nil: there is no other node.
 	AskLeader func(ctx context.Context) (answer []byte, err error)
 	Damage    func() []string // places that the archive cannot read; nil: none
-	Log       *slog.Logger
+	// Exports are the receivers of the audit log that are late; none at a node that does not decide. nil: there are no receivers.
+	Exports func() []export.Late
+	Log     *slog.Logger
 }
 
 // Finder looks for troubles.
@@ -84,7 +88,9 @@ func (f *Finder) Agents() Agents {
 func (f *Finder) Find(ctx context.Context) (*Found, error) {
 	x := &Found{}
 	x.add(service(f.config.Engine.Short(), f.config.Damage)...)
-	matches := f.matchmaking(ctx)
+	matches := f.atLeader(ctx)
+	x.add(slices.DeleteFunc(slices.Clone(matches), func(i Item) bool { return i.Kind != "" })...)
+	matches = slices.DeleteFunc(matches, func(i Item) bool { return i.Kind == "" })
 	agents, now := f.Agents(), domain.TimeOf(f.config.Engine.Now())
 	err := f.config.Engine.Read(ctx, func(v *cell.View) error {
 		fleets := v.Fleets(0, "", FleetsMost+1)
@@ -109,14 +115,14 @@ func (f *Finder) Find(ctx context.Context) (*Found, error) {
 	return x, err
 }
 
-// matchmaking asks the node that decides, which alone has the pools.
-func (f *Finder) matchmaking(ctx context.Context) []Item {
+// atLeader asks the node that decides, which alone has the pools of tickets and exports the audit log. Items without a kind are about the service.
+func (f *Finder) atLeader(ctx context.Context) []Item {
 	if f.config.Oldest == nil {
-		return nil
+		return f.exports()
 	}
 	all, here := f.config.Oldest()
 	if here || f.config.AskLeader == nil {
-		return f.pools(ctx, all)
+		return append(f.exports(), f.pools(ctx, all)...)
 	}
 	answer, err := f.config.AskLeader(ctx)
 	if err != nil {
@@ -124,7 +130,7 @@ func (f *Finder) matchmaking(ctx context.Context) []Item {
 	}
 	var items []Item
 	if err := json.Unmarshal(answer, &items); err != nil {
-		f.config.Log.Warn("what the node that decides says of matchmaking cannot be read: the overview is shown without it", "error", err)
+		f.config.Log.Warn("the items of the node that decides cannot be read: the overview is shown without them", "error", err)
 	}
 	return items
 }
@@ -135,5 +141,5 @@ func (f *Finder) Answer(ctx context.Context, _ []byte) ([]byte, error) {
 	if f.config.Oldest != nil {
 		all, _ = f.config.Oldest()
 	}
-	return json.Marshal(f.pools(ctx, all))
+	return json.Marshal(append(f.exports(), f.pools(ctx, all)...))
 }

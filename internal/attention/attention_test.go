@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/agentproto"
+	"github.com/musterhq/muster/internal/audit/export"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -302,5 +303,25 @@ func TestLookIsBounded(t *testing.T) {
 	n.fleet("fleet-z", "z")
 	if x := n.find(); !x.More || x.Others != FleetsMost-ItemsMost {
 		t.Errorf("with one more: %d others, more %v", x.Others, x.More)
+	}
+}
+
+// A receiver of the audit log that is away is an item about the service, also at nodes that ask the one that decides.
+func TestLateReceivers(t *testing.T) {
+	n := newNight(t)
+	n.config.Exports = func() []export.Late {
+		return []export.Late{{Receiver: "syslog+tls://log:6514", For: 7 * time.Minute, Waiting: 12, Why: "dial tcp: connection refused"}}
+	}
+	const want = "The audit log has not reached syslog+tls://log:6514 for 7m0s: 12 entries wait. The last attempt failed: dial tcp: connection refused."
+	found, err := New(n.config).Find(t.Context())
+	if err != nil || len(found.Items) != 2 || found.Items[0].What != want {
+		t.Errorf("%+v, %v", found, err)
+	}
+	answer := New(n.config).Answer
+	n.config.Exports = func() []export.Late { return nil }
+	n.config.Oldest = func() ([]*matchmaker.Oldest, bool) { return nil, false }
+	n.config.AskLeader = func(ctx context.Context) ([]byte, error) { return answer(ctx, nil) }
+	if found, err := New(n.config).Find(t.Context()); err != nil || len(found.Items) != 2 || found.Items[0].What != want {
+		t.Errorf("%+v, %v", found, err)
 	}
 }

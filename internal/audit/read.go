@@ -223,6 +223,33 @@ func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error)
 	return v, nil
 }
 
+// Missing says which entries from `from` on are not in the log: none if next is `from`, else all below next, the first that is there; 0: none is. It looks at
+// the oldest entries first, because those that have expired are what is missing most often.
+func Missing(ctx context.Context, r Reader, head audit.Head, from uint64) (next uint64, err error) {
+	oldest, err := oldestChunk(ctx, r, head, domain.TimeOf(r.Now()))
+	if err != nil {
+		return 0, err
+	}
+	for chunk := max(oldest, from/audit.GroupSize); chunk <= head.No/audit.GroupSize; chunk++ {
+		some, err := r.AuditStored(ctx, chunk*audit.GroupSize)
+		if err != nil {
+			return 0, err
+		}
+		for _, x := range some {
+			if x.No >= from && x.No <= head.No {
+				return x.No, nil
+			}
+		}
+	}
+	return 0, nil
+}
+
+// DocumentOf is a stored entry as a Document.
+func DocumentOf(x Stored) (Document, error) {
+	e, err := audit.Decode(x.Data)
+	return documentOf(&e, x.Data), err
+}
+
 // oldestChunk returns a chunk such that all entries before it have expired, so that a check does not look for every entry that ever was. Entries expire in their order,
 // so the first chunk with entries is found by halving. A gap misleads that search: the entry behind the gap then says that its predecessor is still kept, and the check
 // begins at the very first chunk.

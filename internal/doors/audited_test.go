@@ -25,6 +25,7 @@ const (
 
 // unrecorded are the commands that the audit log does not describe, each with the reason.
 var unrecorded = map[string]string{
+	"audit.Exported":    ofAudit,
 	"access.AcceptLoss": "at the start, which has an entry of its own", "access.TakeOverAccessKeys": ofService, "access.UseConsoleLink": "a sign-in changes nothing that outlasts it",
 	"access.VoidJoinTokens": "a part of the removal of a node, which has an entry", "answers.DropAnswers": ofService, "answers.Once": ofService, "answers.Void": ofService,
 	"audit.Given": ofAudit, "audit.Note": ofAudit, "audit.NoteRefusals": ofAudit, "capacity.Plan": ofService, "capacity.ScaleFleet": ofService,

@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/audit/export"
 	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/cloudwatch"
@@ -100,8 +101,9 @@ type Service struct {
 	games   *gamemetrics.Recorder
 	kept    *series.Store // nil: no metrics are kept
 	metrics *metrics.Door
-	otlp    *otlp.Exporter  // nil: no telemetry is exported
-	tracing *tracing.Tracer // nil: nothing is traced
+	otlp    *otlp.Exporter   // nil: no telemetry is exported
+	exports *export.Exporter // of the audit log; nil without receivers
+	tracing *tracing.Tracer  // nil: nothing is traced
 	signins *signin.Watch
 	hooks   *playerhooks.Hooks // nil without any
 	once    office.Parts       // what runs only while this node decides
@@ -267,6 +269,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := x.openGameMetrics(); err != nil {
 		return nil, err
 	}
+	if err := x.openAuditExport(ctx, o.Getenv); err != nil {
+		return nil, err
+	}
 	doors.graphs = cloudwatch.NewDoor(cloudwatch.Config{Store: x.kept, Signed: handler.Signed, Now: x.engine.Now, Calls: calls, Log: log})
 	doors.sts = sts.NewDoor(sts.Config{Keys: keys, Engine: x.engine, Signed: handler.Signed, Private: x.private, Audit: x.audit, Calls: calls, Log: log})
 	if err := x.openBucket(links); err != nil {
@@ -288,7 +293,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	api.Agents = x.agents
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
-	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Log: log})
+	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports(), Log: log})
 	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,
@@ -345,7 +350,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.answerNodes(doors)
 	if x.node != nil {
-		x.node.Run(x.once, map[byte]exchange.Handler{exchange.Explain: operators.AnswerLeader, exchange.Cause: x.tracing.AnswerCause})
+		x.node.Run(x.once, map[byte]exchange.Handler{exchange.Explain: operators.AnswerLeader, exchange.Attention: troubles.Answer, exchange.Cause: x.tracing.AnswerCause})
 	} else {
 		x.once.Lead()
 	}

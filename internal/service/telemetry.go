@@ -2,21 +2,21 @@ package service
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"slices"
 
+	"github.com/musterhq/muster/internal/audit/export"
 	"github.com/musterhq/muster/internal/cluster/exchange"
+	"github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/tracing/otlp"
 )
 
 // openTelemetry begins to export traces, if a collector is named.
 func (x *Service) openTelemetry(ctx context.Context, getenv func(string) string) (err error) {
-	if getenv == nil {
-		getenv = func(string) string { return "" }
-	}
-	c := otlp.Config{Endpoint: x.settings.OTLPEndpoint, Getenv: getenv, Version: x.version, Log: x.log}
-	if x.node != nil {
-		c.Instance = x.node.Requests().Self()
-	}
-	if x.otlp, err = otlp.Open(ctx, c); err != nil {
+	if x.otlp, err = otlp.Open(ctx, x.collector(getenv)); err != nil {
 		return err
 	}
 	x.tracing = x.otlp.Tracer()
@@ -26,6 +26,56 @@ func (x *Service) openTelemetry(ctx context.Context, getenv func(string) string)
 		})
 	}
 	return nil
+}
+
+// collector is where telemetry goes, and as whose.
+func (x *Service) collector(getenv func(string) string) otlp.Config {
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	c := otlp.Config{Endpoint: x.settings.OTLPEndpoint, Getenv: getenv, Version: x.version, Log: x.log}
+	if x.node != nil {
+		c.Instance = x.node.Requests().Self()
+	}
+	return c
+}
+
+// auditSource is the engine as the export of the audit log reads it.
+type auditSource struct{ *engine.Engine }
+
+// AuditHere is AuditHead without the wait for what other nodes have acknowledged.
+func (s auditSource) AuditHere(ctx context.Context) (head audit.Head, err error) {
+	err = s.ReadHere(ctx, func(v *cell.View) error { head = v.AuditHead(); return nil })
+	return head, err
+}
+
+// openAuditExport prepares to send the audit log to the receivers in the settings. It begins with the office.
+func (x *Service) openAuditExport(ctx context.Context, getenv func(string) string) error {
+	targets, err := export.Parse(x.settings.AuditExport)
+	if err != nil || len(targets) == 0 {
+		return err
+	}
+	host, _ := os.Hostname() // without one, messages have none
+	c := export.Config{Engine: auditSource{x.engine}, Targets: targets, Header: export.Header{Host: host, Version: x.version}, Log: x.log}
+	if slices.ContainsFunc(targets, func(t export.Target) bool { return t.Name == export.OTLP }) {
+		if c.Logs, err = otlp.OpenLogs(ctx, x.collector(getenv)); err != nil {
+			return fmt.Errorf("audit-export: otlp: %w", err)
+		}
+	}
+	if x.exports, err = export.New(c); err != nil {
+		return fmt.Errorf("audit-export: %w", err)
+	}
+	x.metrics.Register(x.exports)
+	x.once = append(x.once, x.exports)
+	return nil
+}
+
+// lateExports returns how the overview asks for receivers of the audit log that are late; nil without receivers.
+func (x *Service) lateExports() func() []export.Late {
+	if x.exports == nil {
+		return nil
+	}
+	return x.exports.Late
 }
 
 // exportMetrics begins to export what /metrics has.

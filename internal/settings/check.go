@@ -41,6 +41,7 @@ func (s Settings) Check() error {
 		s.checkClockSkew(),
 		atLeast("ended-linger", s.EndedLinger, time.Millisecond),
 		atLeast("audit-kept", s.AuditKept, audit.KeptMin),
+		s.checkAuditExport(),
 		atLeast("limit-fleets", s.LimitFleets, 1),
 		atLeast("limit-locations", s.LimitLocations, 1),
 		atLeast("limit-locations-per-fleet", s.LimitLocationsPerFleet, 1),

@@ -48,6 +48,7 @@ type Settings struct {
 	TokenLifetime     time.Duration `name:"token-lifetime" placeholder:"TIME" help:"Validity of a compute's auth token, at least 5m. The service replaces a token when a quarter of its validity is left, at most 15 minutes."`
 	ServerClockSkew   time.Duration `name:"server-clock-skew" placeholder:"TIME" help:"Largest error of the clock of a game server that signs with an access key. The C# SDK signs with its host's local time: a host in another time zone than UTC needs up to 14h15m, or a token, which depends on no clock."`
 	AuditKept         time.Duration `name:"audit-kept" placeholder:"TIME" help:"How long entries of the audit log are kept, 720h (30 days) at least."`
+	AuditExport       string        `name:"audit-export" placeholder:"RECEIVER…" help:"Send the audit log to these receivers, separated by spaces: syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT, or otlp for the collector of OpenTelemetry. syslog+tls takes ?ca=FILE, and cert=FILE&key=FILE for a certificate of its own. Empty: none."`
 	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"Time that ended records stay in memory before only the archive has them."`
 
 	// The documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes) protect nothing on one's own

@@ -26,6 +26,10 @@ func noteRefusals(w *Wishes, _ *cell.View) kernel.Command {
 	return &audit.NoteRefusals{Refusals: []audit.Refusal{{By: audit.Origin{Door: audit.DoorAPI, Operation: "sign-in"}, Refused: "missing", Count: w.number(), Last: w.now}}}
 }
 
+func noteExported(w *Wishes, v *cell.View) kernel.Command {
+	return &audit.Exported{Receiver: []string{"syslog", "collector"}[w.chance.IntN(2)], No: v.AuditHead().No}
+}
+
 // checkAuditLog: the log has each entry once, in memory or in the archive, and is whole.
 func (w *World) checkAuditLog(v *cell.View) {
 	head := v.AuditHead()

@@ -42,7 +42,7 @@ func NewHosts(seed uint64) *World {
 		{10, setCapacityAt}, {4, scaleFleet}, {4, createBuild}, {6, createManagedFleet},
 		{5, deleteManagedFleet},
 		{4, func(*Wishes, *cell.View) kernel.Command { return &kernel.RaiseLevel{To: kernel.Level} }},
-		agentReports(w, p), {3, reportLaunch}, {20, recorded}, {2, noteRefusals},
+		agentReports(w, p), {3, reportLaunch}, {20, recorded}, {2, noteRefusals}, {2, noteExported},
 	})
 	w.wishes.add(ofHosts)
 	w.wishes.add(ofSignIns)

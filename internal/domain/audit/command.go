@@ -104,3 +104,23 @@ func (cmd *NoteRefusals) Decide(k *kernel.Tx) error {
 	}
 	return nil
 }
+
+// Exported records that a receiver outside of the service has all entries up to No. A lower number than the recorded one changes nothing.
+type Exported struct {
+	Receiver string
+	No       uint64
+}
+
+// Decide emits AuditExported.
+func (cmd *Exported) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	switch {
+	case cmd.Receiver == "" || len(cmd.Receiver) > ReceiverMax:
+		return domain.Refuse(domain.Invalid, "receiver %.40q: want 1 to %d bytes", cmd.Receiver, ReceiverMax)
+	case cmd.No > t.head.No:
+		return domain.Refuse(domain.Invalid, "entry %d: the audit log ends with %d", cmd.No, t.head.No)
+	case cmd.No > t.head.Exported(cmd.Receiver): // entries exist, so the level in force has the event
+		t.Emit(&AuditExported{cmd.Receiver, cmd.No})
+	}
+	return nil
+}

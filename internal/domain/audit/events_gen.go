@@ -10,6 +10,7 @@ import (
 // events has a constructor for each event of the room audit.
 var events = []func() kernel.Event{
 	kernel.Empty[AuditRecorded],
+	kernel.Empty[AuditExported],
 }
 
 // AuditRecorded is an entry of the audit log: an operation in the same transaction, or attempts that were refused.
@@ -18,3 +19,16 @@ type AuditRecorded struct{ Entry Entry }
 func (*AuditRecorded) Kind() kernel.Kind      { return 240 }
 func (*AuditRecorded) Level() uint            { return 2 }
 func (e *AuditRecorded) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Entry, true, (*Entry).Fields) }
+
+// AuditExported says that a receiver outside of the service has all entries of the audit log up to one of them.
+type AuditExported struct {
+	Receiver string // as the setting names it
+	No       uint64
+}
+
+func (*AuditExported) Kind() kernel.Kind { return 305 }
+func (*AuditExported) Level() uint       { return 2 }
+func (e *AuditExported) Fields(c *wire.Codec) {
+	c.String(1, &e.Receiver)
+	wire.Int(c, 2, &e.No)
+}

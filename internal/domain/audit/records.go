@@ -23,7 +23,9 @@ const (
 	changesMax  = 32
 	refusedMax  = 256
 	cut         = "…"
-	refusalsMax = 64 // of one NoteRefusals
+	refusalsMax = 64  // of one NoteRefusals
+	ReceiverMax = 256 // the name of a receiver
+	ExportsMax  = 8   // receivers whose positions are remembered
 )
 
 // Doors, as entries name them.

@@ -35,12 +35,15 @@ type Head struct {
 	No    uint64 // of the last entry; 0: there is none
 	Hash  []byte // of its stored form
 	Until domain.Time
+
+	Exports []Position // of receivers, the one that moved longest ago first
 }
 
 func (h *Head) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &h.No)
 	c.Bytes(2, &h.Hash)
 	wire.Int(c, 3, &h.Until)
+	wire.Many(c, 4, &h.Exports, (*Position).Fields)
 }
 
 // Level returns the level of this part of a snapshot.
@@ -61,6 +64,39 @@ func (w *Waiting) Fields(c *wire.Codec) {
 
 // Level returns the level of this part of a snapshot.
 func (*Waiting) Level() uint { return Level }
+
+// Position is how far a receiver outside of the service has the log.
+type Position struct {
+	Receiver string
+	No       uint64 // of the last entry that it has
+}
+
+func (p *Position) Fields(c *wire.Codec) {
+	c.String(1, &p.Receiver)
+	wire.Int(c, 2, &p.No)
+}
+
+// Exported is the number of the last entry that a receiver has; 0: it has none.
+func (h *Head) Exported(receiver string) uint64 {
+	for _, p := range h.Exports {
+		if p.Receiver == receiver {
+			return p.No
+		}
+	}
+	return 0
+}
+
+// exported returns the positions with a new one behind the others. Beyond ExportsMax the one that moved longest ago is forgotten.
+func (h *Head) exported(p Position) []Position {
+	all := make([]Position, 0, len(h.Exports)+1) // a new one: a snapshot may share the other
+	for _, x := range h.Exports {
+		if x.Receiver != p.Receiver {
+			all = append(all, x)
+		}
+	}
+	all = append(all, p)
+	return all[max(0, len(all)-ExportsMax):]
+}
 
 // State is the end of the chain, and the entries that are not in the archive yet.
 type State struct {
@@ -86,11 +122,16 @@ func New(k *kernel.Kernel, config *Config, hooks Hooks) *Tx {
 // Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
-// Apply appends an entry to the chain.
+// Apply appends an entry to the chain, or moves the position of a receiver.
 func (c *State) Apply(at domain.Time, event kernel.Event) {
+	if x, ok := event.(*AuditExported); ok {
+		c.head.Exports = c.head.exported(Position{x.Receiver, x.No})
+		c.Touch()
+		return
+	}
 	e := event.(*AuditRecorded).Entry
 	w := &Waiting{EndedNo: c.Ended.Next(), Entry: e, Ended: at}
-	c.head = Head{No: e.No, Hash: Hash(e.Stored()), Until: e.Until}
+	c.head.No, c.head.Hash, c.head.Until = e.No, Hash(e.Stored()), e.Until
 	c.waiting = append(c.waiting, w)
 	c.Ended.Push(kernel.Ended{Room: Room, Ref: chunk.AnyRef(e.No)})
 	c.Touch()

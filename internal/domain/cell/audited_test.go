@@ -2,6 +2,7 @@ package cell
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,11 @@ import (
 
 func given(cmd kernel.Command) *audit.Given {
 	return &audit.Given{Command: cmd, By: audit.Origin{Principal: "AKOPS", Door: audit.DoorAPI, Address: "192.0.2.7", Operation: "Change", Reason: "incident 12"}}
+}
+
+func (w *world) auditHead() audit.Head {
+	v := w.cell.View()
+	return v.AuditHead()
 }
 
 // log returns the entries in memory.
@@ -156,6 +162,33 @@ func TestAuditLogWithAWrongClock(t *testing.T) {
 	v := w.cell.View()
 	if ended := v.Ended(0, 10, w.now); len(ended) != 2 {
 		t.Errorf("%d of 2 entries leave memory", len(ended))
+	}
+}
+
+// TestAuditPositions: the state remembers how far each receiver has the log, only forward, also in a snapshot, and of so many receivers.
+func TestAuditPositions(t *testing.T) {
+	w := auditHall(t)
+	const last = 1
+	w.must(given(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"}))
+	w.must(&audit.Exported{Receiver: "syslog", No: last})
+	w.must(&audit.Exported{Receiver: "syslog", No: last - 1})
+	w.must(given(&hosting.CreateLocation{Name: "custom-other", Region: "us-east-1"}))
+	for _, refused := range []audit.Exported{{Receiver: "", No: 1}, {Receiver: strings.Repeat("r", audit.ReceiverMax+1), No: 1}, {Receiver: "syslog", No: last + 2}} {
+		if err := w.do(&refused); err == nil {
+			t.Errorf("%+v was accepted", refused)
+		}
+	}
+	head := w.auditHead()
+	if head.No != last+1 || head.Exported("syslog") != last || head.Exported("collector") != 0 {
+		t.Errorf("%+v, want position %d", head, last)
+	}
+	for i := range audit.ExportsMax {
+		w.must(&audit.Exported{Receiver: fmt.Sprint("collector-", i), No: 1})
+	}
+	w.restart()
+	head = w.auditHead()
+	if len(head.Exports) != audit.ExportsMax || head.Exported("syslog") != 0 || head.Exported("collector-0") != 1 {
+		t.Errorf("%+v, want the latest %d", head.Exports, audit.ExportsMax)
 	}
 }
 

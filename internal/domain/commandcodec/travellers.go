@@ -56,7 +56,7 @@ var travellers = []kernel.Command{
 	&playerflow.SetPenalty{}, &playerflow.SetPlayerAttributes{}, &playerflow.SetPlayerPreferences{}, &playerflow.SetQueue{}, &playerflow.SetReady{},
 	&playerflow.ShutDownParty{}, &playerflow.SubscribeEvents{}, &playerflow.TakeEvents{}, &playerflow.UnsubscribeEvents{}, &playerflow.UpdateGame{},
 	&playerflow.UpdateOwnGame{},
-	&cell.TagResource{}, &audit.Given{}, &audit.Note{}, &audit.NoteRefusals{},
+	&cell.TagResource{}, &audit.Given{}, &audit.Note{}, &audit.NoteRefusals{}, &audit.Exported{},
 }
 
 var byName = func() map[string]reflect.Type {

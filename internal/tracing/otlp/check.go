@@ -26,7 +26,7 @@ const (
 
 // check refuses variables that the exporters of these signals would not understand.
 func (p plan) check(getenv func(string) string) error {
-	if p.traces == "" && p.metrics == "" {
+	if p.traces == "" && p.metrics == "" && p.logs == "" {
 		return nil
 	}
 	exporters := []string{"OTEL_EXPORTER_OTLP_"}
@@ -52,6 +52,9 @@ func (p plan) check(getenv func(string) string) error {
 		exporters = append(exporters, "OTEL_EXPORTER_OTLP_METRICS_")
 		number("OTEL_METRIC_EXPORT_INTERVAL", 1, millisMax)
 		number("OTEL_METRIC_EXPORT_TIMEOUT", 1, millisMax)
+	}
+	if p.logs != "" {
+		exporters = append(exporters, "OTEL_EXPORTER_OTLP_LOGS_")
 	}
 	for _, of := range exporters {
 		number(of+"TIMEOUT", 1, millisMax)

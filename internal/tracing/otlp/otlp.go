@@ -1,7 +1,8 @@
-// Package otlp exports traces and metrics to a collector, by OTLP over HTTP.
+// Package otlp exports traces, metrics and the audit log to a collector, by OTLP over HTTP.
 //
 // Nothing waits for the collector. Spans wait in a queue of spansMax; what does not fit is dropped and counted, and so is what the collector does not take
-// within the time limits of the exporter. Metrics are exported as they are at that time, so an export that fails loses nothing but a point.
+// within the time limits of the exporter. Metrics are exported as they are at that time, so an export that fails loses nothing but a point. Logs are for callers that keep
+// what the collector does not have yet.
 package otlp
 
 import (
@@ -95,16 +96,8 @@ func Open(ctx context.Context, c Config) (*Exporter, error) {
 		x.failed.WithLabelValues(signal)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(x.say)) // the libraries write to the standard error otherwise
-	if c.Instance == "" {
-		c.Instance = uuid.NewString()
-	}
-	attributes := []attribute.KeyValue{attribute.String("service.name", "muster"), attribute.String("service.instance.id", c.Instance)}
-	if c.Version != "" {
-		attributes = append(attributes, attribute.String("service.version", c.Version))
-	}
-	x.resource, err = resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
-	if err != nil {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	if x.resource, err = resourceOf(ctx, c); err != nil {
+		return nil, err
 	}
 	if p.traces == "" {
 		return x, nil
@@ -125,6 +118,22 @@ func Open(ctx context.Context, c Config) (*Exporter, error) {
 	)
 	x.tracer = tracing.New(x.spans, p.sampling)
 	return x, nil
+}
+
+// resourceOf says who exports.
+func resourceOf(ctx context.Context, c Config) (*resource.Resource, error) {
+	if c.Instance == "" {
+		c.Instance = uuid.NewString()
+	}
+	attributes := []attribute.KeyValue{attribute.String("service.name", "muster"), attribute.String("service.instance.id", c.Instance)}
+	if c.Version != "" {
+		attributes = append(attributes, attribute.String("service.version", c.Version))
+	}
+	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return r, nil
 }
 
 // Tracer makes the spans; nil if none are exported.

@@ -12,8 +12,8 @@ import (
 
 // plan is what the settings and the standard variables ask for.
 type plan struct {
-	traces, metrics string // URLs; empty: not exported
-	sampling        tracing.Sampling
+	traces, metrics, logs string // URLs; empty: not exported
+	sampling              tracing.Sampling
 }
 
 // planOf reads the variables that decide whether and where to something is exported, and which calls are traced. The exporters read the others by themselves,

@@ -1,0 +1,21 @@
+package attention
+
+import (
+	"fmt"
+	"time"
+)
+
+// exports are the receivers of the audit log that have got nothing for long.
+func (f *Finder) exports() (all []Item) {
+	if f.config.Exports == nil {
+		return nil
+	}
+	for _, late := range f.config.Exports() {
+		what := fmt.Sprintf("The audit log has not reached %s for %s: %d entries wait.", late.Receiver, late.For.Round(time.Minute), late.Waiting)
+		if late.Why != "" {
+			what += " The last attempt failed: " + late.Why + "."
+		}
+		all = append(all, Item{What: what, Next: "Check that the receiver runs, accepts connections from the node that decides, and reads them to the end. No entry is lost: the service sends them once it answers."})
+	}
+	return all
+}

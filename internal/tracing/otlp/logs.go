@@ -1,0 +1,214 @@
+package otlp
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	collectorlogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/musterhq/muster/internal/tracing"
+)
+
+const (
+	logsTimeout = 10 * time.Second // for a request, unless a variable says otherwise
+	answerMax   = 64 << 10         // bytes of an answer that are read
+	retryMax    = 5 * time.Minute  // the longest pause that a collector gets
+)
+
+// Logs sends records to a collector, and says which of them it has. The exporter of the libraries does not: it returns no error for records that a collector rejects.
+// Its methods are called by one goroutine.
+type Logs struct {
+	url, where string
+	client     *http.Client
+	header     http.Header
+	gzip       bool
+	resource   *resourcepb.Resource
+}
+
+// Record is a record of a log.
+type Record struct {
+	At         time.Time
+	Warning    bool   // else it is information
+	Event      string // name of its kind
+	Body       string
+	Attributes []attribute.KeyValue
+}
+
+// Busy is the answer of a collector that asks for a pause.
+type Busy struct {
+	Status string
+	After  time.Duration // 0: it does not say how long
+}
+
+func (b *Busy) Error() string { return "the collector answered " + b.Status }
+
+// OpenLogs reads where to, and how. It is an error if nothing names a collector, or if a variable turns the export of logs off.
+func OpenLogs(ctx context.Context, c Config) (*Logs, error) {
+	if disabled, err := flag("OTEL_SDK_DISABLED", c.Getenv); disabled || err != nil {
+		return nil, cmp.Or(err, errors.New("OTEL_SDK_DISABLED: true, want it unset, so that logs are exported"))
+	}
+	at, err := urlOf("LOGS", c.Endpoint, c.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if at == "" {
+		return nil, errors.New("no collector is named for logs: want otlp-endpoint or OTEL_EXPORTER_OTLP_LOGS_ENDPOINT, and OTEL_LOGS_EXPORTER unset")
+	}
+	if err := (plan{logs: at}).check(c.Getenv); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, errors.New("the URL of the collector is malformed") // CheckEndpoint has parsed it
+	}
+	of := func(name string) string {
+		return strings.TrimSpace(cmp.Or(c.Getenv("OTEL_EXPORTER_OTLP_LOGS_"+name), c.Getenv("OTEL_EXPORTER_OTLP_"+name)))
+	}
+	security, err := securityOf(of)
+	if err != nil {
+		return nil, err
+	}
+	timeout := logsTimeout
+	if ms, err := strconv.Atoi(of("TIMEOUT")); err == nil {
+		timeout = time.Duration(ms) * time.Millisecond
+	}
+	x := &Logs{
+		url: at, where: u.Scheme + "://" + u.Host, header: headersOf(of("HEADERS")), gzip: of("COMPRESSION") == "gzip",
+		client: &http.Client{
+			Timeout:       timeout,
+			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: security, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: time.Minute},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the headers are for the collector alone
+		},
+	}
+	r, err := resourceOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	x.resource = &resourcepb.Resource{Attributes: attributesOf(r.Attributes())}
+	return x, nil
+}
+
+func headersOf(text string) http.Header {
+	h := http.Header{}
+	for _, header := range strings.Split(text, ",") {
+		if key, value, found := strings.Cut(header, "="); found {
+			decoded, _ := url.PathUnescape(value) // check has decoded it
+			h.Set(strings.TrimSpace(key), strings.TrimSpace(decoded))
+		}
+	}
+	return h
+}
+
+// securityOf reads the certificates that check has read before.
+func securityOf(of func(string) string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file := of("CERTIFICATE"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		c.RootCAs.AppendCertsFromPEM(pem)
+	}
+	if file := of("CLIENT_CERTIFICATE"); file != "" {
+		pair, err := tls.LoadX509KeyPair(file, of("CLIENT_KEY"))
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+func attributesOf(all []attribute.KeyValue) (some []*common.KeyValue) {
+	for _, x := range all {
+		value := &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: x.Value.Emit()}}
+		if x.Value.Type() == attribute.INT64 {
+			value = &common.AnyValue{Value: &common.AnyValue_IntValue{IntValue: x.Value.AsInt64()}}
+		}
+		some = append(some, &common.KeyValue{Key: string(x.Key), Value: value})
+	}
+	return some
+}
+
+// Where is the collector's host, without the path, which may be a secret.
+func (l *Logs) Where() string { return l.where }
+
+// Send sends records in their order. If the error is nil, the collector has all of them, but those that it rejected for good.
+func (l *Logs) Send(ctx context.Context, records []Record) (rejected int, err error) {
+	scope := &logs.ScopeLogs{Scope: &common.InstrumentationScope{Name: tracing.Scope}}
+	now := uint64(time.Now().UnixNano())
+	for _, r := range records {
+		x := &logs.LogRecord{
+			TimeUnixNano: uint64(r.At.UnixNano()), ObservedTimeUnixNano: now, EventName: r.Event,
+			SeverityNumber: logs.SeverityNumber_SEVERITY_NUMBER_INFO, SeverityText: "INFO",
+			Body: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: r.Body}}, Attributes: attributesOf(r.Attributes),
+		}
+		if r.Warning {
+			x.SeverityNumber, x.SeverityText = logs.SeverityNumber_SEVERITY_NUMBER_WARN, "WARN"
+		}
+		scope.LogRecords = append(scope.LogRecords, x)
+	}
+	body, err := proto.Marshal(&collectorlogs.ExportLogsServiceRequest{ResourceLogs: []*logs.ResourceLogs{{Resource: l.resource, ScopeLogs: []*logs.ScopeLogs{scope}}}})
+	if err != nil {
+		return 0, err
+	}
+	return l.post(ctx, body)
+}
+
+func (l *Logs) post(ctx context.Context, body []byte) (rejected int, err error) {
+	header := l.header.Clone()
+	header.Set("Content-Type", "application/x-protobuf")
+	if l.gzip {
+		var small bytes.Buffer
+		w := gzip.NewWriter(&small)
+		_, _ = w.Write(body) // into memory
+		_ = w.Close()
+		body = small.Bytes()
+		header.Set("Content-Encoding", "gzip")
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(body))
+	if err != nil {
+		return 0, errors.New("the URL of the collector is malformed")
+	}
+	r.Header = header
+	answer, err := l.client.Do(r)
+	if err != nil {
+		if x, ok := errors.AsType[*url.Error](err); ok { // without the URL
+			err = x.Err
+		}
+		return 0, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+		return 0, &Busy{Status: http.StatusText(answer.StatusCode) + " (" + strconv.Itoa(answer.StatusCode) + ")", After: min(time.Duration(max(0, min(seconds, 3600)))*time.Second, retryMax)}
+	}
+	said, err := io.ReadAll(io.LimitReader(answer.Body, answerMax))
+	if err != nil {
+		return 0, fmt.Errorf("the answer of the collector: %w", err)
+	}
+	var x collectorlogs.ExportLogsServiceResponse
+	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "application/x-protobuf") || proto.Unmarshal(said, &x) != nil {
+		return 0, nil // it has taken them
+	}
+	return int(x.GetPartialSuccess().GetRejectedLogRecords()), nil
+}
