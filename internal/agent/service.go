@@ -241,7 +241,7 @@ func (a *Agent) describe(now time.Time) *agentproto.SendHeartbeat {
 	h := a.host
 	m.Metrics = &agentproto.HostMetrics{
 		CPUPercent: usage.CPUPercent(before, h), Load1: h.Load1, MemoryTotalBytes: h.Memory, MemoryUsedBytes: h.MemoryUsed, DiskTotalBytes: h.Disk, DiskFreeBytes: h.DiskFree,
-		NetworkInBytes: h.NetworkIn, NetworkOutBytes: h.NetworkOut, OpenFiles: h.OpenFiles, PortsUsed: a.pool.Taken(), PortsFree: max(0, a.pool.Range().Len()-a.pool.Taken()),
+		NetworkInBytes: h.NetworkIn, NetworkOutBytes: h.NetworkOut, DiskReadBytes: h.DiskRead, DiskWriteBytes: h.DiskWritten, DiskReadOps: h.DiskReads, DiskWriteOps: h.DiskWrites, OpenFiles: h.OpenFiles, PortsUsed: a.pool.Taken(), PortsFree: max(0, a.pool.Range().Len()-a.pool.Taken()),
 		AgentMemoryBytes: h.AgentMemory,
 	}
 	return m

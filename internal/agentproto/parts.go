@@ -143,6 +143,10 @@ type HostMetrics struct {
 	DiskFreeBytes    int64 `json:",omitzero"`
 	NetworkInBytes   int64 `json:",omitzero"` // since the host started
 	NetworkOutBytes  int64 `json:",omitzero"`
+	DiskReadBytes    int64 `json:",omitzero"` // since the host started, of all disks
+	DiskWriteBytes   int64 `json:",omitzero"`
+	DiskReadOps      int64 `json:",omitzero"`
+	DiskWriteOps     int64 `json:",omitzero"`
 	OpenFiles        int   `json:",omitzero"`
 	PortsUsed        int   `json:",omitzero"`
 	PortsFree        int   `json:",omitzero"`

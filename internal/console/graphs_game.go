@@ -26,6 +26,10 @@ func fleetGraphs(fleet, location string, managed bool) []graph {
 		of("server-processes", "Server processes", "ActiveServerProcesses", "HealthyServerProcesses"),
 		of("process-changes", "Server processes that came and went", "ServerProcessActivations", "ServerProcessTerminations", "ServerProcessAbnormalTerminations"),
 		of("computes", "Computes", "ActiveInstances", "IdleInstances"),
+		of("hosts-busy", "How busy the hosts are", "CPUUtilization", "MemoryUtilization"),
+		of("hosts-network", "Network of the hosts", "NetworkIn", "NetworkOut"),
+		of("hosts-disk", "Disks of the hosts", "DiskReadBytes", "DiskWriteBytes"),
+		of("hosts-disk-operations", "Operations of these disks", "DiskReadOps", "DiskWriteOps"),
 		of("shares", "Shares", "PercentAvailableGameSessions", "PercentHealthyServerProcesses", "PercentIdleInstances"),
 	}
 	if managed && location != "" {

@@ -34,6 +34,7 @@ func (r *Recorder) Collect(to chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.countRules(rules)
+	r.countHosts(&s)
 	r.note(&s)
 	top := r.topRules()
 	for k, c := range r.counts {

@@ -83,6 +83,7 @@ func (r *Recorder) points(s *sample) (points []series.Point, undo func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.countRules(rules)
+	r.countHosts(s)
 	r.note(s)
 	top := r.topRules()
 	for k, c := range r.counts {

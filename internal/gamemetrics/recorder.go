@@ -28,6 +28,7 @@ const (
 type Config struct {
 	Engine *engine.Engine
 	Rules  func() []matchmaker.RuleEvaluations
+	Hosts  func() []HostUse                            // what agents have measured last, at most one for each compute; nil: there are none
 	Store  *series.Store                               // nil: no series are kept
 	Beside func() (points []series.Point, undo func()) // further points of the minute that is over; nil: none. undo says that they were not kept
 	Short  func() error                                // why nothing should be written now, such as a full disk
@@ -52,6 +53,7 @@ type Recorder struct {
 	open     openMatches
 	computes map[[2]string]string // locations of computes, by fleet and name
 	rules    map[[2]string]matchmaker.RuleEvaluations
+	hosts    map[[2]string]counted // by fleet and compute
 }
 
 // key is a counter or duration of a subject.
@@ -79,7 +81,7 @@ var bounds = [...]float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600}
 
 // Start begins to count. Close it before the engine.
 func Start(c Config) *Recorder {
-	r := &Recorder{config: c, counts: map[key]*count{}, times: map[key]*times{}, computes: map[[2]string]string{}, rules: map[[2]string]matchmaker.RuleEvaluations{}}
+	r := &Recorder{config: c, counts: map[key]*count{}, times: map[key]*times{}, computes: map[[2]string]string{}, rules: map[[2]string]matchmaker.RuleEvaluations{}, hosts: map[[2]string]counted{}}
 	for of := range r.subjects {
 		r.subjects[of] = map[[2]string]bool{}
 	}

@@ -3,7 +3,9 @@ package gamemetrics
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +36,7 @@ type scene struct {
 	files    vfs.FS
 	store    *series.Store
 	recorder *Recorder
+	uses     atomic.Pointer[[]HostUse] // what agents say
 }
 
 func newScene(t *testing.T) *scene {
@@ -54,7 +57,14 @@ func (s *scene) start() {
 	if s.store, err = series.Open(series.Options{Dir: "metrics", FS: s.files, BytesMax: 1 << 30, SeriesMax: 10_000, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		s.Fatal(err)
 	}
-	s.recorder = Start(Config{Engine: s.engine, Rules: s.runner.RuleEvaluations, Store: s.store, Short: func() error { return nil }, Log: slog.New(slog.DiscardHandler)})
+	s.recorder = Start(Config{Engine: s.engine, Rules: s.runner.RuleEvaluations, Hosts: s.hosts, Store: s.store, Short: func() error { return nil }, Log: slog.New(slog.DiscardHandler)})
+}
+
+func (s *scene) hosts() []HostUse {
+	if all := s.uses.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 func (s *scene) stop() {
@@ -435,5 +445,64 @@ func TestKeysBack(t *testing.T) {
 	}
 	if _, ok := keyFrom(series.MakeKey("ServerProcessActivations", series.Dimension{Name: metricGroups, Value: "eu"})); ok {
 		t.Error("a sum is taken for a counter")
+	}
+}
+
+// What agents measure is kept by place, by fleet and by metric group: averages, and what was read and sent since the report before. A host that starts anew loses what
+// nobody has seen, and never counts backwards.
+func TestHostsUse(t *testing.T) {
+	s := newScene(t)
+	s.do(&kernel.RaiseLevel{To: kernel.Level})
+	for _, location := range []string{"custom-a", "custom-b"} {
+		s.do(&hosting.CreateLocation{Name: location, Region: "us-east-1"})
+	}
+	s.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Name: "arena"}, Locations: []string{"custom-a", "custom-b"}})
+	for name, location := range map[string]string{"h1": "custom-a", "h2": "custom-a", "h3": "custom-b"} {
+		s.host("fleet-1", location, name)
+	}
+	uses := []HostUse{
+		{Fleet: "fleet-1", Compute: "h1", CPUPercent: 20, MemoryPercent: 10, NetworkIn: 1000, DiskReads: 5}, {Fleet: "fleet-1", Compute: "h2", CPUPercent: 40, NetworkIn: 500},
+		{Fleet: "fleet-1", Compute: "h3", CPUPercent: 90, NetworkOut: 7}, {Fleet: "fleet-1", Compute: "gone", CPUPercent: 100}, {Fleet: "other", Compute: "h1", CPUPercent: 100},
+	}
+	report := func(change func()) {
+		uses = slices.Clone(uses)
+		change()
+		s.uses.Store(&uses)
+	}
+	report(func() {})
+	check := func(want map[string]float64) {
+		t.Helper()
+		got := s.metrics()
+		for name, value := range want {
+			if v, ok := got[name]; v != value || !ok && value >= 0 {
+				t.Errorf("%s: %v, want %v", name, v, value)
+			}
+		}
+	}
+	check(map[string]float64{"cpu_utilization_percent fleet-1 custom-a default": 30, "memory_utilization_percent fleet-1 custom-a default": 5, "cpu_utilization_percent fleet-1 custom-b default": 90})
+	report(func() { uses[0].NetworkIn, uses[0].DiskReads, uses[1].NetworkIn, uses[2].NetworkOut = 1100, 8, 40, 9 }) // h2 has started anew
+	check(map[string]float64{"network_in_bytes_total fleet-1 custom-a default": 100, "disk_read_ops_total fleet-1 custom-a default": 3, "network_out_bytes_total fleet-1 custom-b default": 2})
+	report(func() { uses[1].NetworkIn = 90 })
+	s.minuteOver()
+	if sum, _ := s.kept("NetworkIn", "FleetId", "fleet-1", "Location", "custom-a"); sum != 150 {
+		t.Errorf("%v bytes of the place were kept, want 150", sum)
+	}
+	if sum, _ := s.kept("NetworkIn", "FleetId", "fleet-1"); sum != 150 {
+		t.Errorf("%v bytes of the fleet were kept, want 150", sum)
+	}
+	if sum, _ := s.kept("NetworkOut", "MetricGroups", "default"); sum != 2 {
+		t.Errorf("%v bytes of the metric group were kept, want 2", sum)
+	}
+	for _, of := range [][2]string{{"FleetId", "fleet-1"}, {"MetricGroups", "default"}} {
+		if _, newest := s.kept("CPUUtilization", of[0], of[1]); newest.Sum != 50 {
+			t.Errorf("%s was busy at %+v, want 50", of[0], newest)
+		}
+	}
+	uses = nil
+	report(func() {})
+	for name := range s.metrics() {
+		if strings.HasPrefix(name, "cpu_") {
+			t.Errorf("%s without a report", name)
+		}
 	}
 }

@@ -23,6 +23,8 @@ type sample struct {
 	locations      []depth
 	configurations []tickets
 	serverGroups   []servers
+	hosts          []placed
+	uses           map[[2]string]use // by fleet and location
 }
 
 type (
@@ -50,8 +52,13 @@ const defaultGroup = "default"
 // read reads the state. It costs the same for a million game sessions as for one.
 func (r *Recorder) read() (s sample, err error) {
 	s.now = domain.TimeOf(r.config.Engine.Now())
+	var hosts []HostUse
+	if r.config.Hosts != nil {
+		hosts = r.config.Hosts()
+	}
 	err = r.config.Engine.ReadHere(background, func(v *cell.View) error { // the values need not be durable
 		s.readPlaces(v)
+		s.readHosts(v, hosts)
 		for _, q := range v.Queues("", subjectsMax) {
 			s.queues = append(s.queues, depth{q.Name, v.QueueDepth(q.Name)})
 		}
@@ -157,6 +164,13 @@ func (s *sample) gauges(yield func(d *Definition, value float64, names ...string
 					yield(d, value, p.Fleet, p.Location)
 				}
 			}
+		case d.use != nil:
+			for i := range s.places {
+				p := &s.places[i]
+				if u := s.uses[[2]string{p.Fleet, p.Location}]; u.hosts > 0 {
+					yield(d, d.use(u)/float64(u.hosts), p.Fleet, p.Location)
+				}
+			}
 		case d.hosts != nil:
 			for _, c := range s.capacities {
 				yield(d, float64(d.hosts(c.Capacity)), c.fleet, c.location)
@@ -192,13 +206,15 @@ func (s *sample) sums(yield func(d *Definition, dimension, name string, value fl
 		{"FleetId", func(p *hosting.PlaceCounts) string { return p.Fleet }},
 		{metricGroups, func(p *hosting.PlaceCounts) string { return s.groups[p.Fleet] }},
 	} {
-		sums := map[string]*hosting.PlaceCounts{}
+		sums, uses := map[string]*hosting.PlaceCounts{}, map[string]use{}
 		for i := range s.places {
-			name := by.of(&s.places[i])
+			p := &s.places[i]
+			name := by.of(p)
 			if sums[name] == nil {
 				sums[name] = &hosting.PlaceCounts{}
 			}
-			sums[name].Add(&s.places[i])
+			sums[name].Add(p)
+			uses[name] = uses[name].plus(s.uses[[2]string{p.Fleet, p.Location}])
 		}
 		for _, name := range slices.Sorted(maps.Keys(sums)) {
 			for _, d := range Table {
@@ -206,6 +222,9 @@ func (s *sample) sums(yield func(d *Definition, dimension, name string, value fl
 					if value, ok := d.place(sums[name]); ok {
 						yield(d, by.dimension, name, value)
 					}
+				}
+				if u := uses[name]; d.use != nil && u.hosts > 0 {
+					yield(d, by.dimension, name, d.use(u)/float64(u.hosts))
 				}
 			}
 		}

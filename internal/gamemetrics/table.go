@@ -56,13 +56,14 @@ const metricGroups = "MetricGroups"
 // Definition is one metric of the service.
 type Definition struct {
 	Name    string // the service's
-	Unit    string // Count, Percent or Seconds
+	Unit    string // Count, Percent, Seconds or Bytes
 	Kind    Kind
 	Of      Subject
 	Meaning string
 
 	place func(*hosting.PlaceCounts) (value float64, ok bool) // of a gauge of a Place; not ok: a share of nothing
 	hosts func(fleet.Capacity) int32                          // of a gauge of Hosts
+	use   func(use) float64                                   // of a gauge of a Place that agents measure: the sum over its hosts
 }
 
 // Prometheus returns the name in Prometheus' form.
@@ -72,21 +73,27 @@ func (d *Definition) Prometheus() string {
 	if d.Of == Location { // the same metric by queue has another name, so that sums count nothing twice
 		b.WriteString("location_")
 	}
-	for i, r := range d.Name {
+	name := []rune(d.Name)
+	upper := func(i int) bool { return i < len(name) && unicode.IsUpper(name[i]) }
+	for i, r := range name {
 		if r == ' ' || r == '<' || r == '>' {
 			continue
 		}
-		if unicode.IsUpper(r) && i > 0 {
+		if upper(i) && i > 0 && (!upper(i-1) || i+1 < len(name) && !upper(i+1)) { // a word begins; an abbreviation is one
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(r))
 	}
-	name := b.String()
+	return d.withUnit(b.String())
+}
+
+// withUnit adds the unit to a name, and the suffix of counters.
+func (d *Definition) withUnit(name string) string {
 	if d == placementsTo {
 		name = "gamelift_placements_succeeded_by_location"
 	}
-	if d.Unit == "Seconds" {
-		name += "_seconds"
+	if unit := map[string]string{"Seconds": "_seconds", "Bytes": "_bytes", "Percent": "_percent"}[d.Unit]; !strings.HasSuffix(name, unit) && !strings.HasPrefix(d.Name, d.Unit) {
+		name += unit
 	}
 	if d.Kind == Counter {
 		name += "_total"
@@ -126,6 +133,15 @@ func ofHosts(name, meaning string, value func(fleet.Capacity) int32) *Definition
 	return &Definition{Name: name, Unit: "Count", Kind: Gauge, Of: Hosts, Meaning: meaning, hosts: value}
 }
 
+// ofUse is a mean over the hosts of a place.
+func ofUse(name, meaning string, sum func(use) float64) *Definition {
+	return &Definition{Name: name, Unit: "Percent", Kind: Gauge, Of: Place, Meaning: meaning, use: sum}
+}
+
+func bytesOf(name, meaning string) *Definition {
+	return &Definition{Name: name, Unit: "Bytes", Kind: Counter, Of: Place, Meaning: meaning}
+}
+
 func gauge(of Subject, name, unit, meaning string) *Definition {
 	return &Definition{Name: name, Unit: unit, Kind: Gauge, Of: of, Meaning: meaning}
 }
@@ -144,6 +160,12 @@ var (
 	terminations        = counter(Place, "ServerProcessTerminations", "Server processes that ended, for whatever reason.")
 	abnormal            = counter(Place, "ServerProcessAbnormalTerminations", "Of these, those that did not end by themselves with ProcessEnding: crashed, silent, unhealthy, or killed.")
 	playerActivations   = counter(Place, "PlayerSessionActivations", "Player sessions that changed from RESERVED to ACTIVE.")
+	networkIn           = bytesOf("NetworkIn", "Bytes that the hosts with an agent have received, on all interfaces but loopback.")
+	networkOut          = bytesOf("NetworkOut", "Bytes that they have sent.")
+	diskRead            = bytesOf("DiskReadBytes", "Bytes that they have read from their disks.")
+	diskWritten         = bytesOf("DiskWriteBytes", "Bytes that they have written to them.")
+	diskReads           = counter(Place, "DiskReadOps", "Reads from their disks.")
+	diskWrites          = counter(Place, "DiskWriteOps", "Writes to them.")
 	queueDepth          = gauge(Queue, "QueueDepth", "Count", "Placements of the queue that are PENDING.")
 	averageWait         = gauge(Queue, "AverageWaitTime", "Seconds", "How long they have waited, on average.")
 	placementsStarted   = counter(Queue, "PlacementsStarted", "New placements.")
@@ -191,6 +213,10 @@ var Table = []*Definition{
 	ofHosts("DesiredInstances", "How many hosts a fleet of a build wants.", func(c fleet.Capacity) int32 { return c.Desired }),
 	ofHosts("MaxInstances", "The most hosts that it may want.", func(c fleet.Capacity) int32 { return c.Max }),
 	ofHosts("MinInstances", "The fewest hosts that it may want.", func(c fleet.Capacity) int32 { return c.Min }),
+
+	ofUse("CPUUtilization", "How busy the processors of the hosts are, on average over the hosts with an agent.", func(u use) float64 { return u.cpu }),
+	ofUse("MemoryUtilization", "How much of their memory is in use, on average. The cloud service has no such metric.", func(u use) float64 { return u.memory }),
+	networkIn, networkOut, diskRead, diskWritten, diskReads, diskWrites,
 
 	ofPlace("ActiveServerProcesses", "Server processes that are ready or host a game session.", func(n *hosting.PlaceCounts) int32 { return n.Hosts.Processes }),
 	ofPlace("HealthyServerProcesses", "Of these, those whose last health report was good.", func(n *hosting.PlaceCounts) int32 { return n.Hosts.Healthy }),

@@ -34,7 +34,7 @@ func (x *Service) openGameMetrics() (err error) {
 				func() float64 { return float64(x.kept.Refused()) }),
 		)
 	}
-	x.games = gamemetrics.Start(gamemetrics.Config{Engine: x.engine, Rules: x.matches.RuleEvaluations, Store: x.kept, Beside: x.metrics.Keeper().Points, Short: x.room.Short, Log: x.log})
+	x.games = gamemetrics.Start(gamemetrics.Config{Engine: x.engine, Rules: x.matches.RuleEvaluations, Hosts: x.uses.all, Store: x.kept, Beside: x.metrics.Keeper().Points, Short: x.room.Short, Log: x.log})
 	x.metrics.Register(x.games)
 	return nil
 }

@@ -99,6 +99,7 @@ type Service struct {
 	watch   *playerwatch.Watch // nil without player flow
 	events  *sessionwatch.Watch
 	games   *gamemetrics.Recorder
+	uses    hostUses
 	kept    *series.Store // nil: no metrics are kept
 	metrics *metrics.Door
 	otlp    *otlp.Exporter   // nil: no telemetry is exported
@@ -291,6 +292,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		LogUpload: logUpload, BuildURL: x.buildURL,
 	})
 	api.Agents = x.agents
+	x.gatherUses(links)
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
 	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports(), Log: log})

@@ -88,7 +88,7 @@ type Settings struct {
 	BuildsMax                      Bytes `name:"builds-max" placeholder:"SIZE" help:"Space for the files of builds in the data directory, uploads included. Content that builds share counts once. 0: none can be uploaded."`
 	SessionLogsMax                 Bytes `name:"session-logs-max" placeholder:"SIZE" help:"Space for the logs of game sessions in the data directory, which agents upload. They are kept for 14 days, as long as there is space: the oldest make room. 0: none are kept."`
 	MetricsMax                     Bytes `name:"metrics-max" placeholder:"SIZE" help:"Space for the kept metrics in the data directory: each minute for 15 days and each hour for 455 days, as long as there is space. 0: none are kept."`
-	MetricsSeries                  int   `name:"metrics-series" placeholder:"N" help:"Most series of kept metrics. A location of a fleet has about 23, a fleet and a metric group 19 each, a queue 12, a matchmaking configuration 14."`
+	MetricsSeries                  int   `name:"metrics-series" placeholder:"N" help:"Most series of kept metrics. A location of a fleet has about 31, a fleet and a metric group 27 each, a queue 12, a matchmaking configuration 14."`
 	DiskReserve                    Bytes `name:"disk-reserve" placeholder:"SIZE" help:"Free space in the data directory below which the service refuses changes; it needs the rest for changes in progress."`
 
 	Objects string `name:"objects" placeholder:"s3://BUCKET/PREFIX" help:"Keep the files of builds and the logs of game sessions in this object store instead of the data directory. Parameters in the query: endpoint (a store other than AWS), region, style (path or host). Credentials are those of the AWS tools: environment, profile files, role of the machine."`

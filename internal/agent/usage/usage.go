@@ -18,6 +18,10 @@ type Host struct {
 	Disk, DiskFree int64 // of the file system with a directory
 	NetworkIn      int64 // bytes since the start, without loopback
 	NetworkOut     int64
+	DiskRead       int64 // bytes since the start, of all disks
+	DiskWritten    int64
+	DiskReads      int64 // operations
+	DiskWrites     int64
 	OpenFiles      int
 	AgentMemory    int64
 }

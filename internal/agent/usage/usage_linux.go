@@ -54,6 +54,12 @@ func OfHost(dir string) (h Host) {
 	if text, err := os.ReadFile("/proc/net/dev"); err == nil {
 		h.NetworkIn, h.NetworkOut = network(string(text))
 	}
+	if text, err := os.ReadFile("/proc/diskstats"); err == nil {
+		h.disks(string(text), func(name string) bool {
+			_, err := os.Stat("/sys/block/" + strings.ReplaceAll(name, "/", "!") + "/device")
+			return err == nil
+		})
+	}
 	if text, err := os.ReadFile("/proc/sys/fs/file-nr"); err == nil {
 		if fields := strings.Fields(string(text)); len(fields) > 0 {
 			h.OpenFiles = int(number(fields[0]))
@@ -97,6 +103,21 @@ func network(text string) (in, out int64) {
 		in, out = in+number(fields[0]), out+number(fields[8])
 	}
 	return in, out
+}
+
+// sector is the unit of /proc/diskstats, whatever the sectors of the disk are.
+const sector = 512
+
+// disks adds up what was read from and written to disks. Partitions and devices that are made of others, which have no hardware of their own, count with their disks.
+func (h *Host) disks(text string, isDisk func(name string) bool) {
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line) // major, minor, name, reads, merged, sectors, ms, writes, merged, sectors
+		if len(fields) < 10 || !isDisk(fields[2]) {
+			continue
+		}
+		h.DiskReads, h.DiskRead = h.DiskReads+number(fields[3]), h.DiskRead+number(fields[5])*sector
+		h.DiskWrites, h.DiskWritten = h.DiskWrites+number(fields[7]), h.DiskWritten+number(fields[9])*sector
+	}
 }
 
 func number(text string) int64 {

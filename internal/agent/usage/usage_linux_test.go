@@ -46,4 +46,9 @@ func TestParse(t *testing.T) {
 	if got := kilobytes("MemTotal:       10 kB\nMemAvailable: 4 kB\n", "MemAvailable:"); got != 4096 {
 		t.Errorf("%d", got)
 	}
+	var h Host
+	h.disks("   8 0 sda 10 1 20 5 30 2 40 7 0 0\n 8 1 sda1 9 1 19 5 29 2 39 7\n 259 0 nvme0n1 1 0 2 0 3 0 4 0\n half", func(name string) bool { return name != "sda1" })
+	if h.DiskReads != 11 || h.DiskRead != 22*512 || h.DiskWrites != 33 || h.DiskWritten != 44*512 {
+		t.Errorf("%+v", h)
+	}
 }
