@@ -41,7 +41,7 @@ func TestBenchWorks(t *testing.T) {
 	if err := table.WriteMarkdown(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"JSON 1.1, bare", "CBOR, durable", "durable, at ", "game sessions", "over wss", "one core", "restart with", "event stream over ws", "event stream over wss,", "event stream over wss with --tls-release-buffers", "valid tokens", "flow changes a second", "fresh logins", "a match of 60",
+	for _, want := range []string{"JSON 1.1, bare", "CBOR, durable", "metrics and audit log: processor time", "durable, at ", "game sessions", "over wss", "one core", "restart with", "event stream over ws", "event stream over wss,", "event stream over wss with --tls-release-buffers", "valid tokens", "flow changes a second", "fresh logins", "a match of 60",
 		"changes at the leader of three", "while the leader dies: connections lost", "killed: all back", "an empty node joins", "kill -9 of the leader", "planned hand-over",
 		"connected agent", "until its player is free", "a new runtime configuration", "all agents are back", "copied 3 times"} {
 		if !strings.Contains(text.String(), want) {

@@ -19,6 +19,7 @@ import (
 
 type serveCommand struct {
 	settings.Settings
+	Unkept     bool     `name:"bench-unkept" hidden:"" help:"Count and keep no metrics, and record no audit log: for muster bench, which measures what both cost."`
 	AcceptLoss []string `name:"accept-loss" placeholder:"PART" help:"For one start: continue without a lost part of the data directory, and record the loss in the log and the journal: journal, journal-tail, archive or cell.secret. The remains of the part are renamed, not deleted."`
 }
 
@@ -75,6 +76,7 @@ const reopenWait = time.Second
 func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part, sources *sources) (again bool, err error) {
 	options := service.NewOptions(c.Settings, log, accept)
 	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, sources.of
+	options.Unkept = c.Unkept
 	s, err := service.StartWith(ctx, options)
 	if err != nil {
 		return false, err

@@ -45,6 +45,7 @@ type scenario struct {
 
 var scenarios = []scenario{
 	{"players", "player sessions, created, accepted and removed, beside a bare service", (*bench).players, false},
+	{"upkeep", "what metrics and the audit log cost: player sessions on the service and, side by side, on one without both", (*bench).upkeep, false},
 	{"games", "game sessions, created to ACTIVE, on game servers that start over", served("games", (*bench).games), false},
 	{"placements", "placements of ten players through a queue of ten destinations", served("placements", (*bench).placements), false},
 	{"search", "searches among 100,000 game sessions of a fleet, while they change", (*bench).search, false},

@@ -10,12 +10,12 @@ func served(name string, f func(b *bench, ctx context.Context, s *server, setup 
 }
 
 // serving starts the service on a fresh directory and lets f work with it, over a connection for what is done once.
-func (b *bench) serving(ctx context.Context, name string, f func(s *server, setup *conn) error) error {
+func (b *bench) serving(ctx context.Context, name string, f func(s *server, setup *conn) error, arguments ...string) error {
 	dir, err := b.freshDir(name)
 	if err != nil {
 		return err
 	}
-	s, err := b.start(ctx, "the service", dir, "serve")
+	s, err := b.start(ctx, "the service", dir, append([]string{"serve"}, arguments...)...)
 	if err != nil {
 		return err
 	}

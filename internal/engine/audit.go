@@ -18,7 +18,7 @@ import (
 // be of an earlier release, which would refuse Given as unknown, the command stays as it is.
 func (e *Engine) recorded(ctx context.Context, cmd kernel.Command) kernel.Command {
 	given := wrapped(ctx, cmd)
-	if given == nil {
+	if given == nil || e.config.Unrecorded {
 		return cmd
 	}
 	if inForce, _ := e.Level(); inForce < domainaudit.Level {

@@ -110,6 +110,8 @@ type Config struct {
 	Patience time.Duration // how long a command or read waits for a node that decides; 0: DefaultPatience
 	Levels   Levels        // of a cluster's members; nil: in a cluster the level of the journal stays
 
+	Unrecorded bool // commands have no entries in the audit log, whatever their context says
+
 	Tracing *tracing.Tracer // of commands whose context is traced; nil: none is
 
 	extend func(*cell.Cell) // of tests: adds what a later release knows
@@ -283,6 +285,7 @@ func (e *Engine) have(c *cell.Cell, last uint64, unsaved int64) error {
 	}
 	e.refuseFreezes()
 	e.seq = NewSequencer(c, last, seed)
+	e.seq.tracing = e.config.Tracing
 	e.cells++
 	e.stateLock.Unlock()
 	e.unsaved, e.level = unsaved, c.Level()

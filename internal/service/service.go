@@ -156,6 +156,8 @@ type Options struct {
 	Getenv   func(string) string // has the variables of OpenTelemetry; nil: none is set
 	SourceOf func(string) string // says where the value of a setting comes from; nil: not known
 
+	Unkept bool // count and keep no metrics, and record no audit log; for measurements of what both cost
+
 	AcceptLoss []datadir.Part // parts of the data directory whose loss the operator accepts
 }
 
@@ -216,7 +218,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	core.PlayerFlow.Tokens = connectiontoken.Hasher(secret)
 	config := engine.Config{
 		Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
-		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short, Tracing: x.tracing,
+		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short, Tracing: x.tracing, Unrecorded: o.Unkept,
 	}
 	if x.node != nil {
 		err = x.openReplica(ctx, config)
@@ -232,7 +234,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := x.noteLoss(o.AcceptLoss); err != nil {
 		return nil, err
 	}
-	x.audit = audit.NewLog(x.engine, s.Data, x.engine.Now, log)
+	if !o.Unkept {
+		x.audit = audit.NewLog(x.engine, s.Data, x.engine.Now, log)
+	}
 	keys := x.keys
 	api, err := gamelift.NewService(x.engine, secret, x.publicURL)
 	if err != nil {
@@ -267,8 +271,10 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
 	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
-	if err := x.openGameMetrics(); err != nil {
-		return nil, err
+	if !o.Unkept {
+		if err := x.openGameMetrics(); err != nil {
+			return nil, err
+		}
 	}
 	if err := x.openAuditExport(ctx, o.Getenv); err != nil {
 		return nil, err
