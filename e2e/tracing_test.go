@@ -288,6 +288,47 @@ func TestTraceOfAPlacement(t *testing.T) {
 	}
 }
 
+// A match goes on in the trace of its ticket, up to the game server's answer, and a player session in the trace of the call that created it, up to the server's requests.
+func TestTraceOfAMatch(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t)
+	s := newService(t)
+	s.wrap = []string{"env", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_TRACES_SAMPLER=parentbased_always_off", "OTEL_BSP_SCHEDULE_DELAY=100"}
+	s.start()
+	p := s.prepare()
+	p.queue("arena")
+	_, err := s.client.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{
+		Name: aws.String("solo"), RuleSetBody: aws.String(`{"ruleLanguageVersion":"1.0","teams":[{"name":"red","minPlayers":1,"maxPlayers":1}]}`),
+	})
+	must(t, err)
+	_, err = s.client.CreateMatchmakingConfiguration(t.Context(), &gamelift.CreateMatchmakingConfigurationInput{
+		Name: aws.String("casual"), RuleSetName: aws.String("solo"), AcceptanceRequired: aws.Bool(false), RequestTimeoutSeconds: aws.Int32(600),
+		GameSessionQueueArns: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/arena"},
+	})
+	must(t, err)
+	server := p.ready(sdkOptions{})
+	_, err = withTraceparent(s.client).StartMatchmaking(t.Context(), &gamelift.StartMatchmakingInput{
+		ConfigurationName: aws.String("casual"), TicketId: aws.String("ticket"), Players: []types.Player{{PlayerId: aws.String("ann")}},
+	})
+	must(t, err)
+	server.untilEvent("start", 1)
+	server.must("activate")
+	c.untilTraced(t, "StartMatchmaking", nil, `StartMatchmaking
+  commit StartMatchmaking
+    append
+    match
+      push CreateGameSession
+        ActivateGameSession
+          commit ActivateGameSession
+            append
+            queue
+        commit PromptGameSession
+          append
+          queue
+    queue
+`)
+}
+
 // In a cluster the call arrives at one node, another one decides, and the game server is connected to the third.
 func TestTraceThroughACluster(t *testing.T) {
 	t.Parallel()

@@ -113,6 +113,9 @@ func (e *Engine) followed() kernel.KindMask {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()
 	var all kernel.KindMask
+	if e.config.Tracing != nil {
+		all = tracedKinds
+	}
 	for _, x := range e.followers {
 		all.Add(x.kinds)
 	}

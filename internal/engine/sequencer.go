@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // Sequencer decides commands one after another and gathers their transactions in groups. It is the part of the engine without goroutines
@@ -21,6 +22,7 @@ type Sequencer struct {
 	durable  uint64
 	seeds    *rand.ChaCha8
 	due      time.Time
+	tracing  *tracing.Tracer // nil: nothing is traced
 }
 
 // Group is the content of one append to the journal.
@@ -63,6 +65,9 @@ func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call)
 		_, c.Err = s.cell.Execute(c.Cmd, &env)
 		if c.trace != nil {
 			c.trace.decided(env.Events[before:])
+		}
+		if s.tracing != nil {
+			traceMatches(s.tracing, env.Events[before:])
 		}
 		// A command that changed nothing may have read changes that are not durable yet, and its answer would reveal them.
 		if len(env.Batch) > 0 || s.durable+1 < g.Number {

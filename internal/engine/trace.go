@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"reflect"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -10,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/answers"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -77,7 +79,34 @@ func (x *commandTrace) decided(events []kernel.Emitted) {
 			x.tracer.Remember(x.ctx, tracing.Cause{Kind: tracing.GameSession, ID: string(e.ID)})
 		case *hosting.PlacementStarted:
 			x.tracer.Remember(x.ctx, tracing.Cause{Kind: tracing.Placement, ID: e.Placement.ID})
+		case *hosting.PlayerReserved:
+			x.tracer.Remember(x.ctx, tracing.Cause{Kind: tracing.PlayerSession, ID: e.PlayerSession.String()})
+		case *matchmaking.TicketStarted:
+			x.tracer.Remember(x.ctx, ticketCause(e.Ticket.No))
 		}
+	}
+}
+
+// tracedKinds are the events that decided and traceMatches look for.
+var tracedKinds = kernel.Kinds(new(hosting.GameSessionCreated), new(hosting.PlacementStarted), new(hosting.PlayerReserved), new(matchmaking.TicketStarted), new(matchmaking.MatchProposed))
+
+func ticketCause(no uint64) tracing.Cause {
+	return tracing.Cause{Kind: tracing.Ticket, ID: strconv.FormatUint(no, 10)}
+}
+
+// traceMatches has the traces of tickets go on in their match: its placement, which has the id of the match, then follows from it, and with that the push to the server
+// process. Matches are proposed by commands that no call has caused.
+func traceMatches(t *tracing.Tracer, events []kernel.Emitted) {
+	for _, emitted := range events {
+		e, ok := emitted.Event.(*matchmaking.MatchProposed)
+		if !ok {
+			continue
+		}
+		var of []tracing.Cause
+		for _, s := range e.Match.Seats {
+			of = append(of, ticketCause(s.Ticket))
+		}
+		t.Join("match", tracing.Cause{Kind: tracing.Placement, ID: e.Match.ID}, of)
 	}
 }
 

@@ -271,7 +271,7 @@ func (r *receiver) try(ctx context.Context, x attempt) error {
 		}
 	}
 	if n.Match != nil {
-		return r.send(ctx, n, matchDocumentOf(n, r.sender.config.Counts))
+		return r.tryMatch(ctx, n)
 	}
 	p, err := e.Placement(ctx, n.Placement)
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
@@ -286,6 +286,17 @@ func (r *receiver) try(ctx context.Context, x attempt) error {
 	err = r.send(ctx, n, placementDocument(n, &p))
 	span.EndWith(err)
 	return err
+}
+
+// tryMatch sends an event of matchmaking. One about a match is a part of the trace in which the match was made.
+func (r *receiver) tryMatch(ctx context.Context, n *notice.Notice) (err error) {
+	if id := n.Match.ID; id != "" {
+		var span *tracing.Span
+		ctx, span = r.sender.config.Tracing.Continue(ctx, "notify", trace.SpanKindClient, tracing.Cause{Kind: tracing.Placement, ID: id})
+		span.Set("muster.match.event", n.Match.Type)
+		defer func() { span.EndWith(err) }()
+	}
+	return r.send(ctx, n, matchDocumentOf(n, r.sender.config.Counts))
 }
 
 // send posts an event in the receiver's envelope.

@@ -26,7 +26,7 @@ const (
 func (l *link) handle(ctx context.Context, r *request) {
 	b := newFrame()
 	began, outcome := time.Now(), callstats.OK
-	ctx, span := l.beginAnswer(ctx, r)
+	ctx, span := l.beginRequest(ctx, r)
 	defer func() {
 		l.process.server.calls.Done(r.action, outcome, began)
 		span.End(outcome)

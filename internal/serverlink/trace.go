@@ -9,7 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// The trace of the call that made a game session goes on with the push to its server process, and from there with the request by which the process activates it.
+// The trace of the call that made a game session goes on with the push to its server process, and from there with the request by which the process activates it. Other requests of server
+// processes have traces, too.
 
 // prompted is the push of a game session to a process, if it is traced.
 type prompted struct {
@@ -38,24 +39,42 @@ func (l *link) beginPush(id session.ID, placement string) (context.Context, *tra
 	return ctx, span
 }
 
-// beginAnswer begins the span of a request if it answers a push that is traced.
-func (l *link) beginAnswer(ctx context.Context, r *request) (context.Context, *tracing.Span) {
+// beginRequest begins the span of a request, if it is traced. ActivateGameSession answers a push, and is traced if that is. AcceptPlayerSession and
+// RemovePlayerSession continue the call that created the player session, as far as this node knows of it. About what else a server process asks for, chance decides:
+// about its beginning and its end, and nothing that it repeats all day.
+func (l *link) beginRequest(ctx context.Context, r *request) (context.Context, *tracing.Span) {
 	t := l.process.server.config.Tracing
-	if t == nil || r.action != actActivateGameSession {
+	if t == nil {
 		return ctx, nil
 	}
-	pushed := l.process.prompted.Load()
-	if pushed == nil || pushed.game != gameID(r.gameSession) {
+	var span *tracing.Span
+	switch r.action {
+	case actActivateGameSession:
+		if pushed := l.process.prompted.Load(); pushed != nil && pushed.game == gameID(r.gameSession) {
+			ctx, span = t.Start(trace.ContextWithSpanContext(ctx, pushed.span), r.action, trace.SpanKindServer)
+		}
+	case actAcceptPlayerSession, actRemovePlayerSession:
+		if id, err := playerID(r.playerSession); err == nil {
+			ctx, span = t.ContinueHere(ctx, r.action, trace.SpanKindServer, tracing.Cause{Kind: tracing.PlayerSession, ID: id.String()})
+		}
+		if span == nil {
+			ctx, span = t.Root(ctx, r.action)
+		}
+	case actActivateServerProcess, actTerminateServerProcess:
+		ctx, span = t.Root(ctx, r.action)
+	}
+	if span == nil {
 		return ctx, nil
 	}
-	ctx, span := t.Start(trace.ContextWithSpanContext(ctx, pushed.span), r.action, trace.SpanKindServer)
 	span.Set("muster.door", panicDoor)
-	l.describe(span, pushed.game)
+	l.describe(span, gameID(r.gameSession))
 	return ctx, span
 }
 
 func (l *link) describe(span *tracing.Span, id session.ID) {
-	span.Set("muster.game_session.id", string(id))
+	if id != "" {
+		span.Set("muster.game_session.id", string(id))
+	}
 	span.Set("muster.fleet.id", l.process.key.Fleet)
 	span.Set("muster.compute", l.process.key.Compute)
 	span.Set("muster.process.id", l.process.key.Process)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -15,8 +16,10 @@ type Cause struct{ Kind, ID string }
 
 // The kinds of causes.
 const (
-	GameSession = "game session"
-	Placement   = "placement"
+	GameSession   = "game session"
+	Placement     = "placement" // also that of a match, whose id it has
+	Ticket        = "ticket"    // by its number
+	PlayerSession = "player session"
 )
 
 const (
@@ -24,6 +27,7 @@ const (
 	askWait   = 250 * time.Millisecond
 	quiet     = 10 * time.Second // after a question without an answer in time, no other is asked
 	causeMax  = 1024             // bytes of an id in a question
+	linksMax  = 64               // of a span to those of other traces
 )
 
 // causes remembers which span made a thing, for the newest things. It is memory of this process alone: what is lost with it ends a trace early, nothing else.
@@ -82,6 +86,41 @@ func (t *Tracer) Continue(ctx context.Context, name string, kind trace.SpanKind,
 		return ctx, nil
 	}
 	return t.Start(trace.ContextWithRemoteSpanContext(ctx, s), name, kind)
+}
+
+// ContinueHere is Continue without a question to another node.
+func (t *Tracer) ContinueHere(ctx context.Context, name string, kind trace.SpanKind, of Cause) (context.Context, *Span) {
+	if t == nil {
+		return ctx, nil
+	}
+	s := t.known([]Cause{of})
+	if !s.IsSampled() {
+		return ctx, nil
+	}
+	return t.Start(trace.ContextWithRemoteSpanContext(ctx, s), name, kind)
+}
+
+// Join notes that things which traced commands made have made another one together. It is a span in the trace of the first of them, with links to the others.
+func (t *Tracer) Join(name string, made Cause, of []Cause) {
+	var spans []trace.SpanContext
+	t.causes.mu.Lock()
+	for _, c := range of {
+		if s, ok := t.causes.spans[c]; ok {
+			spans = append(spans, s)
+		}
+	}
+	t.causes.mu.Unlock()
+	if len(spans) == 0 {
+		return
+	}
+	var links []trace.Link
+	for _, s := range spans[1:min(len(spans), linksMax+1)] {
+		links = append(links, trace.Link{SpanContext: s})
+	}
+	ctx, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), spans[0]), name, trace.WithLinks(links...))
+	t.Remember(ctx, made)
+	span.SetAttributes(attribute.String("muster."+made.Kind+".id", made.ID))
+	span.End()
 }
 
 func (t *Tracer) causeOf(ctx context.Context, of []Cause) trace.SpanContext {

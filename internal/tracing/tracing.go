@@ -113,6 +113,15 @@ func (t *Tracer) Start(ctx context.Context, name string, kind trace.SpanKind) (c
 	return ctx, &Span{span}
 }
 
+// Root begins the span of a request that carries no trace, if chance chooses it.
+func (t *Tracer) Root(ctx context.Context, name string) (context.Context, *Span) {
+	if t == nil || !t.chance() {
+		return ctx, nil
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer))
+	return ctx, &Span{span}
+}
+
 // Child is Start for callers that have no Tracer, but are called within a span.
 func Child(ctx context.Context, name string, kind trace.SpanKind) (context.Context, *Span) {
 	parent := trace.SpanFromContext(ctx)

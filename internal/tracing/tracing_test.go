@@ -146,6 +146,8 @@ func untraced(ctx context.Context, tracer *Tracer, r *http.Request, header http.
 	hook.EndWith(nil)
 	child.Set("a", "b")
 	tracer.Remember(ctx, Cause{GameSession, "id"})
+	_, request := tracer.Root(ctx, "AcceptPlayerSession")
+	request.End(callstats.OK)
 	Inject(in, header)
 	span.End(callstats.OK)
 }
@@ -249,5 +251,44 @@ func TestSilentNode(t *testing.T) {
 	follow()
 	if asked != 2 {
 		t.Errorf("%d questions after the while, want 2", asked)
+	}
+}
+
+// A match belongs to the trace of its first traced ticket, with links to the others, and what follows from it goes on there.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	tracer, recorder := newTracer(Sampling{Share: 1})
+	var nobody *Tracer
+	nobody.Root(t.Context(), "ProcessReady")
+	nobody.ContinueHere(t.Context(), "x", trace.SpanKindServer, Cause{})
+	tickets := []Cause{{Ticket, "1"}, {Ticket, "2"}, {Ticket, "3"}}
+	match := Cause{Placement, "m"}
+	tracer.Join("match", match, tickets)
+	if len(recorder.Ended()) > 0 {
+		t.Error("a match of untraced tickets is traced")
+	}
+	var ids []trace.TraceID
+	for _, c := range tickets[1:] {
+		ctx, span := tracer.Begin(request(nil), Call{Operation: "StartMatchmaking"})
+		tracer.Remember(ctx, c)
+		ids = append(ids, trace.SpanContextFromContext(ctx).TraceID())
+		span.End(callstats.OK)
+	}
+	tracer.Join("match", match, tickets)
+	all := recorder.Ended()
+	s := all[len(all)-1]
+	if s.Name() != "match" || s.SpanContext().TraceID() != ids[0] || len(s.Links()) != 1 || s.Links()[0].SpanContext.TraceID() != ids[1] {
+		t.Errorf("%s of %s with links %v, want match of %s with a link to %s", s.Name(), s.SpanContext().TraceID(), s.Links(), ids[0], ids[1])
+	}
+	ctx, span := tracer.Continue(t.Context(), "push", trace.SpanKindProducer, Cause{GameSession, "?"}, match)
+	span.EndWith(nil)
+	if got := trace.SpanContextFromContext(ctx).TraceID(); got != ids[0] {
+		t.Errorf("the push is in trace %s, want %s", got, ids[0])
+	}
+	if ctx, span := tracer.Root(ctx, "ProcessReady"); span == nil || trace.SpanContextFromContext(ctx).TraceID() == ids[0] {
+		t.Error("a root is in the trace of its context, or is none")
+	}
+	if _, span := tracer.ContinueHere(t.Context(), "AcceptPlayerSession", trace.SpanKindServer, Cause{PlayerSession, "unknown"}); span != nil {
+		t.Error("an unknown player session goes on")
 	}
 }
