@@ -139,7 +139,8 @@ func printEntries(stdout io.Writer, asJSON bool) func([]audit.Document) error {
 type auditVerify struct {
 	serviceFlags
 	Anchor string `placeholder:"NO:HASH" help:"Number and hash of an entry as an earlier check or an export showed them: also find a log that was written anew since."`
-	JSON   bool   `name:"json" help:"Print JSON."`
+	Node   string `placeholder:"ID" help:"Check the log of this node of a cluster only. Without it, every node's is checked, and compared with that of the node that answers."`
+	JSON   bool   `name:"json" help:"Print JSON, a line for each node."`
 }
 
 func (c *auditVerify) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -147,28 +148,52 @@ func (c *auditVerify) Run(ctx context.Context, stdout io.Writer, env environment
 	if err != nil {
 		return err
 	}
-	path := operator.AuditPath + "/verify"
-	if c.Anchor != "" {
-		path += "?anchor=" + url.QueryEscape(c.Anchor)
+	broken := false
+	verify := func(node, anchor string) (v audit.Verification, err error) {
+		q := url.Values{}
+		if node != "" {
+			q.Set("node", node)
+		}
+		if anchor != "" {
+			q.Set("anchor", anchor)
+		}
+		if err := service.call(ctx, http.MethodGet, operator.AuditPath+"/verify?"+q.Encode(), nil, &v); err != nil {
+			return v, err
+		}
+		broken = broken || len(v.Problems) > 0
+		if c.JSON {
+			return v, json.NewEncoder(stdout).Encode(v)
+		}
+		return v, printVerification(stdout, &v)
 	}
-	var v audit.Verification
-	if err := service.call(ctx, http.MethodGet, path, nil, &v); err != nil {
+	first, err := verify(c.Node, c.Anchor)
+	if err != nil {
 		return err
 	}
-	if c.JSON {
-		err = json.NewEncoder(stdout).Encode(v)
-	} else {
-		err = printVerification(stdout, &v)
+	var errs []error
+	if c.Node == "" {
+		anchor := c.Anchor
+		if anchor == "" && first.Last > 0 { // a log that was written anew at one node differs from the others
+			anchor = fmt.Sprintf("%d:%s", first.Last, first.Hash)
+		}
+		for _, node := range first.Others {
+			_, err := verify(node, anchor)
+			errs = append(errs, err)
+		}
 	}
-	if err == nil && len(v.Problems) > 0 {
-		err = errors.New("the audit log is not whole")
+	if broken {
+		errs = append(errs, errors.New("the audit log is not whole"))
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 func printVerification(stdout io.Writer, v *audit.Verification) error {
+	where := ""
+	if v.Node != "" {
+		where = "node " + printable(v.Node) + ": "
+	}
 	for _, p := range v.Problems {
-		if _, err := fmt.Fprintln(stdout, p); err != nil {
+		if _, err := fmt.Fprintln(stdout, where+printable(p)); err != nil {
 			return err
 		}
 	}
@@ -176,9 +201,9 @@ func printVerification(stdout io.Writer, v *audit.Verification) error {
 	case len(v.Problems) > 0:
 		return nil
 	case v.Entries == 0:
-		_, err := fmt.Fprintln(stdout, "the audit log has no entries")
+		_, err := fmt.Fprintln(stdout, where+"the audit log has no entries")
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "the audit log is whole: %d entries, from %d to %d\nanchor  %d:%s\n", v.Entries, v.First, v.Last, v.Last, v.Hash)
+	_, err := fmt.Fprintf(stdout, "%sthe audit log is whole: %d entries, from %d to %d\nanchor  %d:%s\n", where, v.Entries, v.First, v.Last, v.Last, v.Hash)
 	return err
 }

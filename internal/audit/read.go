@@ -170,7 +170,9 @@ func Read(ctx context.Context, r Reader, f Filter, below uint64, limit int) (pag
 
 // Verification is the outcome of Verify.
 type Verification struct {
-	First    uint64   `json:"first,omitempty"` // number of the oldest entry that is kept
+	Node     string   `json:"node,omitempty"`   // of a cluster, whose log was checked
+	Others   []string `json:"others,omitempty"` // nodes of the cluster
+	First    uint64   `json:"first,omitempty"`  // number of the oldest entry that is kept
 	Last     uint64   `json:"last"`
 	Entries  uint64   `json:"entries"`
 	Hash     string   `json:"hash,omitempty"` // of the last entry

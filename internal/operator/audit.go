@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,7 +83,18 @@ func period(q url.Values) (since, until time.Time, err error) {
 	return since, until, nil
 }
 
+// verifyAudit checks the log of this node, or of another one of the cluster that the query names.
 func (d *Door) verifyAudit(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
+	nodes := d.config.Nodes
+	if node := r.URL.Query().Get("node"); node != "" && (nodes == nil || node != nodes.Self()) {
+		if nodes == nil || nodes.Forwarded(r) || !slices.Contains(nodes.Others(), node) {
+			return domain.Refuse(domain.NotFound, "node %.100q: want the id of a node of the cluster; muster cluster lists them", node)
+		}
+		nodes.Forward(w, r, node, d.config.Private(r), func(err error) {
+			d.refuse(w, r, domain.Refuse(domain.Overloaded, "node %s cannot be reached: its audit log was not checked", node))
+		})
+		return nil
+	}
 	var anchor *audit.Anchor
 	if text := r.URL.Query().Get("anchor"); text != "" {
 		no, hash, _ := strings.Cut(text, ":")
@@ -94,6 +106,9 @@ func (d *Door) verifyAudit(w http.ResponseWriter, r *http.Request, _ access.Acto
 		anchor = &audit.Anchor{No: n, Hash: sum}
 	}
 	v, err := audit.Verify(r.Context(), d.engine, anchor)
+	if err == nil && nodes != nil {
+		v.Node, v.Others = nodes.Self(), nodes.Others()
+	}
 	if err == nil {
 		answer(w, http.StatusOK, v)
 	}

@@ -190,6 +190,8 @@ type Nodes interface {
 	Forward(w http.ResponseWriter, r *http.Request, node string, private bool, unreachable func(error))
 	// Forwarded reports whether another node has forwarded a request: it is not forwarded again.
 	Forwarded(r *http.Request) bool
+	Self() string     // id of this node
+	Others() []string // ids of the other nodes
 }
 
 // connectedElsewhere is the node that has the agent of a process whose output could not be opened here, if that is the reason; empty: there is none.

@@ -113,6 +113,9 @@ func (n *fakeNodes) Forward(w http.ResponseWriter, r *http.Request, node string,
 	_, _ = fmt.Fprintf(w, "forwarded %s to %s, private %t", r.URL, node, private)
 }
 
+func (n *fakeNodes) Self() string     { return "node-1" }
+func (n *fakeNodes) Others() []string { return []string{"node-2"} }
+
 func (n *fakeNodes) Forwarded(*http.Request) bool { return n.forwarded }
 
 // In a cluster an agent has its connection at one node: the others forward to it, once.
