@@ -167,6 +167,9 @@ func (t *Tx) do(m Move, location string) {
 	a := *t.assignments.Get(r)
 	t.Emit(&HostReleasing{Host: m.Host, Undone: m.Step == Reclaim})
 	t.fleets.DrainHost(a.Fleet, a.Compute, m.Step == Release)
+	if m.Replaced {
+		t.fleets.HostReplaced(a.Fleet, a.Location, a.Compute)
+	}
 }
 
 // leave continues the release of a host: its idle processes are asked to end, and when none is left, it leaves the fleet.

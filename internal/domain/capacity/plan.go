@@ -71,6 +71,7 @@ type Move struct {
 	Step        Step
 	Host, Fleet string
 	Why         string // of Release
+	Replaced    bool   // it is released because it is not connected, and others are there in its place
 }
 
 // Outcome is the plan for a location.
@@ -176,11 +177,12 @@ func (p *planner) dropSilent(i int) {
 	}
 	for _, h := range p.silent[i] {
 		p.move(Release, d, h.Host, p.byID[h.Host].Name+" is not connected, and the fleet has as many hosts as it wants")
+		p.out.Moves[len(p.out.Moves)-1].Replaced = true
 	}
 }
 
 func (p *planner) move(s Step, d *Demand, host, why string) {
-	p.out.Moves = append(p.out.Moves, Move{s, host, d.Fleet, why})
+	p.out.Moves = append(p.out.Moves, Move{Step: s, Host: host, Fleet: d.Fleet, Why: why})
 }
 
 // share gives free hosts to the fleets one by one, the next one to the fleet that has the fewest, until each has as many as goal says or none is

@@ -46,6 +46,8 @@ type Fleets interface {
 	EndIdle(fleetID, name string)
 	// LeaveHost removes a compute, and ends what is left on it.
 	LeaveHost(fleetID, name string)
+	// HostReplaced says in the fleet's events that a host which is not connected makes room for others.
+	HostReplaced(fleetID, location, name string)
 	// AdvanceFleet moves a fleet towards ACTIVE, by what has happened on its hosts.
 	AdvanceFleet(id string)
 	// Scale sets the desired number of hosts, and says why in the fleet's events.

@@ -362,3 +362,30 @@ func TestCrashLoopIsCounted(t *testing.T) {
 		t.Errorf("after an hour %d events tell of %d crashes", events, times)
 	}
 }
+
+// A silent host that others replace is an event of the fleet, once; a host that a fleet no longer wants is none.
+func TestReplacedHostIsAnEvent(t *testing.T) {
+	w, p := managedHall(t, 1, host("1"), host("2"))
+	w.checkPlan("1")
+	count := func() (n int) {
+		v := w.cell.View()
+		for _, e := range v.FleetEvents(testFleet, 0, 0, 0, 100) {
+			if e.Code == "INSTANCE_REPLACED_UNHEALTHY" && strings.Contains(e.Message, "Host rack-1 of fleet "+testFleet+" in "+testLocation) {
+				n++
+			}
+		}
+		return n
+	}
+	p.hosts[0].Standing = capacity.Silent
+	for range 5 {
+		w.plan()
+	}
+	if got := w.plan(); got != "2" || count() != 1 {
+		t.Errorf("the fleet has the hosts %q and %d events, want 2 and one event", got, count())
+	}
+	w.want(0, 10)
+	w.plan()
+	if count() != 1 {
+		t.Errorf("%d events", count())
+	}
+}

@@ -127,6 +127,11 @@ func (t *Tx) AdvanceFleet(id string) {
 	}
 }
 
+// HostReplaced says in the fleet's events that a host which is not connected makes room for others. Source: docs/spec/events.md#fleet-events.
+func (t *Tx) HostReplaced(fleetID, location, name string) {
+	t.fleetEvent(fleetID, "INSTANCE_REPLACED_UNHEALTHY", fmt.Sprintf("Host %s of fleet %s in %s was replaced: its agent is not connected, and the fleet has as many hosts as it wants without it", name, fleetID, location))
+}
+
 // Scale sets the desired number of hosts in a location, and says why in the fleet's events.
 func (t *Tx) Scale(fleetID, location string, desired int32, why string) {
 	r, ok := t.Fleets.Fleet(fleetID)
