@@ -350,3 +350,13 @@ func TestLiveStreamsAreBounded(t *testing.T) {
 		t.Errorf("one stream too many: %d", r.StatusCode)
 	}
 }
+
+// explains has the operators' API explain one object.
+func (x *desk) explains(kind, id string) {
+	x.config.Explain = func(_ context.Context, k, i string) ([]byte, error) {
+		if k == kind && i == id {
+			return fmt.Appendf(nil, `{"kind":%q,"id":%q,"status":"ACTIVE","why":"It is so."}`, kind, id), nil
+		}
+		return nil, domain.Refuse(domain.NotFound, "%s %s not found", k, i)
+	}
+}

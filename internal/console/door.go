@@ -43,7 +43,9 @@ type Config struct {
 	// Explain returns what the operators' API answers about an object: its JSON document.
 	Explain func(ctx context.Context, kind, id string) (document []byte, err error)
 	// Feed returns what the operators' API answers about the events of an object: its JSON document, with entries of the audit log if the caller may read them.
-	Feed      func(ctx context.Context, query url.Values, mayAudit bool) (document []byte, err error)
+	Feed func(ctx context.Context, query url.Values, mayAudit bool) (document []byte, err error)
+	// Output answers with the output of a server process, as the operators' API does.
+	Output    func(w http.ResponseWriter, r *http.Request, by identity.Principal, id string)
 	Attention *attention.Finder // has what the overview shows first
 	// Series has the kept metrics; nil: none are kept.
 	Series   *series.Store
@@ -95,7 +97,12 @@ func NewDoor(c Config) *Door {
 	d.page("fleets/{id}", d.fleet)
 	d.page("player/{player...}", d.player)
 	d.page("party/{id...}", d.party)
+	d.page("game-session/{id...}", d.gameSession)
+	d.page("queues/{name}", d.queue)
+	d.page("matchmaking/{name}", d.configuration)
 	d.listPages()
+	d.page("output/{id...}", d.output)
+	d.routes.HandleFunc("GET "+Prefix+"/output.txt/{id...}", d.signedIn(d.serveOutput))
 	d.page("rule-sets", d.ruleSets)
 	d.editorPages()
 	d.routes.HandleFunc("GET "+Prefix+"/matchmaking/{name}/arrivals.jsonl", d.signedIn(d.serveArrivals))
@@ -105,7 +112,7 @@ func NewDoor(c Config) *Door {
 	d.graphPages("queues/{name}/metrics", d.queueMetrics)
 	d.graphPages("matchmaking/{name}/metrics", d.configurationMetrics)
 	for _, kind := range explained {
-		if kind == "party" { // which has a page of its own
+		if kind == "party" || kind == "game-session" { // which have pages of their own
 			continue
 		}
 		d.page(kind+"/{id...}", func(r *http.Request) (*content, error) { return d.explanation(r, kind) })

@@ -141,9 +141,9 @@ func objectPath(kind, id string) string {
 	case "alias":
 		return "aliases#" + escaped(id)
 	case "queue":
-		return "queues/" + url.PathEscape(id) + "/metrics"
+		return "queues/" + url.PathEscape(id)
 	case "configuration":
-		return "matchmaking/" + url.PathEscape(id) + "/metrics"
+		return "matchmaking/" + url.PathEscape(id)
 	case "player":
 		return "player/" + escaped(id)
 	}

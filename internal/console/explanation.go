@@ -33,10 +33,81 @@ type explanation struct {
 		What, Detail string
 	}
 
+	Search *searched // of a ticket; nil: nothing is known
+
 	Actions []string `json:"-"` // names of those that its page offers
 }
 
+// searched is how the search for a match of a ticket stands.
+type searched struct {
+	Unmatchable string
+	Needed      int32 `json:"playersNeeded"`
+	Others      int   `json:"otherTickets"`
+	Now         struct {
+		Looked, Possible int
+		Rejected         []struct {
+			Rule, With, Reason string
+			Tickets            int
+		}
+	}
+	Oldest []struct {
+		Ticket   string
+		Possible bool
+		NoRoom   bool
+		Rejected []string `json:"rejectedBy"`
+		Reasons  []string
+	}
+	Steps []struct {
+		At       time.Time
+		Wait     int32 `json:"waitSeconds"`
+		Changes  []struct{ Property, From, To string }
+		Partners *struct{ Looked, Possible int }
+	}
+	Rules []struct {
+		Name           string
+		Passed, Failed uint64
+	}
+}
+
+// When is an instant as templates show it.
+func (*searched) When(t time.Time) template.HTML { return when(domain.TimeOf(t)) }
+
 type fact struct{ Name, Value string }
+
+// At is the instant that is the value of the fact; 0: it is none.
+func (f fact) At() domain.Time {
+	at, err := time.Parse("2006-01-02 15:04:05.000 MST", f.Value)
+	if err != nil || at.Location() != time.UTC {
+		return 0
+	}
+	return domain.TimeOf(at)
+}
+
+// linkedFacts are the facts whose value is the id of an object, with its kind.
+var linkedFacts = map[string]string{
+	"queue": "queue", "configuration": "configuration", "placement": "placement", "game session": "game-session", "game instance": "game-instance", "party": "party", "ticket": "ticket", "backfill of": "game-session",
+	"fleet": "fleet", "process": "process",
+}
+
+// Link is the page of what the fact names; empty: there is none, or its value says more than an id.
+func (f fact) Link() string {
+	kind, ok := linkedFacts[f.Name]
+	if !ok || strings.ContainsAny(f.Value, " ,") {
+		return ""
+	}
+	return Prefix + "/" + objectPath(kind, f.Value)
+}
+
+// Output leads to what the server process of the object prints; without a URL there is none.
+func (x *explanation) Output() (l link) {
+	switch x.Kind {
+	case "process":
+		l = outputLink(x.ID)
+	case "game-session":
+		l = outputLink(gamePrefix + x.ID)
+	}
+	return l
+}
 
 // When is an instant as templates show it.
 func (x *explanation) When(t time.Time) template.HTML { return when(domain.TimeOf(t)) }

@@ -149,10 +149,10 @@ func (x *finding) inState(v *cell.View, text string, role identity.Role) {
 		x.add("alias", a.Name, "aliases#"+escaped(a.ID), a.ID)
 	}
 	for _, q := range v.Queues("", findLooks) {
-		x.add("queue", q.Name, "queues/"+escaped(q.Name)+"/metrics")
+		x.add("queue", q.Name, objectPath("queue", q.Name))
 	}
 	for _, c := range v.Configurations("", "", findLooks) {
-		x.add("matchmaking configuration", c.Name, "matchmaking/"+escaped(c.Name)+"/metrics")
+		x.add("matchmaking configuration", c.Name, objectPath("configuration", c.Name))
 	}
 	builds := v.Builds(catalog.Place{}, findLooks, func(b *fleet.Build) bool { return b.ID != text })
 	if b, ok := v.Build(text); ok {

@@ -47,7 +47,7 @@ func TestFindAnything(t *testing.T) {
 		testFleet: "fleets/fleet-1", "dev": "fleets/fleet-1", "DEV": "fleets/fleet-1", "arn:aws:gamelift:eu::fleet/" + testFleet: "fleets/fleet-1", testCompute: "compute/fleet-1/rack",
 		"my-ticket": "ticket/my-ticket", "my-placement": "placement/my-placement", "my-party": "party/my-party", string(game): "game-session/" + string(game),
 		"arn:aws:gamelift:eu::gamesession/" + string(game): "game-session/" + string(game), session.String(): "game-session/" + string(game), "ann": "player/ann",
-		testFleet + "/rack/p-one": "process/fleet-1/rack/p-one", "live": "aliases#alias-1", "alias-1": "aliases#alias-1", "global": "queues/global/metrics",
+		testFleet + "/rack/p-one": "process/fleet-1/rack/p-one", "live": "aliases#alias-1", "alias-1": "aliases#alias-1", "global": "queues/global",
 		"Laptop": "keys#" + key.ID, key.ID: "keys#" + key.ID, "Audit log": "audit", "create location": "do/create-location",
 	} {
 		hits := x.hitsOf(text, admin)

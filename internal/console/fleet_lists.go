@@ -59,6 +59,7 @@ var processList = list[fleet.Process]{
 		{name: "connected", head: "Connected", value: func(p *fleet.Process) value { return instant(p.Connected) }},
 		{name: "ready", head: "Ready", hidden: true, value: func(p *fleet.Process) value { return instant(p.Ready) }},
 	},
+	offers: func(p *fleet.Process) []offered { return []offered{{link: outputLink(p.Key.String())}} },
 	// A page ends behind a compute, so it may have more rows than it wants (as many as limit-processes-per-compute), or fewer although there are more.
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []fleet.Process, next url.Values, err error) {
 		id, from := r.PathValue("id"), place(query)

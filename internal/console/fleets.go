@@ -88,7 +88,7 @@ type fleetPage struct {
 type fleetPlace struct {
 	hosting.PlaceCounts
 	Status fleet.Status
-	Why    string // no server process is free there; empty: one is
+	Why    string // how many server processes are free there, and why the others are not
 }
 
 func (d *Door) fleet(r *http.Request) (*content, error) {
@@ -102,7 +102,7 @@ func (d *Door) fleet(r *http.Request) (*content, error) {
 		x.fleetRow = fleetRow{f, v.Utilization(id, "")}
 		for _, p := range v.Places(id) {
 			status, _ := f.HasLocation(p.Location)
-			x.Places = append(x.Places, fleetPlace{p, status, v.WhyNoProcess(id, p.Location)})
+			x.Places = append(x.Places, fleetPlace{p, status, hosting.Capacity(&p.Hosts, "in "+p.Location)})
 		}
 		return nil
 	})

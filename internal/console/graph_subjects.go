@@ -33,7 +33,7 @@ func (d *Door) fleetMetrics(r *http.Request) (*subject, error) {
 
 func (d *Door) queueMetrics(r *http.Request) (*subject, error) {
 	name := r.PathValue("name")
-	s := &subject{Section: "queues", path: Prefix + "/queues/" + url.PathEscape(name) + "/metrics", Title: "Metrics of " + name, back: &link{"All queues", Prefix + "/queues"},
+	s := &subject{Section: "queues", path: Prefix + "/queues/" + url.PathEscape(name) + "/metrics", Title: "Metrics of " + name, back: &link{"Queue " + name, Prefix + "/" + objectPath("queue", name)},
 		command: "aws cloudwatch list-metrics --namespace AWS/GameLift --dimensions Name=QueueName,Value=" + shellWord(name)}
 	err := d.engine.Read(r.Context(), func(v *cell.View) error {
 		if _, ok := v.Queue(name); !ok {
@@ -49,7 +49,7 @@ func (d *Door) queueMetrics(r *http.Request) (*subject, error) {
 
 func (d *Door) configurationMetrics(r *http.Request) (*subject, error) {
 	name := r.PathValue("name")
-	s := &subject{Section: "matchmaking", path: Prefix + "/matchmaking/" + url.PathEscape(name) + "/metrics", Title: "Metrics of " + name, back: &link{"All configurations", Prefix + "/matchmaking"},
+	s := &subject{Section: "matchmaking", path: Prefix + "/matchmaking/" + url.PathEscape(name) + "/metrics", Title: "Metrics of " + name, back: &link{"Configuration " + name, Prefix + "/" + objectPath("configuration", name)},
 		command: "aws cloudwatch list-metrics --namespace AWS/GameLift --dimensions Name=ConfigurationName,Value=" + shellWord(name)}
 	err := d.engine.Read(r.Context(), func(v *cell.View) error {
 		if _, ok := v.Configuration(name); !ok {

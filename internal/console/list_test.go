@@ -114,7 +114,7 @@ func TestExportHasTheRowsOfThePage(t *testing.T) {
 			t.Errorf("the page has no %s", kept)
 		}
 	}
-	if r := x.get(Prefix+"/queues?column=none", c); r.StatusCode != http.StatusBadRequest || !strings.Contains(text(t, r), "want name, destinations, timeout") {
+	if r := x.get(Prefix+"/queues?column=none", c); r.StatusCode != http.StatusBadRequest || !strings.Contains(text(t, r), "want name, destinations, waiting, timeout") {
 		t.Errorf("a column that there is not: %d", r.StatusCode)
 	}
 	ended := x.exported("/game-sessions?status=TERMINATED&format=json", c)

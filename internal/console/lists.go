@@ -24,10 +24,14 @@ func (d *Door) listPages() {
 	listPage(d, "game-sessions", &gameSessionList, d.gameSessions)
 	listPage(d, "game-sessions/search", &foundGameList, d.searchGames)
 	listPage(d, "player-sessions/{player...}", &playerSessionList, d.playerSessions)
+	listPage(d, "players-in/{id...}", &playersInGame, d.gamePlayers)
 	listPage(d, "parties", &partyList, d.parties)
 	listPage(d, "cluster", &memberList, d.clusterPage)
 	listPage(d, "aliases", &aliasList, d.plain(content{Title: "Aliases", Section: "aliases", page: "list", Command: "aws gamelift list-aliases"}))
 	listPage(d, "queues", &queueList, d.plain(content{Title: "Queues", Section: "queues", page: "queues", Command: "aws gamelift describe-game-session-queues"}))
+	listPage(d, "queues/{name}/placements", &pendingList, d.inQueue("Placements that wait in ", "muster events queue "))
+	listPage(d, "queues/{name}/ended", &endedPlacements, d.inQueue("Placements that have ended in ", "muster events queue "))
+	listPage(d, "matchmaking/{name}/tickets", &ticketList, d.tickets)
 	listPage(d, "matchmaking", &configurationList, d.plain(content{Title: "Matchmaking", Section: "matchmaking", page: "matchmaking", Command: "aws gamelift describe-matchmaking-configurations"}))
 	listPage(d, "audit", &auditList, d.audit)
 	listPage(d, "keys", &keyList, d.plain(content{Title: "Access keys", Section: "keys", page: "keys", Command: "muster keys list"}))
@@ -68,23 +72,33 @@ func place(query url.Values) catalog.Place {
 	return catalog.Place{Created: domain.Time(at), ID: query.Get("after")}
 }
 
-var queueList = list[placement.Queue]{
+type queueRow struct {
+	placement.Queue
+	Waiting int // placements
+}
+
+var queueList = list[queueRow]{
 	name: "queues", label: "Queues", most: 200, empty: "There is no queue.",
-	columns: []column[placement.Queue]{
-		{name: "name", head: "Queue", value: func(q *placement.Queue) value { return words(q.Name) }},
-		{name: "destinations", head: "Destinations", value: func(q *placement.Queue) value { return several(q.Destinations) }},
-		{name: "timeout", head: "Time-out", value: func(q *placement.Queue) value { return lasting(q.Timeout) }},
-		{name: "locations", head: "Allowed locations", hidden: true, value: func(q *placement.Queue) value { return several(q.AllowedLocations) }},
-		{name: "location-order", head: "Location order", hidden: true, value: func(q *placement.Queue) value { return several(q.LocationOrder) }},
-		{name: "notifies", head: "Notifies", hidden: true, value: func(q *placement.Queue) value { return words(q.NotificationTarget) }},
-		{name: "created", head: "Created", value: func(q *placement.Queue) value { return instant(q.Created) }},
+	columns: []column[queueRow]{
+		{name: "name", head: "Queue", value: func(q *queueRow) value { return linked(q.Name, objectPath("queue", q.Name)) }},
+		{name: "destinations", head: "Destinations", value: func(q *queueRow) value { return several(q.Destinations) }},
+		{name: "waiting", head: "Placements that wait", value: func(q *queueRow) value { return number(q.Waiting) }},
+		{name: "timeout", head: "Time-out", value: func(q *queueRow) value { return lasting(q.Timeout) }},
+		{name: "locations", head: "Allowed locations", hidden: true, value: func(q *queueRow) value { return several(q.AllowedLocations) }},
+		{name: "location-order", head: "Location order", hidden: true, value: func(q *queueRow) value { return several(q.LocationOrder) }},
+		{name: "notifies", head: "Notifies", hidden: true, value: func(q *queueRow) value { return words(q.NotificationTarget) }},
+		{name: "created", head: "Created", value: func(q *queueRow) value { return instant(q.Created) }},
 	},
-	offers: func(q *placement.Queue) []offered {
+	offers: func(q *queueRow) []offered {
 		return []offered{metricsOf("queues", q.Name), eventsOfRow("queue", q.Name), {action: "change-queue", id: q.Name}, {action: "delete-queue", id: q.Name}}
 	},
-	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []placement.Queue, next url.Values, err error) {
+	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []queueRow, next url.Values, err error) {
 		err = d.engine.Read(r.Context(), func(v *cell.View) error {
-			all, next = cut(v.Queues(query.Get("after"), most+1), most, func(q *placement.Queue) url.Values { return after(q.Name) })
+			page, behind := cut(v.Queues(query.Get("after"), most+1), most, func(q *placement.Queue) url.Values { return after(q.Name) })
+			for _, q := range page {
+				all = append(all, queueRow{q, v.QueueDepth(q.Name).Placements})
+			}
+			next = behind
 			return nil
 		})
 		return all, next, err
@@ -104,8 +118,10 @@ type configurationRow struct {
 var configurationList = list[configurationRow]{
 	name: "matchmaking-configurations", label: "Matchmaking configurations", most: 200, empty: "There is no matchmaking configuration.",
 	columns: []column[configurationRow]{
-		{name: "name", head: "Configuration", value: func(c *configurationRow) value { return words(c.Name) }},
-		{name: "rule-set", head: "Rule set", value: func(c *configurationRow) value { return words(c.RuleSet) }},
+		{name: "name", head: "Configuration", value: func(c *configurationRow) value { return linked(c.Name, objectPath("configuration", c.Name)) }},
+		{name: "rule-set", head: "Rule set", value: func(c *configurationRow) value {
+			return linked(c.RuleSet, "do/create-rule-set?from="+url.QueryEscape(c.RuleSet))
+		}},
 		{name: "mode", head: "Mode", value: func(c *configurationRow) value {
 			if c.Standalone {
 				return words("STANDALONE")

@@ -57,7 +57,7 @@ func (*overview) LinkTo(x *attention.Item) string {
 	case "host":
 		return Prefix + "/hosts"
 	case "queue":
-		return Prefix + "/queues"
+		return Prefix + "/" + objectPath("queue", x.ID)
 	case "alias":
 		return Prefix + "/fleets"
 	}

@@ -93,20 +93,28 @@ var partyList = list[inspection.PartyLine]{
 		if err != nil {
 			return nil, nil, err
 		}
-		from, begun := partyPlace{}, false
-		if id := query.Get("after"); id != "" {
-			if from.id, err = domain.ParseID[flow.PartyID](id); err != nil {
+		first := ranking[partyPlace]{most: most, compare: partyPlace.compare}
+		if after := query.Get("after"); after != "" {
+			id, err := domain.ParseID[flow.PartyID](after)
+			if err != nil {
 				return nil, nil, domain.Refuse(domain.Invalid, "after is none that a page of this console gave.")
 			}
-			from.rank, begun = int64(place(query).Created), true
+			first.from = &partyPlace{int64(place(query).Created), id}
 		}
-		first, more, err := d.firstParties(r, &f, rank, from, begun, most)
-		if err != nil {
-			return nil, nil, err
+		// All parties are looked at, in steps between which commands go on.
+		for at, begun := flow.PartyRef(0), false; at != 0 || !begun; begun = true {
+			err := d.engine.Read(r.Context(), func(v *cell.View) error {
+				at = v.Parties(&f, at, partiesLook, func(p *flow.Party) { first.add(partyPlace{rank(p), p.ID}) })
+				return nil
+			})
+			if err != nil {
+				return nil, nil, err
+			}
 		}
+		places, more := first.first()
 		var all []inspection.PartyLine
 		err = d.engine.Read(r.Context(), func(v *cell.View) error {
-			for _, p := range first {
+			for _, p := range places {
 				if line, ok := v.PartyLine(p.id); ok { // it may have ended meanwhile
 					all = append(all, line)
 				}
@@ -116,7 +124,7 @@ var partyList = list[inspection.PartyLine]{
 		if err != nil || !more {
 			return all, nil, err
 		}
-		last := first[len(first)-1]
+		last := places[len(places)-1]
 		return all, since(domain.Time(last.rank), last.id.String()), nil
 	},
 }
@@ -134,34 +142,6 @@ func partiesOf(query url.Values) (f inspection.PartyFilter, rank func(*flow.Part
 		}
 	}
 	return f, nil, domain.Refuse(domain.Invalid, "order is %.40q; want oldest, newest, largest or waiting.", name)
-}
-
-// firstParties returns the first parties behind a place. It looks at all parties, in steps between which commands go on, and keeps only those that may be in the answer.
-func (d *Door) firstParties(r *http.Request, f *inspection.PartyFilter, rank func(*flow.Party) int64, from partyPlace, begun bool, most int) (first []partyPlace, more bool, err error) {
-	cut := func() {
-		slices.SortFunc(first, partyPlace.compare)
-		more = more || len(first) > most
-		first = first[:min(len(first), most)]
-	}
-	for at, looked := flow.PartyRef(0), false; at != 0 || !looked; looked = true {
-		err := d.engine.Read(r.Context(), func(v *cell.View) error {
-			at = v.Parties(f, at, partiesLook, func(p *flow.Party) {
-				x := partyPlace{rank(p), p.ID}
-				if begun && x.compare(from) <= 0 || more && len(first) >= most && x.compare(first[most-1]) > 0 {
-					return
-				}
-				if first = append(first, x); len(first) >= 2*most {
-					cut()
-				}
-			})
-			return nil
-		})
-		if err != nil {
-			return nil, false, err
-		}
-	}
-	cut()
-	return first, more, nil
 }
 
 // partiesView is the page of the parties.

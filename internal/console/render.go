@@ -35,6 +35,9 @@ type content struct {
 	// Editor says that a person writes in the page and tries what is written: it does not follow the state either.
 	Editor bool
 
+	// Output says that the page has what a server process prints. It fetches that itself.
+	Output bool
+
 	page string // its template
 }
 
@@ -72,7 +75,7 @@ func parse() map[string]*template.Template {
 		"sections": func() []section { return navigation },
 		"page":     func(kind, id string) string { return Prefix + "/" + objectPath(kind, id) },
 	}
-	shared := []string{"layout", "explained", "offer", "table", "field", "trial"}
+	shared := []string{"layout", "explained", "offer", "table", "field", "trial", "searched"}
 	base := template.New("layout.html").Funcs(functions)
 	for _, name := range shared {
 		template.Must(base.ParseFS(pages, "pages/"+name+".html"))

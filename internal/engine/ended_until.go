@@ -91,7 +91,7 @@ func endedUntil(ctx context.Context, e *Engine, kind archive.Kind, from, until d
 	end := int64(min(until, future(e))) + 1
 	oldest := max(e.Now().Add(-e.config.Retention-archive.Grain*time.Millisecond).UnixMilli(), int64(from), 0)
 	left, start := untilReadMost, end
-	for step := latestFirstStep.Milliseconds(); end > oldest && (left > 0 || end == start) && !enough(); {
+	for step := latestFirstStep.Milliseconds(); end > oldest && (end == start || left > 0 && !enough()); {
 		if left <= 0 { // it goes back by a minute at least
 			step = untilStepLeast.Milliseconds()
 		}

@@ -51,10 +51,13 @@ type loggedProcess struct {
 
 // logs answers with the output of a server process, while it is written if the query says so.
 func (d *Door) logs(w http.ResponseWriter, r *http.Request) {
-	by, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything")
-	if !ok {
-		return
+	if by, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything"); ok {
+		d.WriteOutput(w, r, by, r.PathValue("id"))
 	}
+}
+
+// WriteOutput answers a request of someone who may look, as GET does below LogsPrefix: the query is the same, and in a cluster the request may be forwarded to the same path at another node.
+func (d *Door) WriteOutput(w http.ResponseWriter, r *http.Request, by identity.Principal, id string) {
 	lines, follow, err := logsQuery(r)
 	if err != nil {
 		d.refuse(w, r, err)
@@ -70,7 +73,7 @@ func (d *Door) logs(w http.ResponseWriter, r *http.Request) {
 	_ = control.SetWriteDeadline(time.Time{})
 	ctx, cancel := by.Within(r.Context())
 	defer cancel()
-	p, err := d.logged(ctx, r.PathValue("id"))
+	p, err := d.logged(ctx, id)
 	if err != nil {
 		d.refuse(w, r, err)
 		return

@@ -36,3 +36,9 @@ func (c *chart) plot() Plot {
 	}
 	return p
 }
+
+// Bars returns a chart of one value for each of some places.
+func Bars(title, unit, name string, places []string, values []float64) Plot {
+	c := chart{title: title, unit: unit, places: places, bars: true, series: []series{{name: name, values: values}}}
+	return c.plot()
+}

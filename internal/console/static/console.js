@@ -1,13 +1,21 @@
 // What the pages cannot do without a script: instants in the viewer's zone, a key for the search, and forms that stay while the page follows the state.
 "use strict";
 
-const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+// Instants are in the zone of the browser, or in UTC if the person has chosen so; the other one is in their titles.
+const utc = () => localStorage.getItem("muster-zone") === "utc";
+const form = (zone) => new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", timeZone: zone });
+const forms = { local: form(), utc: form("UTC") };
 
 function showTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
-    time.title = time.dateTime;
-    time.textContent = shown.format(at);
+    const texts = [forms.local.format(at), forms.utc.format(at) + " UTC"];
+    [time.textContent, time.title] = utc() ? texts.reverse() : texts;
+  }
+  const zone = document.getElementById("zone");
+  if (zone) {
+    zone.hidden = false;
+    zone.textContent = utc() ? "Times are in UTC: show them in the zone of this browser" : `Times are in ${forms.local.resolvedOptions().timeZone}: show them in UTC`;
   }
 }
 
@@ -16,6 +24,10 @@ Idiomorph.defaults.callbacks.beforeNodeMorphed = (old) => !(old instanceof Eleme
 
 document.addEventListener("DOMContentLoaded", () => {
   showTimes(document);
+  document.getElementById("zone")?.addEventListener("click", () => {
+    localStorage.setItem("muster-zone", utc() ? "local" : "utc");
+    showTimes(document);
+  });
   const nav = document.querySelector("header nav"); // which a phone shows a part of
   const here = nav?.querySelector("[aria-current]");
   if (here) {

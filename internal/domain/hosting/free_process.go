@@ -87,7 +87,11 @@ func Capacity(n *fleet.SiteCounts, place string) string {
 	case running == n.Idle:
 		return fmt.Sprintf("all %d server processes %s are free", running, place)
 	}
-	return fmt.Sprintf("%d of %d server processes %s are free; %s", n.Idle, running, place, strings.Join(notFree(n), ", "))
+	verb := "are"
+	if n.Idle == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%d of %d server processes %s %s free; %s", n.Idle, running, place, verb, strings.Join(notFree(n), ", "))
 }
 
 // WhyNoProcess says why no server process is free in a location of a fleet; "" if one is.

@@ -1,0 +1,34 @@
+package console
+
+import "slices"
+
+// ranking keeps the first of many places of rows behind one, in an order, without room for the others.
+type ranking[P any] struct {
+	most    int
+	compare func(a, b P) int
+	from    *P // nil: the first page
+	all     []P
+	more    bool
+}
+
+// add adds a place, if it may be among the first.
+func (x *ranking[P]) add(p P) {
+	if x.from != nil && x.compare(p, *x.from) <= 0 || x.more && len(x.all) >= x.most && x.compare(p, x.all[x.most-1]) > 0 {
+		return
+	}
+	if x.all = append(x.all, p); len(x.all) >= 2*x.most {
+		x.cut()
+	}
+}
+
+func (x *ranking[P]) cut() {
+	slices.SortFunc(x.all, x.compare)
+	x.more = x.more || len(x.all) > x.most
+	x.all = x.all[:min(len(x.all), x.most)]
+}
+
+// first returns the first places, and whether there are others behind them.
+func (x *ranking[P]) first() (all []P, more bool) {
+	x.cut()
+	return x.all, x.more
+}
