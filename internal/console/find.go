@@ -4,25 +4,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/catalog"
-	"github.com/musterhq/muster/internal/domain/cell"
-	"github.com/musterhq/muster/internal/domain/fleet"
-	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/lookup"
 )
 
-// Bounds of a search for any id.
-const (
-	findBytesMax = 1024 // ARNs of game sessions are the longest ids
-	findLooks    = 500  // objects of a kind whose names are compared
-	findHitsMax  = 20
-)
+// findHitsMax is how many pages a search for any id shows.
+const findHitsMax = 20
 
 // hit is a page that a text may mean.
 type hit struct {
@@ -81,8 +73,8 @@ func (d *Door) findAsJSON(w http.ResponseWriter, r *http.Request, by identity.Ac
 
 // hits returns the pages that a text may mean, those with just this id or name first. Without a text these are the sections.
 func (d *Door) hits(ctx context.Context, text string, role identity.Role) (all []hit, err error) {
-	if len(text) > findBytesMax {
-		return nil, domain.Refuse(domain.Invalid, "The id %.40q… has %d bytes; want at most %d.", text, len(text), findBytesMax)
+	if len(text) > lookup.BytesMax {
+		return nil, domain.Refuse(domain.Invalid, "The id %.40q… has %d bytes; want at most %d.", text, len(text), lookup.BytesMax)
 	}
 	x := &finding{text: strings.ToLower(text)}
 	for _, s := range navigation {
@@ -94,10 +86,12 @@ func (d *Door) hits(ctx context.Context, text string, role identity.Role) (all [
 		}
 	}
 	if text != "" {
-		if err := d.engine.Read(ctx, func(v *cell.View) error { x.inState(v, text, role); return nil }); err != nil {
-			return nil, err
-		}
-		if err := d.findExplained(ctx, x, text); err != nil {
+		finder := lookup.Finder{Engine: d.engine, Explain: d.idOf}
+		err := finder.Find(ctx, lookup.Search{Text: text, Parts: true, Keys: role == identity.Admin}, func(o lookup.Object) bool {
+			x.hits = append(x.hits, hitOf(&o))
+			return true
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -129,83 +123,27 @@ func (x *finding) add(kind, text, path string, names ...string) {
 	}
 }
 
-// inState looks at what the state has by id or name: what there are few of, by parts of a name, of each kind the first ones.
-func (x *finding) inState(v *cell.View, text string, role identity.Role) {
-	fleets := v.Fleets(0, "", findLooks)
-	if f, ok := v.Fleet(text); ok {
-		fleets = append(slices.DeleteFunc(fleets, func(other fleet.Fleet) bool { return other.ID == f.ID }), f)
+// hitOf is the page of an object.
+func hitOf(o *lookup.Object) hit {
+	h := hit{Kind: strings.ReplaceAll(o.Kind, "-", " "), Text: o.Name, exact: o.Exact}
+	path := objectPath(o.Kind, o.ID)
+	switch o.Kind {
+	case lookup.AccessKey:
+		path = "keys#" + escaped(o.ID)
+	case lookup.Configuration:
+		h.Kind = "matchmaking configuration"
+	case lookup.PlayerSession:
+		path = objectPath("game-session", o.ID)
 	}
-	for _, f := range fleets {
-		x.add("fleet", cmp.Or(f.Name, f.ID), "fleets/"+escaped(f.ID), f.ID)
-		if _, ok := v.Compute(f.ID, text); ok {
-			x.add("compute", text+" in "+cmp.Or(f.Name, f.ID), "compute/"+escaped(f.ID+"/"+text), text)
-		}
-	}
-	for _, h := range v.HostsAfter("", findLooks) {
-		x.add("host", h.Name, "hosts#"+escaped(h.ID), h.ID)
-	}
-	every := func(*fleet.Alias) bool { return true }
-	for _, a := range v.Aliases(catalog.Place{}, findLooks, every) {
-		x.add("alias", a.Name, "aliases#"+escaped(a.ID), a.ID)
-	}
-	for _, q := range v.Queues("", findLooks) {
-		x.add("queue", q.Name, objectPath("queue", q.Name))
-	}
-	for _, c := range v.Configurations("", "", findLooks) {
-		x.add("matchmaking configuration", c.Name, objectPath("configuration", c.Name))
-	}
-	builds := v.Builds(catalog.Place{}, findLooks, func(b *fleet.Build) bool { return b.ID != text })
-	if b, ok := v.Build(text); ok {
-		builds = append(builds, b)
-	}
-	for _, b := range builds {
-		x.add("build", cmp.Or(b.Name, b.ID), "builds/"+escaped(b.ID), b.ID)
-	}
-	if role == identity.Admin {
-		for _, k := range v.AccessKeys() {
-			x.add("access key", cmp.Or(k.Name, k.ID), "keys#"+escaped(k.ID), k.ID)
-		}
-	}
+	h.URL = Prefix + "/" + path
+	return h
 }
 
-// findExplained asks for what only an exact id finds.
-func (d *Door) findExplained(ctx context.Context, x *finding, text string) error {
-	id := text
-	if _, game, ok := strings.Cut(id, ":gamesession/"); ok {
-		id = game
-	} else if strings.HasPrefix(id, "arn:") {
-		id = id[strings.LastIndexByte(id, '/')+1:]
-		if strings.HasPrefix(id, "fleet-") {
-			x.add("fleet", id, "fleets/"+escaped(id), text)
-		}
-	}
-	kinds := []string{"ticket", "placement", "party", "game-instance"}
-	if strings.HasPrefix(id, "fleet-") && strings.Contains(id, "/") {
-		kinds = []string{"process", "compute", "game-session"}
-	}
-	for _, kind := range kinds {
-		_, err := d.config.Explain(ctx, kind, id)
-		if err == nil {
-			x.add(strings.ReplaceAll(kind, "-", " "), id, kind+"/"+escaped(id), text)
-		} else if _, refused := errors.AsType[*domain.Refusal](err); !refused {
-			return err
-		}
-	}
-	if p, err := domain.ParseID[domain.PlayerSessionID](id); err == nil {
-		session, err := d.engine.PlayerSession(ctx, p)
-		if err == nil {
-			x.add("player session", id, "game-session/"+escaped(string(session.GameID)))
-		} else if _, refused := errors.AsType[*domain.Refusal](err); !refused {
-			return err
-		}
-	}
-	sessions, _, err := d.engine.PlayersNamed(ctx, text, engine.PlayerPlace{}, 1)
+// idOf returns the id of an object that the operators' API explains.
+func (d *Door) idOf(ctx context.Context, kind, id string) (string, error) {
+	x, err := d.explain(ctx, kind, id)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = d.config.Explain(ctx, "player", text)
-	if err == nil || len(sessions) > 0 {
-		x.add("player", text, "player/"+escaped(text))
-	}
-	return nil
+	return x.ID, nil
 }

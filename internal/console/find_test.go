@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/lookup"
 )
 
 func (x *desk) hitsOf(text string, c *http.Cookie) (all []hit) {
@@ -69,7 +70,7 @@ func TestFindAnything(t *testing.T) {
 	if hits := slices.Concat(x.hitsOf("Laptop", look), x.hitsOf("create location", look)); len(hits) != 0 {
 		t.Errorf("the role readonly finds %+v", hits)
 	}
-	if r := x.get(Prefix+"/find.json?id="+strings.Repeat("x", findBytesMax+1), look); r.StatusCode != http.StatusBadRequest {
+	if r := x.get(Prefix+"/find.json?id="+strings.Repeat("x", lookup.BytesMax+1), look); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("a text that is too long: %d", r.StatusCode)
 	}
 	if hits := x.hitsOf("a", admin); len(hits) > findHitsMax {

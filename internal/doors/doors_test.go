@@ -35,7 +35,7 @@ var (
 		"hosting": {"notice"}, "gameservers": nil, "notice": nil, "matchmaking": {"notice"}, "playerflow": {"matchmaking"}, "access": nil, "membership": nil, "capacity": nil, "hosts": nil, "audit": nil, "grants": nil, "people": {"access"},
 	}
 	nouns     = slices.Concat(records, slices.Sorted(maps.Keys(rooms)))
-	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "operator", "notify", "metrics", "devclock", "localdoor", "builddoor", "sessionlogs", "sso"}
+	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "operator", "notify", "metrics", "devclock", "localdoor", "builddoor", "sessionlogs", "sso", "console"}
 )
 
 func doors() []door {

@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/lookup"
 )
 
 func (o *office) get(path string, into any) {
@@ -164,7 +165,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s: got %+v, want %s %s", c.id, x, c.kind, c.is)
 		}
 	}
-	for id, want := range map[string]int{"nothing": http.StatusNotFound, "fleet-9": http.StatusNotFound, "fleet-1/x": http.StatusNotFound, "%20": http.StatusBadRequest, strings.Repeat("x", idBytesMax+1): http.StatusBadRequest} {
+	for id, want := range map[string]int{"nothing": http.StatusNotFound, "fleet-9": http.StatusNotFound, "fleet-1/x": http.StatusNotFound, "%20": http.StatusBadRequest, strings.Repeat("x", lookup.BytesMax+1): http.StatusBadRequest} {
 		if status, body := o.ask(FindPath + "/" + id); status != want {
 			t.Errorf("%.20s: got %d %s, want %d", id, status, body, want)
 		}
