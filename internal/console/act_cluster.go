@@ -22,9 +22,12 @@ var clusterActions = []*action{
 			"A leader hands over before."),
 }
 
+// ClusterAction is what policies call a change of the cluster.
+const ClusterAction = "muster:Console.ChangeCluster"
+
 // clusterAction completes an action on a node, which has the leader carry out a change. Its title is what stands before and behind the node's id.
 func clusterAction(do string, a action, before, behind, effect string) *action {
-	a.section, a.object, a.may = "cluster", true, identity.MayAdminister
+	a.section, a.object, a.may, a.service = "cluster", true, identity.MayAdminister, ClusterAction
 	a.prepare = func(d *Door, r *http.Request, f *form) error {
 		s, m, err := d.memberNamed(r.Context(), f.ID)
 		if err != nil {

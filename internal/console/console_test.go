@@ -360,3 +360,19 @@ func (x *desk) explains(kind, id string) {
 		return nil, domain.Refuse(domain.NotFound, "%s %s not found", k, i)
 	}
 }
+
+// Every section names the command that shows the same.
+func TestEveryPageHasACommand(t *testing.T) {
+	x := furnished(t)
+	admin := x.signedInAs("ADMIN")
+	paths := []string{"fleets/" + testFleet, "queues/global", "queues/global/metrics", "compute/none", "player/ann", "rule-sets", "do/create-location", "game-sessions/search"}
+	for _, s := range navigation {
+		paths = append(paths, s.Path)
+	}
+	for _, path := range paths {
+		r := x.get(Prefix+"/"+path, admin)
+		if page := text(t, r); r.StatusCode == http.StatusOK && !strings.Contains(page, `class="command"`) {
+			t.Errorf("%s names no command", path)
+		}
+	}
+}

@@ -36,7 +36,12 @@ func (d *Door) output(r *http.Request) (*content, error) {
 
 // serveOutput answers with the output as text.
 func (d *Door) serveOutput(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
-	d.config.Output(w, r, by.Principal(d.config.Proxies.Of(r)), r.PathValue("id"))
+	who := by.Principal(d.config.Proxies.Of(r))
+	if err := who.MayCall("muster:Service.ReadOutput"); err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	d.config.Output(w, r, who, r.PathValue("id"))
 }
 
 // outputLink leads to the output of a server process.

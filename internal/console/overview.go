@@ -43,7 +43,7 @@ func (d *Door) overview(r *http.Request) (*content, error) {
 		}
 		return nil
 	})
-	return &content{Title: "Overview", Section: "overview", page: "overview", Data: &x}, err
+	return &content{Title: "Overview", Section: "overview", page: "overview", Data: &x, Command: "muster top --once"}, err
 }
 
 // LinkTo is the page about what an item is about; empty if there is none.

@@ -135,6 +135,7 @@ var actionNames = [...]string{
 	"cloudwatch:GetMetricData",
 	"cloudwatch:GetMetricStatistics",
 	"cloudwatch:ListMetrics",
+	"muster:Console.ChangeCluster",
 	"muster:Console.Look",
 	"muster:Events.List",
 	"muster:Events.Stream",
