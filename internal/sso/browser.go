@@ -18,7 +18,7 @@ import (
 //go:embed pages
 var pageFiles embed.FS
 
-var templates = parse("authorize", "device", "confirm", "message")
+var templates = parse("authorize", "device", "confirm", "message", "login", "copy")
 
 func parse(names ...string) map[string]*template.Template {
 	all := map[string]*template.Template{}

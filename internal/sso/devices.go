@@ -167,7 +167,7 @@ func (d *Door) device(r *http.Request, token string) (x domaingrants.Device, err
 // stolen ends the session whose code came twice: of two who had it, one should not have.
 func (d *Door) stolen(r *http.Request, what, signIn string) {
 	d.config.Log.Warn(what+" was used twice: its sign-in session is ended", "session", signIn, "address", d.from(r))
-	if err := d.config.People.End(r.Context(), signIn); err != nil {
+	if err := d.config.People.End(r.Context(), d.origin(r, &Person{Holder: signIn}, "CreateToken"), signIn, CodeTwice); err != nil {
 		d.config.Log.Error("sign-in session could not be ended", "session", signIn, "error", err)
 	}
 }

@@ -89,6 +89,7 @@ var operations = map[string]call{
 	"/assignment/accounts":    {"ListAccounts", http.MethodGet, (*Door).listAccounts},
 	"/assignment/roles":       {"ListAccountRoles", http.MethodGet, (*Door).listAccountRoles},
 	"/logout":                 {"Logout", http.MethodPost, (*Door).logout},
+	loginTokenPath:            {"CreateOAuth2Token", http.MethodPost, (*Door).createLoginToken},
 }
 
 // Paths of pages.
@@ -98,7 +99,7 @@ const (
 )
 
 var (
-	pagePaths   = map[string]bool{authorizePath: true, devicePath: true}
+	pagePaths   = map[string]bool{authorizePath: true, devicePath: true, loginAuthorizePath: true}
 	portalPaths = map[string]bool{"/federation/credentials": true, "/assignment/accounts": true, "/assignment/roles": true, "/logout": true}
 )
 
@@ -124,6 +125,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case authorizePath:
 		d.page(w, r, d.showAuthorize, d.answerAuthorize)
 		return
+	case loginAuthorizePath:
+		d.page(w, r, d.showLogin, d.answerLogin)
+		return
 	case devicePath:
 		d.page(w, r, d.showDevice, d.answerDevice)
 		return
@@ -147,8 +151,11 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *Door) perform(x call, w http.ResponseWriter, r *http.Request) (any, *problem) {
 	if !d.config.Private(r) {
 		of := invalidRequest
-		if portalPaths[r.URL.Path] {
+		switch {
+		case portalPaths[r.URL.Path]:
 			of = badRequest
+		case r.URL.Path == loginTokenPath:
+			of = loginInvalid
 		}
 		return nil, of.because("The answer has a secret in it that others on the way could read: use https.")
 	}

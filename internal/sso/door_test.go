@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
@@ -56,7 +57,7 @@ func (c *crowd) Session(_ context.Context, id string) (Person, bool) {
 	return p, ok
 }
 
-func (c *crowd) End(_ context.Context, id string) error {
+func (c *crowd) End(_ context.Context, _ audit.Origin, id string, _ Cause) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.live, id)
@@ -64,7 +65,7 @@ func (c *crowd) End(_ context.Context, id string) error {
 	return nil
 }
 
-func (c *crowd) Issue(_ context.Context, p *Person, role identity.Role, valid time.Duration) (identity.Credentials, error) {
+func (c *crowd) Issue(_ context.Context, _ audit.Origin, p *Person, role identity.Role, valid time.Duration) (identity.Credentials, error) {
 	return c.keys.Issue(identity.Session{Source: identity.FromWebIdentity, Holder: p.Holder, Role: role, Account: identity.DefaultAccount}, valid), nil
 }
 
@@ -411,7 +412,7 @@ func TestTokensEndWithTheSession(t *testing.T) {
 	if until := given["roleCredentials"].(map[string]any)["expiration"].(float64); int64(until) > ann.Expires.UnixMilli() {
 		t.Errorf("credentials until %v, the session until %v", until, ann.Expires.UnixMilli())
 	}
-	x.End(t.Context(), "ann")
+	_ = x.End(t.Context(), audit.Origin{}, "ann", SignedOut)
 	x.want("InvalidGrantException", "/token", object{"clientId": id, "clientSecret": secret, "grantType": refreshGrant, "refreshToken": out["refreshToken"]})
 }
 
@@ -661,6 +662,11 @@ func TestRolesOfAPerson(t *testing.T) {
 		if _, kind, _ := x.portal("GET", "/assignment/roles?account_id=000000000000&"+query, access); kind != "InvalidRequestException" {
 			t.Errorf("%s: %s", query, kind)
 		}
+	}
+	_, _, own := x.portal("GET", "/federation/credentials?account_id=000000000000&role_name=own", access)
+	c, _ := own["roleCredentials"].(map[string]any)
+	if key, err := x.keys.With(c["accessKeyId"].(string), c["sessionToken"].(string)); err != nil || key.Role != identity.Backend {
+		t.Errorf("the own role of a person: %v %v", key, err)
 	}
 	x.mu.Lock()
 	ann := x.live["ann"]

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -27,11 +28,24 @@ type People interface {
 	OwnPage(r *http.Request) bool
 	// Session returns the person of a sign-in session that goes on, with the roles that the person has now.
 	Session(ctx context.Context, id string) (Person, bool)
-	// End ends a session. When it returns, its tokens and credentials work no more at this node, and soon at no other.
-	End(ctx context.Context, id string) error
+	// End ends a session, because its person signs out, or because a code of it came twice. When it returns, its tokens and credentials work no more at this node, and soon at
+	// no other.
+	End(ctx context.Context, by audit.Origin, id string, why Cause) error
 	// Issue makes temporary credentials of a role for a person, which end with the session.
-	Issue(ctx context.Context, p *Person, role identity.Role, valid time.Duration) (identity.Credentials, error)
+	Issue(ctx context.Context, by audit.Origin, p *Person, role identity.Role, valid time.Duration) (identity.Credentials, error)
 }
+
+// Cause is why a session ends.
+type Cause uint8
+
+// The causes.
+const (
+	SignedOut Cause = iota // by the person
+	CodeTwice              // a code of the session was used twice: somebody has stolen it
+)
+
+// OwnRole stands for the role with the most rights that a person has, for profiles that name none. It is on no list of roles.
+const OwnRole = "own"
 
 // offered are the roles that a person can take, the one with the most rights first. Keys of the role client are for games: what is made with one belongs to it, and
 // nobody signs in to play.
@@ -45,6 +59,14 @@ func rolesOf(p *Person) (all []identity.Role) {
 		}
 	}
 	return all
+}
+
+// roleNamed returns the role of a name, if a person can take it.
+func roleNamed(p *Person, name string) (role identity.Role, ok bool) {
+	if all := rolesOf(p); name == OwnRole && len(all) > 0 {
+		return all[0], true
+	}
+	return role, role.UnmarshalText([]byte(name)) == nil && mayTake(p, role)
 }
 
 func mayTake(p *Person, role identity.Role) bool {

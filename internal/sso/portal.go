@@ -65,15 +65,16 @@ func (d *Door) getRoleCredentials(_ http.ResponseWriter, r *http.Request) (any, 
 		return nil, p
 	}
 	q := r.URL.Query()
-	role := identity.Role(0)
-	switch account, name := q.Get("account_id"), q.Get("role_name"); {
+	account, name := q.Get("account_id"), q.Get("role_name")
+	role, ok := roleNamed(&person, name)
+	switch {
 	case account == "" || name == "":
 		return nil, badRequest.because("role_name and account_id are required")
-	case account != identity.DefaultAccount || role.UnmarshalText([]byte(name)) != nil || !mayTake(&person, role):
+	case account != identity.DefaultAccount || !ok:
 		return nil, &forbidden
 	}
 	valid := min(credentialsLife, person.Expires.Sub(d.now()))
-	c, err := d.config.People.Issue(r.Context(), &person, role, valid)
+	c, err := d.config.People.Issue(r.Context(), d.origin(r, &person, "GetRoleCredentials"), &person, role, valid)
 	if err != nil {
 		return nil, d.failure("GetRoleCredentials", failed, err)
 	}
@@ -166,7 +167,7 @@ func (d *Door) logout(_ http.ResponseWriter, r *http.Request) (any, *problem) {
 	if p != nil {
 		return nil, p
 	}
-	if err := d.config.People.End(r.Context(), person.SignIn); err != nil {
+	if err := d.config.People.End(r.Context(), d.origin(r, &person, "Logout"), person.SignIn, SignedOut); err != nil {
 		return nil, d.failure("Logout", failed, err)
 	}
 	return struct{}{}, nil

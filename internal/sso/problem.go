@@ -80,7 +80,7 @@ func slowed(of problem, s *signin.Slowed) *problem {
 func writeProblem(w http.ResponseWriter, p *problem) {
 	body := map[string]string{"message": p.text}
 	if p.error != "" {
-		body = map[string]string{"error": p.error, "error_description": p.text}
+		body = map[string]string{"error": p.error, "error_description": p.text, "message": p.text} // aws login reads the message
 	}
 	w.Header().Set("X-Amzn-Errortype", p.kind)
 	if p.wait > 0 {

@@ -1,0 +1,112 @@
+package sso
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// proofSkew is how far the clock of a client may be off, and proofMax bounds a proof, in characters.
+const (
+	proofSkew = 5 * time.Minute
+	proofMax  = 2048
+)
+
+// proofHead and proofClaims are the parts of a proof that are checked. RFC 9449, section 4.2.
+type proofHead struct {
+	Type string `json:"typ"`
+	Alg  string `json:"alg"`
+	Key  struct {
+		Type  string `json:"kty"`
+		Curve string `json:"crv"`
+		X     string `json:"x"`
+		Y     string `json:"y"`
+	} `json:"jwk"`
+}
+
+type proofClaims struct {
+	Method string `json:"htm"`
+	URL    string `json:"htu"`
+	Issued int64  `json:"iat"`
+	ID     string `json:"jti"`
+}
+
+// prove returns the digest of the key with which the client of a request has signed its proof: a signature in the header DPoP, over the request's method and URL. AWS clients
+// use one curve and algorithm, so no other is read. The same proof may come again within proofSkew, as that alone is good for nothing: a code works once, and a refresh token is as
+// secret as the proof.
+func (d *Door) prove(r *http.Request) (key []byte, err error) {
+	text := r.Header.Get("DPoP")
+	if len(r.Header.Values("DPoP")) != 1 || len(text) > proofMax {
+		return nil, errors.New("want one header DPoP")
+	}
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return nil, errors.New("the proof is not a JWT")
+	}
+	var head proofHead
+	var claims proofClaims
+	if readPart(parts[0], &head) != nil || readPart(parts[1], &claims) != nil {
+		return nil, errors.New("the proof is not a JWT")
+	}
+	public, ok := head.public()
+	if head.Type != "dpop+jwt" || head.Alg != "ES256" || !ok {
+		return nil, errors.New("the proof is not one of ES256 with its key")
+	}
+	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
+	signature, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])
+	if err != nil || len(signature) != 64 || !ecdsa.Verify(public, sum[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
+		return nil, errors.New("the signature of the proof is wrong")
+	}
+	at, err := url.Parse(claims.URL)
+	off := d.now().Sub(time.Unix(claims.Issued, 0)).Abs()
+	switch {
+	case claims.Method != r.Method || err != nil || at.Path != r.URL.Path || !d.isOurs(r, at.Host):
+		return nil, errors.New("the proof is for another request")
+	case off > proofSkew:
+		return nil, errors.New("the proof is too old, or the clock is wrong")
+	case claims.ID == "":
+		return nil, errors.New("the proof has no id")
+	}
+	return digest(head.Key.X + "." + head.Key.Y), nil
+}
+
+func readPart(text string, into any) error {
+	part, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(part, into)
+}
+
+// public is the key of a proof. Some clients leave out the zeros at the front of a coordinate.
+func (h *proofHead) public() (*ecdsa.PublicKey, bool) {
+	const size = 32
+	point := make([]byte, 1+2*size)
+	point[0] = 4 // not compressed
+	for i, text := range []string{h.Key.X, h.Key.Y} {
+		part, err := base64.RawURLEncoding.Strict().DecodeString(text)
+		if err != nil || len(part) > size {
+			return nil, false
+		}
+		copy(point[1+(i+1)*size-len(part):], part)
+	}
+	key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point) // refuses points that are not on the curve
+	return key, err == nil && h.Key.Type == "EC" && h.Key.Curve == "P-256"
+}
+
+// isOurs reports whether a host is that of this service: as the request has it, or as the public URL has.
+func (d *Door) isOurs(r *http.Request, host string) bool {
+	if strings.EqualFold(host, r.Host) {
+		return true
+	}
+	u, err := url.Parse(d.config.PublicURL)
+	return err == nil && u.Host != "" && strings.EqualFold(host, u.Host)
+}
