@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/operator"
@@ -34,9 +35,21 @@ var userAgent = "muster/" + versionText()
 // remoteService is a running service, and the access key that signs requests to it.
 type remoteService struct {
 	endpoint string
-	key      aws.Credentials // without an id: none
+	key      aws.Credentials         // without an id: none
+	person   aws.CredentialsProvider // who has signed in, and is used in place of the key; nil: nobody
 	region   string
 	reason   string // of changes, for the audit log; empty: none
+}
+
+// credentials are for the SDK, which signs always: a service with --dev takes any key.
+func (s *remoteService) credentials() aws.CredentialsProvider {
+	switch {
+	case s.person != nil:
+		return s.person
+	case s.key.AccessKeyID == "":
+		return credentials.StaticCredentialsProvider{Value: aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}}
+	}
+	return credentials.StaticCredentialsProvider{Value: s.key}
 }
 
 // call sends a request to the operators' door and decodes the answer into out. A nil in sends no body.
@@ -91,10 +104,16 @@ func (s *remoteService) send(ctx context.Context, method, path string, body []by
 	if s.reason != "" {
 		r.Header.Set(audit.ReasonHeader, s.reason)
 	}
-	if s.key.AccessKeyID != "" {
+	key := s.key
+	if s.person != nil {
+		if key, err = s.person.Retrieve(ctx); err != nil {
+			return nil, noService(s.endpoint, err)
+		}
+	}
+	if key.AccessKeyID != "" {
 		sum := sha256.Sum256(body)
 		hash := hex.EncodeToString(sum[:])
-		if err := v4.NewSigner().SignHTTP(ctx, s.key, r, hash, "gamelift", s.region, time.Now()); err != nil {
+		if err := v4.NewSigner().SignHTTP(ctx, key, r, hash, "gamelift", s.region, time.Now()); err != nil {
 			return nil, fmt.Errorf("sign the request: %w", err)
 		}
 	}

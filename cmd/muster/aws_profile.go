@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/awsfile"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/ssoclient"
 )
 
 type awsProfileCommand struct {
@@ -24,7 +25,8 @@ type awsProfileCommand struct {
 	PublicURL string        `name:"public-url" placeholder:"URL" help:"URL of the service, if not at --listen."`
 	Name      string        `arg:"" help:"Name of the profile: aws --profile NAME."`
 	Region    string        `default:"us-east-1" help:"Region name to use; the service accepts any."`
-	Role      identity.Role `default:"admin" placeholder:"ROLE" help:"Role of the access key in the profile."`
+	Role      identity.Role `placeholder:"ROLE" help:"Role of the access key in the profile: admin without this. With --sso, the role to take: without this, the one with the most rights that the person has."`
+	SSO       bool          `name:"sso" help:"People sign in with this profile, by aws sso login or muster login. It has no access key."`
 	Replace   bool          `help:"Replace an existing profile of that name that is not Muster's."`
 }
 
@@ -56,14 +58,16 @@ func (c *awsProfileCommand) Run(ctx context.Context, stdout io.Writer, env envir
 	if err != nil {
 		return err
 	}
-	configSection := "profile " + c.Name
-	if c.Name == "default" {
-		configSection = c.Name
-	}
-	if !c.Replace && !muster(credentials.Get(c.Name, "aws_access_key_id")) &&
+	configSection := ssoclient.Section(c.Name)
+	_, signsIn := ssoclient.Read(config, c.Name)
+	if !c.Replace && !signsIn && !muster(credentials.Get(c.Name, "aws_access_key_id")) &&
 		(credentials.Has(c.Name) || config.Has(configSection)) {
 		return fmt.Errorf("profile %q exists already, and its key is not Muster's: choose another name, or add --replace", c.Name)
 	}
+	if c.SSO {
+		return c.signIn(stdout, endpoint, configFile, config, credentials)
+	}
+	c.Role = cmp.Or(c.Role, identity.Admin)
 
 	key, err := c.key(ctx)
 	if err != nil {
@@ -71,6 +75,9 @@ func (c *awsProfileCommand) Run(ctx context.Context, stdout io.Writer, env envir
 	}
 	config.Set(configSection, "region", c.Region)
 	config.Set(configSection, "endpoint_url", endpoint)
+	for _, of := range []string{"sso_session", "sso_account_id", "sso_role_name"} { // some clients would sign in rather than use the key
+		config.Remove(configSection, of)
+	}
 	credentials.Set(c.Name, "aws_access_key_id", key.ID)
 	credentials.Set(c.Name, "aws_secret_access_key", key.Secret)
 	credentials.Remove(c.Name, "aws_session_token") // of the profile that was there before

@@ -20,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"golang.org/x/sync/errgroup"
@@ -41,11 +40,8 @@ func (f *serviceFlags) api(ctx context.Context, env environment, may identity.Ro
 	if err != nil {
 		return nil, service, err
 	}
-	if service.key.AccessKeyID == "" { // the SDK signs always; a service with --dev takes any key
-		service.key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}
-	}
 	return gamelift.New(gamelift.Options{
-		BaseEndpoint: &service.endpoint, Region: service.region, Credentials: credentials.StaticCredentialsProvider{Value: service.key},
+		BaseEndpoint: &service.endpoint, Region: service.region, Credentials: service.credentials(),
 		APIOptions: withReason(reason),
 	}), service, nil
 }

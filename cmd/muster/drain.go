@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/aws/smithy-go/middleware"
@@ -37,11 +36,8 @@ func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	if err != nil {
 		return err
 	}
-	if service.key.AccessKeyID == "" { // the SDK signs always; a service with --dev takes any key
-		service.key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}
-	}
 	api := gamelift.New(gamelift.Options{
-		BaseEndpoint: &service.endpoint, Region: service.region, Credentials: credentials.StaticCredentialsProvider{Value: service.key},
+		BaseEndpoint: &service.endpoint, Region: service.region, Credentials: service.credentials(),
 		APIOptions: withReason(c.Reason),
 	})
 	x, err := c.find(ctx, api)

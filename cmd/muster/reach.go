@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/settings"
 )
 
 // serviceFlags give the address of a running service and the access key to use.
 type serviceFlags struct {
 	dataFlag
-	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
+	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service. Without this and --public-url, that of the profile, if a person signs in with it."`
 	PublicURL string `name:"public-url" aliases:"server" placeholder:"URL" help:"URL of the service, if not at --listen. --server is the same."`
-	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
+	Profile   string `placeholder:"NAME" help:"AWS profile whose access key or sign-in to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, the sign-in of muster login, a key of the data directory, or none."`
 }
 
 // reach returns the service with an access key of one of the roles. The key is empty when there is none; a service with --dev needs none.
@@ -20,6 +21,17 @@ func (f *serviceFlags) reach(ctx context.Context, env environment, may identity.
 		return s, err
 	}
 	s.region = signingRegion(env)
+	who, err := personOf(env, f.Profile)
+	if err != nil {
+		return s, err
+	}
+	if who != nil && f.PublicURL == "" && f.Listen == settings.Defaults().Listen {
+		s.endpoint = who.profile.Endpoint
+	}
+	if who != nil && (!who.implied || s.endpoint == who.profile.Endpoint) {
+		s.person = who.credentials()
+		return s, nil
+	}
 	s.key, err = accessKey(ctx, env, f.Profile, &f.dataFlag, may)
 	return s, err
 }

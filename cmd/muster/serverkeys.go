@@ -27,12 +27,19 @@ func newServerKeys(server, profile string, env environment) (*serverKeys, error)
 	if addr, err := netip.ParseAddr(u.Hostname()); u.Scheme != "https" && u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
 		return nil, fmt.Errorf("--server %s: want https, because the secrets of new keys could be read on the way", server)
 	}
+	who, err := personOf(env, profile)
+	if err != nil {
+		return nil, err
+	}
+	if who != nil && (!who.implied || endpoint == who.profile.Endpoint) {
+		return &serverKeys{remoteService{endpoint: endpoint, person: who.credentials(), region: signingRegion(env)}}, nil
+	}
 	key, err := environmentKey(env, profile)
 	if err != nil {
 		return nil, err
 	}
 	if key.AccessKeyID == "" {
-		return nil, fmt.Errorf("--server needs an admin key to sign with: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or --profile")
+		return nil, fmt.Errorf("--server needs an admin key to sign with: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or --profile, or sign in with muster login")
 	}
 	return &serverKeys{remoteService{endpoint: endpoint, key: key, region: signingRegion(env)}}, nil
 }

@@ -88,6 +88,19 @@ func (f *File) Set(section, key, value string) {
 	f.lines = slices.Insert(f.lines, end, line)
 }
 
+// SetBelow replaces all values below a key, which stand in indented lines behind it, by one.
+func (f *File) SetBelow(section, key, name, value string) {
+	f.Set(section, key, "")
+	start, end := f.find(section)
+	at := f.findKey(start, end, key)
+	f.lines[at] = key + " ="
+	behind := at + 1
+	for behind < end && strings.HasPrefix(strings.ReplaceAll(f.lines[behind], "\t", " "), " ") && strings.TrimSpace(f.lines[behind]) != "" {
+		behind++
+	}
+	f.lines = slices.Replace(f.lines, at+1, behind, "  "+name+" = "+value)
+}
+
 // Remove takes a value out, if it is there.
 func (f *File) Remove(section, key string) {
 	if start, end := f.find(section); start >= 0 {

@@ -22,6 +22,28 @@ output = json
 [services x]
 `
 
+// Values below a key are replaced as a whole, wherever the key stands.
+func TestSetBelow(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(name, []byte("[services x]\nsso =\n  endpoint_url = a\n  other = b\ns3 =\n  endpoint_url = c\n\n[profile y]\nregion = z\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.SetBelow("services x", "sso", "endpoint_url", "new")
+	f.SetBelow("services x", "sso_oidc", "endpoint_url", "new")
+	f.SetBelow("services x", "sso_oidc", "endpoint_url", "newer")
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(name)
+	if want := "[services x]\nsso =\n  endpoint_url = new\ns3 =\n  endpoint_url = c\nsso_oidc =\n  endpoint_url = newer\n\n[profile y]\nregion = z\n"; err != nil || string(got) != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestSetChangesOnlyWhatItIsAskedTo(t *testing.T) {
 	cases := map[string]struct {
 		edit     func(*File)
