@@ -17,7 +17,7 @@ import (
 
 const start = 29_000_000 // a minute in 2025
 
-func mustOpen(t *testing.T, o Options) *Store {
+func mustOpen(t testing.TB, o Options) *Store {
 	t.Helper()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -298,5 +298,31 @@ func TestDamageIsPutAside(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + damagedSuffix); err != nil {
 		t.Error(err)
+	}
+}
+
+// BenchmarkOpen is what a start of the service waits for: as many series as there may be by default, with two hours of minutes.
+func BenchmarkOpen(b *testing.B) {
+	o := Options{Dir: filepath.Join(b.TempDir(), "metrics"), SeriesMax: 20_000}
+	s := mustOpen(b, o)
+	points := make([]Point, o.SeriesMax)
+	for minute := range int64(120) {
+		for i := range points {
+			points[i] = Point{Key: keyNo(i), Stat: Of(float64(minute) * float64(i%100))}
+		}
+		if err := s.Append(start+minute, points); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		s := mustOpen(b, o)
+		b.StopTimer()
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
 	}
 }
