@@ -1,40 +1,14 @@
 // A person looks at the console with a real browser. The test on the other side of stdin and stdout changes the service meanwhile.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { createInterface } from "node:readline";
-import puppeteer from "puppeteer-core";
+import { ask, launch, patience, person } from "./person.js";
 
 const { MUSTER_URL: url, KEY: key, SECRET: secret, FLEET: fleet, BUILD: build, GAME: game, NAME: name, ADMIN_KEY: adminKey, ADMIN_SECRET: adminSecret, RUN_KEY: runKey, RUN_SECRET: runSecret, SHOTS: shots } = process.env;
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const patience = 60_000; // for a loaded machine
 
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-async function ask(what) {
-  console.log(what);
-  const { value } = await lines.next();
-  assert.match(value, /^done/);
-  return value.slice("done ".length);
-}
-
-const browser = await puppeteer.launch({
-  executablePath: "/usr/bin/chromium",
-  timeout: patience,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+const browser = await launch();
 const problems = [];
 let revoked = false;
 try {
-  const page = await browser.newPage();
-  page.setDefaultTimeout(patience);
-  page.on("console", (m) => m.type() === "error" && !expected(m) && problems.push(`console: ${m.text()} ${m.location().url ?? ""}`));
-  page.on("pageerror", (e) => problems.push(`script: ${e}`));
-  page.on("dialog", (d) => { problems.push(`dialog: ${d.message()}`); d.dismiss(); });
-  page.on("request", (r) => r.url().startsWith(url) || problems.push(`foreign request: ${r.url()}`));
-
-  const text = (selector) => page.$eval(selector, (e) => e.textContent);
-  const go = (path) => page.goto(url + path);
-  const submit = (selector) => Promise.all([page.waitForNavigation(), page.click(selector)]);
+  const { page, tabTo, accessible, text, go, submit } = await person(browser, url, problems, expected, shots);
 
   // A page leads to the sign-in, and the sign-in back to it.
   await go("/console/fleets");
@@ -56,6 +30,7 @@ try {
     search: "/console/game-sessions/search?filter=playerSessionCount+%3C+9&sort=creationTimeMillis+DESC", "search-mistake": "/console/game-sessions/search?filter=gameSessionName+%3D+%22x%22",
     computes: `/console/fleets/${fleet}/computes`, processes: `/console/fleets/${fleet}/processes`, events: `/console/fleets/${fleet}/events`, "player-sessions": "/console/player-sessions/ann",
     builds: "/console/builds", build: `/console/builds/${build}`, "events-of-player": "/console/events/player/ann", "events-of-fleet": `/console/events/fleet/${fleet}`, "events-of-queue": "/console/events/queue/ranked",
+    queue: "/console/queues/ranked", "placements-ended": "/console/queues/ranked/ended", configuration: "/console/matchmaking/duel", tickets: "/console/matchmaking/duel/tickets", "players-in-game": `/console/players-in/${game}`,
     "create-location": "/console/do/create-location", "create-fleet": "/console/do/create-fleet", "register-compute": `/console/do/register-compute/${fleet}`,
     parties: "/console/parties", cluster: "/console/cluster", "rule-sets": "/console/rule-sets", "rule-set-editor": "/console/do/create-rule-set?configuration=duel",
   };
@@ -192,6 +167,21 @@ try {
   assert.match(await text("#trial"), /2 tickets from/);
   await accessible("replay");
 
+  // What a server process prints is asked for; here no agent has it.
+  await go(`/console/game-session/${game}`);
+  await submit('a[href*="/console/output/"]');
+  await page.waitForFunction(() => document.getElementById("output-state").textContent.startsWith("There is no output: "));
+  await accessible("output");
+
+  // Times are in the zone of the browser, and in UTC for who wants that.
+  const zoned = await text("#zone");
+  await page.click("#zone");
+  assert.notEqual(await text("#zone"), zoned);
+  await go("/console/fleets");
+  assert.match(await text("tbody time"), / UTC$/);
+  await page.click("#zone");
+  assert.doesNotMatch(await text("tbody time"), / UTC$/);
+
   // Who may only look is told which role an action needs.
   await go(`/console/game-session/${game}`);
   assert.match(await text("main .offers"), /End game session: needs the role backend or admin/);
@@ -295,37 +285,6 @@ try {
     }
     return false;
   }
-
-  // tabTo goes on with Tab until the focus is on the element with an id or a text.
-  async function tabTo(what) {
-    for (let i = 0; i < 200; i++) {
-      await page.keyboard.press("Tab");
-      if (await page.evaluate((w) => document.activeElement.id === w || document.activeElement.name === w || document.activeElement.textContent === w, what)) {
-        return;
-      }
-    }
-    assert.fail(`Tab does not reach ${what}`);
-  }
-
-  async function accessible(title) {
-    for (const [width, scheme] of [[1280, "light"], [1280, "dark"], [390, "light"]]) {
-      await page.setViewport({ width, height: 900 });
-      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-      await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => axe.run());
-      for (const v of violations) {
-        problems.push(`${title} (${width}, ${scheme}): ${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(" ").slice(0, 300)}`);
-      }
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      if (over > 0) {
-        problems.push(`${title} is ${over} px wider than ${width} px`);
-      }
-      if (shots && width === 1280) {
-        await page.screenshot({ path: `${shots}/${title}-${scheme}.png` });
-      }
-    }
-    await page.setViewport({ width: 1280, height: 900 });
-  }
 } finally {
   await browser.close();
 }
@@ -333,6 +292,6 @@ assert.deepEqual(problems, []);
 
 // The browser reports answers with an error status; these are wanted. The event stream of an open page ends with its key, which htmx reports.
 function expected(message) {
-  return /status of (401|404|422)/.test(message.text()) || revoked;
+  return /status of (401|404|409|422)/.test(message.text()) || revoked;
 }
 process.exit(0);
