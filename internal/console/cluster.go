@@ -76,9 +76,11 @@ func (d *Door) look(ctx context.Context) (s node.Status, away bool) {
 	ctx, cancel := context.WithTimeout(ctx, clusterWait)
 	defer cancel()
 	s, err := d.config.Cluster.Change(ctx, node.Change{Do: node.Look})
+	here := d.config.Cluster.Status()
 	if err != nil {
-		return d.config.Cluster.Status(), true
+		return here, true
 	}
+	s.By = here.By // the leader has answered
 	return s, false
 }
 

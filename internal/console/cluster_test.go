@@ -27,7 +27,7 @@ type three struct {
 }
 
 func newThree() *three {
-	return &three{status: node.Status{Cluster: "c", By: "n1", Leader: "n1", Term: 4, Entry: 1234, Level: 2, Outlook: "3 nodes vote: the service survives the loss of 1 of them", Members: []node.Member{
+	return &three{status: node.Status{Cluster: "c", By: "n2", Leader: "n1", Term: 4, Entry: 1234, Level: 2, Outlook: "3 nodes vote: the service survives the loss of 1 of them", Members: []node.Member{
 		{ID: "n1", Address: "10.0.0.1:8090", Role: "leader"},
 		{ID: "n2", Address: "10.0.0.2:8090", Role: "voter", Version: "v2", Behind: 17, Silent: 420, Clock: -3},
 		{ID: "n3", Address: "10.0.0.3:8090", Role: "voter", Version: "v2", Silent: 9000, Missing: true},
@@ -49,7 +49,9 @@ func (c *three) Change(ctx context.Context, change node.Change) (node.Status, er
 		}
 		c.changes = append(c.changes, change)
 	}
-	return c.status, nil
+	answer := c.status
+	answer.By = answer.Leader
+	return answer, nil
 }
 
 func (c *three) Status() node.Status {
@@ -83,7 +85,7 @@ func TestClusterPage(t *testing.T) {
 	c.mu.Lock()
 	c.away = true
 	c.mu.Unlock()
-	x.wantPage(x.get(Prefix+"/cluster", look), http.StatusOK, "No leader answers this node at the moment", "As node n1 knows it.")
+	x.wantPage(x.get(Prefix+"/cluster", look), http.StatusOK, "No leader answers this node at the moment", "As node n2 knows it.")
 }
 
 func TestClusterOfOneMachine(t *testing.T) {
@@ -98,7 +100,8 @@ func TestClusterActions(t *testing.T) {
 	x.wantPage(x.send(x.signedInAs("RUN"), "remove-node/n3", "confirm", "n3", "reason", "x"), http.StatusForbidden, "needs the role admin")
 	x.wantPage(x.get(Prefix+"/do/remove-node/n9", admin), http.StatusNotFound, "no member")
 	x.wantPage(x.get(Prefix+"/do/hand-over/n1", admin), http.StatusBadRequest, "leads the cluster already")
-	x.wantPage(x.get(Prefix+"/do/remove-node/n1", admin), http.StatusOK, "go on at another one", "muster cluster remove n1", "3 nodes vote")
+	x.wantPage(x.get(Prefix+"/do/remove-node/n2", admin), http.StatusOK, "go on at another one", "muster cluster remove n2", "3 nodes vote")
+	x.wantPage(x.get(Prefix+"/cluster", admin), http.StatusOK, "Node n2 made this page")
 	form := func(action string) string { return x.seen(x.get(Prefix+"/do/"+action, admin)) }
 	send := func(action, name, reason string) *http.Response {
 		return x.send(admin, action, "seen", form(action), "confirm", name, "reason", reason)
