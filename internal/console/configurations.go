@@ -124,7 +124,10 @@ type ticketPlace struct {
 }
 
 func (a ticketPlace) compare(b ticketPlace) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.id, b.id))
+	if c := cmp.Compare(a.rank, b.rank); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.id, b.id)
 }
 
 // ticketOrders are the orders of tickets, like partyOrders.

@@ -44,7 +44,10 @@ type partyPlace struct {
 }
 
 func (a partyPlace) compare(b partyPlace) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), slices.Compare(a.id[:], b.id[:]))
+	if c := cmp.Compare(a.rank, b.rank); c != 0 {
+		return c
+	}
+	return slices.Compare(a.id[:], b.id[:])
 }
 
 var partyList = list[inspection.PartyLine]{

@@ -16,7 +16,7 @@ func (x *ranking[P]) add(p P) {
 	if x.from != nil && x.compare(p, *x.from) <= 0 || x.more && len(x.all) >= x.most && x.compare(p, x.all[x.most-1]) > 0 {
 		return
 	}
-	if x.all = append(x.all, p); len(x.all) >= 2*x.most {
+	if x.all = append(x.all, p); len(x.all) >= 4*x.most {
 		x.cut()
 	}
 }

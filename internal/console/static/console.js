@@ -14,8 +14,9 @@ function showTimes(root) {
   }
   const zone = document.getElementById("zone");
   if (zone) {
-    zone.hidden = false;
-    zone.textContent = utc() ? "Times are in UTC: show them in the zone of this browser" : `Times are in ${forms.local.resolvedOptions().timeZone}: show them in UTC`;
+    const here = forms.local.resolvedOptions().timeZone;
+    zone.hidden = here === "UTC";
+    zone.textContent = utc() ? `Times are in UTC: show them in ${here}` : `Times are in ${here}: show them in UTC`;
   }
 }
 

@@ -75,11 +75,31 @@ func (c *Inspection) choosesParty(f *PartyFilter, p *flow.Party) bool {
 			return false
 		}
 	}
-	if f.State == "" {
-		return true
+	return f.State == "" || c.partyState(p) == f.State
+}
+
+// partyState is the state of a party as its members see it: after a restart a search is held that is not noted as such.
+func (c *Inspection) partyState(p *flow.Party) string {
+	if s := p.Search; s != nil && s.Status > flow.Held {
+		return s.Status.String()
 	}
-	r, ok := c.Flow.Party(p.ID)
-	return ok && c.partyLine(r).State == f.State
+	state := PartyIdle
+	if p.Search != nil {
+		state = p.Search.Status.String()
+	}
+	for i := range p.Members {
+		r, ok := c.Flow.Player(p.Members[i].Player)
+		if !ok {
+			continue
+		}
+		switch x := c.Flow.Players.Get(r); {
+		case p.Search != nil && x.Presence != flow.Online:
+			return flow.Held.String()
+		case p.Search == nil && !x.Keys.Game.IsZero():
+			return PartyInGame
+		}
+	}
+	return state
 }
 
 func queueOf(p *flow.Party) string {
@@ -101,7 +121,7 @@ func (v *View) PartyLine(id flow.PartyID) (PartyLine, bool) {
 
 func (c *Inspection) partyLine(r flow.PartyRef) PartyLine {
 	p := c.PartyView(r)
-	x := PartyLine{ID: p.ID, Created: p.Created, State: PartyIdle, Queue: queueOf(&p.Party), MembersMax: p.MembersMax, Joinability: p.Joinability}
+	x := PartyLine{ID: p.ID, Created: p.Created, State: c.partyState(&p.Party), Queue: queueOf(&p.Party), MembersMax: p.MembersMax, Joinability: p.Joinability}
 	if p.StaleBy != 0 {
 		x.StaleBy = c.WallTime(p.StaleBy)
 	}
@@ -120,11 +140,8 @@ func (c *Inspection) partyLine(r flow.PartyRef) PartyLine {
 			x.Game = c.Flow.Players.Get(ref).Keys.Game
 		}
 	}
-	if !x.Game.IsZero() {
-		x.State = PartyInGame
-	}
 	if s := p.Search; s != nil {
-		x.State, x.Ticket, x.Searches = s.Status.String(), s.Ticket, s.Entered
+		x.Ticket, x.Searches = s.Ticket, s.Entered
 	}
 	for _, ref := range c.Flow.InvitesOf(p.ID) {
 		if !c.Flow.Invites.Get(ref).Expired {
