@@ -28,6 +28,7 @@ export const launch = () => puppeteer.launch({
 export async function person(browser, url, problems, expected, shots) {
   const page = await browser.newPage();
   page.setDefaultTimeout(patience);
+  await page.emulateTimezone("Europe/Berlin"); // which pages tell from UTC
   page.on("console", (m) => m.type() === "error" && !expected(m) && problems.push(`console: ${m.text()} ${m.location().url ?? ""}`));
   page.on("pageerror", (e) => problems.push(`script: ${e}`));
   page.on("dialog", (d) => { problems.push(`dialog: ${d.message()}`); d.dismiss(); });
