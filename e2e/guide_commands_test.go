@@ -107,6 +107,10 @@ var notRun = map[string]map[string]string{
 		"aws sts":     "the CLI of Debian 12 does not know the endpoint, and would leave this machine: TestAssumeRoleWithAWSCLI runs them with --endpoint-url",
 		"muster keys": "the credentials are the reader's: TestTemporaryCredentials revokes some",
 	},
+	"docs/guide/policies.md": {
+		"muster policies": "the key is the reader's: TestPoliciesAtEveryDoor attaches policies",
+		"muster access":   "as above",
+	},
 	"docs/guide/metrics.md": {
 		"export AWS_ENDPOINT_URL_CLOUDWATCH=": "the CLI of Debian 12 does not know it, and would leave this machine",
 		"aws cloudwatch":                      "as above: TestMetricsWithAWSCLI runs them with --endpoint-url",

@@ -7,24 +7,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain/cell"
-	"github.com/musterhq/muster/internal/grant"
+	"github.com/musterhq/muster/internal/permit"
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// reference is what a member of an input names: a kind of package grant, or one of those here, which lead to one.
+// reference is what a member of an input names: a kind of package permit, or one of those here, which lead to one.
 type reference uint8
 
 const (
 	noReference            reference = 0
-	fleetReference                   = reference(grant.Fleet)
-	aliasReference                   = reference(grant.Alias)
-	aliasTarget                      = reference(grant.AliasTarget)
-	buildReference                   = reference(grant.Build)
-	locationReference                = reference(grant.Location)
-	queueReference                   = reference(grant.Queue)
-	configurationReference           = reference(grant.Configuration)
-	ruleSetReference                 = reference(grant.RuleSet)
-	groupReference                   = reference(grant.GameServerGroup)
+	fleetReference                   = reference(permit.Fleet)
+	aliasReference                   = reference(permit.Alias)
+	aliasTarget                      = reference(permit.AliasTarget)
+	buildReference                   = reference(permit.Build)
+	locationReference                = reference(permit.Location)
+	queueReference                   = reference(permit.Queue)
+	configurationReference           = reference(permit.Configuration)
+	ruleSetReference                 = reference(permit.RuleSet)
+	groupReference                   = reference(permit.GameServerGroup)
 )
 
 const (
@@ -104,7 +104,7 @@ func newNaming(op *operation) naming {
 // mayDo asks the policies of a caller about an operation, for all resources that its input names. Its error is an *identity.Denied, or that of a look-up.
 func mayDo(ctx context.Context, s *Service, op *compiled, caller *Caller, in any) error {
 	n, input := &op.naming, reflect.ValueOf(in).Elem()
-	r := grant.Request{By: &caller.Principal, Region: caller.Region, Engine: s.engine}
+	r := permit.Request{By: &caller.Principal, Region: caller.Region, Engine: s.engine}
 	if n.tags >= 0 {
 		r.Tags = tagsFromWire(input.Field(n.tags).Interface().([]types.Tag))
 	}
@@ -132,7 +132,7 @@ func textsOf(member reflect.Value) []string {
 }
 
 // name adds what a member names, in the words of the operations that read it.
-func name(ctx context.Context, s *Service, r *grant.Request, as reference, texts []string) (err error) {
+func name(ctx context.Context, s *Service, r *permit.Request, as reference, texts []string) (err error) {
 	if as == ticketReference && len(texts) > ticketsDescribedMax {
 		return invalid("TicketIds: %d ids; want 1 to %d", len(texts), ticketsDescribedMax)
 	}
@@ -149,7 +149,7 @@ func name(ctx context.Context, s *Service, r *grant.Request, as reference, texts
 		case taggedReference:
 			nameTagged(r, text)
 		default:
-			r.Name(grant.Kind(as), lastPart(text))
+			r.Name(permit.Kind(as), lastPart(text))
 		}
 		if err != nil {
 			return err
@@ -158,7 +158,7 @@ func name(ctx context.Context, s *Service, r *grant.Request, as reference, texts
 	return nil
 }
 
-func nameGameSession(ctx context.Context, s *Service, r *grant.Request, text string) error {
+func nameGameSession(ctx context.Context, s *Service, r *permit.Request, text string) error {
 	id, err := s.gameSessionID(ctx, text)
 	switch {
 	case ignoreRefusal(err) != nil:
@@ -166,18 +166,18 @@ func nameGameSession(ctx context.Context, s *Service, r *grant.Request, text str
 	case err != nil: // the operation says why, to those who may ask about everything
 		r.Any()
 	default:
-		r.Name(grant.Fleet, id.Fleet())
+		r.Name(permit.Fleet, id.Fleet())
 	}
 	return nil
 }
 
-var taggedKinds = map[cell.ResourceKind]grant.Kind{
-	cell.FleetResource: grant.Fleet, cell.LocationResource: grant.Location, cell.AliasResource: grant.Alias, cell.BuildResource: grant.Build,
-	cell.GameServerGroupResource: grant.GameServerGroup, cell.QueueResource: grant.Queue, cell.RuleSetResource: grant.RuleSet,
-	cell.ConfigurationResource: grant.Configuration, cell.ComputeResource: grant.Compute,
+var taggedKinds = map[cell.ResourceKind]permit.Kind{
+	cell.FleetResource: permit.Fleet, cell.LocationResource: permit.Location, cell.AliasResource: permit.Alias, cell.BuildResource: permit.Build,
+	cell.GameServerGroupResource: permit.GameServerGroup, cell.QueueResource: permit.Queue, cell.RuleSetResource: permit.RuleSet,
+	cell.ConfigurationResource: permit.Configuration, cell.ComputeResource: permit.Compute,
 }
 
-func nameTagged(r *grant.Request, arn string) {
+func nameTagged(r *permit.Request, arn string) {
 	resource, err := tagged(arn)
 	if err != nil {
 		r.Any()

@@ -13,6 +13,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/policy"
 )
@@ -51,14 +57,18 @@ func TestOperationsAreActions(t *testing.T) {
 }
 
 // restricted gives a key one policy of some statements.
-func (h *hall) restricted(role identity.Role, statements ...string) Caller {
-	h.Helper()
-	keys := identity.NewKeys(h.secret, time.Now)
+func restricted(t testing.TB, role identity.Role, statements ...string) Caller {
+	t.Helper()
+	secret, err := identity.OpenCellSecret(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := identity.NewKeys(secret, time.Now)
 	keys.Publish([]access.Key{{ID: "CI", Role: role, Account: "123456789012"}})
-	err := keys.PublishPolicies([]access.Policy{{Name: "p", Text: `{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`}},
+	err = keys.PublishPolicies([]access.Policy{{Name: "p", Text: `{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`}},
 		[]access.PolicyAttachment{{Policy: "p", Target: access.Target{Kind: access.KeyTarget, Name: "CI"}}})
 	if err != nil {
-		h.Fatal(err)
+		t.Fatal(err)
 	}
 	key, _ := keys.Find("CI")
 	return Caller{key.Principal("192.0.2.7"), "eu-central-1"}
@@ -119,7 +129,7 @@ func TestPoliciesSeeResources(t *testing.T) {
 		"without the tag": {[]string{allowOn("Allow", "gamelift:CreateFleet", on("fleet/*"), `,"Condition":{"StringEquals":{"aws:RequestTag/env":"test"}}`)}, "CreateFleet", &gamelift.CreateFleetInput{Name: aws.String("x")}, "fleet/*"},
 		"another network": {[]string{allowOn("Allow", "gamelift:*", "*", `,"Condition":{"IpAddress":{"aws:SourceIp":"198.51.100.0/24"}}`)}, "ListFleets", &gamelift.ListFleetsInput{}, "*"},
 	} {
-		caller := h.restricted(identity.Admin, x.statements...)
+		caller := restricted(t, identity.Admin, x.statements...)
 		err := mayDo(&requestContext{Context: ctx, caller: caller}, h.service, compiledOperations()[x.operation], &caller, x.in)
 		got := ""
 		if denied, ok := err.(*identity.Denied); ok {
@@ -158,5 +168,37 @@ func saying(t *testing.T, err error, text string) {
 	refused(t, err, "AccessDeniedException")
 	if !strings.Contains(err.Error(), text) {
 		t.Errorf("%v, want\n%s", err, text)
+	}
+}
+
+// BenchmarkPolicies is what policies add to a request for a fleet: nothing without them, and with them a look at the state and the decision.
+func BenchmarkPolicies(b *testing.B) {
+	e := enginetest.Open(b, engine.Config{Cell: cell.DefaultConfig()})
+	f := fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Account: "123456789012", Name: "f", Tags: []fleet.Tag{{Key: "env", Value: "dev"}}}
+	for _, cmd := range []kernel.Command{&hosting.CreateLocation{Name: "custom-home"}, &hosting.CreateFleet{Fleet: f, Locations: []string{"custom-home"}}} {
+		if err := e.Do(b.Context(), cmd); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s, op := &Service{engine: e}, compiledOperations()["RegisterCompute"]
+	in := &gamelift.RegisterComputeInput{FleetId: aws.String("arn:aws:gamelift:eu-central-1:123456789012:fleet/fleet-1"), ComputeName: aws.String("host-1")}
+	allow := allowOn("Allow", "gamelift:Register*", "arn:aws:gamelift:*:*:fleet/fleet-1", `,"Condition":{"IpAddress":{"aws:SourceIp":"192.0.2.0/24"},"StringEquals":{"aws:ResourceTag/env":"dev"}}`)
+	for name, statements := range map[string][]string{"without": nil, "one statement": {allow}, "ten statements": slices.Repeat([]string{allow}, 10)} {
+		b.Run(name, func(b *testing.B) {
+			caller := Caller{Region: "eu-central-1"}
+			if statements != nil {
+				caller = restricted(b, identity.Admin, statements...)
+			}
+			ctx := &requestContext{Context: b.Context(), caller: caller}
+			b.ReportAllocs()
+			for b.Loop() {
+				if !caller.Restricted() {
+					continue
+				}
+				if err := mayDo(ctx, s, op, &caller, in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/musterhq/muster/internal/grant"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/permit"
 	"github.com/musterhq/muster/internal/policy"
 )
 
@@ -18,8 +18,8 @@ func (s *Server) mayConnect(ctx context.Context, by *identity.Principal, fleetID
 	if !by.Restricted() {
 		return nil
 	}
-	r := grant.Request{By: by, Engine: s.engine}
-	r.Name(grant.Fleet, fleetID)
+	r := permit.Request{By: by, Engine: s.engine}
+	r.Name(permit.Fleet, fleetID)
 	return r.May(ctx, ConnectAction)
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/musterhq/muster/internal/grant"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/permit"
 	"github.com/musterhq/muster/internal/policy"
 )
 
@@ -51,7 +51,7 @@ func (d *Door) mayDo(ctx context.Context, name string, req *request, in any) *Pr
 	if !req.principal.Restricted() {
 		return nil
 	}
-	r := grant.Request{By: req.principal, Engine: d.engine}
+	r := permit.Request{By: req.principal, Engine: d.engine}
 	var err error
 	switch x := in.(type) {
 	case *createSessionRequest:
@@ -59,15 +59,15 @@ func (d *Door) mayDo(ctx context.Context, name string, req *request, in any) *Pr
 	case *searchSessionsRequest:
 		nameFleet(&r, x.FleetID, x.AliasID)
 	case *createOnQueueRequest:
-		r.Name(grant.Queue, lastPart(x.QueueName))
+		r.Name(permit.Queue, lastPart(x.QueueName))
 	case *joinSessionRequest:
 		if id, invalid := gameSessionID(x.SessionID); invalid == nil {
-			r.Name(grant.Fleet, id.Fleet())
+			r.Name(permit.Fleet, id.Fleet())
 		}
 	case *leaveSessionRequest:
 		err = r.PlayerSession(ctx, x.PlayerSessionID)
 	case *startMatchmakingRequest:
-		r.Name(grant.Configuration, lastPart(x.ConfigurationName))
+		r.Name(permit.Configuration, lastPart(x.ConfigurationName))
 	case *stopMatchmakingRequest: // of StopPolling, too
 		err = r.Ticket(ctx, x.TicketID)
 	case *acceptMatchRequest:
@@ -94,10 +94,10 @@ func (d *Door) mayDo(ctx context.Context, name string, req *request, in any) *Pr
 	return nil
 }
 
-func nameFleet(r *grant.Request, fleetID, aliasID string) {
+func nameFleet(r *permit.Request, fleetID, aliasID string) {
 	if aliasID != "" {
-		r.Name(grant.AliasTarget, lastPart(aliasID))
+		r.Name(permit.AliasTarget, lastPart(aliasID))
 		return
 	}
-	r.Name(grant.Fleet, lastPart(fleetID))
+	r.Name(permit.Fleet, lastPart(fleetID))
 }

@@ -1,9 +1,9 @@
-// Package grant asks policies about requests that name resources of the state. It finds the ARN and the tags of each as they are stored, whatever form a request names
+// Package permit asks policies about requests that name resources of the state. It finds the ARN and the tags of each as they are stored, whatever form a request names
 // it in: an id, an ARN with another region, or an alias.
 //
 // Fleets have their computes, game sessions and player sessions in them: those have no resources of their own. A placement counts as its queue, and a ticket as
 // its matchmaking configuration.
-package grant
+package permit
 
 import (
 	"context"
@@ -58,6 +58,10 @@ type Request struct {
 	requests []policy.Request
 	settled  int  // of requests, before those that look adds
 	missing  bool // look has not found one
+
+	// Room for what most requests name.
+	namedRoom    [2]named
+	requestsRoom [2]policy.Request
 }
 
 type named struct {
@@ -67,9 +71,13 @@ type named struct {
 
 // Name adds a resource by its id or name.
 func (r *Request) Name(kind Kind, id string) {
-	if r.By.Restricted() {
-		r.named = append(r.named, named{kind, id})
+	if !r.By.Restricted() {
+		return
 	}
+	if r.named == nil {
+		r.named = r.namedRoom[:0]
+	}
+	r.named = append(r.named, named{kind, id})
 }
 
 // Any adds no resource in particular, which "*" alone matches. It is also for what does not exist: only who may ask about everything learns so.
@@ -123,6 +131,9 @@ func (r *Request) found(kind Kind, id string, err error) error {
 }
 
 func (r *Request) add(arn string, tags []keyvalue.Pair) {
+	if r.requests == nil {
+		r.requests = r.requestsRoom[:0]
+	}
 	r.requests = append(r.requests, policy.Request{Resource: arn, ResourceTags: tags})
 }
 
@@ -150,9 +161,10 @@ func (r *Request) May(ctx context.Context, action policy.Action) error {
 	if len(r.requests) == 0 {
 		r.Any()
 	}
-	for _, q := range r.requests {
+	for i := range r.requests {
+		q := &r.requests[i]
 		q.Action, q.RequestTags = action, r.Tags
-		if err := r.By.MayDo(q); err != nil {
+		if err := r.By.MayDo(*q); err != nil {
 			return err
 		}
 	}
