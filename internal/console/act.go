@@ -17,6 +17,8 @@ import (
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/permit"
+	"github.com/musterhq/muster/internal/policy"
 )
 
 // API is the service API, whose operations most actions carry out.
@@ -148,6 +150,22 @@ func (d *Door) writeAction(w http.ResponseWriter, r *http.Request, status int, a
 	d.write(w, r, status, &content{Title: f.Title, Section: a.section, page: "action", At: at, Data: p}, by)
 }
 
+// mayDo asks the policies of a person about an action that is no operation of the service API, and the fleet that its form names.
+func (d *Door) mayDo(r *http.Request, a *action, who *actor, fleetID string) error {
+	service, ok := policy.Of(a.service)
+	if !ok { // denied to those with policies
+		return who.MayCall(a.service)
+	}
+	q := permit.Request{By: &who.Principal, Engine: d.engine}
+	if a.section == "aliases" { // of rollouts
+		q.Name(permit.Alias, r.PathValue("id"))
+		if fleetID != "" {
+			q.Name(permit.Fleet, fleetID)
+		}
+	}
+	return q.May(r.Context(), service)
+}
+
 // act carries out what a sent form asks for.
 func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identity.AccessKey) {
 	at := d.engine.Applied()
@@ -168,13 +186,13 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 		refuse(http.StatusForbidden, "Access key "+by.ID+" has the role "+by.Role.String()+". “"+a.text+"” "+why+". Nothing was changed.")
 		return
 	}
-	if a.operation == "" {
-		if err := who.MayCall(a.service); err != nil {
+	values, err := readForm(w, r, cmp.Or(a.bytesMax, formBytesMax))
+	if err == nil && a.operation == "" {
+		if err := d.mayDo(r, a, who, values.Get("fleet")); err != nil {
 			refuse(http.StatusForbidden, err.Error()+". Nothing was changed.")
 			return
 		}
 	}
-	values, err := readForm(w, r, cmp.Or(a.bytesMax, formBytesMax))
 	var f *form
 	if err == nil {
 		f, err = d.prepared(r, a)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/permit"
 	"github.com/musterhq/muster/internal/policy"
 )
 
@@ -14,7 +15,7 @@ type call struct {
 	may    identity.Roles
 }
 
-// calls has every request of this door, by its pattern. Their resource is policy.AnyResource.
+// calls has every request of this door, by its pattern. Their resource is policy.AnyResource, but for those of resources.
 var calls = map[string]call{
 	"GET " + FeedPath:               {policy.MustBe("muster:Service.Feed"), identity.MayLook},
 	"GET logs/{id...}":              {policy.MustBe("muster:Service.ReadOutput"), identity.MayLook},
@@ -52,6 +53,37 @@ var calls = map[string]call{
 	"GET explain/{kind}/{id...}":                     {policy.MustBe("muster:Service.Explain"), identity.MayLook},
 }
 
+// resources are the requests that change fleets and aliases, with how they name them. One that names none has policy.AnyResource.
+var resources = map[string]func(q *permit.Request, r *http.Request, body []byte){
+	"POST computes/rotate-token": func(q *permit.Request, r *http.Request, _ []byte) { nameFleet(q, r.URL.Query().Get("fleet")) },
+	"POST rollouts": func(q *permit.Request, _ *http.Request, body []byte) {
+		var in NewRollout
+		if readKeyBody(body, &in) == nil && in.Alias != "" {
+			q.Name(permit.AliasNamed, in.Alias)
+			nameFleet(q, in.To)
+		}
+	},
+	"POST rollouts/undo": func(q *permit.Request, _ *http.Request, body []byte) {
+		var in RolloutUndo
+		if readKeyBody(body, &in) == nil && in.Alias != "" {
+			q.Name(permit.AliasNamed, in.Alias)
+		}
+	},
+	"POST hosts/tokens": func(q *permit.Request, _ *http.Request, body []byte) {
+		var in NewHostToken
+		if readKeyBody(body, &in) == nil {
+			nameFleet(q, in.Fleet)
+		}
+	},
+}
+
+func nameFleet(q *permit.Request, idOrARN string) {
+	if idOrARN == "" {
+		return
+	}
+	q.Name(permit.Fleet, idOrARN[strings.LastIndexByte(idOrARN, '/')+1:])
+}
+
 // Actions returns the actions of this door, with the roles that may take them.
 func Actions() map[policy.Action]identity.Roles {
 	all := map[policy.Action]identity.Roles{}
@@ -72,18 +104,28 @@ func (d *Door) handleAs(name, pattern string, h http.HandlerFunc) {
 	}
 	method, path, _ := strings.Cut(pattern, " ")
 	d.routes.HandleFunc(method+" "+Prefix+path, h)
-	d.actions[method+" "+Prefix+path] = c.action
+	d.actions[method+" "+Prefix+path] = named{c.action, resources[name]}
+}
+
+// named is the action of a request, and how it names resources; nil: it names none.
+type named struct {
+	action    policy.Action
+	resources func(q *permit.Request, r *http.Request, body []byte)
 }
 
 // mayDo asks the policies of the principal about a request.
-func (d *Door) mayDo(r *http.Request, by *identity.Principal) error {
+func (d *Door) mayDo(r *http.Request, by *identity.Principal, body []byte) error {
 	if !by.Restricted() {
 		return nil
 	}
 	_, pattern := d.routes.Handler(r)
-	action, ok := d.actions[pattern]
+	x, ok := d.actions[pattern]
 	if !ok { // no request of this door: it answers that
 		return nil
 	}
-	return by.MayDo(policy.Request{Action: action, Resource: policy.AnyResource})
+	q := permit.Request{By: by, Engine: d.engine}
+	if x.resources != nil {
+		x.resources(&q, r, body)
+	}
+	return q.May(r.Context(), x.action)
 }

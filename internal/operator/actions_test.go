@@ -11,6 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/identity"
@@ -56,6 +59,31 @@ func TestEveryRequestAsksThePolicies(t *testing.T) {
 		}
 		key, _ := keys.Find("MUSTX")
 		return key.Principal("192.0.2.1")
+	}
+	for _, cmd := range []kernel.Command{
+		&hosting.CreateLocation{Name: "custom-a"}, &hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Account: "1", Name: "f"}, Locations: []string{"custom-a"}},
+		&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Account: "1", Name: "live", Fleet: "fleet-1"}},
+	} {
+		if err := e.Do(t.Context(), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for request, resource := range map[string]string{
+		"POST computes/rotate-token?fleet=fleet-1&compute=a {}":             "fleet/fleet-1",
+		`POST rollouts {"alias":"live","to":"arn:x:fleet/fleet-1"}`:         "alias/alias-1 fleet/fleet-1",
+		`POST rollouts/undo {"alias":"arn:aws:gamelift:x:y:alias/alias-1"}`: "alias/alias-1",
+		`POST hosts/tokens {"fleet":"fleet-1"}`:                             "fleet/fleet-1",
+	} {
+		for part := range strings.FieldsSeq(resource) {
+			by = principal(identity.Admin, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"*","Resource":"arn:aws:gamelift:*:*:`+part+`"}]}`)
+			words := strings.SplitN(request, " ", 3)
+			r := httptest.NewRequest(words[0], Prefix+words[1], strings.NewReader(words[2]))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			if door.ServeHTTP(w, r); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "arn:aws:gamelift:us-east-1:1:"+part+" with an explicit deny") {
+				t.Errorf("%s with %s denied: %d %s", request, part, w.Code, w.Body)
+			}
+		}
 	}
 	used := map[string]bool{}
 	for pattern, c := range calls {

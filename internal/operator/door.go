@@ -21,7 +21,6 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
-	"github.com/musterhq/muster/internal/policy"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -61,14 +60,14 @@ type Door struct {
 	searches Searches
 	log      *slog.Logger
 	routes   http.ServeMux
-	actions  map[string]policy.Action // by pattern
+	actions  map[string]named // by pattern
 	counters prometheus.Gatherer
 	explains map[string]func(context.Context, string) (*Explanation, error) // by kind
 }
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	d := &Door{actions: map[string]policy.Action{}, config: c, engine: c.Engine, searches: c.Searches, counters: countersOf(&c), log: c.Log}
+	d := &Door{actions: map[string]named{}, config: c, engine: c.Engine, searches: c.Searches, counters: countersOf(&c), log: c.Log}
 	d.explains = map[string]func(context.Context, string) (*Explanation, error){
 		"fleet": d.explainFleet, "alias": d.explainAlias, "compute": d.explainCompute, "placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
@@ -140,7 +139,7 @@ func (d *Door) authorize(w http.ResponseWriter, r *http.Request, body []byte, ma
 		status, refused = http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not %s", by.ID, by.Role, what)
 	}
 	if refused == nil {
-		if refused = d.mayDo(r, &by); refused != nil {
+		if refused = d.mayDo(r, &by, body); refused != nil {
 			status = http.StatusForbidden
 			if r.Method == http.MethodPost {
 				d.config.Audit.RefusedAs(originOf(r, &by), "AccessDenied")

@@ -35,7 +35,8 @@ const (
 	Configuration
 	RuleSet
 	GameServerGroup
-	Compute // that is tagged: it counts as its fleet, with its own tags
+	AliasNamed // by its id, its ARN, or a name that no other one has
+	Compute    // that is tagged: it counts as its fleet, with its own tags
 )
 
 // Engine is what this package needs of the engine.
@@ -200,6 +201,15 @@ func (r *Request) find(v *cell.View, kind Kind, id string) {
 		}
 	case AliasTarget:
 		r.findTargets(v, id)
+		return
+	case AliasNamed:
+		a, err := v.AliasNamed(id)
+		if err != nil {
+			r.missing = true
+			r.Any()
+			return
+		}
+		r.find(v, Alias, a.ID)
 		return
 	case Build:
 		prefix = "build/"

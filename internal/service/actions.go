@@ -24,6 +24,7 @@ var actions = sync.OnceValue(func() map[policy.Action]identity.Roles {
 		maps.Copy(all, of())
 	}
 	all[policy.MustBe(metrics.ActionName)], all[policy.MustBe(console.LookAction)], all[serverlink.ConnectAction] = identity.MayLook, identity.MayLook, identity.MayOperate
+	all[policy.MustBe(console.ClusterAction)] = identity.MayAdminister
 	return all
 })
 
