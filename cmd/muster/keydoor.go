@@ -29,6 +29,8 @@ type keyDoor interface {
 	list(ctx context.Context) ([]keyring.Document, error)
 	revoke(ctx context.Context, id string, force bool) (keyring.Document, error)
 	revokeCredentials(ctx context.Context, x keyring.Credentials) error
+	rotate(ctx context.Context, x keyring.Rotation) (keyring.Rotated, error)
+	finish(ctx context.Context, id string) (keyring.Document, error)
 }
 
 // dataKeys reaches the keys of a data directory: through the service that runs on it, or directly while none does.
@@ -147,6 +149,31 @@ func (d *dataKeys) revoke(ctx context.Context, id string, force bool) (revoked k
 		return err
 	})
 	return revoked, err
+}
+
+func (d *dataKeys) rotate(ctx context.Context, x keyring.Rotation) (done keyring.Rotated, err error) {
+	x.Successor = identity.NewKeyID() // the same one in every attempt
+	err = d.do(ctx, func(c *localdoor.Client) (err error) {
+		done, err = c.Rotate(ctx, x)
+		return err
+	}, func(o *keyring.Offline) error {
+		successor, old, err := o.Rotate(d.recorded(ctx, "keys rotate"), d.actor(), x)
+		done = keyring.Rotated{Key: keyring.DocumentOf(&old), Successor: keyring.NewDocument(successor, d.actor())}
+		return err
+	})
+	return done, err
+}
+
+func (d *dataKeys) finish(ctx context.Context, id string) (ended keyring.Document, err error) {
+	err = d.do(ctx, func(c *localdoor.Client) (err error) {
+		ended, err = c.FinishRotation(ctx, id)
+		return err
+	}, func(o *keyring.Offline) error {
+		key, err := o.FinishRotation(d.recorded(ctx, "keys rotate --finish"), d.actor(), id)
+		ended = keyring.DocumentOf(&key)
+		return err
+	})
+	return ended, err
 }
 
 // revokeCredentials needs the running service: the time of the last transaction may be before that of the credentials.

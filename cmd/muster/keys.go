@@ -3,9 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -46,6 +50,7 @@ func (f *dataFlag) client() (*localdoor.Client, error) {
 type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Create an access key and show it with its secret. A running service accepts it at once."`
 	List   keysList   `cmd:"" help:"List all keys, without secrets."`
+	Rotate keysRotate `cmd:"" help:"Replace a key in two steps: the first creates a successor, and both keys work; the second, --finish, revokes the old key."`
 	Revoke keysRevoke `cmd:"" help:"Revoke a key for good and close its connections. A running service refuses it when the command returns."`
 
 	RevokeCredentials keysRevokeCredentials `cmd:"" help:"Revoke temporary credentials before they expire: those of one session, or all that were issued to a holder."`
@@ -86,9 +91,70 @@ func (a *keysAt) door(env environment, exists bool, reason string) (keyDoor, err
 type keysCreate struct {
 	keysAt
 	reasonFlag
-	Role   identity.Role `required:"" placeholder:"ROLE" help:"Permissions of the key: admin, backend, client or readonly."`
-	Name   string        `help:"Name of the key in the list."`
-	Format string        `enum:"text,env" default:"text" help:"text for people, env for a shell."`
+	Role identity.Role `required:"" placeholder:"ROLE" help:"Permissions of the key: admin, backend, client or readonly."`
+	Name string        `help:"Name of the key in the list."`
+	keyLimits
+	Format string `enum:"text,env" default:"text" help:"text for people, env for a shell."`
+}
+
+// keyLimits are where and until when a key works.
+type keyLimits struct {
+	Expires expiry   `placeholder:"TIME" help:"The key ends then: after a number of days such as 90d, after a duration such as 12h, or at a time such as 2027-01-31T00:00:00Z."`
+	Source  []string `placeholder:"NETWORK" help:"Network, such as 192.0.2.0/24, or address from which alone the key works. Repeat it, or use commas, for several."`
+}
+
+// expiry is when a key ends, as a flag says it.
+type expiry struct {
+	at      time.Time // zero: it is not said
+	forever bool
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (x *expiry) UnmarshalText(text []byte) error {
+	s := string(text)
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		x.at = at
+		return nil
+	}
+	after, err := longDuration(s)
+	switch {
+	case s == "never":
+		x.forever = true
+	case err != nil || after <= 0:
+		return fmt.Errorf("want a number of days such as 90d, a duration such as 12h, a time such as 2027-01-31T00:00:00Z, or never; got %q", s)
+	default:
+		x.at = time.Now().Add(after).UTC().Truncate(time.Second)
+	}
+	return nil
+}
+
+// daysMax bounds days, so that their sum fits into a duration: a hundred years.
+const daysMax = 36_525
+
+// longDuration reads a duration, also in days.
+func longDuration(text string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(text, "d")
+	if !ok {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil || n > daysMax {
+		return 0, fmt.Errorf("%q: want 1d to %dd", text, daysMax)
+	}
+	return time.Duration(n) * 24 * time.Hour, nil
+}
+
+// days is a duration that a flag may give in days.
+type days time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (x *days) UnmarshalText(text []byte) error {
+	d, err := longDuration(string(text))
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%q: want more than 0", text)
+	}
+	*x = days(d)
+	return err
 }
 
 func (c *keysCreate) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -96,20 +162,33 @@ func (c *keysCreate) Run(ctx context.Context, stdout io.Writer, env environment)
 	if err != nil {
 		return err
 	}
-	key, err := door.create(ctx, keyring.New{Role: c.Role, Name: c.Name})
+	key, err := door.create(ctx, keyring.New{Role: c.Role, Name: c.Name, Expires: c.Expires.at, Sources: c.Source})
 	if err != nil {
 		return err
 	}
-	if c.Format == "env" {
-		_, err = fmt.Fprintf(stdout, "export AWS_ACCESS_KEY_ID=%s\nexport AWS_SECRET_ACCESS_KEY=%s\n", key.ID, key.Secret)
+	return printKey(stdout, &key, c.Format)
+}
+
+// printKey shows a new key with its secret.
+func printKey(stdout io.Writer, key *keyring.Document, format string) error {
+	if format == "env" {
+		_, err := fmt.Fprintf(stdout, "export AWS_ACCESS_KEY_ID=%s\nexport AWS_SECRET_ACCESS_KEY=%s\n", key.ID, key.Secret)
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "access key id      %s\nsecret access key  %s\nrole               %s\n", key.ID, key.Secret, key.Role)
+	text := fmt.Sprintf("access key id      %s\nsecret access key  %s\nrole               %s\n", key.ID, key.Secret, key.Role)
+	if !key.Expires.IsZero() {
+		text += "expires            " + key.Expires.UTC().Format(time.RFC3339) + "\n"
+	}
+	if len(key.Sources) > 0 {
+		text += "works from         " + strings.Join(key.Sources, ", ") + "\n"
+	}
+	_, err := io.WriteString(stdout, text)
 	return err
 }
 
 type keysList struct {
 	keysAt
+	Unused days `placeholder:"TIME" help:"Only keys that work, and were not used for so long: 90d, or 12h."`
 }
 
 func (c *keysList) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -121,16 +200,85 @@ func (c *keysList) Run(ctx context.Context, stdout io.Writer, env environment) e
 	if err != nil {
 		return err
 	}
+	if c.Unused > 0 {
+		since := time.Now().Add(-time.Duration(c.Unused))
+		list = slices.DeleteFunc(list, func(k keyring.Document) bool { return !k.UnusedSince(since) })
+	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tROLE\tACCOUNT\tCREATED\tREVOKED\tNAME\tBY")
+	fmt.Fprintln(table, "ID\tROLE\tACCOUNT\tCREATED\tREVOKED\tEXPIRES\tLAST USED\tSOURCES\tNAME\tBY")
 	for _, key := range list {
 		revoked, by := "-", key.CreatedBy
-		if !key.Works() {
+		switch {
+		case key.Expired():
+			revoked = "expired"
+		case !key.Works():
 			revoked, by = key.Revoked.Format(time.RFC3339), cmp.Or(key.RevokedBy, by)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, key.Role, key.Account, key.Created.Format(time.RFC3339), revoked, cmp.Or(printable(key.Name), "-"), printable(by.String()))
+		expires, name := "-", cmp.Or(printable(key.Name), "-")
+		if !key.Expires.IsZero() {
+			expires = key.Expires.Format(time.RFC3339)
+		}
+		if key.Successor != "" {
+			name += " (replaced by " + key.Successor + ")"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, key.Role, key.Account, key.Created.Format(time.RFC3339), revoked, expires, lastUse(&key),
+			cmp.Or(strings.Join(key.Sources, ","), "-"), name, printable(by.String()))
 	}
 	return table.Flush()
+}
+
+// lastUse says when, from where, and for what a key was used last.
+func lastUse(key *keyring.Document) string {
+	if key.LastUse == nil {
+		return "-"
+	}
+	return key.LastUse.At.Format(time.RFC3339) + " " + printable(key.LastUse.Operation) + " from " + printable(key.LastUse.Address)
+}
+
+type keysRotate struct {
+	keysAt
+	reasonFlag
+	ID      string `arg:"" help:"Id of the key that is replaced."`
+	Finish  bool   `help:"Revoke the old key: all its users have the successor."`
+	Overlap days   `placeholder:"TIME" help:"End the old key after this time, such as 7d, without --finish."`
+	keyLimits
+	Format string `enum:"text,env" default:"text" help:"text for people, env for a shell."`
+}
+
+// Validate refuses flags of the first step with the second one.
+func (c *keysRotate) Validate() error {
+	if c.Finish && (c.Overlap != 0 || len(c.Source) > 0 || c.Expires != (expiry{}) || c.Format != "text") {
+		return errors.New("--finish ends the old key and takes none of --overlap, --expires, --source and --format")
+	}
+	return nil
+}
+
+func (c *keysRotate) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	door, err := c.door(env, true, c.Reason)
+	if err != nil {
+		return err
+	}
+	if c.Finish {
+		old, err := door.finish(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(stdout, "%s is revoked: the service refuses its requests, and has closed its connections. Its last use: %s\n", c.ID, lastUse(&old))
+		return err
+	}
+	done, err := door.rotate(ctx, keyring.Rotation{ID: c.ID, Expires: c.Expires.at, Forever: c.Expires.forever, Sources: c.Source, Overlap: time.Duration(c.Overlap)})
+	if err != nil {
+		return err
+	}
+	if err := printKey(stdout, &done.Successor, c.Format); err != nil || c.Format == "env" {
+		return err
+	}
+	until := "until `muster keys rotate --finish " + c.ID + "`"
+	if !done.Key.Expires.IsZero() {
+		until = "until " + done.Key.Expires.UTC().Format(time.RFC3339) + ", or " + until
+	}
+	_, err = fmt.Fprintf(stdout, "\n%s works as well, %s. Its last use: %s\n", c.ID, until, lastUse(&done.Key))
+	return err
 }
 
 type keysRevoke struct {

@@ -45,7 +45,7 @@ func newServerKeys(server, profile string, env environment) (*serverKeys, error)
 }
 
 func (s *serverKeys) create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
-	return d, s.call(ctx, http.MethodPost, "keys", operator.NewKey{Role: n.Role, Name: n.Name}, &d)
+	return d, s.call(ctx, http.MethodPost, "keys", operator.NewKey{Role: n.Role, Name: n.Name, Expires: n.Expires, Sources: n.Sources}, &d)
 }
 
 func (s *serverKeys) list(ctx context.Context) ([]keyring.Document, error) {
@@ -56,6 +56,14 @@ func (s *serverKeys) list(ctx context.Context) ([]keyring.Document, error) {
 
 func (s *serverKeys) revoke(ctx context.Context, id string, force bool) (d keyring.Document, err error) {
 	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/revoke", operator.Revocation{Force: force}, &d)
+}
+
+func (s *serverKeys) rotate(ctx context.Context, x keyring.Rotation) (d keyring.Rotated, err error) {
+	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(x.ID)+"/rotate", x, &d)
+}
+
+func (s *serverKeys) finish(ctx context.Context, id string) (d keyring.Document, err error) {
+	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/finish-rotation", struct{}{}, &d)
 }
 
 func (s *serverKeys) revokeCredentials(ctx context.Context, x keyring.Credentials) error {

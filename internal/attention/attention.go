@@ -38,7 +38,7 @@ const (
 	lately      = 15 * time.Minute
 )
 
-// Found is the result of a look, the most urgent first: what concerns the whole service, players who lost their game, hosts, fleets, aliases, queues, matchmaking.
+// Found is the result of a look, the most urgent first: what concerns the whole service, players who lost their game, hosts, fleets, aliases, queues, access keys, matchmaking.
 type Found struct {
 	Items  []Item `json:"items"`
 	Others int    `json:"others,omitempty"` // that are not in Items, because there are so many
@@ -109,6 +109,7 @@ func (f *Finder) Find(ctx context.Context) (*Found, error) {
 		x.add(others...)
 		x.add(aliases(v, agents, now)...)
 		x.add(queues(v, now)...)
+		x.add(keys(v, now)...)
 		return nil
 	})
 	x.add(matches...)

@@ -136,6 +136,9 @@ func (d *Door) answer(p protocol, name string, body []byte, by identity.Principa
 		name = r.text("Action")
 	}
 	op, ok := operations[name]
+	if ok {
+		by.Used(name)
+	}
 	switch {
 	case !ok:
 		return nil, name, &refusal{"InvalidAction", "The action " + clip(name) + " is not valid for this service; want GetMetricData, GetMetricStatistics or ListMetrics."}

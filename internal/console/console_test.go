@@ -166,7 +166,7 @@ func TestSigningIn(t *testing.T) {
 func TestForgedAndStaleCookies(t *testing.T) {
 	x := newDesk(t)
 	good := x.signedInAs("LOOK")
-	if key, _, ok := x.holder(good.Value, time.Now()); !ok || key.ID != "LOOK" {
+	if key, _, ok := x.holder(good.Value, "", time.Now()); !ok || key.ID != "LOOK" {
 		t.Fatalf("the ticket is that of %q", key.ID)
 	}
 	_, signature, _ := cutLast(good.Value, ".")

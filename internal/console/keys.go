@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -18,12 +19,32 @@ var keyList = list[keyring.Document]{
 		{name: "name", head: "Name", value: func(k *keyring.Document) value { return words(k.Name) }},
 		{name: "role", head: "Role", value: func(k *keyring.Document) value { return words(k.Role.String()) }},
 		{name: "state", head: "State", value: func(k *keyring.Document) value {
-			if k.Works() {
+			switch {
+			case k.Works() && k.Successor != "":
+				return state("being replaced")
+			case k.Works():
 				return state("active")
+			case k.Expired():
+				return state("expired")
 			}
 			return state("revoked")
 		}},
 		{name: "created", head: "Created", value: func(k *keyring.Document) value { return moment(k.Created) }},
+		{name: "last-used", head: "Last used", value: func(k *keyring.Document) value {
+			if k.LastUse == nil {
+				return words("")
+			}
+			return moment(k.LastUse.At)
+		}},
+		{name: "last-use", head: "For", value: func(k *keyring.Document) value {
+			if k.LastUse == nil {
+				return words("")
+			}
+			return words(k.LastUse.Operation + " from " + k.LastUse.Address)
+		}},
+		{name: "expires", head: "Expires", value: func(k *keyring.Document) value { return moment(k.Expires) }},
+		{name: "sources", head: "Works from", value: func(k *keyring.Document) value { return words(strings.Join(k.Sources, ", ")) }},
+		{name: "successor", head: "Replaced by", hidden: true, value: func(k *keyring.Document) value { return code(k.Successor) }},
 		{name: "created-by", head: "Created by", value: func(k *keyring.Document) value { return words(k.CreatedBy.String()) }},
 		{name: "revoked", head: "Revoked", value: func(k *keyring.Document) value { return moment(k.Revoked) }},
 		{name: "revoked-by", head: "Revoked by", value: func(k *keyring.Document) value { return words(k.RevokedBy.String()) }},

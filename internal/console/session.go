@@ -34,8 +34,8 @@ func (d *Door) ticket(key string, expires time.Time) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(d.config.Secret.ConsoleSignature(text))
 }
 
-// holder returns the valid key of a ticket.
-func (d *Door) holder(ticket string, now time.Time) (key identity.AccessKey, expires time.Time, ok bool) {
+// holder returns the valid key of a ticket that a browser at an address sent.
+func (d *Door) holder(ticket, from string, now time.Time) (key identity.AccessKey, expires time.Time, ok bool) {
 	text, signature, _ := cutLast(ticket, ".")
 	sent, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	if err != nil || subtle.ConstantTimeCompare(sent, d.config.Secret.ConsoleSignature(text)) != 1 {
@@ -46,8 +46,8 @@ func (d *Door) holder(ticket string, now time.Time) (key identity.AccessKey, exp
 	if err != nil || !now.Before(time.Unix(seconds, 0)) {
 		return key, expires, false
 	}
-	key, ok = identity.FindHandle(d.config.Keys, id)
-	return key, time.Unix(seconds, 0), ok && identity.MayLook.Allow(key.Role)
+	key, err = identity.FindHandle(d.config.Keys, id, from)
+	return key, time.Unix(seconds, 0), err == nil && identity.MayLook.Allow(key.Role)
 }
 
 func cutLast(text, separator string) (before, after string, ok bool) {
@@ -71,7 +71,7 @@ func (d *Door) session(r *http.Request) (key identity.AccessKey, expires time.Ti
 	if err != nil {
 		return key, expires, false
 	}
-	return d.holder(cookie.Value, time.Now())
+	return d.holder(cookie.Value, d.config.Proxies.Of(r), time.Now())
 }
 
 // LookAction is what policies call looking at any page: they show everything.
@@ -84,6 +84,7 @@ func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.A
 		if ok {
 			connlimit.Prove(r.Context())
 			by := key.Principal(d.config.Proxies.Of(r))
+			by.Used("console")
 			if err := by.MayCall(LookAction); err != nil {
 				d.write(w, r, http.StatusForbidden, &content{Title: http.StatusText(http.StatusForbidden), page: "refusal", Data: err.Error()}, key)
 				return
@@ -164,7 +165,7 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(err, identity.ErrExpired):
-		refuse(http.StatusUnauthorized, "These temporary credentials have expired.")
+		refuse(http.StatusUnauthorized, "This access key, or these temporary credentials, have expired.")
 		return
 	case err != nil:
 		refuse(http.StatusUnauthorized, "The access key or its secret is wrong.")

@@ -167,6 +167,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		return nil, refused
 	}
 	connlimit.Prove(r.Context())
+	caller.Used(name)
 	var ctx context.Context
 	ctx, span = h.tracing.Begin(r, tracing.Call{Door: "api", Operation: name, RequestID: requestID, Trusted: caller.Role != identity.Client, Began: began})
 	if op.recorded {

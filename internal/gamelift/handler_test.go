@@ -32,7 +32,7 @@ func (k testKeys) Find(id string) (identity.AccessKey, bool) {
 	return key, ok
 }
 
-func (k testKeys) With(id, token string) (identity.AccessKey, error) {
+func (k testKeys) With(id, token, _ string) (identity.AccessKey, error) {
 	if key, ok := k[id]; ok && token == "" {
 		return key, nil
 	}

@@ -80,8 +80,10 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	case r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload && !v.private(r):
 		return s, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is taken over TLS only, because others on the way could change the body", unsignedPayload)
 	}
-	key, err := v.keys.With(a.KeyID, r.Header.Get("X-Amz-Security-Token"))
+	key, err := v.keys.With(a.KeyID, r.Header.Get("X-Amz-Security-Token"), s.address)
 	switch {
+	case errors.Is(err, identity.ErrElsewhere):
+		return s, s.failed(signin.Elsewhere, commonError(codeUnrecognizedClient, "The security token included in the request is invalid."))
 	case errors.Is(err, identity.ErrExpired):
 		return s, s.failed(signin.Expired, commonError(codeExpiredToken, "The security token included in the request is expired"))
 	case err != nil:
@@ -159,7 +161,7 @@ func (v *verifier) trusting(r *http.Request, address string) Caller {
 		return caller
 	}
 	caller.ID, caller.Region = a.KeyID, a.Region
-	if key, err := v.keys.With(a.KeyID, r.Header.Get("X-Amz-Security-Token")); err == nil {
+	if key, err := v.keys.With(a.KeyID, r.Header.Get("X-Amz-Security-Token"), address); err == nil {
 		caller.Principal = key.Principal(address)
 	}
 	return caller

@@ -9,6 +9,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,10 +42,12 @@ type AccessKey struct {
 	Role    Role
 	Created time.Time
 	Revoked time.Time // zero while the key works
+	Expires time.Time // zero: the key stays until it is revoked
 
 	session  *Credentials // of temporary credentials; nil: it is an access key
 	life     *life        // nil: it is never revoked
 	policies *policy.Set  // nil: none hold
+	standing *standing    // nil: it has no limits, and its uses are not recorded
 }
 
 // Session returns what the session token of temporary credentials says; nil for an access key.
@@ -102,35 +105,44 @@ func (k AccessKey) LogValue() slog.Value {
 // Keys finds valid access keys, and temporary credentials that were issued to their holders. Package keyring keeps it equal to the cell's state.
 type Keys struct {
 	secret CellSecret
-	now    func() time.Time                     // of the cell, by which temporary credentials expire
-	known  atomic.Pointer[map[string]AccessKey] // never changed once it is published
+	now    func() time.Time // of the cell, by which keys and temporary credentials expire
+	known  atomic.Pointer[published]
 
 	publishing sync.Mutex // for one publication at a time
 	sessions   sessions
 	policies   policies
 }
 
+// published are the keys that are in force. They never change.
+type published struct {
+	keys    map[string]AccessKey
+	expired map[string]struct{} // keys that have ended by themselves, and are still listed
+	soonest time.Time           // when the next of the keys expires; zero: none does
+}
+
 // NewKeys returns Keys that find nothing.
 func NewKeys(secret CellSecret, now func() time.Time) *Keys {
 	k := &Keys{secret: secret, now: now, sessions: sessions{most: sessionsMax, known: map[string]AccessKey{}}}
-	k.known.Store(&map[string]AccessKey{})
+	k.known.Store(&published{})
 	return k
 }
 
-// Find returns a valid key. It takes no lock.
+// Find returns a valid key, wherever it may be used from. It takes no lock.
 func (k *Keys) Find(id string) (AccessKey, bool) {
-	key, ok := (*k.known.Load())[id]
+	key, ok := k.known.Load().keys[id]
+	if ok && key.standing.expired(k.now) {
+		return AccessKey{}, false
+	}
 	return key, ok
 }
 
-// FindHandle returns a valid key by its Handle.
-func FindHandle(keys Finder, handle string) (AccessKey, bool) {
-	if key, ok := keys.Find(handle); ok { // ids of early releases may have a dot in them
-		return key, true
+// FindHandle returns a valid key by its Handle, for a request from an address.
+func FindHandle(keys Finder, handle, from string) (AccessKey, error) {
+	key, err := keys.With(handle, "", from)
+	if id, token, ok := strings.Cut(handle, "."); ok && err != nil { // ids of early releases may have a dot in them
+		return keys.With(id, token, from)
 	}
-	id, token, _ := strings.Cut(handle, ".")
-	key, err := keys.With(id, token)
-	return key, err == nil
+	return key, err
 }
 
 // Publish replaces the keys. When it returns, Find no longer finds a key that is
@@ -138,26 +150,37 @@ func FindHandle(keys Finder, handle string) (AccessKey, bool) {
 func (k *Keys) Publish(all []access.Key) {
 	k.publishing.Lock()
 	defer k.publishing.Unlock()
-	before := *k.known.Load()
-	now := make(map[string]AccessKey, len(all))
+	before := k.known.Load()
+	now := &published{keys: make(map[string]AccessKey, len(all)), expired: map[string]struct{}{}}
 	for i := range all {
 		record := &all[i]
 		if !record.Works() {
+			if record.Expired() {
+				now.expired[record.ID] = struct{}{}
+			}
 			continue
 		}
-		key, known := before[record.ID]
-		if !known || key.Role != record.Role || key.Name != record.Name || key.Account != record.Account {
+		key, known := before.keys[record.ID]
+		if !known || key.Role != record.Role || key.Name != record.Name || key.Account != record.Account || !slices.Equal(key.standing.texts, record.Sources) {
 			key = k.secret.AccessKey(record)
 			ctx, end := context.WithCancelCause(context.Background())
-			key.life = &life{ctx: ctx, end: end}
+			key.life, key.standing = &life{ctx: ctx, end: end}, newStanding(record, k.now)
 		}
 		key.policies = k.policiesOf(&key)
-		now[record.ID] = key
+		key.expireAt(record.Expires)
+		if at := key.Expires; !at.IsZero() && (now.soonest.IsZero() || at.Before(now.soonest)) {
+			now.soonest = at
+		}
+		now.keys[record.ID] = key
 	}
-	k.known.Store(&now)
-	for id, key := range before {
-		if is, ok := now[id]; !ok || is.life != key.life {
-			key.life.end(ErrRevoked)
+	k.known.Store(now)
+	for id, key := range before.keys {
+		if is, ok := now.keys[id]; !ok || is.life != key.life {
+			cause := ErrRevoked
+			if _, expired := now.expired[id]; expired {
+				cause = ErrExpired
+			}
+			key.life.end(cause)
 		}
 	}
 	k.endSessions()
@@ -172,6 +195,12 @@ func (s CellSecret) AccessKey(r *access.Key) AccessKey {
 	k := AccessKey{ID: r.ID, Name: r.Name, Secret: s.AccessKeySecret(r.ID), Account: r.Account, Role: r.Role, Created: r.Created.Std()}
 	if !r.Works() {
 		k.Revoked = r.Revoked.Std()
+	}
+	if r.Expires != 0 {
+		k.Expires = r.Expires.Std()
+	}
+	if len(r.Sources) > 0 {
+		k.standing = &standing{texts: r.Sources} // for those who show it; a key of Keys gets one with its uses
 	}
 	return k
 }

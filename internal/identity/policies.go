@@ -136,16 +136,17 @@ func (k *Keys) PublishPolicies(all []access.Policy, attachments []access.PolicyA
 	k.publishing.Lock()
 	defer k.publishing.Unlock()
 	unread := k.policies.publish(all, attachments)
-	before := *k.known.Load()
-	now := make(map[string]AccessKey, len(before))
+	before := k.known.Load()
+	now := *before
+	now.keys = make(map[string]AccessKey, len(before.keys))
 	var ended []*life
-	for id, key := range before {
+	for id, key := range before.keys {
 		if set := k.policiesOf(&key); set != key.policies {
 			ended = append(ended, key.life)
 			ctx, end := context.WithCancelCause(context.Background())
 			key.policies, key.life = set, &life{ctx: ctx, end: end}
 		}
-		now[id] = key
+		now.keys[id] = key
 	}
 	if len(ended) > 0 {
 		k.known.Store(&now)

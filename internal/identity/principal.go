@@ -25,6 +25,7 @@ type Principal struct {
 	session  *Session // of temporary credentials; nil: the caller used an access key, or none
 	life     *life    // of the access key; nil: it is never revoked
 	policies *policy.Set
+	standing *standing // of the access key; nil: its uses are not recorded
 }
 
 // Session returns the session of a caller with temporary credentials; nil for others.
@@ -40,8 +41,11 @@ func (p *Principal) ARN() string {
 
 // Principal is who uses the key, from an address.
 func (k AccessKey) Principal(address string) Principal {
-	return Principal{ID: k.principalID(), Account: k.Account, Role: k.Role, Address: address, session: k.Session(), life: k.life, policies: k.policies}
+	return Principal{ID: k.principalID(), Account: k.Account, Role: k.Role, Address: address, session: k.Session(), life: k.life, policies: k.policies, standing: k.standing}
 }
+
+// Used notes what the principal does with its access key, for the last use of the key. Most calls find that there was another use a moment before.
+func (p *Principal) Used(operation string) { p.standing.use(p.Address, operation) }
 
 // Life is done as soon as the access key is revoked, as AccessKey.Life.
 func (p *Principal) Life() context.Context { return p.life.context() }

@@ -18,8 +18,8 @@ const sessionsMax = 64 << 10
 // The errors of credentials that do not work.
 var (
 	ErrUnknown = errors.New("there are no such credentials")
-	// ErrExpired is also the cause of the end of the Life of temporary credentials.
-	ErrExpired = errors.New("the temporary credentials have expired")
+	// ErrExpired is also the cause of the end of the Life of a key that has expired.
+	ErrExpired = errors.New("the access key, or the temporary credentials, have expired")
 )
 
 // sessions are the temporary credentials that were used here lately, and those that were revoked. A token is checked once. After that, its session costs a
@@ -34,11 +34,27 @@ type sessions struct {
 	signIns map[string]SignIn // that go on, by id
 }
 
-// With returns the key that a request names: an access key, or temporary ones if it has a session token. The error is ErrUnknown or ErrExpired.
-func (k *Keys) With(id, token string) (AccessKey, error) {
+// With returns the key that a request from an address names: an access key, or temporary ones if it has a session token. The error is ErrUnknown, ErrExpired or
+// ErrElsewhere.
+func (k *Keys) With(id, token, from string) (AccessKey, error) {
+	key, err := k.named(id, token)
+	if err == nil {
+		err = key.standing.check(from)
+	}
+	if err != nil {
+		return AccessKey{}, err
+	}
+	return key, nil
+}
+
+func (k *Keys) named(id, token string) (AccessKey, error) {
 	if token == "" {
-		if key, ok := k.Find(id); ok {
+		known := k.known.Load()
+		if key, ok := known.keys[id]; ok {
 			return key, nil
+		}
+		if _, ok := known.expired[id]; ok {
+			return AccessKey{}, ErrExpired
 		}
 		return AccessKey{}, ErrUnknown
 	}
@@ -65,11 +81,11 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 		return AccessKey{}, ErrExpired
 	}
 	c.Token = strings.Clone(token) // or it would keep the whole header of its request alive
-	key := AccessKey{ID: c.ID, Name: c.Name, Secret: c.Secret, Account: c.Account, Role: c.Role, Created: c.Issued, session: &c}
+	key := AccessKey{ID: c.ID, Name: c.Name, Secret: c.Secret, Account: c.Account, Role: c.Role, Created: c.Issued, Expires: c.Expires, session: &c}
 	s := &k.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !k.stands(&c.Session) { // under the lock, so that a revocation finds the session or is found by it
+	if key.standing, ok = k.stands(&c.Session); !ok { // under the lock, so that a revocation finds the session or is found by it
 		return AccessKey{}, ErrUnknown
 	}
 	if known, ok := s.known[id]; ok {
@@ -88,23 +104,24 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 	return key, nil
 }
 
-// stands reports whether a session was not revoked, and what it was issued for goes on. Its caller holds the lock of the sessions.
-func (k *Keys) stands(x *Session) bool {
+// stands reports whether a session was not revoked, and what it was issued for goes on. It returns the standing of the access key behind the session; nil: there is
+// none. Its caller holds the lock of the sessions.
+func (k *Keys) stands(x *Session) (*standing, bool) {
 	if _, ok := k.sessions.bySelf[x.ID]; ok {
-		return false
+		return nil, false
 	}
 	if until, ok := k.sessions.until[x.Holder]; ok && !x.Issued.After(until) {
-		return false
+		return nil, false
 	}
 	switch x.Source {
 	case FromPerson:
 		signIn, ok := k.sessions.signIns[x.SignIn]
-		return ok && signIn.Roles.Covers(x.Role)
+		return nil, ok && signIn.Roles.Covers(x.Role)
 	case FromKey:
-		key, ok := k.Find(x.Holder)
-		return ok && key.Role.Covers(x.Role)
+		key, ok := k.known.Load().keys[x.Holder]
+		return key.standing, ok && key.Role.Covers(x.Role)
 	}
-	return true
+	return nil, true
 }
 
 // dropUnheld forgets the sessions whose end no stream or other wait follows. Those that are used again come back.
@@ -146,11 +163,17 @@ func (k *Keys) endSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, key := range s.known {
+		standing, ok := k.stands(&key.session.Session)
+		_, holderExpired := k.known.Load().expired[key.session.Holder]
 		switch {
-		case !k.stands(&key.session.Session):
-			key.life.end(ErrRevoked)
-		case !now.Before(key.session.Expires):
+		case ok && standing != key.standing:
+			key.standing = standing
+			s.known[id] = key
+			continue
+		case !now.Before(key.session.Expires), holderExpired, ok && standing.expired(k.now):
 			key.life.end(ErrExpired)
+		case !ok:
+			key.life.end(ErrRevoked)
 		default:
 			continue
 		}
@@ -158,8 +181,17 @@ func (k *Keys) endSessions() {
 	}
 }
 
-// Expire ends the Life of temporary credentials that have expired. Requests need no call of it.
-func (k *Keys) Expire() { k.endSessions() }
+// Expire ends the Life of access keys and temporary credentials that have expired. Requests need no call of it.
+func (k *Keys) Expire() {
+	if known := k.known.Load(); !known.soonest.IsZero() && !k.now().Before(known.soonest) {
+		for _, key := range known.keys {
+			if key.standing.expired(k.now) {
+				key.life.end(ErrExpired)
+			}
+		}
+	}
+	k.endSessions()
+}
 
 // Sessions returns how many temporary credentials are remembered, and how many there can be.
 func (k *Keys) Sessions() (n, most int) {
@@ -168,9 +200,12 @@ func (k *Keys) Sessions() (n, most int) {
 	return len(k.sessions.known), k.sessions.most
 }
 
-// Issue makes temporary credentials that are valid for so long.
+// Issue makes temporary credentials that are valid for so long, and not longer than the access key behind them.
 func (k *Keys) Issue(x Session, valid time.Duration) Credentials {
 	x.Issued = k.now()
 	x.Expires = x.Issued.Add(valid)
+	if key, ok := k.Find(x.Holder); ok && x.Source == FromKey && !key.Expires.IsZero() && key.Expires.Before(x.Expires) {
+		x.Expires = key.Expires
+	}
 	return k.secret.NewSession(x)
 }

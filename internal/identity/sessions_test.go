@@ -41,7 +41,7 @@ func (x *issuer) issue(name string, role Role, valid time.Duration) Credentials 
 func TestSessionSaysWhatWasIssued(t *testing.T) {
 	x := newIssuer(t)
 	c := x.Issue(Session{Source: FromWebIdentity, Holder: "ci/repo:acme/game:ref:refs/heads/main", Name: "deploy-1", Role: Client, Account: DefaultAccount}, time.Hour)
-	key, err := x.With(c.ID, c.Token)
+	key, err := x.With(c.ID, c.Token, "192.0.2.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestSessionSaysWhatWasIssued(t *testing.T) {
 	}
 }
 
-func (c Credentials) pair() (id, token string) { return c.ID, c.Token }
+func (c Credentials) pair() (id, token, from string) { return c.ID, c.Token, "192.0.2.1" }
 
 func TestSessionsThatWereNotIssued(t *testing.T) {
 	x, other := newIssuer(t), newIssuer(t)
@@ -72,7 +72,7 @@ func TestSessionsThatWereNotIssued(t *testing.T) {
 	text, _ := base64.RawURLEncoding.DecodeString(c.Token)
 	refused := func(what, id, token string) {
 		t.Helper()
-		if key, err := x.With(id, token); !errors.Is(err, ErrUnknown) || key.Secret != "" {
+		if key, err := x.With(id, token, "192.0.2.1"); !errors.Is(err, ErrUnknown) || key.Secret != "" {
 			t.Errorf("%s: %v, want ErrUnknown", what, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestSessionsThatWereNotIssued(t *testing.T) {
 		refused(fmt.Sprint("byte ", i, " changed"), c.ID, base64.RawURLEncoding.EncodeToString(text))
 		text[i] ^= 1
 		if i == len(text)/2 {
-			if _, err := x.With(c.ID, c.Token); err != nil {
+			if _, err := x.With(c.ID, c.Token, "192.0.2.1"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestSessionsThatWereNotIssued(t *testing.T) {
 	refused("huge", c.ID, strings.Repeat("A", 1<<20))
 	refused("the token of another session", c.ID, x.issue("b", Backend, time.Hour).Token)
 	refused("the id of another session", x.issue("b", Backend, time.Hour).ID, c.Token)
-	id, token := other.issue("a", Backend, time.Hour).pair()
+	id, token, _ := other.issue("a", Backend, time.Hour).pair()
 	refused("another cell's", id, token)
 	refused("an access key with a token", "LOBBY", c.Token)
 	refused("no token", c.ID, "")
@@ -224,11 +224,11 @@ func TestHandle(t *testing.T) {
 	key, _ := x.Find("LOBBY")
 	session, _ := x.With(x.issue("a", Client, time.Hour).pair())
 	for _, k := range []AccessKey{key, session} {
-		if found, ok := FindHandle(x, k.Handle()); !ok || found.ID != k.ID {
-			t.Errorf("by the handle of %s: %s, %t", k.ID, found.ID, ok)
+		if found, err := FindHandle(x, k.Handle(), "192.0.2.1"); err != nil || found.ID != k.ID {
+			t.Errorf("by the handle of %s: %s, %v", k.ID, found.ID, err)
 		}
 	}
-	if _, ok := FindHandle(x, session.ID); ok {
+	if _, err := FindHandle(x, session.ID, "192.0.2.1"); err == nil {
 		t.Error("temporary credentials are found without their token")
 	}
 }
@@ -241,7 +241,7 @@ func BenchmarkFindSession(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := x.With(pair[0], pair[1]); err != nil {
+				if _, err := x.With(pair[0], pair[1], "192.0.2.1"); err != nil {
 					b.Fatal(err)
 				}
 			}

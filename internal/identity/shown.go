@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Finder finds valid access keys and temporary credentials. Keys implements it.
+// Finder finds valid access keys and temporary credentials for requests from an address. Keys implements it.
 type Finder interface {
-	Find(id string) (AccessKey, bool)
-	With(id, token string) (AccessKey, error)
+	With(id, token, from string) (AccessKey, error)
 }
 
 // Shown reads the access key of a caller that cannot sign its requests and sends id and secret instead: as "Bearer KEYID.SECRET", or

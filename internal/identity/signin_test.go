@@ -72,7 +72,7 @@ func TestCredentialsOfAPersonHaveAnotherVersion(t *testing.T) {
 			t.Errorf("token of %v has version %d, want %d", c.Source, text[0], version)
 		}
 		text[0] ^= 3
-		if _, err := x.With(c.ID, base64.RawURLEncoding.EncodeToString(text)); !errors.Is(err, ErrUnknown) {
+		if _, err := x.With(c.ID, base64.RawURLEncoding.EncodeToString(text), "192.0.2.1"); !errors.Is(err, ErrUnknown) {
 			t.Errorf("with the other version: %v", err)
 		}
 	}

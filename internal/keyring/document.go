@@ -18,7 +18,25 @@ type Document struct {
 	CreatedBy *Actor      `json:"createdBy,omitempty"`
 	Revoked   time.Time   `json:"revoked,omitzero"`
 	RevokedBy *Actor      `json:"revokedBy,omitempty"`
+	Expires   time.Time   `json:"expires,omitzero"`    // absent: it stays until it is revoked
+	Sources   []string    `json:"sources,omitempty"`   // networks from which alone it works
+	Replaces  string      `json:"replaces,omitempty"`  // id of the key whose place it takes
+	Successor string      `json:"successor,omitempty"` // id of the key that takes its place
+	LastUse   *Use        `json:"lastUse,omitempty"`
 	Secret    string      `json:"secret,omitempty"`
+}
+
+// Use is the last use of a key, exact to about a minute. Those by temporary credentials of the key count.
+type Use struct {
+	At        time.Time `json:"at"`
+	Address   string    `json:"address"`
+	Operation string    `json:"operation"`
+}
+
+// Rotated is the answer to a rotation: the key, and its successor with the secret.
+type Rotated struct {
+	Key       Document `json:"key"`
+	Successor Document `json:"successor"`
 }
 
 // Actor is who changed a key.
@@ -41,6 +59,13 @@ func DocumentOf(k *access.Key) Document {
 	if !k.Works() {
 		d.Revoked, d.RevokedBy = k.Revoked.Std(), actorOf(k.RevokedBy)
 	}
+	if k.Expires != 0 {
+		d.Expires = k.Expires.Std()
+	}
+	d.Sources, d.Replaces, d.Successor = k.Sources, k.Replaces, k.Successor
+	if use := k.LastUse; use.At != 0 {
+		d.LastUse = &Use{use.At.Std(), use.Address, use.Operation}
+	}
 	return d
 }
 
@@ -56,9 +81,19 @@ func Documents(keys []access.Key) []Document {
 // Works reports whether the key is valid.
 func (d *Document) Works() bool { return d.Revoked.IsZero() }
 
+// Expired reports whether the key has ended by itself.
+func (d *Document) Expired() bool {
+	return !d.Works() && !d.Expires.IsZero() && !d.Revoked.Before(d.Expires)
+}
+
+// UnusedSince reports whether the key works, is older than a time, and was not used since.
+func (d *Document) UnusedSince(t time.Time) bool {
+	return d.Works() && d.Created.Before(t) && (d.LastUse == nil || d.LastUse.At.Before(t))
+}
+
 // NewDocument shows a key that was just created, with its secret.
 func NewDocument(k identity.AccessKey, by access.Actor) Document {
-	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: actorOf(by), Secret: k.Secret}
+	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: actorOf(by), Expires: k.Expires, Sources: k.Sources(), Secret: k.Secret}
 }
 
 // Credentials selects temporary credentials: those of one session, or all that were issued to a holder until a time.

@@ -40,8 +40,8 @@ type Ring struct {
 	dir      string
 	unfollow func()
 
-	stop     context.CancelFunc
-	expiring sync.WaitGroup
+	stop    context.CancelFunc
+	working sync.WaitGroup
 
 	mu    sync.Mutex
 	known map[string]access.Key
@@ -69,7 +69,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked),
-		new(people.SignedIn), new(people.SignInChanged), new(people.SignInsEnded)}, changesPolicies...)...), r.follow)
+		new(access.AccessKeyExpired), new(access.AccessKeyRotated), new(access.AccessKeysUsed), new(people.SignedIn), new(people.SignInChanged), new(people.SignInsEnded)}, changesPolicies...)...), r.follow)
 	if err := r.read(ctx); err != nil {
 		go r.unfollow() // follow may wait for r.mu
 		return nil, err
@@ -77,7 +77,8 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	r.publish()
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	r.expiring.Go(func() { r.expire(ctx) })
+	r.working.Go(func() { r.expire(ctx) })
+	r.working.Go(func() { r.noteUses(ctx) })
 	return r, nil
 }
 
@@ -114,10 +115,10 @@ func (r *Ring) TakeOver(ctx context.Context) error {
 func (r *Ring) Close() {
 	r.unfollow()
 	r.stop()
-	r.expiring.Wait()
+	r.working.Wait()
 }
 
-// expireEvery is how late, at most, streams and other waits of temporary credentials end that have expired. Requests are exact.
+// expireEvery is how late, at most, streams and other waits of keys and temporary credentials end that have expired. Requests are exact.
 const expireEvery = time.Second
 
 func (r *Ring) expire(ctx context.Context) {
@@ -146,6 +147,9 @@ func (r *Ring) follow(c engine.Committed) {
 	policies, keys, signIns, ended := false, c.Gap, map[string]identity.SignIn{}, []string(nil)
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
+		case *access.AccessKeysUsed:
+			r.learnUses(e.Uses)
+			continue
 		case *people.SignedIn:
 			signIns[e.SignIn.ID] = identity.SignIn{Roles: e.SignIn.Roles, Groups: e.SignIn.Groups}
 			continue
@@ -165,6 +169,14 @@ func (r *Ring) follow(c engine.Committed) {
 		case *access.AccessKeyRevoked:
 			k := r.known[e.ID]
 			k.Revoked, k.RevokedBy = e.At, e.By
+			r.known[e.ID] = k
+		case *access.AccessKeyExpired:
+			k := r.known[e.ID]
+			k.Revoked = k.Expires
+			r.known[e.ID] = k
+		case *access.AccessKeyRotated:
+			k := r.known[e.ID]
+			k.Successor, k.Expires = e.Successor, e.Expires
 			r.known[e.ID] = k
 		case *access.CredentialsRevoked:
 			r.revocations = e.Revocation.After(r.revocations)
@@ -223,7 +235,10 @@ func (r *Ring) Await(ctx context.Context, number uint64) error {
 
 // Create makes a key. It is valid when Create returns.
 func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.AccessKey, error) {
-	cmd := n.command(by, 0)
+	cmd, err := n.command(by, 0)
+	if err != nil {
+		return identity.AccessKey{}, err
+	}
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return identity.AccessKey{}, err
 	}
@@ -248,6 +263,35 @@ func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force boo
 	return cmd.Key, nil
 }
 
+// Rotate makes the successor of a key, and returns it with the key. Both are valid when Rotate returns.
+func (r *Ring) Rotate(ctx context.Context, by access.Actor, x Rotation) (successor identity.AccessKey, old access.Key, err error) {
+	cmd, err := x.command(by, 0)
+	if err != nil {
+		return successor, old, err
+	}
+	if err := r.engine.Do(ctx, cmd); err != nil {
+		return successor, old, err
+	}
+	if err := r.Await(context.WithoutCancel(ctx), cmd.Successor.Changed); err != nil {
+		return successor, old, err
+	}
+	r.log.Info("access key rotated", "key", x.ID, "successor", cmd.Successor.ID, "role", cmd.Key.Role.String(), "principal", by.Principal, "address", by.Address, "door", by.Door)
+	return r.CellSecret().AccessKey(&cmd.Successor), r.lastUsed(cmd.Key), nil
+}
+
+// FinishRotation revokes a key that has a successor. When it returns, every door refuses the key, and its connections are being closed.
+func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (access.Key, error) {
+	cmd := &access.FinishRotation{ID: id, By: by}
+	if err := r.engine.Do(ctx, cmd); err != nil {
+		return access.Key{}, err
+	}
+	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
+		return access.Key{}, err
+	}
+	r.log.Info("access key revoked, because its successor has taken its place", "key", id, "successor", cmd.Key.Successor, "principal", by.Principal, "address", by.Address, "door", by.Door)
+	return r.lastUsed(cmd.Key), nil
+}
+
 // RevokeCredentials ends temporary credentials. When it returns, every door of this node refuses them, and their connections are being closed.
 func (r *Ring) RevokeCredentials(ctx context.Context, cmd *access.RevokeCredentials) error {
 	if err := r.engine.Do(ctx, cmd); err != nil {
@@ -263,11 +307,12 @@ func (r *Ring) RevokeCredentials(ctx context.Context, cmd *access.RevokeCredenti
 // List returns all keys in order of creation, revoked ones too.
 func (r *Ring) List(ctx context.Context) (all []access.Key, err error) {
 	err = r.engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil })
+	r.Refresh(all)
 	return all, err
 }
 
 var (
-	keysDesc          = prometheus.NewDesc("muster_access_keys", "Access keys: those that work, and revoked ones that are still listed.", []string{"state"}, nil)
+	keysDesc          = prometheus.NewDesc("muster_access_keys", "Access keys: those that work, and revoked and expired ones that are still listed.", []string{"state"}, nil)
 	sessionsDesc      = prometheus.NewDesc("muster_temporary_credentials", "Temporary credentials that this node remembers, because they were used here and have not expired.", nil, nil)
 	sessionsLimitDesc = prometheus.NewDesc("muster_temporary_credentials_limit", "How many it remembers at most.", nil, nil)
 	limitDesc         = prometheus.NewDesc("muster_access_keys_limit", "Most access keys, with those that are revoked and still listed.", nil, nil)
@@ -284,10 +329,13 @@ func (r *Ring) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (r *Ring) Collect(to chan<- prometheus.Metric) {
 	r.mu.Lock()
-	working, all := 0, len(r.known)
+	working, expired, all := 0, 0, len(r.known)
 	for _, k := range r.known {
-		if k.Works() {
+		switch {
+		case k.Works():
 			working++
+		case k.Expired():
+			expired++
 		}
 	}
 	r.mu.Unlock()
@@ -295,7 +343,8 @@ func (r *Ring) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), labels...)
 	}
 	gauge(keysDesc, working, "working")
-	gauge(keysDesc, all-working, "revoked")
+	gauge(keysDesc, expired, "expired")
+	gauge(keysDesc, all-working-expired, "revoked")
 	sessions, most := r.Sessions()
 	gauge(sessionsDesc, sessions)
 	gauge(sessionsLimitDesc, most)

@@ -3,6 +3,7 @@ package keyring
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -268,6 +269,8 @@ func TestRefusedKeys(t *testing.T) {
 	for name, n := range map[string]New{
 		"no role": {}, "an unknown role": {Role: 9}, "two lines": {Role: access.Admin, Name: "two\nlines"},
 		"a long name": {Role: access.Admin, Name: strings.Repeat("x", access.NameMax+1)}, "no UTF-8": {Role: access.Admin, Name: "\xff"},
+		"an end in the past": {Role: access.Admin, Expires: time.Now().Add(-time.Hour)}, "no network": {Role: access.Admin, Sources: []string{"lobby.example"}},
+		"many networks": {Role: access.Admin, Sources: manyNetworks()},
 	} {
 		if _, err := x.Create(t.Context(), ops, n); !isRefusal(err, domain.Invalid) {
 			t.Errorf("%s: %v", name, err)
@@ -413,7 +416,7 @@ func TestPolicies(t *testing.T) {
 	if _, err := x.ExplainAccess(AccessQuestion{Who: c.ARN(), Action: "gamelift:DescribeBuild", Resource: fleet}, roles); !isRefusal(err, domain.NotFound) {
 		t.Errorf("a session that was not used: %v", err)
 	}
-	if _, err := x.With(c.ID, c.Token); err != nil {
+	if _, err := x.With(c.ID, c.Token, "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
 	check(c.ARN(), "gamelift:ListFleets", "*", false, "No statement allows it, and policies are attached to key:"+key.ID+" and role:admin.")
@@ -440,5 +443,55 @@ func TestPolicies(t *testing.T) {
 	}
 	if all, err := x.Policies(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%d policies, %v", len(all), err)
+	}
+}
+
+func manyNetworks() (all []string) {
+	for i := range access.SourcesMax + 1 {
+		all = append(all, fmt.Sprintf("10.%d.0.0/16", i))
+	}
+	return all
+}
+
+// What a node has seen of the use of keys is recorded, in parts, and lists have it before that.
+func TestUsesAreRecorded(t *testing.T) {
+	x := mustStart(t, t.TempDir())
+	defer x.stop(t)
+	key, err := x.Create(t.Context(), ops, New{Role: access.Backend, Name: "lobby"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lastUse := func() access.Use {
+		t.Helper()
+		all, err := x.List(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%d keys, %v", len(all), err)
+		}
+		return all[0].LastUse
+	}
+	if use := lastUse(); use != (access.Use{}) {
+		t.Errorf("a new key was used: %+v", use)
+	}
+	found, err := x.With(key.ID, "", "192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := found.Principal("192.0.2.1")
+	by.Used("CreateGameSession")
+	if use := lastUse(); use.Operation != "CreateGameSession" || use.Address != "192.0.2.1" || use.At == 0 {
+		t.Errorf("the list has the use %+v", use)
+	}
+	uses := x.unrecorded()
+	if len(uses) != 1 {
+		t.Fatalf("%d uses are to be recorded", len(uses))
+	}
+	if err := x.engine.Do(t.Context(), &access.NoteKeyUses{Uses: make([]access.Use, access.UsesMax+1)}); !isRefusal(err, domain.Invalid) {
+		t.Errorf("too many uses at once: %v", err)
+	}
+	if err := x.engine.Do(t.Context(), &access.NoteKeyUses{Uses: uses}); err != nil {
+		t.Fatal(err)
+	}
+	for len(x.unrecorded()) > 0 { // until the follower has the event
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/secretkey"
@@ -50,7 +51,15 @@ func now() domain.Time { return domain.TimeOf(time.Now()) }
 
 // Create makes a key.
 func (o *Offline) Create(ctx context.Context, by access.Actor, n New) (identity.AccessKey, error) {
-	cmd := n.command(by, now())
+	cmd, err := n.command(by, now())
+	if err != nil {
+		return identity.AccessKey{}, err
+	}
+	if n.limited() {
+		if err := o.raise(ctx); err != nil {
+			return identity.AccessKey{}, err
+		}
+	}
 	if err := o.cell.Do(ctx, cmd); err != nil {
 		return identity.AccessKey{}, err
 	}
@@ -60,6 +69,34 @@ func (o *Offline) Create(ctx context.Context, by access.Actor, n New) (identity.
 // Revoke ends a key.
 func (o *Offline) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
 	cmd := &access.RevokeAccessKey{ID: id, By: by, Force: force, At: now()}
+	err := o.cell.Do(ctx, cmd)
+	return cmd.Key, err
+}
+
+// raise puts the level of this release in force, as the first start of the service does: before that, no key may have limits. The directory is not that of a node, whose
+// cluster decides on its level.
+func (o *Offline) raise(ctx context.Context) error {
+	return o.cell.Do(ctx, &kernel.RaiseLevel{To: kernel.Level})
+}
+
+// Rotate makes the successor of a key, and returns it with the key.
+func (o *Offline) Rotate(ctx context.Context, by access.Actor, x Rotation) (successor identity.AccessKey, old access.Key, err error) {
+	cmd, err := x.command(by, now())
+	if err != nil {
+		return successor, old, err
+	}
+	if err := o.raise(ctx); err != nil {
+		return successor, old, err
+	}
+	if err := o.cell.Do(ctx, cmd); err != nil {
+		return successor, old, err
+	}
+	return o.dir.Secret.AccessKey(&cmd.Successor), cmd.Key, nil
+}
+
+// FinishRotation revokes a key that has a successor.
+func (o *Offline) FinishRotation(ctx context.Context, by access.Actor, id string) (access.Key, error) {
+	cmd := &access.FinishRotation{ID: id, By: by, At: now()}
 	err := o.cell.Do(ctx, cmd)
 	return cmd.Key, err
 }

@@ -66,7 +66,7 @@ func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
 // Create makes a key. It works when Create returns.
 func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
 	n.ID = cmp.Or(n.ID, identity.NewKeyID())
-	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, c.user, c.Reason}, &d); err != nil {
+	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, c.user, n.Expires, n.Sources, c.Reason}, &d); err != nil {
 		return d, err
 	}
 	d.Secret = c.Secret(d.ID)
@@ -76,6 +76,21 @@ func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document,
 // Revoke ends a key at every door, before it returns.
 func (c *Client) Revoke(ctx context.Context, id string) (d keyring.Document, err error) {
 	return d, c.call(ctx, revokePath, revokeRequest{id, c.user, c.Reason}, &d)
+}
+
+// Rotate makes the successor of a key. Both work when Rotate returns.
+func (c *Client) Rotate(ctx context.Context, x keyring.Rotation) (d keyring.Rotated, err error) {
+	x.Successor = cmp.Or(x.Successor, identity.NewKeyID())
+	if err := c.call(ctx, rotatePath, rotateRequest{x.ID, x, c.user, c.Reason}, &d); err != nil {
+		return d, err
+	}
+	d.Successor.Secret = c.Secret(d.Successor.ID)
+	return d, nil
+}
+
+// FinishRotation ends a key that has a successor, at every door, before it returns.
+func (c *Client) FinishRotation(ctx context.Context, id string) (d keyring.Document, err error) {
+	return d, c.call(ctx, finishPath, revokeRequest{id, c.user, c.Reason}, &d)
 }
 
 // RevokeCredentials ends temporary credentials at every door of the node, before it returns.

@@ -44,6 +44,9 @@ const (
 	createPath = "/v1/keys/create"
 	revokePath = "/v1/keys/revoke"
 
+	rotatePath = "/v1/keys/rotate"
+	finishPath = "/v1/keys/finish"
+
 	revokeCredentialsPath = "/v1/keys/revoke-credentials"
 )
 
@@ -57,6 +60,17 @@ type createRequest struct {
 	Name string      `json:"name"`
 	User string      `json:"user"` // of the operating system, as the caller says
 
+	Expires time.Time `json:"expires,omitzero"`
+	Sources []string  `json:"sources,omitempty"`
+
+	Reason string `json:"reason,omitempty"`
+}
+
+// rotateRequest has the id of the successor in it, as createRequest that of a key.
+type rotateRequest struct {
+	ID string `json:"id"`
+	keyring.Rotation
+	User   string `json:"user"`
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -111,6 +125,8 @@ func Open(c Config) (*Door, error) {
 	mux.HandleFunc("POST "+listPath, d.wrap(d.list))
 	mux.HandleFunc("POST "+createPath, d.wrap(d.create))
 	mux.HandleFunc("POST "+revokePath, d.wrap(d.revoke))
+	mux.HandleFunc("POST "+rotatePath, d.wrap(d.rotate))
+	mux.HandleFunc("POST "+finishPath, d.wrap(d.finish))
 	mux.HandleFunc("POST "+revokeCredentialsPath, d.wrap(d.revokeCredentials))
 	d.policyPaths(mux)
 	d.clusterPaths(mux)
@@ -246,7 +262,7 @@ func (d *Door) create(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := d.config.Keys.Create(ctx, by, keyring.New{ID: in.ID, Role: in.Role, Name: in.Name})
+	key, err := d.config.Keys.Create(ctx, by, keyring.New{ID: in.ID, Role: in.Role, Name: in.Name, Expires: in.Expires, Sources: in.Sources})
 	d.config.Audit.Refused(ctx, err)
 	if err != nil {
 		return nil, err
@@ -267,6 +283,41 @@ func (d *Door) revoke(r *http.Request, body []byte) (any, error) {
 		return nil, err
 	}
 	key, err := d.config.Keys.Revoke(ctx, by, in.ID, true)
+	d.config.Audit.Refused(ctx, err)
+	return keyring.DocumentOf(&key), err
+}
+
+func (d *Door) rotate(r *http.Request, body []byte) (any, error) {
+	var in rotateRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	by := byUser(r, in.User)
+	ctx, err := recorded(r, by, "keys rotate", in.Reason)
+	if err != nil {
+		return nil, err
+	}
+	in.Rotation.ID = in.ID
+	successor, old, err := d.config.Keys.Rotate(ctx, by, in.Rotation)
+	d.config.Audit.Refused(ctx, err)
+	if err != nil {
+		return nil, err
+	}
+	successor.Secret = ""
+	return keyring.Rotated{Key: keyring.DocumentOf(&old), Successor: keyring.NewDocument(successor, by)}, nil
+}
+
+func (d *Door) finish(r *http.Request, body []byte) (any, error) {
+	var in revokeRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	by := byUser(r, in.User)
+	ctx, err := recorded(r, by, "keys rotate --finish", in.Reason)
+	if err != nil {
+		return nil, err
+	}
+	key, err := d.config.Keys.FinishRotation(ctx, by, in.ID)
 	d.config.Audit.Refused(ctx, err)
 	return keyring.DocumentOf(&key), err
 }

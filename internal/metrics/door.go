@@ -101,6 +101,7 @@ func (d *Door) authorize(r *http.Request) (status int, refused string) {
 		if !d.config.Private(r) {
 			return http.StatusForbidden, "Access key " + key.ID + " was sent without TLS, so others on the way may know it now: use https, and revoke this key."
 		}
+		by.Used("metrics")
 	}
 	connlimit.Prove(r.Context())
 	return http.StatusOK, ""

@@ -148,8 +148,10 @@ func (d *Door) authorize(w http.ResponseWriter, r *http.Request, body []byte, ma
 	}
 	if refused != nil {
 		answer(w, status, Problem{refused.Error()})
+		return by, false
 	}
-	return by, refused == nil
+	by.Used(r.Method + " " + r.URL.Path)
+	return by, true
 }
 
 // originOf is the origin of a request that changes something, without a reason.

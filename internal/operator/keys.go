@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
@@ -21,6 +22,9 @@ const keyBodyMax = 16 << 10
 type NewKey struct {
 	Role access.Role `json:"role"`
 	Name string      `json:"name,omitempty"`
+
+	Expires time.Time `json:"expires,omitzero"`  // absent: never
+	Sources []string  `json:"sources,omitempty"` // networks from which alone it works; absent: from everywhere
 }
 
 // Revocation is the body of POST keys/{id}/revoke. Without force the last admin key stays.
@@ -38,6 +42,8 @@ func (d *Door) keyRoutes() {
 	d.handle("GET keys", d.forAdmins("change access keys", d.listKeys))
 	d.handle("POST keys", d.forAdmins("change access keys", d.createKey))
 	d.handle("POST keys/{id}/revoke", d.forAdmins("change access keys", d.revokeKey))
+	d.handle("POST keys/{id}/rotate", d.forAdmins("change access keys", d.rotateKey))
+	d.handle("POST keys/{id}/finish-rotation", d.forAdmins("change access keys", d.finishRotation))
 	d.handle("POST keys/revoke-credentials", d.forAdmins("revoke temporary credentials", d.revokeCredentials))
 }
 
@@ -99,7 +105,7 @@ func (d *Door) createKey(w http.ResponseWriter, r *http.Request, by access.Actor
 	if err := readKeyBody(body, &in); err != nil {
 		return err
 	}
-	key, err := d.config.Keys.Create(r.Context(), by, keyring.New{Role: in.Role, Name: in.Name})
+	key, err := d.config.Keys.Create(r.Context(), by, keyring.New{Role: in.Role, Name: in.Name, Expires: in.Expires, Sources: in.Sources})
 	if err == nil {
 		answer(w, http.StatusCreated, keyring.NewDocument(key, by))
 	}
@@ -112,6 +118,35 @@ func (d *Door) revokeKey(w http.ResponseWriter, r *http.Request, by access.Actor
 		return err
 	}
 	key, err := d.config.Keys.Revoke(r.Context(), by, r.PathValue("id"), in.Force)
+	if err == nil {
+		answer(w, http.StatusOK, keyring.DocumentOf(&key))
+	}
+	return err
+}
+
+// rotateKey answers with the secret of the successor, once.
+func (d *Door) rotateKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	if !d.config.Private(r) {
+		answer(w, http.StatusForbidden, Problem{"the answer has the secret of the key in it: use https"})
+		return nil
+	}
+	var in keyring.Rotation
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	in.ID = r.PathValue("id")
+	successor, old, err := d.config.Keys.Rotate(r.Context(), by, in)
+	if err == nil {
+		answer(w, http.StatusCreated, keyring.Rotated{Key: keyring.DocumentOf(&old), Successor: keyring.NewDocument(successor, by)})
+	}
+	return err
+}
+
+func (d *Door) finishRotation(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	if err := readKeyBody(body, &struct{}{}); err != nil {
+		return err
+	}
+	key, err := d.config.Keys.FinishRotation(r.Context(), by, r.PathValue("id"))
 	if err == nil {
 		answer(w, http.StatusOK, keyring.DocumentOf(&key))
 	}

@@ -202,6 +202,7 @@ var actionNames = [...]string{
 	"muster:Service.RevokeHostToken",
 	"muster:Service.RevokeKey",
 	"muster:Service.RotateComputeToken",
+	"muster:Service.RotateKey",
 	"muster:Service.ShowPolicy",
 	"muster:Service.StartRollout",
 	"muster:Service.UndoRollout",

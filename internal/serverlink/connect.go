@@ -194,12 +194,14 @@ func (s *Server) failed(h *hello, reason signin.Reason, err error) error {
 
 func (s *Server) checkSignature(ctx context.Context, h *hello, live bool) (credential, error) {
 	id := h.signature.accessKey()
-	key, err := s.config.Keys.With(id, h.signature.token)
+	key, err := s.config.Keys.With(id, h.signature.token, h.from)
 	switch {
 	case err != nil && s.config.AnyKey:
 		return credential{accessKey: id, fleeting: h.signsOnce()}, nil
 	case errors.Is(err, identity.ErrExpired):
 		return credential{}, s.failed(h, signin.Expired, fmt.Errorf("%w: %w", errForbidden, err))
+	case errors.Is(err, identity.ErrElsewhere):
+		return credential{}, s.failed(h, signin.Elsewhere, fmt.Errorf("%w: no access key %.40q", errForbidden, id))
 	case err != nil:
 		return credential{}, s.failed(h, signin.UnknownKey, fmt.Errorf("%w: no access key %.40q", errForbidden, id))
 	}
@@ -224,10 +226,11 @@ func (s *Server) checkSignature(ctx context.Context, h *hello, live bool) (crede
 		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
 	}
 	by := key.Principal(h.from)
-	again := func() (identity.AccessKey, error) { return s.config.Keys.With(id, h.signature.token) }
+	again := func() (identity.AccessKey, error) { return s.config.Keys.With(id, h.signature.token, h.from) }
 	if err := s.mayConnect(ctx, &by, h.key.Fleet); err != nil {
 		return credential{}, fmt.Errorf("%w: %w", errForbidden, err)
 	}
+	by.Used("game server connects")
 	return credential{
 		accessKey: key.ID, life: key.Life(), expires: domain.TimeOf(s.engine.Now().Add(left)), fleeting: h.signsOnce(), again: again, from: h.from,
 	}, nil

@@ -13,7 +13,7 @@ import (
 type noKeys struct{}
 
 func (noKeys) Find(string) (identity.AccessKey, bool) { return identity.AccessKey{}, false }
-func (noKeys) With(string, string) (identity.AccessKey, error) {
+func (noKeys) With(string, string, string) (identity.AccessKey, error) {
 	return identity.AccessKey{}, identity.ErrUnknown
 }
 

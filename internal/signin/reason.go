@@ -22,11 +22,12 @@ const (
 	WrongSecret               // a valid access key with a wrong secret or signature
 	WrongToken                // an invalid token, ticket or login
 	Certificate               // a certificate for an access key that is not valid
+	Elsewhere                 // a valid access key, from an address where it does not work
 
 	reasons
 )
 
-var reasonNames = [reasons]string{"missing", "malformed", "clock", "expired", "unknown_key", "wrong_secret", "wrong_token", "certificate"}
+var reasonNames = [reasons]string{"missing", "malformed", "clock", "expired", "unknown_key", "wrong_secret", "wrong_token", "certificate", "elsewhere"}
 
 func (r Reason) String() string { return reasonNames[r] }
 

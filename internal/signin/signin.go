@@ -197,7 +197,7 @@ func (d *Door) Fail(f Failure) *Slowed {
 	d.count(&f, w.started.Add(time.Duration(now)))
 	if w.config.Failed != nil && !f.Player {
 		key := ""
-		if f.Reason == WrongSecret {
+		if f.Reason == WrongSecret || f.Reason == Elsewhere {
 			key = f.KeyID
 		}
 		w.config.Failed(d.name, f.From, key, f.Reason.String())
@@ -227,7 +227,7 @@ var ErrWrong = fmt.Errorf("there is no access key with this id and secret")
 // takes the same time when there is no such key. The error is ErrWrong, identity.ErrExpired or a *Slowed.
 func (d *Door) Proven(keys identity.Finder, from, id, secret string) (identity.AccessKey, error) {
 	sent, token, _ := strings.Cut(secret, ".")
-	key, err := keys.With(id, token)
+	key, err := keys.With(id, token, from)
 	if err == nil {
 		if slow := d.Refuse(from, key); slow != nil {
 			return identity.AccessKey{}, slow
@@ -244,6 +244,8 @@ func (d *Door) Proven(keys identity.Finder, from, id, secret string) (identity.A
 		f.Reason = WrongSecret
 	case errors.Is(err, identity.ErrExpired):
 		f.Reason, answer = Expired, err
+	case errors.Is(err, identity.ErrElsewhere):
+		f.Reason = Elsewhere
 	case id == "" && secret == "":
 		f.Reason = Missing
 	}

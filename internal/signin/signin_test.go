@@ -41,7 +41,7 @@ type oneKey struct{ identity.AccessKey }
 
 func (k oneKey) Find(id string) (identity.AccessKey, bool) { return k.AccessKey, id == k.ID }
 
-func (k oneKey) With(id, token string) (identity.AccessKey, error) {
+func (k oneKey) With(id, token, _ string) (identity.AccessKey, error) {
 	if id != k.ID || token != "" {
 		return identity.AccessKey{}, identity.ErrUnknown
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -12,9 +13,32 @@ func createAccessKey(w *Wishes, v *cell.View) kernel.Command {
 	if _, ok := v.AccessKeysTakenOver(); !ok || w.oneIn(20) {
 		return &access.TakeOverAccessKeys{Digest: fmt.Sprint("file-", w.chance.IntN(2)), Keys: []access.Key{{ID: "key-file", Role: access.Admin, Created: 1}}}
 	}
-	return &access.CreateAccessKey{Key: access.Key{
+	cmd := &access.CreateAccessKey{Key: access.Key{
 		ID: fmt.Sprint("key-", w.number()), Role: access.Role(1 + w.chance.IntN(4)), Account: "1", Name: "lobby", CreatedBy: access.Actor{Principal: "ops", Door: "operator"},
 	}}
+	if w.oneIn(3) {
+		cmd.Key.Expires = w.now.Add(time.Duration(w.chance.IntN(600)) * time.Second)
+	}
+	if w.oneIn(4) {
+		cmd.Key.Sources = []string{"192.0.2.0/24"}
+	}
+	return cmd
+}
+
+// rotateAccessKey begins or finishes the replacement of a key, or has its use recorded.
+func rotateAccessKey(w *Wishes, v *cell.View) kernel.Command {
+	all := v.AccessKeys()
+	if len(all) == 0 {
+		return nil
+	}
+	id, by := all[w.chance.IntN(len(all))].ID, access.Actor{Principal: "ops", Door: "operator"}
+	switch w.chance.IntN(4) {
+	case 0:
+		return &access.FinishRotation{ID: id, By: by}
+	case 1:
+		return &access.NoteKeyUses{Uses: []access.Use{{Key: id, At: w.now, Address: "192.0.2.1", Operation: "ListFleets"}, {Key: "key-nobody", At: w.now}}}
+	}
+	return &access.RotateAccessKey{ID: id, Successor: access.Key{ID: fmt.Sprint("key-", w.number()), CreatedBy: by}, Overlap: time.Duration(w.chance.IntN(3)) * time.Minute, Forever: w.oneIn(5)}
 }
 
 func revokeAccessKey(w *Wishes, v *cell.View) kernel.Command {
@@ -42,11 +66,16 @@ func (k *known) accessKey(id string) *knownAccessKey {
 	return x
 }
 
-// checkAccessKeys: a revoked key never works again; a created key exists, and is valid unless a command revoked it.
+// checkAccessKeys: a revoked key never works again; a created key exists, and is valid unless a command revoked it, or it has expired; what replaces a key names it.
 func (w *World) checkAccessKeys(v *cell.View) {
 	now := map[string]access.Key{}
 	for _, k := range v.AccessKeys() {
 		now[k.ID] = k
+	}
+	for _, k := range v.AccessKeys() {
+		if next, ok := now[k.Successor]; ok && next.Replaces != k.ID {
+			w.violated("access key %s is replaced by %s, which replaces %q", k.ID, next.ID, next.Replaces)
+		}
 	}
 	for _, id := range w.known.accessKeyOrder {
 		k := w.known.accessKeys[id]
@@ -56,7 +85,7 @@ func (w *World) checkAccessKeys(v *cell.View) {
 			w.violated("access key %s was revoked, and works", id)
 		case k.created && !ok:
 			w.violated("access key %s is gone", id)
-		case k.created && !k.doubted && !is.Works():
+		case k.created && !k.doubted && !is.Works() && !is.Expired():
 			w.violated("access key %s is not valid, and no command revoked it", id)
 		}
 	}

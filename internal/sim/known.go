@@ -88,6 +88,8 @@ func (k *known) learner(w *World, cmd kernel.Command) func(error) {
 		}
 	case *access.RevokeAccessKey:
 		k.accessKey(cmd.ID).doubted = true
+	case *access.FinishRotation:
+		k.accessKey(cmd.ID).doubted = true
 	case *gameservers.RegisterGameServer:
 		k.askedServer(&cmd.Server)
 	case *gameservers.DeregisterGameServer:
@@ -153,6 +155,10 @@ func (k *known) learn(w *World, cmd kernel.Command) {
 		k.accessKey(cmd.ID).revoked = true
 	case *people.EndSession:
 		k.signInsEnded = append(k.signInsEnded, cmd.ID)
+	case *access.FinishRotation:
+		k.accessKey(cmd.ID).revoked = true
+	case *access.RotateAccessKey:
+		k.accessKey(cmd.Successor.ID).created = true
 	case *hosting.CreateAlias:
 		k.toldAlias(w, &cmd.Alias)
 	case *hosting.UpdateAlias:

@@ -313,7 +313,7 @@ func TestAuthorizationCode(t *testing.T) {
 	if status != 200 || c == nil {
 		t.Fatalf("credentials: %d %v", status, given)
 	}
-	key, err := x.keys.With(c["accessKeyId"].(string), c["sessionToken"].(string))
+	key, err := x.keys.With(c["accessKeyId"].(string), c["sessionToken"].(string), "192.0.2.1")
 	if err != nil || key.Role != identity.ReadOnly || key.Secret != c["secretAccessKey"] || float64(key.Session().Expires.UnixMilli()) != c["expiration"] {
 		t.Errorf("credentials %v: %v %v", c, key, err)
 	}
@@ -665,7 +665,7 @@ func TestRolesOfAPerson(t *testing.T) {
 	}
 	_, _, own := x.portal("GET", "/federation/credentials?account_id=000000000000&role_name=own", access)
 	c, _ := own["roleCredentials"].(map[string]any)
-	if key, err := x.keys.With(c["accessKeyId"].(string), c["sessionToken"].(string)); err != nil || key.Role != identity.Backend {
+	if key, err := x.keys.With(c["accessKeyId"].(string), c["sessionToken"].(string), "192.0.2.1"); err != nil || key.Role != identity.Backend {
 		t.Errorf("the own role of a person: %v %v", key, err)
 	}
 	x.mu.Lock()

@@ -119,7 +119,7 @@ func TestLogin(t *testing.T) {
 		t.Fatalf("%s %v", kind, out)
 	}
 	access := out["accessToken"].(object)
-	key, err := p.keys.With(access["accessKeyId"].(string), access["sessionToken"].(string))
+	key, err := p.keys.With(access["accessKeyId"].(string), access["sessionToken"].(string), "192.0.2.1")
 	if err != nil || key.Role != identity.ReadOnly || key.Secret != access["secretAccessKey"] {
 		t.Errorf("credentials: %v %v", key, err)
 	}

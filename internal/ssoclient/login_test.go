@@ -141,7 +141,7 @@ func (x *desk) works() {
 	if err != nil {
 		x.Fatal(err)
 	}
-	if key, err := x.keys.With(c.AccessKeyID, c.SessionToken); err != nil || key.Role != identity.Backend || key.Secret != c.SecretAccessKey {
+	if key, err := x.keys.With(c.AccessKeyID, c.SessionToken, "192.0.2.1"); err != nil || key.Role != identity.Backend || key.Secret != c.SecretAccessKey {
 		x.Errorf("credentials: %v %v", key, err)
 	}
 }
@@ -181,7 +181,7 @@ func TestSignIn(t *testing.T) {
 	}
 	if c, err := aws.Credentials.Retrieve(t.Context()); err != nil {
 		t.Errorf("the SDK: %v", err)
-	} else if _, err := x.keys.With(c.AccessKeyID, c.SessionToken); err != nil {
+	} else if _, err := x.keys.With(c.AccessKeyID, c.SessionToken, "192.0.2.1"); err != nil {
 		t.Errorf("the SDK's credentials: %v", err)
 	}
 	x.works()

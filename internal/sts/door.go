@@ -144,6 +144,7 @@ func (d *Door) perform(name string, r *request) (any, error) {
 	if !ok {
 		return nil, &refusal{codeInvalidAction, "Could not find operation " + excerpt.Short(name) + " for version " + excerpt.Short(r.form.Get("Version"))}
 	}
+	r.by.Used(name)
 	answer, err := operation(d, r)
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == codeAccessDenied {
 		d.config.Audit.RefusedAs(d.origin(r, name), "AccessDenied")

@@ -29,21 +29,51 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 		c.Records.TakenOver = new(e.TakenOver)
 		for _, k := range e.Keys {
 			k.Changed = number
-			c.Records.Put(k)
+			c.put(k)
 		}
 	case *AccessKeyCreated:
 		k := e.Key
 		k.Changed = number
-		c.Records.Put(k)
+		c.put(k)
 	case *AccessKeyRevoked:
-		r, _ := c.Records.Keys.Find(e.ID)
-		k := *c.Records.Keys.Get(r)
+		k := c.key(e.ID)
 		k.Revoked, k.RevokedBy, k.Changed = e.At, e.By, number
-		c.Records.Put(k)
+		c.put(k)
 		c.detachKey(e.ID)
+	case *AccessKeyExpired:
+		k := c.key(e.ID)
+		k.Revoked, k.Changed = k.Expires, number
+		c.put(k)
+		c.detachKey(e.ID)
+	case *AccessKeyRotated:
+		k := c.key(e.ID)
+		k.Successor, k.Expires, k.Changed = e.Successor, e.Expires, number
+		c.put(k)
+	case *AccessKeysUsed:
+		for _, use := range e.Uses {
+			k := c.key(use.Key)
+			k.LastUse = use
+			k.LastUse.Key = ""
+			c.put(k)
+		}
 	case *AccessKeysForgotten:
 		for _, id := range e.IDs {
+			if r, ok := c.Records.Keys.Find(id); ok {
+				c.Waiting.Clear(Expiry, r.Any())
+			}
 			c.Records.Drop(id)
 		}
 	}
+}
+
+func (c *State) key(id string) Key {
+	r, _ := c.Records.Keys.Find(id)
+	return *c.Records.Keys.Get(r)
+}
+
+// put stores a key, and the deadline of one that works.
+func (c *State) put(k Key) {
+	c.Records.Put(k)
+	r, _ := c.Records.Keys.Find(k.ID)
+	c.setExpiry(r.Any(), &k)
 }

@@ -2,6 +2,7 @@ package access
 
 import (
 	"slices"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
@@ -42,7 +43,7 @@ func (cmd *TakeOverAccessKeys) Decide(k *kernel.Tx) error {
 
 // CreateAccessKey creates an access key. A repeat of the command finds the existing key.
 type CreateAccessKey struct {
-	Key Key         // ID, Role, Account, Name, CreatedBy
+	Key Key         // ID, Role, Account, Name, CreatedBy, Expires, Sources
 	At  domain.Time // 0: now; for a change without a running service it is later than the last transaction
 
 	// Result: Key, as stored.
@@ -65,18 +66,38 @@ func (cmd *CreateAccessKey) Decide(k *kernel.Tx) error {
 	if key.Created = cmd.At; key.Created == 0 {
 		key.Created = t.Now
 	}
-	key.Revoked, key.RevokedBy = 0, Actor{}
-	old := t.Records.RevokedBefore(key.Created.Add(-t.Config.RevokedKeyKept))
+	key.Replaces = ""
+	old, err := t.roomFor(key)
+	if err != nil {
+		return err
+	}
+	t.create(key, old)
+	return nil
+}
+
+// roomFor checks whether a new key may be there, and returns the records that make room for it.
+func (t *Tx) roomFor(key *Key) (old []string, err error) {
+	switch {
+	case key.Expires != 0 && key.Expires <= key.Created:
+		return nil, domain.Refuse(domain.Invalid, "access key %s expires at %s: want a time that is still to come", key.ID, key.Expires.Std().UTC().Format(time.RFC3339))
+	case key.limited() && t.Level() < levelOfLimits:
+		return nil, domain.Refuse(domain.Overloaded, "access keys that expire, or work from some networks alone, are possible as soon as all nodes of the cluster run this release")
+	}
+	key.Revoked, key.RevokedBy, key.Successor, key.LastUse = 0, Actor{}, "", Use{}
+	old = t.Records.RevokedBefore(key.Created.Add(-t.Config.RevokedKeyKept))
 	if n, most := t.Records.Keys.Len()-len(old), t.Config.AccessKeysMax; n >= most {
-		return domain.Refuse(domain.LimitExceeded, "%d access keys exist, of which %d work; the limit is %d, and a revoked key counts until %s after its end",
+		return nil, domain.Refuse(domain.LimitExceeded, "%d access keys exist, of which %d work; the limit is %d, and a revoked key counts until %s after its end",
 			n, t.Records.Working(), most, t.Config.RevokedKeyKept)
 	}
+	return old, nil
+}
+
+func (t *Tx) create(key *Key, old []string) {
 	if len(old) > 0 {
 		t.Emit(&AccessKeysForgotten{old})
 	}
 	t.Emit(&AccessKeyCreated{*key})
 	key.Changed = t.Number()
-	return nil
 }
 
 // RevokeAccessKey ends a key permanently. Revoking it again changes nothing.

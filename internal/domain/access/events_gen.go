@@ -25,6 +25,9 @@ var events = []func() kernel.Event{
 	kernel.Empty[PolicyDeleted],
 	kernel.Empty[PolicyAttached],
 	kernel.Empty[PolicyDetached],
+	kernel.Empty[AccessKeyExpired],
+	kernel.Empty[AccessKeyRotated],
+	kernel.Empty[AccessKeysUsed],
 }
 
 // AccessKeysTakenOver says that the cell owns its access keys from now on, and which ones a file held until then.
@@ -155,7 +158,7 @@ func (e *PolicyAttached) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Attachment, true, (*PolicyAttachment).Fields)
 }
 
-// PolicyDetached takes a policy out of force for a target. AccessKeyRevoked does so for all policies of the key.
+// PolicyDetached takes a policy out of force for a target. AccessKeyRevoked and AccessKeyExpired do so for all policies of the key.
 type PolicyDetached struct {
 	Policy     string
 	Target     TargetKind
@@ -171,3 +174,32 @@ func (e *PolicyDetached) Fields(c *wire.Codec) {
 	c.Shared(3, &e.TargetName)
 	wire.Sub(c, 4, &e.By, e.By != Actor{}, (*Actor).Fields)
 }
+
+// AccessKeyExpired says that a key has reached its end.
+type AccessKeyExpired struct{ ID string }
+
+func (*AccessKeyExpired) Kind() kernel.Kind      { return 290 }
+func (*AccessKeyExpired) Level() uint            { return 2 }
+func (e *AccessKeyExpired) Fields(c *wire.Codec) { c.String(1, &e.ID) }
+
+// AccessKeyRotated says that another key takes the place of a key, which works until it expires or is revoked.
+type AccessKeyRotated struct {
+	ID        string
+	Successor string
+	Expires   domain.Time // 0: never
+}
+
+func (*AccessKeyRotated) Kind() kernel.Kind { return 291 }
+func (*AccessKeyRotated) Level() uint       { return 2 }
+func (e *AccessKeyRotated) Fields(c *wire.Codec) {
+	c.String(1, &e.ID)
+	c.String(2, &e.Successor)
+	wire.Int(c, 3, &e.Expires)
+}
+
+// AccessKeysUsed records the last uses of keys, at most one a minute for each key.
+type AccessKeysUsed struct{ Uses []Use }
+
+func (*AccessKeysUsed) Kind() kernel.Kind      { return 292 }
+func (*AccessKeysUsed) Level() uint            { return 2 }
+func (e *AccessKeysUsed) Fields(c *wire.Codec) { wire.Many(c, 1, &e.Uses, (*Use).Fields) }

@@ -27,13 +27,25 @@ type Key struct {
 	Created   domain.Time
 	CreatedBy Actor
 	Revoked   domain.Time // zero while the key works
-	RevokedBy Actor
+	RevokedBy Actor       // nobody, if the key has expired
+
+	Expires   domain.Time // the key ends at this time; 0: it stays until it is revoked
+	Sources   []string    // networks in CIDR notation, from which alone the key works; empty: from everywhere. Never changed in place
+	Replaces  string      // id of the key whose place this one takes; empty: none
+	Successor string      // id of the key that takes the place of this one; empty: none
+	LastUse   Use         // the zero Use: none, or none that is known
 
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
 
 // Works reports whether the key is valid.
 func (k *Key) Works() bool { return k.Revoked == 0 }
+
+// Expired reports whether the key has ended by itself.
+func (k *Key) Expired() bool { return k.Revoked != 0 && k.Expires != 0 && k.Revoked >= k.Expires }
+
+// limited reports whether releases before the one with levelOfLimits would accept the key where it must not work.
+func (k *Key) limited() bool { return k.Expires != 0 || len(k.Sources) > 0 }
 
 func (k *Key) Fields(c *wire.Codec) {
 	c.String(1, &k.ID)
@@ -44,6 +56,11 @@ func (k *Key) Fields(c *wire.Codec) {
 	wire.Sub(c, 6, &k.CreatedBy, k.CreatedBy != Actor{}, (*Actor).Fields)
 	wire.Int(c, 7, &k.Revoked)
 	wire.Sub(c, 8, &k.RevokedBy, k.RevokedBy != Actor{}, (*Actor).Fields)
+	wire.Int(c, 9, &k.Expires)
+	c.Strings(10, &k.Sources)
+	c.String(11, &k.Replaces)
+	c.String(12, &k.Successor)
+	wire.Sub(c, 13, &k.LastUse, k.LastUse != Use{}, (*Use).Fields)
 }
 
 func place(k *Key) catalog.Place { return catalog.Place{Created: k.Created, ID: k.ID} }
@@ -101,5 +118,8 @@ func (k *Key) Check() error {
 		return domain.Refuse(domain.Invalid, "access key %s has the role %s: want admin, backend, client or readonly", k.ID, k.Role)
 	}
 	k.CreatedBy, k.RevokedBy = k.CreatedBy.Cut(), k.RevokedBy.Cut()
+	if err := checkSources(k.Sources); err != nil {
+		return err
+	}
 	return CheckName(k.Name)
 }

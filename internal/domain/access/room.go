@@ -1,11 +1,15 @@
 package access
 
 import (
+	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // Room is the room's number.
 const Room kernel.RoomNo = 5
+
+// Expiry is the wall deadline of an access key that expires.
+const Expiry = kernel.FirstWall + kernel.Wait(Room)*kernel.WaitsOfRoom
 
 // State is the room's records and limits.
 type State struct {
@@ -112,5 +116,22 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 // Restore rebuilds what a snapshot does not contain.
 func (c *State) Restore(*kernel.Head) error {
 	c.Records.Restore()
+	for r, k := range c.Records.Keys.All() {
+		c.setExpiry(r.Any(), k)
+	}
 	return nil
+}
+
+func (c *State) setExpiry(r chunk.AnyRef, k *Key) {
+	at := k.Expires
+	if !k.Works() {
+		at = 0
+	}
+	c.Waiting.SetWall(Expiry, r, at)
+}
+
+// Due ends an access key that has expired.
+func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
+	t.Emit(&AccessKeyExpired{t.Records.Keys.Get(chunk.Ref[Key](d.Ref)).ID})
+	return false
 }

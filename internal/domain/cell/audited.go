@@ -115,6 +115,10 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 		return v.keySubject(x.Key.ID)
 	case *access.RevokeAccessKey:
 		return v.keySubject(x.ID)
+	case *access.RotateAccessKey:
+		return v.keySubject(x.ID)
+	case *access.FinishRotation:
+		return v.keySubject(x.ID)
 	case *access.RevokeCredentials:
 		return "temporary credentials", cmp.Or(x.Session, x.Holder), nil
 	case *access.CreatePolicy:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
@@ -292,6 +293,11 @@ func checkDeadlines(c *Cell) error {
 	}
 	for r, x := range c.people.SignIns.All() {
 		note(people.SessionEnd, r.Any(), int64(min(x.Expires, x.CheckBy)))
+	}
+	for r, k := range c.access.Records.Keys.All() {
+		if k.Works() {
+			note(access.Expiry, r.Any(), int64(k.Expires))
+		}
 	}
 	for r, x := range c.hosting.Fleets.Creations.All() {
 		note(hosting.Creation, r.Any(), int64(x.Until))

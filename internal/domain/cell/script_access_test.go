@@ -3,7 +3,9 @@ package cell
 import (
 	"fmt"
 	"io"
+	"strings"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -20,7 +22,21 @@ func (s *script) accessCommand(verb string, a arguments) kernel.Command {
 		}
 		return cmd
 	case "create-key":
-		return &access.CreateAccessKey{Key: access.Key{ID: a.or("id", ""), Role: role, Name: a.or("name", ""), CreatedBy: by}}
+		return &access.CreateAccessKey{Key: access.Key{ID: a.or("id", ""), Role: role, Name: a.or("name", ""), CreatedBy: by, Expires: s.expiry(a), Sources: a.list("sources")}}
+	case "raise-level":
+		return &kernel.RaiseLevel{To: kernel.Level}
+	case "rotate-key":
+		_, forever := a.find("forever")
+		return &access.RotateAccessKey{ID: a.or("id", ""), Overlap: a.duration("overlap"), Forever: forever,
+			Successor: access.Key{ID: a.or("successor", ""), CreatedBy: by, Expires: s.expiry(a), Sources: a.list("sources")}}
+	case "finish-rotation":
+		return &access.FinishRotation{ID: a.or("id", ""), By: by}
+	case "use-keys":
+		cmd := &access.NoteKeyUses{}
+		for _, id := range a.list("ids") {
+			cmd.Uses = append(cmd.Uses, access.Use{Key: id, At: s.now, Address: "192.0.2.1", Operation: a.or("operation", "ListFleets")})
+		}
+		return cmd
 	case "accept-loss":
 		return &access.AcceptLoss{Part: a.or("part", ""), What: a.or("what", ""), Secret: a.or("secret", "")}
 	case "revoke-key":
@@ -30,6 +46,14 @@ func (s *script) accessCommand(verb string, a arguments) kernel.Command {
 	return nil
 }
 
+// expiry is when a key ends, of an argument that says how long it is valid.
+func (s *script) expiry(a arguments) domain.Time {
+	if _, ok := a.find("expires"); !ok {
+		return 0
+	}
+	return s.now.Add(a.duration("expires"))
+}
+
 func (s *script) showKeys(out io.Writer) {
 	v := s.cell.View()
 	for _, k := range v.AccessKeys() {
@@ -37,7 +61,19 @@ func (s *script) showKeys(out io.Writer) {
 		if k.CreatedBy.Principal != "" {
 			fmt.Fprintf(out, " created by %s", k.CreatedBy.Principal)
 		}
-		if !k.Works() {
+		if k.Expires != 0 {
+			fmt.Fprintf(out, " until %s", since(int64(k.Expires)))
+		}
+		if len(k.Sources) > 0 {
+			fmt.Fprintf(out, " from %s", strings.Join(k.Sources, ","))
+		}
+		fmt.Fprintf(out, "%s%s", when(k.Replaces != "", " replaces "+k.Replaces), when(k.Successor != "", " replaced by "+k.Successor))
+		if k.LastUse.At != 0 {
+			fmt.Fprintf(out, " used at %s for %s from %s", since(int64(k.LastUse.At)), k.LastUse.Operation, k.LastUse.Address)
+		}
+		if k.Expired() {
+			fmt.Fprint(out, " expired")
+		} else if !k.Works() {
 			fmt.Fprintf(out, " revoked by %s at %s", k.RevokedBy.Principal, since(int64(k.Revoked)))
 		}
 		fmt.Fprintln(out)
@@ -53,6 +89,16 @@ func accessDetails(e kernel.Event) string {
 		return fmt.Sprintf("%s %s by %s", e.Key.ID, e.Key.Role, e.Key.CreatedBy.Principal)
 	case *access.AccessKeyRevoked:
 		return fmt.Sprintf("%s at %s by %s", e.ID, since(int64(e.At)), e.By.Principal)
+	case *access.AccessKeyExpired:
+		return e.ID
+	case *access.AccessKeyRotated:
+		return fmt.Sprintf("%s successor=%s%s", e.ID, e.Successor, when(e.Expires != 0, " until="+since(int64(e.Expires))))
+	case *access.AccessKeysUsed:
+		text := ""
+		for _, use := range e.Uses {
+			text += fmt.Sprintf("%s by %s ", use.Key, use.Operation)
+		}
+		return strings.TrimSpace(text)
 	case *access.AccessKeysForgotten:
 		return fmt.Sprint(e.IDs)
 	case *access.LossAccepted:

@@ -61,6 +61,7 @@ func (a *Authenticator) identified(r *http.Request, p *principal.Principal, real
 		return problem.New(flow.PermissionDenied, "%s", err)
 	}
 	p.Principal = by
+	p.Used(r.URL.Path)
 	return nil
 }
 
@@ -91,10 +92,10 @@ func (a *Authenticator) server(p *principal.Principal, rest string) *problem.Pro
 // port has verified. A revoked key invalidates the certificates that name it.
 func (a *Authenticator) accessKey(r *http.Request, from string, door *signin.Door) (identity.AccessKey, *problem.Problem) {
 	if keyID, certified := identity.Certified(r); certified && r.Header.Get("Authorization") == "" {
-		key, ok := a.Keys.Find(keyID)
-		if !ok {
-			return key, Failed(door, signin.Failure{From: from, Reason: signin.Certificate, KeyID: keyID},
-				problem.New(flow.Unauthenticated, "the certificate names access key %.60q, which does not exist or was revoked", keyID))
+		key, err := a.Keys.With(keyID, "", from)
+		if err != nil {
+			return key, Failed(door, signin.Failure{From: from, Reason: signin.Certificate, KeyID: keyID, Cause: err},
+				problem.New(flow.Unauthenticated, "the certificate names access key %.60q, which does not exist, was revoked, or has expired", keyID))
 		}
 		return key, nil
 	}

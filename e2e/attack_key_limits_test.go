@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// limitedKey makes a key with more flags of muster keys create.
+func (s *service) limitedKey(role string, flags ...string) (id, secret string) {
+	s.t.Helper()
+	return s.madeBy(append([]string{"keys", "create", "--data", s.data, "--role", role, "--format", "env"}, flags...)...)
+}
+
+// madeBy is the key that a command shows.
+func (s *service) madeBy(args ...string) (id, secret string) {
+	s.t.Helper()
+	out := s.command(args...)
+	found := regexp.MustCompile(`AWS_ACCESS_KEY_ID=(\S+)\n.*AWS_SECRET_ACCESS_KEY=(\S+)`).FindStringSubmatch(out)
+	if found == nil {
+		s.t.Fatalf("no key in %q", out)
+	}
+	return found[1], found[2]
+}
+
+// from calls the API with a key as a client that claims to be at an address.
+func (s *service) from(address, id, secret, token string) error {
+	_, err := gamelift.New(gamelift.Options{Region: region, BaseEndpoint: aws.String(s.url()), RetryMaxAttempts: 1, Credentials: credentials.NewStaticCredentialsProvider(id, secret, token)}).
+		ListFleets(s.t.Context(), &gamelift.ListFleetsInput{}, gamelift.WithAPIOptions(smithyhttp.AddHeaderValue("X-Forwarded-For", address)))
+	return err
+}
+
+// shows sends id and secret to a door that takes no signatures, and returns the status.
+func (s *service) shows(path, address, id, secret string) int {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url()+path, nil)
+	must(s.t, err)
+	r.SetBasicAuth(id, secret)
+	r.Header.Set("X-Forwarded-For", address)
+	r.Header.Set("X-Client-Id", "probe")
+	answer, err := http.DefaultClient.Do(r)
+	must(s.t, err)
+	answer.Body.Close()
+	return answer.StatusCode
+}
+
+// A stolen key with networks is worth nothing elsewhere, also with forged headers, at doors of all kinds, and for its temporary credentials. One that has expired
+// is worth nothing anywhere.
+func TestAttackKeysWithLimits(t *testing.T) {
+	t.Parallel()
+	// Behind a proxy at this address, whose header the service trusts.
+	s := newService(t, "--dev=false", "--trusted-proxies", "127.0.0.1/32")
+	id, secret := s.limitedKey("admin", "--source", "192.0.2.0/24")
+	brief, briefSecret := s.limitedKey("admin", "--expires", "1h")
+	s.start()
+	must(t, s.from("192.0.2.9", id, secret, ""))
+	for _, address := range []string{"198.51.100.1", "", "unknown", "192.0.2.9, 198.51.100.1", "2001:db8::1"} {
+		refused(t, "the key from "+address, s.from(address, id, secret, ""), "UnrecognizedClientException")
+	}
+	unknown := s.from("198.51.100.1", "MUSTAAAAAAAAAAAAAAAA", secret, "").Error()
+	if got := s.from("198.51.100.2", id, secret, "").Error(); stripID(got) != stripID(unknown) {
+		t.Errorf("a key from elsewhere is answered with\n%s\nan unknown one with\n%s", got, unknown)
+	}
+	for _, path := range []string{"/metrics", "/session/v1/calls"} {
+		if here, there := s.shows(path, "192.0.2.9", id, secret), s.shows(path, "198.51.100.3", id, secret); here == http.StatusUnauthorized || there != http.StatusUnauthorized {
+			t.Errorf("%s: %d from the network, %d from elsewhere", path, here, there)
+		}
+	}
+
+	// No proxy is trusted here, so the header counts for nothing.
+	other := newService(t, "--dev=false")
+	here, hereSecret := other.limitedKey("admin", "--source", "127.0.0.1")
+	away, awaySecret := other.limitedKey("admin", "--source", "192.0.2.0/24")
+	other.start()
+	must(t, other.from("198.51.100.1", here, hereSecret, ""))
+	refused(t, "with a forged header", other.from("192.0.2.9", away, awaySecret, ""), "UnrecognizedClientException")
+	c := other.assume(here, hereSecret, "readonly", "report")
+	must(t, other.lists(c))
+
+	must(t, s.from("198.51.100.1", brief, briefSecret, ""))
+	list, err := other.remote(here, hereSecret, "keys", "list")
+	must(t, err)
+	if !strings.Contains(list, "192.0.2.0/24") {
+		t.Errorf("the list has no networks: %s", list)
+	}
+}
+
+// stripID takes away the id of a request.
+func stripID(text string) string {
+	return regexp.MustCompile(`RequestID: [^,]*`).ReplaceAllString(text, "")
+}
+
+// An operator replaces a key while it is in use: both work, the list says what still uses the old one, and the second step ends it. With an overlap it ends by itself.
+func TestRotateAccessKey(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "--dev=false")
+	admin, adminSecret := s.key("admin")
+	id, secret := s.limitedKey("backend", "--name", "lobby", "--expires", "90d")
+	s.start()
+	if out, err := s.commandFails("keys", "rotate", "--data", s.data, "--finish", id); err == nil || !strings.Contains(out, "not being replaced") {
+		t.Errorf("finished without a successor: %v, %s", err, out)
+	}
+	next, nextSecret := s.madeBy("keys", "rotate", "--data", s.data, "--format", "env", id)
+	must(t, s.from("", id, secret, ""))
+	must(t, s.from("", next, nextSecret, ""))
+	if out, err := s.remote(admin, adminSecret, "keys", "rotate", id); err == nil || !strings.Contains(out, "is being replaced by "+next) {
+		t.Errorf("rotated twice: %v, %s", err, out)
+	}
+	out, err := s.remote(admin, adminSecret, "keys", "list")
+	must(t, err)
+	if row := regexp.MustCompile(`(?m)^` + next + `.*$`).FindString(out); !strings.Contains(row, "lobby") || !strings.Contains(row, "ListFleets from 127.0.0.1") || strings.Count(row, "T") < 3 {
+		t.Errorf("the row of the successor is %q", row)
+	}
+	if out := s.command("keys", "list", "--data", s.data, "--unused", "1h"); strings.Contains(out, id) {
+		t.Errorf("new keys count as unused: %s", out)
+	}
+	done := s.command("keys", "rotate", "--data", s.data, "--finish", id)
+	if !strings.Contains(done, "ListFleets from 127.0.0.1") {
+		t.Errorf("the second step says %s", done)
+	}
+	refused(t, "the old key", s.from("", id, secret, ""), "UnrecognizedClientException")
+	must(t, s.from("", next, nextSecret, ""))
+
+	// Over the network, with an end.
+	out, err = s.remote(admin, adminSecret, "keys", "rotate", next, "--overlap", "2s", "--source", "127.0.0.0/8")
+	must(t, err)
+	if !strings.Contains(out, "127.0.0.0/8") {
+		t.Errorf("the successor is %s", out)
+	}
+	eventually(t, "the old key expires", func() bool { return hasCode(s.from("", next, nextSecret, ""), "ExpiredTokenException") })
+	out, err = s.remote(admin, adminSecret, "keys", "list")
+	must(t, err)
+	if row := regexp.MustCompile(`(?m)^` + next + `.*$`).FindString(out); !strings.Contains(row, "expired") || !strings.Contains(row, "replaced by MUST") {
+		t.Errorf("the row of the expired key is %q", row)
+	}
+}

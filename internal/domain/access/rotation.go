@@ -1,0 +1,128 @@
+package access
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// OverlapMax is how long, at most, a key that is being replaced may be told to stay valid; without an end it stays until FinishRotation.
+const OverlapMax = 366 * 24 * time.Hour
+
+// RotateAccessKey creates the successor of a key: with its role, account, name, policies and limits, except for those that the command sets. Both work until FinishRotation,
+// or until the overlap ends. A repeat of the command finds the existing successor.
+type RotateAccessKey struct {
+	ID        string
+	Successor Key           // ID, CreatedBy; Expires, 0: it is valid for as long as the key was at first; Sources, nil: those of the key
+	Forever   bool          // the successor does not expire, whatever the key did
+	Overlap   time.Duration // 0: the key stays until FinishRotation
+	At        domain.Time   // 0: now; see CreateAccessKey
+
+	// Result: Successor, as stored, and the key.
+	Key Key
+}
+
+func (cmd *RotateAccessKey) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Records.Keys.Find(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "there is no access key %.200q", cmd.ID)
+	}
+	old, next := *t.Records.Keys.Get(r), &cmd.Successor
+	now := cmd.At
+	if now == 0 {
+		now = t.Now
+	}
+	switch {
+	case old.Successor == next.ID && next.ID != "":
+		if r, ok := t.Records.Keys.Find(next.ID); ok {
+			cmd.Key, cmd.Successor = old, *t.Records.Keys.Get(r)
+			return nil
+		}
+	case !old.Works():
+		return domain.Refuse(domain.Conflict, "access key %s was revoked, or has expired; create another one", cmd.ID)
+	case t.works(old.Successor):
+		return domain.Refuse(domain.Conflict, "access key %s is being replaced by %s already: finish that, or revoke %[2]s to begin again", cmd.ID, old.Successor)
+	case cmd.Overlap < 0 || cmd.Overlap > OverlapMax:
+		return domain.Refuse(domain.Invalid, "overlap %s: want 0s to %s", cmd.Overlap, OverlapMax)
+	case t.Level() < levelOfLimits:
+		return domain.Refuse(domain.Overloaded, "access keys can be rotated as soon as all nodes of the cluster run this release")
+	}
+	if _, ok := t.Records.Keys.Find(next.ID); ok {
+		return domain.Refuse(domain.Conflict, "access key %s exists already", next.ID)
+	}
+	next.Role, next.Account, next.Name, next.Created, next.Replaces = old.Role, old.Account, old.Name, now, old.ID
+	switch {
+	case cmd.Forever:
+		next.Expires = 0
+	case next.Expires == 0 && old.Expires != 0:
+		next.Expires = now.Add(old.Expires.Sub(old.Created))
+	}
+	if len(next.Sources) == 0 {
+		next.Sources = slices.Clone(old.Sources)
+	}
+	if err := next.Check(); err != nil {
+		return err
+	}
+	forgotten, err := t.roomFor(next)
+	if err != nil {
+		return err
+	}
+	policies := slices.DeleteFunc(slices.Clone(t.attachments), func(a PolicyAttachment) bool { return a.Target != Target{KeyTarget, old.ID} })
+	if n := len(t.attachments) + len(policies); n > AttachmentsMax {
+		return domain.Refuse(domain.LimitExceeded, "policies would be attached in %d places; the limit is %d", n, AttachmentsMax)
+	}
+	until := old.Expires
+	if end := now.Add(cmd.Overlap); cmd.Overlap > 0 && (until == 0 || end < until) {
+		until = end
+	}
+	t.create(next, forgotten)
+	for _, a := range policies {
+		t.Emit(&PolicyAttached{PolicyAttachment{Policy: a.Policy, Target: Target{KeyTarget, next.ID}, At: now, By: next.CreatedBy}})
+	}
+	t.Emit(&AccessKeyRotated{ID: old.ID, Successor: next.ID, Expires: until})
+	cmd.Key = t.key(old.ID)
+	next.Changed = cmd.Key.Changed
+	return nil
+}
+
+func (t *Tx) works(id string) bool {
+	r, ok := t.Records.Keys.Find(id)
+	return ok && t.Records.Keys.Get(r).Works()
+}
+
+// FinishRotation revokes a key whose successor works. Finishing it again changes nothing.
+type FinishRotation struct {
+	ID string
+	By Actor
+	At domain.Time // 0: now; see CreateAccessKey
+
+	// Result
+	Key Key
+}
+
+func (cmd *FinishRotation) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Records.Keys.Find(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "there is no access key %.200q", cmd.ID)
+	}
+	cmd.Key = *t.Records.Keys.Get(r)
+	switch {
+	case cmd.Key.Successor == "":
+		return domain.Refuse(domain.Conflict, "access key %s is not being replaced: begin with `muster keys rotate %[1]s`", cmd.ID)
+	case !cmd.Key.Works():
+		return nil
+	case !t.works(cmd.Key.Successor):
+		return domain.Refuse(domain.Conflict, "access key %s, which replaces %s, does not work any more: rotate again, or revoke the key itself", cmd.Key.Successor, cmd.ID)
+	}
+	at := cmd.At
+	if at == 0 {
+		at = t.Now
+	}
+	t.Emit(&AccessKeyRevoked{cmd.ID, at, cmd.By.Cut()})
+	cmd.Key = *t.Records.Keys.Get(r)
+	return nil
+}
