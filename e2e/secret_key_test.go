@@ -78,6 +78,9 @@ func TestSecretKeyFile(t *testing.T) {
 	if out := s.command("keys", "list", "--data", s.data, "--secret-key-file", key); !strings.Contains(out, id) {
 		t.Errorf("the access key is gone: %s", out)
 	}
+	if out := s.command("keys", "list", "--data", s.data, "--secret-key-file", "command:/bin/cat "+key); !strings.Contains(out, id) {
+		t.Errorf("with the key of a program: %s", out)
+	}
 	if out, err := s.commandFails("keys", "list", "--data", s.data); err == nil || !strings.Contains(out, "--secret-key-file") {
 		t.Errorf("a command without the key: %v, %s", err, out)
 	}

@@ -1,7 +1,6 @@
 package secretkey
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -40,47 +39,53 @@ func Create(path string) (*Key, error) {
 	return newKey(path, secret), nil
 }
 
-// Read reads the key file that a setting names; an empty path is no key. The file must be outside of the data directory, since a copy of the directory
-// would have the key, and other users of the machine must not be able to read it. No error repeats any of its content.
-func Read(path, dataDir string) (*Key, error) {
-	if path == "" {
+// Read reads the key that a setting names: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENTS for what a program prints; an empty text is no
+// key. A file or program must be outside of the data directory, since a copy of the directory would have the key, and other users of the machine must not be able to
+// read the file or replace either. No error repeats any of the key.
+func Read(source, dataDir string) (k *Key, err error) {
+	switch kind, rest, _ := strings.Cut(source, ":"); {
+	case source == "":
 		return nil, nil
+	case kind == "env":
+		k, err = fromEnvironment(rest)
+	case kind == "command":
+		k, err = fromCommand(rest, dataDir)
+	default:
+		k, err = fromFile(source, dataDir)
 	}
-	fail := func(err error) (*Key, error) { return nil, fmt.Errorf("secret-key-file: %w", err) }
+	if err != nil {
+		return nil, fmt.Errorf("secret-key-file: %w", err)
+	}
+	return k, nil
+}
+
+func fromFile(path, dataDir string) (*Key, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	switch mode := info.Mode(); {
 	case mode.IsDir():
-		return fail(fmt.Errorf("%s is a directory; want a file of `muster secret-key create`", path))
+		return nil, fmt.Errorf("%s is a directory; want a file of `muster secret-key create`", path)
 	case runtime.GOOS != "windows" && mode.Perm()&refusedBits != 0:
-		return fail(fmt.Errorf("%s has mode %#o: other users of this machine can read or replace the key; want chmod 600 %[1]s", path, mode.Perm()))
+		return nil, fmt.Errorf("%s has mode %#o: other users of this machine can read or replace the key; want chmod 600 %[1]s", path, mode.Perm())
 	}
 	if err := fileowner.Check(path, info); err != nil {
-		return fail(err)
+		return nil, err
 	}
 	if err := checkOutside(path, dataDir); err != nil {
-		return fail(err)
+		return nil, err
 	}
 	content, err := io.ReadAll(io.LimitReader(f, fileMax+1))
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	text := bytes.TrimSpace(content)
-	var secret [keySize]byte
-	if len(text) != 2*keySize {
-		return fail(fmt.Errorf("%s has %d characters; want a key of %d hexadecimal digits, as `muster secret-key create` writes it", path, min(len(text), fileMax), 2*keySize))
-	}
-	if _, err := hex.Decode(secret[:], text); err != nil {
-		return fail(fmt.Errorf("%s has other characters than hexadecimal digits; want a key of %d digits, as `muster secret-key create` writes it", path, 2*keySize))
-	}
-	return newKey(path, secret), nil
+	return parse(path, content)
 }
 
 // checkOutside refuses a key in the directory that it protects. Links are followed.

@@ -29,7 +29,7 @@ const (
 // the directory alone.
 type Key struct {
 	id   [idSize]byte
-	path string // of its file, for errors
+	path string // of its file, or another origin, for errors
 	aead cipher.AEAD
 }
 
@@ -96,7 +96,7 @@ type Wrong struct {
 	Name   string // of what was to be opened
 	Sealed string // id of the key that it needs
 	Given  string // id of the key that was given; empty: none
-	File   string // of the given key
+	File   string // of the given key, or its other origin
 }
 
 func (e *Wrong) Error() string {

@@ -16,7 +16,7 @@ import (
 // PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url".
 type Settings struct {
 	Data          string `name:"data" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
-	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups. Empty: they are not encrypted."`
+	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`
 	Listen        string `name:"listen" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
 	PublicURL     string `name:"public-url" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
 	Dev           bool   `name:"dev" help:"For trying Muster: accepts any credentials, and TLS with a certificate of its own authority. Loopback addresses only."`
