@@ -55,6 +55,8 @@ type commandLine struct {
 	Computes    computesCommand    `cmd:"" help:"Replace the auth token of a compute."`
 	ArenaServer arenaServerCommand `cmd:"" name:"arena-server" hidden:"" passthrough:"" help:"The demo's game server."`
 	ArenaClient arenaClientCommand `cmd:"" name:"arena-client" hidden:"" passthrough:"" help:"The demo's player."`
+	Completion  completionCommand  `cmd:"" help:"Print the completion for a shell."`
+	Man         manCommand         `cmd:"" help:"Write the manual pages into a directory."`
 	Version     versionCommand     `cmd:"" help:"Show the version."`
 }
 
@@ -71,29 +73,12 @@ func main() {
 
 // run executes the command in args. It gets the environment as a list, because an unknown MUSTER_ variable is an error, too.
 func run(ctx context.Context, args, environ []string, stdout io.Writer) (err error) {
-	var cli commandLine
-	defaults := settings.Defaults()
-	cli.Serve.Settings, cli.ShowConfig.Settings, cli.BenchBare.Settings = defaults, defaults, defaults
 	env := newEnvironment(environ)
 	sources := newSources(env)
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	parser, err := kong.New(&cli,
-		kong.Name("muster"),
-		kong.Description("Muster is a game session service for your own machines that AWS GameLift clients and game servers can talk to."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Writers(stdout, stdout),
-		kong.Exit(func(code int) { panic(helpShown{}) }),
-		kong.WithBeforeResolve(sources.prepare),
-		kong.Resolvers(sources),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
-		kong.Vars{"data": defaults.Data, "listen": defaults.Listen},
-		kong.PostBuild(showDefaults),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.BindTo(stdout, (*io.Writer)(nil)),
-		kong.Bind(env, sources),
-	)
+	parser, err := newParser(ctx, stdout, env, sources)
 	if err != nil {
 		return err
 	}
@@ -110,6 +95,28 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 	}
 	sources.noteFlags(command)
 	return command.Run()
+}
+
+// newParser makes the parser of the command line.
+func newParser(ctx context.Context, stdout io.Writer, env environment, sources *sources) (*kong.Kong, error) {
+	var cli commandLine
+	defaults := settings.Defaults()
+	cli.Serve.Settings, cli.ShowConfig.Settings, cli.BenchBare.Settings = defaults, defaults, defaults
+	return kong.New(&cli,
+		kong.Name("muster"),
+		kong.Description("Muster is a game session service for your own machines that AWS GameLift clients and game servers can talk to."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Writers(stdout, stdout),
+		kong.Exit(func(code int) { panic(helpShown{}) }),
+		kong.WithBeforeResolve(sources.prepare),
+		kong.Resolvers(sources),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
+		kong.Vars{"data": defaults.Data, "listen": defaults.Listen},
+		kong.PostBuild(showDefaults),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.BindTo(stdout, (*io.Writer)(nil)),
+		kong.Bind(env, sources),
+	)
 }
 
 // readDuration parses a duration, and its error shows the expected form.
