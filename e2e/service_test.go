@@ -48,6 +48,7 @@ type service struct {
 	binary  string   // empty: musterBinary
 	wrap    []string // a command to run Muster under, such as prlimit
 	args    []string
+	env     []string // variables of its own
 	data    string
 	address string // host:port
 	logs    *output
@@ -134,7 +135,7 @@ func (s *service) launch() {
 	}
 	line := slices.Concat(s.wrap, []string{cmp.Or(s.binary, musterBinary)}, args)
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env = cleanEnvironment()
+	cmd.Env = cleanEnvironment(s.env...)
 	cmd.Stdout, cmd.Stderr = s.logs, s.logs
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)

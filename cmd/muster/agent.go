@@ -70,6 +70,11 @@ func (c *agentCommand) Run(ctx context.Context, env environment) error {
 	}
 	// Hosts belong to the game: collecting garbage early costs the agent little.
 	debug.SetGCPercent(50)
+	supervised, err := supervise(env, log)
+	if err != nil {
+		return err
+	}
+	defer supervised.end()
 	return runAsService(ctx, func(ctx context.Context) error {
 		if config.Metrics, err = c.listenForMetrics(); err != nil {
 			return err
@@ -86,7 +91,12 @@ func (c *agentCommand) Run(ctx context.Context, env environment) error {
 		defer keeping.Wait()
 		defer stop()
 		keeping.Go(func() { resident.Keep(ctx, log) })
+		keeping.Go(func() {
+			<-ctx.Done()
+			supervised.stops()
+		})
 		log.Info("agent starts", "version", config.Version, "root", config.Root, "ports", config.Ports, "cgroups", config.Groups.Describe())
+		supervised.runs(a)
 		return a.Run(ctx)
 	})
 }

@@ -23,6 +23,7 @@ type commandLine struct {
 	Agent       agentCommand       `cmd:"" help:"Run the program on a host that starts and watches game servers."`
 	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, and keep running."`
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
+	Health      healthCommand      `cmd:"" help:"Ask the service on this machine whether it works, for containers and scripts: status 0 if it does."`
 	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
 	Events      eventsCommand      `cmd:"" help:"What happened to a player, a game session, a fleet or another object, and around it, the latest first, with who changed it."`
 	Top         topCommand         `cmd:"" help:"Show what needs attention and what runs in the terminal, with search and drill-down by keys."`

@@ -25,7 +25,7 @@ type serveCommand struct {
 
 // Run serves until ctx ends or the port is lost. A failed journal does not end it: the service answers requests with an error,
 // and /healthz reports the failure. If the cause was a shortage, the service continues once the shortage is over.
-func (c *serveCommand) Run(ctx context.Context, sources *sources) error {
+func (c *serveCommand) Run(ctx context.Context, sources *sources, env environment) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -52,11 +52,17 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources) error {
 		return err
 	}
 	defer stopProfiler()
-	again, err := c.runOnce(ctx, log, began, accept, sources)
+	supervised, err := supervise(env, log)
+	if err != nil {
+		return err
+	}
+	defer supervised.end()
+	again, err := c.runOnce(ctx, log, began, accept, sources, supervised)
 	for again {
-		again, err = c.runOnce(ctx, log, time.Now(), nil, sources)
+		again, err = c.runOnce(ctx, log, time.Now(), nil, sources, supervised)
 		if err != nil && embeddb.IsShortage(err) { // the free space is used up again
 			log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
+			supervised.between("waits for room to open its data")
 			again = true
 			select {
 			case <-time.After(reopenWait):
@@ -73,7 +79,7 @@ const reopenWait = time.Second
 
 // runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
 // is over. In the last case another run continues from the journal.
-func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part, sources *sources) (again bool, err error) {
+func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part, sources *sources, supervised *supervision) (again bool, err error) {
 	options := service.NewOptions(c.Settings, log, accept)
 	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, sources.of
 	options.Unkept = c.Unkept
@@ -83,6 +89,7 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 	}
 	log.Info("listening", "address", s.Addr().String(), "public_url", s.PublicURL(), "data", c.Data, "version", versionText(),
 		"took", time.Since(began).Round(time.Millisecond), "heap_bytes", liveHeap(int64(c.HeapFloor), c.GCPercent))
+	supervised.runs(s)
 	run, end := context.WithCancel(ctx)
 	recovered := make(chan bool, 1)
 	go func() { recovered <- s.Recoverable(run) }()
@@ -101,10 +108,12 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
+		supervised.stops()
 	case again = <-recovered:
 		recovered <- again // wakes the goroutine that waits for the end of this run
 		if again {
 			log.Warn("the shortage is over: the service restarts from its journal", "failure", s.Err())
+			supervised.between("begins again after a shortage")
 			c.Listen = s.Addr().String() // also when the port was any
 			if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
 				log.Info("the failed run has stopped", "error", err)
@@ -113,6 +122,7 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 		}
 	case again = <-nodeFailed:
 		cause := s.Err()
+		supervised.between("the node starts again")
 		c.Listen = s.Addr().String()
 		if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
 			log.Info("the failed node has stopped", "error", err)

@@ -152,7 +152,7 @@ func (a *Agent) environment(values launch.Values) []string {
 			name = strings.ToUpper(name)
 		}
 		return strings.HasPrefix(name, "MUSTER_") || strings.HasPrefix(name, "GAMELIFT_") ||
-			slices.Contains([]string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "NOTIFY_SOCKET", "INVOCATION_ID"}, name)
+			slices.Contains([]string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INVOCATION_ID"}, name)
 	})
 	list = append(list, a.config.User.Environment()...)
 	list = append(list, values.Environment()...)

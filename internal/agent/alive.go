@@ -1,0 +1,34 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+)
+
+// Alive returns what the agent does, in a few words, once the goroutine of Run has handled what came before; an error when it does not until ctx ends. An agent without a connection
+// works: the server processes that it watches run on.
+func (a *Agent) Alive(ctx context.Context) (string, error) {
+	status := make(chan string, 1)
+	ask := func() {
+		if a.connected {
+			status <- fmt.Sprintf("connected; %d server processes", len(a.running))
+		} else {
+			status <- fmt.Sprintf("not connected; %d server processes", len(a.running))
+		}
+	}
+	select {
+	case a.work <- ask:
+	case <-a.stopped:
+		return "stops", nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	select {
+	case s := <-status:
+		return s, nil
+	case <-a.stopped:
+		return "stops", nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
