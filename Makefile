@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test attack lint screenshots windows commits audit bench soak crash chaos sim elections fuzz dist generate clean
+.PHONY: run build test attack lint screenshots windows commits audit bench soak crash chaos sim elections fuzz dist packages reproducible generate clean
 
 run: build ## build, start the service, play the demo through it, stay up
 	bin/muster demo
@@ -63,8 +63,14 @@ FUZZTIME ?= 10s
 fuzz: ## each fuzz test for FUZZTIME
 	scripts/fuzz.sh $(FUZZTIME)
 
-dist: ## static binaries for all systems, with checksums, into dist/
+dist: ## a release, into dist/: binaries, archives, packages and images, with checksums and bills of materials
 	scripts/dist.sh
+
+packages: ## the tests of packages and images with all their tools; installs those
+	scripts/packages.sh
+
+reproducible: ## builds a release twice, and compares
+	scripts/reproducible.sh
 
 generate:
 	go generate ./...

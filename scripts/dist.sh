@@ -1,19 +1,49 @@
 #!/usr/bin/env bash
-# Static binaries for every system we ship to, each with its bill of materials (CycloneDX), and checksums of all.
+# Everything that a release consists of, into dist/: binaries for every system, archives, packages for Debian and Red Hat, container images, each with its bill of materials (CycloneDX), and
+# checksums of all. The same commit gives the same bytes. With arguments only some targets: scripts/dist.sh linux/amd64
+# BINARY=FILE takes that binary, of this machine's system, in place of building one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export GOWORK=off
 version=$(git describe --tags --match 'v[0-9]*' --always --dirty) # not the tags of gameclient and gameserver
-rm -rf dist
-mkdir dist
-for target in linux/amd64 linux/arm64 windows/amd64 darwin/amd64 darwin/arm64; do
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+targets=("$@")
+((${#targets[@]})) || targets=(linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/amd64 darwin/arm64)
+to=${DIST:-dist}
+rm -rf "$to"
+mkdir -p "$to"
+to=$(cd "$to" && pwd)
+
+shared=$(mktemp -d)
+trap 'rm -rf "$shared"' EXIT
+own=${BINARY:-}
+binaries=()
+for target in "${targets[@]}"; do
 	os=${target%/*} arch=${target#*/}
 	name=muster-$version-$os-$arch
 	if [[ $os == windows ]]; then name+=.exe; fi
 	echo "$name"
-	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -ldflags "-s -w -X main.version=$version" -o "dist/$name" ./cmd/muster
+	if [[ -n $own && $target == $(go env GOHOSTOS)/$(go env GOHOSTARCH) ]]; then
+		cp "$own" "$to/$name"
+	else
+		CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$to/$name" ./cmd/muster
+	fi
+	binaries+=("$to/$name")
+	if [[ $target == $(go env GOHOSTOS)/$(go env GOHOSTARCH) ]]; then own=$to/$name; fi
 done
-(cd scripts/sbom && go run . ../../dist/muster-*)
-cp LICENSE dist/
-(cd dist && sha256sum muster-* >SHA256SUMS)
+
+# Manual pages and completions are those of the command line, which is the same on all systems.
+if [[ -z $own ]]; then
+	own=$shared/muster
+	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.version=$version" -o "$own" ./cmd/muster
+fi
+mkdir "$shared/completions"
+"$own" man "$shared/man1" >/dev/null
+"$own" completion bash >"$shared/completions/muster.bash"
+"$own" completion zsh >"$shared/completions/_muster"
+"$own" completion fish >"$shared/completions/muster.fish"
+
+cp LICENSE "$to/"
+(cd scripts/release && go run . -source ../.. -version "$version" -time "$SOURCE_DATE_EPOCH" -shared "$shared" -to "$to" "${binaries[@]}")

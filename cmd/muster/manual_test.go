@@ -50,7 +50,7 @@ func installed(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		if os.Getenv("MUSTER_PACKAGES") != "" || name == "bash" {
+		if os.Getenv("PACKAGE_TOOLS") != "" || name == "bash" {
 			t.Fatal(err)
 		}
 		t.Skipf("no %s; make packages installs it", name)

@@ -1,9 +1,3 @@
-// Command sbom writes a software bill of materials for Go binaries: CycloneDX JSON, one file beside each binary.
-//
-// It reads what the linker recorded in the binary, so it lists the modules that are really inside, not those that go.mod
-// mentions. The output has no time and no random serial number: the same binary gives the same bytes.
-//
-//	go run . BINARY...
 package main
 
 import (
@@ -19,30 +13,19 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: sbom BINARY...")
-		os.Exit(2)
-	}
-	for _, binary := range os.Args[1:] {
-		if err := write(binary); err != nil {
-			fmt.Fprintln(os.Stderr, "sbom:", err)
-			os.Exit(1)
-		}
-	}
-}
-
-func write(binary string) error {
-	info, err := buildinfo.ReadFile(binary)
+// writeBill writes a bill of materials, CycloneDX in JSON, beside an artefact. It lists what the linker recorded in the artefact's binary, so the modules that are really inside and not those that
+// go.mod mentions. It has no time and no random serial number.
+func writeBill(artefact string, info *buildinfo.BuildInfo) error {
+	sum, err := digest(artefact)
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(binary + ".cdx.json")
+	f, err := os.Create(artefact + ".cdx.json")
 	if err != nil {
 		return err
 	}
 	encoder := cdx.NewBOMEncoder(f, cdx.BOMFileFormatJSON).SetPretty(true)
-	if err := encoder.EncodeVersion(describe(filepath.Base(binary), info), cdx.SpecVersion1_6); err != nil {
+	if err := encoder.EncodeVersion(describe(filepath.Base(artefact), sum, info), cdx.SpecVersion1_6); err != nil {
 		f.Close()
 		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
@@ -50,10 +33,11 @@ func write(binary string) error {
 }
 
 // describe lists the Go standard library and every linked module.
-func describe(name string, info *buildinfo.BuildInfo) *cdx.BOM {
+func describe(name, sum string, info *buildinfo.BuildInfo) *cdx.BOM {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
 		BOMRef: "main", Type: cdx.ComponentTypeApplication, Name: name, Version: setting(info, "vcs.revision"),
+		Hashes:   &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: sum}},
 		Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
 	}}
 	version := strings.TrimPrefix(info.GoVersion, "go")

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# What make test leaves out of the tests of packages, because it takes more programs and more compiling: completions in all shells, manual pages, lintian and rpm.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+for program in lintian rpm zsh fish mandoc man systemd-analyze setpriv ip; do
+	[[ -x $(command -v "$program") ]] || missing+=("$program")
+done
+if ((${#missing[@]})); then
+	packages=("${missing[@]/%man/man-db}")
+	packages=("${packages[@]/systemd-analyze/systemd}")
+	packages=("${packages[@]/setpriv/util-linux}")
+	packages=("${packages[@]/#ip/iproute2}")
+	echo "installing ${packages[*]}"
+	as_root=()
+	((EUID == 0)) || as_root=(sudo)
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${packages[@]}" >/dev/null
+fi
+
+export GOWORK=off PACKAGE_TOOLS=required
+[[ -x bin/muster ]] || make --no-print-directory build
+go test -count=1 -timeout=30m ./cmd/muster -run '^(TestCompletions|TestManualPages)$'
+(cd scripts/release && go test -count=1 -timeout=30m ./...)

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/x509"
+	"debug/buildinfo"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cannotRun skips a test for which this machine lacks something that `make packages` installs, and fails it there.
+func cannotRun(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("PACKAGE_TOOLS") != "" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// muster is the binary that make build has built.
+func muster(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../bin/muster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("no bin/muster: make build")
+	}
+	return path
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// packs has what packed made, for all tests: packing takes seconds.
+var packs = map[string]string{}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, dir := range packs {
+		os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// packed returns a directory with everything of the binary at one version.
+func packed(t *testing.T, version string) string {
+	t.Helper()
+	if packs[version] == "" {
+		binary := muster(t)
+		to, err := os.MkdirTemp("", "muster-release-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		packs[version] = to
+		pack(t, binary, version, to)
+	}
+	return packs[version]
+}
+
+func pack(t *testing.T, binary, version, to string) {
+	t.Helper()
+	shared := t.TempDir()
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	run(t, binary, "man", filepath.Join(shared, "man1"))
+	if err := os.Mkdir(filepath.Join(shared, "completions"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for shell, name := range map[string]string{"bash": "muster.bash", "zsh": "_muster", "fish": "muster.fish"} {
+		script := run(t, binary, "completion", shell)
+		if err := os.WriteFile(filepath.Join(shared, "completions", name), []byte(script), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied := filepath.Join(to, "muster-"+version+"-linux-amd64")
+	if strip, err := exec.LookPath("strip"); err == nil { // as releases are, and smaller
+		run(t, strip, "-o", copied, binary)
+	} else {
+		run(t, "cp", binary, copied)
+	}
+	r := release{source: "../..", version: version, time: time.Unix(1700000000, 0).UTC(), shared: shared, to: to, shown: io.Discard}
+	if err := r.run([]string{copied}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSameBytes: the same binary gives the same artefacts, and the checksums are theirs.
+func TestSameBytes(t *testing.T) {
+	first, second := packed(t, "v0.2.0"), t.TempDir()
+	pack(t, muster(t), "v0.2.0", second)
+	sums, err := os.ReadFile(filepath.Join(first, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := os.ReadFile(filepath.Join(second, "SHA256SUMS"))
+	if err != nil || !bytes.Equal(sums, again) {
+		t.Errorf("%v; the first time\n%s\nthe second time\n%s", err, sums, again)
+	}
+	for _, name := range []string{"muster-v0.2.0-linux-amd64.tar.gz", "muster_0.2.0-1_amd64.deb", "muster-0.2.0-1.x86_64.rpm", "muster-v0.2.0-linux-amd64.oci.tar"} {
+		for _, suffix := range []string{"\n", ".cdx.json\n"} {
+			if !strings.Contains(string(sums), "  "+name+suffix) {
+				t.Errorf("no checksum of %s%s:\n%s", name, strings.TrimSpace(suffix), sums)
+			}
+		}
+	}
+	check := exec.Command("sha256sum", "--check", "--quiet", "SHA256SUMS")
+	check.Dir = first
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// entriesOf reads an archive, and checks what makes it the same everywhere.
+func entriesOf(t *testing.T, r io.Reader) map[string]*tar.Header {
+	t.Helper()
+	all, before := map[string]*tar.Header{}, ""
+	for archive := tar.NewReader(r); ; {
+		h, err := archive.Next()
+		if err == io.EOF {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(h.Name, "/")
+		if name <= before || h.ModTime.Unix() != 1700000000 || h.Uname != "" || h.Uid != 0 && h.Uid != userID {
+			t.Errorf("%s behind %s, of %d %q, at %v", h.Name, before, h.Uid, h.Uname, h.ModTime)
+		}
+		before, all[h.Name] = name, h
+	}
+}
+
+func unzip(t *testing.T, path string) io.Reader {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	r, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestContents(t *testing.T) {
+	dir := packed(t, "v0.2.0-12-gabcdef0")
+	name := "muster-v0.2.0-12-gabcdef0-linux-amd64"
+	entries := entriesOf(t, unzip(t, filepath.Join(dir, name+".tar.gz")))
+	for _, want := range []string{"muster", "LICENSE", "README.md", "THIRD-PARTY-LICENSES.txt", "man1/muster.1", "man1/muster-serve.1", "completions/_muster", "completions/muster.bash", "systemd/muster.service"} {
+		if entries[name+"/"+want] == nil {
+			t.Errorf("the archive has no %s", want)
+		}
+	}
+	if entries[name+"/muster"].Mode != 0o755 {
+		t.Errorf("mode %o of the binary", entries[name+"/muster"].Mode)
+	}
+
+	installed := []string{"/usr/bin/muster", "/usr/lib/systemd/system/muster.service", "/usr/lib/sysusers.d/muster.conf", "/etc/muster/muster.json", "/usr/share/man/man1/muster-serve.1.gz", "/usr/share/bash-completion/completions/muster"}
+	deb := filepath.Join(dir, "muster_0.2.0+12.abcdef0-1_amd64.deb")
+	list := run(t, "dpkg-deb", "--contents", deb)
+	for _, path := range installed {
+		if !strings.Contains(list, " ."+path+"\n") {
+			t.Errorf("the .deb has no %s", path)
+		}
+	}
+	if out := run(t, "dpkg", "--compare-versions", "0.2.0+12.abcdef0-1", "gt", "0.2.0-1"); out != "" {
+		t.Error(out)
+	}
+	t.Run("lintian", func(t *testing.T) {
+		lintian, err := exec.LookPath("lintian")
+		if err != nil {
+			cannotRun(t, "no lintian")
+		}
+		// A binary without libc, in Go, by another way than Debian's; packages of upstreams close no bugs of Debian.
+		out, err := exec.Command(lintian, "--allow-root", "--fail-on", "error,warning", "--suppress-tags", strings.Join([]string{
+			"statically-linked-binary", "no-copyright-file", "debian-changelog-file-missing-or-wrong-name", "changelog-file-missing-explicit-entry", "initial-upload-closes-no-bugs", "debian-changelog-line-too-long",
+			"copyright-without-copyright-notice", "unstripped-binary-or-object", "maintainer-script-calls-systemctl", "no-changelog", "command-with-path-in-maintainer-script", "non-standard-file-perm",
+			"embedded-library", "extended-description-line-too-long", "copyright-refers-to-versionless-license-file", "copyright-should-refer-to-common-license-file-for-apache-2",
+		}, ","), deb).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	t.Run("rpm", func(t *testing.T) {
+		rpm, err := exec.LookPath("rpm")
+		if err != nil {
+			cannotRun(t, "no rpm")
+		}
+		path := filepath.Join(dir, "muster-0.2.0+12.abcdef0-1.x86_64.rpm")
+		list := run(t, rpm, "-qpl", path)
+		for _, want := range append(installed, "/usr/share/licenses/muster/LICENSE", "/usr/share/zsh/site-functions/_muster") {
+			if !strings.Contains(list, want+"\n") {
+				t.Errorf("the .rpm has no %s", want)
+			}
+		}
+		if out := run(t, rpm, "-qpc", path); out != "/etc/muster/agent.env\n/etc/muster/muster.json\n" {
+			t.Errorf("settings that an update keeps: %s", out)
+		}
+		if out := run(t, rpm, "-K", "--nosignature", path); !strings.Contains(out, "digests OK") {
+			t.Error(out)
+		}
+	})
+}
+
+func TestLicences(t *testing.T) {
+	info, err := buildinfo.ReadFile(muster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := licences(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nGo go1", "\ngithub.com/alecthomas/kong@", "\ngithub.com/cockroachdb/pebble", "Redistribution and use in source and binary"} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if err := addLicences(&bytes.Buffer{}, "example.org/a@v1", t.TempDir()); err == nil || !strings.Contains(err.Error(), "no file with its licence") {
+		t.Errorf("a module without a licence: %v", err)
+	}
+}
+
+func TestPackageVersion(t *testing.T) {
+	for version, want := range map[string]string{"v0.2.0": "0.2.0", "v0.2.0-12-gabcdef0": "0.2.0+12.abcdef0", "v0.2.0-12-gabcdef0-dirty": "0.2.0+12.abcdef0.dirty", "v0.2.0-dirty": "0.2.0+dirty", "abcdef0": "0.0.0+abcdef0"} {
+		if got := packageVersion(version); got != want {
+			t.Errorf("%s: got %s, want %s", version, got, want)
+		}
+	}
+}
+
+func TestZip(t *testing.T) {
+	var first, second bytes.Buffer
+	list := []file{{name: "a/muster.exe", mode: 0o755, content: []byte("x")}}
+	for _, b := range []*bytes.Buffer{&first, &second} {
+		if err := writeZip(b, list, time.Unix(1700000000, 0).UTC()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive, err := zip.NewReader(bytes.NewReader(first.Bytes()), int64(first.Len()))
+	if err != nil || len(archive.File) != 1 || archive.File[0].Name != "a/muster.exe" || archive.File[0].Mode() != 0o755 || archive.File[0].Modified.Unix() != 1700000000 {
+		t.Errorf("%v, %+v", err, archive)
+	}
+	if !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Error("two archives of the same file differ")
+	}
+}
+
+// TestImage unpacks the image as a runtime does, and checks every digest on the way.
+func TestImage(t *testing.T) {
+	dir := packed(t, "v0.2.0")
+	layout, root := t.TempDir(), t.TempDir()
+	run(t, "tar", "-xf", filepath.Join(dir, "muster-v0.2.0-linux-amd64.oci.tar"), "-C", layout)
+	read := func(name string, into any) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(layout, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(name, "blobs/") && sha(text) != "sha256:"+filepath.Base(name) {
+			t.Errorf("%s has another digest", name)
+		}
+		if err := json.Unmarshal(text, into); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	type descriptor struct {
+		MediaType, Digest string
+		Size              int64
+		Platform          struct{ OS, Architecture string }
+	}
+	var index struct{ Manifests []descriptor }
+	read("index.json", &index)
+	if len(index.Manifests) != 1 || index.Manifests[0].Platform.Architecture != "amd64" {
+		t.Fatalf("%+v", index)
+	}
+	var manifest struct {
+		Config descriptor
+		Layers []descriptor
+	}
+	read(blobName(index.Manifests[0].Digest), &manifest)
+	var config struct {
+		Config struct {
+			User        string
+			Env         []string
+			Healthcheck struct{ Test []string }
+		}
+		RootFS struct {
+			DiffIDs []string `json:"diff_ids"`
+		}
+	}
+	read(blobName(manifest.Config.Digest), &config)
+	if config.Config.User != "65532:65532" || !slices.Equal(config.Config.Healthcheck.Test, []string{"CMD", "/usr/bin/muster", "health"}) {
+		t.Errorf("%+v", config.Config)
+	}
+	plain, err := io.ReadAll(unzip(t, filepath.Join(layout, blobName(manifest.Layers[0].Digest))))
+	if err != nil || sha(plain) != config.RootFS.DiffIDs[0] {
+		t.Errorf("%v; the layer has the digest %s, want %s", err, sha(plain), config.RootFS.DiffIDs[0])
+	}
+	entries := entriesOf(t, bytes.NewReader(plain))
+	if h := entries["var/lib/muster/"]; h == nil || h.Uid != userID || h.Mode != 0o700 {
+		t.Errorf("the data directory: %+v", h)
+	}
+	if pool := x509.NewCertPool(); !pool.AppendCertsFromPEM(authorities()) {
+		t.Error("the authorities cannot be read")
+	}
+
+	if os.Geteuid() != 0 {
+		cannotRun(t, "not root")
+	}
+	run(t, "tar", "--same-owner", "-xzf", filepath.Join(layout, blobName(manifest.Layers[0].Digest)), "-C", root)
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out := run(t, "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "testdata/image.sh", root)
+	if !strings.Contains(out, "stopped in order") {
+		t.Error(out)
+	}
+}
+
+// TestInstall installs the .deb, runs what it installed, updates, removes and purges it.
+func TestInstall(t *testing.T) {
+	if os.Geteuid() != 0 {
+		cannotRun(t, "not root")
+	}
+	if _, err := exec.LookPath("dpkg"); err != nil {
+		cannotRun(t, "no dpkg")
+	}
+	before, after := packed(t, "v0.2.0"), packed(t, "v0.2.0-12-gabcdef0")
+	out := run(t, "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", "testdata/install.sh",
+		filepath.Join(before, "muster_0.2.0-1_amd64.deb"), filepath.Join(after, "muster_0.2.0+12.abcdef0-1_amd64.deb"))
+	t.Log(out)
+}
