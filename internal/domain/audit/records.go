@@ -38,7 +38,7 @@ const (
 	DoorOffline  = "offline" // such commands while no service runs
 	DoorBuilds   = "builds"  // uploads of builds
 	DoorCluster  = "cluster" // nodes that join
-	DoorSignIn   = "sign-in" // people who let programs act for them
+	DoorSignIn   = "sign-in" // people who sign in, and let programs act for them
 )
 
 // Origin is who gives a command, from where and why.

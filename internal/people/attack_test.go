@@ -1,0 +1,392 @@
+package people
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/musterhq/muster/internal/domain/kernel"
+	domainpeople "github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/people/providertest"
+)
+
+// refused expects that a sign-in fails without a session.
+func (b *browser) refused(what, path string) {
+	b.Helper()
+	status, body := b.get(path)
+	if status < 400 || b.session() != "" {
+		b.Errorf("%s: %d %.300s; want a refusal and no session", what, status, body)
+	}
+}
+
+// callback is the address to which the provider would send a browser that has begun to sign in.
+func (b *browser) callback() *url.URL {
+	b.Helper()
+	stop := &http.Client{Jar: b.client.Jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	step := func(target string) *url.URL {
+		answer, err := stop.Get(target)
+		if err != nil {
+			b.Fatal(err)
+		}
+		answer.Body.Close()
+		to, err := answer.Location()
+		if err != nil {
+			b.Fatalf("%s: %s: %v", target, answer.Status, err)
+		}
+		return to
+	}
+	return step(step(b.base() + "/signin/start/studio?back=/").String())
+}
+
+func with(u *url.URL, change func(url.Values)) string {
+	query := u.Query()
+	change(query)
+	x := *u
+	x.RawQuery = query.Encode()
+	return x.String()
+}
+
+// A code that an attacker's browser has got must not sign a victim's browser in (login CSRF), nor one of a victim the attacker's (code injection).
+func TestAttackCodeOfAnotherBrowser(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	attacker, victim := x.browser(), x.browser()
+	own := attacker.callback()
+	victim.refused("a browser that has begun nothing", own.String())
+	begun := victim.callback()
+	victim.refused("the state of another browser", with(begun, func(q url.Values) { q.Set("state", own.Query().Get("state")) }))
+	if status, _ := victim.get(begun.String()); status < 400 || victim.session() != "" {
+		t.Errorf("the cookie of a sign-in works after an answer that was wrong: %d", status)
+	}
+	begun = victim.callback()
+	victim.refused("an injected code: PKCE and the nonce bind it to the other browser", with(begun, func(q url.Values) { q.Set("code", own.Query().Get("code")) }))
+	for _, missing := range []string{"state", "code"} {
+		begun = victim.callback()
+		victim.refused("without "+missing, with(begun, func(q url.Values) { q.Del(missing) }))
+	}
+	begun = victim.callback()
+	if status, body := victim.get(begun.String()); status != http.StatusOK {
+		t.Fatalf("the honest answer: %d %s", status, body)
+	}
+	first := victim.session()
+	if victim.get(begun.String()); victim.session() != first {
+		t.Error("the same answer has begun another session")
+	}
+}
+
+// A provider that is dishonest, or that an attacker controls, gets no answer taken for one of another provider.
+func TestAttackMixUp(t *testing.T) {
+	honest, evil := providertest.New(t), providertest.New(t)
+	x := newHouse(t, map[string]any{"providers": []any{
+		honest.Settings(t, "studio", map[string][]string{"admin": {"*"}}), evil.Settings(t, "partner", map[string][]string{"readonly": {"*"}}),
+	}})
+	b := x.browser()
+	begun := b.callback() // at the honest one
+	toEvil := *begun
+	toEvil.Path = "/signin/callback/partner"
+	b.refused("the answer of one provider at the address of another", toEvil.String())
+	for what, change := range map[string]func(url.Values){
+		"the issuer of another provider": func(q url.Values) { q.Set("iss", evil.URL) },
+		"no issuer from one that names":  func(q url.Values) { q.Del("iss") },
+		"two issuers":                    func(q url.Values) { q.Add("iss", evil.URL) },
+	} {
+		b.refused(what, with(b.callback(), change))
+	}
+	if honest.Asked("/token") != 0 || evil.Asked("/token") != 0 {
+		t.Errorf("codes were sent to token endpoints: %d and %d times", honest.Asked("/token"), evil.Asked("/token"))
+	}
+	if status, body := b.get("/signin/start/partner?back=/"); status != http.StatusOK || !strings.HasPrefix(body, "partner/ann readonly") {
+		t.Errorf("the other provider gives its own roles: %d %s", status, body)
+	}
+}
+
+// What is wrong with an ID token is found, whatever the provider's transport said.
+func TestAttackIDTokens(t *testing.T) {
+	now := time.Now()
+	other := providertest.New(t)
+	for what, p := range map[string]func(p *providertest.Provider){
+		"not signed": func(p *providertest.Provider) {
+			p.Sign = func(_ *providertest.Provider, claims map[string]any) string {
+				text, _ := json.Marshal(claims)
+				return "eyJhbGciOiJub25lIn0." + b64(text) + "."
+			}
+		},
+		"signed with the client's secret": func(p *providertest.Provider) {
+			p.Sign = func(p *providertest.Provider, claims map[string]any) string {
+				return p.SignedAs(jose.HS256, []byte(strings.Repeat(p.Secret, 2)), "k1", claims)
+			}
+			p.Discovery = func(d map[string]any) { d["id_token_signing_alg_values_supported"] = []string{"HS256", "none"} }
+		},
+		"signed with the public key": func(p *providertest.Provider) {
+			p.Sign = func(p *providertest.Provider, claims map[string]any) string {
+				key, _ := json.Marshal(jose.JSONWebKey{Key: p.PublicKey()})
+				return p.SignedAs(jose.HS256, key, "k1", claims)
+			}
+		},
+		"of another provider": func(p *providertest.Provider) {
+			p.Sign = func(_ *providertest.Provider, claims map[string]any) string { return other.Signed(claims) }
+		},
+		"of another issuer":   claim("iss", other.URL),
+		"for another client":  claim("aud", "another"),
+		"for several clients": claim("aud", []string{"muster", "another"}),
+		"of another party":    claim("azp", "another"),
+		"without a subject":   claim("sub", ""),
+		"expired":             claim("exp", now.Add(-2*time.Minute).Unix()),
+		"not valid yet":       claim("nbf", now.Add(10*time.Minute).Unix()),
+		"issued in the future": func(p *providertest.Provider) {
+			p.Claims = func(c map[string]any) {
+				c["iat"], c["exp"] = now.Add(time.Hour).Unix(), now.Add(2*time.Hour).Unix()
+			}
+		},
+		"another nonce":            claim("nonce", "another"),
+		"no nonce":                 func(p *providertest.Provider) { p.Claims = func(c map[string]any) { delete(c, "nonce") } },
+		"groups that are no texts": claim("groups", []any{map[string]any{"admin": true}}),
+		"a subject of two lines":   claim("sub", "ann\nadmin"),
+		"a subject without end":    claim("sub", strings.Repeat("x", 4096)),
+		"too many groups":          claim("groups", strings.Split(strings.Repeat("dev,", 300)+"dev", ",")),
+	} {
+		t.Run(what, func(t *testing.T) {
+			provider := providertest.New(t)
+			p(provider)
+			if what == "too many groups" {
+				provider.Claims = func(c map[string]any) {
+					var groups []string
+					for i := range 300 {
+						groups = append(groups, "dev"+strings.Repeat("x", i%50)+string(rune('a'+i/50)))
+					}
+					c["groups"] = append(groups, "dev")
+				}
+			}
+			studio(t, provider, nil).browser().refused(what, "/signin/start/studio?back=/")
+		})
+	}
+	for what, p := range map[string]func(p *providertest.Provider){
+		"expired half a minute ago": claim("exp", now.Add(-30*time.Second).Unix()), // clocks differ
+		"of a clock that is fast":   claim("iat", now.Add(2*time.Minute).Unix()),
+		"for several clients, with this one as the party": func(p *providertest.Provider) {
+			p.Claims = func(c map[string]any) { c["aud"], c["azp"] = []string{"muster", "another"}, "muster" }
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			provider := providertest.New(t)
+			p(provider)
+			b := studio(t, provider, nil).browser()
+			if status, body := b.get("/signin/start/studio?back=/"); status != http.StatusOK {
+				t.Errorf("%d %s\n%s", status, body, b.log)
+			}
+		})
+	}
+}
+
+func claim(name string, value any) func(*providertest.Provider) {
+	return func(p *providertest.Provider) { p.Claims = func(c map[string]any) { c[name] = value } }
+}
+
+// A provider that sends without end, never, or somewhere else costs bounded memory and time, and the others go on.
+func TestAttackAnswersOfAProvider(t *testing.T) {
+	endless := func(path string) func(w http.ResponseWriter, r *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != path {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			chunk := []byte(`{"issuer":"` + strings.Repeat("x", 64<<10))
+			for range 1024 { // 64 MiB
+				if _, err := w.Write(chunk); err != nil {
+					return true
+				}
+			}
+			return true
+		}
+	}
+	for what, serve := range map[string]func(p *providertest.Provider){
+		"an endless discovery document": func(p *providertest.Provider) { p.Serve = endless("/.well-known/openid-configuration") },
+		"endless keys":                  func(p *providertest.Provider) { p.Serve = endless("/keys") },
+		"an endless token":              func(p *providertest.Provider) { p.Serve = endless("/token") },
+		"discovery of another issuer": func(p *providertest.Provider) {
+			p.Discovery = func(d map[string]any) { d["issuer"] = "https://id.example.com" }
+		},
+		"endpoints without TLS elsewhere": func(p *providertest.Provider) {
+			p.Discovery = func(d map[string]any) { d["token_endpoint"] = "http://id.example.com/token" }
+		},
+		"keys in a file": func(p *providertest.Provider) {
+			p.Discovery = func(d map[string]any) { d["jwks_uri"] = "file:///etc/passwd" }
+		},
+		"a redirect of the code": func(p *providertest.Provider) {
+			p.Serve = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path == "/token" {
+					http.Redirect(w, r, "http://127.0.0.1:1/steal", http.StatusTemporaryRedirect)
+				}
+				return r.URL.Path == "/token"
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := providertest.New(t)
+			serve(p)
+			studio(t, p, nil).browser().refused(what, "/signin/start/studio?back=/")
+		})
+	}
+}
+
+// Cookies are bound to what they are for, and changed ones are worth nothing. A cookie from before the sign-in does not name the session after it.
+func TestAttackCookies(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	first := b.session()
+	b.get("/signin/start/studio?back=/")
+	if second := b.session(); second == first || !x.goesOn(first) {
+		t.Error("want a new sign-in to have a new session")
+	}
+	good := x.signed("session", []byte(first))
+	for what, value := range map[string]string{
+		"another purpose": x.signed("signing-in", []byte(first)), "no signature": strings.Split(good, ".")[0], "an empty signature": strings.Split(good, ".")[0] + ".", "nothing": "",
+		"cut": good[:len(good)-1], "longer": good + "A", "another session": x.signed("session", []byte("signin-00000000-0000-4000-8000-000000000000")), "not a session": x.signed("session", []byte("LOBBY")),
+		"huge": strings.Repeat("A", 4000),
+	} {
+		r, _ := http.NewRequest("GET", x.base()+"/thing", nil)
+		r.AddCookie(&http.Cookie{Name: sessionCookie, Value: value})
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: %s", what, answer.Status)
+		}
+	}
+	for i := range good {
+		changed := []byte(good)
+		changed[i] ^= 1
+		if _, ok := x.opened("session", string(changed)); ok {
+			t.Fatalf("character %d can be changed", i)
+		}
+	}
+}
+
+// The cookies have every protection that browsers offer, over TLS.
+func TestCookiesOverTLS(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	x.config.Secure = func(*http.Request) bool { return true }
+	r, _ := http.NewRequest("GET", "https://muster.example.com/", nil)
+	c := x.cookie(r, sessionCookie, "x", 1)
+	if !strings.HasPrefix(c.Name, "__Host-") || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+		t.Errorf("the cookie is %+v", c)
+	}
+	r.AddCookie(&http.Cookie{Name: sessionCookie, Value: "set by a sibling host"})
+	if got := x.cookieOf(r, sessionCookie); got != "" {
+		t.Errorf("over TLS, the cookie without the prefix counts: %s", got)
+	}
+}
+
+// A provider that hangs takes a bounded number of sign-ins with it, and the others go on.
+func TestAttackSlowProvider(t *testing.T) {
+	slow, quick := providertest.New(t), providertest.New(t)
+	release := make(chan struct{})
+	slow.Serve = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			<-release
+		}
+		return false
+	}
+	x := newHouse(t, map[string]any{"providers": []any{slow.Settings(t, "studio", map[string][]string{"admin": {"*"}}), quick.Settings(t, "partner", map[string][]string{"readonly": {"*"}})}})
+	var waiting sync.WaitGroup
+	const places = 16 // providers.exchangesAtOnce
+	var answers [places]int
+	for i := range places {
+		b := x.browser()
+		waiting.Go(func() { answers[i], _ = b.get("/signin/start/studio?back=/") })
+	}
+	deadline := time.Now().Add(time.Minute)
+	for slow.Asked("/token") < places {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d requests for tokens, want %d", slow.Asked("/token"), places)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if status, _ := x.browser().get("/signin/start/studio?back=/"); status != http.StatusServiceUnavailable {
+		t.Errorf("one sign-in more: %d, want 503", status)
+	}
+	if status, _ := x.browser().get("/signin/start/partner?back=/"); status != http.StatusOK {
+		t.Errorf("with another provider: %d", status)
+	}
+	close(release)
+	waiting.Wait()
+	for _, status := range answers {
+		if status != http.StatusOK {
+			t.Errorf("a sign-in that waited: %d", status)
+		}
+	}
+}
+
+// What scripts send for passkeys is bounded, comes from this service's pages alone, and reveals nothing. TestPeopleInABrowser has what a real browser sends.
+func TestAttackPasskeys(t *testing.T) {
+	x := newHouse(t, map[string]any{})
+	post := func(path, origin, body string, cookies ...*http.Cookie) (int, string, []*http.Cookie) {
+		t.Helper()
+		r, err := http.NewRequest("POST", x.base()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", origin)
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(text), answer.Cookies()
+	}
+	for _, path := range []string{"/signin/passkey/begin", "/signin/passkey/finish", "/signin/enrol/begin", "/signin/enrol/finish"} {
+		if status, text, _ := post(path, "https://evil.example", "{}"); status != http.StatusForbidden {
+			t.Errorf("%s from another site: %d %s", path, status, text)
+		}
+		if status, text, _ := post(path, x.base(), `{"x":"`+strings.Repeat("x", bodyMax)); status != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s with a huge body: %d %s", path, status, text)
+		}
+		for _, body := range []string{"", "[", "null", `{"link":1}`, `{"response":{}}`, "\xff"} {
+			if status, text, _ := post(path, x.base(), body); status >= 500 {
+				t.Errorf("%s with %q: %d %s", path, body, status, text)
+			}
+		}
+	}
+	person := &domainpeople.CreatePerson{Person: domainpeople.Person{ID: domainpeople.ID{1}.String(), Name: "ann"}}
+	secret, hash := x.NewEnrolment()
+	for _, cmd := range []kernel.Command{person, &domainpeople.IssueEnrolment{Person: "ann", Hash: hash, Valid: time.Hour}} {
+		if err := x.engine.Do(t.Context(), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Whether a person exists, the answer to a wrong link is the same.
+	_, unknown, _ := post("/signin/enrol/begin", x.base(), `{"link":"`+domainpeople.ID{2}.String()+`.x"}`)
+	for _, link := range []string{person.Person.ID + ".x", person.Person.ID + "." + secret + "A", person.Person.ID, "", secret, "." + secret} {
+		if status, text, _ := post("/signin/enrol/begin", x.base(), `{"link":"`+link+`"}`); status != http.StatusUnauthorized || text != unknown {
+			t.Errorf("link %q: %d %s, want %s", link, status, text, unknown)
+		}
+	}
+	status, text, cookies := post("/signin/enrol/begin", x.base(), `{"link":"`+person.Person.ID+"."+secret+`"}`)
+	if status != http.StatusOK || !strings.Contains(text, `"userVerification":"required"`) || !strings.Contains(text, `"residentKey":"required"`) {
+		t.Errorf("the right link: %d %s", status, text)
+	}
+	// The challenge of one purpose is none for another, and an invented credential is refused.
+	const invented = `{"id":"AQ","rawId":"AQ","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"AA","signature":"AA","userHandle":"AQAAAAAAAAAAAAAAAAAAAA"}}`
+	for what, cookie := range map[string][]*http.Cookie{"no challenge": nil, "that of a registration": cookies} {
+		if status, text, _ := post("/signin/passkey/finish", x.base(), invented, cookie...); status != http.StatusBadRequest && status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", what, status, text)
+		}
+	}
+	_, _, cookies = post("/signin/passkey/begin", x.base(), `{"back":"//evil.example"}`)
+	if status, text, _ := post("/signin/passkey/finish", x.base(), invented, cookies...); status != http.StatusUnauthorized || !strings.Contains(text, "not one of this service") {
+		t.Errorf("an invented answer: %d %s", status, text)
+	}
+}

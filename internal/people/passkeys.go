@@ -1,0 +1,363 @@
+package people
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+// passkeyLife is how long a browser has for the answer of a passkey.
+const passkeyLife = 5 * time.Minute
+
+// openPasskeys prepares for people of the cell's own. A passkey is bound to the host name of the public URL, which must be a name and no address, and browsers
+// have passkeys over TLS only, or on the same machine.
+func (d *Door) openPasskeys() {
+	if d.config.File.NoOwn {
+		return
+	}
+	u, err := url.Parse(d.config.URL)
+	if err != nil {
+		return // NewDoor has parsed it
+	}
+	host := u.Hostname()
+	if net.ParseIP(host) != nil {
+		d.why = "Passkeys need a host name: set --public-url to one."
+		return
+	}
+	if u.Scheme != "https" && host != "localhost" {
+		d.why = "Passkeys need https: set --public-url to an https URL."
+		return
+	}
+	limit := webauthn.TimeoutConfig{Enforce: true, Timeout: passkeyLife, TimeoutUVD: passkeyLife}
+	d.passkeys, err = webauthn.New(&webauthn.Config{
+		RPID: host, RPDisplayName: "Muster", RPOrigins: []string{d.config.URL},
+		AuthenticatorSelection: protocol.AuthenticatorSelection{ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired},
+		AttestationPreference:  protocol.PreferNoAttestation,
+		Timeouts:               webauthn.TimeoutsConfig{Login: limit, Registration: limit},
+	})
+	if err != nil {
+		d.why = "Passkeys cannot be bound to " + host + "."
+		d.log.Warn("passkeys are off: they cannot be bound to the host of the public URL", "url", d.config.URL, "error", err)
+	}
+}
+
+// user is a person as the library asks for one.
+type user struct{ people.Person }
+
+// WebAuthnID is the user handle of the person's passkeys.
+func (u *user) WebAuthnID() []byte {
+	id, _ := domain.ParseID[people.ID](u.ID)
+	return id[:]
+}
+
+// WebAuthnName is what a browser shows.
+func (u *user) WebAuthnName() string { return u.Name }
+
+// WebAuthnDisplayName is what a browser shows, too.
+func (u *user) WebAuthnDisplayName() string { return u.Name }
+
+// WebAuthnCredentials are the passkeys.
+func (u *user) WebAuthnCredentials() (all []webauthn.Credential) {
+	for i := range u.Passkeys {
+		p := &u.Passkeys[i]
+		all = append(all, webauthn.Credential{
+			ID: p.ID, PublicKey: p.Key, Flags: webauthn.NewCredentialFlags(protocol.AuthenticatorFlags(p.Flags)), Authenticator: webauthn.Authenticator{AAGUID: p.Model, SignCount: p.Count},
+		})
+	}
+	return all
+}
+
+// problem is an answer to a script that has failed.
+type problem struct {
+	status int
+	text   string
+}
+
+func (p *problem) Error() string { return p.text }
+
+// forScripts answers the script of a page with JSON. Only pages of this service may send such requests, which carry a cookie.
+func (d *Door) forScripts(do func(w http.ResponseWriter, r *http.Request, body []byte) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		reply := func(status int, x any) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_ = json.NewEncoder(w).Encode(x) // the client has gone if it fails
+		}
+		type refusal struct {
+			Problem string `json:"problem"`
+		}
+		switch {
+		case d.passkeys == nil:
+			reply(http.StatusNotFound, refusal{"There are no passkeys here. " + d.why})
+			return
+		case !d.OwnPage(r):
+			reply(http.StatusForbidden, refusal{"A page of another site has sent this request."})
+			return
+		case !d.config.Private(r):
+			reply(http.StatusForbidden, refusal{"This connection is not encrypted: use https."})
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+		if err != nil {
+			reply(http.StatusRequestEntityTooLarge, refusal{fmt.Sprintf("The request has more than %d bytes.", bodyMax)})
+			return
+		}
+		x, err := do(w, r, body)
+		if err == nil {
+			reply(http.StatusOK, x)
+			return
+		}
+		if p, ok := errors.AsType[*problem](err); ok {
+			reply(p.status, refusal{p.text})
+			return
+		}
+		status, text := d.problem(err)
+		reply(status, refusal{text})
+	}
+}
+
+// beginPasskey answers with a challenge. It asks for no name, so it reveals nothing about who has passkeys here.
+func (d *Door) beginPasskey(w http.ResponseWriter, r *http.Request, body []byte) (any, error) {
+	var in struct {
+		Back string `json:"back"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, &problem{http.StatusBadRequest, "The body is not JSON."}
+	}
+	options, session, err := d.passkeys.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
+	if err != nil {
+		return nil, err
+	}
+	d.setChallenge(w, r, session, signing{Provider: people.Own, Back: backOf(in.Back)})
+	return options, nil
+}
+
+func (d *Door) setChallenge(w http.ResponseWriter, r *http.Request, session *webauthn.SessionData, s signing) {
+	challenge, err := json.Marshal(session)
+	if err != nil {
+		panic(err) // texts and numbers
+	}
+	s.Challenge, s.Issued, s.Expires = challenge, domain.TimeOf(d.engine.Now()), time.Now().Add(passkeyLife).UnixMilli()
+	http.SetCookie(w, d.cookie(r, signingCookie, d.sealed(&s), int(passkeyLife/time.Second)))
+}
+
+// challenge returns what a browser was challenged with. It works once in an honest browser; the core takes each only once from anybody.
+func (d *Door) challenge(w http.ResponseWriter, r *http.Request) (s signing, session webauthn.SessionData, err error) {
+	s, ok := d.unsealed(r)
+	http.SetCookie(w, d.cookie(r, signingCookie, "", -1))
+	if !ok || s.Provider != people.Own || json.Unmarshal(s.Challenge, &session) != nil {
+		return s, session, &problem{http.StatusBadRequest, "This took too long, or was begun in another window. Try again."}
+	}
+	return s, session, nil
+}
+
+// wrongPasskey is the answer to all that is wrong with the answer of a passkey, so that it does not say which passkeys and people there are.
+const wrongPasskey = "This passkey is not one of this service, or its answer was not right."
+
+func (d *Door) wrong(w http.ResponseWriter, r *http.Request, cause error, text string) error {
+	if slow := d.config.Signins.Fail(signin.Failure{From: d.config.Proxies.Of(r), Reason: signin.WrongToken, Cause: cause}); slow != nil {
+		w.Header().Set("Retry-After", strconv.Itoa(slow.Seconds()))
+		return &problem{http.StatusTooManyRequests, slow.Error()}
+	}
+	return &problem{http.StatusUnauthorized, text}
+}
+
+// finishPasskey signs a person in whose passkey has signed the challenge.
+func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte) (any, error) {
+	s, session, err := d.challenge(w, r)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := protocol.ParseCredentialRequestResponseBytes(body)
+	if err != nil {
+		return nil, d.wrong(w, r, plainly(err), wrongPasskey)
+	}
+	found, credential, err := d.passkeys.ValidatePasskeyLogin(func(_, handle []byte) (webauthn.User, error) {
+		if len(handle) != len(people.ID{}) {
+			return nil, errors.New("the user handle is not one of this service")
+		}
+		x, ok, err := d.person(r.Context(), people.ID(handle).String())
+		if err != nil || !ok {
+			return nil, cmpError(err, "there is no such person")
+		}
+		return &user{x}, nil
+	}, session, answer)
+	if err != nil {
+		return nil, d.wrong(w, r, plainly(err), wrongPasskey)
+	}
+	person := found.(*user)
+	use := &people.UsePasskey{Person: person.ID, ID: credential.ID, Count: answer.Response.AuthenticatorData.Counter, Flags: uint8(answer.Response.AuthenticatorData.Flags), Challenge: s.Issued}
+	if err := d.engine.Do(r.Context(), use); err != nil {
+		if refused, ok := errors.AsType[*domain.Refusal](err); ok && (refused.Reason == domain.Conflict || refused.Reason == domain.NotFound) {
+			d.log.Warn("passkey refused: was its answer or the authenticator copied?", "person", person.Name, "reason", refused.Detail, "address", d.config.Proxies.Of(r))
+			return nil, d.wrong(w, r, err, wrongPasskey)
+		}
+		return nil, err
+	}
+	roles := d.OwnRoles(use.Groups)
+	if roles == 0 {
+		d.config.Audit.RefusedAs(d.origin(r, people.Own+"/"+person.ID, "SignIn"), "NoRole")
+		return nil, &problem{http.StatusForbidden, "You are " + use.Name + ", and none of your groups gives a role here. Ask who runs this service."}
+	}
+	if err := d.enter(w, r, entry{provider: people.Own, subject: person.ID, name: use.Name, groups: use.Groups, roles: roles}); err != nil {
+		return nil, err
+	}
+	return map[string]string{"back": backOf(s.Back)}, nil
+}
+
+func (d *Door) person(ctx context.Context, id string) (x people.Person, ok bool, err error) {
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		x, ok = v.Person(id)
+		return nil
+	})
+	return x, ok, err
+}
+
+func cmpError(err error, otherwise string) error {
+	if err != nil {
+		return err
+	}
+	return errors.New(otherwise)
+}
+
+// plainly is an error of the library with what it says for developers, which has no secrets.
+func plainly(err error) error {
+	if p, ok := errors.AsType[*protocol.Error](err); ok {
+		return fmt.Errorf("%s: %s", p.Details, people.Short(p.DevInfo, 300))
+	}
+	return err
+}
+
+// Enrolment links
+
+const enrolmentSecret = 20 // bytes
+
+// NewEnrolment makes the secret of a link, and the hash of it that the state has.
+func (d *Door) NewEnrolment() (secret, hash string) {
+	b := make([]byte, enrolmentSecret)
+	rand.Read(b) // never fails: since Go 1.24 it ends the program instead
+	secret = base64.RawURLEncoding.EncodeToString(b)
+	return secret, enrolmentHash(secret)
+}
+
+func enrolmentHash(secret string) string {
+	sum := sha256.Sum256([]byte("enrolment\x00" + secret))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// EnrolmentLink is the address at which a person registers a passkey. The secret is in the fragment, which browsers send to no server: neither a log nor the Referer has it.
+func (d *Door) EnrolmentLink(person, secret string) string {
+	return d.config.URL + Path + "/enrol#" + person + "." + secret
+}
+
+// WhyNoPasskeys says why people of the cell's own cannot sign in; empty: they can.
+func (d *Door) WhyNoPasskeys() string {
+	if d.config.File.NoOwn {
+		return "People of this service's own are turned off in the file of --people."
+	}
+	return d.why
+}
+
+// showEnrol is the page of a link. Looking at it uses up nothing, so programs that fetch links in advance do no harm.
+func (d *Door) showEnrol(w http.ResponseWriter, r *http.Request) {
+	d.write(w, r, http.StatusOK, "enrol", &page{Title: "Register a passkey", Passkeys: d.Passkeys(), Why: d.why})
+}
+
+type enrolRequest struct {
+	Link       string          `json:"link"` // PERSON.SECRET
+	Name       string          `json:"name"` // of the passkey, for its owner
+	Credential json.RawMessage `json:"credential"`
+}
+
+const wrongLink = "This link was used, or has expired, or is not complete. Ask for a new one."
+
+// enrolling returns the person of a link that can be used.
+func (d *Door) enrolling(w http.ResponseWriter, r *http.Request, body []byte) (in enrolRequest, person people.Person, hash string, err error) {
+	if json.Unmarshal(body, &in) != nil {
+		return in, person, "", &problem{http.StatusBadRequest, "The body is not JSON."}
+	}
+	id, secret, _ := strings.Cut(in.Link, ".")
+	hash = enrolmentHash(secret)
+	person, ok, err := d.person(r.Context(), id)
+	if err != nil {
+		return in, person, "", err
+	}
+	if !ok || !person.Enrolment.Open(hash, domain.TimeOf(d.engine.Now())) {
+		return in, person, "", d.wrong(w, r, nil, wrongLink)
+	}
+	return in, person, hash, nil
+}
+
+func (d *Door) beginEnrol(w http.ResponseWriter, r *http.Request, body []byte) (any, error) {
+	_, person, _, err := d.enrolling(w, r, body)
+	if err != nil {
+		return nil, err
+	}
+	u := &user{person}
+	var known []protocol.CredentialDescriptor
+	for _, c := range u.WebAuthnCredentials() {
+		known = append(known, c.Descriptor())
+	}
+	options, session, err := d.passkeys.BeginRegistration(u, webauthn.WithExclusions(known))
+	if err != nil {
+		return nil, err
+	}
+	session.CredParams = nil // the default ones, which would fill the cookie
+	d.setChallenge(w, r, session, signing{Provider: people.Own, Enrol: person.ID})
+	return map[string]any{"publicKey": options.Response, "name": person.Name}, nil
+}
+
+func (d *Door) finishEnrol(w http.ResponseWriter, r *http.Request, body []byte) (any, error) {
+	in, person, hash, err := d.enrolling(w, r, body)
+	if err != nil {
+		return nil, err
+	}
+	s, session, err := d.challenge(w, r)
+	if err != nil {
+		return nil, err
+	}
+	if s.Enrol != person.ID {
+		return nil, &problem{http.StatusBadRequest, "Another registration was begun since. Open the link again."}
+	}
+	session.CredParams = webauthn.CredentialParametersDefault()
+	answer, err := protocol.ParseCredentialCreationResponseBytes(in.Credential)
+	if err != nil {
+		return nil, d.wrong(w, r, plainly(err), "The answer of the passkey was not right.")
+	}
+	c, err := d.passkeys.CreateCredential(&user{person}, session, answer)
+	if err != nil {
+		return nil, d.wrong(w, r, plainly(err), "The answer of the passkey was not right.")
+	}
+	key := people.Passkey{ID: c.ID, Key: c.PublicKey, Count: c.Authenticator.SignCount, Flags: uint8(c.Flags.ProtocolValue()), Name: in.Name}
+	if !bytes.Equal(c.Authenticator.AAGUID, make([]byte, 16)) {
+		key.Model = slices.Clone(c.Authenticator.AAGUID)
+	}
+	ctx := audit.With(context.WithoutCancel(r.Context()), d.origin(r, people.Own+"/"+person.ID, "AddPasskey"))
+	if err := d.engine.Do(ctx, &people.AddPasskey{Person: person.ID, Hash: hash, Passkey: key}); err != nil {
+		return nil, err
+	}
+	d.log.Info("passkey registered", "person", person.Name, "address", d.config.Proxies.Of(r))
+	return map[string]string{"back": Path + "?back=" + url.QueryEscape(home)}, nil
+}

@@ -1,0 +1,386 @@
+package people
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/people/providers"
+	"github.com/musterhq/muster/internal/people/providertest"
+)
+
+// house is a service at which people sign in.
+type house struct {
+	*testing.T
+	*Door
+	ring   *keyring.Ring
+	engine *engine.Engine
+	server *httptest.Server
+	log    *lines
+}
+
+// lines is a log that a test reads.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newHouse(t *testing.T, settings map[string]any) *house {
+	t.Helper()
+	text, err := json.Marshal(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "people.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := providers.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &house{T: t, log: &lines{}}
+	x.engine = enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig()})
+	secret, err := identity.OpenCellSecret(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.ring, err = keyring.Open(t.Context(), keyring.Config{Engine: x.engine, Secret: secret}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.ring.Close)
+	var door *Door
+	x.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if Serves(r.URL.Path) {
+			door.ServeHTTP(w, r)
+			return
+		}
+		p, ok := door.Browser(r)
+		if !ok {
+			http.Error(w, "nobody", http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, p.Holder()+" "+p.Roles.String()+" at "+r.URL.RequestURI())
+	}))
+	t.Cleanup(x.server.Close)
+	all := func(*http.Request) bool { return true }
+	never := func(*http.Request) bool { return false }
+	door, err = NewDoor(Config{
+		Engine: x.engine, Secret: secret, Keys: x.ring, URL: strings.Replace(x.server.URL, "127.0.0.1", "localhost", 1), File: file, Private: all, Secure: never,
+		Log: slog.New(slog.NewTextHandler(x.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(door.Close)
+	x.Door = door
+	return x
+}
+
+// studio is a house with one provider.
+func studio(t *testing.T, p *providertest.Provider, more map[string]any) *house {
+	t.Helper()
+	settings := map[string]any{"providers": []any{p.Settings(t, "studio", map[string][]string{"backend": {"dev"}, "admin": {"ops"}})}}
+	for name, value := range more {
+		settings[name] = value
+	}
+	return newHouse(t, settings)
+}
+
+// browser keeps cookies, and follows redirects and the page that leads back.
+type browser struct {
+	*house
+	client *http.Client
+	seen   []string // URLs
+}
+
+func (x *house) browser() *browser {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		x.Fatal(err)
+	}
+	b := &browser{house: x}
+	b.client = &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
+		b.seen = append(b.seen, r.URL.String())
+		return nil
+	}}
+	return b
+}
+
+// base is the address of the service in browsers.
+func (x *house) base() string { return x.config.URL }
+
+func (b *browser) get(path string) (status int, body string) {
+	b.Helper()
+	target := path
+	if strings.HasPrefix(path, "/") {
+		target = b.base() + path
+	}
+	answer, err := b.client.Get(target)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, after, ok := strings.Cut(string(text), `http-equiv="refresh" content="0; url=`); ok && answer.StatusCode == http.StatusOK {
+		to, _, _ := strings.Cut(after, `"`)
+		return b.get(strings.ReplaceAll(to, "&amp;", "&"))
+	}
+	return answer.StatusCode, string(text)
+}
+
+// session returns the id of the browser's sign-in session.
+func (b *browser) session() string {
+	b.Helper()
+	u, _ := url.Parse(b.base())
+	r := httptest.NewRequest("GET", "/", nil)
+	for _, c := range b.client.Jar.Cookies(u) {
+		r.AddCookie(c)
+	}
+	id, _ := b.sessionOf(r)
+	return id
+}
+
+func (x *house) pass() { (&Rechecker{d: x.Door}).pass(x.Context()) }
+
+func TestSignInWithAProvider(t *testing.T) {
+	p := providertest.New(t)
+	x := studio(t, p, nil)
+	b := x.browser()
+	if status, body := b.get("/thing"); status != http.StatusUnauthorized {
+		t.Fatalf("before: %d %s", status, body)
+	}
+	if _, body := b.get("/signin?back=/thing%3Fa%3D1"); !strings.Contains(body, "/signin/start/studio?back=%2Fthing%3Fa%3D1") {
+		t.Errorf("the page has no button: %s", body)
+	}
+	if status, body := b.get("/signin/start/studio?back=/thing%3Fa%3D1%26b%3D2"); status != http.StatusOK || body != "studio/ann backend at /thing?a=1&b=2" {
+		t.Fatalf("signed in: %d %s", status, body)
+	}
+	id := b.session()
+	person, ok := x.Session(t.Context(), id)
+	if !ok || person.Name != "ann@example.com" || strings.Join(person.Groups, " ") != "dev" || person.SessionName() != "ann@example.com" {
+		t.Errorf("the person is %+v", person)
+	}
+
+	by := audit.Origin{Door: audit.DoorAPI, Operation: "GetRoleCredentials"}
+	if _, err := x.Issue(t.Context(), by, &person, access.Admin, time.Hour); err != ErrNoRole {
+		t.Errorf("credentials above the role: %v", err)
+	}
+	c, err := x.Issue(t.Context(), by, &person, access.ReadOnly, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x.ring.With(c.ID, c.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	life := key.Life()
+	if err := x.End(t.Context(), id, people.EndedByAdmin); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.ring.With(c.ID, c.Token); err == nil || life.Err() == nil {
+		t.Errorf("after the session: %v, %v", err, life.Err())
+	}
+	if status, _ := b.get("/thing"); status != http.StatusUnauthorized {
+		t.Errorf("after the session, the cookie: %d", status)
+	}
+	if log := x.log.String(); strings.Contains(log, c.Token) || strings.Contains(log, p.Secret) || strings.Contains(log, "code=") {
+		t.Errorf("a secret is in the log: %s", log)
+	}
+}
+
+func TestSignOut(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	id := b.session()
+	post := func(origin string) {
+		r, _ := http.NewRequest("POST", x.base()+"/signin/out", nil)
+		r.Header.Set("Origin", origin)
+		answer, err := b.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	if post("https://evil.example"); !x.goesOn(id) {
+		t.Error("a page of another site has signed the person out")
+	}
+	if post(x.base()); x.goesOn(id) {
+		t.Error("the session goes on after the sign-out")
+	}
+}
+
+func (x *house) goesOn(id string) bool {
+	_, ok := x.Session(x.Context(), id)
+	return ok
+}
+
+// What changes at the provider counts at the next check, and a person who was removed there is signed out.
+func TestRecheck(t *testing.T) {
+	p := providertest.New(t)
+	x := studio(t, p, map[string]any{"recheck": "10s"})
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	id := b.session()
+	x.due(id)
+	p.Person("ann", map[string]any{"email": "ann@example.com", "groups": []string{"ops"}})
+	x.pass()
+	if s, ok := x.Session(t.Context(), id); !ok || s.Roles != access.Roles(access.Admin) {
+		t.Fatalf("after a change of the groups: %v %+v\n%s", ok, s, x.log)
+	}
+	x.due(id)
+	p.Down(true)
+	x.pass()
+	if !x.goesOn(id) {
+		t.Error("while the provider is down, the session has ended before its time")
+	}
+	p.Down(false)
+	x.pass() // with the same refresh token: the failed attempt did not use it up
+	if s, _ := x.stored(id); s.Checked < s.Started {
+		t.Errorf("the session was not confirmed after the provider came back: %+v", s)
+	}
+	x.due(id)
+	p.Person("eve", map[string]any{"groups": []string{"ops"}})
+	x.pass()
+	if s, _ := x.stored(id); s.Subject != "ann" || !strings.Contains(x.log.String(), "want \\\"ann\\\"") {
+		t.Errorf("a token of somebody else was taken for a confirmation: %+v\n%s", s, x.log)
+	}
+	p.Person("ann", map[string]any{"groups": []string{"guests"}})
+	b.get("/signin/start/studio?back=/") // has a session; the new one has no role
+	x.due(id)
+	p.Gone()
+	x.pass()
+	if x.goesOn(id) {
+		t.Error("a person whom the provider does not confirm is still signed in")
+	}
+}
+
+// due makes the check of a session due, as the passing of time does.
+func (x *house) due(id string) {
+	x.Helper()
+	s, ok := x.stored(id)
+	if !ok {
+		x.Fatal("there is no such session")
+	}
+	if err := x.engine.Do(x.Context(), &people.RenewSession{ID: id, Groups: s.Groups, Roles: s.Roles, Check: 3 * time.Second}); err != nil {
+		x.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for s, _ = x.stored(id); x.engine.Now().Before(s.Checked.Add(1500 * time.Millisecond).Std()); {
+		if time.Now().After(deadline) {
+			x.Fatal("time stands still")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (x *house) stored(id string) (s people.SignIn, ok bool) {
+	x.Helper()
+	if err := x.engine.Read(x.Context(), func(v *cell.View) error { s, ok = v.SignIn(id); return nil }); err != nil {
+		x.Fatal(err)
+	}
+	return s, ok
+}
+
+// Without a refresh token nothing can be confirmed: the session ends at the set time.
+func TestNoRefreshToken(t *testing.T) {
+	p := providertest.New(t)
+	p.NoRefresh()
+	x := studio(t, p, map[string]any{"recheck": "10s"})
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	s, ok := x.stored(b.session())
+	if !ok || len(s.Refresh) != 0 || s.CheckBy != s.Started.Add(10*time.Second) {
+		t.Errorf("the session is %+v", s)
+	}
+}
+
+// The refresh token is in the state, but not readable there.
+func TestRefreshTokenIsEncrypted(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	s, _ := x.stored(b.session())
+	token, err := x.openRefresh(&s)
+	if err != nil || len(token) < 20 || strings.Contains(string(s.Refresh), token) {
+		t.Errorf("the token is %q, %v", token, err)
+	}
+	other := s
+	other.ID = people.SignInID{1}.String()
+	if _, err := x.openRefresh(&other); err == nil {
+		t.Error("the token of one session is read as that of another one")
+	}
+}
+
+func TestNobodyWithoutARole(t *testing.T) {
+	p := providertest.New(t)
+	p.Person("bob", map[string]any{"email": "bob@example.com", "groups": []string{"guests"}})
+	x := studio(t, p, nil)
+	b := x.browser()
+	if status, body := b.get("/signin/start/studio?back=/"); status != http.StatusForbidden || !strings.Contains(body, "bob@example.com") || b.session() != "" {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+func TestBackStaysHere(t *testing.T) {
+	for to, want := range map[string]string{
+		"/thing?a=b": "/thing?a=b", "/authorize?redirect_uri=http%3A%2F%2F127.0.0.1%2Fcb": "/authorize?redirect_uri=http%3A%2F%2F127.0.0.1%2Fcb",
+		"": home, "thing": home, "//evil.example/": home, "https://evil.example/": home, `/\evil.example/`: home, `\\evil.example`: home, "/%5cevil": "/%5cevil", "javascript:alert(1)": home,
+		"/signin": home, "/signin/start/studio": home, "/a\nb": home, "/" + strings.Repeat("x", backMax): home, "http:/evil": home, "///evil.example": home, "/\t/evil.example": home,
+	} {
+		if got := backOf(to); got != want {
+			t.Errorf("%q leads to %q, want %q", to, got, want)
+		}
+	}
+}
+
+// A level below that of the room's events, as while a cluster is upgraded, is a refusal that people can read.
+func TestBeforeTheLevelIsInForce(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	var level uint
+	if err := x.engine.Read(t.Context(), func(v *cell.View) error { level = kernel.Level; return nil }); err != nil || level < 2 {
+		t.Fatal(level, err)
+	}
+	if status, text := x.problem(x.engine.Do(context.Background(), &people.RemovePerson{Person: "nobody"})); status != http.StatusBadRequest || !strings.Contains(text, "nobody") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+func b64(text []byte) string { return base64.RawURLEncoding.EncodeToString(text) }

@@ -1,0 +1,178 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/people/providers"
+)
+
+const (
+	recheckAtOnce = 8 // requests to providers
+	recheckPage   = 256
+	recheckPause  = 30 * time.Second // after a check of a session that the provider did not answer
+)
+
+// Rechecker has the providers confirm people again, at the node that decides: a refresh token may work once only, so one node at a time may use it.
+// It implements office.Part.
+type Rechecker struct {
+	d      *Door
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	after  map[string]time.Time // sessions whose provider did not answer: the next attempt
+}
+
+// Rechecker returns the part of the door that runs at one node at a time.
+func (d *Door) Rechecker() *Rechecker { return &Rechecker{d: d} }
+
+// Lead implements office.Part.
+func (x *Rechecker) Lead() {
+	ctx, cancel := context.WithCancel(context.Background())
+	x.cancel, x.after = cancel, map[string]time.Time{}
+	x.work.Go(func() {
+		every := time.NewTicker(min(x.d.config.File.Recheck/20, 10*time.Second))
+		defer every.Stop()
+		for {
+			select {
+			case <-every.C:
+				x.pass(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// Rest implements office.Part.
+func (x *Rechecker) Rest() {
+	if x.cancel != nil {
+		x.cancel()
+		x.work.Wait()
+	}
+}
+
+// pass checks the sessions of which half of the time until their check must have happened has passed.
+func (x *Rechecker) pass(ctx context.Context) {
+	d, now := x.d, x.d.engine.Now()
+	var due []people.SignIn
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		due = due[:0]
+		for from := (catalog.Place{}); ; {
+			page := v.SignIns(from, recheckPage)
+			for i := range page {
+				if s := &page[i]; !now.Before(s.Checked.Add(s.CheckBy.Sub(s.Checked) / 2).Std()) {
+					due = append(due, *s)
+				}
+			}
+			if len(page) < recheckPage {
+				return nil
+			}
+			from = catalog.Place{Created: page[len(page)-1].Started, ID: page[len(page)-1].ID}
+		}
+	})
+	if err != nil {
+		return // the node rests, or stops
+	}
+	later := map[string]time.Time{}
+	var mu sync.Mutex
+	var work sync.WaitGroup
+	places := make(chan struct{}, recheckAtOnce)
+	for i := range due {
+		s := &due[i]
+		if at, waits := x.after[s.ID]; waits && now.Before(at) {
+			later[s.ID] = at
+			continue
+		}
+		places <- struct{}{}
+		work.Go(func() {
+			defer func() { <-places }()
+			if err := d.check(ctx, s); err != nil && ctx.Err() == nil {
+				d.log.Warn("identity provider did not confirm a person: the session ends unless it does in time", "provider", s.Provider, "session", s.ID, "person", s.Holder(), "until", s.CheckBy.Std(), "error", err)
+				mu.Lock()
+				later[s.ID] = now.Add(min(recheckPause, d.config.File.Recheck/10))
+				mu.Unlock()
+			}
+		})
+	}
+	work.Wait()
+	x.after = later
+}
+
+// check has one person confirmed. An error means that nothing is known: the session goes on until its time.
+func (d *Door) check(ctx context.Context, s *people.SignIn) error {
+	ctx = audit.With(ctx, audit.Origin{Principal: "muster", Door: audit.DoorSignIn, Operation: "RecheckPerson"})
+	if s.Provider == people.Own {
+		return d.checkOwn(ctx, s)
+	}
+	p := d.providers[s.Provider]
+	if p == nil { // it is not in the settings any more
+		return d.End(ctx, s.ID, people.NoLongerKnown)
+	}
+	if len(s.Refresh) == 0 {
+		return nil // the session ends at its time, and the person signs in again
+	}
+	token, err := d.openRefresh(s)
+	if err != nil {
+		return d.End(ctx, s.ID, people.NotConfirmed)
+	}
+	person, err := p.Refresh(ctx, token, s.Subject)
+	switch {
+	case errors.Is(err, providers.ErrGone):
+		return d.End(ctx, s.ID, people.NoLongerKnown)
+	case err != nil:
+		return err
+	}
+	groups := s.Groups
+	if person.GroupsSaid {
+		groups = person.Groups
+	}
+	return d.renew(ctx, s, &people.RenewSession{ID: s.ID, Name: person.Name, Groups: groups, Roles: p.Roles.Of(groups), Refresh: d.sealRefresh(s.ID, person.Refresh)})
+}
+
+// checkOwn looks a person of the cell's own up, whose roles follow from the groups by the settings of now.
+func (d *Door) checkOwn(ctx context.Context, s *people.SignIn) error {
+	var person people.Person
+	var known bool
+	if err := d.engine.Read(ctx, func(v *cell.View) error { person, known = v.Person(s.Subject); return nil }); err != nil {
+		return err
+	}
+	if !known || d.config.File.NoOwn {
+		return d.End(ctx, s.ID, people.NoLongerKnown)
+	}
+	return d.renew(ctx, s, &people.RenewSession{ID: s.ID, Name: person.Name, Groups: person.Groups, Roles: d.OwnRoles(person.Groups)})
+}
+
+// renew stores the outcome. The audit log has it if the groups or roles have changed; that a person was confirmed is no news.
+func (d *Door) renew(ctx context.Context, s *people.SignIn, cmd *people.RenewSession) error {
+	cmd.Check = d.config.File.Recheck
+	if cmd.Roles == s.Roles && sameGroups(cmd.Groups, s.Groups) {
+		ctx = audit.Without(ctx)
+	}
+	return d.engine.Do(ctx, cmd)
+}
+
+// OwnRoles are the roles that groups of the cell's own people give.
+func (d *Door) OwnRoles(groups []string) access.RoleSet {
+	if d.config.File.NoOwn {
+		return 0
+	}
+	return d.config.File.Own.Of(groups)
+}
+
+// sameGroups reports whether two lists have the same groups, in any order.
+func sameGroups(a, b []string) bool {
+	sorted := func(x []string) []string {
+		x = slices.Clone(x)
+		slices.Sort(x)
+		return slices.Compact(x)
+	}
+	return slices.Equal(sorted(a), sorted(b))
+}

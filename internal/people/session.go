@@ -1,0 +1,271 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	domainaudit "github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Person is somebody who has signed in.
+type Person struct {
+	SignIn            string // id of the sign-in session
+	Provider, Subject string
+	Name              string // for people to read
+	Groups            []string
+	Roles             access.RoleSet // that the person may use
+	Started, Expires  time.Time
+}
+
+// Holder is the person's name in credentials and records: PROVIDER/SUBJECT.
+func (p *Person) Holder() string { return p.Provider + "/" + p.Subject }
+
+// SessionName is the name of the person's temporary credentials, in the form that AWS has for names of sessions: 2 to 64 characters.
+func (p *Person) SessionName() string {
+	name := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+=,.@_-", r)) {
+			return r
+		}
+		return '-'
+	}, cmp.Or(p.Name, p.Subject))
+	if len(name) < 2 {
+		name += "--"[:2-len(name)]
+	}
+	return name[:min(len(name), 64)]
+}
+
+// Browser returns the person whose browser has sent a request.
+func (d *Door) Browser(r *http.Request) (Person, bool) {
+	id, ok := d.sessionOf(r)
+	if !ok {
+		return Person{}, false
+	}
+	p, ok := d.Session(r.Context(), id)
+	if ok {
+		d.uses.note(people.Use{ID: id, At: domain.TimeOf(d.engine.Now()), Address: d.config.Proxies.Of(r)})
+		proven(r)
+	}
+	return p, ok
+}
+
+// Session returns the person of a sign-in session that goes on.
+func (d *Door) Session(ctx context.Context, id string) (Person, bool) {
+	live, ok := d.config.Keys.SignIn(id)
+	if !ok { // most unknown ones end here, without the state
+		return Person{}, false
+	}
+	var x people.SignIn
+	err := d.engine.ReadHere(ctx, func(v *cell.View) error {
+		x, ok = v.SignIn(id)
+		return nil
+	})
+	if err != nil || !ok || !d.engine.Now().Before(min(x.Expires, x.CheckBy).Std()) {
+		return Person{}, false
+	}
+	return Person{SignIn: x.ID, Provider: x.Provider, Subject: x.Subject, Name: x.Name, Groups: live.Groups, Roles: live.Roles, Started: x.Started.Std(), Expires: x.Expires.Std()}, true
+}
+
+// SignIn shows a browser the page for signing in, which leads back to a path of this service.
+func (d *Door) SignIn(w http.ResponseWriter, r *http.Request, back string) {
+	http.Redirect(w, r, SignInPath(back), http.StatusSeeOther)
+}
+
+// SignInPath is the path of that page.
+func SignInPath(back string) string { return Path + "?back=" + escapedBack(back) }
+
+// SignOut ends the session of a browser, if it has one. The caller has checked OwnPage.
+func (d *Door) SignOut(w http.ResponseWriter, r *http.Request) {
+	if p, ok := d.Browser(r); ok {
+		ctx := audit.With(r.Context(), d.origin(r, p.Holder(), "SignOut"))
+		if err := d.End(ctx, p.SignIn, people.SignedOut); err != nil {
+			d.log.Error("a sign-out failed: the session goes on until it expires", "session", p.SignIn, "error", err)
+		}
+	}
+	http.SetCookie(w, d.cookie(r, sessionCookie, "", -1))
+}
+
+// End ends a session. When it returns, this node refuses all that the session has given, and other nodes do within a second. The context has the origin for the audit log.
+func (d *Door) End(ctx context.Context, id string, cause people.Cause) error {
+	cmd := &people.EndSession{ID: id, Cause: cause}
+	if err := d.engine.Do(ctx, cmd); err != nil {
+		return err
+	}
+	if cmd.Number == 0 {
+		return nil // it had ended
+	}
+	d.log.Info("sign-in session ended", "session", id, "person", cmd.Holder, "cause", cause.String())
+	return d.config.Keys.Await(context.WithoutCancel(ctx), cmd.Number)
+}
+
+// EndAll ends all sessions of a person, as End does, and returns how many there were.
+func (d *Door) EndAll(ctx context.Context, holder string, cause people.Cause) (int, error) {
+	cmd := &people.EndSessionsOf{Holder: holder, Cause: cause}
+	if err := d.engine.Do(ctx, cmd); err != nil || cmd.Ended == 0 {
+		return 0, err
+	}
+	d.log.Info("sign-in sessions ended", "person", holder, "sessions", cmd.Ended, "cause", cause.String())
+	return cmd.Ended, d.config.Keys.Await(context.WithoutCancel(ctx), cmd.Number)
+}
+
+// ErrNoRole is the error of Issue for a role that the person does not have.
+var ErrNoRole = errors.New("the person does not have this role")
+
+// Issue makes temporary credentials of a person, which end with the session, at its expiry at the latest. The audit log has who they were issued to; by says from
+// where they were asked for, and by which operation of which door.
+func (d *Door) Issue(ctx context.Context, by audit.Origin, p *Person, role identity.Role, valid time.Duration) (identity.Credentials, error) {
+	if !p.Roles.Covers(role) {
+		return identity.Credentials{}, ErrNoRole
+	}
+	valid = min(valid, access.CredentialsLifeMax, p.Expires.Sub(d.engine.Now()))
+	c := d.config.Keys.Issue(identity.Session{
+		Source: identity.FromPerson, SignIn: p.SignIn, Holder: p.Holder(), Name: p.SessionName(), Role: role, Account: identity.DefaultAccount,
+	}, valid)
+	by.Principal = p.Holder()
+	err := d.engine.Do(audit.Without(ctx), &domainaudit.Note{By: by, Kind: "temporary credentials", ID: c.ID, Changes: []domainaudit.Change{
+		{Field: "Expires", After: c.Expires.UTC().Format(time.RFC3339)}, {Field: "Role", After: role.String()}, {Field: "Session", After: c.Name}, {Field: "SignIn", After: p.SignIn},
+	}})
+	if err != nil {
+		return identity.Credentials{}, err
+	}
+	return c, nil
+}
+
+// entry is a person who is to get a session.
+type entry struct {
+	provider, subject, name string
+	groups                  []string
+	roles                   access.RoleSet
+	refresh                 string
+}
+
+// enter begins a session and gives its cookie to the browser. The id is new in any case: a cookie that was there before means nothing.
+func (d *Door) enter(w http.ResponseWriter, r *http.Request, e entry) error {
+	id := people.SignInID(domain.UUID(uuid.New())).String()
+	cmd := &people.StartSession{
+		SignIn: people.SignIn{
+			ID: id, Kind: people.Browser, Provider: e.provider, Subject: e.subject, Name: e.name, Groups: e.groups, Roles: e.roles,
+			Refresh: d.sealRefresh(id, e.refresh), Address: d.config.Proxies.Of(r), Agent: r.UserAgent(),
+		},
+		Valid: d.config.File.Session, Check: d.config.File.Recheck,
+	}
+	ctx := audit.With(context.WithoutCancel(r.Context()), d.origin(r, e.provider+"/"+e.subject, "SignIn"))
+	if err := d.engine.Do(ctx, cmd); err != nil {
+		return err
+	}
+	if err := d.config.Keys.Await(ctx, cmd.SignIn.Changed); err != nil {
+		return err
+	}
+	proven(r)
+	http.SetCookie(w, d.cookie(r, sessionCookie, d.signed("session", []byte(id)), int(d.config.File.Session/time.Second)))
+	d.log.Info("person signed in", "session", id, "person", cmd.SignIn.Holder(), "roles", e.roles.String(), "address", d.config.Proxies.Of(r))
+	return nil
+}
+
+// The refresh token of a session is in the state as a nonce and AES-256-GCM, with the id of the session as additional data.
+func (d *Door) aead() cipher.AEAD {
+	block, err := aes.NewCipher(d.config.Secret.RefreshTokenKey())
+	if err != nil {
+		panic(err) // the key has 32 bytes
+	}
+	a, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // AES has the block size
+	}
+	return a
+}
+
+func (d *Door) sealRefresh(id, token string) []byte {
+	if token == "" || len(token) > people.RefreshMax-64 { // without one the session ends at its first check
+		return nil
+	}
+	return d.aead().Seal(nil, nil, []byte(token), []byte(id))
+}
+
+func (d *Door) openRefresh(x *people.SignIn) (string, error) {
+	token, err := d.aead().Open(nil, nil, x.Refresh, []byte(x.ID))
+	if err != nil {
+		return "", fmt.Errorf("refresh token of sign-in session %s: %w", x.ID, err)
+	}
+	return string(token), nil
+}
+
+// uses collects when sessions were used, and stores that every minute.
+type uses struct {
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu    sync.Mutex
+	since map[string]people.Use
+}
+
+const (
+	usesEvery = time.Minute
+	usesMost  = people.SessionsMax
+)
+
+func (u *uses) start(d *Door) {
+	ctx, stop := context.WithCancel(context.Background())
+	u.stop, u.since = stop, map[string]people.Use{}
+	u.work.Go(func() {
+		every := time.NewTicker(usesEvery)
+		defer every.Stop()
+		for {
+			select {
+			case <-every.C:
+				u.store(ctx, d)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+func (u *uses) close() {
+	u.stop()
+	u.work.Wait()
+}
+
+func (u *uses) note(x people.Use) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.since) < usesMost {
+		u.since[x.ID] = x
+	}
+}
+
+// store gives what it could not store up: the next minute has a later use.
+func (u *uses) store(ctx context.Context, d *Door) {
+	u.mu.Lock()
+	all := u.since
+	u.since = map[string]people.Use{}
+	u.mu.Unlock()
+	cmd := &people.NoteUses{}
+	flush := func() {
+		if len(cmd.Uses) > 0 {
+			_ = d.engine.Do(ctx, cmd)
+			cmd = &people.NoteUses{}
+		}
+	}
+	for _, x := range all {
+		if cmd.Uses = append(cmd.Uses, x); len(cmd.Uses) == people.UsesMax {
+			flush()
+		}
+	}
+	flush()
+}

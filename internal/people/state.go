@@ -1,0 +1,112 @@
+package people
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/people"
+)
+
+// Names of cookies. Over TLS they have the prefix by which browsers refuse them from anything but this host over TLS; without, which is for this machine
+// alone, they have none.
+const (
+	hostPrefix    = "__Host-"
+	sessionCookie = "muster-sign-in"
+	signingCookie = "muster-signing-in"
+)
+
+// signingLife is how long a person has for a sign-in.
+const signingLife = 10 * time.Minute
+
+// signing is a sign-in that is in progress, as it is in the cookie of a browser.
+type signing struct {
+	Provider string `json:"p,omitempty"`
+	State    string `json:"s,omitempty"`
+	Nonce    string `json:"n,omitempty"`
+	Verifier string `json:"v,omitempty"`
+	Back     string `json:"b,omitempty"`
+	Expires  int64  `json:"e"` // Unix milliseconds
+
+	Challenge json.RawMessage `json:"c,omitempty"` // of a passkey: what its answer must match
+	Issued    domain.Time     `json:"i,omitempty"` // when the challenge was issued
+	Enrol     string          `json:"l,omitempty"` // id of the person who registers a passkey
+}
+
+func newSigning(provider, back string, now time.Time) signing {
+	return signing{Provider: provider, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Back: back, Expires: now.Add(signingLife).UnixMilli()}
+}
+
+// sealed is the signed text of a sign-in. Nothing in it is a secret of anybody but the browser's person.
+func (d *Door) sealed(s *signing) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // texts and numbers
+	}
+	return d.signed("signing-in", text)
+}
+
+// signed is a text with a signature. What it is for is in the signature, so that one is not taken for the other.
+func (d *Door) signed(what string, text []byte) string {
+	encoded := base64.RawURLEncoding.EncodeToString(text)
+	return encoded + "." + base64.RawURLEncoding.EncodeToString(d.config.Secret.SignInSignature(what+"\x00"+encoded))
+}
+
+// opened checks the signature of a text.
+func (d *Door) opened(what, value string) (text []byte, ok bool) {
+	encoded, signature, _ := strings.Cut(value, ".")
+	sent, err := base64.RawURLEncoding.Strict().DecodeString(signature)
+	if err != nil || subtle.ConstantTimeCompare(sent, d.config.Secret.SignInSignature(what+"\x00"+encoded)) != 1 {
+		return nil, false
+	}
+	text, err = base64.RawURLEncoding.Strict().DecodeString(encoded)
+	return text, err == nil
+}
+
+// unsealed returns the sign-in that a browser has begun.
+func (d *Door) unsealed(r *http.Request) (s signing, ok bool) {
+	text, ok := d.opened("signing-in", d.cookieOf(r, signingCookie))
+	if !ok || json.Unmarshal(text, &s) != nil || time.Now().UnixMilli() >= s.Expires {
+		return signing{}, false
+	}
+	return s, true
+}
+
+// cookie makes a cookie for this host. Lax, because a provider's page leads back here, and a link to this service from elsewhere has to work.
+func (d *Door) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
+	c := &http.Cookie{Name: hostPrefix + name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode}
+	if !d.config.Secure(r) {
+		c.Name, c.Secure = name, false
+	}
+	return c
+}
+
+func (d *Door) cookieOf(r *http.Request, name string) string {
+	if d.config.Secure(r) {
+		name = hostPrefix + name // a sibling host, or a page without TLS, may have set one without the prefix
+	}
+	c, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// sessionOf returns the id of the session that a browser's cookie names.
+func (d *Door) sessionOf(r *http.Request) (id string, ok bool) {
+	text, ok := d.opened("session", d.cookieOf(r, sessionCookie))
+	if !ok {
+		return "", false
+	}
+	_, err := domain.ParseID[people.SignInID](string(text))
+	return string(text), err == nil
+}
+
+func short(text string) string { return people.Short(text, 200) }
