@@ -53,6 +53,7 @@ type commandLine struct {
 	Rollout     rolloutCommand     `cmd:"" help:"Move the new game sessions of an alias to another fleet, in steps, and back."`
 	Audit       auditCommand       `cmd:"" help:"The audit log: who changed what, from where and why."`
 	Hosts       hostsCommand       `cmd:"" help:"Hosts with an agent: let them join, see, drain and revoke them."`
+	People      peopleCommand      `cmd:"" help:"People who sign in: those of the service's own with their passkeys, and the sign-in sessions of all."`
 	Computes    computesCommand    `cmd:"" help:"Replace the auth token of a compute."`
 	ArenaServer arenaServerCommand `cmd:"" name:"arena-server" hidden:"" passthrough:"" help:"The demo's game server."`
 	ArenaClient arenaClientCommand `cmd:"" name:"arena-client" hidden:"" passthrough:"" help:"The demo's player."`

@@ -68,7 +68,7 @@ type actor struct {
 // actions are all actions by name.
 var actions = func() map[string]*action {
 	byName := map[string]*action{}
-	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions, ruleSetActions, clusterActions) {
+	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions, peopleActions, ruleSetActions, clusterActions) {
 		byName[a.name] = a
 	}
 	return byName

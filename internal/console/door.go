@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/people"
 	"github.com/musterhq/muster/internal/rehearsal"
 	"github.com/musterhq/muster/internal/series"
 	"github.com/musterhq/muster/internal/settings"
@@ -50,6 +51,7 @@ type Config struct {
 	// Series has the kept metrics; nil: none are kept.
 	Series   *series.Store
 	Keyring  *keyring.Ring
+	People   *people.Door       // where people sign in; nil: with access keys alone
 	Settings []settings.Setting // in force
 	// API carries out most actions.
 	API API

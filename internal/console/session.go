@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/people"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -103,17 +104,24 @@ func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.A
 }
 
 // signInForm is what the page for signing in shows.
-type signInForm struct{ To, Key, Problem string }
+type signInForm struct {
+	To, Key, Problem string
+	Ways             []people.Way // without an access key
+}
 
 func (d *Door) showSignIn(w http.ResponseWriter, r *http.Request) {
 	if _, _, ok := d.session(r); ok {
 		http.Redirect(w, r, within(r.URL.Query().Get("to")), http.StatusSeeOther)
 		return
 	}
-	d.writeSignIn(w, r, http.StatusOK, signInForm{To: within(r.URL.Query().Get("to"))})
+	to := within(r.URL.Query().Get("to"))
+	if !d.takeOver(w, r, to) {
+		d.writeSignIn(w, r, http.StatusOK, signInForm{To: to})
+	}
 }
 
 func (d *Door) writeSignIn(w http.ResponseWriter, r *http.Request, status int, f signInForm) {
+	f.Ways = d.waysToSignIn(f.To)
 	d.write(w, r, status, &content{Title: "Sign in", page: "sign-in", Data: f}, identity.AccessKey{})
 }
 
@@ -197,6 +205,9 @@ func (d *Door) cookie(r *http.Request, value string, maxAge int) *http.Cookie {
 func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
 	if d.ownPage(r) {
 		http.SetCookie(w, d.cookie(r, "", -1))
+		if d.config.People != nil {
+			d.config.People.SignOut(w, r)
+		}
 	}
 	http.Redirect(w, r, Prefix+"/sign-in", http.StatusSeeOther)
 }

@@ -47,6 +47,14 @@ var calls = map[string]call{
 	"GET " + AuditPath + "/verify":   {policy.MustBe("muster:Service.VerifyAudit"), identity.MayAdminister},
 	"GET " + OverviewPath:            {policy.MustBe("muster:Service.Overview"), identity.MayLook},
 
+	"GET people":                                     {policy.MustBe("muster:Service.ListPeople"), identity.MayAdminister},
+	"POST people":                                    {policy.MustBe("muster:Service.AddPerson"), identity.MayAdminister},
+	"POST people/end-sessions":                       {policy.MustBe("muster:Service.EndSignIns"), identity.MayAdminister},
+	"POST people/{person}/groups":                    {policy.MustBe("muster:Service.ChangePerson"), identity.MayAdminister},
+	"POST people/{person}/enrol":                     {policy.MustBe("muster:Service.EnrolPerson"), identity.MayAdminister},
+	"POST people/{person}/remove":                    {policy.MustBe("muster:Service.RemovePerson"), identity.MayAdminister},
+	"POST people/{person}/passkeys/{passkey}/remove": {policy.MustBe("muster:Service.RemovePasskey"), identity.MayAdminister},
+
 	"GET " + OverviewPath + "/fleets/{id}":           {policy.MustBe("muster:Service.Overview"), identity.MayLook},
 	"GET " + OverviewPath + "/game-sessions/{id...}": {policy.MustBe("muster:Service.Overview"), identity.MayLook},
 	"GET " + OverviewPath + "/queues/{id}":           {policy.MustBe("muster:Service.Overview"), identity.MayLook},

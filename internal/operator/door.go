@@ -33,6 +33,7 @@ type Config struct {
 	// Authenticate returns the principal that has signed a request with this body, or the HTTP status and text of the refusal.
 	Authenticate func(r *http.Request, body []byte) (by identity.Principal, status int, refused error)
 	Keys         *keyring.Ring
+	People       People                   // nil: people do not sign in here
 	Private      func(*http.Request) bool // whether a request cannot be read on the way
 	Searches     Searches                 // nil: this process runs no matchers
 	Attention    *attention.Finder        // has the reasons of troubles
@@ -89,6 +90,7 @@ func NewDoor(c Config) *Door {
 	d.keyRoutes()
 	d.policyRoutes()
 	d.hostRoutes()
+	d.peopleRoutes()
 	d.rolloutRoutes()
 	d.auditRoutes()
 	d.overviewRoutes()
@@ -109,7 +111,7 @@ func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, e
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isPolicyPath(r.URL.Path) || isAuditPath(r.URL.Path) || r.URL.Path == Prefix+FeedPath || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
+	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isPolicyPath(r.URL.Path) || r.URL.Path == Prefix+"people" || isAuditPath(r.URL.Path) || r.URL.Path == Prefix+FeedPath || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
 		d.routes.ServeHTTP(w, r)
 		return
 	}

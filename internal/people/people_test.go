@@ -206,7 +206,7 @@ func TestSignInWithAProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := x.ring.With(c.ID, c.Token)
+	key, err := x.ring.With(c.ID, c.Token, "192.0.2.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestSignInWithAProvider(t *testing.T) {
 	if err := x.End(t.Context(), id, people.EndedByAdmin); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.ring.With(c.ID, c.Token); err == nil || life.Err() == nil {
+	if _, err := x.ring.With(c.ID, c.Token, "192.0.2.1"); err == nil || life.Err() == nil {
 		t.Errorf("after the session: %v, %v", err, life.Err())
 	}
 	if status, _ := b.get("/thing"); status != http.StatusUnauthorized {

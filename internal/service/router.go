@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/people"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
@@ -37,6 +38,7 @@ type router struct {
 	builds   http.Handler // nil where builds cannot be uploaded
 	logs     http.Handler // nil where no logs of game sessions are kept
 	console  http.Handler
+	people   http.Handler // who sign in
 	sts      http.Handler // clients of STS
 	clock    http.Handler // nil on real time
 	health   func() error
@@ -49,7 +51,7 @@ type router struct {
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
 		"serverlink": &d.link, "agentlink": &d.agents, "joins": &d.joins, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
-		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console, "sts": &d.sts,
+		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console, "people": &d.people, "sts": &d.sts,
 	} {
 		if *h == nil {
 			continue
@@ -96,6 +98,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.graphs.ServeHTTP(w, r)
 	case console.Serves(r.URL.Path):
 		d.console.ServeHTTP(w, r)
+	case people.Serves(r.URL.Path):
+		d.people.ServeHTTP(w, r)
 	case sts.Serves(r):
 		d.sts.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:

@@ -51,6 +51,7 @@ import (
 	"github.com/musterhq/muster/internal/office"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/people"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerapi/connectiontoken"
 	"github.com/musterhq/muster/internal/playerhooks"
@@ -93,6 +94,7 @@ type Service struct {
 	agents  *agentlink.Server
 	scripts *sessionapi.Door
 	console *console.Door
+	people  *people.Door
 	notify  *notify.Sender
 	matches *matchmaker.Runner
 	players *playerapi.Door    // nil without player flow
@@ -242,6 +244,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := x.openPeople(); err != nil {
+		return nil, err
+	}
 	calls := callstats.New()
 	links, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	x.stopLinks, x.linksEnd = stopLinks, links.Done()
@@ -302,7 +307,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
 	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports(), Log: log})
-	operators := operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
+	operators := operator.NewDoor(operator.Config{People: x.people, Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,
 		ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
@@ -314,8 +319,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if x.node != nil {
 		browsers.Cluster = x.node
 	}
+	browsers.People = x.people
 	x.console = console.NewDoor(browsers)
-	doors.console = x.console
+	doors.console, doors.people = x.console, x.people
 	x.notify = notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
@@ -544,6 +550,9 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.console != nil {
 		x.console.Close() // as would these
+	}
+	if x.people != nil {
+		x.people.Close()
 	}
 	if x.players != nil {
 		x.players.Close()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/people/providers"
 )
 
 // publicURLMax is the API model's maximum length of a server SDK endpoint.
@@ -73,6 +74,7 @@ func (s Settings) Check() error {
 		atLeast("limit-notices", s.LimitNotices, 1),
 		s.checkMatchEvery(),
 		s.checkPlayerFlow(),
+		s.checkPeople(),
 		atLeast("snapshot-every", s.SnapshotEvery, 1<<20),
 		atLeast("heap-floor", s.HeapFloor, 0),
 		atLeast("gc-percent", s.GCPercent, 10),
@@ -108,6 +110,14 @@ func (s Settings) checkClockSkew() error {
 func (s Settings) checkMatchEvery() error {
 	if s.MatchEvery < 10*time.Millisecond || s.MatchEvery > 10*time.Second {
 		return fmt.Errorf("match-every %s: want 10ms to 10s", s.MatchEvery)
+	}
+	return nil
+}
+
+// checkPeople reads the file, so that its mistakes are found before the service starts.
+func (s Settings) checkPeople() error {
+	if _, err := providers.ReadFile(s.People); err != nil {
+		return fmt.Errorf("people: %w", err)
 	}
 	return nil
 }

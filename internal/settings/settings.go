@@ -21,6 +21,7 @@ type Settings struct {
 	PublicURL     string `name:"public-url" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
 	Dev           bool   `name:"dev" help:"For trying Muster: accepts any credentials, and TLS with a certificate of its own authority. Loopback addresses only."`
 	VirtualClock  bool   `name:"virtual-clock" help:"With --dev: time stands still until a test advances it through /dev/clock. This applies to deadlines; connections and signatures stay on real time."`
+	People        string `name:"people" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
 	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
 	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
 

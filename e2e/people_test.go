@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/people/providertest"
+)
+
+// peopleFile is the settings of a provider whose group dev may do everything.
+func peopleFile(t *testing.T, p *providertest.Provider) string {
+	t.Helper()
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(secret, []byte(p.Secret+"\n"), 0o600))
+	text, err := json.Marshal(map[string]any{"providers": []any{map[string]any{
+		"name": "studio", "title": "The studio", "issuer": p.URL, "clientId": p.ClientID, "clientSecretFile": secret, "roles": map[string][]string{"admin": {"dev"}},
+	}}})
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "people.json")
+	must(t, os.WriteFile(path, text, 0o600))
+	return path
+}
+
+// People sign in with a real browser, one through an identity provider, one with a passkey of a virtual authenticator. The steps are in console/people.js.
+func TestPeopleInABrowser(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("console/node_modules"); err != nil {
+		t.Fatal("console/node_modules is missing: run scripts/test-needs.sh")
+	}
+	s, _ := startProduction(t, "--people", peopleFile(t, providertest.New(t)))
+	id, secret := s.key("admin")
+	cmd := exec.CommandContext(t.Context(), "node", "people.js")
+	cmd.Dir = "console"
+	cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "MUSTER_URL="+s.url())
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	must(t, cmd.Start())
+	remote := func(args ...string) string {
+		said, err := s.remote(id, secret, args...)
+		must(t, err)
+		return said
+	}
+	for asked := bufio.NewScanner(out); asked.Scan(); {
+		answer := "done"
+		switch asked.Text() {
+		case "enrol":
+			link, _, _ := strings.Cut(remote("people", "add", "bob", "--group", "readonly", "--reason", "new in the team"), "\n")
+			answer += " " + link
+		case "signed-in":
+			var sessions []struct{ ID, Name, Person, Provider string }
+			must(t, json.Unmarshal([]byte(remote("people", "sessions", "--json")), &sessions))
+			names := map[string]string{}
+			for _, x := range sessions {
+				names[x.Name] = x.Provider
+				if x.Name == "bob" {
+					remote("people", "end-session", x.ID, "--reason", "a laptop was lost")
+				}
+			}
+			if len(names) != 2 || names["bob"] != "muster" || names["ann@example.com"] != "studio" {
+				t.Errorf("the sessions are %v", sessions)
+			}
+			entry := remote("audit", "--json", "--what", "people/end-sessions")
+			if !strings.Contains(entry, "a laptop was lost") {
+				t.Errorf("the audit log has %q", entry)
+			}
+			if entries := remote("audit", "--json", "--door", "sign-in"); !strings.Contains(entries, "studio/ann") || !strings.Contains(entries, "AddPasskey") {
+				t.Errorf("the audit log has %s", entries)
+			}
+		default:
+			t.Log(asked.Text())
+			continue
+		}
+		_, err := in.Write([]byte(answer + "\n"))
+		must(t, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, problems.String(), remote("people", "list"))
+	}
+	if list := remote("people", "list"); !strings.Contains(list, "bob") || !strings.Contains(list, "readonly") {
+		t.Errorf("the list of people: %s", list)
+	}
+}
