@@ -66,7 +66,7 @@ fuzz: ## each fuzz test for FUZZTIME
 dist: ## a release, into dist/: binaries, archives, packages and images, with checksums and bills of materials
 	scripts/dist.sh
 
-packages: ## the tests of packages and images with all their tools; installs those
+packages: ## the tests of packages, images, the Helm chart and the Compose file with all their tools; installs those
 	scripts/packages.sh
 
 reproducible: ## builds a release twice, and compares

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What make test leaves out of the tests of packages, because it takes more programs and more compiling: completions in all shells, manual pages, lintian and rpm.
+# What make test leaves out of the tests of packages, because it takes more programs and more compiling: completions in all shells, manual pages, lintian and rpm, the Helm chart and the Compose file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,3 +23,4 @@ export GOWORK=off PACKAGE_TOOLS=required
 [[ -x bin/muster ]] || make --no-print-directory build
 go test -count=1 -timeout=30m ./cmd/muster -run '^(TestCompletions|TestManualPages)$'
 (cd scripts/release && go test -count=1 -timeout=30m ./...)
+(cd scripts/charts && go mod tidy -diff && go vet ./... && go test -count=1 -timeout=30m ./...)

@@ -44,7 +44,7 @@ func (t *target) describe(format, work string) (*nfpm.Info, error) {
 	info := &nfpm.Info{
 		Name: "muster", Arch: t.arch, Platform: "linux", Version: packageVersion(t.version), Release: "1", VersionSchema: "semver", MTime: t.time,
 		Section: "net", Priority: "optional", Maintainer: "The Muster authors <packages@musterhq.dev>", Vendor: "Muster", Homepage: "https://github.com/musterhq/muster", License: "Apache-2.0",
-		Description:     "game session service for one's own machines\nMuster starts game sessions on game servers, reserves seats in them and knows where\nevery player is. It speaks the Amazon GameLift API and the GameLift server SDK's protocol.\nThis package has the service and the agent that runs on hosts of game servers.",
+		Description:     "game session service for one's own machines\nMuster starts game sessions on game servers, reserves seats in them and\nknows where every player is. It speaks the Amazon GameLift API and the\nprotocol of the GameLift server SDK. This package has the service and the\nagent that runs on hosts of game servers.",
 		DisableGlobbing: true,
 	}
 	info.Scripts = nfpm.Scripts{PostInstall: from("postinst"), PreRemove: from("prerm"), PostRemove: from("postrm")}
@@ -95,7 +95,7 @@ func (t *target) describe(format, work string) (*nfpm.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := put("changelog.gz", zipped(changes), docs+"changelog.gz"); err != nil {
+	if err := put("NEWS.gz", zipped(changes), docs+"NEWS.gz"); err != nil {
 		return nil, err
 	}
 	licence, err := os.ReadFile(filepath.Join(t.source, "LICENSE"))

@@ -99,12 +99,14 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	var admit datadir.Admit
-	if o.Join != "" {
-		token, err := trust.ParseToken(o.Join)
-		if err != nil {
-			return nil, err
+	if o.Join != "" { // a node that has joined does not look at it
+		admit = func(id string) (cluster uuid.UUID, secret identity.CellSecret, err error) {
+			token, err := trust.ParseToken(o.Join)
+			if err != nil {
+				return cluster, secret, err
+			}
+			return n.askToJoin(ctx, token, id, address)
 		}
-		admit = func(id string) (uuid.UUID, identity.CellSecret, error) { return n.askToJoin(ctx, token, id, address) }
 	}
 	if n.data, err = datadir.OpenNode(o.Data, admit); err != nil {
 		return nil, err

@@ -1,0 +1,195 @@
+package charts
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const chartDir = "../../deploy/helm/muster"
+
+type values = map[string]any
+
+// one, three and all are values that the chart is rendered with.
+var (
+	one   = values{"publicURL": "https://muster.example.com"}
+	three = values{"publicURL": "https://muster.example.com", "replicas": 3, "cluster": values{"enabled": true, "joinSecret": "muster-join"}}
+	all   = values{
+		"publicURL": "https://muster.example.com", "replicas": 3, "cluster": values{"enabled": true, "joinSecret": "muster-join"}, "tls": values{"secretName": "muster-tls"}, "secretKey": values{"secretName": "muster-key"},
+		"trustedProxies": "10.0.0.0/8", "serviceMonitor": values{"enabled": true, "basicAuthSecret": "muster-metrics", "labels": values{"release": "prometheus"}},
+		"service": values{"type": "LoadBalancer", "annotations": values{"a": "b"}, "loadBalancerSourceRanges": []any{"192.0.2.0/24"}}, "imagePullSecrets": []any{values{"name": "pull"}},
+		"networkPolicy": values{"clients": []any{values{"ipBlock": values{"cidr": "192.0.2.0/24"}}}}, "podAnnotations": values{"c": "d"}, "nodeSelector": values{"disk": "fast"},
+		"tolerations": []any{values{"key": "games", "operator": "Exists"}}, "priorityClassName": "high", "persistence": values{"storageClassName": "local", "size": "100Gi"}, "settings": values{"player-flow": true, "limit-fleets": 50},
+		"topologySpreadConstraints": []any{values{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}},
+		"agent":                     values{"enabled": true, "image": values{"repository": "example.com/game"}, "joinTokenSecret": "muster-hosts", "args": []any{"--kill-timeout=1m"}, "nodeSelector": values{"games": "yes"}, "resources": values{"limits": values{"memory": "8Gi"}}},
+	}
+)
+
+// render renders the chart as `helm template` does.
+func render(with values) (map[string]string, error) {
+	c, err := loader.LoadDir(chartDir)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := chartutil.ToRenderValues(c, with, chartutil.ReleaseOptions{Name: "muster", Namespace: "games", IsInstall: true}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(c, merged)
+}
+
+// manifests are the rendered objects. Each is decoded into its type, which must have all of its fields.
+func manifests(t *testing.T, with values) map[string]any {
+	t.Helper()
+	files, err := render(with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string]any{}
+	for name, text := range files {
+		if !strings.HasSuffix(name, ".yaml") {
+			continue
+		}
+		for _, document := range strings.Split(text, "\n---\n") {
+			var head struct {
+				Kind     string
+				Metadata struct{ Name string }
+			}
+			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, document)
+			}
+			var object any
+			switch head.Kind {
+			case "":
+				continue
+			case "ServiceAccount":
+				object = &corev1.ServiceAccount{}
+			case "ConfigMap":
+				object = &corev1.ConfigMap{}
+			case "Service":
+				object = &corev1.Service{}
+			case "StatefulSet":
+				object = &appsv1.StatefulSet{}
+			case "DaemonSet":
+				object = &appsv1.DaemonSet{}
+			case "PodDisruptionBudget":
+				object = &policyv1.PodDisruptionBudget{}
+			case "NetworkPolicy":
+				object = &networkingv1.NetworkPolicy{}
+			case "ServiceMonitor": // of the Prometheus operator
+				object = &map[string]any{}
+			default:
+				t.Errorf("%s: kind %s is not checked", name, head.Kind)
+			}
+			if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
+				t.Errorf("%s: %v\n%s", name, err, document)
+			}
+			key := head.Kind + "/" + head.Metadata.Name
+			if objects[key] != nil {
+				t.Errorf("%s is there twice", key)
+			}
+			objects[key] = object
+		}
+	}
+	return objects
+}
+
+func TestLint(t *testing.T) {
+	for name, with := range map[string]values{"one": one, "three": three, "all": all} {
+		for _, m := range lint.AllWithKubeVersion(chartDir, with, "games", &chartutil.KubeVersion{Version: "v1.31.0", Major: "1", Minor: "31"}).Messages {
+			if m.Severity >= support.WarningSev {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for _, c := range []struct {
+		with values
+		want []string
+	}{
+		{one, []string{"ConfigMap/muster", "NetworkPolicy/muster", "Service/muster", "Service/muster-nodes", "ServiceAccount/muster", "StatefulSet/muster"}},
+		{three, []string{"ConfigMap/muster", "NetworkPolicy/muster", "PodDisruptionBudget/muster", "Service/muster", "Service/muster-nodes", "ServiceAccount/muster", "StatefulSet/muster"}},
+		{all, []string{"ConfigMap/muster", "DaemonSet/muster-agent", "NetworkPolicy/muster", "PodDisruptionBudget/muster", "Service/muster", "Service/muster-nodes", "ServiceAccount/muster", "ServiceMonitor/muster", "StatefulSet/muster"}},
+	} {
+		var got []string
+		for key := range manifests(t, c.with) {
+			got = append(got, key)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestPods: what a pod may do, and what it gets by reference.
+func TestPods(t *testing.T) {
+	objects := manifests(t, all)
+	set := objects["StatefulSet/muster"].(*appsv1.StatefulSet)
+	pod := set.Spec.Template.Spec
+	c := pod.Containers[0]
+	if *set.Spec.Replicas != 3 || set.Spec.ServiceName != "muster-nodes" || *pod.EnableServiceLinks || *pod.AutomountServiceAccountToken || !*pod.SecurityContext.RunAsNonRoot || !*c.SecurityContext.ReadOnlyRootFilesystem || *c.SecurityContext.AllowPrivilegeEscalation {
+		t.Errorf("%+v", set.Spec)
+	}
+	for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+		if probe.HTTPGet.Scheme != corev1.URISchemeHTTPS || probe.HTTPGet.Port.StrVal != "muster" {
+			t.Errorf("%+v", probe)
+		}
+	}
+	if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.LivenessProbe.PeriodSeconds*c.LivenessProbe.FailureThreshold < 300 {
+		t.Errorf("a full disk would make pods restart without a pause: %+v", c.LivenessProbe)
+	}
+	var settings map[string]any
+	if err := json.Unmarshal([]byte(objects["ConfigMap/muster"].(*corev1.ConfigMap).Data["muster.json"]), &settings); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]any{"player-flow": true, "limit-fleets": 50.0, "secret-key-file": "/etc/muster/key/secret.key", "tls-key": "/etc/muster/tls/tls.key", "cluster-listen": ":8090", "trusted-proxies": "10.0.0.0/8"} {
+		if settings[name] != want {
+			t.Errorf("%s: %v, want %v", name, settings[name], want)
+		}
+	}
+	budget := objects["PodDisruptionBudget/muster"].(*policyv1.PodDisruptionBudget)
+	if budget.Spec.MaxUnavailable.IntVal != 1 {
+		t.Errorf("%+v", budget.Spec)
+	}
+	policy := objects["NetworkPolicy/muster"].(*networkingv1.NetworkPolicy)
+	if len(policy.Spec.Ingress) != 2 || len(policy.Spec.Ingress[1].From) != 1 || policy.Spec.Ingress[1].From[0].PodSelector == nil {
+		t.Errorf("%+v", policy.Spec)
+	}
+}
+
+// TestRefusals: values that would not work are refused, with the name of what is wrong.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		with values
+		want string
+	}{
+		{values{}, "publicURL"},
+		{values{"publicURL": "muster.example.com"}, "publicURL"},
+		{values{"publicURL": "https://m.example.com", "replicas": 3}, "cluster.enabled"},
+		{values{"publicURL": "https://m.example.com", "replicas": 3, "cluster": values{"enabled": true}}, "cluster.joinSecret"},
+		{values{"publicURL": "https://m.example.com", "replicas": 9}, "replicas"},
+		{values{"publicURL": "https://m.example.com", "replica": 1}, "replica"},
+		{values{"publicURL": "https://m.example.com", "settings": values{"listen": ":1"}}, "'listen'"},
+		{values{"publicURL": "https://m.example.com", "agent": values{"enabled": true}}, "agent.image.repository"},
+		{values{"publicURL": "https://m.example.com", "agent": values{"enabled": true, "image": values{"repository": "x"}}}, "agent.joinTokenSecret"},
+	} {
+		if _, err := render(c.with); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want an error about %s", c.with, err, c.want)
+		}
+	}
+}
