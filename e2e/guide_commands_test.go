@@ -53,6 +53,11 @@ var notRun = map[string]map[string]string{
 		"muster keys create": "/etc/muster is not the test's: TestInstall of scripts/release makes a key so", "muster config": "as above",
 		"export COMPOSE_PROFILES": "wants Docker: TestComposeBecomesACluster of scripts/charts starts nodes with these settings", "MUSTER_JOIN=": "as above",
 	},
+	"docs/guide/sign-in.md": {
+		"muster aws-profile": "writes into the home directory: TestMusterLogin runs it", "muster login": "needs a person: TestMusterLogin is one", "muster top": "runs until it is stopped",
+		"muster logout": "TestMusterLogin runs it", "aws sso": "needs a person: TestSSOWithTheAWSCLI is one", "aws gamelift": "as above", "aws sts": "as above",
+		"aws configure": "a part of aws login", "aws login": "Debian's AWS CLI has none: TestLogin of internal/sso is a program that speaks as it does",
+	},
 	"docs/guide/cluster.md": {
 		"bin/muster demo": "TestDemoCluster plays it", "muster serve": "runs until it is stopped: TestDemoCluster starts nodes so",
 		"muster cluster": "TestClusterCommands runs them on three nodes",

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
+	"github.com/musterhq/muster/internal/sso"
 	"github.com/musterhq/muster/internal/sts"
 )
 
@@ -78,6 +79,8 @@ func (d *router) refuse(w http.ResponseWriter, r *http.Request, message string) 
 		devclock.Refuse(w, message)
 	case strings.HasPrefix(path, sessionapi.Prefix):
 		sessionapi.Refuse(w, message)
+	case sso.Serves(path):
+		sso.Refuse(w, r, message)
 	case sts.Serves(r):
 		sts.Refuse(w, message)
 	case r.Method == http.MethodPost && d.api != nil:

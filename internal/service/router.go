@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/sessionlogs"
+	"github.com/musterhq/muster/internal/sso"
 	"github.com/musterhq/muster/internal/sts"
 )
 
@@ -40,6 +41,7 @@ type router struct {
 	console  http.Handler
 	people   http.Handler // who sign in
 	sts      http.Handler // clients of STS
+	sso      http.Handler // sign-in clients, and the browsers of their people
 	clock    http.Handler // nil on real time
 	health   func() error
 	ready    func() error             // health, and a node of a cluster can carry requests out
@@ -51,7 +53,7 @@ type router struct {
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
 		"serverlink": &d.link, "agentlink": &d.agents, "joins": &d.joins, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
-		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console, "people": &d.people, "sts": &d.sts,
+		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console, "people": &d.people, "sts": &d.sts, "sso": &d.sso,
 	} {
 		if *h == nil {
 			continue
@@ -100,6 +102,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.console.ServeHTTP(w, r)
 	case people.Serves(r.URL.Path):
 		d.people.ServeHTTP(w, r)
+	case sso.Serves(r.URL.Path):
+		d.sso.ServeHTTP(w, r)
 	case sts.Serves(r):
 		d.sts.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:

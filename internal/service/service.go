@@ -321,7 +321,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	browsers.People = x.people
 	x.console = console.NewDoor(browsers)
-	doors.console, doors.people = x.console, x.people
+	doors.console, doors.people, doors.sso = x.console, x.people, x.newSSO(calls)
 	x.notify = notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),

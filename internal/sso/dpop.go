@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"math/big"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -102,9 +104,19 @@ func (h *proofHead) public() (*ecdsa.PublicKey, bool) {
 	return key, err == nil && h.Key.Type == "EC" && h.Key.Curve == "P-256"
 }
 
+// loopbackPort is the port of a host on this machine; empty for other hosts.
+func loopbackPort(host string) string {
+	name, port, err := net.SplitHostPort(host)
+	address, notIP := netip.ParseAddr(name)
+	if err != nil || name != "localhost" && (notIP != nil || !address.IsLoopback()) {
+		return ""
+	}
+	return port
+}
+
 // isOurs reports whether a host is that of this service: as the request has it, or as the public URL has.
 func (d *Door) isOurs(r *http.Request, host string) bool {
-	if strings.EqualFold(host, r.Host) {
+	if strings.EqualFold(host, r.Host) || loopbackPort(host) != "" && loopbackPort(host) == loopbackPort(r.Host) { // pages for signing in lead from 127.0.0.1 to localhost
 		return true
 	}
 	u, err := url.Parse(d.config.PublicURL)

@@ -222,10 +222,11 @@ const (
 	NoLongerKnown       // the provider says that the person may not sign in any more, or the person was removed
 	NoRole              // the person is in no group any more that gives a role
 	Replaced            // the person has begun too many others since
+	CodeTwice           // a code of the session was used twice: it was stolen
 )
 
 var causes = [...]string{Expired: "expired", NotConfirmed: "not confirmed in time", SignedOut: "signed out", EndedByAdmin: "ended by an operator",
-	NoLongerKnown: "the person is not known any more", NoRole: "no group gives a role any more", Replaced: "replaced by newer sessions of the person"}
+	NoLongerKnown: "the person is not known any more", NoRole: "no group gives a role any more", Replaced: "replaced by newer sessions of the person", CodeTwice: "a code of it was used twice"}
 
 func (c Cause) String() string {
 	if c == 0 || int(c) >= len(causes) {
