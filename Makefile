@@ -2,10 +2,13 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test attack lint screenshots windows commits audit bench soak crash chaos sim elections fuzz dist packages reproducible generate clean
+.PHONY: run first-minute build test attack lint screenshots windows commits audit bench soak crash chaos sim elections fuzz dist packages reproducible generate clean
 
-run: build ## build, start the service, play the demo through it, stay up
-	bin/muster demo
+run: ## play the demo: from a release at hand, or compiled; stay up
+	scripts/run.sh
+
+first-minute: ## how long make run takes from a fresh clone with an empty build cache
+	scripts/firstminute.sh
 
 build: ## the binary and the example game server, into bin/
 	go build -trimpath -o bin/ ./cmd/... ./examples/...

@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// make run plays the demo with a release's binary, also from an archive, if its checksum is right. It needs no Go then.
+func TestRunFromARelease(t *testing.T) {
+	dir := t.TempDir()
+	binary, err := os.ReadFile(musterBinary)
+	must(t, err)
+	write := func(name string, content []byte) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, content, 0o644))
+		return path
+	}
+	plain, archive := write("muster-v1-test", binary), write("muster-v1-test.tar.gz", archiveOf(t, "muster-v1/muster", binary))
+	for _, path := range []string{plain, archive} {
+		name := filepath.Base(path)
+		content, err := os.ReadFile(path)
+		must(t, err)
+		right := fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name)
+		wrong := fmt.Sprintf("%x  %s\n", sha256.Sum256(content[1:]), name)
+		for _, c := range []struct{ what, list, sums, want string }{
+			{"without a checksum", "", "", "no checksum in " + name + ".sha256 or SHA256SUMS"},
+			{"of another file", "SHA256SUMS", strings.Replace(right, name, "other", 1), "no checksum in"},
+			{"with another checksum", "SHA256SUMS", "0  other\n" + wrong, "the checksum is not that of"},
+			{"with its checksum in SHA256SUMS", "SHA256SUMS", "0  other\n" + right, ""},
+			{"with another checksum in a file of its own", name + ".sha256", wrong, "the checksum is not that of"},
+			{"with its checksum in a file of its own", name + ".sha256", strings.Fields(right)[0] + "\n", ""},
+		} {
+			if c.list != "" {
+				write(c.list, []byte(c.sums))
+			}
+			cmd := exec.CommandContext(t.Context(), "../scripts/run.sh")
+			cmd.Env = []string{"PATH=/usr/bin:/bin", "MUSTER_RELEASE=" + path, "DEMO_FLAGS=--exit --listen " + freeAddress(t)}
+			out, err := cmd.CombinedOutput()
+			if c.want == "" && (err != nil || !bytes.Contains(out, []byte("Every step showed the state it should."))) {
+				t.Errorf("%s %s: %v\n%s", name, c.what, err, out)
+			}
+			if c.want != "" && (err == nil || !bytes.Contains(out, []byte(c.want)) || bytes.Contains(out, []byte("Muster is up"))) {
+				t.Errorf("%s %s: %v, want %q\n%s", name, c.what, err, c.want, out)
+			}
+		}
+		must(t, os.Remove(filepath.Join(dir, "SHA256SUMS")))
+	}
+	cmd := exec.CommandContext(t.Context(), "../scripts/run.sh")
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "MUSTER_RELEASE=" + filepath.Join(dir, "none")}
+	if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("there is no file "+dir)) {
+		t.Errorf("without a file: %v\n%s", err, out)
+	}
+}
+
+func archiveOf(t *testing.T, name string, content []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	compressed := gzip.NewWriter(&b)
+	files := tar.NewWriter(compressed)
+	must(t, files.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}))
+	_, err := files.Write(content)
+	must(t, err)
+	must(t, files.Close())
+	must(t, compressed.Close())
+	return b.Bytes()
+}

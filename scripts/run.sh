@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Plays the demo, and keeps running. `make run` is this. It takes a release's binary where one is at hand, and compiles what the demo needs otherwise:
+#
+#   MUSTER_RELEASE=FILE   a binary, or an archive with one, whose checksum is in FILE.sha256 or in SHA256SUMS beside it. Nothing is compiled, and Go is not needed.
+#   dist/                 what `make dist` has made of this very commit is taken, too.
+#   DEMO_FLAGS=…          flags of `muster demo`, such as --exit
+#   --compile             only compiles
+#
+# It never fetches a release.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CGO_ENABLED=0
+
+say() { printf 'make run: %s\n' "$*"; }
+fail() {
+	printf 'make run: %s\n' "$*" >&2
+	exit 1
+}
+
+sum() {
+	if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d' ' -f1
+}
+
+# checked FILE: its checksum is the published one.
+checked() {
+	local file=$1 name list want=
+	name=$(basename "$file")
+	for list in "$file.sha256" "$(dirname "$file")/SHA256SUMS"; do
+		[[ -f $list ]] || continue
+		want=$(awk -v name="$name" '{ sub(/^\*/, "", $2) } NF == 1 || $2 == name { print $1; exit }' "$list")
+		[[ -z $want ]] || break
+	done
+	[[ -n $want ]] || { say "$file: no checksum in $name.sha256 or SHA256SUMS beside it" >&2 && return 1; }
+	[[ $(sum "$file") == "$want" ]] || { say "$file: the checksum is not that of $list" >&2 && return 1; }
+}
+
+# unpacked FILE: the path of the binary, which is FILE or is in it.
+unpacked() {
+	local to=bin/release
+	rm -rf "$to"
+	mkdir -p "$to"
+	case $1 in
+	*.tar.gz | *.tgz) tar -xzf "$1" -C "$to" ;;
+	*.zip) unzip -q "$1" -d "$to" ;;
+	*) install -m 755 "$1" "$to/muster" ;; # a file that was downloaded is not executable
+	esac
+	find "$to" -type f \( -name muster -o -name muster.exe \) | head -n 1
+}
+
+# ofThisCommit: the binary in dist/ that was made of this commit for this machine, if there is one.
+ofThisCommit() {
+	local os arch version
+	version=$(git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null) || return 0
+	os=$(uname -s | tr '[:upper:]' '[:lower:]')
+	arch=$(uname -m)
+	case $arch in x86_64) arch=amd64 ;; aarch64) arch=arm64 ;; esac
+	local file=dist/muster-$version-$os-$arch
+	if [[ $version != *-dirty && -f $file ]]; then echo "$file"; fi
+}
+
+# tell reads what the go command writes. It counts packages and modules, says every 5 seconds how far they are, and passes everything else on.
+tell() {
+	local all=$1 begin=$SECONDS next=$((SECONDS + 5)) packages=0 modules=0 line
+	while IFS= read -r line; do
+		case $line in
+		"go: downloading "*)
+			((modules)) || say "downloading modules"
+			modules=$((modules + 1))
+			;;
+		*[[:space:]:]*) printf '%s\n' "$line" >&2 ;;
+		*) packages=$((packages + 1)) ;;
+		esac
+		if ((SECONDS >= next)); then
+			if ((packages)); then say "$packages of $all packages, $((SECONDS - begin)) s"; else say "$modules modules, $((SECONDS - begin)) s"; fi
+			next=$((SECONDS + 5))
+		fi
+	done
+}
+
+# stale FLAGS...: how many packages there are, and how many of them the build cache does not have.
+stale() {
+	go list "$@" -deps -f '{{.Stale}}' ./cmd/muster 2> >(tell 0) | awk '$1 == "true" { n++ } END { print NR, n + 0 }'
+}
+
+# compile builds the binary and says what it does meanwhile. If most packages have never been compiled here, it compiles without inlining and without tables
+# for debuggers: that takes two thirds of the time, and a demo is fast enough. `make build` compiles in full.
+compile() {
+	local all n flags=(-trimpath)
+	command -v go >/dev/null || fail "Go is needed to compile: https://go.dev/dl, or set MUSTER_RELEASE to the file of a release"
+	read -r all n < <(stale "${flags[@]}")
+	if ((n > all / 2)); then
+		flags+=("-gcflags=all=-l -dwarf=false" -ldflags=-w)
+		read -r all n < <(stale "${flags[@]}")
+	fi
+	if ((n > all / 2)); then
+		say "compiling $n packages for a quick start, about a minute on two processors (make build compiles them in full)"
+	elif ((n > 1)); then
+		say "compiling $n of $all packages"
+	fi
+	# With a larger heap the compiler spends less time on collecting garbage.
+	GOGC=400 go build -v "${flags[@]}" -o bin/ ./cmd/muster 2>&1 | tell "$n"
+}
+
+if [[ -n ${MUSTER_RELEASE:-} ]]; then
+	[[ -f $MUSTER_RELEASE ]] || fail "MUSTER_RELEASE: there is no file $MUSTER_RELEASE"
+	checked "$MUSTER_RELEASE" || fail "MUSTER_RELEASE is not used without its checksum"
+	binary=$(unpacked "$MUSTER_RELEASE")
+	[[ -n $binary ]] || fail "MUSTER_RELEASE: there is no file muster in $MUSTER_RELEASE"
+	say "taking $MUSTER_RELEASE, whose checksum is right"
+elif binary=$(ofThisCommit) && [[ -n $binary ]] && checked "$binary"; then
+	say "taking $binary, which was made of this commit and whose checksum is right"
+	binary=$(unpacked "$binary")
+else
+	compile
+	if [[ ${1:-} == --compile ]]; then exit; fi
+	binary=bin/muster
+fi
+
+unset MUSTER_RELEASE # variables with this prefix are settings
+say "$binary demo ${DEMO_FLAGS:-}"
+# shellcheck disable=SC2086
+exec "$binary" demo ${DEMO_FLAGS:-}
