@@ -67,7 +67,7 @@ func TestAttackKeysWithLimits(t *testing.T) {
 	if got := s.from("198.51.100.2", id, secret, "").Error(); stripID(got) != stripID(unknown) {
 		t.Errorf("a key from elsewhere is answered with\n%s\nan unknown one with\n%s", got, unknown)
 	}
-	for _, path := range []string{"/metrics", "/session/v1/calls"} {
+	for _, path := range []string{"/metrics", "/session/v1/calls/none"} {
 		if here, there := s.shows(path, "192.0.2.9", id, secret), s.shows(path, "198.51.100.3", id, secret); here == http.StatusUnauthorized || there != http.StatusUnauthorized {
 			t.Errorf("%s: %d from the network, %d from elsewhere", path, here, there)
 		}
