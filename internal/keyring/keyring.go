@@ -281,6 +281,7 @@ func (r *Ring) Rotate(ctx context.Context, by access.Actor, x Rotation) (success
 
 // FinishRotation revokes a key that has a successor. When it returns, every door refuses the key, and its connections are being closed.
 func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (access.Key, error) {
+	uses := r.Uses() // those of the key are gone with it
 	cmd := &access.FinishRotation{ID: id, By: by}
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return access.Key{}, err
@@ -289,7 +290,12 @@ func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (
 		return access.Key{}, err
 	}
 	r.log.Info("access key revoked, because its successor has taken its place", "key", id, "successor", cmd.Key.Successor, "principal", by.Principal, "address", by.Address, "door", by.Door)
-	return r.lastUsed(cmd.Key), nil
+	for _, use := range uses {
+		if use.Key == id && use.At > cmd.Key.LastUse.At {
+			cmd.Key.LastUse = use
+		}
+	}
+	return cmd.Key, nil
 }
 
 // RevokeCredentials ends temporary credentials. When it returns, every door of this node refuses them, and their connections are being closed.
