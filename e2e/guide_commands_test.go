@@ -66,6 +66,8 @@ var notRun = map[string]map[string]string{
 	"docs/guide/operations.md": {
 		"aws gamelift upload-build": "./server is the reader's: TestUploadBuildWithTheCLI uploads one",
 		"muster build push":         "as above; TestPushBuild pushes one",
+		"muster config check":       "the file is the reader's: TestConfigCheck of cmd/muster checks some",
+		"muster doctor":             "what it finds depends on the machine: TestDoctor runs it",
 		"muster backup":             "/backup is not the test's: TestBackupRehearsal makes and restores them",
 		"muster restore":            "as above",
 		"muster archive":            "wants the service to be stopped: TestDamagedArchive runs it",
@@ -79,7 +81,8 @@ var notRun = map[string]map[string]string{
 		"muster console":     "the URL is the reader's: TestConsoleCommand of cmd/muster signs in with a link",
 		"muster events":      "the objects are the reader's: TestFeedOfAGameSession of internal/operator asks about several kinds",
 	},
-	"docs/guide/top.md": {"muster top": "runs until a key ends it, or its URL is the reader's: TestTop presses keys, TestTopWithoutTerminal prints"},
+	"docs/guide/doctor.md": {"muster doctor": "the URL is the reader's: TestDoctor runs it"},
+	"docs/guide/top.md":    {"muster top": "runs until a key ends it, or its URL is the reader's: TestTop presses keys, TestTopWithoutTerminal prints"},
 	"docs/guide/agent.md": {
 		"muster agent":                      "runs until it is stopped: TestAgentWithService and TestHostJoins of cmd/muster run some",
 		"muster hosts":                      "TestHostJoins of cmd/muster runs all of them",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,13 +11,32 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// configCommand takes the same flags as serve, to show their effect.
 type configCommand struct {
+	Show  configShow  `cmd:"" default:"withargs" help:"Show every setting, its value, and where that comes from."`
+	Check configCheck `cmd:"" help:"Check a settings file alone, before a service gets it."`
+}
+
+// configCheck reads a file as serve would, without flags and variables, which could hide a mistake in it.
+type configCheck struct {
+	File string `arg:"" help:"Settings file, JSON."`
+}
+
+// Run reports every mistake that it finds.
+func (c *configCheck) Run(ctx context.Context, stdout io.Writer) error {
+	if err := run(ctx, []string{"config", "show", "--config", c.File}, nil, io.Discard); err != nil {
+		return fmt.Errorf("%s: %w", c.File, err)
+	}
+	_, err := fmt.Fprintf(stdout, "%s: all settings are valid\n", c.File)
+	return err
+}
+
+// configShow takes the same flags as serve, to show their effect.
+type configShow struct {
 	settings.Settings
 }
 
 // Run prints all settings, also invalid ones, and then reports what is wrong with them.
-func (c *configCommand) Run(stdout io.Writer, sources *sources) error {
+func (c *configShow) Run(stdout io.Writer, sources *sources) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SETTING\tVALUE\tFROM")
 	for _, x := range c.All(sources.of) {

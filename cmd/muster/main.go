@@ -22,7 +22,8 @@ type commandLine struct {
 	Serve       serveCommand       `cmd:"" help:"Run the service."`
 	Agent       agentCommand       `cmd:"" help:"Run the program on a host that starts and watches game servers."`
 	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, and keep running."`
-	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
+	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from, or check a settings file."`
+	Doctor      doctorCommand      `cmd:"" help:"Examine this machine, the settings and the service, and say what is wrong and what to do about it."`
 	Health      healthCommand      `cmd:"" help:"Ask the service on this machine whether it works, for containers and scripts: status 0 if it does."`
 	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
 	Events      eventsCommand      `cmd:"" help:"What happened to a player, a game session, a fleet or another object, and around it, the latest first, with who changed it."`
@@ -103,7 +104,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 func newParser(ctx context.Context, stdout io.Writer, env environment, sources *sources) (*kong.Kong, error) {
 	var cli commandLine
 	defaults := settings.Defaults()
-	cli.Serve.Settings, cli.ShowConfig.Settings, cli.BenchBare.Settings = defaults, defaults, defaults
+	cli.Serve.Settings, cli.ShowConfig.Show.Settings, cli.Doctor.Settings, cli.BenchBare.Settings = defaults, defaults, defaults, defaults
 	return kong.New(&cli,
 		kong.Name("muster"),
 		kong.Description("Muster is a game session service for your own machines that AWS GameLift clients and game servers can talk to."),

@@ -99,6 +99,28 @@ func TestMistakesInSettingsAreNamed(t *testing.T) {
 	}
 }
 
+// A file is checked alone: what flags and variables say cannot hide a mistake in it.
+func TestConfigCheck(t *testing.T) {
+	good := settingsFile(t, `{"limit-fleets": 7, "reservation": "61s"}`)
+	if out := mustRun(t, []string{"MUSTER_LIMIT_FLEETS=8"}, "config", "check", good); !strings.Contains(out, good+": all settings are valid") {
+		t.Errorf("got %q", out)
+	}
+	for text, want := range map[string]string{
+		`{"limit-fleets": "many"}`:     "limit-fleets",
+		`{"limit-fleats": 7}`:          "limit-fleets",
+		`{"limit-fleets": 7`:           "",
+		`{"virtual-clock": true}`:      "virtual-clock without dev",
+		`{"player-flow-config": "/x"}`: "/x",
+	} {
+		file := settingsFile(t, text)
+		var out strings.Builder
+		err := run(t.Context(), []string{"config", "check", file}, nil, &out)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: got %v, want it to name %q and the file", text, err, want)
+		}
+	}
+}
+
 func TestMissingSettingsFile(t *testing.T) {
 	if _, err := runForTest(t, nil, "config", "--config", "not-there.json"); err == nil || !strings.Contains(err.Error(), "not-there.json") {
 		t.Errorf("got %v", err)
@@ -106,7 +128,7 @@ func TestMissingSettingsFile(t *testing.T) {
 }
 
 func TestHelpOfEveryCommand(t *testing.T) {
-	for _, command := range []string{"", "config", "explain", "keys", "keys create", "aws-profile", "ca", "version"} {
+	for _, command := range []string{"", "config", "config show", "config check", "doctor", "explain", "keys", "keys create", "aws-profile", "ca", "version"} {
 		if out := mustRun(t, nil, append(strings.Fields(command), "--help")...); !strings.Contains(out, "Usage: muster "+command) {
 			t.Errorf("muster %s --help: %s", command, out)
 		}
@@ -114,7 +136,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	if out := mustRun(t, nil); !strings.Contains(out, "Usage: muster <command>") {
 		t.Errorf("muster without a command: %s", out)
 	}
-	if out := mustRun(t, nil, "config", "--help"); !strings.Contains(out, settings.Defaults().Listen) {
+	if out := mustRun(t, nil, "config", "show", "--help"); !strings.Contains(out, settings.Defaults().Listen) {
 		t.Errorf("the default of listen is not in the help:\n%s", out)
 	}
 }

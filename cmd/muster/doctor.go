@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/doctor"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// doctorCommand takes the same flags as serve, and examines what serve would find.
+type doctorCommand struct {
+	settings.Settings
+	Profile string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
+	Fleet   string `placeholder:"ID" help:"Fleet with which to try InitSDK. Otherwise one that has a compute."`
+	Compute string `placeholder:"NAME" help:"Compute of that fleet."`
+	JSON    bool   `name:"json" help:"Print JSON."`
+}
+
+// errUnwell is the error of an examination with a failure, which its findings have told.
+var errUnwell = errors.New("something does not work")
+
+// Run prints all findings. It fails when one of them is a failure.
+func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
+	if err != nil {
+		return err
+	}
+	x := &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText()}
+	data := dataFlag{Data: c.Data}
+	key, err := accessKey(ctx, env, c.Profile, &data, identity.MayOperate)
+	remote := remoteService{endpoint: endpoint, key: key, region: signingRegion(env)}
+	if err == nil && (key.AccessKeyID != "" || c.Dev) {
+		x.Service = &doctorService{topService{remote}}
+	}
+	try := &sdkTrial{remote: remote, fleet: c.Fleet, compute: c.Compute}
+	if x.NoSDK = try.prepare(ctx); x.NoSDK == "" {
+		x.InitSDK = try.run
+	}
+	found := doctor.Examine(ctx, x)
+	if err := c.print(stdout, found); err != nil {
+		return err
+	}
+	if doctor.Worst(found) == doctor.Failure {
+		return errUnwell
+	}
+	return nil
+}
+
+func (c *doctorCommand) print(stdout io.Writer, found []doctor.Finding) error {
+	if c.JSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(struct {
+			Worst    doctor.Level     `json:"worst"`
+			Findings []doctor.Finding `json:"findings"`
+		}{doctor.Worst(found), found})
+	}
+	var text strings.Builder
+	counts := map[doctor.Level]int{}
+	for _, f := range found {
+		counts[f.Level]++
+		fmt.Fprintf(&text, "%-8s %s: %s\n", f.Level, f.Check, printable(f.Found))
+		if f.Do != "" {
+			fmt.Fprintf(&text, "         → %s\n", printable(f.Do))
+		}
+	}
+	fmt.Fprintf(&text, "\n%d ok, %d warnings, %d failures, %d skipped\n", counts[doctor.OK], counts[doctor.Warning], counts[doctor.Failure], counts[doctor.Skipped])
+	_, err := io.WriteString(stdout, text.String())
+	return err
+}
+
+// doctorService asks the operators' door.
+type doctorService struct{ topService }
+
+func (s *doctorService) Hosts(ctx context.Context) (*operator.HostList, error) {
+	return look[operator.HostList](ctx, &s.topService, "hosts", "")
+}
+
+// sdkTrial connects a server process with the official server SDK.
+type sdkTrial struct {
+	remote         remoteService
+	fleet, compute string
+	url, token     string
+}
+
+// sdkPatience bounds InitSDK, which tries for minutes by itself.
+const sdkPatience = 20 * time.Second
+
+// prepare looks for a compute and its token, and returns why there is none.
+func (t *sdkTrial) prepare(ctx context.Context) (why string) {
+	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
+	defer cancel()
+	key := t.remote.key
+	api := gamelift.New(gamelift.Options{
+		Region: t.remote.region, BaseEndpoint: &t.remote.endpoint, RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider(cmp.Or(key.AccessKeyID, "any"), cmp.Or(key.SecretAccessKey, "any"), key.SessionToken), // any: --dev accepts it
+	})
+	fleets := []string{t.fleet}
+	if t.fleet == "" {
+		list, err := api.ListFleets(ctx, &gamelift.ListFleetsInput{Limit: aws.Int32(20)})
+		if err != nil {
+			return fmt.Sprintf("no fleet could be looked for: %v", err)
+		}
+		fleets = list.FleetIds
+	}
+	for _, fleet := range fleets {
+		compute := t.compute
+		if compute == "" {
+			list, err := api.ListCompute(ctx, &gamelift.ListComputeInput{FleetId: &fleet, Limit: aws.Int32(1)})
+			if err != nil || len(list.ComputeList) == 0 {
+				continue
+			}
+			compute = aws.ToString(list.ComputeList[0].ComputeName)
+		}
+		described, err := api.DescribeCompute(ctx, &gamelift.DescribeComputeInput{FleetId: &fleet, ComputeName: &compute})
+		if err != nil {
+			return fmt.Sprintf("compute %s of fleet %s: %v", compute, fleet, err)
+		}
+		token, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &fleet, ComputeName: &compute})
+		if err != nil {
+			return fmt.Sprintf("the token of compute %s of fleet %s: %v", compute, fleet, err)
+		}
+		t.fleet, t.compute = fleet, compute
+		t.url, t.token = aws.ToString(described.Compute.GameLiftServiceSdkEndpoint), aws.ToString(token.AuthToken)
+		return ""
+	}
+	return "there is no compute with which a server process could connect; register one, or name one by --fleet and --compute"
+}
+
+// run connects a process, and ends it as a game server does that is not needed: the service counts no crash.
+func (t *sdkTrial) run(ctx context.Context) error {
+	server.SetLoggerInterface(quiet{})
+	connected := make(chan error, 1)
+	go func() {
+		err := server.InitSDK(server.ServerParameters{WebSocketURL: t.url, ProcessID: "muster-doctor-" + rand.Text(), HostID: t.compute, FleetID: t.fleet, AuthToken: t.token})
+		if err == nil {
+			err = errors.Join(server.ProcessEnding(), server.Destroy())
+		}
+		connected <- err
+	}()
+	select {
+	case err := <-connected:
+		return err
+	case <-time.After(sdkPatience):
+		return fmt.Errorf("no connection to %s within %v", t.url, sdkPatience)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// quiet keeps the SDK's own log, which has addresses with tokens, from the terminal.
+type quiet struct{}
+
+func (quiet) Debugf(string, ...any) {}
+func (quiet) Warnf(format string, args ...any) {
+	slog.Debug("server SDK", "message", fmt.Sprintf(format, args...))
+}
+func (quiet) Errorf(format string, args ...any) {
+	slog.Debug("server SDK", "message", fmt.Sprintf(format, args...))
+}

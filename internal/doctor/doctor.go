@@ -1,0 +1,100 @@
+// Package doctor examines a machine, the settings of a service and the service itself, and says of each finding what to do. It changes nothing: the
+// files that it writes to measure the disk are gone when it returns, and the server process with which it tries InitSDK ends in good order.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// Level says how bad a Finding is.
+type Level string
+
+// The levels, from the best to the worst; Skipped is neither.
+const (
+	OK      Level = "ok"
+	Skipped Level = "skipped" // the check was not possible
+	Warning Level = "warning" // works, and may not much longer, or not for all
+	Failure Level = "failure" // does not work
+)
+
+// Finding is the outcome of one check.
+type Finding struct {
+	Check string `json:"check"` // what was examined
+	Level Level  `json:"level"`
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"` // the next step; empty: none is needed
+}
+
+// Service is a running service as the doctor can ask it.
+type Service interface {
+	// Overview answers with what an operator sees first. Its error says what keeps it from answering.
+	Overview(ctx context.Context) (*operator.Overview, error)
+	// Hosts lists the hosts with agents.
+	Hosts(ctx context.Context) (*operator.HostList, error)
+}
+
+// Config is what an examination needs.
+type Config struct {
+	Settings settings.Settings
+	Endpoint string  // URL of the service for clients
+	Service  Service // nil: no access key is known, so nothing is asked
+	Version  string  // of this program
+	// InitSDK connects a server process by a server SDK, and ends it. nil: it is not tried, for the reason NoSDK.
+	InitSDK func(ctx context.Context) error
+	NoSDK   string
+}
+
+// patience bounds each check that waits for a network.
+const patience = 10 * time.Second
+
+// Examine makes all checks, in an order in which the first failure explains most of the later ones.
+func Examine(ctx context.Context, c *Config) []Finding {
+	x := &examination{Config: c}
+	for _, check := range []func(context.Context){
+		x.settings, x.dataDirectory, x.disk, x.descriptors, x.memory, x.clock, x.ports, x.certificateFiles, x.publicURL, x.service, x.cluster, x.agents, x.sdk,
+	} {
+		if ctx.Err() != nil {
+			break
+		}
+		check(ctx)
+	}
+	return x.found
+}
+
+type examination struct {
+	*Config
+	found    []Finding
+	overview *operator.Overview // of the service; nil: it did not answer
+}
+
+func (x *examination) add(check string, level Level, do, found string, args ...any) {
+	x.found = append(x.found, Finding{check, level, fmt.Sprintf(found, args...), do})
+}
+
+// Worst returns the worst level of some findings.
+func Worst(found []Finding) Level {
+	worst := OK
+	for _, f := range found {
+		if f.Level == Failure || f.Level == Warning && worst != Failure {
+			worst = f.Level
+		}
+	}
+	return worst
+}
+
+// settings are those in force.
+func (x *examination) settings(context.Context) {
+	if err := x.Settings.Check(); err != nil {
+		x.add("settings", Failure, "correct them; muster config shows where each value comes from", "%v", err)
+		return
+	}
+	x.add("settings", OK, "", "every setting has a valid value")
+	if x.Settings.Dev {
+		x.add("settings", Warning, "leave out --dev in production, and create access keys with muster keys create", "development mode is on: the service accepts any credentials from this machine")
+	}
+}

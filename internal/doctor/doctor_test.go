@@ -1,0 +1,289 @@
+package doctor
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/attention"
+	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+func healthy(t *testing.T) *Config {
+	s := settings.Defaults()
+	s.Data, s.Listen, s.DiskReserve = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", 1
+	return &Config{Settings: s, Endpoint: "http://127.0.0.1:1", NoSDK: "not in this test"}
+}
+
+// want is a finding of a check, at a level, whose text and next step have these words in them.
+func want(t *testing.T, found []Finding, check string, level Level, words ...string) {
+	t.Helper()
+	for _, f := range found {
+		if f.Check != check || f.Level != level {
+			continue
+		}
+		said := f.Found + " → " + f.Do
+		for _, word := range words {
+			if !strings.Contains(said, word) {
+				t.Errorf("%s says %q, want it to name %q", check, said, word)
+			}
+		}
+		return
+	}
+	t.Errorf("no %s of %s; found %+v", level, check, found)
+}
+
+func TestSettingsAndDirectory(t *testing.T) {
+	c := healthy(t)
+	c.Settings.Listen = "nowhere"
+	want(t, Examine(t.Context(), c), "settings", Failure, "listen")
+
+	c = healthy(t)
+	want(t, Examine(t.Context(), c), "data directory", Skipped, "does not exist")
+	if err := os.WriteFile(c.Settings.Data, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(t, Examine(t.Context(), c), "data directory", Failure, "no directory")
+	if runtime.GOOS == "windows" {
+		return // it has no such modes
+	}
+	c = healthy(t)
+	if err := os.MkdirAll(c.Settings.Data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want(t, Examine(t.Context(), c), "data directory", OK)
+	if err := os.Chmod(c.Settings.Data, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	want(t, Examine(t.Context(), c), "data directory", Failure, "chmod 700")
+	if left, err := os.ReadDir(c.Settings.Data); err != nil || len(left) != 0 {
+		t.Errorf("the examination has left %v (%v)", left, err)
+	}
+}
+
+func TestDisk(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // other systems do not tell
+	}
+	c := healthy(t)
+	c.Settings.DiskReserve = 1 << 62
+	want(t, Examine(t.Context(), c), "disk space", Failure, "--disk-reserve")
+	if _, lost := volatileDisk("/dev/shm"); lost { // not everywhere
+		c.Settings.Data = "/dev/shm"
+		want(t, Examine(t.Context(), c), "disk", Failure, "in memory")
+	}
+}
+
+func TestPorts(t *testing.T) {
+	c := healthy(t)
+	want(t, Examine(t.Context(), c), "port of --listen", OK, "is free")
+
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	go func() {
+		for {
+			conn, err := other.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close() // speaks no HTTP
+		}
+	}()
+	c.Settings.Listen = other.Addr().String()
+	found := Examine(t.Context(), c)
+	want(t, found, "port of --listen", Failure, "has the port")
+	if runtime.GOOS == "linux" {
+		want(t, found, "port of --listen", Failure, "doctor.test (process ") // the test itself
+	}
+
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"status":"ok"}`)) }))
+	defer service.Close()
+	c.Settings.Listen = strings.TrimPrefix(service.URL, "http://")
+	want(t, Examine(t.Context(), c), "port of --listen", OK, "service of Muster")
+}
+
+func TestPublicURL(t *testing.T) {
+	answer := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/healthz" {
+				w.WriteHeader(status)
+				_, _ = w.Write([]byte(body))
+				return
+			}
+			http.NotFound(w, r)
+		}
+	}
+	for _, x := range []struct {
+		name    string
+		handler http.HandlerFunc
+		check   string
+		level   Level
+		word    string
+	}{
+		{"another program", answer(200, "<html>hello"), "public URL", Failure, "no service of Muster"},
+		{"an error of a proxy", answer(502, "bad gateway"), "public URL", Failure, "502"},
+		{"a service that cannot work", answer(503, `{"status":"failed"}`), "public URL", Failure, "log of the service"},
+		{"a proxy without WebSockets", answer(200, `{"status":"ok"}`), "WebSockets", Failure, "Upgrade"},
+		{"a wrong clock", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+			answer(200, `{"status":"ok"}`)(w, r)
+		}, "clock of the service", Failure, "1h0m"},
+		{"endless headers", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Long", strings.Repeat("x", 1<<20))
+		}, "public URL", Failure, "header"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			server := httptest.NewServer(x.handler)
+			defer server.Close()
+			c := healthy(t)
+			c.Endpoint, c.Settings.PublicURL = server.URL, server.URL
+			want(t, Examine(t.Context(), c), x.check, x.level, x.word)
+		})
+	}
+
+	c := healthy(t)
+	c.Endpoint = "http://127.0.0.1:1"
+	want(t, Examine(t.Context(), c), "public URL", Failure, "start the service")
+	c.Endpoint = "https://muster.invalid"
+	want(t, Examine(t.Context(), c), "public URL", Failure, "leads nowhere")
+
+	server := httptest.NewTLSServer(answer(200, `{"status":"ok"}`))
+	defer server.Close()
+	c.Endpoint = server.URL
+	want(t, Examine(t.Context(), c), "public URL", Failure, "an authority that clients trust")
+}
+
+// certificate writes a certificate and its key.
+func certificate(t *testing.T, host string, from, until time.Time) (chain, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: from, NotAfter: until}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, key = filepath.Join(t.TempDir(), "chain.pem"), filepath.Join(t.TempDir(), "key.pem")
+	for path, block := range map[string]*pem.Block{chain: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return chain, key
+}
+
+func TestCertificateFiles(t *testing.T) {
+	now := time.Now()
+	const dayLong = 24 * time.Hour
+	for _, x := range []struct {
+		name, host  string
+		from, until time.Time
+		level       Level
+		word        string
+	}{
+		{"valid", "muster.example.com", now.Add(-dayLong), now.Add(90 * dayLong), OK, "muster.example.com"},
+		{"valid for a short time by design", "muster.example.com", now.Add(-dayLong), now.Add(5 * dayLong), OK, ""},
+		{"expired", "muster.example.com", now.Add(-90 * dayLong), now.Add(-dayLong), Failure, "has expired"},
+		{"expires soon", "muster.example.com", now.Add(-80 * dayLong), now.Add(10 * dayLong), Warning, "expires on"},
+		{"not yet valid", "muster.example.com", now.Add(dayLong), now.Add(90 * dayLong), Failure, "clock"},
+		{"of another host", "other.example.com", now.Add(-dayLong), now.Add(90 * dayLong), Failure, "not for muster.example.com"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c := healthy(t)
+			c.Settings.TLSCert, c.Settings.TLSKey = certificate(t, x.host, x.from, x.until)
+			c.Settings.PublicURL = "https://muster.example.com"
+			examined := &examination{Config: c}
+			examined.certificateFiles(t.Context())
+			want(t, examined.found, "certificate", x.level, x.word)
+		})
+	}
+	c := healthy(t)
+	c.Settings.TLSCert, c.Settings.TLSKey = "/nowhere/chain.pem", "/nowhere/key.pem"
+	examined := &examination{Config: c}
+	examined.certificateFiles(t.Context())
+	want(t, examined.found, "certificate", Failure, "/nowhere/chain.pem")
+}
+
+// fake answers as a service would.
+type fake struct {
+	overview operator.Overview
+	hosts    operator.HostList
+	err      error
+}
+
+func (f *fake) Overview(context.Context) (*operator.Overview, error) { return &f.overview, f.err }
+func (f *fake) Hosts(context.Context) (*operator.HostList, error)    { return &f.hosts, nil }
+
+func TestService(t *testing.T) {
+	ask := func(f *fake) []Finding {
+		c := healthy(t)
+		c.Service, c.Version = f, "v2"
+		x := &examination{Config: c}
+		x.service(t.Context())
+		x.cluster(t.Context())
+		x.agents(t.Context())
+		return x.found
+	}
+	quiet := operator.Overview{Attention: &attention.Found{}}
+	want(t, ask(&fake{overview: quiet}), "service", OK, "nothing needs attention")
+	want(t, ask(&fake{err: errors.New("no service answers")}), "service", Failure, "no service answers")
+	want(t, ask(&fake{overview: operator.Overview{Attention: &attention.Found{Items: []attention.Item{{What: "host rack-1 is silent.", Next: "Look at its network."}}}}}),
+		"service", Warning, "rack-1", "Look at its network")
+
+	nodes := func(members ...operator.Member) *fake {
+		o := quiet
+		o.Cluster = &operator.Cluster{Leader: "a", Members: members}
+		return &fake{overview: o}
+	}
+	voter := func(id string) operator.Member { return operator.Member{ID: id, Role: "voter", Version: "v2"} }
+	missing := voter("c")
+	missing.Missing = true
+	old := voter("c")
+	old.Version = "v1"
+	late := voter("c")
+	late.Behind = 1_000_000
+	want(t, ask(nodes(voter("a"), voter("b"), voter("c"))), "cluster", OK, "3 with a vote")
+	want(t, ask(nodes(voter("a"), voter("b"))), "cluster", Warning, "third node")
+	want(t, ask(nodes(voter("a"), voter("b"), missing)), "cluster", Failure, "node c", "cluster remove")
+	want(t, ask(nodes(voter("a"), voter("b"), old)), "cluster", Warning, "different versions")
+	want(t, ask(nodes(voter("a"), voter("b"), late)), "cluster", Warning, "entries behind")
+
+	hosts := operator.HostList{Hosts: []operator.Host{{Name: "rack-1", Version: "v1"}, {Name: "rack-2", Version: "v2"}}}
+	want(t, ask(&fake{overview: quiet, hosts: hosts}), "agents", Warning, "rack-1", "v1")
+}
+
+func TestInitSDK(t *testing.T) {
+	c := healthy(t)
+	c.InitSDK = func(context.Context) error { return errors.New("refused") }
+	x := &examination{Config: c}
+	x.sdk(t.Context())
+	want(t, x.found, "InitSDK", Failure, "refused")
+	if Worst(x.found) != Failure {
+		t.Errorf("the worst is %s", Worst(x.found))
+	}
+}

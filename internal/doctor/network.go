@@ -1,0 +1,279 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/listen/devca"
+)
+
+// ports can be bound, or are the service's own.
+func (x *examination) ports(ctx context.Context) {
+	s := &x.Settings
+	for _, p := range []struct{ setting, address string }{
+		{"listen", s.Listen}, {"partner-listen", s.PartnerListen}, {"operator-listen", s.OperatorListen}, {"cluster-listen", s.ClusterListen},
+	} {
+		if p.address == "" {
+			continue
+		}
+		check := "port of --" + p.setting
+		_, port, _ := net.SplitHostPort(p.address) // settings has said what is wrong with it
+		l, err := net.Listen("tcp", p.address)
+		switch {
+		case err == nil:
+			l.Close()
+			x.add(check, OK, "", "%s is free, so no service runs there", p.address)
+		case errors.Is(err, syscall.EACCES):
+			x.add(check, Failure, "AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, setcap cap_net_bind_service=+ep on the binary, or a port from 1024 on",
+				"%s: this user may not bind port %s", p.address, port)
+		case errors.Is(err, syscall.EADDRINUSE):
+			x.taken(ctx, check, p.address, port, p.setting == "cluster-listen")
+		case errors.Is(err, syscall.EADDRNOTAVAIL):
+			x.add(check, Failure, "name an address of this machine, or none, as in :"+port, "%s: this machine does not have the address", p.address)
+		default:
+			x.add(check, Failure, "correct the address", "%v", err)
+		}
+	}
+}
+
+// taken examines who has a port. The port between nodes speaks no HTTP.
+func (x *examination) taken(ctx context.Context, check, address, port string, cluster bool) {
+	by := listener(port)
+	if strings.HasPrefix(by, "muster ") || !cluster && isMuster(ctx, address) {
+		x.add(check, OK, "", "a service of Muster listens at %s", address)
+		return
+	}
+	if by == "" {
+		by = "another program"
+		if cluster {
+			x.add(check, Skipped, "", "%s is in use; run the command as root to see whether by Muster", address)
+			return
+		}
+	}
+	x.add(check, Failure, "end that program, or choose another port", "%s has the port %s", by, port)
+}
+
+// isMuster asks for the health of what listens at an address of this machine.
+func isMuster(ctx context.Context, address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	for _, scheme := range []string{"http", "https"} {
+		body, _, err := fetch(ctx, scheme+"://"+net.JoinHostPort(host, port)+"/healthz", &tls.Config{InsecureSkipVerify: true}) // the answer is believed in nothing
+		if err == nil && strings.HasPrefix(body, `{"status":`) {
+			return true
+		}
+	}
+	return false
+}
+
+// fetch reads the beginning of a page. What it connects to may be anything.
+func fetch(ctx context.Context, at string, c *tls.Config) (body string, header http.Header, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	client := http.Client{
+		Transport:     &http.Transport{TLSClientConfig: c, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return "", nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+	if err == nil && answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode != http.StatusServiceUnavailable {
+		err = fmt.Errorf("%s answers %s", at, answer.Status)
+	}
+	return string(text), answer.Header, err
+}
+
+// The last weeks of a certificate, in which it should have been replaced.
+const certificateSoon = 21 * 24 * time.Hour
+
+// certificateFiles are those of --tls-cert and --tls-key.
+func (x *examination) certificateFiles(context.Context) {
+	const check = "certificate"
+	s := &x.Settings
+	if s.TLSCert == "" {
+		return
+	}
+	pair, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
+	if err != nil {
+		x.add(check, Failure, "give the chain, the certificate of the host first, and its key, both in PEM", "%s, %s: %v", s.TLSCert, s.TLSKey, err)
+		return
+	}
+	leaf := pair.Leaf
+	host := ""
+	if u, err := url.Parse(s.PublicURL); err == nil {
+		host = u.Hostname()
+	}
+	if host != "" && leaf.VerifyHostname(host) != nil {
+		x.add(check, Failure, "get a certificate for that name", "%s is for %s, not for %s of --public-url", s.TLSCert, strings.Join(leaf.DNSNames, ", "), host)
+		return
+	}
+	if x.expiry(check, leaf) {
+		x.add(check, OK, "", "%s is for %s, until %s, with %d more of its chain", s.TLSCert, strings.Join(leaf.DNSNames, ", "), day(leaf.NotAfter), len(pair.Certificate)-1)
+	}
+}
+
+// expiry adds a finding unless a certificate is valid for a while.
+func (x *examination) expiry(check string, c *x509.Certificate) (well bool) {
+	now := time.Now()
+	switch {
+	case now.After(c.NotAfter):
+		x.add(check, Failure, "renew it; the service reads the files again by itself", "it has expired on %s", day(c.NotAfter))
+	case now.Before(c.NotBefore):
+		x.add(check, Failure, "wait, or set the clock of this machine right", "it is valid only from %s on", day(c.NotBefore))
+	case c.NotAfter.Sub(now) < min(certificateSoon, c.NotAfter.Sub(c.NotBefore)/4):
+		x.add(check, Warning, "renew it, and find out why that did not happen by itself", "it expires on %s", day(c.NotAfter))
+	default:
+		return true
+	}
+	return false
+}
+
+// publicURL is how clients and game servers reach the service: name, TLS, health, WebSockets through proxies, and the clock behind it.
+func (x *examination) publicURL(ctx context.Context) {
+	const check = "public URL"
+	at := x.Endpoint
+	u, err := url.Parse(at)
+	if err != nil || u.Hostname() == "" {
+		x.add(check, Failure, "set --public-url to the address that game servers use", "%q is no URL", at)
+		return
+	}
+	if x.Settings.PublicURL == "" {
+		x.add(check, Skipped, "set --public-url if game servers run on other machines", "none is set; examining %s instead", at)
+	}
+	if addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()); err != nil {
+		x.add(check, Failure, "make a DNS record for it", "the name %s leads nowhere: %v", u.Hostname(), err)
+		return
+	} else if net.ParseIP(u.Hostname()) == nil {
+		x.add(check, OK, "", "%s is at %s", u.Hostname(), strings.Join(addresses, ", "))
+	}
+	trust := x.trust()
+	body, header, err := fetch(ctx, strings.TrimSuffix(at, "/")+"/healthz", trust)
+	if err != nil {
+		x.add(check, Failure, whyUnreachable(err), "%v", err)
+		return
+	}
+	switch {
+	case strings.HasPrefix(body, `{"status":"ok"`):
+		x.add(check, OK, "", "the service at %s is healthy", at)
+	case strings.HasPrefix(body, `{"status":`):
+		x.add(check, Failure, "read the log of the service", "the service at %s cannot work: %.200s", at, body)
+	default:
+		x.add(check, Failure, "lead "+u.Host+" to the service", "what answers at %s is no service of Muster: %.80q", at, body)
+		return
+	}
+	if u.Scheme == "https" {
+		x.chain(ctx, u, trust)
+	}
+	x.dateOf(header)
+	x.webSocket(ctx, u, trust)
+}
+
+// trust has the authorities of the system, and with --dev the installation's own.
+func (x *examination) trust() *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if x.Settings.Dev {
+		if a, err := devca.Load(x.Settings.Data); err == nil {
+			c.RootCAs = a.Pool()
+		}
+	}
+	return c
+}
+
+func whyUnreachable(err error) string {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "give the service the whole chain of a certificate for this name, by an authority that clients trust: Go clients and servers check it"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "start the service, or open the port in front of it"
+	}
+	if os.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
+		return "open the port in the firewall: nothing answers at all"
+	}
+	return "make sure that the address leads to the service"
+}
+
+// chain is the certificate that clients see, whoever terminates TLS.
+func (x *examination) chain(ctx context.Context, u *url.URL, trust *tls.Config) {
+	const check = "TLS of the public URL"
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	d := tls.Dialer{Config: trust}
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		x.add(check, Failure, whyUnreachable(err), "%v", err)
+		return
+	}
+	defer conn.Close()
+	leaf := conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
+	if x.expiry(check, leaf) {
+		x.add(check, OK, "", "the certificate is trusted on this machine, and valid until %s", day(leaf.NotAfter))
+	}
+}
+
+// dateOf compares the clock of the service with that of this machine.
+func (x *examination) dateOf(header http.Header) {
+	const check = "clock of the service"
+	at, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return // a proxy may remove it
+	}
+	switch off := time.Since(at).Truncate(time.Second); {
+	case off.Abs() > 5*time.Minute:
+		x.add(check, Failure, "synchronize both clocks", "it differs from the clock of this machine by %v: signatures made here are refused", off)
+	case off.Abs() > 5*time.Second:
+		x.add(check, Warning, "synchronize both clocks", "it differs from the clock of this machine by %v", off)
+	default:
+		x.add(check, OK, "", "it agrees with the clock of this machine")
+	}
+}
+
+// webSocket tries what a game server does. The token is none, so the service has to refuse it; an answer of any other kind means that something in between does
+// not pass WebSockets on.
+func (x *examination) webSocket(ctx context.Context, u *url.URL, trust *tls.Config) {
+	const check = "WebSockets"
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	at := *u
+	at.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
+	client, err := linkclient.Dial(ctx, linkclient.Options{URL: at.String(), Process: "muster-doctor", Compute: "muster-doctor", Fleet: "muster-doctor", Token: "none", TLS: trust})
+	if err == nil {
+		client.Close(1000)
+		x.add(check, OK, "", "game servers can connect to %s", at.String())
+		return
+	}
+	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok && refused.Status == http.StatusForbidden && strings.Contains(refused.Body, "muster-doctor") {
+		x.add(check, OK, "", "%s refuses a game server without a token, as it should", at.String())
+		return
+	}
+	x.add(check, Failure, "have the proxy pass on upgrades to WebSockets (Upgrade and Connection), at every path", "a game server that connects to %s gets: %v", at.String(), err)
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02") }

@@ -1,0 +1,133 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// service is what the running service says of itself, above all what an operator should look at.
+func (x *examination) service(ctx context.Context) {
+	const check = "service"
+	if x.Service == nil {
+		x.add(check, Skipped, "name an access key by --profile or the environment, or run the command as a user who may read the data directory", "no access key is known, so the service is not asked")
+		return
+	}
+	overview, err := x.Service.Overview(ctx)
+	if err != nil {
+		x.add(check, Failure, "start it, or read its log", "%v", err)
+		return
+	}
+	x.overview = overview
+	found := overview.Attention
+	if len(found.Items) == 0 {
+		x.add(check, OK, "", "nothing needs attention")
+	}
+	for i := range found.Items {
+		item := &found.Items[i]
+		x.add(check, Warning, item.Next, "%s", item.What)
+	}
+	if found.Others > 0 || found.More {
+		x.add(check, Warning, "see all of them in the console", "there is more that needs attention")
+	}
+}
+
+// cluster is what the node knows of the others.
+func (x *examination) cluster(context.Context) {
+	const check = "cluster"
+	if x.overview == nil || x.overview.Cluster == nil {
+		return
+	}
+	c := x.overview.Cluster
+	if c.Leader == "" {
+		x.add(check, Failure, "start the nodes that are down; a majority decides", "the node knows no leader, so nothing can change")
+	}
+	voters, versions := 0, map[string]bool{}
+	for _, m := range c.Members {
+		if m.Role != "observer" {
+			voters++
+		}
+		if m.Version != "" {
+			versions[m.Version] = true
+		}
+		const behindMax = 10_000 // entries, some seconds of a full load
+		switch {
+		case m.Missing:
+			x.add(check, Failure, "start it, or muster cluster remove "+m.ID+" if its machine is lost", "node %s at %s is silent", m.ID, m.Address)
+		case m.Behind > behindMax:
+			x.add(check, Warning, "wait if it has just started; else see whether its disk or its network is slow", "node %s at %s is %d entries behind", m.ID, m.Address, m.Behind)
+		}
+	}
+	switch {
+	case voters == 2:
+		x.add(check, Warning, "let a third node join (muster cluster join-token)", "two nodes have a vote: if either fails, nothing can change")
+	case voters%2 == 0:
+		x.add(check, Warning, "give an observer a vote, or take one", "%d nodes have a vote, which survive no more failures than %d", voters, voters-1)
+	}
+	if len(versions) > 1 {
+		x.add(check, Warning, "finish the upgrade: docs/guide/cluster.md#updates", "the nodes run %d different versions", len(versions))
+	}
+	x.add(check, OK, "", "%d nodes, %d with a vote; %s", len(c.Members), voters, c.Outlook)
+}
+
+// agents on hosts may be of another release than the service, and should not be much older.
+func (x *examination) agents(ctx context.Context) {
+	const check = "agents"
+	if x.overview == nil {
+		return
+	}
+	hosts, err := x.Service.Hosts(ctx)
+	if err != nil {
+		x.add(check, Skipped, "", "%v", err)
+		return
+	}
+	others := map[string][]string{}
+	for i := range hosts.Hosts {
+		if h := &hosts.Hosts[i]; h.Version != "" && h.Version != x.Version {
+			others[h.Version] = append(others[h.Version], h.Name)
+		}
+	}
+	for version, names := range others {
+		shown := names[:min(len(names), 5)]
+		x.add(check, Warning, "put the same release on the hosts; an agent is replaced while its game servers run", "%d hosts run version %.60s of the agent, this is %s: %s", len(names), version, x.Version, strings.Join(shown, ", "))
+	}
+	if len(others) == 0 && len(hosts.Hosts) > 0 {
+		x.add(check, OK, "", "%d hosts, all with this version", len(hosts.Hosts))
+	}
+}
+
+// sdk does with a server SDK what a game server does first.
+func (x *examination) sdk(ctx context.Context) {
+	const check = "InitSDK"
+	if x.InitSDK == nil {
+		x.add(check, Skipped, "", "%s", x.NoSDK)
+		return
+	}
+	began := time.Now()
+	if err := x.InitSDK(ctx); err != nil {
+		x.add(check, Failure, "see the findings about the public URL, and the log of the service", "a server process with the server SDK for Go could not connect: %v", err)
+		return
+	}
+	x.add(check, OK, "", "a server process with the server SDK for Go was connected in %v, and ended", round(time.Since(began)))
+}
+
+// round leaves two or three digits of a duration.
+func round(d time.Duration) time.Duration {
+	for unit := time.Second; unit > time.Nanosecond; unit /= 1000 {
+		if d >= unit {
+			return d.Round(unit / 100)
+		}
+	}
+	return d
+}
+
+func size(bytes uint64) string {
+	const unit = 1 << 10
+	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	n, i := float64(bytes), 0
+	for ; n >= unit && i < len(names)-1; i++ {
+		n /= unit
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") + " " + names[i]
+}
