@@ -4,21 +4,21 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"time"
 
-	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/doctor"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -92,14 +92,14 @@ func (s *doctorService) Hosts(ctx context.Context) (*operator.HostList, error) {
 	return look[operator.HostList](ctx, &s.topService, "hosts", "")
 }
 
-// sdkTrial connects a server process with the official server SDK.
+// sdkTrial connects a server process.
 type sdkTrial struct {
 	remote         remoteService
 	fleet, compute string
 	url, token     string
 }
 
-// sdkPatience bounds InitSDK, which tries for minutes by itself.
+// sdkPatience bounds the trial.
 const sdkPatience = 20 * time.Second
 
 // prepare looks for a compute and its token, and returns why there is none.
@@ -143,34 +143,21 @@ func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 	return "there is no compute with which a server process could connect; register one, or name one by --fleet and --compute"
 }
 
-// run connects a process, and ends it as a game server does that is not needed: the service counts no crash.
-func (t *sdkTrial) run(ctx context.Context) error {
-	server.SetLoggerInterface(quiet{})
-	connected := make(chan error, 1)
-	go func() {
-		err := server.InitSDK(server.ServerParameters{WebSocketURL: t.url, ProcessID: "muster-doctor-" + rand.Text(), HostID: t.compute, FleetID: t.fleet, AuthToken: t.token})
-		if err == nil {
-			err = errors.Join(server.ProcessEnding(), server.Destroy())
-		}
-		connected <- err
-	}()
-	select {
-	case err := <-connected:
-		return err
-	case <-time.After(sdkPatience):
-		return fmt.Errorf("no connection to %s within %v", t.url, sdkPatience)
-	case <-ctx.Done():
-		return ctx.Err()
+// run connects a process as InitSDK does, and ends it as a game server does that is not needed: the service counts no crash.
+func (t *sdkTrial) run(ctx context.Context, trust *tls.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, sdkPatience)
+	defer cancel()
+	client, err := linkclient.Dial(ctx, linkclient.Options{URL: t.url, Process: "muster-doctor-" + rand.Text(), Compute: t.compute, Fleet: t.fleet, Token: t.token, TLS: trust})
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.url, err)
 	}
+	defer client.Drop()
+	if _, err := client.Do(ctx, "TerminateServerProcess", ""); err != nil {
+		return fmt.Errorf("ProcessEnding: %w", err)
+	}
+	client.Close(closeNormal)
+	return nil
 }
 
-// quiet keeps the SDK's own log, which has addresses with tokens, from the terminal.
-type quiet struct{}
-
-func (quiet) Debugf(string, ...any) {}
-func (quiet) Warnf(format string, args ...any) {
-	slog.Debug("server SDK", "message", fmt.Sprintf(format, args...))
-}
-func (quiet) Errorf(format string, args ...any) {
-	slog.Debug("server SDK", "message", fmt.Sprintf(format, args...))
-}
+// closeNormal is the code of a WebSocket that ends in good order.
+const closeNormal = 1000

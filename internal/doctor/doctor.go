@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -44,8 +45,8 @@ type Config struct {
 	Endpoint string  // URL of the service for clients
 	Service  Service // nil: no access key is known, so nothing is asked
 	Version  string  // of this program
-	// InitSDK connects a server process by a server SDK, and ends it. nil: it is not tried, for the reason NoSDK.
-	InitSDK func(ctx context.Context) error
+	// InitSDK connects a server process as a server SDK does, and ends it. nil: it is not tried, for the reason NoSDK.
+	InitSDK func(ctx context.Context, trust *tls.Config) error
 	NoSDK   string
 }
 

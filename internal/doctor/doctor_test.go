@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -279,7 +280,7 @@ func TestService(t *testing.T) {
 
 func TestInitSDK(t *testing.T) {
 	c := healthy(t)
-	c.InitSDK = func(context.Context) error { return errors.New("refused") }
+	c.InitSDK = func(context.Context, *tls.Config) error { return errors.New("refused") }
 	x := &examination{Config: c}
 	x.sdk(t.Context())
 	want(t, x.found, "InitSDK", Failure, "refused")

@@ -97,7 +97,7 @@ func (x *examination) agents(ctx context.Context) {
 	}
 }
 
-// sdk does with a server SDK what a game server does first.
+// sdk does what a game server does first.
 func (x *examination) sdk(ctx context.Context) {
 	const check = "InitSDK"
 	if x.InitSDK == nil {
@@ -105,11 +105,11 @@ func (x *examination) sdk(ctx context.Context) {
 		return
 	}
 	began := time.Now()
-	if err := x.InitSDK(ctx); err != nil {
-		x.add(check, Failure, "see the findings about the public URL, and the log of the service", "a server process with the server SDK for Go could not connect: %v", err)
+	if err := x.InitSDK(ctx, x.trust()); err != nil {
+		x.add(check, Failure, "see the findings about the public URL, and the log of the service", "a server process could not connect: %v", err)
 		return
 	}
-	x.add(check, OK, "", "a server process with the server SDK for Go was connected in %v, and ended", round(time.Since(began)))
+	x.add(check, OK, "", "a server process was connected and ended within %v", round(time.Since(began)))
 }
 
 // round leaves two or three digits of a duration.
