@@ -38,7 +38,7 @@ var wholePages = map[string]string{
 // notRun are the beginnings of commands that no test runs from the page, with the reason.
 var notRun = map[string]map[string]string{
 	"README.md": {
-		"make run": "starts the demo, which TestDemo plays", "make test": "runs this test", "make build": "has built what this test runs",
+		"make run": "starts the demo, which TestDemo plays", "make test": "runs this test",
 		"bin/muster serve":       "runs until it is stopped: the tests start it themselves",
 		"bin/muster simulate":    "TestGuideToSimulate runs it on the page about it",
 		"bin/muster keys create": "/var/lib is not the test's: TestGuidesToOperating makes keys", "bin/muster aws-profile": "as above; TestAWSProfile runs it",
