@@ -10,12 +10,13 @@ import (
 
 // The programs under test, as paths.
 var (
-	musterBinary      string
-	arenaServerBinary string
-	arenaClientBinary string
-	bareServerBinary  string // the arena's server without a library
-	backendBinary     string
-	sdkServerBinaries map[string]string // by version of the server SDK
+	musterBinary       string
+	arenaServerBinary  string
+	arenaClientBinary  string
+	bareServerBinary   string // the arena's server without a library
+	backendBinary      string
+	oidcProviderBinary string            // an identity provider
+	sdkServerBinaries  map[string]string // by version of the server SDK
 )
 
 func TestMain(m *testing.M) {
@@ -37,12 +38,14 @@ func build(dir string) error {
 	bin := func(name string) string { return filepath.Join(dir, name) }
 	musterBinary, arenaServerBinary, arenaClientBinary = bin("muster"), bin("arena-server"), bin("arena-client")
 	bareServerBinary, backendBinary = bin("arena-server-bare"), bin("backend")
+	oidcProviderBinary = bin("oidcprovider")
 	sdkServerBinaries = map[string]string{"5.5.0": bin("sdkserver-5.5.0"), "5.4.0": bin("sdkserver-5.4.0")}
 	for _, args := range [][]string{
 		{"build", "-o", dir + string(filepath.Separator), "../cmd/muster", "../examples/arena/arena-server", "../examples/arena/arena-client",
 			"../examples/arena/arena-server-bare", "../examples/backend"},
 		{"build", "-C", "serversdk", "-o", sdkServerBinaries["5.5.0"], "."},
 		{"build", "-C", "serversdk", "-modfile=v5.4.0.mod", "-o", sdkServerBinaries["5.4.0"], "."},
+		{"build", "-C", "oidcprovider", "-o", oidcProviderBinary, "."},
 	} {
 		cmd := exec.Command("go", args...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off") // as shipped
