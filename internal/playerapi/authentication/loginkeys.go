@@ -2,17 +2,10 @@ package authentication
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
-	"crypto/rsa"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -20,26 +13,20 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
 const (
-	loginKeysRecheck = 5 * time.Second // how often, at most, the file is looked at
-	loginKeysBytes   = 1 << 20
-	signedLifeMax    = 5 * time.Minute
-	signedLeeway     = 30 * time.Second // the clocks of backends differ from ours
-	signedNameMax    = 128
-	rsaBitsMin       = 2048
+	signedLifeMax = 5 * time.Minute
+	signedLeeway  = 30 * time.Second // the clocks of backends differ from ours
+	signedNameMax = 128
 )
 
 // LoginKeys checks tokens that a studio's backend signs for players whom it has authenticated: JWTs that live for minutes and are valid
 // for one login. The public keys are in a file, as a JWK set; a changed file is read again. docs/spec/player-identity.md#backend.
 type LoginKeys struct {
 	LoginKeysConfig
-
-	mu      sync.Mutex
-	keys    map[string]loginKey
-	checked time.Time
-	version fileVersion
+	keys *tokenkeys.File
 }
 
 // LoginKeysConfig says which tokens are accepted.
@@ -51,119 +38,10 @@ type LoginKeysConfig struct {
 	Log       *slog.Logger
 }
 
-type loginKey struct {
-	jose.JSONWebKey
-	algorithm jose.SignatureAlgorithm
-}
-
-type fileVersion struct {
-	modified time.Time
-	size     int64
-}
-
 // OpenLoginKeys reads the file. A key that cannot be used is an error here and now.
 func OpenLoginKeys(c LoginKeysConfig) (*LoginKeys, error) {
-	k := &LoginKeys{LoginKeysConfig: c, checked: time.Now()}
-	version, err := k.look()
-	if err == nil {
-		err = k.load(version)
-	}
-	return k, err
-}
-
-func (k *LoginKeys) look() (fileVersion, error) {
-	info, err := os.Stat(k.Path)
-	if err != nil {
-		return fileVersion{}, fmt.Errorf("login keys: %w", err)
-	}
-	return fileVersion{info.ModTime(), info.Size()}, nil
-}
-
-func (k *LoginKeys) load(version fileVersion) error {
-	if version.size > loginKeysBytes {
-		return fmt.Errorf("login keys %s: %d bytes, want at most %d", k.Path, version.size, loginKeysBytes)
-	}
-	content, err := os.ReadFile(k.Path)
-	if err != nil {
-		return fmt.Errorf("login keys: %w", err)
-	}
-	keys, err := readLoginKeys(content)
-	if err != nil {
-		return fmt.Errorf("login keys %s: %w", k.Path, err)
-	}
-	k.keys, k.version = keys, version
-	return nil
-}
-
-func readLoginKeys(content []byte) (map[string]loginKey, error) {
-	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(content, &set); err != nil {
-		return nil, fmt.Errorf("want a JWK set, {\"keys\": […]}: %w", err)
-	}
-	if len(set.Keys) == 0 {
-		return nil, errors.New("want a JWK set with at least one key")
-	}
-	keys := map[string]loginKey{}
-	for i, key := range set.Keys {
-		algorithm, err := loginAlgorithm(key)
-		if err == nil && keys[key.KeyID].Key != nil {
-			err = fmt.Errorf("kid %q: want each once", key.KeyID)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("keys[%d]: %w", i, err)
-		}
-		keys[key.KeyID] = loginKey{key, algorithm}
-	}
-	return keys, nil
-}
-
-// loginAlgorithm is the one algorithm that a key is for. It follows from the key, so no token can choose another.
-func loginAlgorithm(key jose.JSONWebKey) (algorithm jose.SignatureAlgorithm, err error) {
-	switch x := key.Key.(type) {
-	case ed25519.PublicKey:
-		algorithm = jose.EdDSA
-	case *ecdsa.PublicKey:
-		if x.Curve != elliptic.P256() {
-			return "", fmt.Errorf("crv %s: want P-256", x.Curve.Params().Name)
-		}
-		algorithm = jose.ES256
-	case *rsa.PublicKey:
-		if x.N.BitLen() < rsaBitsMin {
-			return "", fmt.Errorf("n has %d bits, want at least %d", x.N.BitLen(), rsaBitsMin)
-		}
-		algorithm = jose.RS256
-	default:
-		return "", errors.New("want a public key for EdDSA, ES256 or RS256: a private or symmetric one does not belong here")
-	}
-	switch {
-	case key.KeyID == "":
-		return "", errors.New("kid is missing: tokens name their key by it")
-	case key.Algorithm != "" && key.Algorithm != string(algorithm):
-		return "", fmt.Errorf("alg %s: want %s for such a key, or none", key.Algorithm, algorithm)
-	case key.Use != "" && key.Use != "sig":
-		return "", fmt.Errorf("use %s: want sig, or none", key.Use)
-	}
-	return algorithm, nil
-}
-
-// find returns the key of a token. A changed file that is invalid leaves the old keys in force.
-func (k *LoginKeys) find(keyID string) (loginKey, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if now := time.Now(); now.Sub(k.checked) >= loginKeysRecheck {
-		k.checked = now
-		version, err := k.look()
-		if err == nil && version != k.version {
-			if err = k.load(version); err == nil {
-				k.Log.Info("login keys read again", "file", k.Path, "keys", len(k.keys))
-			}
-		}
-		if err != nil {
-			k.Log.Error("changed login keys not usable, the old ones stay in force", "error", err)
-		}
-	}
-	key, ok := k.keys[keyID]
-	return key, ok
+	keys, err := tokenkeys.OpenFile(c.Path, "login keys", c.Log)
+	return &LoginKeys{c, keys}, err
 }
 
 // signedClaims of a token.
@@ -183,19 +61,19 @@ func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
 	if len(token) > TokenBytesMax {
 		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), TokenBytesMax)
 	}
-	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA, jose.ES256, jose.RS256}) // jku, x5u and jwk are never looked at
+	signed, err := jose.ParseSignedCompact(token, tokenkeys.Algorithms) // jku, x5u and jwk are never looked at
 	if err != nil {
 		return Claim{}, err
 	}
 	header := signed.Signatures[0].Protected
-	key, ok := k.find(header.KeyID)
+	key, ok := k.keys.Find(header.KeyID)
 	if !ok || header.KeyID == "" {
 		return Claim{}, fmt.Errorf("kid %.60q is not in the file of login keys", header.KeyID)
 	}
-	if header.Algorithm != string(key.algorithm) {
-		return Claim{}, fmt.Errorf("key %.60q is for %s, the token says %s", header.KeyID, key.algorithm, header.Algorithm)
+	if header.Algorithm != string(key.Signs) {
+		return Claim{}, fmt.Errorf("key %.60q is for %s, the token says %s", header.KeyID, key.Signs, header.Algorithm)
 	}
-	if err := checkType(header, "JWT"); err != nil {
+	if err := tokenkeys.CheckType(header, "JWT"); err != nil {
 		return Claim{}, err
 	}
 	payload, err := signed.Verify(key.Key)
@@ -230,7 +108,7 @@ func (k *LoginKeys) meant(claims *signedClaims) error {
 	if len(k.Issuers) > 0 && !slices.Contains(k.Issuers, claims.Issuer) {
 		return fmt.Errorf("iss %.100q, want one of %q", claims.Issuer, k.Issuers)
 	}
-	named := audiences(claims.Audience)
+	named := tokenkeys.Audiences(claims.Audience)
 	switch {
 	case len(k.Audiences) == 0 && claims.Audience == nil:
 		return nil
@@ -270,5 +148,5 @@ func numericDate(seconds *float64) (time.Time, bool) {
 	if seconds == nil {
 		return time.Time{}, false
 	}
-	return instant(*seconds)
+	return tokenkeys.Instant(*seconds)
 }
