@@ -38,6 +38,17 @@ func (h *Handler) Signed(w http.ResponseWriter, r *http.Request, service string,
 	return caller.Principal, own.body, nil
 }
 
+// Unsigned is for calls at other doors that strangers may make: it reads the body of a request within the bounds of Signed, and returns the address of the client.
+func (h *Handler) Unsigned(w http.ResponseWriter, r *http.Request, most int64) (from string, content []byte, refused *Refused) {
+	arriving := body{w: w, r: r, most: most, pool: &h.admission, address: h.verifier.proxies.Of(r)}
+	defer arriving.done()
+	var own buffers
+	if err := arriving.read(&own); err != nil {
+		return "", nil, refusedBy(err.ErrorCode(), err.ErrorMessage())
+	}
+	return arriving.address, own.body, nil
+}
+
 func refusedBy(code, message string) *Refused {
 	return &Refused{statusOf(code), code, message}
 }

@@ -65,7 +65,6 @@ import (
 	"github.com/musterhq/muster/internal/sessionwatch"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/signin"
-	"github.com/musterhq/muster/internal/sts"
 	"github.com/musterhq/muster/internal/tracing"
 	"github.com/musterhq/muster/internal/tracing/otlp"
 )
@@ -285,7 +284,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	doors.graphs = cloudwatch.NewDoor(cloudwatch.Config{Store: x.kept, Signed: handler.Signed, Now: x.engine.Now, Calls: calls, Log: log})
-	doors.sts = sts.NewDoor(sts.Config{Keys: keys, Engine: x.engine, Signed: handler.Signed, Private: x.private, Audit: x.audit, Calls: calls, Log: log})
+	if doors.sts, err = x.newSTS(handler, calls); err != nil {
+		return nil, err
+	}
 	if err := x.openBucket(links); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/people/providers"
+	"github.com/musterhq/muster/internal/webidentity"
 )
 
 // publicURLMax is the API model's maximum length of a server SDK endpoint.
@@ -114,10 +115,23 @@ func (s Settings) checkMatchEvery() error {
 	return nil
 }
 
-// checkPeople reads the file, so that its mistakes are found before the service starts.
+// checkPeople reads the files of people and machines, so that mistakes in them are found before the service starts.
 func (s Settings) checkPeople() error {
-	if _, err := providers.ReadFile(s.People); err != nil {
+	file, err := providers.ReadFile(s.People)
+	if err != nil {
 		return fmt.Errorf("people: %w", err)
+	}
+	if s.WebIdentities == "" {
+		return nil
+	}
+	names, err := webidentity.Check(s.WebIdentities)
+	if err != nil {
+		return fmt.Errorf("web-identities: %w", err)
+	}
+	for _, p := range file.Providers {
+		if slices.Contains(names, p.Name) {
+			return fmt.Errorf("web-identities: an issuer has the name %q of a provider of people: want different ones, or a person and a machine could be taken for each other", p.Name)
+		}
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ type Settings struct {
 	Dev           bool   `name:"dev" help:"For trying Muster: accepts any credentials, and TLS with a certificate of its own authority. Loopback addresses only."`
 	VirtualClock  bool   `name:"virtual-clock" help:"With --dev: time stands still until a test advances it through /dev/clock. This applies to deadlines; connections and signatures stay on real time."`
 	People        string `name:"people" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
+	WebIdentities string `name:"web-identities" placeholder:"FILE" help:"JSON file of the issuers whose tokens machines exchange for temporary credentials, such as Kubernetes and CI systems, and of the roles that they get; see the guide. Empty: none."`
 	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
 	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
 

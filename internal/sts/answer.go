@@ -26,7 +26,7 @@ type refusal struct{ code, message string }
 func (r *refusal) Error() string { return r.code + ": " + r.message }
 
 func (r *refusal) status() int {
-	if r != nil && r.code == codeAccessDenied {
+	if r != nil && (r.code == codeAccessDenied || r.code == codeRejectedClaim) {
 		return http.StatusForbidden
 	}
 	return http.StatusBadRequest

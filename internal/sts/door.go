@@ -3,8 +3,10 @@
 package sts
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -16,9 +18,12 @@ import (
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/policy"
+	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 const (
@@ -46,6 +51,10 @@ type Config struct {
 	Engine Engine
 	// Signed reads the body of a request, and returns the principal that has signed it for a service. Otherwise it returns the refusal.
 	Signed func(w http.ResponseWriter, r *http.Request, service string, most int64) (by identity.Principal, body []byte, refused *gamelift.Refused)
+	// Unsigned reads the body of a request that nobody has signed, and returns the address of its client.
+	Unsigned func(w http.ResponseWriter, r *http.Request, most int64) (from string, body []byte, refused *gamelift.Refused)
+	Machines Verifier     // of machines that prove who they are with a token; nil: none does
+	Signins  *signin.Door // counts their failed attempts
 	// Private reports whether an answer cannot be read on the way.
 	Private func(*http.Request) bool
 	Audit   *audit.Log       // for refused attempts; nil: they are not recorded
@@ -57,6 +66,9 @@ type Config struct {
 type Door struct {
 	config Config
 	calls  *callstats.Door
+
+	machineRate *fair.Rate
+	unreachable rate.Lines
 }
 
 // NewDoor makes a Door.
@@ -65,7 +77,8 @@ func NewDoor(c Config) *Door {
 	for name := range operations {
 		names = append(names, name)
 	}
-	return &Door{config: c, calls: c.Calls.Door("sts", names...)}
+	return &Door{config: c, calls: c.Calls.Door("sts", names...), machineRate: fair.NewRate(webIdentityRate, time.Now),
+		unreachable: rate.Lines{Most: unreachableLogged, Period: unreachableWithin}}
 }
 
 // Serves reports whether a request is one for this door: no other service of AWS at the port takes forms without a header that names it.
@@ -79,16 +92,18 @@ type request struct {
 	by   identity.Principal
 	form url.Values
 	id   string
+
+	stranger bool // it has proved nothing
 }
 
 // operations are the actions by name. One that changes nothing, and issues nothing, has no entry in the audit log.
 var operations = map[string]func(*Door, *request) (any, error){
-	"GetCallerIdentity":         (*Door).getCallerIdentity,
-	"GetAccessKeyInfo":          (*Door).getAccessKeyInfo,
-	"GetSessionToken":           (*Door).getSessionToken,
-	"AssumeRole":                (*Door).assumeRole,
-	"AssumeRoleWithSAML":        refuseAs("AssumeRoleWithSAML", "SAML is not supported: want AssumeRole with an access key"),
-	"AssumeRoleWithWebIdentity": refuseAs("AssumeRoleWithWebIdentity", "no identity provider is configured: want AssumeRole with an access key"),
+	"GetCallerIdentity":  (*Door).getCallerIdentity,
+	"GetAccessKeyInfo":   (*Door).getAccessKeyInfo,
+	"GetSessionToken":    (*Door).getSessionToken,
+	"AssumeRole":         (*Door).assumeRole,
+	"AssumeRoleWithSAML": refuseAs("AssumeRoleWithSAML", "SAML is not supported: want AssumeRole with an access key, or AssumeRoleWithWebIdentity"),
+	webIdentity:          (*Door).assumeRoleWithWebIdentity,
 }
 
 // Actions returns the actions of this door, with the roles that may take them. Who is asking, everybody may know.
@@ -103,10 +118,10 @@ func refuseAs(name, why string) func(*Door, *request) (any, error) {
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began, id := time.Now(), gamelift.NewRequestID()
-	by, body, unsigned := d.config.Signed(w, r, signedFor, bodyMax)
-	if unsigned != nil {
-		d.calls.Done("", outcome(unsigned.Status), began)
-		refuse(w, &refusal{codeOf(unsigned.Code), unsigned.Message}, unsigned.Status, id)
+	by, body, refused := d.caller(w, r)
+	if refused != nil {
+		d.calls.Done("", outcome(refused.Status), began)
+		refuse(w, &refusal{codeOf(refused.Code), refused.Message}, refused.Status, id)
 		return
 	}
 	form, err := url.ParseQuery(string(body))
@@ -116,7 +131,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := form.Get("Action")
-	answer, err := d.perform(name, &request{r, by, form, id})
+	answer, err := d.perform(name, &request{Request: r, by: by, form: form, id: id})
 	if err == nil {
 		d.calls.Done(name, callstats.OK, began)
 		write(w, http.StatusOK, answer, id)
@@ -130,6 +145,21 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d.calls.Done(name, outcome(status), began)
 	refuse(w, problem, status, id)
+}
+
+// caller reads the body of a request, and returns who has signed it. Calls with the token of a machine are the only ones that need no signature.
+func (d *Door) caller(w http.ResponseWriter, r *http.Request) (by identity.Principal, body []byte, refused *gamelift.Refused) {
+	if !isSigned(r) {
+		from, body, refused := d.config.Unsigned(w, r, bodyMax)
+		if refused != nil {
+			return by, nil, refused
+		}
+		if form, err := url.ParseQuery(string(body)); err == nil && form.Get("Action") == webIdentity {
+			return identity.Principal{Address: from}, body, nil
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	return d.config.Signed(w, r, signedFor, bodyMax)
 }
 
 func outcome(status int) callstats.Outcome {
@@ -146,7 +176,7 @@ func (d *Door) perform(name string, r *request) (any, error) {
 	}
 	r.by.Used(name)
 	answer, err := operation(d, r)
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == codeAccessDenied {
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == codeAccessDenied && !r.stranger {
 		d.config.Audit.RefusedAs(d.origin(r, name), "AccessDenied")
 	}
 	return answer, err
@@ -156,13 +186,14 @@ func (d *Door) origin(r *request, operation string) audit.Origin {
 	return audit.Origin{Principal: r.by.ID, Door: audit.DoorAPI, Address: r.by.Address, Agent: r.UserAgent(), Operation: operation}
 }
 
-// issue makes temporary credentials, once the audit log says who was issued what. Those of the role client are players', of whom it says nothing.
+// issue makes temporary credentials, once the audit log says who was issued what. Those of the role client are players', of whom it says nothing
+// unless a machine got them.
 func (d *Door) issue(r *request, operation string, x identity.Session, valid time.Duration) (identity.Credentials, error) {
 	if !d.config.Private(r.Request) {
-		return identity.Credentials{}, &refusal{codeAccessDenied, "the answer has a secret in it that others on the way could read: use https"}
+		return identity.Credentials{}, notPrivate()
 	}
 	c := d.config.Keys.Issue(x, valid)
-	if x.Role != identity.Client {
+	if x.Role != identity.Client || x.Source == identity.FromWebIdentity {
 		err := d.config.Engine.Do(r.Context(), &domainaudit.Note{
 			By: d.origin(r, operation), Kind: "temporary credentials", ID: c.ID,
 			Changes: []domainaudit.Change{{Field: "Expires", After: c.Expires.UTC().Format(time.RFC3339)}, {Field: "Role", After: c.Role.String()}, {Field: "Session", After: c.Name}},

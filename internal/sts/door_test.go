@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/enginetest"
 	api "github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // port is a service with the API and STS at one port, an access key for each role, and a clock for temporary credentials that the test moves.
@@ -37,7 +38,10 @@ type port struct {
 	private atomic.Bool
 }
 
-func newPort(t *testing.T) *port {
+func newPort(t *testing.T) *port { return newPortWith(t, nil) }
+
+// newPortWith is one at which machines get credentials with tokens.
+func newPortWith(t *testing.T, machines Verifier) *port {
 	t.Helper()
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
@@ -57,7 +61,8 @@ func newPort(t *testing.T) *port {
 	}
 	log := slog.New(slog.DiscardHandler)
 	handler := api.NewHandler(service, api.Config{Keys: p.keys, Log: log})
-	door := NewDoor(Config{Keys: p.keys, Engine: p.engine, Signed: handler.Signed, Calls: callstats.New(), Log: log,
+	door := NewDoor(Config{Keys: p.keys, Engine: p.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Machines: machines,
+		Signins: signin.New(signin.Config{}).Door("web_identity"), Calls: callstats.New(), Log: log,
 		Private: func(*http.Request) bool { return p.private.Load() }})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Serves(r) {

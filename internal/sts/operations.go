@@ -126,6 +126,9 @@ func (d *Door) assumeRole(r *request) (any, error) {
 	x := identity.Session{Source: identity.FromKey, Holder: r.by.ID, Name: r.form.Get("RoleSessionName"), Role: role, Account: r.by.Account}
 	most := assumeDurationMax
 	if own := r.by.Session(); own != nil {
+		if own.Source == identity.FromWebIdentity {
+			return nil, notAuthorized(r, "AssumeRole", "a machine gets another role with its token alone, by "+webIdentity)
+		}
 		x.Source, x.Holder = own.Source, own.Holder // what ends them ends the new credentials, too
 		if own.Name != "" {
 			most = chainedDurationMax
@@ -198,6 +201,9 @@ func resourcesOf(r *request) []string {
 
 func notAuthorized(r *request, operation, because string) error {
 	text := "User: " + r.by.ARN() + " is not authorized to perform: sts:" + operation
+	if r.stranger {
+		text = "Not authorized to perform sts:" + operation
+	}
 	if arn := r.form.Get("RoleArn"); arn != "" {
 		text += " on resource: " + excerpt.Short(arn)
 	}

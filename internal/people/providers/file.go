@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
 // Bounds of the file.
@@ -180,7 +180,7 @@ func (x *providerText) provider() (*Provider, error) {
 		wrong("title: %.200q, want one line of at most %d bytes", x.Title, people.NameMax)
 	}
 	issuer, err := url.Parse(x.Issuer)
-	if err != nil || issuer.Host == "" || issuer.RawQuery != "" || issuer.Fragment != "" || issuer.User != nil || issuer.Scheme != "https" && !(issuer.Scheme == "http" && onThisMachine(issuer.Hostname())) {
+	if err != nil || issuer.Host == "" || issuer.RawQuery != "" || issuer.Fragment != "" || issuer.User != nil || !tokenkeys.Private(issuer) {
 		wrong("issuer: %.200q, want an https URL without a query, such as https://id.example.com", x.Issuer)
 		issuer = &url.URL{}
 	}
@@ -240,12 +240,6 @@ func rolesOf(at string, named map[string][]string) (Roles, error) {
 		}
 	}
 	return roles, errors.Join(errs...)
-}
-
-// onThisMachine reports whether a provider is on this machine, as in tests: then it needs no TLS.
-func onThisMachine(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback() || host == "localhost"
 }
 
 // secret reads the client's secret; empty: it has none.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
 // Bounds of what a provider sends, and of the time for that.
@@ -192,7 +193,7 @@ func (p *Provider) discover() (*discovery, error) {
 		if name == "userinfo_endpoint" && address == "" {
 			continue
 		}
-		if err != nil || u.Host == "" || u.Scheme != "https" && !(p.plain && u.Scheme == "http" && onThisMachine(u.Hostname())) {
+		if err != nil || u.Host == "" || u.Scheme != "https" && !(p.plain && tokenkeys.Private(u)) {
 			return nil, fmt.Errorf("discovery of %s: %s %.200q, want an https URL", p.Issuer, name, address)
 		}
 	}
