@@ -205,6 +205,21 @@ func TestTemporaryCredentialsEnd(t *testing.T) {
 	p.is("assumed with a role of that key", list(inner.Credentials), "UnrecognizedClientException")
 }
 
+// A role that a person assumes works as long as the sign-in.
+func TestRoleOfAPerson(t *testing.T) {
+	p := newPort(t)
+	p.keys.PublishSignIns(map[string]identity.SignIn{"one": {Roles: access.Roles(access.Admin)}})
+	c := p.keys.Issue(identity.Session{Source: identity.FromPerson, Holder: "studio/ann", Name: "ann", Role: access.Admin, Account: identity.DefaultAccount, SignIn: "one"}, time.Hour)
+	lower := p.assume(p.with(c.ID, c.Secret, c.Token), "readonly", "report").Credentials
+	list := func() error {
+		_, err := p.games(lower).ListFleets(t.Context(), &gamelift.ListFleetsInput{})
+		return err
+	}
+	p.is("during the sign-in", list(), "")
+	p.keys.PublishSignIns(nil)
+	p.is("after its end", list(), "UnrecognizedClientException")
+}
+
 func TestForgedCredentials(t *testing.T) {
 	p, other := newPort(t), newPort(t)
 	mine, foreign := p.assume(p.as(access.Admin), "admin", "mine").Credentials, other.assume(other.as(access.Admin), "admin", "mine").Credentials

@@ -129,7 +129,7 @@ func (d *Door) assumeRole(r *request) (any, error) {
 		if own.Source == identity.FromWebIdentity {
 			return nil, notAuthorized(r, "AssumeRole", "a machine gets another role with its token alone, by "+webIdentity)
 		}
-		x.Source, x.Holder = own.Source, own.Holder // what ends them ends the new credentials, too
+		x.Source, x.Holder, x.SignIn = own.Source, own.Holder, own.SignIn // what ends them ends the new credentials, too
 		if own.Name != "" {
 			most = chainedDurationMax
 		}
