@@ -81,6 +81,7 @@ var notRun = map[string]map[string]string{
 		"muster console":     "the URL is the reader's: TestConsoleCommand of cmd/muster signs in with a link",
 		"muster events":      "the objects are the reader's: TestFeedOfAGameSession of internal/operator asks about several kinds",
 	},
+	"docs/guide/people.md": {"muster serve": "the provider is the reader's: TestAnOpenIDProviderOfOthers starts one so", "muster people": "the people are the reader's: TestPeopleInABrowser and TestPeopleCommands run them"},
 	"docs/guide/doctor.md": {"muster doctor": "the URL is the reader's: TestDoctor runs it"},
 	"docs/guide/top.md":    {"muster top": "runs until a key ends it, or its URL is the reader's: TestTop presses keys, TestTopWithoutTerminal prints"},
 	"docs/guide/agent.md": {
@@ -103,12 +104,13 @@ var notRun = map[string]map[string]string{
 		"muster serve": "as above", "muster build push": "as above", "muster hosts": "as above", "gl create-location": "as above", "gl create-fleet": "as above",
 		"gl update-fleet-capacity": "as above", "gl create-game-session": "as above",
 	},
-	"docs/guide/audit.md":    {"muster audit": "TestAuditLog runs them", "muster hosts": "rack-7 is the reader's: TestHosts of cmd/muster drains one", "muster keys": "as above; TestAuditLog changes keys"},
+	"docs/guide/audit.md":    {"muster audit": "TestAuditLog runs them", "muster serve": "the receivers are the reader's: TestAuditExport has some", "muster hosts": "rack-7 is the reader's: TestHosts of cmd/muster drains one", "muster keys": "as above; TestAuditLog changes keys"},
 	"docs/guide/rollouts.md": {"muster rollout": "TestRollout of cmd/muster runs them with real game servers"},
 	"docs/guide/security.md": {
 		"muster serve":       "runs until it is stopped: the tests start it themselves",
 		"muster keys create": "over the network: TestAttackKeysOverTheNetwork; with a directory it is run",
 		"muster keys revoke": "over the network: TestAttackKeysOverTheNetwork; with a directory it is run",
+		"muster keys rotate": "the key is the reader's: TestRotateAccessKey rotates one",
 		"AWS_PROFILE=":       "over the network: TestAttackKeysOverTheNetwork",
 		"muster secret-key":  "/etc and /var/lib are not the test's: TestSecretKeyFile runs them",
 		"openssl":            "TestCredentials of the player API makes such certificates",

@@ -89,3 +89,45 @@ func TestPeopleInABrowser(t *testing.T) {
 		t.Errorf("the list of people: %s", list)
 	}
 }
+
+// People of the installation's own are added, changed and removed over the network, by administrators alone.
+func TestPeopleCommands(t *testing.T) {
+	t.Parallel()
+	s, _ := startProduction(t)
+	id, secret := s.key("admin")
+	people := func(args ...string) string {
+		t.Helper()
+		said, err := s.remote(id, secret, append([]string{"people"}, args...)...)
+		must(t, err)
+		return said
+	}
+	link := func(said string) string {
+		t.Helper()
+		at, _, _ := strings.Cut(said, "\n")
+		if !strings.Contains(at, "/signin/enrol") {
+			t.Fatalf("no link for a passkey: %s", said)
+		}
+		return at
+	}
+	first := link(people("add", "ann", "--group", "admin"))
+	if second := link(people("enrol", "ann")); second == first {
+		t.Error("the second link is the first one")
+	}
+	people("groups", "ann", "--group", "readonly", "--reason", "she moved")
+	if list := people("list"); !strings.Contains(list, "ann") || !strings.Contains(list, "readonly") || strings.Contains(list, "admin") {
+		t.Errorf("the list is %s", list)
+	}
+	for _, wrong := range [][]string{{"add", "ann", "--group", "admin"}, {"groups", "bob", "--group", "admin"}, {"enrol", "bob"}, {"remove-passkey", "ann", "AAAA"}, {"end-session", "signin-none"}} {
+		if said, err := s.remote(id, secret, append([]string{"people"}, wrong...)...); err == nil && wrong[0] != "end-session" { // one that has ended is what was asked for
+			t.Errorf("muster people %v: %s", wrong, said)
+		}
+	}
+	reader, readersSecret := s.key("readonly")
+	if said, err := s.remote(reader, readersSecret, "people", "add", "mallory", "--group", "admin"); err == nil {
+		t.Errorf("a reader adds people: %s", said)
+	}
+	people("remove", "ann", "--reason", "she left")
+	if list := people("list"); strings.Contains(list, "ann") {
+		t.Errorf("who was removed is on the list: %s", list)
+	}
+}

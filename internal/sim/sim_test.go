@@ -213,7 +213,7 @@ func TestHosts(t *testing.T) {
 
 // TestRollouts runs worlds in which aliases move from fleet to fleet. ROLLOUTS_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
 func TestRollouts(t *testing.T) {
-	seeds := seedsOf(t, "ROLLOUTS_SEED", 1, 2, 3, 4, 5, 6)
+	seeds := seedsOf(t, "ROLLOUTS_SEED", 1, 2, 3, 4, 5, 6, 7, 13, 14)
 	seen := map[string]int{}
 	for _, seed := range seeds {
 		w := NewRollouts(seed)
