@@ -242,6 +242,7 @@ func (p *Principal) MayCall(name string) error {
 	}
 	a, ok := policy.Of(name)
 	if !ok {
+		//lint:ignore ST1005 as AWS begins it, and clients show it
 		return fmt.Errorf("User: %s is not authorized to perform: %s, which no policy can allow in this release", p.ARN(), name)
 	}
 	return p.MayDo(policy.Request{Action: a, Resource: policy.AnyResource})

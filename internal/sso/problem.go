@@ -55,7 +55,6 @@ var (
 	forbidden    = problem{kind: "ForbiddenException", status: http.StatusForbidden, text: "No access"}
 	tooMany      = problem{kind: "TooManyRequestsException", status: http.StatusTooManyRequests}
 	failed       = problem{kind: "InternalServerException", status: http.StatusInternalServerError}
-	unavailable  = problem{kind: "ServiceUnavailableException", status: http.StatusServiceUnavailable}
 )
 
 // failure is a problem for what went wrong inside the service, which the log has.

@@ -140,7 +140,7 @@ func securityOf(of func(string) string) (*tls.Config, error) {
 
 func attributesOf(all []attribute.KeyValue) (some []*common.KeyValue) {
 	for _, x := range all {
-		value := &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: x.Value.Emit()}}
+		value := &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: x.Value.String()}}
 		if x.Value.Type() == attribute.INT64 {
 			value = &common.AnyValue{Value: &common.AnyValue_IntValue{IntValue: x.Value.AsInt64()}}
 		}
