@@ -150,13 +150,16 @@ func (d *Door) checkOwn(ctx context.Context, s *people.SignIn) error {
 	return d.renew(ctx, s, &people.RenewSession{ID: s.ID, Name: person.Name, Groups: person.Groups, Roles: d.OwnRoles(person.Groups)})
 }
 
-// renew stores the outcome. The audit log has it if the groups or roles have changed; that a person was confirmed is no news.
+// renew stores the outcome, which is in force at this node when it returns. The audit log has it if the groups or roles have changed; that a person was confirmed is no news.
 func (d *Door) renew(ctx context.Context, s *people.SignIn, cmd *people.RenewSession) error {
 	cmd.Check = d.config.File.Recheck
 	if cmd.Roles == s.Roles && sameGroups(cmd.Groups, s.Groups) {
 		ctx = audit.Without(ctx)
 	}
-	return d.engine.Do(ctx, cmd)
+	if err := d.engine.Do(ctx, cmd); err != nil || cmd.SignIn.Changed == 0 { // 0: the session has ended
+		return err
+	}
+	return d.config.Keys.Await(ctx, cmd.SignIn.Changed)
 }
 
 // OwnRoles are the roles that groups of the cell's own people give.
