@@ -93,7 +93,7 @@ compile() {
 		read -r all n < <(stale "${flags[@]}")
 	fi
 	if ((n > all / 2)); then
-		say "compiling $n packages for a quick start, about a minute on two processors (make build compiles them in full)"
+		say "compiling $n packages for a quick start, one to two minutes on two processors (make build compiles them in full)"
 	elif ((n > 1)); then
 		say "compiling $n of $all packages"
 	fi
