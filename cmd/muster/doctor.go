@@ -152,7 +152,7 @@ func (t *sdkTrial) run(ctx context.Context, trust *tls.Config) error {
 		return fmt.Errorf("%s: %w", t.url, err)
 	}
 	defer client.Drop()
-	if _, err := client.Do(ctx, "TerminateServerProcess", ""); err != nil {
+	if err := client.Terminate(ctx); err != nil {
 		return fmt.Errorf("ProcessEnding: %w", err)
 	}
 	client.Close(closeNormal)

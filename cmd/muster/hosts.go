@@ -81,23 +81,8 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 	return nil
 }
 
-// hostsChange is a command that changes something: it needs an admin key.
-type hostsChange struct {
-	serviceFlags
-	reasonFlag
-}
-
-func (c *hostsChange) post(ctx context.Context, env environment, path string, in, out any) error {
-	service, err := c.reach(ctx, env, identity.MayAdminister)
-	if err != nil {
-		return err
-	}
-	service.reason = c.Reason
-	return service.call(ctx, http.MethodPost, path, in, out)
-}
-
 type hostsJoinToken struct {
-	hostsChange
+	adminChange
 	Fleet    string        `placeholder:"FLEET" help:"Id of the only fleet that the hosts may serve. Otherwise they serve any fleet of a build in their location."`
 	Location string        `placeholder:"NAME" help:"Location of the hosts. Otherwise each host names one of the fleet's."`
 	Uses     uint32        `default:"1" help:"How many hosts may join with the token, 10000 at most."`
@@ -115,7 +100,7 @@ func (c *hostsJoinToken) Run(ctx context.Context, stdout io.Writer, env environm
 }
 
 type hostsRevokeToken struct {
-	hostsChange
+	adminChange
 	ID string `arg:"" help:"Id of the token, as muster hosts shows it."`
 }
 
@@ -129,7 +114,7 @@ func (c *hostsRevokeToken) Run(ctx context.Context, stdout io.Writer, env enviro
 }
 
 type hostsRevoke struct {
-	hostsChange
+	adminChange
 	Host string `arg:"" help:"Name or id of the host."`
 }
 
@@ -143,7 +128,7 @@ func (c *hostsRevoke) Run(ctx context.Context, stdout io.Writer, env environment
 }
 
 type hostsDrain struct {
-	hostsChange
+	adminChange
 	Undo bool   `help:"End the drain: the host serves fleets again."`
 	Host string `arg:"" help:"Name or id of the host."`
 }

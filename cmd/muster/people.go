@@ -106,23 +106,8 @@ func (c *peopleSessions) Run(ctx context.Context, stdout io.Writer, env environm
 	return table.Flush()
 }
 
-// peopleChange is a command that changes something: it needs an admin key.
-type peopleChange struct {
-	serviceFlags
-	reasonFlag
-}
-
-func (c *peopleChange) post(ctx context.Context, env environment, path string, in, out any) error {
-	service, err := c.reach(ctx, env, identity.MayAdminister)
-	if err != nil {
-		return err
-	}
-	service.reason = c.Reason
-	return service.call(ctx, http.MethodPost, path, in, out)
-}
-
 type peopleAdd struct {
-	peopleChange
+	adminChange
 	Name  string        `arg:"" help:"Name of the person, which no other has."`
 	Group []string      `placeholder:"GROUP" help:"Group of the person; may be given several times. Without other settings, the groups admin, backend, client and readonly give the roles of these names."`
 	Valid time.Duration `default:"24h" help:"How long the link is valid, 168h at most."`
@@ -138,7 +123,7 @@ func (c *peopleAdd) Run(ctx context.Context, stdout io.Writer, env environment) 
 }
 
 type peopleEnrol struct {
-	peopleChange
+	adminChange
 	Person string        `arg:"" help:"Name or id of the person."`
 	Valid  time.Duration `default:"24h" help:"How long the link is valid, 168h at most."`
 }
@@ -153,7 +138,7 @@ func (c *peopleEnrol) Run(ctx context.Context, stdout io.Writer, env environment
 }
 
 type peopleGroups struct {
-	peopleChange
+	adminChange
 	Person string   `arg:"" help:"Name or id of the person."`
 	Group  []string `placeholder:"GROUP" help:"Group of the person from now on; may be given several times. None: the person has no role and is signed out."`
 }
@@ -168,7 +153,7 @@ func (c *peopleGroups) Run(ctx context.Context, stdout io.Writer, env environmen
 }
 
 type peopleRemove struct {
-	peopleChange
+	adminChange
 	Person string `arg:"" help:"Name or id of the person."`
 }
 
@@ -182,7 +167,7 @@ func (c *peopleRemove) Run(ctx context.Context, stdout io.Writer, env environmen
 }
 
 type peopleRemovePasskey struct {
-	peopleChange
+	adminChange
 	Person  string `arg:"" help:"Name or id of the person."`
 	Passkey string `arg:"" help:"Id of the passkey, as muster people list shows it."`
 }
@@ -197,7 +182,7 @@ func (c *peopleRemovePasskey) Run(ctx context.Context, stdout io.Writer, env env
 }
 
 type peopleEndSession struct {
-	peopleChange
+	adminChange
 	Session string `arg:"" optional:"" help:"Id of the session, as muster people sessions shows it."`
 	Person  string `placeholder:"PERSON" help:"Instead: all sessions of a person, PROVIDER/SUBJECT, or a name or id of the service's own people."`
 }

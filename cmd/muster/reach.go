@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/settings"
@@ -34,4 +35,19 @@ func (f *serviceFlags) reach(ctx context.Context, env environment, may identity.
 	}
 	s.key, err = accessKey(ctx, env, f.Profile, &f.dataFlag, may)
 	return s, err
+}
+
+// adminChange is a command that changes something at the operators' door: it needs an admin key.
+type adminChange struct {
+	serviceFlags
+	reasonFlag
+}
+
+func (c *adminChange) post(ctx context.Context, env environment, path string, in, out any) error {
+	service, err := c.reach(ctx, env, identity.MayAdminister)
+	if err != nil {
+		return err
+	}
+	service.reason = c.Reason
+	return service.call(ctx, http.MethodPost, path, in, out)
 }
