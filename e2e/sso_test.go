@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -30,6 +31,7 @@ import (
 // workplace is a service at which people sign in with their provider, and the machine of one of them.
 type workplace struct {
 	*service
+	t        *testing.T
 	provider *providertest.Provider
 	home     string // of the person
 	browser  *http.Client
@@ -44,17 +46,32 @@ type workplace struct {
 // newWorkplace is one where ann is in the group dev, which gives the role backend. The service is not started.
 func newWorkplace(t *testing.T) *workplace {
 	t.Helper()
-	x := &workplace{provider: providertest.New(t), home: t.TempDir(), answer: "approve"}
-	dir := t.TempDir()
+	x := newPerson(t)
+	x.service = newService(t, "--dev=false", "--people", x.peopleFile(nil))
+	return x
+}
+
+// peopleFile writes the settings of how people sign in, with some more.
+func (x *workplace) peopleFile(more map[string]any) string {
+	x.t.Helper()
+	dir := x.t.TempDir()
 	secret := filepath.Join(dir, "secret")
-	must(t, os.WriteFile(secret, []byte(x.provider.Secret), 0o600))
-	settings, err := json.Marshal(map[string]any{"providers": []any{map[string]any{
+	must(x.t, os.WriteFile(secret, []byte(x.provider.Secret), 0o600))
+	settings := map[string]any{"providers": []any{map[string]any{
 		"name": "studio", "issuer": x.provider.URL, "clientId": x.provider.ClientID, "clientSecretFile": secret, "roles": map[string][]string{"backend": {"dev"}, "admin": {"ops"}},
-	}}})
-	must(t, err)
+	}}}
+	maps.Copy(settings, more)
+	text, err := json.Marshal(settings)
+	must(x.t, err)
 	file := filepath.Join(dir, "people.json")
-	must(t, os.WriteFile(file, settings, 0o600))
-	x.service = newService(t, "--dev=false", "--people", file)
+	must(x.t, os.WriteFile(file, text, 0o600))
+	return file
+}
+
+// newPerson is a workplace without a service: a provider, and the machine of a person.
+func newPerson(t *testing.T) *workplace {
+	t.Helper()
+	x := &workplace{t: t, provider: providertest.New(t), home: t.TempDir(), answer: "approve"}
 	x.freshBrowser()
 	x.opener = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		at := r.URL.Query().Get("url")

@@ -20,8 +20,8 @@ type Session struct {
 	Role    Role
 	Account string
 	Issued  time.Time // whole milliseconds
-	Expires time.Time
-	SignIn  string // id of the sign-in session of a person, with whose end the credentials end; empty with other sources
+	Expires time.Time // with the Grace; in Credentials without it
+	SignIn  string    // id of the sign-in session of a person, with whose end the credentials end; empty with other sources
 }
 
 // Source is how the holder of temporary credentials proved its identity.

@@ -200,12 +200,23 @@ func (k *Keys) Sessions() (n, most int) {
 	return len(k.sessions.known), k.sessions.most
 }
 
-// Issue makes temporary credentials that are valid for so long, and not longer than the access key behind them.
+// Grace is how long temporary credentials, and access tokens of people, work beyond the end that their client was told. Clients use them until that very moment: what they have
+// signed just before it arrives later, and their clocks may be behind. docs/decisions/0110-grace-at-the-end-of-credentials.md.
+const Grace = 30 * time.Second
+
+// Issue makes temporary credentials that are valid for so long, and not longer than the access key behind them. Expires is the end that the client is told; the token
+// has the Grace in it.
 func (k *Keys) Issue(x Session, valid time.Duration) Credentials {
 	x.Issued = k.now()
 	x.Expires = x.Issued.Add(valid)
 	if key, ok := k.Find(x.Holder); ok && x.Source == FromKey && !key.Expires.IsZero() && key.Expires.Before(x.Expires) {
 		x.Expires = key.Expires
 	}
-	return k.secret.NewSession(x)
+	told := x.Expires.Truncate(time.Millisecond)
+	if x.Expires = told.Add(Grace); x.Expires.Sub(x.Issued) > access.CredentialsLifeMax { // revocations are forgotten then
+		x.Expires = x.Issued.Add(access.CredentialsLifeMax)
+	}
+	c := k.secret.NewSession(x)
+	c.Expires = told
+	return c
 }

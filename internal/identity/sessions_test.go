@@ -45,7 +45,11 @@ func TestSessionSaysWhatWasIssued(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *key.Session() != c.Session || key.Secret != c.Secret || !key.Session().Expires.Equal(x.at.Add(time.Hour)) {
+	if !c.Expires.Equal(x.at.Add(time.Hour)) {
+		t.Errorf("the client is told %s, want an hour after %s", c.Expires, x.at)
+	}
+	c.Expires = c.Expires.Add(Grace)
+	if *key.Session() != c.Session || key.Secret != c.Secret {
 		t.Errorf("the key has %+v, want %+v", *key.Session(), c.Session)
 	}
 	by := key.Principal("192.0.2.1")
@@ -112,10 +116,10 @@ func TestSessionExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	life := key.Life()
-	x.at = x.at.Add(time.Hour - 2*time.Millisecond)
+	x.at = c.Expires.Add(Grace - 2*time.Millisecond)
 	x.Expire()
 	if _, err := x.With(c.pair()); err != nil || life.Err() != nil {
-		t.Errorf("just before its end: %v, %v", err, life.Err())
+		t.Errorf("just before the end of the grace: %v, %v", err, life.Err())
 	}
 	x.at = x.at.Add(2 * time.Millisecond)
 	for _, c := range []Credentials{c, late} {
@@ -126,6 +130,25 @@ func TestSessionExpires(t *testing.T) {
 	x.Expire()
 	if n, _ := x.Sessions(); n != 0 || !errors.Is(context.Cause(life), ErrExpired) {
 		t.Errorf("%d sessions are remembered, and the life has ended with %v; want none, and ErrExpired", n, context.Cause(life))
+	}
+}
+
+// A revocation is forgotten when the last credentials that it can mean have ended, so the grace makes none live longer.
+func TestGraceKeepsWithinTheLongestLife(t *testing.T) {
+	x := newIssuer(t)
+	c := x.issue("a", Backend, access.CredentialsLifeMax)
+	x.at = c.Expires
+	if _, err := x.With(c.pair()); !errors.Is(err, ErrExpired) || !c.Expires.Equal(c.Issued.Add(access.CredentialsLifeMax)) {
+		t.Errorf("at the end of the longest life, %s: %v, want ErrExpired", c.Expires, err)
+	}
+	x.all[0].Expires = domain.TimeOf(x.at.Add(time.Hour))
+	x.Publish(x.all)
+	c = x.issue("b", Backend, 2*time.Hour)
+	if x.at = x.all[0].Expires.Std(); !c.Expires.Equal(x.at) {
+		t.Errorf("the client is told %s, want the end of the access key, %s", c.Expires, x.at)
+	}
+	if _, err := x.With(c.pair()); err == nil {
+		t.Error("the credentials outlive their access key by the grace")
 	}
 }
 

@@ -314,11 +314,15 @@ func TestAuthorizationCode(t *testing.T) {
 		t.Fatalf("credentials: %d %v", status, given)
 	}
 	key, err := x.keys.With(c["accessKeyId"].(string), c["sessionToken"].(string), "192.0.2.1")
-	if err != nil || key.Role != identity.ReadOnly || key.Secret != c["secretAccessKey"] || float64(key.Session().Expires.UnixMilli()) != c["expiration"] {
+	if err != nil || key.Role != identity.ReadOnly || key.Secret != c["secretAccessKey"] || float64(key.Session().Expires.Add(-identity.Grace).UnixMilli()) != c["expiration"] {
 		t.Errorf("credentials %v: %v %v", c, key, err)
 	}
 
 	x.pass(accessLife)
+	if status, _, _ := x.portal("GET", "/assignment/accounts", access); status != 200 {
+		t.Errorf("a token at its end, which the client may just have used: %d", status)
+	}
+	x.pass(identity.Grace)
 	if status, kind, out := x.portal("GET", "/assignment/accounts", access); status != 401 || kind != "UnauthorizedException" || out["message"] != "Session token not found or invalid" {
 		t.Errorf("an expired token: %d %s %v", status, kind, out)
 	}

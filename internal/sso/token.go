@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/excerpt"
 	domaingrants "github.com/musterhq/muster/internal/domain/grants"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -96,7 +97,7 @@ func (d *Door) tokens(r *http.Request, signIn, client string, renews bool) (any,
 	if life = min(life, person.Expires.Sub(now)).Truncate(time.Second); !ok || life <= 0 {
 		return nil, invalidGrant.because("The sign-in session has ended.")
 	}
-	x := tokens{TokenType: "Bearer", ExpiresIn: int(life / time.Second), AccessToken: d.seal(accessKind, &grant{SignIn: signIn, Client: client, Expires: now.Add(life)})}
+	x := tokens{TokenType: "Bearer", ExpiresIn: int(life / time.Second), AccessToken: d.seal(accessKind, &grant{SignIn: signIn, Client: client, Expires: now.Add(life + identity.Grace)})}
 	if renews { // the same each time: programs share a file with it, and renew at the same time
 		x.RefreshToken = d.seal(refreshKind, &grant{SignIn: signIn, Client: client, Expires: time.UnixMilli(0)})
 	}

@@ -192,6 +192,8 @@ func TestTemporaryCredentialsEnd(t *testing.T) {
 		p.is(what+" at first", list(c), "")
 	}
 	p.later.Store(901)
+	p.is("a call that was under way at its end", list(short.Credentials), "")
+	p.later.Store(931)
 	p.is("after its end", list(short.Credentials), "ExpiredTokenException")
 	_, err = p.holding(short.Credentials).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	p.is("STS after its end", err, "ExpiredToken")
