@@ -33,6 +33,7 @@ type Codec struct {
 	next    int
 	err     error
 	strings map[string]string
+	inner   *Codec // reads the messages inside of this one, one after another; nil before the first
 }
 
 type field struct {
@@ -145,6 +146,16 @@ func (c *Codec) take(n uint32, kind uint8) *field {
 		return nil
 	}
 	return f
+}
+
+// count returns how many fields with number n come next, so that a repeated field takes one allocation of the right size.
+func (c *Codec) count(n uint32) (count int) {
+	for i := c.next; i < len(c.fields) && c.fields[i].num <= n; i++ {
+		if c.fields[i].num == n {
+			count++
+		}
+	}
+	return count
 }
 
 func (c *Codec) fail(n uint32, want, got uint8) {
@@ -311,6 +322,7 @@ func ID[K domain.Kind](c *Codec, n uint32, v *domain.ID[K]) { c.UUID(n, (*domain
 // Strings is a repeated string.
 func (c *Codec) Strings(n uint32, v *[]string) {
 	if c.reading {
+		*v = slices.Grow(*v, c.count(n))
 		for f := c.take(n, length); f != nil; f = c.take(n, length) {
 			*v = append(*v, string(f.bytes))
 		}
@@ -343,10 +355,12 @@ func Sub[T any](c *Codec, n uint32, v *T, present bool, fields func(*T, *Codec))
 // Many is a repeated message.
 func Many[T any](c *Codec, n uint32, v *[]T, fields func(*T, *Codec)) {
 	if c.reading {
+		*v = slices.Grow(*v, c.count(n))
 		for f := c.take(n, length); f != nil; f = c.take(n, length) {
-			var x T
-			c.nested(f.bytes, func(in *Codec) { fields(&x, in) })
-			*v = append(*v, x)
+			var zero T
+			*v = append(*v, zero)
+			x := &(*v)[len(*v)-1]
+			c.nested(f.bytes, func(in *Codec) { fields(x, in) })
 		}
 		return
 	}
@@ -356,9 +370,13 @@ func Many[T any](c *Codec, n uint32, v *[]T, fields func(*T, *Codec)) {
 	}
 }
 
+// nested reads a message inside of this one. The codec that does it keeps its list of fields for the next one.
 func (c *Codec) nested(b []byte, f func(*Codec)) {
-	in := Codec{strings: c.strings}
-	if err := in.read(b, f); err != nil && c.err == nil {
+	if c.inner == nil {
+		c.inner = &Codec{strings: c.strings}
+	}
+	c.inner.fields = c.inner.fields[:0]
+	if err := c.inner.read(b, f); err != nil && c.err == nil {
 		c.err = err
 	}
 }
