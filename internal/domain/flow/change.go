@@ -135,6 +135,9 @@ func (s *State) restoreChanges() {
 	for _, r := range all {
 		x := s.Changes.Mut(r)
 		x.next = 0
+		if player, ok := s.Player(x.Player); ok {
+			x.Player = s.Players.Get(player).ID // the same string
+		}
 		of, ok := s.changes[x.Player]
 		if !ok {
 			of.first = r

@@ -101,30 +101,31 @@ func (p Presence) String() string { return [...]string{"OFFLINE", "ONLINE", "UNK
 // Player is the flow record: one for each player, however many devices log in.
 //
 // Nothing that its pointers and slices refer to is changed in place, because a frozen copy of the record may share it. The outbox
-// only grows at its end and is cut at its front.
+// only grows at its end and is cut at its front. Small fields stand together: a million records have no room for gaps.
 type Player struct {
 	ID    string
 	Keys  Keys
 	Rev   uint64      // commits that changed a key
 	Since domain.Time // of the latest of them; 0: before that was noted, or none
 	Seq   uint64      // number of the latest event sent to the player
-	Epoch uint32      // logins
 
-	Presence      Presence
-	Stream        uint64             // number of the attached stream; 0 while none is
-	Node          uint32             // number of the node that has the stream, or that was polled last; 0: a single node, or OFFLINE
-	PresenceBy    domain.ContactTime // OFFLINE then, unless the client comes back or polls again
-	PolledBy      domain.ContactTime // until then the latest poll keeps the player ONLINE, even without a stream; 0: no poll does
-	OfflineSince  domain.Time        // 0 while not OFFLINE, and before the first login
-	RemoveBy      domain.ContactTime // OFFLINE for too long: out of the party
-	LeaveQueueBy  domain.ContactTime // OFFLINE for too long: out of the queue
-	Banned        bool
-	Replaced      int32 // logins that replaced another one since ReplacedSince
+	Presence     Presence
+	Banned       bool
+	Epoch        uint32             // logins
+	Node         uint32             // number of the node that has the stream, or that was polled last; 0: a single node, or OFFLINE
+	Replaced     int32              // logins that replaced another one since ReplacedSince
+	Stream       uint64             // number of the attached stream; 0 while none is
+	PresenceBy   domain.ContactTime // OFFLINE then, unless the client comes back or polls again
+	PolledBy     domain.ContactTime // until then the latest poll keeps the player ONLINE, even without a stream; 0: no poll does
+	OfflineSince domain.Time        // 0 while not OFFLINE, and before the first login
+	RemoveBy     domain.ContactTime // OFFLINE for too long: out of the party
+	LeaveQueueBy domain.ContactTime // OFFLINE for too long: out of the queue
+
 	ReplacedSince domain.Time
 	FlapUntil     domain.Time // no new login until then
 	Leaves        int32       // own LeaveMatchmaking since LeavesSince
-	LeavesSince   domain.Time
 	RequeueLevel  int32
+	LeavesSince   domain.Time
 	RequeueUntil  domain.Time // no search until then
 	UnlockAt      domain.Time // end of the next lock that ends, whether it is enforced or not; 0: there is none
 
@@ -134,9 +135,9 @@ type Player struct {
 	Blocked   []string  // players who may not invite this one or share a party with it
 
 	outbox  []Told
-	bytes   int // of the outbox
 	Changed uint64
 
+	bytes      int32         // of the outbox
 	login      LoginRef      // the live one
 	membership MembershipRef // the live one
 }
@@ -148,7 +149,7 @@ func (p *Player) Outbox() []Told { return p.outbox }
 func (p *Player) FirstKept() uint64 { return p.Seq - uint64(len(p.outbox)) + 1 }
 
 // OutboxBytes estimates the memory that the outbox takes.
-func (p *Player) OutboxBytes() int { return p.bytes }
+func (p *Player) OutboxBytes() int { return int(p.bytes) }
 
 // Login returns the live login session; 0 when there is none.
 func (p *Player) Login() LoginRef { return p.login }
@@ -250,17 +251,17 @@ type Login struct {
 	ID            LoginSessionID
 	Player        string
 	Epoch         uint32
-	State         LoginState
 	Token         domain.UUID // first half of the SHA-256 of the access token
 	Previous      domain.UUID // of the token before, until PreviousBy
+	State         LoginState
+	AutoReconnect bool
+	Insecure      bool // by a provider for development
+	Warned        bool // the player was told that it is about to end
 	PreviousBy    domain.Time
 	Device        string
 	ClientVersion string
-	AutoReconnect bool
-	Insecure      bool // by a provider for development
 	Created       domain.Time
 	ExpireBy      domain.ContactTime // without a sign of life; of one that was replaced: forgotten
-	Warned        bool               // the player was told that it is about to end
 	Changed       uint64
 }
 

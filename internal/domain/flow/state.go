@@ -85,7 +85,7 @@ func (s *State) RemovePlayer(r PlayerRef) {
 }
 
 // toldSize estimates the memory of one event in an outbox, without its body, which outboxes share.
-func toldSize(x Told) int { return 40 + len(x.Body) }
+func toldSize(x Told) int32 { return 40 + int32(len(x.Body)) }
 
 // Tell appends an event to a player's outbox and drops those before number first.
 func (s *State) Tell(r PlayerRef, x Told, first uint64) *Player {
@@ -147,13 +147,16 @@ func (s *State) PutLogin(l Login) LoginRef {
 		r, _ = s.Logins.Add()
 		s.logins[l.ID] = r
 	}
+	player, known := s.Player(l.Player)
+	if known {
+		l.Player = s.Players.Get(player).ID // the same string: one from a snapshot has memory of its own
+	}
 	*s.Logins.Mut(r) = l
 	s.tokens[l.Token] = r
 	if !l.Previous.IsZero() {
 		s.tokens[l.Previous] = r
 	}
-	player, ok := s.Player(l.Player)
-	if !ok { // the player is forgotten: the record only says that the login session was replaced
+	if !known { // the player is forgotten: the record only says that the login session was replaced
 		return r
 	}
 	switch p := s.Players.Mut(player); {
