@@ -57,9 +57,9 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 		return err
 	}
 	defer supervised.end()
-	again, err := c.runOnce(ctx, log, began, accept, sources, supervised)
+	again, err := c.runOnce(ctx, log, began, accept, heap.Fill, sources, supervised)
 	for again {
-		again, err = c.runOnce(ctx, log, time.Now(), nil, sources, supervised)
+		again, err = c.runOnce(ctx, log, time.Now(), nil, nil, sources, supervised)
 		if err != nil && embeddb.IsShortage(err) { // the free space is used up again
 			log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
 			supervised.between("waits for room to open its data")
@@ -78,11 +78,12 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 const reopenWait = time.Second
 
 // runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
-// is over. In the last case another run continues from the journal.
-func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part, sources *sources, supervised *supervision) (again bool, err error) {
+// is over. In the last case another run continues from the journal. fill runs the load of the state in the first run, when the process has
+// none yet.
+func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part, fill func(func() error) error, sources *sources, supervised *supervision) (again bool, err error) {
 	options := service.NewOptions(c.Settings, log, accept)
 	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, sources.of
-	options.Unkept = c.Unkept
+	options.Unkept, options.Fill = c.Unkept, fill
 	s, err := service.StartWith(ctx, options)
 	if err != nil {
 		return false, err

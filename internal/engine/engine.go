@@ -101,6 +101,9 @@ type Config struct {
 	EndedLinger   time.Duration    // how long ended records stay in memory; 0: DefaultEndedLinger
 	Retention     time.Duration    // how long the archive keeps them; 0: DefaultRetention
 	Short         func() error     // why new changes are refused for now, such as a full disk; nil: never
+	// Fill runs the load of the snapshot at Open, while the process does nothing else. nil: nothing is different then.
+	Fill func(load func() error) error
+
 	// Loaded checks the loaded state before anything is appended. Its error ends Open. nil: no check.
 	Loaded   func(v *cell.View) error
 	QueueMax int // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
@@ -251,6 +254,7 @@ func open(ctx context.Context, config Config, from store, cluster Log) (*Engine,
 		until = 0
 	}
 	c, last, unsaved, err := load(ctx, config, from, until)
+	e.config.Fill = nil
 	if err == nil && cluster != nil {
 		err = e.coverFrom(ctx, c, last)
 	}

@@ -45,7 +45,11 @@ func loadFrom(ctx context.Context, config Config, from store, until uint64) (c *
 		return nil, at, 0, 0, fmt.Errorf("find the latest snapshot: %w", err)
 	}
 	if snapshot != nil {
-		err := c.Load(snapshot)
+		fill := config.Fill
+		if fill == nil {
+			fill = func(load func() error) error { return load() }
+		}
+		err := fill(func() error { return c.Load(snapshot) })
 		snapshot.Close()
 		if err != nil {
 			return nil, at, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)

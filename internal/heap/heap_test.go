@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"errors"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -53,4 +54,30 @@ func goal() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
+}
+
+func TestNothingIsCollectedWhileDataFillsTheHeap(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
+	var before, after runtime.MemStats
+	failed := errors.New("a damaged snapshot")
+	err := Fill(func() error {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		var kept [][]byte
+		for range 64 {
+			kept = append(kept, make([]byte, 1<<20))
+		}
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(kept)
+		return failed
+	})
+	if err != failed {
+		t.Errorf("Fill answers %v, want the error of its function", err)
+	}
+	if n := after.NumGC - before.NumGC; n != 0 {
+		t.Errorf("%d collections, want none", n)
+	}
+	if percent := debug.SetGCPercent(50); percent != 50 {
+		t.Errorf("afterwards the heap grows by %d%% between collections, want 50%%", percent)
+	}
 }

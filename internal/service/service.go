@@ -159,6 +159,8 @@ type Options struct {
 
 	Unkept bool // count and keep no metrics, and record no audit log; for measurements of what both cost
 
+	Fill func(load func() error) error // runs the load of the snapshot; nil: nothing is different meanwhile
+
 	AcceptLoss []datadir.Part // parts of the data directory whose loss the operator accepts
 }
 
@@ -219,7 +221,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	core.PlayerFlow.Tokens = connectiontoken.Hasher(secret)
 	config := engine.Config{
 		Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
-		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short, Tracing: x.tracing, Unrecorded: o.Unkept,
+		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short, Tracing: x.tracing, Unrecorded: o.Unkept, Fill: o.Fill,
 	}
 	if x.node != nil {
 		err = x.openReplica(ctx, config)
