@@ -2,7 +2,9 @@ package calls
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -15,20 +17,21 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 )
 
-// playerInput is a player's call: its headers and its body.
-type playerInput[B any] struct {
-	RequestID string `header:"X-Request-Id" maxLength:"64" doc:"A repeat with the same id within ten minutes changes nothing and gets the first answer."`
-	IfRev     string `header:"X-If-Rev" pattern:"^[0-9]{0,19}$" doc:"Refused with REV_CONFLICT if the flow record has another revision."`
-	Body      B      `required:"false"`
+// playerInput is a player's call: its headers and its body. The body is decoded when it is known to fit its schema, by the code of the call: huma.Register is
+// a generic function of 15 KB, and with the types of calls as parameters there would be a copy of it for each call.
+type playerInput struct {
+	RequestID string          `header:"X-Request-Id" maxLength:"64" doc:"A repeat with the same id within ten minutes changes nothing and gets the first answer."`
+	IfRev     string          `header:"X-If-Rev" pattern:"^[0-9]{0,19}$" doc:"Refused with REV_CONFLICT if the flow record has another revision."`
+	Body      json.RawMessage `required:"false"`
 }
 
 // partnerInput is a call of a trusted server or an operator.
-type partnerInput[B any] struct {
-	RequestID string `header:"X-Request-Id" maxLength:"64"`
-	Body      B      `required:"false"`
+type partnerInput struct {
+	RequestID string          `header:"X-Request-Id" maxLength:"64"`
+	Body      json.RawMessage `required:"false"`
 }
 
-type output[B any] struct{ Body *B }
+type output struct{ Body any }
 
 // None is a call without parameters, or an answer without fields.
 type None struct{}
@@ -36,50 +39,76 @@ type None struct{}
 // Player declares a call of players, with the class of calls that limits its rate. by is the player's login session, for a
 // command.
 func Player[B, A any](r *Realm, name string, c rates.Class, summary string, f func(ctx context.Context, by *playerflow.Caller, body *B) (*A, error)) {
-	declare(r, name, c, summary, func(ctx context.Context, call *playerInput[B]) (*A, error) {
+	player(r, r.operation(name, c, summary, reflect.TypeFor[B](), reflect.TypeFor[A]()), func(ctx context.Context, by *playerflow.Caller, body json.RawMessage) (any, error) {
+		var b B
+		if err := decode(body, &b); err != nil {
+			return nil, err
+		}
+		return f(ctx, by, &b)
+	})
+}
+
+func player(r *Realm, o huma.Operation, f func(ctx context.Context, by *playerflow.Caller, body json.RawMessage) (any, error)) {
+	huma.Register(r.api, o, func(ctx context.Context, call *playerInput) (*output, error) {
 		p := principal.Of(ctx)
 		by := playerflow.Caller{Player: p.Player, LoginSessionID: p.LoginSessionID, Request: call.RequestID}
 		if call.IfRev != "" {
 			rev, err := strconv.ParseUint(call.IfRev, 10, 64)
 			if err != nil {
-				return nil, problem.New(flow.InvalidArgument, "X-If-Rev: %s, want a revision", call.IfRev)
+				return r.answer(ctx, nil, problem.New(flow.InvalidArgument, "X-If-Rev: %s, want a revision", call.IfRev))
 			}
 			by.IfRev = &rev
 		}
-		return f(ctx, &by, &call.Body)
+		answer, err := f(ctx, &by, call.Body)
+		return r.answer(ctx, answer, err)
 	})
 }
 
 // Partner declares a call of trusted servers or operators. request is its X-Request-Id, which may be empty.
 func Partner[B, A any](r *Realm, name, summary string, f func(ctx context.Context, request string, body *B) (*A, error)) {
-	declare(r, name, rates.Partner, summary, func(ctx context.Context, call *partnerInput[B]) (*A, error) {
-		return f(ctx, call.RequestID, &call.Body)
+	partner(r, r.operation(name, rates.Partner, summary, reflect.TypeFor[B](), reflect.TypeFor[A]()), func(ctx context.Context, request string, body json.RawMessage) (any, error) {
+		var b B
+		if err := decode(body, &b); err != nil {
+			return nil, err
+		}
+		return f(ctx, request, &b)
 	})
 }
 
-func declare[I, A any](r *Realm, name string, c rates.Class, summary string, f func(ctx context.Context, call *I) (*A, error)) {
-	path := r.prefix() + name
-	r.classes[path] = c
-	huma.Register(r.api, operation(path, name, summary), func(ctx context.Context, call *I) (*output[A], error) {
-		answer, err := f(ctx, call)
-		if err != nil {
-			return nil, r.state.Problem(ctx, err, principal.Of(ctx).Player)
-		}
-		return &output[A]{answer}, nil
+func partner(r *Realm, o huma.Operation, f func(ctx context.Context, request string, body json.RawMessage) (any, error)) {
+	huma.Register(r.api, o, func(ctx context.Context, call *partnerInput) (*output, error) {
+		answer, err := f(ctx, call.RequestID, call.Body)
+		return r.answer(ctx, answer, err)
 	})
+}
+
+func (r *Realm) answer(ctx context.Context, answer any, err error) (*output, error) {
+	if err != nil {
+		return nil, r.state.Problem(ctx, err, principal.Of(ctx).Player)
+	}
+	return &output{answer}, nil
 }
 
 // withoutToken are the calls that need no token: their parameters are the credential.
 var withoutToken = map[string]bool{"Session.Login": true, "Server.Exchange": true}
 
-func operation(path, name, summary string) huma.Operation {
+// operation declares a call with the types of its body and its answer.
+func (r *Realm) operation(name string, c rates.Class, summary string, body, answer reflect.Type) huma.Operation {
+	path := r.prefix() + name
+	r.classes[path] = c
 	service, _, _ := strings.Cut(name, ".")
 	security := []map[string][]string{{"token": {}}}
 	if withoutToken[name] {
 		security = []map[string][]string{}
 	}
+	schemas := r.api.OpenAPI().Components.Schemas
+	content := func(t reflect.Type) map[string]*huma.MediaType {
+		return map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(t, true, "")}}
+	}
 	return huma.Operation{
 		OperationID: name, Method: http.MethodPost, Path: path, Summary: summary, Tags: []string{service}, MaxBodyBytes: bodyMax + 1,
 		BodyReadTimeout: -1, DefaultStatus: http.StatusOK, Security: security,
+		RequestBody: &huma.RequestBody{Content: content(body)},
+		Responses:   map[string]*huma.Response{"200": {Content: content(answer)}},
 	}
 }

@@ -1,10 +1,12 @@
 package calls
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -28,13 +30,28 @@ var strictFormats = map[string]huma.Format{
 	"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: readJSON},
 }
 
-// readJSON reads a request. It is read twice: first as whatever it is, to be held against its declaration.
+// readJSON reads a request for huma, which asks twice: first for whatever it is, to hold it against its declaration; then for the body of the call, which is kept
+// as it is.
 func readJSON(data []byte, into any) error {
-	if _, first := into.(*any); first {
-		if err := bounds.Check(data); err != nil {
-			return sayWhere(err)
-		}
+	if body, second := into.(*json.RawMessage); second {
+		*body = bytes.Clone(data) // huma uses the buffer again
+		return nil
 	}
+	if err := bounds.Check(data); err != nil {
+		return sayWhere(err)
+	}
+	return unmarshal(data, into)
+}
+
+// decode reads a body that fits its declaration. What it still refuses are numbers that are too large.
+func decode(body json.RawMessage, into any) error {
+	if err := unmarshal(body, into); err != nil {
+		return misfit(http.StatusUnprocessableEntity, "validation failed", []error{&huma.ErrorDetail{Location: "body", Message: err.Error()}})
+	}
+	return nil
+}
+
+func unmarshal(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if strings.HasPrefix(wrong.Value, "number") {
