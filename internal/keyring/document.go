@@ -96,16 +96,18 @@ func NewDocument(k identity.AccessKey, by access.Actor) Document {
 	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: actorOf(by), Expires: k.Expires, Sources: k.Sources(), Secret: k.Secret}
 }
 
-// Credentials selects temporary credentials: those of one session, or all that were issued to a holder until a time.
+// Credentials selects temporary credentials: those of one session, all that were issued to a holder until a time, or all of a certificate.
 type Credentials struct {
 	Session     string    `json:"session,omitempty"`
 	Holder      string    `json:"holder,omitempty"`
-	IssuedUntil time.Time `json:"issuedUntil,omitzero"` // zero: now
+	IssuedUntil time.Time `json:"issuedUntil,omitzero"`  // zero: now
+	Certificate string    `json:"certificate,omitempty"` // sha256:FINGERPRINT or AUTHORITY/SERIAL of the certificate that gave them, for good
+	Until       time.Time `json:"until,omitzero"`        // when the certificate expires; zero: not known
 }
 
 // Revocation is the command that revokes them.
 func (x *Credentials) Revocation(by access.Actor) *access.RevokeCredentials {
-	cmd := &access.RevokeCredentials{Session: x.Session, Holder: x.Holder, By: by}
+	cmd := &access.RevokeCredentials{Session: x.Session, Holder: x.Holder, Certificate: x.Certificate, Until: timeOf(x.Until), By: by}
 	if !x.IssuedUntil.IsZero() {
 		cmd.IssuedUntil = domain.TimeOf(x.IssuedUntil)
 	}

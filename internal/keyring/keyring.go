@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -69,7 +71,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked),
-		new(access.AccessKeyExpired), new(access.AccessKeyRotated), new(access.AccessKeysUsed), new(people.SignedIn), new(people.SignInChanged), new(people.SignInsEnded)}, changesPolicies...)...), r.follow)
+		new(access.AccessKeyExpired), new(access.AccessKeyRotated), new(access.AccessKeyLimited), new(access.AccessKeysUsed), new(people.SignedIn), new(people.SignInChanged), new(people.SignInsEnded)}, changesPolicies...)...), r.follow)
 	if err := r.read(ctx); err != nil {
 		go r.unfollow() // follow may wait for r.mu
 		return nil, err
@@ -178,6 +180,10 @@ func (r *Ring) follow(c engine.Committed) {
 			k := r.known[e.ID]
 			k.Successor, k.Expires = e.Successor, e.Expires
 			r.known[e.ID] = k
+		case *access.AccessKeyLimited:
+			k := r.known[e.ID]
+			k.Expires, k.Sources = e.Expires, e.Sources
+			r.known[e.ID] = k
 		case *access.CredentialsRevoked:
 			r.revocations = e.Revocation.After(r.revocations)
 		case *access.AccessKeysForgotten:
@@ -279,6 +285,26 @@ func (r *Ring) Rotate(ctx context.Context, by access.Actor, x Rotation) (success
 	return r.CellSecret().AccessKey(&cmd.Successor), r.lastUsed(cmd.Key), nil
 }
 
+// Limit changes until when, and from which networks, a key works. When it returns, every door goes by the new limits. Limits that would refuse the request itself are set only by force, as
+// are those of the last admin key that has none.
+func (r *Ring) Limit(ctx context.Context, by access.Actor, x Limits) (access.Key, error) {
+	cmd, err := x.command(by, 0)
+	if err != nil {
+		return access.Key{}, err
+	}
+	if holder, _, _ := strings.Cut(by.Principal, ":"); holder == x.ID && by.Address != "" && len(cmd.Sources) > 0 && !x.Force && !identity.InNetworks(cmd.Sources, by.Address) {
+		return access.Key{}, domain.Refuse(domain.Conflict, "access key %s signs this request from %s, where it would not work any more: add the network, or force it", x.ID, by.Address)
+	}
+	if err := r.engine.Do(ctx, cmd); err != nil {
+		return access.Key{}, err
+	}
+	if err := r.Await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
+		return access.Key{}, err
+	}
+	r.log.Info("access key limited", "key", x.ID, "role", cmd.Key.Role.String(), "principal", by.Principal, "address", by.Address, "door", by.Door)
+	return r.lastUsed(cmd.Key), nil
+}
+
 // FinishRotation revokes a key that has a successor. When it returns, every door refuses the key, and its connections are being closed.
 func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (access.Key, error) {
 	uses := r.Uses() // those of the key are gone with it
@@ -306,7 +332,7 @@ func (r *Ring) RevokeCredentials(ctx context.Context, cmd *access.RevokeCredenti
 	if err := r.Await(context.WithoutCancel(ctx), cmd.Number); err != nil {
 		return err
 	}
-	r.log.Info("temporary credentials revoked", "session", cmd.Session, "holder", cmd.Holder, "principal", cmd.By.Principal, "address", cmd.By.Address, "door", cmd.By.Door)
+	r.log.Info("temporary credentials revoked", "session", cmd.Session, "holder", cmd.Holder, "certificate", cmd.Certificate, "principal", cmd.By.Principal, "address", cmd.By.Address, "door", cmd.By.Door)
 	return nil
 }
 

@@ -94,6 +94,19 @@ func (o *Offline) Rotate(ctx context.Context, by access.Actor, x Rotation) (succ
 	return o.dir.Secret.AccessKey(&cmd.Successor), cmd.Key, nil
 }
 
+// Limit changes until when, and from which networks, a key works.
+func (o *Offline) Limit(ctx context.Context, by access.Actor, x Limits) (access.Key, error) {
+	cmd, err := x.command(by, now())
+	if err != nil {
+		return access.Key{}, err
+	}
+	if err := o.raise(ctx); err != nil {
+		return access.Key{}, err
+	}
+	err = o.cell.Do(ctx, cmd)
+	return cmd.Key, err
+}
+
 // FinishRotation revokes a key that has a successor.
 func (o *Offline) FinishRotation(ctx context.Context, by access.Actor, id string) (access.Key, error) {
 	cmd := &access.FinishRotation{ID: id, By: by, At: now()}

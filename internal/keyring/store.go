@@ -71,3 +71,18 @@ func (x Rotation) command(by access.Actor, at domain.Time) (*access.RotateAccess
 		Successor: access.Key{ID: cmp.Or(x.Successor, identity.NewKeyID()), CreatedBy: by, Expires: timeOf(x.Expires), Sources: sources},
 	}, err
 }
+
+// Limits are changes of until when, and from which networks, a key works.
+type Limits struct {
+	ID       string    `json:"-"`                  // of the key
+	Expires  time.Time `json:"expires,omitzero"`   // zero: as before
+	Forever  bool      `json:"forever,omitempty"`  // it does not expire
+	Sources  []string  `json:"sources,omitempty"`  // none: as before
+	Anywhere bool      `json:"anywhere,omitempty"` // it works from all networks
+	Force    bool      `json:"force,omitempty"`    // also where the caller's key, or the last admin key without limits, would not work any more
+}
+
+func (x Limits) command(by access.Actor, at domain.Time) (*access.LimitAccessKey, error) {
+	sources, err := sourcesOf(x.Sources)
+	return &access.LimitAccessKey{ID: x.ID, Expires: timeOf(x.Expires), Forever: x.Forever, Sources: sources, Anywhere: x.Anywhere, By: by, Force: x.Force, At: at}, err
+}

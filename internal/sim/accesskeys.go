@@ -32,7 +32,16 @@ func rotateAccessKey(w *Wishes, v *cell.View) kernel.Command {
 		return nil
 	}
 	id, by := all[w.chance.IntN(len(all))].ID, access.Actor{Principal: "ops", Door: "operator"}
-	switch w.chance.IntN(4) {
+	switch w.chance.IntN(5) {
+	case 4:
+		cmd := &access.LimitAccessKey{ID: id, By: by, Forever: w.oneIn(2), Anywhere: w.oneIn(2), Force: w.oneIn(2)}
+		if !cmd.Forever {
+			cmd.Expires = w.now.Add(time.Duration(w.chance.IntN(600)) * time.Second)
+		}
+		if !cmd.Anywhere {
+			cmd.Sources = []string{"198.51.100.0/24"}
+		}
+		return cmd
 	case 0:
 		return &access.FinishRotation{ID: id, By: by}
 	case 1:
@@ -94,9 +103,12 @@ func (w *World) checkAccessKeys(v *cell.View) {
 // revokeCredentials ends temporary credentials, which no cell knows.
 func revokeCredentials(w *Wishes, v *cell.View) kernel.Command {
 	cmd := &access.RevokeCredentials{By: access.Actor{Principal: "ops", Door: "local"}}
-	if w.oneIn(2) {
+	switch w.chance.IntN(5) {
+	case 0, 1:
 		cmd.Session = fmt.Sprint("ASIA", w.chance.IntN(50))
-	} else {
+	case 2:
+		cmd.Certificate, cmd.Until = fmt.Sprintf("studio/%x", w.chance.IntN(50)), w.now.Add(time.Duration(w.chance.IntN(600))*time.Second)
+	default:
 		cmd.Holder = fmt.Sprint("key-", w.chance.IntN(50))
 	}
 	return cmd

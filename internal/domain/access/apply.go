@@ -49,6 +49,10 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 		k := c.key(e.ID)
 		k.Successor, k.Expires, k.Changed = e.Successor, e.Expires, number
 		c.put(k)
+	case *AccessKeyLimited:
+		k := c.key(e.ID)
+		k.Expires, k.Sources, k.Changed = e.Expires, e.Sources, number
+		c.put(k)
 	case *AccessKeysUsed:
 		for _, use := range e.Uses {
 			k := c.key(use.Key)

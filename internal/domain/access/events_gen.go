@@ -28,6 +28,7 @@ var events = []func() kernel.Event{
 	kernel.Empty[AccessKeyExpired],
 	kernel.Empty[AccessKeyRotated],
 	kernel.Empty[AccessKeysUsed],
+	kernel.Empty[AccessKeyLimited],
 }
 
 // AccessKeysTakenOver says that the cell owns its access keys from now on, and which ones a file held until then.
@@ -120,7 +121,7 @@ func (*ConsoleLinksForgotten) Kind() kernel.Kind      { return 246 }
 func (*ConsoleLinksForgotten) Level() uint            { return 2 }
 func (e *ConsoleLinksForgotten) Fields(c *wire.Codec) { c.Strings(1, &e.IDs) }
 
-// CredentialsRevoked ends temporary credentials: those of one session, or all that were issued to one holder until a time.
+// CredentialsRevoked ends temporary credentials: those of one session, all that were issued to one holder until a time, or all that a certificate gives.
 type CredentialsRevoked struct{ Revocation Revocation }
 
 func (*CredentialsRevoked) Kind() kernel.Kind { return 250 }
@@ -203,3 +204,18 @@ type AccessKeysUsed struct{ Uses []Use }
 func (*AccessKeysUsed) Kind() kernel.Kind      { return 292 }
 func (*AccessKeysUsed) Level() uint            { return 2 }
 func (e *AccessKeysUsed) Fields(c *wire.Codec) { wire.Many(c, 1, &e.Uses, (*Use).Fields) }
+
+// AccessKeyLimited says until when, and from which networks, a key works from now on.
+type AccessKeyLimited struct {
+	ID      string
+	Expires domain.Time // 0: never
+	Sources []string    // none: from everywhere
+}
+
+func (*AccessKeyLimited) Kind() kernel.Kind { return 320 }
+func (*AccessKeyLimited) Level() uint       { return 2 }
+func (e *AccessKeyLimited) Fields(c *wire.Codec) {
+	c.String(1, &e.ID)
+	wire.Int(c, 2, &e.Expires)
+	c.Strings(3, &e.Sources)
+}

@@ -2,6 +2,7 @@ package access
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -14,6 +15,11 @@ const (
 	CredentialsLifeMax = 36 * time.Hour
 	// RevocationsMax is how many revocations of temporary credentials are in force at most. Each is forgotten CredentialsLifeMax later.
 	RevocationsMax = 1024
+	// CertificatesRevokedMax is how many of them are of certificates, which stay until the certificate has expired.
+	CertificatesRevokedMax = 512
+	// CertificateLifeMax is how long the revocation of a certificate stays in force, unless the command says when the certificate expires: longer than
+	// authorities sign certificates of machines for.
+	CertificateLifeMax = 10 * 366 * 24 * time.Hour
 	// HolderMax bounds the name of a holder, in bytes.
 	HolderMax = 256
 
@@ -28,6 +34,7 @@ type Revocation struct {
 	At          domain.Time
 	Until       domain.Time // when the last of the credentials has expired
 	By          Actor
+	Certificate string // sha256:FINGERPRINT, or AUTHORITY/SERIAL, in lower-case hexadecimal: it gives no credentials any more, and all that it gave have ended
 }
 
 // Level returns the level of the snapshot part.
@@ -41,13 +48,16 @@ func (x *Revocation) Fields(c *wire.Codec) {
 	wire.Int(c, 4, &x.At)
 	wire.Int(c, 5, &x.Until)
 	wire.Sub(c, 6, &x.By, x.By != Actor{}, (*Actor).Fields)
+	c.String(7, &x.Certificate)
 }
 
-// RevokeCredentials ends the temporary credentials of one session, or all that were issued to a holder until a time.
+// RevokeCredentials ends the temporary credentials of one session, or all that were issued to a holder until a time, or all that a certificate has given and will give.
 type RevokeCredentials struct {
 	Session     string
 	Holder      string
 	IssuedUntil domain.Time // 0: now; with a Holder
+	Certificate string      // as in a Revocation
+	Until       domain.Time // when the certificate expires; 0: not known
 	By          Actor
 
 	// Result
@@ -58,14 +68,18 @@ type RevokeCredentials struct {
 func (cmd *RevokeCredentials) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	switch {
-	case (cmd.Session == "") == (cmd.Holder == ""):
-		return domain.Refuse(domain.Invalid, "session %.100q and holder %.100q: want exactly one of them", cmd.Session, cmd.Holder)
+	case cmd.given() != 1:
+		return domain.Refuse(domain.Invalid, "session %.100q, holder %.100q and certificate %.100q: want exactly one of them", cmd.Session, cmd.Holder, cmd.Certificate)
 	case len(cmd.Session) > idMax:
 		return domain.Refuse(domain.Invalid, "session %.200q: want the access key id of temporary credentials, of at most %d bytes", cmd.Session, idMax)
 	case len(cmd.Holder) > HolderMax:
 		return domain.Refuse(domain.Invalid, "holder %.200q: want the id of an access key, or PROVIDER/SUBJECT of a web identity, of at most %d bytes", cmd.Holder, HolderMax)
-	case cmd.Session != "" && cmd.IssuedUntil != 0:
-		return domain.Refuse(domain.Invalid, "a time is given with session %.100q: want it with a holder alone", cmd.Session)
+	case cmd.Holder == "" && cmd.IssuedUntil != 0:
+		return domain.Refuse(domain.Invalid, "a time is given with %.100q: want it with a holder alone", cmd.Session+cmd.Certificate)
+	case cmd.Certificate == "" && cmd.Until != 0:
+		return domain.Refuse(domain.Invalid, "an end is given with %.100q: want it with a certificate alone", cmd.Session+cmd.Holder)
+	case cmd.Certificate != "" && !certificateForm(cmd.Certificate):
+		return domain.Refuse(domain.Invalid, "certificate %.200q: want sha256: and the fingerprint in 64 hexadecimal digits, or AUTHORITY/SERIAL with the serial number in hexadecimal digits, in lower case", cmd.Certificate)
 	case cmd.IssuedUntil > t.Now:
 		return domain.Refuse(domain.Invalid, "issued until %s: want a time that has passed", cmd.IssuedUntil.Std().UTC().Format(time.RFC3339))
 	}
@@ -77,12 +91,28 @@ func (cmd *RevokeCredentials) Decide(k *kernel.Tx) error {
 		}
 		x.Until = x.IssuedUntil.Add(CredentialsLifeMax)
 	}
+	if cmd.Certificate != "" {
+		x.Certificate, x.Until = cmd.Certificate, t.Now.Add(CertificateLifeMax)
+		if cmd.Until != 0 { // and its last credentials end later
+			x.Until = min(x.Until, max(cmd.Until, t.Now).Add(CredentialsLifeMax))
+		}
+	}
 	for i := range t.revocations {
 		if old := &t.revocations[i]; old.same(&x) { // one in force is never taken back
 			x.IssuedUntil, x.Until = max(x.IssuedUntil, old.IssuedUntil), max(x.Until, old.Until)
 		}
 	}
-	if n := len(x.After(t.revocations)); n > RevocationsMax {
+	after := x.After(t.revocations)
+	certificates := 0
+	for i := range after {
+		if after[i].Certificate != "" {
+			certificates++
+		}
+	}
+	if x.Certificate != "" && certificates > CertificatesRevokedMax {
+		return domain.Refuse(domain.LimitExceeded, "%d certificates are revoked, which is the limit; each counts until it has expired; end the use of their authority instead", CertificatesRevokedMax)
+	}
+	if len(after) > RevocationsMax {
 		return domain.Refuse(domain.LimitExceeded, "%d revocations of temporary credentials are in force, which is the limit; each ends %v after its credentials were issued; revoke the access key itself, or all credentials of a holder at once",
 			RevocationsMax, CredentialsLifeMax)
 	}
@@ -91,8 +121,31 @@ func (cmd *RevokeCredentials) Decide(k *kernel.Tx) error {
 	return nil
 }
 
+// given is how many of the three are.
+func (cmd *RevokeCredentials) given() (n int) {
+	for _, text := range []string{cmd.Session, cmd.Holder, cmd.Certificate} {
+		if text != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// certificateForm reports whether a text names a certificate as sessions do.
+func certificateForm(text string) bool {
+	digits, fingerprint := strings.CutPrefix(text, "sha256:")
+	if !fingerprint {
+		var authority string
+		authority, digits, _ = strings.Cut(text, "/")
+		if authority == "" || len(authority) > HolderMax {
+			return false
+		}
+	}
+	return (!fingerprint || len(digits) == 64) && digits != "" && len(digits) <= 64 && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
 func (x *Revocation) same(other *Revocation) bool {
-	return x.Session == other.Session && x.Holder == other.Holder
+	return x.Session == other.Session && x.Holder == other.Holder && x.Certificate == other.Certificate
 }
 
 // After returns the revocations with a new one, without those that are over or that it replaces.

@@ -119,7 +119,12 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 		return v.keySubject(x.ID)
 	case *access.FinishRotation:
 		return v.keySubject(x.ID)
+	case *access.LimitAccessKey:
+		return v.keySubject(x.ID)
 	case *access.RevokeCredentials:
+		if x.Certificate != "" {
+			return "certificate", x.Certificate, nil
+		}
 		return "temporary credentials", cmp.Or(x.Session, x.Holder), nil
 	case *access.CreatePolicy:
 		return v.policySubject(x.Name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,8 @@ func TestRevocationsOfCredentials(t *testing.T) {
 	for _, bad := range []*access.RevokeCredentials{
 		{}, {Session: "ASIA1", Holder: "lobby"}, {Session: "ASIA1", IssuedUntil: x.now}, {Holder: "lobby", IssuedUntil: x.now + 1},
 		{Session: strings.Repeat("x", 129)}, {Holder: strings.Repeat("x", 257)},
+		{Certificate: "studio/1", Holder: "lobby"}, {Certificate: "studio/1", IssuedUntil: x.now}, {Holder: "lobby", Until: x.now}, {Certificate: "studio/"}, {Certificate: "/1"}, {Certificate: "1"},
+		{Certificate: "studio/1G"}, {Certificate: "sha256:12"}, {Certificate: "studio/" + strings.Repeat("1", 65)}, {Certificate: "sha256:" + strings.Repeat("A", 64)},
 	} {
 		if refusal, ok := errors.AsType[*domain.Refusal](x.do(bad)); !ok || refusal.Reason != domain.Invalid {
 			t.Errorf("%.60v: %v, want Invalid", bad, refusal)
@@ -83,6 +86,36 @@ func TestRevocationsOfCredentials(t *testing.T) {
 	do(&access.RevokeCredentials{Session: "ASIA2"})
 	if got := x.list(); len(got) != 1 || got[0].Session != "ASIA2" {
 		t.Errorf("once all the credentials have expired, the revocations are %+v, want that of ASIA2 alone", got)
+	}
+}
+
+// The revocation of a certificate stays until the last credentials that it may have given have expired.
+func TestRevocationsOfCertificates(t *testing.T) {
+	x := newRevoking(t)
+	began := x.now
+	for name, until := range map[string]domain.Time{"studio/1": 0, "studio/2": began.Add(time.Hour), "sha256:" + strings.Repeat("a", 64): began.Add(-time.Hour)} {
+		if err := x.do(&access.RevokeCredentials{Certificate: name, Until: until}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := map[string]domain.Time{}
+	for _, r := range x.list() {
+		until[r.Certificate] = r.Until
+	}
+	want := map[string]domain.Time{"studio/1": began.Add(access.CertificateLifeMax), "studio/2": began.Add(time.Hour + access.CredentialsLifeMax), "sha256:" + strings.Repeat("a", 64): began.Add(access.CredentialsLifeMax)}
+	if !maps.Equal(until, want) {
+		t.Errorf("they end at %v, want %v", until, want)
+	}
+	for i := range access.CertificatesRevokedMax - 3 {
+		if err := x.do(&access.RevokeCredentials{Certificate: fmt.Sprintf("hosts/%x", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refusal, ok := errors.AsType[*domain.Refusal](x.do(&access.RevokeCredentials{Certificate: "hosts/ffff"})); !ok || refusal.Reason != domain.LimitExceeded {
+		t.Errorf("one too many: %v, want LimitExceeded", refusal)
+	}
+	if err := x.do(&access.RevokeCredentials{Session: "ASIA1"}); err != nil {
+		t.Errorf("a session beside them: %v", err)
 	}
 }
 

@@ -29,6 +29,11 @@ func (s *script) accessCommand(verb string, a arguments) kernel.Command {
 		_, forever := a.find("forever")
 		return &access.RotateAccessKey{ID: a.or("id", ""), Overlap: a.duration("overlap"), Forever: forever,
 			Successor: access.Key{ID: a.or("successor", ""), CreatedBy: by, Expires: s.expiry(a), Sources: a.list("sources")}}
+	case "limit-key":
+		_, forever := a.find("forever")
+		_, anywhere := a.find("anywhere")
+		_, force := a.find("force")
+		return &access.LimitAccessKey{ID: a.or("id", ""), Expires: s.expiry(a), Forever: forever, Sources: a.list("sources"), Anywhere: anywhere, By: by, Force: force}
 	case "finish-rotation":
 		return &access.FinishRotation{ID: a.or("id", ""), By: by}
 	case "use-keys":
@@ -93,6 +98,8 @@ func accessDetails(e kernel.Event) string {
 		return e.ID
 	case *access.AccessKeyRotated:
 		return fmt.Sprintf("%s successor=%s%s", e.ID, e.Successor, when(e.Expires != 0, " until="+since(int64(e.Expires))))
+	case *access.AccessKeyLimited:
+		return fmt.Sprintf("%s%s%s", e.ID, when(e.Expires != 0, " until="+since(int64(e.Expires))), when(len(e.Sources) > 0, " from="+strings.Join(e.Sources, ",")))
 	case *access.AccessKeysUsed:
 		text := ""
 		for _, use := range e.Uses {

@@ -22,7 +22,7 @@ import (
 // node gives itself (deadlines, matches, notices, its own data directory) does not travel.
 var travellers = []kernel.Command{
 	&access.CreateAccessKey{}, &access.RevokeAccessKey{}, &access.IssueJoinToken{}, &access.UseJoinToken{}, &access.VoidJoinTokens{},
-	&access.IssueConsoleLink{}, &access.UseConsoleLink{}, &access.RevokeCredentials{}, &access.RotateAccessKey{}, &access.FinishRotation{}, &access.NoteKeyUses{},
+	&access.IssueConsoleLink{}, &access.UseConsoleLink{}, &access.RevokeCredentials{}, &access.RotateAccessKey{}, &access.FinishRotation{}, &access.LimitAccessKey{}, &access.NoteKeyUses{},
 	&access.CreatePolicy{}, &access.UpdatePolicy{}, &access.DeletePolicy{}, &access.AttachPolicy{}, &access.DetachPolicy{},
 	&gameservers.ClaimGameServer{}, &gameservers.CreateGameServerGroup{}, &gameservers.DeleteGameServerGroup{}, &gameservers.DeregisterGameServer{},
 	&gameservers.RegisterGameServer{}, &gameservers.UpdateGameServer{}, &gameservers.UpdateGameServerGroup{},

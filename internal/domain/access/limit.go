@@ -1,0 +1,90 @@
+package access
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// LimitAccessKey changes until when, and from which networks, a key works. A repeat changes nothing.
+type LimitAccessKey struct {
+	ID       string
+	Expires  domain.Time // 0: as before
+	Forever  bool        // it does not expire
+	Sources  []string    // empty: as before
+	Anywhere bool        // it works from all networks
+	By       Actor
+	Force    bool        // also limit the last admin key that has no limits
+	At       domain.Time // 0: now; see CreateAccessKey
+
+	// Result
+	Key Key
+}
+
+// Decide emits AccessKeyLimited.
+func (cmd *LimitAccessKey) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Records.Keys.Find(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "there is no access key %.200q", cmd.ID)
+	}
+	cmd.Key = *t.Records.Keys.Get(r)
+	next, now := cmd.Key, cmd.At
+	if now == 0 {
+		now = t.Now
+	}
+	switch {
+	case cmd.Forever:
+		next.Expires = 0
+	case cmd.Expires != 0:
+		next.Expires = cmd.Expires
+	}
+	switch {
+	case cmd.Anywhere:
+		next.Sources = nil
+	case len(cmd.Sources) > 0:
+		next.Sources = cmd.Sources
+	}
+	switch {
+	case cmd.Forever && cmd.Expires != 0:
+		return domain.Refuse(domain.Invalid, "access key %s is to expire at %s and never: want one of them", cmd.ID, cmd.Expires.Std().UTC().Format(time.RFC3339))
+	case cmd.Anywhere && len(cmd.Sources) > 0:
+		return domain.Refuse(domain.Invalid, "access key %s is to work from %d networks and from everywhere: want one of them", cmd.ID, len(cmd.Sources))
+	case !cmd.Forever && cmd.Expires == 0 && !cmd.Anywhere && len(cmd.Sources) == 0:
+		return domain.Refuse(domain.Invalid, "no limit is given for access key %s: want an end or networks", cmd.ID)
+	case !cmd.Key.Works():
+		return domain.Refuse(domain.Conflict, "access key %s was revoked, or has expired; create another one", cmd.ID)
+	case next.Expires != 0 && next.Expires <= now:
+		return domain.Refuse(domain.Invalid, "access key %s is to expire at %s: want a time that is still to come, or revoke it", cmd.ID, next.Expires.Std().UTC().Format(time.RFC3339))
+	case t.Level() < levelOfLimits:
+		return domain.Refuse(domain.Overloaded, "access keys that expire, or work from some networks alone, are possible as soon as all nodes of the cluster run this release")
+	}
+	if err := checkSources(next.Sources); err != nil {
+		return err
+	}
+	if next.Expires == cmd.Key.Expires && slices.Equal(next.Sources, cmd.Key.Sources) {
+		return nil
+	}
+	if next.Role == Admin && next.limited() && !cmd.Force && t.loneAdmin(cmd.ID) {
+		return domain.Refuse(domain.Conflict, "access key %s is the last one with the role admin that works at all times and from everywhere; create another one first, or force it", cmd.ID)
+	}
+	t.Emit(&AccessKeyLimited{ID: cmd.ID, Expires: next.Expires, Sources: slices.Clone(next.Sources)})
+	cmd.Key = t.key(cmd.ID)
+	return nil
+}
+
+// loneAdmin reports whether a key is the only one of the role admin without limits.
+func (t *Tx) loneAdmin(id string) bool {
+	lone := false
+	t.Records.Keys.Since(catalog.Place{}, func(k *Key) bool {
+		if k.Role != Admin || !k.Works() || k.limited() {
+			return true
+		}
+		lone = k.ID == id
+		return lone
+	})
+	return lone
+}
