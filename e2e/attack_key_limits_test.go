@@ -140,3 +140,67 @@ func TestRotateAccessKey(t *testing.T) {
 		t.Errorf("the row of the expired key is %q", row)
 	}
 }
+
+// The limits of a key change while it is in use, and are in force when the command returns. What would lock out the key that asks for it, or the last admin key, is said and refused.
+func TestAttackLimitedExistingKeys(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "--dev=false", "--trusted-proxies", "127.0.0.1/32")
+	admin, adminSecret := s.key("admin")
+	id, secret := s.key("backend")
+	s.start()
+	must(t, s.from("198.51.100.1", id, secret, ""))
+	limit := func(args ...string) string {
+		t.Helper()
+		out, err := s.remote(admin, adminSecret, append([]string{"keys", "limit"}, args...)...)
+		must(t, err)
+		return out
+	}
+	if out := limit(id, "--source", "192.0.2.0/24", "--expires", "30d", "--reason", "only from the office"); !strings.Contains(out, "from 192.0.2.0/24") || !strings.Contains(out, "until 20") {
+		t.Errorf("the answer is %q", out)
+	}
+	refused(t, "from elsewhere", s.from("198.51.100.1", id, secret, ""), "UnrecognizedClientException")
+	must(t, s.from("192.0.2.9", id, secret, ""))
+	limit(id, "--source", "anywhere")
+	must(t, s.from("198.51.100.1", id, secret, ""))
+
+	for _, args := range [][]string{{"--source", "192.0.2.0/24"}, {"--expires", "1h"}} {
+		if out, err := s.remote(admin, adminSecret, append([]string{"keys", "limit", admin}, args...)...); err == nil || !strings.Contains(out, "force it") {
+			t.Errorf("%v of the own key: %v %s", args, err, out)
+		}
+	}
+	second, secondSecret := s.key("admin")
+	out, err := s.remote(admin, adminSecret, "keys", "limit", admin, "--source", "192.0.2.0/24")
+	if err == nil || !strings.Contains(out, "signs this request from 127.0.0.1") {
+		t.Errorf("networks without the own address: %v %s", err, out)
+	}
+	limit(admin, "--source", "192.0.2.0/24", "--force")
+	if out, err := s.remote(admin, adminSecret, "keys", "list"); err == nil {
+		t.Errorf("the key works from elsewhere: %s", out)
+	}
+	// By the data directory there is a way back, whatever is locked out.
+	s.command("keys", "limit", "--data", s.data, second, "--source", "192.0.2.0/24")
+	s.command("keys", "limit", "--data", s.data, second, "--source", "anywhere", "--expires", "never")
+	for _, args := range [][]string{{second}, {second, "--source", "anywhere,192.0.2.0/24"}, {second, "--source", "192.0.2.1/33"}, {second, "--expires", "2020-01-01T00:00:00Z"}, {"MUSTNOTHING", "--expires", "1h"}} {
+		if out, err := s.commandFails(append([]string{"keys", "limit", "--data", s.data}, args...)...); err == nil {
+			t.Errorf("keys limit %v: %s", args, out)
+		}
+	}
+	entries, err := s.remote(second, secondSecret, "audit", "--json")
+	must(t, err)
+	for _, want := range []string{"only from the office", `"Sources"`, "192.0.2.0/24", "keys/{id}/limit"} {
+		if !strings.Contains(entries, want) {
+			t.Errorf("the audit log lacks %s", want)
+		}
+	}
+	stranger, strangerSecret := s.key("backend")
+	if out, err := s.remote(stranger, strangerSecret, "keys", "limit", second, "--expires", "1h"); err == nil {
+		t.Errorf("a backend limits keys: %s", out)
+	}
+
+	// While no service runs, and after a restart.
+	s.kill()
+	s.command("keys", "limit", "--data", s.data, id, "--source", "203.0.113.0/24")
+	s.start()
+	refused(t, "from elsewhere, after a restart", s.from("198.51.100.1", id, secret, ""), "UnrecognizedClientException")
+	must(t, s.from("203.0.113.9", id, secret, ""))
+}

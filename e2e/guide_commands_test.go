@@ -110,6 +110,7 @@ var notRun = map[string]map[string]string{
 		"muster serve":       "runs until it is stopped: the tests start it themselves",
 		"muster keys create": "over the network: TestAttackKeysOverTheNetwork; with a directory it is run",
 		"muster keys revoke": "over the network: TestAttackKeysOverTheNetwork; with a directory it is run",
+		"muster keys limit":  "the key is the reader's: TestAttackLimitedExistingKeys limits one",
 		"muster keys rotate": "the key is the reader's: TestRotateAccessKey rotates one",
 		"AWS_PROFILE=":       "over the network: TestAttackKeysOverTheNetwork",
 		"muster secret-key":  "/etc and /var/lib are not the test's: TestSecretKeyFile runs them",

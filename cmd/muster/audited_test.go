@@ -20,7 +20,7 @@ const (
 var commandsByEntry = map[string]string{
 	"serve": starts, "agent": starts, "demo": starts, "bench": apart, "bench-bare": apart, "bench-attack": apart, "arena-server": starts, "arena-client": starts,
 	"config show": reads, "health": reads, "completion": reads, "man": apart, "config check": reads, "doctor": reads, "explain": reads, "logs": reads, "version": reads, "events": reads, "top": reads, "lint": reads, "simulate": apart, "ca": reads, "webhook-key": reads, "audit list": reads, "audit verify": reads,
-	"keys list": reads, "keys create": recorded, "keys rotate": recorded, "keys revoke": recorded, "keys revoke-credentials": recorded, "aws-profile": "makes an access key, which has an entry", "console": "makes a link, which has an entry",
+	"keys list": reads, "keys create": recorded, "keys rotate": recorded, "keys limit": recorded, "keys revoke": recorded, "keys revoke-credentials": recorded, "aws-profile": "makes an access key, which has an entry", "console": "makes a link, which has an entry",
 	"login": "signs a person in, which has an entry", "logout": "ends a sign-in, which has an entry", "credentials": "issues temporary credentials, which has an entry",
 	"policies create": recorded, "policies update": recorded, "policies delete": recorded, "policies attach": recorded, "policies detach": recorded, "policies list": reads, "policies show": reads, "access explain": reads, "access actions": reads,
 	"secret-key create": apart, "secret-key change": recorded, "secret-key remove": recorded,

@@ -17,7 +17,11 @@ import (
 
 type credentialsCommand struct {
 	Name string `arg:"" optional:"" default:"muster" help:"Profile that was signed in with."`
+	certificateFlags
 }
+
+// Validate refuses half a certificate.
+func (c *credentialsCommand) Validate() error { return c.check() }
 
 // processCredentials is what AWS clients read from a credential_process.
 type processCredentials struct {
@@ -29,6 +33,13 @@ type processCredentials struct {
 }
 
 func (c *credentialsCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	if c.Certificate != "" {
+		key, err := c.exchange(ctx, env)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(stdout).Encode(key)
+	}
 	p, home, err := signInProfile(env, c.Name)
 	if err != nil {
 		return err

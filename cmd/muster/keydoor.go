@@ -31,6 +31,7 @@ type keyDoor interface {
 	revokeCredentials(ctx context.Context, x keyring.Credentials) error
 	rotate(ctx context.Context, x keyring.Rotation) (keyring.Rotated, error)
 	finish(ctx context.Context, id string) (keyring.Document, error)
+	limit(ctx context.Context, x keyring.Limits) (keyring.Document, error)
 }
 
 // dataKeys reaches the keys of a data directory: through the service that runs on it, or directly while none does.
@@ -174,6 +175,19 @@ func (d *dataKeys) finish(ctx context.Context, id string) (ended keyring.Documen
 		return err
 	})
 	return ended, err
+}
+
+func (d *dataKeys) limit(ctx context.Context, x keyring.Limits) (key keyring.Document, err error) {
+	err = d.do(ctx, func(c *localdoor.Client) (err error) {
+		key, err = c.Limit(ctx, x)
+		return err
+	}, func(o *keyring.Offline) error {
+		x.Force = true // the holder of the directory can make another admin key
+		limited, err := o.Limit(d.recorded(ctx, "keys limit"), d.actor(), x)
+		key = keyring.DocumentOf(&limited)
+		return err
+	})
+	return key, err
 }
 
 // revokeCredentials needs the running service: the time of the last transaction may be before that of the credentials.

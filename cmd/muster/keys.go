@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/clientcert"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
@@ -51,9 +52,10 @@ type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Create an access key and show it with its secret. A running service accepts it at once."`
 	List   keysList   `cmd:"" help:"List all keys, without secrets."`
 	Rotate keysRotate `cmd:"" help:"Replace a key in two steps: the first creates a successor, and both keys work; the second, --finish, revokes the old key."`
+	Limit  keysLimit  `cmd:"" help:"Change until when, and from which networks, a key works, without a new key. A running service goes by it when the command returns."`
 	Revoke keysRevoke `cmd:"" help:"Revoke a key for good and close its connections. A running service refuses it when the command returns."`
 
-	RevokeCredentials keysRevokeCredentials `cmd:"" help:"Revoke temporary credentials before they expire: those of one session, or all that were issued to a holder."`
+	RevokeCredentials keysRevokeCredentials `cmd:"" help:"Revoke temporary credentials before they expire: those of one session, or all that were issued to a holder, or all of a client certificate, which gives no more."`
 }
 
 // keysAt selects the service whose keys the command changes.
@@ -281,6 +283,53 @@ func (c *keysRotate) Run(ctx context.Context, stdout io.Writer, env environment)
 	return err
 }
 
+type keysLimit struct {
+	keysAt
+	reasonFlag
+	ID      string   `arg:"" help:"Id of the key."`
+	Expires expiry   `placeholder:"TIME" help:"The key ends then: after a number of days such as 90d, after a duration such as 12h, at a time such as 2027-01-31T00:00:00Z, or never."`
+	Source  []string `placeholder:"NETWORK" help:"Network, such as 192.0.2.0/24, or address from which alone the key works, in place of those before. Repeat it, or use commas, for several; anywhere ends the limit."`
+	Force   bool     `help:"With --server: also where this request's own key, or the last admin key without limits, would not work any more. --data needs no --force."`
+}
+
+// anywhere is the --source that ends the limit by networks.
+const anywhere = "anywhere"
+
+// Validate refuses a command that changes nothing.
+func (c *keysLimit) Validate() error {
+	switch {
+	case c.Expires == (expiry{}) && len(c.Source) == 0:
+		return errors.New("want --expires, --source, or both")
+	case slices.Contains(c.Source, anywhere) && len(c.Source) > 1:
+		return errors.New("--source anywhere: want it without other networks")
+	}
+	return nil
+}
+
+func (c *keysLimit) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	door, err := c.door(env, true, c.Reason)
+	if err != nil {
+		return err
+	}
+	x := keyring.Limits{ID: c.ID, Expires: c.Expires.at, Forever: c.Expires.forever, Sources: c.Source, Force: c.Force}
+	if slices.Contains(c.Source, anywhere) {
+		x.Sources, x.Anywhere = nil, true
+	}
+	key, err := door.limit(ctx, x)
+	if err != nil {
+		return err
+	}
+	until, from := "until it is revoked", "from everywhere"
+	if !key.Expires.IsZero() {
+		until = "until " + key.Expires.UTC().Format(time.RFC3339)
+	}
+	if len(key.Sources) > 0 {
+		from = "from " + strings.Join(key.Sources, ", ")
+	}
+	_, err = fmt.Fprintf(stdout, "%s works %s, %s\n", c.ID, until, from)
+	return err
+}
+
 type keysRevoke struct {
 	keysAt
 	reasonFlag
@@ -304,7 +353,8 @@ type keysRevokeCredentials struct {
 	keysAt
 	reasonFlag
 	Session     string    `placeholder:"ID" xor:"which" required:"" help:"Access key id of the temporary credentials, ASIA…."`
-	Holder      string    `placeholder:"NAME" xor:"which" required:"" help:"Id of the access key that they were issued to, or PROVIDER/SUBJECT of a web identity."`
+	Holder      string    `placeholder:"NAME" xor:"which" required:"" help:"Id of the access key that they were issued to, PROVIDER/SUBJECT of a web identity, or AUTHORITY/NAME of a certificate."`
+	Certificate string    `placeholder:"FILE" xor:"which" required:"" help:"Client certificate in PEM that gave them, or sha256:FINGERPRINT, or AUTHORITY/SERIAL in hexadecimal digits. It gives no more."`
 	IssuedUntil time.Time `placeholder:"TIME" help:"With --holder: credentials that were issued later keep working, such as 2026-11-23T12:00:00Z. Default: now."`
 }
 
@@ -313,7 +363,17 @@ func (c *keysRevokeCredentials) Run(ctx context.Context, stdout io.Writer, env e
 	if err != nil {
 		return err
 	}
-	if err := door.revokeCredentials(ctx, keyring.Credentials{Session: c.Session, Holder: c.Holder, IssuedUntil: c.IssuedUntil}); err != nil {
+	x := keyring.Credentials{Session: c.Session, Holder: c.Holder, IssuedUntil: c.IssuedUntil}
+	if c.Certificate != "" {
+		if x.Certificate, x.Until, err = clientcert.Named(c.Certificate); err != nil {
+			return fmt.Errorf("--certificate: %w", err)
+		}
+	}
+	if err := door.revokeCredentials(ctx, x); err != nil {
+		return err
+	}
+	if x.Certificate != "" {
+		_, err = fmt.Fprintf(stdout, "the certificate %s is revoked: it gives no credentials, and the service has closed the connections of those that it gave\n", x.Certificate)
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "the temporary credentials of %s are revoked: the service refuses them, and has closed their connections\n", cmp.Or(c.Session, c.Holder))

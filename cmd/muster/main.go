@@ -42,7 +42,7 @@ type commandLine struct {
 	AWSProfile  awsProfileCommand  `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
 	Login       loginCommand       `cmd:"" help:"Sign in as a person, with a browser. The AWS CLI and the SDKs use the same sign-in."`
 	Logout      logoutCommand      `cmd:"" help:"End a sign-in, with all tokens and temporary credentials that came of it."`
-	Credentials credentialsCommand `cmd:"" help:"Print temporary credentials of a sign-in, for credential_process in a profile."`
+	Credentials credentialsCommand `cmd:"" help:"Print temporary credentials of a sign-in, or for a client certificate, for credential_process in a profile."`
 	WebhookKey  webhookKeyCommand  `cmd:"" name:"webhook-key" help:"Show the key that signs notifications to a webhook."`
 	CA          caCommand          `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`
 	Bench       benchCommand       `cmd:"" help:"Measure Muster on this machine, and write a table."`

@@ -66,6 +66,10 @@ func (s *serverKeys) finish(ctx context.Context, id string) (d keyring.Document,
 	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/finish-rotation", struct{}{}, &d)
 }
 
+func (s *serverKeys) limit(ctx context.Context, x keyring.Limits) (d keyring.Document, err error) {
+	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(x.ID)+"/limit", x, &d)
+}
+
 func (s *serverKeys) revokeCredentials(ctx context.Context, x keyring.Credentials) error {
 	return s.call(ctx, http.MethodPost, "keys/revoke-credentials", x, &struct{}{})
 }

@@ -121,8 +121,11 @@ func (k *Keys) targetsOf(key *AccessKey) []access.Target {
 		}
 		return []access.Target{own, role}
 	}
-	targets := []access.Target{role}
-	for _, group := range k.sessions.signIns[x.SignIn].Groups {
+	targets, groups := []access.Target{role}, x.Groups
+	if x.Source == FromPerson {
+		groups = k.sessions.signIns[x.SignIn].Groups
+	}
+	for _, group := range groups {
 		targets = append(targets, access.Target{Kind: access.GroupTarget, Name: group})
 	}
 	return targets

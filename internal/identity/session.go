@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/base64"
+	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -22,6 +23,10 @@ type Session struct {
 	Issued  time.Time // whole milliseconds
 	Expires time.Time // with the Grace; in Credentials without it
 	SignIn  string    // id of the sign-in session of a person, with whose end the credentials end; empty with other sources
+
+	Certificate string   // fingerprint of the client certificate that gave the credentials: SHA-256 in lower-case hexadecimal; empty with other sources
+	Serial      string   // its serial number, in lower-case hexadecimal
+	Groups      []string // that the rules of the machine give it, for policies; never changed in place
 }
 
 // Source is how the holder of temporary credentials proved its identity.
@@ -32,6 +37,7 @@ const (
 	FromKey         Source = iota + 1 // by an access key, or by temporary credentials of one
 	FromWebIdentity                   // by a token of an identity provider
 	FromPerson                        // by a sign-in session
+	FromCertificate                   // by a client certificate
 )
 
 func (s Source) String() string {
@@ -42,6 +48,8 @@ func (s Source) String() string {
 		return "web identity"
 	case FromPerson:
 		return "person"
+	case FromCertificate:
+		return "certificate"
 	}
 	return "unknown"
 }
@@ -52,6 +60,7 @@ const SessionPrefix = "ASIA"
 const (
 	tokenVersion  = 1
 	tokenOfPerson = 2    // the version of tokens that have the claim SignIn
+	tokenOfCert   = 3    // the version of tokens that have the claim Certificate
 	tokenMAC      = 16   // bytes
 	sessionRandom = 10   // bytes of an id
 	tokenBytesMax = 1536 // characters: far above what a Session takes
@@ -68,6 +77,9 @@ func (s *Session) fields(c *wire.Codec) {
 	wire.Int(c, 7, &issued)
 	wire.Int(c, 8, &expires)
 	c.String(10, &s.SignIn)
+	c.String(11, &s.Certificate)
+	c.String(12, &s.Serial)
+	c.Strings(13, &s.Groups)
 	s.Issued, s.Expires = time.UnixMilli(issued), time.UnixMilli(expires)
 }
 
@@ -113,11 +125,26 @@ func (s CellSecret) NewSession(x Session) Credentials {
 
 // version is that of the session's token.
 func (s *Session) version() byte {
-	if s.SignIn != "" {
+	switch {
+	case s.Certificate != "":
+		return tokenOfCert
+	case s.SignIn != "":
 		return tokenOfPerson
 	}
 	return tokenVersion
 }
+
+// Machine reports whether the credentials are those of a machine that has proved who it is by something else than an access key.
+func (s *Session) Machine() bool { return s.Source == FromWebIdentity || s.Source == FromCertificate }
+
+// certificates are the names by which the certificate of a session can be revoked.
+func (s *Session) certificates() [2]string {
+	authority, _, _ := strings.Cut(s.Holder, "/")
+	return [2]string{CertificatePrefix + s.Certificate, authority + "/" + s.Serial}
+}
+
+// CertificatePrefix begins the name of a certificate that is its fingerprint.
+const CertificatePrefix = "sha256:"
 
 func (s CellSecret) tokenMAC(claims []byte) []byte {
 	return s.derive(append([]byte("session-token\x00"), claims...))[:tokenMAC]

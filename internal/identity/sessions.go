@@ -31,6 +31,8 @@ type sessions struct {
 	bySelf map[string]struct{}  // access key ids of revoked credentials
 	until  map[string]time.Time // by holder: what was issued until then is revoked
 
+	certificates map[string]struct{} // that are revoked
+
 	signIns map[string]SignIn // that go on, by id
 }
 
@@ -114,6 +116,8 @@ func (k *Keys) stands(x *Session) (*standing, bool) {
 		return nil, false
 	}
 	switch x.Source {
+	case FromCertificate:
+		return nil, !k.certificateRevoked(x)
 	case FromPerson:
 		signIn, ok := k.sessions.signIns[x.SignIn]
 		return nil, ok && signIn.Roles.Covers(x.Role)
@@ -122,6 +126,23 @@ func (k *Keys) stands(x *Session) (*standing, bool) {
 		return key.standing, ok && key.Role.Covers(x.Role)
 	}
 	return nil, true
+}
+
+// certificateRevoked is called with the lock of the sessions.
+func (k *Keys) certificateRevoked(x *Session) bool {
+	for _, name := range x.certificates() {
+		if _, ok := k.sessions.certificates[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// CertificateRevoked reports whether the certificate of a session that is to be issued is revoked.
+func (k *Keys) CertificateRevoked(x *Session) bool {
+	k.sessions.mu.RLock()
+	defer k.sessions.mu.RUnlock()
+	return k.certificateRevoked(x)
 }
 
 // dropUnheld forgets the sessions whose end no stream or other wait follows. Those that are used again come back.
@@ -136,12 +157,14 @@ func (s *sessions) dropUnheld() {
 // Revoke replaces the revocations of temporary credentials, of which later ones of a holder replace earlier ones. When it returns, With no longer finds
 // those credentials, and their Life has ended. It returns the revocations that are not over.
 func (k *Keys) Revoke(all []access.Revocation) (left []access.Revocation) {
-	bySelf, until, now := map[string]struct{}{}, map[string]time.Time{}, domain.TimeOf(k.now())
+	bySelf, certificates, until, now := map[string]struct{}{}, map[string]struct{}{}, map[string]time.Time{}, domain.TimeOf(k.now())
 	for i := range all {
 		x := &all[i]
 		switch {
 		case x.Until <= now:
 			continue // the credentials have expired
+		case x.Certificate != "":
+			certificates[x.Certificate] = struct{}{}
 		case x.Session != "":
 			bySelf[x.Session] = struct{}{}
 		default:
@@ -150,7 +173,7 @@ func (k *Keys) Revoke(all []access.Revocation) (left []access.Revocation) {
 		left = append(left, *x)
 	}
 	k.sessions.mu.Lock()
-	k.sessions.bySelf, k.sessions.until = bySelf, until
+	k.sessions.bySelf, k.sessions.certificates, k.sessions.until = bySelf, certificates, until
 	k.sessions.mu.Unlock()
 	k.endSessions()
 	return left

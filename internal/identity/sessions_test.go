@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +50,7 @@ func TestSessionSaysWhatWasIssued(t *testing.T) {
 		t.Errorf("the client is told %s, want an hour after %s", c.Expires, x.at)
 	}
 	c.Expires = c.Expires.Add(Grace)
-	if *key.Session() != c.Session || key.Secret != c.Secret {
+	if !reflect.DeepEqual(*key.Session(), c.Session) || key.Secret != c.Secret {
 		t.Errorf("the key has %+v, want %+v", *key.Session(), c.Session)
 	}
 	by := key.Principal("192.0.2.1")

@@ -82,6 +82,11 @@ func (s *standing) contains(from string) bool {
 	return err == nil && slices.ContainsFunc(s.sources, func(n netip.Prefix) bool { return n.Contains(address.Unmap()) })
 }
 
+// InNetworks reports whether a client's address is in one of the networks, as a key with these Sources would find it.
+func InNetworks(sources []string, from string) bool {
+	return newStanding(&access.Key{Sources: sources}, nil).contains(from)
+}
+
 // usedEvery is the least time between two uses that are noted here.
 const usedEvery = access.UsedEvery / 2
 

@@ -93,6 +93,11 @@ func (c *Client) FinishRotation(ctx context.Context, id string) (d keyring.Docum
 	return d, c.call(ctx, finishPath, revokeRequest{id, c.user, c.Reason}, &d)
 }
 
+// Limit changes the limits of a key at every door, before it returns.
+func (c *Client) Limit(ctx context.Context, x keyring.Limits) (d keyring.Document, err error) {
+	return d, c.call(ctx, limitPath, limitRequest{x.ID, x, c.user, c.Reason}, &d)
+}
+
 // RevokeCredentials ends temporary credentials at every door of the node, before it returns.
 func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) error {
 	return c.call(ctx, revokeCredentialsPath, revokeCredentialsRequest{x, c.user, c.Reason}, &struct{}{})

@@ -47,6 +47,7 @@ const (
 	rotatePath = "/v1/keys/rotate"
 	finishPath = "/v1/keys/finish"
 
+	limitPath             = "/v1/keys/limit"
 	revokeCredentialsPath = "/v1/keys/revoke-credentials"
 )
 
@@ -70,6 +71,13 @@ type createRequest struct {
 type rotateRequest struct {
 	ID string `json:"id"`
 	keyring.Rotation
+	User   string `json:"user"`
+	Reason string `json:"reason,omitempty"`
+}
+
+type limitRequest struct {
+	ID string `json:"id"`
+	keyring.Limits
 	User   string `json:"user"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -127,6 +135,7 @@ func Open(c Config) (*Door, error) {
 	mux.HandleFunc("POST "+revokePath, d.wrap(d.revoke))
 	mux.HandleFunc("POST "+rotatePath, d.wrap(d.rotate))
 	mux.HandleFunc("POST "+finishPath, d.wrap(d.finish))
+	mux.HandleFunc("POST "+limitPath, d.wrap(d.limit))
 	mux.HandleFunc("POST "+revokeCredentialsPath, d.wrap(d.revokeCredentials))
 	d.policyPaths(mux)
 	d.clusterPaths(mux)
@@ -318,6 +327,23 @@ func (d *Door) finish(r *http.Request, body []byte) (any, error) {
 		return nil, err
 	}
 	key, err := d.config.Keys.FinishRotation(ctx, by, in.ID)
+	d.config.Audit.Refused(ctx, err)
+	return keyring.DocumentOf(&key), err
+}
+
+// limit needs no force: the holder of the directory can make another admin key.
+func (d *Door) limit(r *http.Request, body []byte) (any, error) {
+	var in limitRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	by := byUser(r, in.User)
+	ctx, err := recorded(r, by, "keys limit", in.Reason)
+	if err != nil {
+		return nil, err
+	}
+	in.Limits.ID, in.Force = in.ID, true
+	key, err := d.config.Keys.Limit(ctx, by, in.Limits)
 	d.config.Audit.Refused(ctx, err)
 	return keyring.DocumentOf(&key), err
 }

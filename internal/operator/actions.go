@@ -26,6 +26,7 @@ var calls = map[string]call{
 	"POST keys/{id}/rotate":          {policy.MustBe("muster:Service.RotateKey"), identity.MayAdminister},
 	"POST keys/{id}/finish-rotation": {policy.MustBe("muster:Service.RevokeKey"), identity.MayAdminister},
 	"POST keys/{id}/revoke":          {policy.MustBe("muster:Service.RevokeKey"), identity.MayAdminister},
+	"POST keys/{id}/limit":           {policy.MustBe("muster:Service.LimitKey"), identity.MayAdminister},
 	"POST keys/revoke-credentials":   {policy.MustBe("muster:Service.RevokeCredentials"), identity.MayAdminister},
 	"GET " + PoliciesPath:            {policy.MustBe("muster:Service.ListPolicies"), identity.MayAdminister},
 	"POST " + PoliciesPath:           {policy.MustBe("muster:Service.CreatePolicy"), identity.MayAdminister},

@@ -44,6 +44,7 @@ func (d *Door) keyRoutes() {
 	d.handle("POST keys/{id}/revoke", d.forAdmins("change access keys", d.revokeKey))
 	d.handle("POST keys/{id}/rotate", d.forAdmins("change access keys", d.rotateKey))
 	d.handle("POST keys/{id}/finish-rotation", d.forAdmins("change access keys", d.finishRotation))
+	d.handle("POST keys/{id}/limit", d.forAdmins("change access keys", d.limitKey))
 	d.handle("POST keys/revoke-credentials", d.forAdmins("revoke temporary credentials", d.revokeCredentials))
 }
 
@@ -138,6 +139,19 @@ func (d *Door) rotateKey(w http.ResponseWriter, r *http.Request, by access.Actor
 	successor, old, err := d.config.Keys.Rotate(r.Context(), by, in)
 	if err == nil {
 		answer(w, http.StatusCreated, keyring.Rotated{Key: keyring.DocumentOf(&old), Successor: keyring.NewDocument(successor, by)})
+	}
+	return err
+}
+
+func (d *Door) limitKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	var in keyring.Limits
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	in.ID = r.PathValue("id")
+	key, err := d.config.Keys.Limit(r.Context(), by, in)
+	if err == nil {
+		answer(w, http.StatusOK, keyring.DocumentOf(&key))
 	}
 	return err
 }

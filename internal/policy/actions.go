@@ -194,6 +194,7 @@ var actionNames = [...]string{
 	"muster:Service.ExplainAccess",
 	"muster:Service.Feed",
 	"muster:Service.Find",
+	"muster:Service.LimitKey",
 	"muster:Service.ListAudit",
 	"muster:Service.ListHosts",
 	"muster:Service.ListKeys",

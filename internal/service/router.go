@@ -41,6 +41,7 @@ type router struct {
 	console  http.Handler
 	people   http.Handler // who sign in
 	sts      http.Handler // clients of STS
+	exchange http.Handler // backends with client certificates
 	sso      http.Handler // sign-in clients, and the browsers of their people
 	clock    http.Handler // nil on real time
 	health   func() error
@@ -53,7 +54,7 @@ type router struct {
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
 		"serverlink": &d.link, "agentlink": &d.agents, "joins": &d.joins, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
-		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console, "people": &d.people, "sts": &d.sts, "sso": &d.sso,
+		"cloudwatch": &d.graphs, "builds": &d.builds, "sessionlogs": &d.logs, "console": &d.console, "people": &d.people, "sts": &d.sts, "certificates": &d.exchange, "sso": &d.sso,
 	} {
 		if *h == nil {
 			continue
@@ -106,6 +107,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.sso.ServeHTTP(w, r)
 	case sts.Serves(r):
 		d.sts.ServeHTTP(w, r)
+	case sts.ServesCertificates(r):
+		d.exchange.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):

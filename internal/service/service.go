@@ -286,9 +286,11 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	doors.graphs = cloudwatch.NewDoor(cloudwatch.Config{Store: x.kept, Signed: handler.Signed, Now: x.engine.Now, Calls: calls, Log: log})
-	if doors.sts, err = x.newSTS(handler, calls); err != nil {
+	credentials, err := x.newSTS(handler, calls)
+	if err != nil {
 		return nil, err
 	}
+	doors.sts, doors.exchange = credentials, http.HandlerFunc(credentials.CreateSession)
 	if err := x.openBucket(links); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/clientcert"
 	"github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/people/providers"
 	"github.com/musterhq/muster/internal/webidentity"
 )
@@ -121,16 +123,28 @@ func (s Settings) checkPeople() error {
 	if err != nil {
 		return fmt.Errorf("people: %w", err)
 	}
-	if s.WebIdentities == "" {
-		return nil
+	var issuers, authorities []string
+	if s.WebIdentities != "" {
+		if issuers, err = webidentity.Check(s.WebIdentities); err != nil {
+			return fmt.Errorf("web-identities: %w", err)
+		}
 	}
-	names, err := webidentity.Check(s.WebIdentities)
-	if err != nil {
-		return fmt.Errorf("web-identities: %w", err)
+	if s.ClientCertificates != "" {
+		if authorities, err = clientcert.Check(s.ClientCertificates); err != nil {
+			return fmt.Errorf("client-certificates: %w", err)
+		}
 	}
 	for _, p := range file.Providers {
-		if slices.Contains(names, p.Name) {
+		if slices.Contains(issuers, p.Name) {
 			return fmt.Errorf("web-identities: an issuer has the name %q of a provider of people: want different ones, or a person and a machine could be taken for each other", p.Name)
+		}
+		if slices.Contains(authorities, p.Name) {
+			return fmt.Errorf("client-certificates: an authority has the name %q of a provider of people: want different ones, or a person and a machine could be taken for each other", p.Name)
+		}
+	}
+	for _, name := range authorities {
+		if slices.Contains(issuers, name) || name == people.Own {
+			return fmt.Errorf("client-certificates: an authority has the name %q of another source of identities: want different ones, or two machines could be taken for each other", name)
 		}
 	}
 	return nil

@@ -15,16 +15,17 @@ import (
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
 // PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url".
 type Settings struct {
-	Data          string `name:"data" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
-	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`
-	Listen        string `name:"listen" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
-	PublicURL     string `name:"public-url" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
-	Dev           bool   `name:"dev" help:"For trying Muster: accepts any credentials, and TLS with a certificate of its own authority. Loopback addresses only."`
-	VirtualClock  bool   `name:"virtual-clock" help:"With --dev: time stands still until a test advances it through /dev/clock. This applies to deadlines; connections and signatures stay on real time."`
-	People        string `name:"people" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
-	WebIdentities string `name:"web-identities" placeholder:"FILE" help:"JSON file of the issuers whose tokens machines exchange for temporary credentials, such as Kubernetes and CI systems, and of the roles that they get; see the guide. Empty: none."`
-	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
-	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
+	Data               string `name:"data" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
+	SecretKeyFile      string `name:"secret-key-file" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`
+	Listen             string `name:"listen" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
+	PublicURL          string `name:"public-url" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
+	Dev                bool   `name:"dev" help:"For trying Muster: accepts any credentials, and TLS with a certificate of its own authority. Loopback addresses only."`
+	VirtualClock       bool   `name:"virtual-clock" help:"With --dev: time stands still until a test advances it through /dev/clock. This applies to deadlines; connections and signatures stay on real time."`
+	People             string `name:"people" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
+	WebIdentities      string `name:"web-identities" placeholder:"FILE" help:"JSON file of the issuers whose tokens machines exchange for temporary credentials, such as Kubernetes and CI systems, and of the roles that they get; see the guide. Empty: none."`
+	ClientCertificates string `name:"client-certificates" placeholder:"FILE" help:"JSON file of the authorities whose client certificates backends exchange for temporary credentials, and of the roles that they get; see the guide. Empty: none."`
+	TLSCert            string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
+	TLSKey             string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
 
 	TLSACMEEmail     string `name:"tls-acme-email" placeholder:"ADDRESS" help:"Get the certificate of the public URL's host from an ACME authority (Let's Encrypt), whose terms you accept, and renew it. The authority sends mail to this address, and connects to port 443 of the host."`
 	TLSACMEDirectory string `name:"tls-acme-directory" placeholder:"URL" help:"Directory of another ACME authority."`

@@ -37,6 +37,7 @@ const (
 // Issuer makes temporary credentials. *identity.Keys implements it.
 type Issuer interface {
 	identity.Finder
+	CertificateRevoked(x *identity.Session) bool
 	Issue(x identity.Session, valid time.Duration) identity.Credentials
 }
 
@@ -55,6 +56,9 @@ type Config struct {
 	Unsigned func(w http.ResponseWriter, r *http.Request, most int64) (from string, body []byte, refused *gamelift.Refused)
 	Machines Verifier     // of machines that prove who they are with a token; nil: none does
 	Signins  *signin.Door // counts their failed attempts
+
+	Certificates       CertificateVerifier // of backends that prove who they are with a client certificate; nil: none does
+	CertificateSignins *signin.Door        // counts their failed attempts
 	// Private reports whether an answer cannot be read on the way.
 	Private func(*http.Request) bool
 	Audit   *audit.Log       // for refused attempts; nil: they are not recorded
@@ -73,7 +77,7 @@ type Door struct {
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	names := make([]string, 0, len(operations))
+	names := append(make([]string, 0, len(operations)+1), createSession)
 	for name := range operations {
 		names = append(names, name)
 	}
@@ -193,7 +197,7 @@ func (d *Door) issue(r *request, operation string, x identity.Session, valid tim
 		return identity.Credentials{}, notPrivate()
 	}
 	c := d.config.Keys.Issue(x, valid)
-	if x.Role != identity.Client || x.Source == identity.FromWebIdentity {
+	if x.Role != identity.Client || x.Machine() {
 		err := d.config.Engine.Do(r.Context(), &domainaudit.Note{
 			By: d.origin(r, operation), Kind: "temporary credentials", ID: c.ID,
 			Changes: []domainaudit.Change{{Field: "Expires", After: c.Expires.UTC().Format(time.RFC3339)}, {Field: "Role", After: c.Role.String()}, {Field: "Session", After: c.Name}},

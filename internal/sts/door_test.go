@@ -43,6 +43,12 @@ func newPort(t *testing.T) *port { return newPortWith(t, nil) }
 // newPortWith is one at which machines get credentials with tokens.
 func newPortWith(t *testing.T, machines Verifier) *port {
 	t.Helper()
+	return newPortOf(t, machines, nil)
+}
+
+// newPortOf is one at which machines get credentials with tokens and certificates.
+func newPortOf(t *testing.T, machines Verifier, certificates CertificateVerifier) *port {
+	t.Helper()
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -61,12 +67,17 @@ func newPortWith(t *testing.T, machines Verifier) *port {
 	}
 	log := slog.New(slog.DiscardHandler)
 	handler := api.NewHandler(service, api.Config{Keys: p.keys, Log: log})
-	door := NewDoor(Config{Keys: p.keys, Engine: p.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Machines: machines,
-		Signins: signin.New(signin.Config{}).Door("web_identity"), Calls: callstats.New(), Log: log,
+	signins := signin.New(signin.Config{})
+	door := NewDoor(Config{Keys: p.keys, Engine: p.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Machines: machines, Certificates: certificates,
+		Signins: signins.Door("web_identity"), CertificateSignins: signins.Door("client_certificate"), Calls: callstats.New(), Log: log,
 		Private: func(*http.Request) bool { return p.private.Load() }})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Serves(r) {
 			door.ServeHTTP(w, r)
+			return
+		}
+		if ServesCertificates(r) {
+			door.CreateSession(w, r)
 			return
 		}
 		handler.ServeHTTP(w, r)

@@ -126,8 +126,11 @@ func (d *Door) assumeRole(r *request) (any, error) {
 	x := identity.Session{Source: identity.FromKey, Holder: r.by.ID, Name: r.form.Get("RoleSessionName"), Role: role, Account: r.by.Account}
 	most := assumeDurationMax
 	if own := r.by.Session(); own != nil {
-		if own.Source == identity.FromWebIdentity {
+		switch own.Source {
+		case identity.FromWebIdentity:
 			return nil, notAuthorized(r, "AssumeRole", "a machine gets another role with its token alone, by "+webIdentity)
+		case identity.FromCertificate:
+			return nil, notAuthorized(r, "AssumeRole", "a machine gets another role with its certificate alone, by "+createSession)
 		}
 		x.Source, x.Holder, x.SignIn = own.Source, own.Holder, own.SignIn // what ends them ends the new credentials, too
 		if own.Name != "" {

@@ -1,0 +1,203 @@
+package clientcert
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain/access"
+)
+
+// Bounds of what a client sends, before anything of it is proved.
+const (
+	certificateBytesMax = 8 << 10 // of each, in DER
+	chainMax            = 5       // intermediate certificates
+	rsaBitsLeast        = 2048
+	rsaBitsMost         = 8192 // a check of a larger key takes longer than a request is worth
+)
+
+// Problem is what is wrong with a request.
+type Problem uint8
+
+// The problems, as clients of Roles Anywhere tell them apart.
+const (
+	Malformed    Problem = iota // the request has not the form of one
+	Clock                       // its time is too far from now
+	Untrusted                   // no authority has signed the certificate for this purpose, or the key of the certificate has not signed the request
+	Expired                     // the certificate has expired, or is not valid yet
+	Unauthorized                // the certificate is good, and its names give no role
+)
+
+// Refused is the error of a request. Its text is for the client.
+type Refused struct {
+	Problem Problem
+	text    string
+	cause   error
+}
+
+func (r *Refused) Error() string { return r.text }
+
+// Unwrap returns what the log may say beside the text; nil: nothing.
+func (r *Refused) Unwrap() error { return r.cause }
+
+func refuse(problem Problem, format string, args ...any) error {
+	return &Refused{problem, fmt.Sprintf(format, args...), nil}
+}
+
+// Machine is a backend that has proved its identity with a certificate.
+type Machine struct {
+	Authority   string // name in the settings
+	Subject     string // the name in the certificate that the settings go by
+	Fingerprint string // SHA-256 of the certificate, in lower-case hexadecimal
+	Serial      string // in lower-case hexadecimal
+	Expires     time.Time
+	Region      string // that the client has signed for
+
+	rules []*rule // that match
+}
+
+// Holder names the machine as the holder of temporary credentials.
+func (m *Machine) Holder() string { return m.Authority + "/" + m.Subject }
+
+// May returns how long credentials of a role may be valid, and the groups of the machine in it; 0: no rule gives this role. The first rule that gives the role decides.
+func (m *Machine) May(role access.Role) (most time.Duration, groups []string) {
+	for _, r := range m.rules {
+		if r.roles&access.Roles(role) != 0 {
+			return r.life, r.groups
+		}
+	}
+	return 0, nil
+}
+
+// machine verifies a certificate, and finds the rules that its names match.
+func (a *authority) machine(leaf *x509.Certificate, chain []*x509.Certificate, now time.Time) (*Machine, error) {
+	switch {
+	case leaf.IsCA:
+		return nil, refuse(Untrusted, "The certificate is one of an authority, want one of a client.")
+	case leaf.Version != 3:
+		return nil, refuse(Untrusted, "The certificate has version %d, want 3.", leaf.Version)
+	case leaf.KeyUsage != 0 && leaf.KeyUsage&x509.KeyUsageDigitalSignature == 0:
+		return nil, refuse(Untrusted, "The certificate is not for digital signatures.")
+	case !slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageClientAuth):
+		return nil, refuse(Untrusted, "The certificate is not for client authentication.")
+	}
+	intermediates := x509.NewCertPool()
+	for _, c := range chain {
+		intermediates.AddCert(c)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: a.roots.Pool(), Intermediates: intermediates, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return nil, &Refused{Expired, "The certificate, or one of its authorities, has expired or is not valid yet.", err}
+	}
+	if err != nil {
+		return nil, &Refused{Untrusted, "The certificate is not one of this authority for client authentication.", err}
+	}
+	names := a.kind.names(leaf)
+	if len(names) != 1 {
+		return nil, refuse(Unauthorized, "The certificate has %d names of the kind %s, want one.", len(names), a.kind)
+	}
+	sum := sha256.Sum256(leaf.Raw)
+	m := &Machine{Authority: a.name, Subject: names[0], Fingerprint: hex.EncodeToString(sum[:]), Serial: leaf.SerialNumber.Text(16), Expires: leaf.NotAfter}
+	if m.Subject == "" || len(m.Holder()) > access.HolderMax || !utf8.ValidString(m.Subject) || strings.ContainsFunc(m.Subject, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		return nil, refuse(Unauthorized, "The name in the certificate is %.100q, want 1 to %d bytes that can be shown.", m.Subject, access.HolderMax-len(a.name)-1)
+	}
+	for n := range a.rules {
+		if a.rules[n].matches(m.Subject, leaf) {
+			m.rules = append(m.rules, &a.rules[n])
+		}
+	}
+	return m, nil
+}
+
+// oidCommonName is that of a common name. Source: X.520.
+const oidCommonName = "2.5.4.3"
+
+// names are all names of the kind in a certificate.
+func (k nameKind) names(c *x509.Certificate) (all []string) {
+	switch k {
+	case dnsName:
+		return c.DNSNames
+	case emailName:
+		return c.EmailAddresses
+	case uriName:
+		for _, u := range c.URIs {
+			all = append(all, u.String())
+		}
+		return all
+	}
+	for _, x := range c.Subject.Names { // Subject.CommonName is the last of them
+		if name, ok := x.Value.(string); ok && x.Type.String() == oidCommonName {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// attributeOf are the attributes of a certificate's subject that rules can ask for.
+var attributeOf = map[string]func(*x509.Certificate) []string{
+	"O":  func(c *x509.Certificate) []string { return c.Subject.Organization },
+	"OU": func(c *x509.Certificate) []string { return c.Subject.OrganizationalUnit },
+}
+
+// matches reports whether a rule is one for a certificate. Of an attribute that the certificate has several times, each value must be good.
+func (r *rule) matches(subject string, c *x509.Certificate) bool {
+	for name, values := range r.attributes {
+		has := attributeOf[name](c)
+		if len(has) == 0 || slices.ContainsFunc(has, func(x string) bool { return !slices.Contains(values, x) }) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(r.subjects, func(pattern string) bool { return like(subject, pattern) })
+}
+
+// like reports whether text matches a pattern, in which * stands for any text. Everything else stands for itself.
+func like(text, pattern string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return text == pattern
+	}
+	last := len(parts) - 1
+	text, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1:last] {
+		_, after, found := strings.Cut(text, part) // the first place leaves the most for the parts behind it
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return strings.HasSuffix(text, parts[last])
+}
+
+// parseCertificate reads a certificate of a client, whose key may not cost more to check than others.
+func parseCertificate(der []byte) (*x509.Certificate, error) {
+	if len(der) > certificateBytesMax {
+		return nil, refuse(Malformed, "A certificate has %d bytes, want at most %d.", len(der), certificateBytesMax)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, &Refused{Malformed, "A certificate cannot be read.", err}
+	}
+	switch key := c.PublicKey.(type) {
+	case *rsa.PublicKey:
+		if bits := key.N.BitLen(); bits < rsaBitsLeast || bits > rsaBitsMost {
+			return nil, refuse(Untrusted, "A certificate has an RSA key of %d bits, want %d to %d.", bits, rsaBitsLeast, rsaBitsMost)
+		}
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+	default:
+		return nil, refuse(Untrusted, "A certificate has a key that is not one of RSA, ECDSA or Ed25519.")
+	}
+	return c, nil
+}
