@@ -44,8 +44,11 @@ func build(dir string) error {
 	bareServerBinary, backendBinary = bin("arena-server-bare"), bin("backend")
 	oidcProviderBinary = bin("oidcprovider")
 	sdkServerBinaries = map[string]string{"5.5.0": bin("sdkserver-5.5.0"), "5.4.0": bin("sdkserver-5.4.0")}
+	if out, err := exec.Command("../scripts/release-build.sh", musterBinary).CombinedOutput(); err != nil {
+		return fmt.Errorf("the build of a release: %w\n%s", err, out)
+	}
 	for _, args := range [][]string{
-		{"build", "-o", dir + string(filepath.Separator), "../cmd/muster", "../examples/arena/arena-server", "../examples/arena/arena-client",
+		{"build", "-o", dir + string(filepath.Separator), "../examples/arena/arena-server", "../examples/arena/arena-client",
 			"../examples/arena/arena-server-bare", "../examples/backend"},
 		{"build", "-C", "serversdk", "-o", sdkServerBinaries["5.5.0"], "."},
 		{"build", "-C", "serversdk", "-modfile=v5.4.0.mod", "-o", sdkServerBinaries["5.4.0"], "."},

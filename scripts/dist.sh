@@ -28,7 +28,7 @@ for target in "${targets[@]}"; do
 	if [[ -n $own && $target == $(go env GOHOSTOS)/$(go env GOHOSTARCH) ]]; then
 		cp "$own" "$to/$name"
 	else
-		CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$to/$name" ./cmd/muster
+		GOOS=$os GOARCH=$arch scripts/release-build.sh "$to/$name" "$version"
 	fi
 	binaries+=("$to/$name")
 	if [[ $target == $(go env GOHOSTOS)/$(go env GOHOSTARCH) ]]; then own=$to/$name; fi

@@ -46,10 +46,18 @@ func describe(name, sum string, info *buildinfo.BuildInfo) *cdx.BOM {
 		Type: cdx.ComponentTypeLibrary, Name: "stdlib", Version: version,
 	}}
 	for _, module := range info.Deps {
+		if isStandIn(module) {
+			continue
+		}
 		components = append(components, component(module))
 	}
 	bom.Components = &components
 	return bom
+}
+
+// isStandIn reports whether code of Muster stands in for a module, none of which is linked.
+func isStandIn(module *debug.Module) bool {
+	return module.Replace != nil && strings.HasPrefix(module.Replace.Path, "./internal/")
 }
 
 func component(module *debug.Module) cdx.Component {

@@ -63,6 +63,16 @@ func TestReplacedModules(t *testing.T) {
 	}
 }
 
+func TestStandInsAreNotListed(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.26.0", Deps: []*debug.Module{
+		{Path: "example.org/a", Version: "v0.1.0", Replace: &debug.Module{Path: "./internal/a", Version: "(devel)"}},
+		{Path: "example.org/b", Version: "v0.1.0"},
+	}}
+	if got := *describe("muster", "", info).Components; len(got) != 2 || got[1].Name != "example.org/b" {
+		t.Errorf("%+v, want the standard library and example.org/b", got)
+	}
+}
+
 func TestNoBillForWhatIsNoGoBinary(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {

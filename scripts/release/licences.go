@@ -20,6 +20,9 @@ const ours = "github.com/musterhq/muster"
 
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|copyright|notice|patents)([.-].*)?$`)
 
+// pruned is where scripts/prune writes its copies of modules, which have the terms of the modules.
+const pruned = "./bin/prune/"
+
 // licences returns the licences and notices of Go and of every module that is linked. A module without one is an error: its terms are unknown.
 func licences(info *buildinfo.BuildInfo) ([]byte, error) {
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
@@ -36,7 +39,7 @@ func licences(info *buildinfo.BuildInfo) ([]byte, error) {
 		return nil, err
 	}
 	for _, module := range info.Deps {
-		if module.Replace != nil {
+		if module.Replace != nil && !strings.HasPrefix(module.Replace.Path, pruned) {
 			module = module.Replace
 		}
 		if module.Path == ours || strings.HasPrefix(module.Path, ours+"/") || strings.HasPrefix(module.Path, ".") {
