@@ -15,6 +15,6 @@ for module in $(git ls-files --cached --others --exclude-standard go.mod '*/go.m
 	(
 		cd "$(dirname "$module")"
 		go mod tidy -diff
-		go vet ./...
+		GOGC=400 go vet ./... # it compiles everything, faster with a larger heap
 	)
 done

@@ -1,0 +1,109 @@
+// Package errors stands in for github.com/cockroachdb/errors: it has what Pebble calls of it, with the same messages and the same chains of causes. Stacks, details
+// for reports to Sentry and an encoding for Protocol Buffers, which nothing here reads, stay out, and with them eight modules that the binary would have for these.
+// The go.mod of Muster puts it in the library's place; an update of Pebble that needs more does not compile.
+package errors
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/redact"
+)
+
+// New returns an error with a message.
+func New(message string) error { return &failure{message: message} }
+
+// Newf returns an error with a formatted message. An operand of %w is its cause.
+func Newf(format string, args ...any) error {
+	message, cause := redact.HelperForErrorf(format, args...)
+	return &failure{message: message.StripMarkers(), cause: cause}
+}
+
+// Errorf is Newf.
+func Errorf(format string, args ...any) error { return Newf(format, args...) }
+
+// AssertionFailedf returns an error that says that a program has a mistake.
+func AssertionFailedf(format string, args ...any) error { return &assertion{Newf(format, args...)} }
+
+// IsAssertionFailure reports whether err itself is of AssertionFailedf.
+func IsAssertionFailure(err error) bool {
+	_, ok := err.(*assertion)
+	return ok
+}
+
+// Wrap returns err with a message before its own; nil for nil.
+func Wrap(err error, message string) error {
+	if err == nil {
+		return nil
+	}
+	if message == "" {
+		return err
+	}
+	return &failure{message: message + ": " + err.Error(), cause: err}
+}
+
+// Wrapf is Wrap with a formatted message.
+func Wrapf(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return Wrap(err, redact.Sprintf(format, args...).StripMarkers())
+}
+
+// Mark returns an error that is reference, too, in the sense of Is; nil for a nil err.
+func Mark(err, reference error) error {
+	if err == nil {
+		return nil
+	}
+	return &marked{err, reference}
+}
+
+// CombineErrors returns the first of two errors that is not nil.
+func CombineErrors(err, other error) error {
+	if err == nil {
+		return other
+	}
+	return err
+}
+
+// What the library adds beside the message is for reports and for %+v.
+
+func WithStack(err error) error                           { return err }
+func WithDetailf(err error, _ string, _ ...any) error     { return err }
+func WithHintf(err error, _ string, _ ...any) error       { return err }
+func WithSafeDetails(err error, _ string, _ ...any) error { return err }
+func WithSecondaryError(err error, _ error) error         { return err }
+func Safe(value any) redact.SafeValue                     { return redact.Safe(value) }
+func Is(err, reference error) bool                        { return errors.Is(err, reference) }
+func As(err error, target any) bool                       { return errors.As(err, target) }
+func Join(errs ...error) error                            { return errors.Join(errs...) }
+
+// UnwrapAll returns the first cause of err.
+func UnwrapAll(err error) error {
+	for {
+		cause := errors.Unwrap(err)
+		if cause == nil {
+			return err
+		}
+		err = cause
+	}
+}
+
+type failure struct {
+	message string
+	cause   error
+}
+
+func (f *failure) Error() string { return f.message }
+func (f *failure) Unwrap() error { return f.cause }
+
+type assertion struct{ error }
+
+func (a *assertion) Unwrap() error { return a.error }
+
+type marked struct {
+	error
+	reference error
+}
+
+func (m *marked) Unwrap() error        { return m.error }
+func (m *marked) Is(target error) bool { return errors.Is(m.reference, target) }

@@ -1,0 +1,7 @@
+// Package join joins errors.
+package join
+
+import "errors"
+
+// Join returns an error that wraps all that are not nil.
+func Join(errs ...error) error { return errors.Join(errs...) }
