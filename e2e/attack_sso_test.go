@@ -58,15 +58,26 @@ func (a *attacker) code() string {
 	must(a.t, err)
 	at, form, err := a.sendable(text)
 	must(a.t, err)
-	follow := a.browser.CheckRedirect
-	a.browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	answer, err := a.send(at, form)
-	a.browser.CheckRedirect = follow
+	back, err := a.sendBack(at, form)
 	must(a.t, err)
+	return back.Get("code")
+}
+
+// sendBack sends a form, and returns with what the answer leads back to the program.
+func (x *workplace) sendBack(at string, form url.Values) (url.Values, error) {
+	follow := x.browser.CheckRedirect
+	x.browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := x.send(at, form)
+	x.browser.CheckRedirect = follow
+	if err != nil {
+		return nil, err
+	}
 	defer answer.Body.Close()
 	to, err := answer.Location()
-	must(a.t, err)
-	return to.Query().Get("code")
+	if err != nil {
+		return nil, err
+	}
+	return to.Query(), nil
 }
 
 // A code that leaks is worth nothing without the verifier, nor a second time, also after the service was killed in between; the second use ends what the first one gave.

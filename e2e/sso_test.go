@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type workplace struct {
 	home     string // of the person
 	browser  *http.Client
 	opener   *httptest.Server // opens pages for programs, as a person would
+
+	before func() // the person opens the next page of a program; nil: nothing happens before
 
 	mu     sync.Mutex
 	answer string // of the person to all pages
@@ -75,13 +78,20 @@ func newPerson(t *testing.T) *workplace {
 	x.freshBrowser()
 	x.opener = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		at := r.URL.Query().Get("url")
+		if x.before != nil {
+			x.before()
+			x.before = nil
+		}
 		err := x.visit(at)
+		for end := time.Now().Add(patience); errors.Is(err, errTryAgain) && time.Now().Before(end); err = x.visit(at) {
+			time.Sleep(100 * time.Millisecond)
+		}
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.opened, x.failed = append(x.opened, at), errors.Join(x.failed, err)
 	}))
 	t.Cleanup(x.opener.Close)
-	must(t, os.WriteFile(filepath.Join(x.home, "open"), []byte("#!/bin/sh\nexec curl -s -o /dev/null --get --data-urlencode \"url=$1\" "+x.opener.URL+"\n"), 0o700)) // BROWSER is a list with colons between
+	must(t, os.WriteFile(filepath.Join(x.home, "open"), []byte("#!/bin/sh\nexec curl -s -o /dev/null --max-time 240 --get --data-urlencode \"url=$1\" "+x.opener.URL+"\n"), 0o700)) // BROWSER is a list with colons between
 	return x
 }
 
@@ -120,6 +130,9 @@ func (x *workplace) open(at string) (page, error) {
 	return x.get(p.path(back))
 }
 
+// errTryAgain is what a page says while its node cannot answer for the cluster.
+var errTryAgain = errors.New("try again")
+
 func (x *workplace) get(at string) (p page, err error) {
 	answer, err := x.browser.Get(at)
 	if err != nil {
@@ -127,6 +140,9 @@ func (x *workplace) get(at string) (p page, err error) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
+	if answer.StatusCode == http.StatusServiceUnavailable {
+		err = errTryAgain
+	}
 	return page{string(body), answer.Request.URL}, err
 }
 
@@ -182,10 +198,13 @@ func (x *workplace) visit(at string) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("POST %s: %s", to, answer.Status)
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return nil
+	case http.StatusServiceUnavailable:
+		return errTryAgain
 	}
-	return nil
+	return fmt.Errorf("POST %s: %s", to, answer.Status)
 }
 
 // environment is that of the person's programs.
@@ -194,10 +213,12 @@ func (x *workplace) environment(more ...string) []string {
 		"BROWSER=" + filepath.Join(x.home, "open") + " %s &"}, more...)...)
 }
 
-// run runs a program of the person.
+// run runs a program of the person. It ends in a bounded time, also if the program does not, or leaves others behind that hold its output open.
 func (x *workplace) run(env []string, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(x.t.Context(), program, args...)
-	cmd.Env = env
+	ctx, cancel := context.WithTimeout(x.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env, cmd.WaitDelay = env, 10*time.Second
 	out, err := cmd.CombinedOutput()
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -70,12 +70,13 @@ type Door struct {
 	why       string             // there are none
 	routes    http.ServeMux
 	uses      uses
+	looks     chan struct{} // holds an element for each look for a session
 	log       *slog.Logger
 }
 
 // NewDoor makes a Door. Close it before the engine.
 func NewDoor(c Config) (*Door, error) {
-	d := &Door{config: c, engine: c.Engine, providers: map[string]*providers.Provider{}, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
+	d := &Door{config: c, engine: c.Engine, providers: map[string]*providers.Provider{}, looks: make(chan struct{}, looksMax), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
 	for _, p := range c.File.Providers {
 		d.providers[p.Name] = p
 	}

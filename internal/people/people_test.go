@@ -247,6 +247,34 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
+// A flood of requests with the cookie of an ended session does not become a flood of questions to the node that decides.
+func TestLooksForSessionsAreBounded(t *testing.T) {
+	x := studio(t, providertest.New(t), nil)
+	b := x.browser()
+	b.get("/signin/start/studio?back=/")
+	id := b.session()
+	for range looksMax {
+		x.looks <- struct{}{}
+	}
+	if !x.goesOn(id) {
+		t.Error("a session that this node knows waits for the others")
+	}
+	if err := x.End(t.Context(), id, people.EndedByAdmin); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := x.Session(ctx, id); ok {
+		t.Error("an ended session goes on while others are looked for")
+	}
+	for range looksMax {
+		<-x.looks
+	}
+	if x.goesOn(id) || len(x.looks) != 0 {
+		t.Errorf("an ended session goes on, or its look has not ended: %d", len(x.looks))
+	}
+}
+
 func (x *house) goesOn(id string) bool {
 	_, ok := x.Session(x.Context(), id)
 	return ok

@@ -64,10 +64,42 @@ func (d *Door) Browser(r *http.Request) (Person, bool) {
 	return p, ok
 }
 
-// Session returns the person of a sign-in session that goes on.
+// Bounds of looks for sessions that are not known at this node.
+const (
+	looksMax = 8 // at a time; further ones wait
+	lookWait = 5 * time.Second
+)
+
+// live returns what is published of a session that goes on. The cell has signed what names an unknown one, a cookie or a token. So it has ended, or another node has begun it and this one
+// has not received it yet: a balancer may send the next request of a browser here.
+func (d *Door) live(ctx context.Context, id string) (identity.SignIn, bool) {
+	if x, ok := d.config.Keys.SignIn(id); ok {
+		return x, true
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWait)
+	defer cancel()
+	select {
+	case d.looks <- struct{}{}:
+		defer func() { <-d.looks }()
+	case <-ctx.Done():
+		return identity.SignIn{}, false
+	}
+	var x people.SignIn
+	var ok bool
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		x, ok = v.SignIn(id)
+		return nil
+	})
+	if err != nil || !ok || d.config.Keys.Await(ctx, x.Changed) != nil {
+		return identity.SignIn{}, false
+	}
+	return d.config.Keys.SignIn(id)
+}
+
+// Session returns the person of a sign-in session that goes on. The caller has the id from something that the cell has signed.
 func (d *Door) Session(ctx context.Context, id string) (Person, bool) {
-	live, ok := d.config.Keys.SignIn(id)
-	if !ok { // most unknown ones end here, without the state
+	live, ok := d.live(ctx, id)
+	if !ok {
 		return Person{}, false
 	}
 	var x people.SignIn
