@@ -40,18 +40,24 @@ type Place struct {
 	Endpoint       string // without a slash at the end; empty: AWS
 	Region         string // empty: that of the AWS configuration, or us-east-1
 	HostStyle      bool   // the bucket is a part of the host name, as AWS wants it
+
+	Encryption    string // by the store: AES256, aws:kms or aws:kms:dsse; empty: as the bucket says
+	EncryptionKey string // the id of the key for aws:kms; empty: the store's own
 }
 
 // plain are the characters of a prefix, which look the same in every form of a URL that is signed.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./"
 
-// Parse reads s3://BUCKET/PREFIX, with the parameters endpoint, region and style (path or host) in the query.
-func Parse(text string) (p Place, err error) {
+// Parse reads s3://BUCKET/PREFIX, with the parameters endpoint, region, style (path or host), sse and sse-key in the query.
+func Parse(text string) (p Place, err error) { return ParseAt(text, "") }
+
+// ParseAt is Parse with another default than AWS for the endpoint.
+func ParseAt(text, endpoint string) (p Place, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.Fragment != "" {
 		return p, fmt.Errorf("%q; want s3://BUCKET/PREFIX", text)
 	}
-	p = Place{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
+	p = Place{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), Endpoint: strings.TrimRight(endpoint, "/")}
 	if clean := path.Clean("/" + p.Prefix); clean != "/"+p.Prefix {
 		return p, fmt.Errorf("%q: the prefix is not in its shortest form; want %q", text, clean[1:])
 	}
@@ -67,8 +73,12 @@ func Parse(text string) (p Place, err error) {
 			p.Region = value
 		case "style":
 			style = value
+		case "sse":
+			p.Encryption = value
+		case "sse-key":
+			p.EncryptionKey = value
 		default:
-			return p, fmt.Errorf("%q: parameter %q; want endpoint, region or style", text, name)
+			return p, fmt.Errorf("%q: parameter %q; want endpoint, region, style, sse or sse-key", text, name)
 		}
 	}
 	switch style {
@@ -79,6 +89,12 @@ func Parse(text string) (p Place, err error) {
 		p.HostStyle = p.Endpoint == "" // many other stores have one name only
 	default:
 		return p, fmt.Errorf("%q: style %q; want path or host", text, style)
+	}
+	if e := p.Encryption; e != "" && e != "AES256" && e != "aws:kms" && e != "aws:kms:dsse" {
+		return p, fmt.Errorf("%q: sse %q; want AES256, aws:kms or aws:kms:dsse", text, e)
+	}
+	if p.EncryptionKey != "" && !strings.HasPrefix(p.Encryption, "aws:kms") {
+		return p, fmt.Errorf("%q: sse-key is for sse=aws:kms", text)
 	}
 	return p, p.checkEndpoint()
 }
@@ -92,7 +108,7 @@ func (p *Place) checkEndpoint() error {
 		return fmt.Errorf("endpoint %q; want https://HOST[:PORT]", p.Endpoint)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("endpoint %q: want https, because builds and logs could be read on the way; plain http is for a store on this machine", p.Endpoint)
+		return fmt.Errorf("endpoint %q: want https, because its content could be read on the way; plain http is for a store on this machine", p.Endpoint)
 	}
 	return nil
 }
@@ -201,7 +217,10 @@ func IsFault(err error) bool {
 	return refused || failed
 }
 
-// again reports whether another attempt may succeed.
+// Again reports whether another attempt may succeed.
+func Again(err error) bool { return IsFault(err) && again(err) }
+
+// again is Again of an error of an attempt.
 func again(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
@@ -221,7 +240,14 @@ type Info struct {
 func (c *Client) Put(ctx context.Context, key string, content io.ReaderAt, size int64, sum [sha256.Size]byte) error {
 	return c.try(ctx, "put "+key, func(ctx context.Context) error {
 		body := io.NopCloser(io.NewSectionReader(content, 0, size)) // a reader for each attempt: HTTP may still read that of one that was answered early
-		answer, err := c.ask(ctx, http.MethodPut, key, nil, http.Header{"Content-Type": {"application/octet-stream"}}, body, size, hex.EncodeToString(sum[:]))
+		header := http.Header{"Content-Type": {"application/octet-stream"}}
+		if c.place.Encryption != "" {
+			header.Set("X-Amz-Server-Side-Encryption", c.place.Encryption)
+		}
+		if c.place.EncryptionKey != "" {
+			header.Set("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id", c.place.EncryptionKey)
+		}
+		answer, err := c.ask(ctx, http.MethodPut, key, nil, header, body, size, hex.EncodeToString(sum[:]))
 		if err != nil {
 			return err
 		}

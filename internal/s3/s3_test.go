@@ -31,13 +31,16 @@ func TestParse(t *testing.T) {
 		"s3://games/x?endpoint=http://minio.example.com":          "want https",
 		"s3://games/x?endpoint=minio.example.com":                 "want https://HOST",
 		"s3://games/x?endpoint=https://key:secret@minio.example/": "want https://HOST",
-		"s3://games/../x":         "shortest form",
-		"s3://games/x?secret=1":   `parameter "secret"`,
-		"s3://games/x?style=odd":  `style "odd"`,
-		"s3://games/a%20b":        "letters, digits",
-		"s3:///x":                 "want s3://BUCKET/PREFIX",
-		"https://games/x":         "want s3://BUCKET/PREFIX",
-		"s3://key:secret@games/x": "want s3://BUCKET/PREFIX",
+		"s3://games/x?sse=none":                                   `sse "none"`,
+		"s3://games/x?sse=AES256&sse-key=1":                       "sse-key is for",
+		"s3://games/x?sse=aws:kms&sse-key=1":                      `{games x   true}`,
+		"s3://games/../x":                                         "shortest form",
+		"s3://games/x?secret=1":                                   `parameter "secret"`,
+		"s3://games/x?style=odd":                                  `style "odd"`,
+		"s3://games/a%20b":                                        "letters, digits",
+		"s3:///x":                                                 "want s3://BUCKET/PREFIX",
+		"https://games/x":                                         "want s3://BUCKET/PREFIX",
+		"s3://key:secret@games/x":                                 "want s3://BUCKET/PREFIX",
 	} {
 		p, err := Parse(text)
 		got := fmt.Sprintf("{%s %s %s %s %t}", p.Bucket, p.Prefix, p.Endpoint, p.Region, p.HostStyle)
