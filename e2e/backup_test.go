@@ -1,15 +1,25 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
 // A rehearsal of the worst day: a backup that was made while others wrote, of a single machine and of a follower in a cluster, becomes a single machine, and that a
@@ -110,6 +120,248 @@ func rehearse(t *testing.T, writes, at *service) {
 	eventually(t, "the new cluster to be ready", func() bool { return ready(t, restored) })
 	has()
 	createLocation(t, "custom-later", restored, restored)
+}
+
+// The same with a directory of backups: one that has everything, others that build on it, of a node of each kind, and states between them, by their number and by their time.
+func TestBackupsInADirectory(t *testing.T) {
+	t.Parallel()
+	t.Run("single", func(t *testing.T) {
+		t.Parallel()
+		s := startService(t, "--ended-linger", "1ms")
+		rehearseDirectory(t, s, s, s)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		leader := startService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t))
+		eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
+		follower := newService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t), "--join", mustCluster(t, leader, "join-token"))
+		follower.start()
+		eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
+		eventually(t, "the follower to be ready", func() bool { return ready(t, follower) })
+		rehearseDirectory(t, leader, leader, follower)
+	})
+}
+
+// rehearseDirectory writes at one node while backups are made at others, kills the nodes, and restores.
+func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
+	ctx := t.Context()
+	id, secret := writes.key("admin")
+	_, err := writes.client.CreateGameSessionQueue(ctx, &gamelift.CreateGameSessionQueueInput{Name: aws.String("cup")})
+	must(t, err)
+	dir := filepath.Join(t.TempDir(), "backups") + "/"
+	var told atomic.Int64 // of how many placements and locations the client knows
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := told.Load(); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			placement := fmt.Sprint("placement-", n)
+			_, err := writes.client.StartGameSessionPlacement(ctx, &gamelift.StartGameSessionPlacementInput{
+				GameSessionQueueName: aws.String("cup"), MaximumPlayerSessionCount: aws.Int32(2), PlacementId: &placement,
+			})
+			if err == nil {
+				_, err = writes.client.StopGameSessionPlacement(ctx, &gamelift.StopGameSessionPlacementInput{PlacementId: &placement})
+			}
+			if err == nil && n%20 == 0 {
+				_, err = writes.client.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String(fmt.Sprint("custom-", n))})
+			}
+			if err != nil {
+				t.Errorf("the load: %v", err)
+				return
+			}
+			told.Store(n + 1)
+		}
+	}()
+	more := func(n int64) {
+		t.Helper()
+		want := told.Load() + n
+		eventually(t, "the load to go on", func() bool { return told.Load() >= want || t.Failed() })
+	}
+	type moment struct {
+		had int64 // that the client had been told of before
+		at  string
+	}
+	var moments []moment
+	note := func() { moments = append(moments, moment{told.Load(), time.Now().UTC().Format(time.RFC3339Nano)}) }
+	more(50)
+	for i := range 4 {
+		if i > 0 {
+			more(30)
+			note()
+			more(30)
+		}
+		node := at[i%len(at)]
+		before := told.Load()
+		out := node.command("backup", "--data", node.data, "--to", dir)
+		moments = append(moments, moment{before, ""})
+		if entries := strings.Contains(out, "each of which can be restored"); entries != (i > 0) {
+			t.Errorf("backup %d: %s", i, out)
+		}
+	}
+	close(stop)
+	<-stopped
+	for _, node := range at { // the worst day
+		node.kill()
+	}
+	last := moments[len(moments)-1]
+	if out := writes.command("restore", "--verify", dir); !strings.Contains(out, "The backup is whole") || !strings.Contains(out, "replayed") {
+		t.Error(out)
+	}
+	list := writes.command("backup", "list", dir)
+	found := regexp.MustCompile(`--at takes the entries (\d+) to (\d+)\n`).FindStringSubmatch(list)
+	if found == nil {
+		t.Fatalf("no range of entries in %s", list)
+	}
+	has := func(s *service, m moment) {
+		t.Helper()
+		s.client = s.apiWith(id, secret)
+		for n := range m.had {
+			if n%20 == 0 {
+				wantLocation(t, fmt.Sprint("custom-", n), s)
+			}
+			out, err := s.client.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: aws.String(fmt.Sprint("placement-", n))})
+			must(t, err)
+			if out.GameSessionPlacement.Status != types.GameSessionPlacementStateCancelled {
+				t.Errorf("placement %d is %s", n, out.GameSessionPlacement.Status)
+			}
+		}
+	}
+	restored := newService(t, "--dev=false")
+	restored.command("restore", dir, "--data", restored.data)
+	restored.start()
+	has(restored, last)
+	if out, err := restored.remote(id, secret, "audit", "verify"); err != nil || !strings.Contains(out, "the audit log is whole") {
+		t.Errorf("the audit log of the restored service: %v, %s", err, out)
+	}
+	restored.stop()
+	restored.args = append(restored.args, "--cluster-listen", freeAddress(t)) // a new cluster
+	restored.start()
+	eventually(t, "the new cluster to be ready", func() bool { return ready(t, restored) })
+	has(restored, last)
+	restored.stop()
+
+	between := moments[1]
+	then := newService(t, "--dev=false")
+	then.command("restore", dir, "--data", then.data, "--at", between.at)
+	then.start()
+	has(then, between)
+	_, err = then.client.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: aws.String(fmt.Sprint("placement-", between.had+2))})
+	if _, ok := errors.AsType[*types.NotFoundException](err); !ok {
+		t.Errorf("a placement that came later: %v", err)
+	}
+	first, err := strconv.Atoi(found[1])
+	must(t, err)
+	then = newService(t)
+	out := then.command("restore", dir, "--data", then.data, "--at", strconv.Itoa(first+5))
+	if !strings.Contains(out, fmt.Sprintf("entry %d of", first+5)) {
+		t.Error(out)
+	}
+	then.start()
+	if out, err := then.commandFails("restore", dir, "--data", t.TempDir(), "--at", "1000000000"); err == nil || !strings.Contains(out, found[1]+" to "+found[2]) {
+		t.Errorf("an entry that no backup has: %v, %s", err, out)
+	}
+}
+
+// A backup whose command or service is killed does not exist, another one is refused meanwhile, and the next one succeeds.
+func TestBackupsThatAreKilled(t *testing.T) {
+	t.Parallel()
+	s := startService(t)
+	dir := filepath.Join(t.TempDir(), "backups") + "/"
+	s.command("backup", "--data", s.data, "--to", dir)
+	slow := func() (cmd *exec.Cmd, exited chan error) {
+		for { // a backup that begins while the other command makes one is refused
+			cmd, exited = exec.Command(musterBinary, "backup", "--data", s.data, "--to", dir, "--full", "--rate", "16B"), make(chan error, 1) // longer than the test
+			cmd.Env = cleanEnvironment("HOME=" + t.TempDir())
+			must(t, cmd.Start())
+			go func() { exited <- cmd.Wait() }()
+			refused := false
+			eventually(t, "the backup to be made", func() bool {
+				out, err := s.commandFails("backup", "--data", s.data, "--to", dir)
+				refused = err != nil && strings.Contains(out, "another backup is being made")
+				return refused || len(exited) > 0
+			})
+			if refused && len(exited) == 0 {
+				return cmd, exited
+			}
+		}
+	}
+	count := func() int { return strings.Count(s.command("backup", "list", dir), "Z-") }
+	cmd, exited := slow()
+	made := count() // those that were made before the slow one began
+	must(t, cmd.Process.Kill())
+	<-exited
+	if now := count(); now != made {
+		t.Errorf("%d backups, want %d", now, made)
+	}
+	eventually(t, "the next backup", func() bool {
+		_, err := s.commandFails("backup", "--data", s.data, "--to", dir)
+		return err == nil
+	})
+	_, exited = slow()
+	made = count()
+	s.kill()
+	if err := <-exited; err == nil {
+		t.Error("the backup of a killed service was made")
+	}
+	if now := count(); now != made {
+		t.Errorf("%d backups, want %d", now, made)
+	}
+	s.start()
+	if out := s.command("backup", "--data", s.data, "--to", dir, "--keep", "2"); !strings.Contains(out, "removed") || count() != 2 {
+		t.Errorf("%d backups: %s", count(), out)
+	}
+	if out := s.command("restore", "--verify", dir); !strings.Contains(out, "The backup is whole") {
+		t.Error(out)
+	}
+}
+
+// Backups in a bucket: the command finds the endpoint and the credentials where the AWS tools do.
+func TestBackupsInABucket(t *testing.T) {
+	t.Parallel()
+	s := startService(t)
+	backend := s3mem.New()
+	must(t, backend.CreateBucket("studio"))
+	var requests atomic.Int64
+	store := gofakes3.New(backend).Server()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1)%9 == 5 { // the network
+			panic(http.ErrAbortHandler)
+		}
+		store.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	muster := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(musterBinary, args...)
+		cmd.Env = cleanEnvironment("HOME="+t.TempDir(), "AWS_ENDPOINT_URL_S3="+server.URL, "AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=secret")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("muster %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	const place = "s3://studio/muster/backups"
+	createLocation(t, "custom-one", s, s)
+	muster("backup", "--data", s.data, "--to", place)
+	createLocation(t, "custom-two", s, s)
+	if out := muster("backup", "--data", s.data, "--to", place, "--keep", "5"); !strings.Contains(out, "each of which can be restored") {
+		t.Error(out)
+	}
+	if out := muster("backup", "list", place); strings.Count(out, "Z-") != 2 {
+		t.Error(out)
+	}
+	if out := muster("restore", "--verify", place); !strings.Contains(out, "The backup is whole") {
+		t.Error(out)
+	}
+	restored := newService(t)
+	muster("restore", place, "--data", restored.data)
+	restored.start()
+	wantLocation(t, "custom-one", restored)
+	wantLocation(t, "custom-two", restored)
 }
 
 // A damaged backup is refused, and so is a command without a service.

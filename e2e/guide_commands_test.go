@@ -68,7 +68,7 @@ var notRun = map[string]map[string]string{
 		"muster build push":         "as above; TestPushBuild pushes one",
 		"muster config check":       "the file is the reader's: TestConfigCheck of cmd/muster checks some",
 		"muster doctor":             "what it finds depends on the machine: TestDoctor runs it",
-		"muster backup":             "/backup is not the test's: TestBackupRehearsal makes and restores them",
+		"muster backup":             "/backup is not the test's: TestBackupRehearsal, TestBackupsInADirectory and TestBackupsInABucket make and restore them",
 		"muster restore":            "as above",
 		"muster archive":            "wants the service to be stopped: TestDamagedArchive runs it",
 		"muster serve":              "runs until it is stopped: the tests start it themselves",

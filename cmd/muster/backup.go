@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,40 +11,96 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/backup/repository"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/s3"
 	"github.com/musterhq/muster/internal/secretkey"
+	"github.com/musterhq/muster/internal/settings"
 )
 
 type backupCommand struct {
+	Make backupMake `cmd:"" default:"withargs" help:"Have the running service make a backup of everything. Works at any node of a cluster."`
+	List backupList `cmd:"" help:"List the backups of a directory or a bucket, and the journal entries that can be restored."`
+}
+
+type backupMake struct {
 	dataFlag
 	reasonFlag
-	To string `name:"to" required:"" placeholder:"FILE" help:"File to write. It must not exist, and the service's user must be able to write it."`
+	To   string         `name:"to" required:"" placeholder:"PLACE" help:"A file to write, which must not exist; or a directory or s3://BUCKET/PREFIX that keeps many backups and stores only what is new. A directory exists, or its name ends with a slash."`
+	Full bool           `name:"full" help:"Store everything again, and build on no earlier backup."`
+	Keep int            `name:"keep" placeholder:"N" help:"Then remove all backups of the directory or bucket but the latest N; 0: keep all."`
+	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes a second that the service reads for a directory or bucket, so that it leaves the disk to players; 0: no bound."`
 }
 
 // Run asks the running service. It never opens the directory itself: while the service is stopped, a copy of the directory is a backup.
-func (c *backupCommand) Run(ctx context.Context, stdout io.Writer) error {
+func (c *backupMake) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	if err := mustExist(c.Data); err != nil {
 		return err
 	}
+	if c.Keep < 0 {
+		return fmt.Errorf("--keep: %d; want 0 or more", c.Keep)
+	}
+	place, err := backupsAt(ctx, env, c.To)
+	if err != nil {
+		return err
+	}
+	if place == nil {
+		if c.Full || c.Keep > 0 {
+			return fmt.Errorf("--full and --keep are for a directory or bucket with backups, and %s is a file; for a directory that does not exist yet write %s/", c.To, c.To)
+		}
+		err = c.toFile(ctx, stdout)
+	} else {
+		err = c.add(ctx, place, stdout)
+	}
+	if errors.Is(err, localdoor.ErrNoService) {
+		return fmt.Errorf("%w: a backup needs the running service; while it is stopped, copy the directory instead", err)
+	}
+	return err
+}
+
+// backupsAt returns the repository of a place, or nil if the place is a file.
+func backupsAt(ctx context.Context, env environment, place string) (*repository.Repository, error) {
+	if strings.HasPrefix(place, "s3://") {
+		at, err := s3.ParseAt(place, cmp.Or(env["AWS_ENDPOINT_URL_S3"], env["AWS_ENDPOINT_URL"]))
+		if err != nil {
+			return nil, err
+		}
+		client, err := s3.Open(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		return repository.New(&repository.Bucket{Client: client}), nil
+	}
+	path, err := filepath.Abs(place)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() || strings.HasSuffix(place, "/") || strings.HasSuffix(place, string(filepath.Separator)) {
+		return repository.New(repository.NewDir(path)), nil
+	}
+	return nil, nil
+}
+
+func (c *backupMake) toFile(ctx context.Context, stdout io.Writer) error {
 	to, err := filepath.Abs(c.To)
 	if err != nil {
 		return err
 	}
 	client, err := c.client()
-	var s backup.Summary
-	if err == nil {
-		client.Reason = c.Reason
-		s, err = client.Backup(ctx, to)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, localdoor.ErrNoService) {
-		return fmt.Errorf("%w: a backup needs the running service; while it is stopped, copy the directory instead", err)
-	}
+	client.Reason = c.Reason
+	s, err := client.Backup(ctx, to)
 	if err != nil {
 		return err
 	}
@@ -54,17 +111,123 @@ func (c *backupCommand) Run(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
+// add adds a backup to a repository. This process stores it, and the service only sends it.
+func (c *backupMake) add(ctx context.Context, to *repository.Repository, stdout io.Writer) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	client.Reason = c.Reason
+	m, err := to.Take(ctx, repository.Options{Key: key, Full: c.Full, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Stream: func(ctx context.Context, since *backup.Since) (io.ReadCloser, error) {
+		return client.Stream(ctx, localdoor.StreamRequest{To: to.String(), Since: since, Rate: int64(c.Rate)})
+	}})
+	if err != nil {
+		return err
+	}
+	text, s := &strings.Builder{}, m.Summary()
+	fmt.Fprintf(text, "%s: backup %s, %d bytes, of which %d are new\n", to, m.Name(), s.Bytes, m.Made)
+	describeBackup(text, s)
+	if len(m.Entries) > 0 {
+		fmt.Fprintf(text, "journal    entries %d to %d, each of which can be restored\n", m.Head.From, m.Head.Entry)
+	} else if m.On != "" {
+		fmt.Fprintln(text, "journal    nothing new, or the service no longer has the entries since the last backup: make backups more often to restore each of them")
+	}
+	if _, err := io.WriteString(stdout, text.String()); err != nil || c.Keep == 0 {
+		return err
+	}
+	removed, err := to.Keep(ctx, c.Keep)
+	if err != nil {
+		return fmt.Errorf("the backup is made; older ones were not removed: %w", err)
+	}
+	if removed > 0 {
+		_, err = fmt.Fprintf(stdout, "removed    %d older backups\n", removed)
+	}
+	return err
+}
+
+type backupList struct {
+	From string `arg:"" name:"place" help:"The directory or s3://BUCKET/PREFIX."`
+}
+
+// Run lists backups without reading them.
+func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	place, err := backupsAt(ctx, env, c.From)
+	if err != nil {
+		return err
+	}
+	if place == nil {
+		return fmt.Errorf("%s is not a directory; `muster restore --verify` shows what a file has", c.From)
+	}
+	all, err := place.List(ctx)
+	if err != nil {
+		return err
+	}
+	text := &strings.Builder{}
+	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "BACKUP\tMADE\tENTRY\tSTATE OF\tBYTES\tNEW\tINSTALLATION")
+	var whole []*repository.Manifest // of the latest installation
+	broken := 0
+	for _, x := range all {
+		if x.Err != nil {
+			broken++
+			fmt.Fprintf(table, "%s\t%s\n", x.Name, x.Err)
+			continue
+		}
+		h := x.Head
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", x.Name, h.Made.Format(time.RFC3339), h.Entry, h.State.Format(time.RFC3339), x.Summary().Bytes, x.Made, h.Installation)
+		if len(whole) > 0 && whole[0].Head.Installation != h.Installation {
+			whole = nil
+		}
+		whole = append(whole, x.Manifest)
+	}
+	_ = table.Flush() // of a strings.Builder
+	if len(whole) > 0 {
+		fmt.Fprintf(text, "\n--at takes the entries %s\n", repository.Reachable(whole))
+	}
+	if _, err := io.WriteString(stdout, text.String()); err != nil {
+		return err
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d backups are damaged", broken)
+	}
+	return nil
+}
+
 type restoreCommand struct {
 	reasonFlag
-	File   string `arg:"" help:"A file of muster backup."`
+	From   string `arg:"" name:"place" help:"What muster backup has written: a file, a directory or s3://BUCKET/PREFIX."`
 	Data   string `name:"data" placeholder:"DIR" help:"Data directory to make. It must be empty, or not be there."`
-	Verify bool   `name:"verify" help:"Only read the whole file, check it, and show what it has. Nothing is changed."`
+	Verify bool   `name:"verify" help:"Only read everything, check it, and show what it has. Of a directory or bucket, all backups are read, and the journal is replayed from one to the next. Nothing is changed."`
+	At     string `name:"at" placeholder:"WHEN" help:"Restore the state after this journal entry, or of this time, such as 2026-11-26T09:30:00Z, from a directory or bucket. Without it the latest."`
+	Backup string `name:"backup" placeholder:"NAME" help:"Restore this backup of a directory or bucket; muster backup list shows the names."`
 
 	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"The key that the service had when the backup was made, if it had one. The new directory has it, too."`
 }
 
+// wanted reads --at and --backup.
+func (c *restoreCommand) wanted() (w repository.Wanted, err error) {
+	w.Backup = c.Backup
+	if c.At == "" {
+		return w, nil
+	}
+	if c.Backup != "" {
+		return w, errors.New("want --at or --backup, not both")
+	}
+	if w.Entry, err = strconv.ParseUint(c.At, 10, 64); err == nil && w.Entry > 0 {
+		return w, nil
+	}
+	if w.Time, err = time.Parse(time.RFC3339, c.At); err != nil {
+		return w, fmt.Errorf("--at: %q; want the number of a journal entry, or a time such as 2026-11-26T09:30:00Z", c.At)
+	}
+	return w, nil
+}
+
 // Run restores or checks a backup.
-func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer) error {
+func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	if c.Data == "" && !c.Verify {
 		return errors.New("want --data DIR, the directory to make, or --verify")
 	}
@@ -72,27 +235,33 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(c.File)
+	wanted, err := c.wanted()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	from, err := backupsAt(ctx, env, c.From)
+	if err != nil {
+		return err
+	}
+	if from == nil && wanted != (repository.Wanted{}) {
+		return fmt.Errorf("--at and --backup are for a directory or bucket with backups, and %s is a file", c.From)
+	}
+	text := &strings.Builder{}
 	var s backup.Summary
 	var state *cell.Cell
 	if c.Verify {
-		s, state, err = backup.Verify(f, cell.DefaultConfig(), key)
+		s, state, err = c.verify(ctx, from, wanted, key, text)
 	} else {
-		s, state, err = datadir.Restore(ctx, datadir.Options{Dir: c.Data, Program: "muster restore", Key: key, Log: slog.New(slog.DiscardHandler)}, f)
+		s, state, err = c.restore(ctx, from, wanted, key)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.File, err)
+		return fmt.Errorf("%s: %w", c.From, err)
 	}
 	if !c.Verify {
-		if err := c.recordLater(c.Data, "restore", "backup", c.File); err != nil {
+		if err := c.recordLater(c.Data, "restore", "backup", c.From); err != nil {
 			return err
 		}
 	}
-	text := &strings.Builder{}
 	describeBackup(text, s)
 	v := state.View()
 	totals := v.Totals()
@@ -104,6 +273,40 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	_, err = io.WriteString(stdout, text.String())
 	return err
+}
+
+func (c *restoreCommand) open() (io.ReadCloser, error) { return os.Open(c.From) }
+
+func (c *restoreCommand) verify(ctx context.Context, from *repository.Repository, w repository.Wanted, key *secretkey.Key, text *strings.Builder) (s backup.Summary, state *cell.Cell, err error) {
+	if from == nil {
+		f, err := c.open()
+		if err != nil {
+			return s, nil, err
+		}
+		defer f.Close()
+		return backup.Verify(f, cell.DefaultConfig(), key)
+	}
+	v, err := from.Verify(ctx, w, key)
+	if err != nil {
+		return s, nil, err
+	}
+	fmt.Fprintf(text, "read       %d objects of all backups\n", v.Objects)
+	if v.Replayed > 0 {
+		fmt.Fprintf(text, "replayed   %d entries behind entry %d: they lead to the state of the backup\n", v.Replayed, v.From)
+	}
+	return v.Summary, v.State, nil
+}
+
+func (c *restoreCommand) restore(ctx context.Context, from *repository.Repository, w repository.Wanted, key *secretkey.Key) (s backup.Summary, state *cell.Cell, err error) {
+	open := c.open
+	if from != nil {
+		point, err := from.Find(ctx, w)
+		if err != nil {
+			return s, nil, err
+		}
+		open = func() (io.ReadCloser, error) { return point.Open(ctx) }
+	}
+	return datadir.Restore(ctx, datadir.Options{Dir: c.Data, Program: "muster restore", Key: key, Log: slog.New(slog.DiscardHandler)}, open)
 }
 
 func describeBackup(out *strings.Builder, s backup.Summary) {

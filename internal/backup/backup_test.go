@@ -3,6 +3,7 @@ package backup
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +66,7 @@ func newContent(t *testing.T) (c Content, records []archive.Record) {
 func TestBackupHasEverything(t *testing.T) {
 	c, want := newContent(t)
 	path := filepath.Join(t.TempDir(), "backup")
-	written, err := WriteFile(t.Context(), path, 0, c)
+	written, err := WriteFile(t.Context(), path, 0, 0, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +104,34 @@ func TestBackupHasEverything(t *testing.T) {
 	if archive.Sum(got) != archive.Sum(want) || len(got) != len(want) {
 		t.Errorf("records %+v, want %+v", got, want)
 	}
-	if _, err := WriteFile(t.Context(), path, 0, c); !refused(err, domain.Conflict) {
+	if _, err := WriteFile(t.Context(), path, 0, 0, c); !refused(err, domain.Conflict) {
 		t.Errorf("over an existing file: %v", err)
+	}
+}
+
+// Entries of the audit log stay in the archive for longer than other records, so their end lies ahead. Those that had left memory belong to a backup.
+func TestAuditEntriesAreInABackup(t *testing.T) {
+	c, records := newContent(t)
+	id := func(no uint64) string { return string(binary.BigEndian.AppendUint64(nil, no)) }
+	for no := range uint64(3) {
+		at := time.Now()
+		if err := c.Archive.Put(t.Context(), []archive.Record{{Kind: archive.AuditEntry, ID: id(no + 1), Created: at.UnixMilli(), Ended: at.AddDate(1, 0, 0).UnixMilli()}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Head.Audited = 2
+	file := &bytes.Buffer{}
+	s, err := Write(t.Context(), file, c)
+	if err != nil || s.Records[archive.AuditEntry] != 2 || s.Records[archive.GameSession] != 2 {
+		t.Errorf("%+v, %v; want two entries of the audit log", s, err)
+	}
+	c.Head.Since = &Since{Installation: c.Head.Installation, Entry: c.Head.Entry, Next: records[2].Ended, Audited: 1}
+	file.Reset()
+	if s, err = Write(t.Context(), file, c); err != nil || s.Records[archive.AuditEntry] != 1 || s.Records[archive.GameSession]+s.Records[archive.PlayerSession] != 2 {
+		t.Errorf("since an earlier one: %+v, %v; want an entry of the audit log and two other records", s, err)
+	}
+	if _, _, err := Verify(file, cell.DefaultConfig(), nil); !errors.Is(err, ErrDamaged) {
+		t.Errorf("what is new alone is no backup: %v", err)
 	}
 }
 
@@ -228,23 +255,23 @@ func TestUnfinishedBackup(t *testing.T) {
 			t.Errorf("%s: left %v, %v", what, left, err)
 		}
 	}
-	if _, err := WriteFile(t.Context(), path, 1<<62, c); !refused(err, domain.Overloaded) {
+	if _, err := WriteFile(t.Context(), path, 1<<62, 0, c); !refused(err, domain.Overloaded) {
 		t.Errorf("without room: %v", err)
 	}
 	none("without room")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := WriteFile(ctx, path, 0, c); !errors.Is(err, context.Canceled) {
+	if _, err := WriteFile(ctx, path, 0, 0, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	none("interrupted")
-	if _, err := WriteFile(t.Context(), "backup", 0, c); !refused(err, domain.Invalid) {
+	if _, err := WriteFile(t.Context(), "backup", 0, 0, c); !refused(err, domain.Invalid) {
 		t.Errorf("a relative path: %v", err)
 	}
 	if err := os.WriteFile(path+partialSuffix, []byte("of a killed service"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteFile(t.Context(), path, 0, c); err != nil {
+	if _, err := WriteFile(t.Context(), path, 0, 0, c); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,11 +1,13 @@
 package backup
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 )
 
 const (
@@ -21,7 +23,16 @@ const (
 	stateBlock   = 3 // part of the state, as snapshots have it
 	archiveBlock = 4 // part of the archive's records
 	endBlock     = 5 // JSON
+	entryBlock   = 6 // part of the journal; only on the way to a repository
 )
+
+// rank is the place of a kind of block among the others.
+func rank(kind byte) int {
+	if i := bytes.IndexByte([]byte{headBlock, secretBlock, stateBlock, entryBlock, archiveBlock, endBlock}, kind); i >= 0 {
+		return i
+	}
+	return math.MaxInt
+}
 
 // ErrDamaged is in the error for a file that is not a whole backup.
 var ErrDamaged = errors.New("not a whole backup")
@@ -127,7 +138,7 @@ func (r *blockReader) next() error {
 	if sum != binary.LittleEndian.Uint32(frame[5:]) {
 		return r.damaged("the checksum of a block does not match")
 	}
-	if kind < r.kind || kind > endBlock {
+	if r.kind != 0 && rank(kind) < rank(r.kind) || rank(kind) > rank(endBlock) {
 		return r.damaged("a block of kind %d behind one of kind %d", kind, r.kind)
 	}
 	r.sum, r.kind, r.rest = sum, kind, payload

@@ -19,8 +19,9 @@ const partialSuffix = ".partial"
 // spaceEvery is how many bytes are written between two looks at the free space.
 const spaceEvery = 4 << 20
 
-// WriteFile writes a backup to a path where there is no file yet. The file has its name only once it is whole and on the disk. At least leave bytes of the disk stay free.
-func WriteFile(ctx context.Context, path string, leave uint64, c Content) (s Summary, err error) {
+// WriteFile writes a backup to a path where there is no file yet. The file has its name only once it is whole and on the disk. At least leave bytes of the disk stay free;
+// rate is as for Paced.
+func WriteFile(ctx context.Context, path string, leave uint64, rate int64, c Content) (s Summary, err error) {
 	if !filepath.IsAbs(path) {
 		return s, domain.Refuse(domain.Invalid, "%s: want an absolute path", path)
 	}
@@ -44,7 +45,7 @@ func WriteFile(ctx context.Context, path string, leave uint64, c Content) (s Sum
 		}
 	}()
 	out := &bounded{ctx: ctx, file: f, dir: filepath.Dir(path), leave: leave}
-	if s, err = Write(ctx, out, c); err != nil {
+	if s, err = Write(ctx, Paced(ctx, out, rate), c); err != nil {
 		return s, err
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {

@@ -2,12 +2,14 @@ package backup
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
@@ -22,6 +25,7 @@ import (
 type Reader struct {
 	Head   Head
 	Secret identity.CellSecret
+	Sealed []byte // the secret as the backup has it
 
 	blocks  *blockReader
 	records map[archive.Kind]uint64
@@ -53,6 +57,7 @@ func NewReader(in io.Reader, key *secretkey.Key) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Sealed = secret
 	if secret, err = key.Open("the secret in the backup", sealedName, secret); errors.Is(err, secretkey.ErrDamaged) {
 		return nil, blocks.damaged("%s", err)
 	} else if err != nil {
@@ -69,12 +74,53 @@ func knownLevel() uint { return cell.New(cell.DefaultConfig()).KnownLevel() }
 // State is the state, as snapshots have it.
 func (r *Reader) State() io.Reader { return part{r.blocks, stateBlock} }
 
+// Entries are the entries of the journal, which stand between State and Records. A batch is valid until the next one.
+func (r *Reader) Entries() iter.Seq2[journal.Entry, error] {
+	return func(yield func(journal.Entry, error) bool) {
+		EachEntry(part{r.blocks, entryBlock}, func(e journal.Entry, err error) bool {
+			if err != nil && !errors.Is(err, ErrDamaged) {
+				err = r.blocks.damaged("%s", err)
+			}
+			return yield(e, err)
+		})
+	}
+}
+
+// EachEntry yields the entries that are written one behind the other, each as its number, its length and its content.
+func EachEntry(in io.Reader, yield func(journal.Entry, error) bool) {
+	from := bufio.NewReaderSize(in, 64<<10)
+	var batch []byte
+	for {
+		number, err := binary.ReadUvarint(from)
+		if err == io.EOF {
+			return
+		}
+		var size uint64
+		if err == nil {
+			size, err = binary.ReadUvarint(from)
+		}
+		if err == nil && size > journal.MaxBatchBytes {
+			err = fmt.Errorf("entry %d of the journal: %d bytes; want at most %d", number, size, journal.MaxBatchBytes)
+		}
+		if err == nil {
+			batch = slices.Grow(batch[:0], int(size))[:size]
+			_, err = io.ReadFull(from, batch)
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if !yield(journal.Entry{Number: number, Batch: batch}, err) || err != nil {
+			return
+		}
+	}
+}
+
 // Records are the records of the archive, in the order in which they are to be put: a later one replaces an earlier one with its id.
 func (r *Reader) Records() iter.Seq2[archive.Record, error] {
 	return func(yield func(archive.Record, error) bool) {
 		from := bufio.NewReaderSize(part{r.blocks, archiveBlock}, 64<<10)
 		for {
-			record, err := readRecord(from)
+			record, err := ReadRecord(from)
 			switch {
 			case err == io.EOF:
 				return
@@ -128,6 +174,9 @@ func Verify(in io.Reader, config cell.Config, key *secretkey.Key) (s Summary, st
 	}
 	if err := r.check(state); err != nil {
 		return s, nil, err
+	}
+	if r.Head.Since != nil {
+		return s, nil, r.blocks.damaged("it has only what was new since entry %d", r.Head.Since.Entry)
 	}
 	for _, err := range r.Records() {
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 // recordMax bounds the memory for the length of a record.
 const recordMax = archive.MaxDataBytes + 4*archive.MaxKeyBytes + 64
 
-// appendRecord appends a record behind its length.
-func appendRecord(to []byte, r *archive.Record) []byte {
+// AppendRecord appends a record behind its length.
+func AppendRecord(to []byte, r *archive.Record) []byte {
 	body := []byte{byte(r.Kind)}
 	body = binary.AppendUvarint(body, uint64(r.Created))
 	body = binary.AppendUvarint(body, uint64(r.Ended))
@@ -27,8 +27,8 @@ func appendRecord(to []byte, r *archive.Record) []byte {
 
 var errRecord = errors.New("a record has no valid form")
 
-// readRecord returns io.EOF behind the last record.
-func readRecord(from *bufio.Reader) (r archive.Record, err error) {
+// ReadRecord reads what AppendRecord has appended. It returns io.EOF behind the last record.
+func ReadRecord(from *bufio.Reader) (r archive.Record, err error) {
 	size, err := binary.ReadUvarint(from)
 	if err != nil {
 		return r, err

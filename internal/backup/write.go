@@ -2,9 +2,11 @@ package backup
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +33,21 @@ type Head struct {
 	Forgotten    uint64    `json:"forgotten"` // records that had left memory for the archive
 	Made         time.Time `json:"made"`
 	Release      string    `json:"release,omitempty"`
+
+	Next      int64  `json:"next,omitempty"`      // what leaves memory later ended then or later; Unix milliseconds
+	Audited   uint64 `json:"audited,omitempty"`   // the last entry of the audit log that had left memory
+	Retention int64  `json:"retention,omitempty"` // for how long the archive keeps records, in milliseconds
+
+	Since *Since `json:"since,omitempty"` // nil: it has all records
+	From  uint64 `json:"from,omitempty"`  // the first of the journal's entries up to Entry that it has; 0: none
+}
+
+// Since says what an earlier backup has, so that one that builds on it need not have it.
+type Since struct {
+	Installation uuid.UUID `json:"installation"`
+	Entry        uint64    `json:"entry"`
+	Next         int64     `json:"next"` // records that ended before are in the earlier one
+	Audited      uint64    `json:"audited"`
 }
 
 // Summary says what is in a backup.
@@ -53,27 +70,47 @@ type Content struct {
 	Secret  identity.CellSecret
 	Key     *secretkey.Key // encrypts the secret; nil: it is not encrypted
 	Archive archive.Archive
+
+	Sealed  []byte                                                // the secret as another backup has it, in place of Secret and Key
+	Records iter.Seq2[archive.Record, error]                      // in place of Archive; nil: those of Archive
+	Entries func(f func(number uint64, batch []byte) error) error // of the journal, from Head.From to Head.Entry; nil: none
 }
 
 // Write writes a backup. The archive may receive further records meanwhile.
 func Write(ctx context.Context, out io.Writer, c Content) (s Summary, err error) {
-	c.Head.Format = format
-	if c.Key != nil {
-		c.Head.Format = sealedFormat
+	return WriteCounted(ctx, out, c, 0)
+}
+
+// WriteCounted is Write with places of the archive that could not be read before.
+func WriteCounted(ctx context.Context, out io.Writer, c Content, damaged int) (s Summary, err error) {
+	if c.Sealed == nil {
+		c.Head.Format = format
+		if c.Key != nil {
+			c.Head.Format = sealedFormat
+		}
+		c.Sealed = c.Key.Seal(sealedName, []byte(c.Secret.Text()))
 	}
-	s = Summary{Head: c.Head, End: End{Records: map[archive.Kind]uint64{}}}
+	s = Summary{Head: c.Head, End: End{Records: map[archive.Kind]uint64{}, Damaged: damaged}}
 	w := newBlockWriter(out)
 	head, err := json.Marshal(c.Head)
 	if err != nil {
 		return s, err
 	}
 	w.whole(headBlock, head)
-	w.whole(secretBlock, c.Key.Seal(sealedName, []byte(c.Secret.Text())))
+	w.whole(secretBlock, c.Sealed)
 	if err := w.begin(stateBlock); err != nil {
 		return s, err
 	}
 	if err := c.State(w); err != nil {
 		return s, fmt.Errorf("write the state: %w", err)
+	}
+	if err := w.begin(entryBlock); err != nil {
+		return s, err
+	}
+	if c.Entries != nil {
+		if err := c.Entries(w.entry); err != nil {
+			return s, fmt.Errorf("read the journal: %w", err)
+		}
 	}
 	if err := w.begin(archiveBlock); err != nil {
 		return s, err
@@ -100,26 +137,68 @@ func (w *blockWriter) whole(kind byte, content []byte) {
 // writeRecords writes what had left memory before the state was frozen. That ended before the state's last change. What ended later is not written: in the state
 // it has not ended yet.
 func writeRecords(ctx context.Context, w *blockWriter, c Content, s *Summary) error {
-	last := c.Head.State.UnixMilli()
+	records := c.Records
+	if records == nil {
+		records = archived(ctx, c, &s.Damaged)
+	}
 	var buffer []byte
-	for place, more := (archive.Place{}), true; more; {
-		page, err := c.Archive.Page(ctx, place, pageBytes)
+	for r, err := range records {
 		if err != nil {
-			return fmt.Errorf("read the archive: %w", err)
+			return err
 		}
-		for i := range page.Records {
-			r := &page.Records[i]
-			if r.Ended >= last {
-				continue
-			}
-			buffer = appendRecord(buffer[:0], r)
-			if _, err := w.Write(buffer); err != nil {
-				return err
-			}
-			s.Records[r.Kind]++
+		buffer = AppendRecord(buffer[:0], &r)
+		if _, err := w.Write(buffer); err != nil {
+			return err
 		}
-		s.Damaged += page.Damaged
-		place, more = page.Next, page.More && page.Next.Ended-archive.Grain <= last
+		s.Records[r.Kind]++
 	}
 	return w.err
+}
+
+// archived yields the records of an archive that belong to a backup.
+func archived(ctx context.Context, c Content, damaged *int) iter.Seq2[archive.Record, error] {
+	return func(yield func(archive.Record, error) bool) {
+		place := archive.Place{}
+		if c.Head.Since != nil {
+			place.Ended = c.Head.Since.Next
+		}
+		for more := true; more; {
+			page, err := c.Archive.Page(ctx, place, pageBytes)
+			if err != nil {
+				yield(archive.Record{}, fmt.Errorf("read the archive: %w", err))
+				return
+			}
+			for i := range page.Records {
+				if r := &page.Records[i]; c.Head.has(r) && !yield(*r, nil) {
+					return
+				}
+			}
+			*damaged += page.Damaged
+			place, more = page.Next, page.More // entries of the audit log lie behind all others, because they stay for longer
+		}
+	}
+}
+
+// has reports whether a record of the archive belongs to the backup.
+func (h *Head) has(r *archive.Record) bool {
+	if r.Kind == archive.AuditEntry { // its end says when it expires, and nothing of when it left memory
+		no, ok := auditNo(r)
+		return ok && no <= h.Audited && (h.Since == nil || no > h.Since.Audited)
+	}
+	return r.Ended < h.State.UnixMilli() && (h.Since == nil || r.Ended >= h.Since.Next)
+}
+
+// auditNo is the number of an entry of the audit log, which is its id.
+func auditNo(r *archive.Record) (no uint64, ok bool) {
+	if len(r.ID) != 8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64([]byte(r.ID)), true
+}
+
+// entry writes an entry of the journal: its number, its length, its content.
+func (w *blockWriter) entry(number uint64, batch []byte) error {
+	head := binary.AppendUvarint(binary.AppendUvarint(nil, number), uint64(len(batch)))
+	_, err := w.Write(append(head, batch...))
+	return err
 }

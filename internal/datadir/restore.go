@@ -30,18 +30,22 @@ func (e *Unfinished) Error() string {
 	return fmt.Sprintf("%s has a part of a backup only, because `muster restore` was interrupted: run it again, or remove the directory", e.Dir)
 }
 
-// Restore makes the data directory of a single machine from a backup, which is read twice: before anything is written, all of it is checked. The directory must be
+// Restore makes the data directory of a single machine from a backup, which is opened and read twice: before anything is written, all of it is checked. The directory must be
 // empty, or have the beginning of a restore that was interrupted. It is a new installation, with the secret of the one in the backup: parts of one do not fit the other.
-func Restore(ctx context.Context, o Options, from io.ReadSeeker) (s backup.Summary, state *cell.Cell, err error) {
-	if _, err := from.Seek(0, io.SeekStart); err != nil {
+func Restore(ctx context.Context, o Options, open func() (io.ReadCloser, error)) (s backup.Summary, state *cell.Cell, err error) {
+	first, err := open()
+	if err != nil {
 		return s, nil, err
 	}
-	if s, state, err = backup.Verify(from, cell.DefaultConfig(), o.Key); err != nil {
+	s, state, err = backup.Verify(first, cell.DefaultConfig(), o.Key)
+	if err := errors.Join(err, first.Close()); err != nil {
 		return s, nil, err
 	}
-	if _, err := from.Seek(0, io.SeekStart); err != nil {
+	from, err := open()
+	if err != nil {
 		return s, nil, err
 	}
+	defer from.Close()
 	r, err := backup.NewReader(from, o.Key)
 	if err != nil {
 		return s, nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ import (
 )
 
 // backedUp is a backup of a furnished directory.
-func backedUp(t *testing.T) (file *bytes.Reader, secret identity.CellSecret) {
+func backedUp(t *testing.T) (content []byte, secret identity.CellSecret) {
 	t.Helper()
 	h := mustOpen(t, furnished(t))
 	defer h.close()
@@ -34,14 +35,18 @@ func backedUp(t *testing.T) (file *bytes.Reader, secret identity.CellSecret) {
 	if err != nil || len(s.Records) != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	return bytes.NewReader(out.Bytes()), h.data.Secret
+	return out.Bytes(), h.data.Secret
+}
+
+func opener(content []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 }
 
 // A restored directory starts, and has what was live, what had ended, and the keys with their secret.
 func TestRestore(t *testing.T) {
 	file, secret := backedUp(t)
 	dir := filepath.Join(t.TempDir(), "new")
-	if _, _, err := Restore(t.Context(), Options{Dir: dir}, file); err != nil {
+	if _, _, err := Restore(t.Context(), Options{Dir: dir}, opener(file)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"custom-a", "custom-b"} { // also behind its own first changes
@@ -52,7 +57,7 @@ func TestRestore(t *testing.T) {
 		h.must(&hosting.CreateLocation{Name: name})
 		h.close()
 	}
-	if _, _, err := Restore(t.Context(), Options{Dir: dir}, file); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, _, err := Restore(t.Context(), Options{Dir: dir}, opener(file)); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("over a directory in use: %v", err)
 	}
 	h := mustOpen(t, dir)
@@ -68,7 +73,7 @@ func TestInterruptedRestore(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := Restore(ctx, Options{Dir: dir}, file); !errors.Is(err, context.Canceled) {
+	if _, _, err := Restore(ctx, Options{Dir: dir}, opener(file)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("interrupted: %v", err)
 	}
 	unfinished := func(err error) {
@@ -81,7 +86,7 @@ func TestInterruptedRestore(t *testing.T) {
 	unfinished(err)
 	_, err = OpenNode(Options{Dir: dir}, nil)
 	unfinished(err)
-	if _, _, err := Restore(t.Context(), Options{Dir: dir}, file); err != nil {
+	if _, _, err := Restore(t.Context(), Options{Dir: dir}, opener(file)); err != nil {
 		t.Fatal(err)
 	}
 	h := mustOpen(t, dir)
@@ -94,13 +99,10 @@ func TestInterruptedRestore(t *testing.T) {
 // A damaged backup changes nothing.
 func TestRestoreOfADamagedBackup(t *testing.T) {
 	file, _ := backedUp(t)
-	content := make([]byte, file.Len())
-	if _, err := file.Read(content); err != nil {
-		t.Fatal(err)
-	}
+	content := bytes.Clone(file)
 	content[len(content)/2] ^= 1
 	dir := filepath.Join(t.TempDir(), "new")
-	if _, _, err := Restore(t.Context(), Options{Dir: dir}, bytes.NewReader(content)); !errors.Is(err, backup.ErrDamaged) {
+	if _, _, err := Restore(t.Context(), Options{Dir: dir}, opener(content)); !errors.Is(err, backup.ErrDamaged) {
 		t.Errorf("a damaged backup: %v", err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -145,4 +146,48 @@ func TestBackupOfAReplica(t *testing.T) {
 		t.Error(err)
 	}
 	c.house(leader).must(&hosting.CreateLocation{Name: "custom-later"})
+}
+
+// The journal behind the last backup stays for the next one, until it has grown too large.
+func TestJournalKeptForBackups(t *testing.T) {
+	h := newHouse(t, engine.Config{SnapshotEvery: 1, JournalKept: 4096})
+	h.must(&hosting.CreateLocation{Name: "custom-first"})
+	from := h.Applied()
+	has := func() bool {
+		err := engine.Entries(t.Context(), h.Engine, from, from, func(journal.Entry) error { return nil })
+		if err != nil && !errors.Is(err, journal.ErrTrimmed) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	engine.KeepJournal(h.Engine, from)
+	saved := func() (at uint64) {
+		at, r, err := h.gate.Journal.LatestSnapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r != nil {
+			r.Close()
+		}
+		return at
+	}
+	n := 0
+	more := func() {
+		n++
+		h.must(&hosting.CreateLocation{Name: fmt.Sprint("custom-", n)})
+	}
+	for deadline := time.Now().Add(time.Minute); saved() <= from+3; more() {
+		if time.Now().After(deadline) {
+			t.Fatal("no snapshot was saved")
+		}
+	}
+	if n < 30 && !has() { // fewer than 4,096 bytes
+		t.Error("the journal that the next backup needs was trimmed")
+	}
+	for deadline := time.Now().Add(time.Minute); has(); more() {
+		engine.KeepJournal(h.Engine, from) // of a backup that fails again and again
+		if time.Now().After(deadline) {
+			t.Fatal("the journal grows without end")
+		}
+	}
 }

@@ -114,7 +114,7 @@ func (e *Engine) endedFirst(ctx context.Context, most, bytesMax int, before doma
 				x.forgotten++
 			}
 			if record.Kind != kernel.Nothing {
-				x.batch = append(x.batch, e.toRecord(record))
+				x.batch = append(x.batch, toRecord(record, e.config.Retention))
 				bytes += len(record.Data)
 			}
 		}
@@ -142,10 +142,10 @@ func (e *Engine) store(ctx context.Context, x endedRecords) error {
 }
 
 // toRecord gives a record that is kept for longer than others an end that is later by as much: the archive removes all by the same rule.
-func (e *Engine) toRecord(x kernel.EndedRecord) archive.Record {
+func toRecord(x kernel.EndedRecord, retention time.Duration) archive.Record {
 	ended := x.Ended
 	if x.Until != 0 {
-		ended = max(ended, x.Until.Add(-e.config.Retention))
+		ended = max(ended, x.Until.Add(-retention))
 	}
 	return archive.Record{
 		Kind: archiveKinds[x.Kind], ID: x.ID, Created: int64(x.Created), Ended: int64(ended),

@@ -98,6 +98,7 @@ type Config struct {
 	Now           func() time.Time // this machine's clock; nil: the wall clock
 	Clock         *Clock           // replaces Now by a clock that only Advance moves, on one machine; nil: none
 	SnapshotEvery int64            // bytes of journal after which the next snapshot is taken; 0: DefaultSnapshotEvery
+	JournalKept   int64            // bytes of journal that stay for the next backup at most; 0: DefaultJournalKept
 	EndedLinger   time.Duration    // how long ended records stay in memory; 0: DefaultEndedLinger
 	Retention     time.Duration    // how long the archive keeps them; 0: DefaultRetention
 	Short         func() error     // why new changes are refused for now, such as a full disk; nil: never
@@ -123,6 +124,7 @@ type Config struct {
 // Defaults of a Config.
 const (
 	DefaultSnapshotEvery = 128 << 20
+	DefaultJournalKept   = 256 << 20
 	DefaultEndedLinger   = 20 * time.Second
 	DefaultRetention     = 30 * 24 * time.Hour
 	DefaultQueueMax      = 100_000
@@ -131,6 +133,7 @@ const (
 
 func (c *Config) setDefaults() {
 	orDefault(&c.SnapshotEvery, DefaultSnapshotEvery)
+	orDefault(&c.JournalKept, DefaultJournalKept)
 	orDefault(&c.EndedLinger, DefaultEndedLinger)
 	orDefault(&c.Retention, DefaultRetention)
 	orDefault(&c.QueueMax, DefaultQueueMax)
@@ -185,9 +188,11 @@ type Engine struct {
 	cluster Log          // nil without one
 	time    *clusterTime // nil without one
 	covers  coverage
-	asker   asker // of commands that another node may have to execute
-	unsaved int64 // bytes of journal behind the latest snapshot; of whichever goroutine appends or applies
-	level   uint  // in force when the latest snapshot was taken or loaded; likewise
+	asker   asker        // of commands that another node may have to execute
+	unsaved int64        // bytes of journal behind the latest snapshot; of whichever goroutine appends or applies
+	written atomic.Int64 // bytes of journal since the start
+	kept    keptJournal
+	level   uint // in force when the latest snapshot was taken or loaded; likewise
 
 	advancing sync.Mutex
 	besides   []Beside

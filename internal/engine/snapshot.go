@@ -22,6 +22,7 @@ type pendingSnapshot struct {
 // raised: a replica of an earlier release is then refused at once, by its snapshot, instead of after it has begun to follow.
 func (e *Engine) freezeIfDue(g *Group) *pendingSnapshot {
 	e.unsaved += int64(len(g.Batch))
+	e.written.Add(int64(len(g.Batch)))
 	e.metrics.unsaved.Store(e.unsaved)
 	level := e.seq.Cell().Level()
 	if e.unsaved < e.config.SnapshotEvery && level == e.level || len(e.snapshots) > 0 || e.saving.Load() || e.config.Short() != nil {
@@ -58,7 +59,11 @@ func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 		err = e.source.SaveSnapshot(ctx, s.at, func(w io.Writer) error { return s.frozen.Write(whileRoom{w, e.config.Short}) })
 	}
 	if err == nil {
-		err = e.source.Trim(ctx, s.at+1)
+		before, tooLong := e.kept.trimBefore(s.at+1, e.written.Load(), e.config.JournalKept)
+		if tooLong {
+			e.log.Info("the journal since the last backup is no longer kept: it has grown too large, and the next backup will not have each entry", "bytes", e.config.JournalKept)
+		}
+		err = e.source.Trim(ctx, before)
 	}
 	switch {
 	case ctx.Err() != nil:

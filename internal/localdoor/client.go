@@ -108,13 +108,22 @@ func (c *Client) Secret(id string) string { return c.secret.AccessKeySecret(id) 
 
 // call sends a signed request. An answer that is not signed comes from another program: no service runs at that address.
 func (c *Client) call(ctx context.Context, path string, in, out any) error {
-	body, err := json.Marshal(in)
+	answer, nonce, err := c.send(ctx, path, in)
 	if err != nil {
 		return err
 	}
+	defer answer.Body.Close()
+	return c.readAnswer(answer, nonce, out)
+}
+
+func (c *Client) send(ctx context.Context, path string, in any) (answer *http.Response, nonce string, err error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return nil, "", err
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.file.Address+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	random := make([]byte, nonceSize)
 	rand.Read(random) // never fails: since Go 1.24 it ends the program instead
@@ -122,14 +131,18 @@ func (c *Client) call(ctx context.Context, path string, in, out any) error {
 	r.Header.Set(dateHeader, date)
 	r.Header.Set(nonceHeader, nonce)
 	r.Header.Set(proofHeader, requestProof(key, c.file.Run, r.Method, path, date, nonce, body))
-	answer, err := c.http.Do(r)
-	if err != nil {
+	if answer, err = c.http.Do(r); err != nil {
 		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-			return fmt.Errorf("%w: %w", ErrNoService, err)
+			return nil, "", fmt.Errorf("%w: %w", ErrNoService, err)
 		}
-		return fmt.Errorf("ask the service: %w", err)
+		return nil, "", fmt.Errorf("ask the service: %w", err)
 	}
-	defer answer.Body.Close()
+	return answer, nonce, nil
+}
+
+// readAnswer reads an answer that is not a stream.
+func (c *Client) readAnswer(answer *http.Response, nonce string, out any) error {
+	key := c.secret.LocalKey()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, answerMax))
 	if err != nil {
 		return fmt.Errorf("ask the service: %w", err)

@@ -110,6 +110,8 @@ type Config struct {
 	Cluster Cluster         // nil: a single machine
 	// Backup writes a backup to a path on this machine.
 	Backup func(ctx context.Context, path string) (backup.Summary, error)
+	// Stream writes a backup that the caller stores.
+	Stream func(ctx context.Context, to io.Writer, in StreamRequest) (backup.Summary, error)
 }
 
 // Door serves the local port.
@@ -140,6 +142,7 @@ func Open(c Config) (*Door, error) {
 	d.policyPaths(mux)
 	d.clusterPaths(mux)
 	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
+	mux.HandleFunc("POST "+streamPath, d.stream)
 	d.server = http.Server{
 		Handler: mux, MaxHeaderBytes: headerMax, ReadTimeout: readPatience, WriteTimeout: answerPatience, IdleTimeout: idlePatience,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
@@ -182,14 +185,8 @@ func (d *Door) wrapSlow(do func(r *http.Request, body []byte) (any, error)) http
 
 func (d *Door) handle(do func(r *http.Request, body []byte) (any, error), accepted func(http.ResponseWriter)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
-		if err != nil {
-			http.Error(w, "the body cannot be read, or has more than 65536 bytes", http.StatusBadRequest)
-			return
-		}
-		nonce := r.Header.Get(nonceHeader)
-		if status, refused := d.check(r, nonce, body); refused != "" {
-			http.Error(w, refused, status)
+		body, nonce, ok := d.proven(w, r)
+		if !ok {
 			return
 		}
 		accepted(w)
@@ -198,16 +195,36 @@ func (d *Door) handle(do func(r *http.Request, body []byte) (any, error), accept
 		if err != nil {
 			status, answer = d.problem(r, err)
 		}
-		text, err := json.Marshal(answer)
-		if err != nil {
-			panic(err) // the types of answers have nothing that JSON has no form for
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set(proofHeader, answerProof(d.key, nonce, status, text))
-		w.WriteHeader(status)
-		_, _ = w.Write(text) // the caller has gone if it fails
+		d.answer(w, nonce, status, answer)
 	}
+}
+
+// proven reads a request and checks that it comes from a holder of the secret; otherwise it is answered.
+func (d *Door) proven(w http.ResponseWriter, r *http.Request) (body []byte, nonce string, ok bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	if err != nil {
+		http.Error(w, "the body cannot be read, or has more than 65536 bytes", http.StatusBadRequest)
+		return nil, "", false
+	}
+	nonce = r.Header.Get(nonceHeader)
+	if status, refused := d.check(r, nonce, body); refused != "" {
+		http.Error(w, refused, status)
+		return nil, "", false
+	}
+	return body, nonce, true
+}
+
+// answer sends a signed answer.
+func (d *Door) answer(w http.ResponseWriter, nonce string, status int, answer any) {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		panic(err) // the types of answers have nothing that JSON has no form for
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set(proofHeader, answerProof(d.key, nonce, status, text))
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the caller has gone if it fails
 }
 
 func (d *Door) check(r *http.Request, nonce string, body []byte) (status int, refused string) {

@@ -29,12 +29,15 @@ const (
 )
 
 func proofOf(key []byte, kind string, body []byte, parts ...string) string {
+	return proofOfSum(key, kind, sha256.Sum256(body), parts...)
+}
+
+func proofOfSum(key []byte, kind string, sum [sha256.Size]byte, parts ...string) string {
 	mac := hmac.New(sha256.New, key)
 	for _, part := range append([]string{kind}, parts...) {
 		_ = binary.Write(mac, binary.BigEndian, uint32(len(part))) // a hash never fails
 		mac.Write([]byte(part))
 	}
-	sum := sha256.Sum256(body)
 	mac.Write(sum[:])
 	return hex.EncodeToString(mac.Sum(nil))
 }
@@ -45,6 +48,11 @@ func requestProof(key []byte, run, method, path, date, nonce string, body []byte
 
 func answerProof(key []byte, nonce string, status int, body []byte) string {
 	return proofOf(key, "answer", body, nonce, strconv.Itoa(status))
+}
+
+// streamProof is the answerProof of a body that is sent while it is made. It comes behind the body, in a trailer.
+func streamProof(key []byte, nonce string, sum [sha256.Size]byte) string {
+	return proofOfSum(key, "stream", sum, nonce)
 }
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

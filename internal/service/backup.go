@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,10 +11,38 @@ import (
 	"github.com/musterhq/muster/internal/backup"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/localdoor"
 )
+
+// defaultBackupRate is how many bytes of a backup are written in a second, so that it leaves the disk and the processors to the service.
+const defaultBackupRate = 64 << 20
 
 // backup writes a backup to a file while the service goes on. The disk keeps twice the reserve: with less than the reserve the service would refuse changes.
 func (x *Service) backup(ctx context.Context, path string) (s backup.Summary, err error) {
+	return x.makeBackup(ctx, path, nil, func(c backup.Content) (backup.Summary, error) {
+		return backup.WriteFile(ctx, path, 2*uint64(x.settings.DiskReserve), defaultBackupRate, c)
+	})
+}
+
+// streamBackup sends a backup to a command that stores it, and keeps the journal for the next one.
+func (x *Service) streamBackup(ctx context.Context, to io.Writer, in localdoor.StreamRequest) (s backup.Summary, err error) {
+	if in.Rate < 0 {
+		return s, domain.Refuse(domain.Invalid, "rate: %d; want bytes per second, or 0 for no bound", in.Rate)
+	}
+	if in.Since != nil {
+		engine.KeepJournal(x.engine, in.Since.Entry+1)
+	}
+	s, err = x.makeBackup(ctx, in.To, in.Since, func(c backup.Content) (backup.Summary, error) {
+		return backup.Write(ctx, backup.Paced(ctx, to, in.Rate), c)
+	})
+	if err == nil {
+		engine.KeepJournal(x.engine, s.Head.Entry+1)
+	}
+	return s, err
+}
+
+func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since, write func(backup.Content) (backup.Summary, error)) (s backup.Summary, err error) {
 	if !x.saving.TryLock() {
 		return s, domain.Refuse(domain.Conflict, "another backup is being made")
 	}
@@ -26,19 +55,46 @@ func (x *Service) backup(ctx context.Context, path string) (s backup.Summary, er
 	if err != nil {
 		return s, err
 	}
-	s, err = backup.WriteFile(ctx, path, 2*uint64(x.settings.DiskReserve), backup.Content{
+	c := backup.Content{
 		Head: backup.Head{
 			Installation: x.installation(), Entry: state.Entry, Level: state.Level, State: state.Last.Std(), Forgotten: state.Forgotten,
 			Made: began.UTC(), Release: x.version,
+			Next: int64(state.Next), Audited: state.Audited, Retention: engine.DefaultRetention.Milliseconds(),
 		},
 		State: state.Write, Secret: x.secret, Key: x.key, Archive: x.archive,
-	})
-	if err != nil {
-		x.log.Error("a backup was not made", "to", path, "error", err)
+	}
+	if since != nil && since.Installation == c.Head.Installation && since.Entry <= state.Entry {
+		c.Head.Since = since
+		if err := x.addEntries(ctx, &c); err != nil {
+			return s, err
+		}
+	}
+	if s, err = write(c); err != nil {
+		x.log.Error("a backup was not made", "to", to, "error", err)
 		return s, err
 	}
-	x.log.Info("backup made", "to", path, "entry", s.Head.Entry, "bytes", s.Bytes, "took", time.Since(began).Round(time.Millisecond))
+	x.log.Info("backup made", "to", to, "entry", s.Head.Entry, "bytes", s.Bytes, "took", time.Since(began).Round(time.Millisecond))
 	return s, nil
+}
+
+// addEntries adds the journal since the earlier backup, if it was not trimmed meanwhile.
+func (x *Service) addEntries(ctx context.Context, c *backup.Content) error {
+	from, to := c.Head.Since.Entry+1, c.Head.Entry
+	if from > to {
+		return nil
+	}
+	err := engine.Entries(ctx, x.engine, from, from, func(journal.Entry) error { return nil })
+	if errors.Is(err, journal.ErrTrimmed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.Head.From = from
+	c.Entries = func(f func(number uint64, batch []byte) error) error {
+		return engine.Entries(ctx, x.engine, from, to, func(e journal.Entry) error { return f(e.Number, e.Batch) })
+	}
+	return nil
 }
 
 func (x *Service) installation() uuid.UUID {

@@ -207,6 +207,12 @@ func (v *View) AuditHead() Head {
 	return v.c.head
 }
 
+// AuditWaits returns how many entries are in memory.
+func (v *View) AuditWaits() int {
+	v.SawAll()
+	return len(v.c.waiting)
+}
+
 // AuditWaiting returns the entries in memory with a number of at least first and at most last.
 func (v *View) AuditWaiting(first, last uint64) (some []*Waiting) {
 	v.SawAll()

@@ -1,0 +1,40 @@
+package backup
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Paced returns a writer that writes at most so many bytes a second, with a second's worth at once; 0: as fast as it can. It ends with ctx.
+func Paced(ctx context.Context, to io.Writer, rate int64) io.Writer {
+	return &paced{ctx: ctx, to: to, rate: rate}
+}
+
+type paced struct {
+	ctx  context.Context
+	to   io.Writer
+	rate int64
+	free time.Time // when all that was written is paid for
+}
+
+func (p *paced) Write(b []byte) (int, error) {
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if p.rate > 0 {
+		now := time.Now()
+		if p.free.Before(now.Add(-time.Second)) {
+			p.free = now.Add(-time.Second)
+		}
+		if wait := p.free.Sub(now); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-p.ctx.Done():
+				return 0, p.ctx.Err()
+			}
+		}
+		p.free = p.free.Add(time.Duration(float64(len(b)) / float64(p.rate) * float64(time.Second)))
+	}
+	return p.to.Write(b)
+}

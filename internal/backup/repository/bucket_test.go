@@ -1,0 +1,98 @@
+package repository
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/musterhq/muster/internal/s3"
+)
+
+// newBucket is a repository in a store that another handler stands in front of.
+func newBucket(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (answered bool)) *Repository {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket("games"); err != nil {
+		t.Fatal(err)
+	}
+	store := gofakes3.New(backend).Server()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !before(w, r) {
+			store.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	place, err := s3.ParseAt("s3://games/backups?sse=AES256", server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(&Bucket{Client: s3.New(place, credentials.NewStaticCredentialsProvider("AKID", "secret", "")), pause: time.Millisecond})
+}
+
+// A store that refuses now and then, is slow, or ends connections in the middle of a body, holds whole backups all the same.
+func TestBucketThatFailsAtTimes(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var requests, plain atomic.Int64
+	r := newBucket(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && r.Header.Get("X-Amz-Server-Side-Encryption") != "AES256" {
+			plain.Add(1)
+		}
+		switch requests.Add(1) % 7 {
+		case 2:
+			http.Error(w, "<Error><Code>SlowDown</Code></Error>", http.StatusServiceUnavailable)
+			return true
+		case 4:
+			panic(http.ErrAbortHandler)
+		case 6: // the head of an answer, and a part of a body
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write([]byte("half"))
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	})
+	h.ended(time.Now().Add(-time.Hour), "one", "two")
+	h.take(r)
+	h.work(10)
+	m := h.take(r)
+	if v, err := r.Verify(t.Context(), Wanted{}, nil); err != nil || v.Replayed == 0 {
+		t.Errorf("verified %+v, %v", v, err)
+	}
+	s, sum, records := restored(t, r, Wanted{Entry: m.Head.From + 3})
+	if sum != h.sumAt(s.Head.Entry) || len(records) != 2 {
+		t.Errorf("restored %+v, records %q", s, records)
+	}
+	if n := plain.Load(); n > 0 {
+		t.Errorf("%d objects were stored without the encryption that was asked for", n)
+	}
+	if removed, err := r.Keep(t.Context(), 1); err != nil || removed != 1 {
+		t.Errorf("removed %d, %v", removed, err)
+	}
+}
+
+// A store that refuses for good ends the backup at once, with what it says.
+func TestBucketThatRefuses(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newBucket(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/objects/") {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte("<Error><Code>AccessDenied</Code><Message>no key for you</Message></Error>"))
+			return true
+		}
+		return false
+	})
+	if _, err := r.Take(t.Context(), h.options()); err == nil || !strings.Contains(err.Error(), "AccessDenied: no key for you") {
+		t.Errorf("refused with %v", err)
+	}
+	if all, err := r.List(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%d backups, %v", len(all), err)
+	}
+}

@@ -1,0 +1,322 @@
+package repository
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal"
+)
+
+// Wanted says which state of an installation is wanted: the latest, or another one.
+type Wanted struct {
+	Backup string    // the name of a backup; empty: any
+	Entry  uint64    // after this journal entry; 0: any
+	Time   time.Time // at this time; zero: any
+}
+
+// Point is a state that can be restored: a backup, and the journal behind it up to an entry.
+type Point struct {
+	Base  *Manifest
+	Entry uint64
+
+	repository *Repository
+	journal    []Journal // has all entries behind Base up to Entry
+}
+
+// Find returns the state that is wanted.
+func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
+	all, err := r.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.Backup != "" {
+		for _, x := range all {
+			if x.Name == w.Backup {
+				return &Point{x.Manifest, entryOf(x.Manifest), r, nil}, x.Err
+			}
+		}
+		return nil, fmt.Errorf("%s has no backup %s", r, w.Backup)
+	}
+	var whole []*Manifest // of one installation, by their entries
+	for _, x := range slices.Backward(all) {
+		if x.Err == nil && (len(whole) == 0 || x.Head.Installation == whole[0].Head.Installation) {
+			whole = append(whole, x.Manifest)
+		}
+	}
+	if len(whole) == 0 {
+		return nil, fmt.Errorf("%s has no whole backup", r)
+	}
+	latest := whole[0]
+	slices.SortStableFunc(whole, func(a, b *Manifest) int { return cmp.Compare(a.Head.Entry, b.Head.Entry) })
+	switch {
+	case w.Entry != 0:
+		return r.at(whole, w.Entry)
+	case !w.Time.IsZero():
+		return r.before(ctx, whole, w.Time)
+	}
+	return &Point{latest, latest.Head.Entry, r, nil}, nil
+}
+
+func entryOf(m *Manifest) uint64 {
+	if m == nil {
+		return 0
+	}
+	return m.Head.Entry
+}
+
+// at returns the state after an entry.
+func (r *Repository) at(all []*Manifest, entry uint64) (*Point, error) {
+	var base *Manifest
+	for _, m := range all {
+		if m.Head.Entry <= entry {
+			base = m
+		}
+	}
+	if base == nil {
+		return nil, fmt.Errorf("entry %d is before the first backup, which is of entry %d; want one of %s", entry, all[0].Head.Entry, reachable(all))
+	}
+	p := &Point{base, entry, r, nil}
+	if base.Head.Entry < entry {
+		if p.journal = behind(all, base.Head.Entry, entry); p.journal == nil {
+			return nil, fmt.Errorf("no backup has the journal up to entry %d; want one of %s", entry, reachable(all))
+		}
+	}
+	return p, nil
+}
+
+// behind returns parts of the journal that have all entries behind one up to another; nil: some are missing.
+func behind(all []*Manifest, from, to uint64) (parts []Journal) {
+	for from < to {
+		best := Journal{}
+		for _, m := range all {
+			for _, x := range m.Entries {
+				if x.First <= from+1 && x.Last > from && x.Last > best.Last {
+					best = x
+				}
+			}
+		}
+		if best.Last == 0 {
+			return nil
+		}
+		parts, from = append(parts, best), best.Last
+	}
+	return parts
+}
+
+// reachable describes the entries that can be restored.
+func reachable(all []*Manifest) string {
+	var ranges []string
+	for i := 0; i < len(all); {
+		first, last := all[i].Head.Entry, all[i].Head.Entry
+		for i++; i < len(all) && (all[i].Head.Entry == last || behind(all, last, all[i].Head.Entry) != nil); i++ {
+			last = all[i].Head.Entry
+		}
+		if first == last {
+			ranges = append(ranges, fmt.Sprint(first))
+		} else {
+			ranges = append(ranges, fmt.Sprintf("%d to %d", first, last))
+		}
+	}
+	return strings.Join(ranges, ", ")
+}
+
+// Reachable describes the entries of one installation that can be restored.
+func Reachable(all []*Manifest) string {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b *Manifest) int { return cmp.Compare(a.Head.Entry, b.Head.Entry) })
+	return reachable(sorted)
+}
+
+// before returns the last state that has nothing of what happened behind a time.
+func (r *Repository) before(ctx context.Context, all []*Manifest, t time.Time) (*Point, error) {
+	base := -1
+	for i, m := range all {
+		if !m.Head.State.After(t) {
+			base = i
+		}
+	}
+	if base < 0 {
+		return nil, fmt.Errorf("%s is before the first backup, whose state is of %s", t.Format(time.RFC3339), all[0].Head.State.Format(time.RFC3339))
+	}
+	p := &Point{all[base], all[base].Head.Entry, r, nil}
+	if base+1 == len(all) {
+		return p, nil
+	}
+	parts := behind(all, p.Entry, all[base+1].Head.Entry)
+	if parts == nil {
+		return nil, fmt.Errorf("no backup has the journal of %s; the states of the backups before and behind it are of %s and %s", t.Format(time.RFC3339), p.Base.Head.State.Format(time.RFC3339), all[base+1].Head.State.Format(time.RFC3339))
+	}
+	for e, err := range r.entries(ctx, parts, p.Entry, all[base+1].Head.Entry) {
+		if err != nil {
+			return nil, err
+		}
+		last := domain.Time(0)
+		if err := cell.EachEvent(e.Batch, func(at domain.Time, _ kernel.Event) { last = max(last, at) }); err != nil {
+			return nil, err
+		}
+		if last.Std().After(t) {
+			break
+		}
+		p.Entry = e.Number
+	}
+	p.journal = parts
+	return p, nil
+}
+
+// entries yields the journal behind an entry up to another one.
+func (r *Repository) entries(ctx context.Context, parts []Journal, from, to uint64) iter.Seq2[journal.Entry, error] {
+	return func(yield func(journal.Entry, error) bool) {
+		next := from + 1
+		for _, x := range parts {
+			content, err := r.get(ctx, x.Ref)
+			if err != nil {
+				yield(journal.Entry{}, err)
+				return
+			}
+			more := true
+			backup.EachEntry(bytes.NewReader(content), func(e journal.Entry, err error) bool {
+				switch {
+				case err != nil:
+					err = damaged("object %s: %s", x.Name, err)
+				case e.Number < next:
+					return true
+				case e.Number > next:
+					err = damaged("object %s: entry %d of the journal behind entry %d", x.Name, e.Number, next-1)
+				}
+				next++
+				more = yield(e, err) && err == nil && e.Number < to
+				return more
+			})
+			if !more {
+				return
+			}
+		}
+		if next <= to {
+			yield(journal.Entry{}, damaged("the journal behind entry %d is missing", next-1))
+		}
+	}
+}
+
+// Open returns the backup of a state in the form of a file. Each call reads everything again.
+func (p *Point) Open(ctx context.Context) (io.ReadCloser, error) {
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(p.write(ctx, in)) }()
+	return out, nil
+}
+
+func (p *Point) write(ctx context.Context, out io.Writer) error {
+	c := backup.Content{Head: p.Base.Head, Sealed: p.Base.Secret}
+	c.Head.From = 0
+	damagedPlaces := p.Base.Damaged
+	if p.Entry == p.Base.Head.Entry {
+		c.State = func(w io.Writer) error { return p.repository.copy(ctx, w, p.Base.State) }
+		c.Records = p.repository.records(ctx, p.Base.Records)
+	} else {
+		state, err := p.replay(ctx, func([]archive.Record) error { return nil })
+		if err != nil {
+			return err
+		}
+		c.Head.Entry, c.Head.Level, c.Head.State, c.Head.Forgotten = p.Entry, state.Level(), state.Last().Std(), state.Forgotten()
+		frozen := state.Freeze()
+		c.State = frozen.Write
+		c.Records = p.replayedRecords(ctx)
+	}
+	_, err := backup.WriteCounted(ctx, out, c, damagedPlaces)
+	return err
+}
+
+// replay returns the state, and gives keep what left memory behind the base.
+func (p *Point) replay(ctx context.Context, keep func([]archive.Record) error) (*cell.Cell, error) {
+	c := cell.New(cell.DefaultConfig())
+	state := p.repository.reader(ctx, p.Base.State)
+	defer state.Close()
+	if err := c.Load(state); err != nil {
+		return nil, loading(err)
+	}
+	if p.Entry == p.Base.Head.Entry {
+		return c, nil
+	}
+	retention := time.Duration(p.Base.Head.Retention) * time.Millisecond
+	for e, err := range p.repository.entries(ctx, p.journal, p.Base.Head.Entry, p.Entry) {
+		if err != nil {
+			return nil, err
+		}
+		if err := engine.Replay(c, e, retention, keep); err != nil {
+			return nil, fmt.Errorf("replay journal entry %d: %w", e.Number, err)
+		}
+	}
+	return c, nil
+}
+
+func loading(err error) error {
+	if _, later := errors.AsType[*kernel.LaterRelease](err); later || errors.Is(err, backup.ErrDamaged) {
+		return err
+	}
+	return damaged("the state cannot be loaded: %s", err)
+}
+
+func (p *Point) replayedRecords(ctx context.Context) iter.Seq2[archive.Record, error] {
+	return func(yield func(archive.Record, error) bool) {
+		for x, err := range p.repository.records(ctx, p.Base.Records) {
+			if !yield(x, err) || err != nil {
+				return
+			}
+		}
+		enough := errors.New("enough")
+		_, err := p.replay(ctx, func(some []archive.Record) error {
+			for _, x := range some {
+				if !yield(x, nil) {
+					return enough
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) {
+			yield(archive.Record{}, err)
+		}
+	}
+}
+
+func (r *Repository) copy(ctx context.Context, to io.Writer, parts []Ref) error {
+	from := r.reader(ctx, parts)
+	defer from.Close()
+	_, err := io.Copy(to, from)
+	return err
+}
+
+// records yields the records of segments.
+func (r *Repository) records(ctx context.Context, segments []Segment) iter.Seq2[archive.Record, error] {
+	return func(yield func(archive.Record, error) bool) {
+		var all []Ref
+		for _, x := range segments {
+			all = append(all, x.Ref)
+		}
+		from := r.reader(ctx, all)
+		defer from.Close()
+		buffered := bufio.NewReaderSize(from, 64<<10)
+		for {
+			x, err := backup.ReadRecord(buffered)
+			if err == io.EOF {
+				return
+			}
+			if !yield(x, err) || err != nil {
+				return
+			}
+		}
+	}
+}

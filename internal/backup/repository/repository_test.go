@@ -1,0 +1,572 @@
+package repository
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+// house is a small service, of which backups are made.
+type house struct {
+	*testing.T
+	*engine.Engine
+	journal      journal.Journal
+	archive      archive.Archive
+	installation uuid.UUID
+	secret       identity.CellSecret
+	placements   atomic.Int64
+	gap          bool // the journal is trimmed before each backup
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{T: t, installation: uuid.New(), secret: identity.NewCellSecret()}
+	var err error
+	if h.journal, err = journaltest.NewMemory(1).Open(); err != nil {
+		t.Fatal(err)
+	}
+	if h.archive, err = archivetest.NewMemory(1).Open(); err != nil {
+		t.Fatal(err)
+	}
+	if h.Engine, err = engine.Open(t.Context(), engine.Config{Journal: h.journal, Archive: h.archive, Cell: cell.DefaultConfig(), EndedLinger: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	h.must(h.Do(t.Context(), &hosting.CreateLocation{Name: "custom-home"}))
+	return h
+}
+
+func (h *house) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// work makes changes.
+func (h *house) work(n int) {
+	h.Helper()
+	for range n {
+		name := fmt.Sprintf("custom-%d", h.placements.Add(1))
+		h.must(h.Do(h.Context(), &hosting.CreateLocation{Name: name}))
+	}
+}
+
+// ended puts records into the archive that ended at a time, as if they had left memory.
+func (h *house) ended(at time.Time, names ...string) {
+	h.Helper()
+	var all []archive.Record
+	for _, name := range names {
+		all = append(all, archive.Record{Kind: archive.Placement, ID: name, Created: at.UnixMilli() - 1, Ended: at.UnixMilli(), Data: []byte(name)})
+	}
+	h.must(h.archive.Put(h.Context(), all))
+}
+
+// stream is what the service sends.
+func (h *house) stream(ctx context.Context, since *backup.Since) (io.ReadCloser, error) {
+	f, err := h.Backup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := backup.Content{
+		Head: backup.Head{
+			Installation: h.installation, Entry: f.Entry, Level: f.Level, State: f.Last.Std(), Forgotten: f.Forgotten, Made: time.Now().UTC(),
+			Next: int64(f.Next), Audited: f.Audited, Retention: engine.DefaultRetention.Milliseconds(),
+		},
+		State: f.Write, Secret: h.secret, Archive: h.archive,
+	}
+	if since != nil && since.Installation == h.installation && since.Entry <= f.Entry {
+		c.Head.Since = since
+		if since.Entry < f.Entry && !h.gap {
+			c.Head.From = since.Entry + 1
+			c.Entries = func(give func(uint64, []byte) error) error {
+				return engine.Entries(ctx, h.Engine, since.Entry+1, f.Entry, func(e journal.Entry) error { return give(e.Number, e.Batch) })
+			}
+		}
+	}
+	out, in := io.Pipe()
+	go func() {
+		_, err := backup.Write(ctx, in, c)
+		in.CloseWithError(err)
+	}()
+	return out, nil
+}
+
+func (h *house) options() Options {
+	return Options{Stream: h.stream, Log: slog.New(slog.DiscardHandler)}
+}
+
+func (h *house) take(r *Repository) *Manifest {
+	h.Helper()
+	m, err := r.Take(h.Context(), h.options())
+	h.must(err)
+	return m
+}
+
+// sumAt is the sum of the state after an entry, by the service's own journal.
+func (h *house) sumAt(entry uint64) string {
+	h.Helper()
+	c := cell.New(cell.DefaultConfig())
+	at, snapshot, err := h.journal.LatestSnapshot(h.Context())
+	h.must(err)
+	if snapshot != nil {
+		h.must(errors.Join(c.Load(snapshot), snapshot.Close()))
+	}
+	for e, err := range h.journal.Read(h.Context(), at+1) {
+		h.must(err)
+		if e.Number > entry {
+			break
+		}
+		h.must(c.Replay(e.Number, e.Batch))
+	}
+	sum := &stateSum{}
+	h.must(c.Freeze().Write(sum))
+	return sum.String()
+}
+
+// restored reads a state as a restore does.
+func restored(t *testing.T, r *Repository, w Wanted) (s backup.Summary, sum string, records []string) {
+	t.Helper()
+	p, err := r.Find(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, c, err := backup.Verify(in, cell.DefaultConfig(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := &stateSum{}
+	if err := c.Freeze().Write(all); err != nil {
+		t.Fatal(err)
+	}
+	if in, err = p.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	reader, err := backup.NewReader(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, reader.State()); err != nil {
+		t.Fatal(err)
+	}
+	for x, err := range reader.Records() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, x.ID)
+	}
+	slices.Sort(records)
+	return s, all.String(), slices.Compact(records)
+}
+
+func newDir(t *testing.T) (*Repository, string) {
+	path := filepath.Join(t.TempDir(), "backups")
+	return New(&Dir{Path: path}), path
+}
+
+// Each backup has everything as of its entry, and each entry between two backups can be restored, by its number and by its time.
+func TestBackupsAndWhatIsBetween(t *testing.T) {
+	h := newHouse(t)
+	r, _ := newDir(t)
+	past := time.Now().Add(-time.Hour)
+	h.ended(past, "one", "two")
+	first := h.take(r)
+	h.work(20)
+	h.ended(time.UnixMilli(first.Head.Next), "three")
+	h.work(1)
+	second := h.take(r)
+	third := h.take(r) // nothing has happened
+	if first.On != "" || second.On != first.name || len(second.Entries) == 0 || len(third.Entries) != 0 {
+		t.Fatalf("they build on %q, %q, %q", first.On, second.On, third.On)
+	}
+	if second.Made >= second.Summary().Bytes {
+		t.Errorf("%d of %d bytes are new: nothing was shared", second.Made, second.Summary().Bytes)
+	}
+	for entry := first.Head.Entry; entry <= second.Head.Entry; entry++ {
+		s, sum, records := restored(t, r, Wanted{Entry: entry})
+		if s.Head.Entry != entry || sum != h.sumAt(entry) {
+			t.Errorf("entry %d: another state, %+v", entry, s.Head)
+		}
+		if want := []string{"one", "two"}; entry < second.Head.Entry && !slices.Equal(records, want) {
+			t.Errorf("entry %d: records %q, want %q", entry, records, want)
+		}
+		if by, bySum, _ := restored(t, r, Wanted{Time: s.Head.State}); by.Head.State != s.Head.State || by.Head.Entry == entry && bySum != sum {
+			t.Errorf("of %s: %+v", s.Head.State, by.Head)
+		}
+	}
+	if _, _, records := restored(t, r, Wanted{}); !slices.Equal(records, []string{"one", "three", "two"}) {
+		t.Errorf("records %q", records)
+	}
+	v, err := r.Verify(t.Context(), Wanted{}, nil)
+	if err != nil || v.Replayed != second.Head.Entry-first.Head.Entry || v.From != first.Head.Entry || v.Objects == 0 {
+		t.Errorf("verified %+v, %v", v, err)
+	}
+	for _, w := range []Wanted{{Entry: first.Head.Entry - 1}, {Entry: third.Head.Entry + 1}, {Time: past}, {Backup: "none"}} {
+		if p, err := r.Find(t.Context(), w); err == nil {
+			t.Errorf("%+v: found %+v", w, p)
+		}
+	}
+}
+
+// What leaves memory between two backups is in the archive of a state between them.
+func TestRecordsThatLeaveMemoryBetween(t *testing.T) {
+	h := newHouse(t)
+	r, _ := newDir(t)
+	h.must(h.Do(t.Context(), &hosting.CreateQueue{Queue: placement.Queue{Name: "cup", Timeout: time.Minute}}))
+	h.take(r)
+	for i := range 5 {
+		id := fmt.Sprint("placement-", i)
+		h.must(h.Do(t.Context(), &hosting.StartPlacement{Placement: placement.Placement{ID: id, Queue: "cup", PlayersMax: 2}}))
+		h.must(h.Do(t.Context(), &hosting.StopPlacement{ID: id}))
+	}
+	deadline := time.Now().Add(time.Minute)
+	forgotten := func() (n uint64) {
+		h.must(h.Read(t.Context(), func(v *cell.View) error { n = v.Forgotten(); return nil }))
+		return n
+	}
+	for forgotten() < 5 && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	before := h.Applied()
+	h.work(3)
+	h.take(r)
+	s, sum, records := restored(t, r, Wanted{Entry: before})
+	if sum != h.sumAt(before) || s.Head.Forgotten != 5 || len(records) != 5 {
+		t.Errorf("restored %+v with records %q", s.Head, records)
+	}
+}
+
+// The journal that was trimmed between two backups is a gap, which is named.
+func TestGap(t *testing.T) {
+	h := newHouse(t)
+	r, _ := newDir(t)
+	first := h.take(r)
+	h.work(3)
+	h.gap = true
+	second := h.take(r)
+	_, err := r.Find(t.Context(), Wanted{Entry: first.Head.Entry + 1})
+	if want := fmt.Sprintf("%d, %d", first.Head.Entry, second.Head.Entry); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("an entry that no backup has: %v, want it to name %s", err, want)
+	}
+	if _, err := r.Find(t.Context(), Wanted{Time: first.Head.State.Add(time.Millisecond)}); err == nil && second.Head.State.Sub(first.Head.State) > 2*time.Millisecond {
+		t.Error("a time that no backup has was found")
+	}
+	if _, sum, _ := restored(t, r, Wanted{Entry: second.Head.Entry}); sum != h.sumAt(second.Head.Entry) {
+		t.Error("another state")
+	}
+	if v, err := r.Verify(t.Context(), Wanted{}, nil); err != nil || v.Replayed != 0 {
+		t.Errorf("verified %+v, %v", v, err)
+	}
+}
+
+// failing fails from its n-th write on.
+type failing struct {
+	Store
+	left atomic.Int64
+}
+
+var errCut = errors.New("the network is gone")
+
+func (f *failing) Put(ctx context.Context, name string, content []byte) error {
+	if f.left.Add(-1) < 0 {
+		return errCut
+	}
+	return f.Store.Put(ctx, name, content)
+}
+
+// Wherever a backup breaks off, it does not exist, those before stay whole, and the next one uses what was stored.
+func TestBackupsThatBreakOff(t *testing.T) {
+	h := newHouse(t)
+	_, path := newDir(t)
+	store := &failing{Store: &Dir{Path: path}}
+	r := New(store)
+	store.left.Store(1 << 40)
+	h.ended(time.Now().Add(-time.Hour), "one")
+	h.take(r)
+	h.work(10)
+	for n := int64(0); ; n++ {
+		store.left.Store(n)
+		m, err := r.Take(t.Context(), h.options())
+		if err == nil {
+			if n < 2 || m.Made > 2048 {
+				t.Errorf("made with %d writes and %d new bytes: nothing of those that broke off was used", n, m.Made)
+			}
+			break
+		}
+		if !errors.Is(err, errCut) {
+			t.Fatalf("after %d writes: %v", n, err)
+		}
+		all, err := r.List(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("after %d writes there are %d backups, %v", n, len(all), err)
+		}
+		if _, err := r.Verify(t.Context(), Wanted{}, nil); err != nil {
+			t.Errorf("after %d writes: %v", n, err)
+		}
+	}
+	if _, err := r.Verify(t.Context(), Wanted{}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A stream that is cut anywhere is no backup.
+func TestStreamsThatAreCut(t *testing.T) {
+	h := newHouse(t)
+	r, _ := newDir(t)
+	h.take(r)
+	h.work(5)
+	whole, err := h.stream(t.Context(), nil)
+	h.must(err)
+	size, err := io.Copy(io.Discard, whole)
+	h.must(err)
+	for cut := range size {
+		if cut%37 != 0 && cut < size-20 {
+			continue
+		}
+		o := h.options()
+		o.Stream = func(ctx context.Context, _ *backup.Since) (io.ReadCloser, error) {
+			s, err := h.stream(ctx, nil)
+			return &limited{io.LimitReader(s, cut), s}, err
+		}
+		if _, err := r.Take(t.Context(), o); !errors.Is(err, backup.ErrDamaged) {
+			t.Errorf("cut after %d bytes: %v", cut, err)
+		}
+	}
+	if all, err := r.List(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("%d backups, %v", len(all), err)
+	}
+}
+
+type limited struct {
+	io.Reader
+	io.Closer
+}
+
+// Damage of any object is found, and no new backup builds on one that lacks objects.
+func TestDamageOfObjects(t *testing.T) {
+	h := newHouse(t)
+	r, path := newDir(t)
+	h.ended(time.Now().Add(-time.Hour), "one")
+	h.take(r)
+	h.work(5)
+	h.take(r)
+	objects := 0
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || entry.Name() == marker {
+			return err
+		}
+		objects++
+		whole, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for what, content := range map[string][]byte{"changed": flipped(whole), "cut": whole[:len(whole)-1], "missing": nil} {
+			if content == nil {
+				err = os.Remove(name)
+			} else {
+				err = os.WriteFile(name, content, 0o600)
+			}
+			if err != nil {
+				return err
+			}
+			_, err := r.Verify(t.Context(), Wanted{}, nil)
+			if manifest := strings.HasSuffix(name, ".json"); what == "missing" && manifest { // the backup does not exist
+				if err != nil {
+					t.Errorf("%s %s: %v", name, what, err)
+				}
+			} else if !errors.Is(err, backup.ErrDamaged) {
+				t.Errorf("%s %s: %v", name, what, err)
+			}
+		}
+		return os.WriteFile(name, whole, 0o600)
+	})
+	if err != nil || objects < 5 {
+		t.Fatalf("%d objects, %v", objects, err)
+	}
+	latest, err := r.latest(t.Context())
+	h.must(err)
+	h.must(os.Remove(filepath.Join(path, objectName(latest.State[0].Name))))
+	time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
+	if m := h.take(r); m.On != "" {
+		t.Errorf("it builds on %s, which is damaged", m.On)
+	}
+	s, sum, records := restored(t, r, Wanted{})
+	if sum != h.sumAt(s.Head.Entry) || len(records) != 1 {
+		t.Errorf("restored %+v, %q", s, records)
+	}
+}
+
+func flipped(content []byte) []byte {
+	changed := bytes.Clone(content)
+	changed[len(changed)/2] ^= 4
+	return changed
+}
+
+// Old backups are removed with the objects that only they need, once these are old.
+func TestKeep(t *testing.T) {
+	h := newHouse(t)
+	r, path := newDir(t)
+	for range 4 {
+		h.work(3)
+		h.take(r)
+		time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
+	}
+	count := func() (n int) {
+		t.Helper()
+		all, _, err := r.store.List(t.Context(), objectsBelow)
+		h.must(err)
+		return len(all)
+	}
+	before := count()
+	if removed, err := r.Keep(t.Context(), 2); err != nil || removed != 2 || count() != before {
+		t.Errorf("removed %d, %v; %d of %d young objects are left", removed, err, count(), before)
+	}
+	old := time.Now().Add(-oldAfter - time.Hour)
+	h.must(filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		return cmp.Or(err, os.Chtimes(name, old, old))
+	}))
+	if removed, err := r.Keep(t.Context(), 2); err != nil || removed != 0 || count() >= before {
+		t.Errorf("removed %d, %v; %d of %d objects are left", removed, err, count(), before)
+	}
+	if _, err := r.Verify(t.Context(), Wanted{}, nil); err != nil {
+		t.Error(err)
+	}
+	latest, err := r.latest(t.Context())
+	h.must(err)
+	h.must(os.WriteFile(filepath.Join(path, filepath.FromSlash(latest.name)), []byte("{}"), 0o600))
+	if _, err := r.Keep(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("beside a damaged backup: %v", err)
+	}
+}
+
+// Several programs make and remove backups of one repository at the same time: what is there is whole.
+func TestManyAtOnce(t *testing.T) {
+	h := newHouse(t)
+	r, path := newDir(t)
+	h.take(r)
+	old := time.Now().Add(-oldAfter - time.Hour)
+	age := func() error { // all that has not been used for long looks old to the others
+		return filepath.WalkDir(filepath.Join(path, "objects"), func(name string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				err = os.Chtimes(name, old, old)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		})
+	}
+	h.must(age())
+	var made atomic.Int64
+	var programs sync.WaitGroup
+	for range 4 {
+		programs.Go(func() {
+			for range 5 {
+				h.work(2)
+				if _, err := New(&Dir{Path: path}).Take(t.Context(), h.options()); err == nil {
+					made.Add(1)
+				} else if !strings.Contains(err.Error(), "was removed while") {
+					t.Error(err)
+				}
+				if _, err := New(&Dir{Path: path}).Keep(t.Context(), 2); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	programs.Wait()
+	if all, err := r.List(t.Context()); err != nil || len(all) == 0 || made.Load() == 0 {
+		t.Fatalf("%d backups, %d made, %v", len(all), made.Load(), err)
+	}
+	if _, err := r.Verify(t.Context(), Wanted{}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many small segments become few.
+func TestSmallSegments(t *testing.T) {
+	h := newHouse(t)
+	r, _ := newDir(t)
+	var want []string
+	most := 0
+	var m *Manifest
+	for i := range 2 * smallMost {
+		name := fmt.Sprintf("record-%03d", i)
+		want = append(want, name)
+		next := time.Now().Add(-time.Hour).UnixMilli()
+		if m != nil {
+			next = m.Head.Next
+		}
+		h.ended(time.UnixMilli(next), name)
+		time.Sleep(2 * time.Millisecond) // the state is later than the record
+		h.work(1)
+		m = h.take(r)
+		most = max(most, len(m.Records))
+	}
+	if most > smallMost+1 || len(m.Records) > smallMost+1 {
+		t.Errorf("a backup has %d segments", most)
+	}
+	if _, _, records := restored(t, r, Wanted{}); !slices.Equal(records, want) {
+		t.Errorf("records %q", records)
+	}
+}
+
+// A place that has something else, no room, or backups of another installation.
+func TestPlaces(t *testing.T) {
+	h := newHouse(t)
+	dir := t.TempDir()
+	h.must(os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600))
+	if _, err := New(NewDir(dir)).Take(t.Context(), h.options()); err == nil || !strings.Contains(err.Error(), "mine") {
+		t.Errorf("a directory with something else: %v", err)
+	}
+	if _, err := New(NewDir(dir)).List(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory without backups: %v", err)
+	}
+	full := New(&Dir{Path: filepath.Join(t.TempDir(), "full"), leave: 1 << 62})
+	if _, err := full.Take(t.Context(), h.options()); err == nil || !strings.Contains(err.Error(), "must stay free") {
+		t.Errorf("a full disk: %v", err)
+	}
+	r, _ := newDir(t)
+	h.take(r)
+	time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
+	other := newHouse(t)
+	other.work(3)
+	m := other.take(r)
+	if m.On != "" {
+		t.Errorf("a backup of another installation builds on %s", m.On)
+	}
+	if s, sum, _ := restored(t, r, Wanted{}); s.Head.Installation != other.installation || sum != other.sumAt(s.Head.Entry) {
+		t.Errorf("restored %+v", s.Head)
+	}
+}

@@ -1,0 +1,338 @@
+package repository
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/secretkey"
+)
+
+// smallMost is how many segments at the end of a backup may be less than half full. More of them are read from the service again, and become few.
+const smallMost = 16
+
+// Options say how to take a backup.
+type Options struct {
+	// Stream has the service send a backup, without what an earlier one has.
+	Stream func(ctx context.Context, since *backup.Since) (io.ReadCloser, error)
+	Key    *secretkey.Key // that the service has for its secrets; nil: none
+	Full   bool           // it builds on no other backup
+	Log    *slog.Logger
+}
+
+// Take adds a backup. It exists once Take returns without an error.
+func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
+	ctx, cancel := context.WithTimeout(ctx, runMax)
+	defer cancel()
+	if err := r.make(ctx); err != nil {
+		return nil, err
+	}
+	there, err := r.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var on *Manifest
+	if !o.Full {
+		if on, err = r.latest(ctx); err != nil {
+			return nil, err
+		}
+		if on != nil && there.lacks(on) {
+			o.Log.Warn("the latest backup is damaged: the new one builds on none", "backup", on.Name())
+			on = nil
+		}
+	}
+	kept, since := on.carried()
+	stream, err := o.Stream(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	in, err := backup.NewReader(stream, o.Key)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{Run: runName(time.Now()), Head: in.Head, Secret: in.Sealed}
+	m.Head.Since, m.name = nil, nameOf(m.Head.Entry, m.Run)
+	p := newPutter(ctx, r.store, m.Run)
+	defer func() { _ = p.wait() }() // no object is being stored when Take returns
+	if in.Head.Since == nil {       // it is the first one, or that of another installation
+		on, kept = nil, nil
+	} else {
+		m.On, m.Damaged = on.name, on.Damaged
+	}
+	p.young = there.young
+	if on != nil {
+		on.each(func(x Ref) { p.known[x.Name[:2*sha256.Size]] = &x })
+	}
+	if err := m.take(ctx, p, in, kept); err != nil {
+		return nil, err
+	}
+	return m, r.finish(ctx, m)
+}
+
+// carried are the segments that a backup on this one need not read again, and what the backup then has.
+func (m *Manifest) carried() (kept []Segment, since *backup.Since) {
+	if m == nil {
+		return nil, nil
+	}
+	since = &backup.Since{Installation: m.Head.Installation, Entry: m.Head.Entry, Next: m.Head.Next, Audited: m.Head.Audited}
+	kept = slices.Clone(m.Records)
+	for _, audit := range []bool{false, true} {
+		var small []int // places in kept
+		for i, x := range slices.Backward(kept) {
+			if x.Audit != audit {
+				continue
+			}
+			if x.Bytes >= segmentMax/2 {
+				break
+			}
+			small = append(small, i)
+		}
+		if len(small) <= smallMost {
+			continue
+		}
+		for _, i := range small { // from the end
+			if audit {
+				since.Audited = min(since.Audited, uint64(kept[i].First)-1)
+			} else {
+				since.Next = min(since.Next, kept[i].First)
+			}
+			kept = slices.Delete(kept, i, i+1)
+		}
+	}
+	return kept, since
+}
+
+// found are the objects of a repository.
+type found struct {
+	size  map[string]int64 // by name
+	young map[string]Ref   // those that may be used though no backup refers to them, by the SHA-256 of their content
+}
+
+func (r *Repository) find(ctx context.Context) (f found, err error) {
+	all, now, err := r.store.List(ctx, objectsBelow)
+	f = found{map[string]int64{}, map[string]Ref{}}
+	for _, x := range all {
+		name := path.Base(x.Name)
+		if !refName.MatchString(name) || objectName(name) != x.Name {
+			continue
+		}
+		f.size[name] = x.Size
+		if now.Sub(x.Modified) < youngFor {
+			f.young[name[:2*sha256.Size]] = Ref{Name: name, Stored: x.Size}
+		}
+	}
+	return f, err
+}
+
+// lacks reports whether an object of a backup is missing, or has another size. A new backup must not build on that.
+func (f *found) lacks(m *Manifest) (lacks bool) {
+	m.each(func(x Ref) {
+		size, there := f.size[x.Name]
+		lacks = lacks || !there || size != x.Stored
+	})
+	return lacks
+}
+
+// take stores what the stream has.
+func (m *Manifest) take(ctx context.Context, p *putter, in *backup.Reader, kept []Segment) error {
+	var state []*Ref
+	sum := &stateSum{}
+	cut := &cutter{done: func(piece []byte) error {
+		ref, err := p.put(piece)
+		state = append(state, ref)
+		return err
+	}}
+	if _, err := io.Copy(io.MultiWriter(sum, cut), in.State()); err != nil {
+		return err
+	}
+	if err := cut.flush(); err != nil {
+		return err
+	}
+	m.StateSum = sum.String()
+
+	entries := &gathered[Journal]{put: p.put}
+	for e, err := range in.Entries() {
+		if err != nil {
+			return err
+		}
+		head := binary.AppendUvarint(binary.AppendUvarint(nil, e.Number), uint64(len(e.Batch)))
+		if err := entries.add(func(x *Journal) {
+			if x.First == 0 {
+				x.First = e.Number
+			}
+			x.Last = e.Number
+		}, head, e.Batch); err != nil {
+			return err
+		}
+	}
+	if err := entries.end(); err != nil {
+		return err
+	}
+
+	records := map[bool]*gathered[Segment]{false: {put: p.put}, true: {put: p.put}}
+	var line []byte
+	for x, err := range in.Records() {
+		if err != nil {
+			return err
+		}
+		line = backup.AppendRecord(line[:0], &x)
+		if err := records[x.Kind == archive.AuditEntry].add(func(s *Segment) { s.note(&x) }, line); err != nil {
+			return err
+		}
+	}
+	end, err := in.End()
+	if err == nil {
+		err = errors.Join(records[false].end(), records[true].end(), p.wait())
+	}
+	if err != nil {
+		return err
+	}
+	for _, ref := range state {
+		m.State = append(m.State, *ref)
+	}
+	m.Entries = entries.finished(func(x *Journal, ref Ref) { x.Ref = ref })
+	oldest := m.Head.Made.UnixMilli() - m.Head.Retention - archive.Grain
+	for _, x := range kept {
+		if x.Last >= oldest { // otherwise the service has removed all of them
+			m.Records = append(m.Records, x)
+		}
+	}
+	for _, audit := range []bool{false, true} {
+		m.Records = append(m.Records, records[audit].finished(func(x *Segment, ref Ref) { x.Ref = ref })...)
+	}
+	m.Damaged += end.Damaged
+	m.Made = p.made
+	return nil
+}
+
+// note counts a record of the segment.
+func (s *Segment) note(x *archive.Record) {
+	if s.Count == nil {
+		s.First, s.Count = math.MaxInt64, map[archive.Kind]uint64{}
+	}
+	first := x.Ended
+	if s.Audit = x.Kind == archive.AuditEntry; s.Audit {
+		first = int64(binary.BigEndian.Uint64([]byte(x.ID)))
+	}
+	s.First, s.Last = min(s.First, first), max(s.Last, x.Ended)
+	s.Count[x.Kind]++
+}
+
+// gathered gathers what is small in objects that are large enough.
+type gathered[T any] struct {
+	put  func([]byte) (*Ref, error)
+	now  T
+	text []byte
+	all  []T
+	refs []*Ref
+}
+
+func (g *gathered[T]) add(note func(*T), parts ...[]byte) error {
+	note(&g.now)
+	for _, p := range parts {
+		g.text = append(g.text, p...)
+	}
+	if len(g.text) < segmentMax {
+		return nil
+	}
+	return g.end()
+}
+
+func (g *gathered[T]) end() error {
+	if len(g.text) == 0 {
+		return nil
+	}
+	ref, err := g.put(g.text)
+	if err != nil {
+		return err
+	}
+	var none T
+	g.all, g.refs = append(g.all, g.now), append(g.refs, ref)
+	g.now, g.text = none, nil
+	return nil
+}
+
+// finished returns all, with their objects, once these are stored.
+func (g *gathered[T]) finished(set func(*T, Ref)) []T {
+	for i := range g.all {
+		set(&g.all[i], *g.refs[i])
+	}
+	return g.all
+}
+
+// finish stores the manifest, which makes the backup exist. The backup that it builds on must still be there: otherwise another program may have removed objects of both.
+func (r *Repository) finish(ctx context.Context, m *Manifest) error {
+	content, err := m.encode()
+	if err != nil {
+		return err
+	}
+	if len(content) > manifestMax {
+		return fmt.Errorf("the manifest would have %d MiB; want at most %d", len(content)>>20, manifestMax>>20)
+	}
+	if err := r.store.Put(ctx, m.name, content); err != nil || m.On == "" {
+		return err
+	}
+	_, err = r.store.Get(ctx, m.On, manifestMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("the backup %s was removed while this one, which builds on it, was being made: make it again", m.On)
+	}
+	if err != nil {
+		err = errors.Join(err, r.store.Delete(context.WithoutCancel(ctx), m.name))
+	}
+	return err
+}
+
+// Keep removes all backups but the latest n, and the objects that no backup needs any more and that are old enough. It returns how many backups it removed.
+func (r *Repository) Keep(ctx context.Context, n int) (removed int, err error) {
+	names, err := r.names(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names[:max(0, len(names)-n)] {
+		if err := r.store.Delete(ctx, name); err != nil {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, r.sweep(ctx)
+}
+
+// sweep removes old objects that no backup needs. A backup that was made meanwhile needs none of them: it refers to objects that are young, and to those of another backup, which
+// exists behind it.
+func (r *Repository) sweep(ctx context.Context) error {
+	all, err := r.List(ctx)
+	if err != nil {
+		return err
+	}
+	needed := map[string]bool{}
+	for _, x := range all {
+		if x.Err != nil {
+			return fmt.Errorf("no object is removed while a backup cannot be read, which may need it: %s: %w", x.Name, x.Err)
+		}
+		x.each(func(ref Ref) { needed[objectName(ref.Name)] = true })
+	}
+	objects, now, err := r.store.List(ctx, objectsBelow)
+	if err != nil {
+		return err
+	}
+	for _, x := range objects {
+		if !needed[x.Name] && now.Sub(x.Modified) > oldAfter {
+			if err := r.store.Delete(ctx, x.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/secretkey"
+)
+
+// Verified is what Verify has found.
+type Verified struct {
+	Summary  backup.Summary
+	State    *cell.Cell
+	Objects  int    // that were read
+	Replayed uint64 // journal entries that were replayed from the backup before; 0: that backup, or the journal between, is not there
+	From     uint64 // the entry of that backup
+}
+
+// Verify reads all objects of all backups, loads the state that is wanted, and proves it: the state of the backup before, with the journal between, is the same.
+func (r *Repository) Verify(ctx context.Context, w Wanted, key *secretkey.Key) (v Verified, err error) {
+	all, err := r.List(ctx)
+	if err != nil {
+		return v, err
+	}
+	if v.Objects, err = r.readAll(ctx, all); err != nil {
+		return v, err
+	}
+	p, err := r.Find(ctx, w)
+	if err != nil {
+		return v, err
+	}
+	in, err := p.Open(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer in.Close()
+	if v.Summary, v.State, err = backup.Verify(in, cell.DefaultConfig(), key); err != nil {
+		return v, err
+	}
+	return v, r.prove(ctx, all, p, &v)
+}
+
+// readAll reads each object once.
+func (r *Repository) readAll(ctx context.Context, all []Listed) (n int, err error) {
+	var broken []error
+	objects := map[string]Ref{}
+	of := map[string]string{}
+	for _, x := range all {
+		if x.Err != nil {
+			broken = append(broken, fmt.Errorf("backup %s: %w", x.Name, x.Err))
+			continue
+		}
+		x.each(func(ref Ref) { objects[ref.Name], of[ref.Name] = ref, x.Name })
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(ahead)
+	failed := make([]error, len(objects))
+	for i, name := range slices.Sorted(maps.Keys(objects)) {
+		group.Go(func() error {
+			_, err := r.get(ctx, objects[name])
+			if errors.Is(err, backup.ErrDamaged) {
+				failed[i] = fmt.Errorf("backup %s: %w", of[name], err)
+				return nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return 0, err
+	}
+	return len(objects), errors.Join(append(broken, failed...)...)
+}
+
+// prove replays the journal from the backup before the one of p, up to that, and compares the states.
+func (r *Repository) prove(ctx context.Context, all []Listed, p *Point, v *Verified) error {
+	var whole []*Manifest
+	var before *Manifest
+	for _, x := range all {
+		if x.Err != nil || x.Head.Installation != p.Base.Head.Installation {
+			continue
+		}
+		whole = append(whole, x.Manifest)
+		if e := x.Head.Entry; e < p.Base.Head.Entry && (before == nil || e > before.Head.Entry) {
+			before = x.Manifest
+		}
+	}
+	if before == nil {
+		return nil
+	}
+	parts := behind(whole, before.Head.Entry, p.Base.Head.Entry)
+	if parts == nil {
+		return nil
+	}
+	replayed, err := (&Point{before, p.Base.Head.Entry, r, parts}).replay(ctx, func([]archive.Record) error { return nil })
+	if err != nil {
+		return err
+	}
+	sum := &stateSum{}
+	if err := replayed.Freeze().Write(sum); err != nil {
+		return err
+	}
+	if got := sum.String(); got != p.Base.StateSum {
+		return damaged("the state of backup %s is not that of backup %s with the journal between", p.Base.Name(), before.Name())
+	}
+	v.Replayed, v.From = p.Base.Head.Entry-before.Head.Entry, before.Head.Entry
+	return nil
+}

@@ -1,0 +1,123 @@
+package localdoor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/domain"
+)
+
+const streamPath = "/v1/backup/stream"
+
+// streamPatience is how long the reader of a stream may take nothing of it. The frozen state stays in memory meanwhile.
+const streamPatience = 5 * time.Minute
+
+// StreamRequest asks for a backup that the caller stores by itself.
+type StreamRequest struct {
+	To    string        `json:"to"`              // where the caller stores it, for the log and the audit log
+	Since *backup.Since `json:"since,omitempty"` // what the caller has; nil: nothing
+	Rate  int64         `json:"rate"`            // bytes a second at most; 0: no bound
+
+	User   string `json:"user"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// stream answers with a backup. Its proof is in a trailer; a backup that cannot be completed ends with the connection.
+func (d *Door) stream(w http.ResponseWriter, r *http.Request) {
+	body, nonce, ok := d.proven(w, r)
+	if !ok {
+		return
+	}
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // the connection has gone if it fails
+	var in StreamRequest
+	err := json.Unmarshal(body, &in)
+	if err != nil {
+		err = domain.Refuse(domain.Invalid, "%s", err)
+	}
+	ctx, refused := recorded(r, byUser(r, in.User), "backup", in.Reason)
+	if err == nil {
+		err = refused
+	}
+	out := &streamWriter{to: w, controller: c, sum: sha256.New()}
+	if err == nil {
+		d.config.Log.Info("a backup was asked for", "to", in.To, "principal", Principal(in.User))
+		_, err = d.config.Stream(audit.Without(ctx), out, in)
+		d.config.Audit.Refused(ctx, err)
+	}
+	switch {
+	case err == nil:
+		d.config.Audit.Record(ctx, "backup", in.To)
+		w.Header().Set(proofHeader, streamProof(d.key, nonce, [sha256.Size]byte(out.sum.Sum(nil))))
+	case out.begun:
+		panic(http.ErrAbortHandler)
+	default:
+		status, problem := d.problem(r, err)
+		d.answer(w, nonce, status, problem)
+	}
+}
+
+// streamWriter ends a backup whose reader takes nothing.
+type streamWriter struct {
+	to         http.ResponseWriter
+	controller *http.ResponseController
+	sum        hash.Hash
+	begun      bool
+}
+
+func (s *streamWriter) Write(p []byte) (int, error) {
+	if !s.begun {
+		s.begun = true
+		s.to.Header().Set("Content-Type", "application/octet-stream")
+		s.to.Header().Set("Cache-Control", "no-store")
+		s.to.Header().Set("Trailer", proofHeader)
+	}
+	_ = s.controller.SetWriteDeadline(time.Now().Add(streamPatience)) // the connection has gone if it fails
+	s.sum.Write(p)
+	return s.to.Write(p)
+}
+
+// Stream has the service send a backup, for Read. Only what was read up to io.EOF is proven to be the service's.
+func (c *Client) Stream(ctx context.Context, in StreamRequest) (io.ReadCloser, error) {
+	in.User, in.Reason = c.user, c.Reason
+	patient := *c
+	patient.http.Timeout = 0
+	answer, nonce, err := patient.send(ctx, streamPath, in)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK || answer.Header.Get(proofHeader) != "" {
+		defer answer.Body.Close()
+		return nil, c.readAnswer(answer, nonce, &struct{}{})
+	}
+	return &streamReader{answer: answer, sum: sha256.New(), want: func(sum [sha256.Size]byte) string { return streamProof(c.secret.LocalKey(), nonce, sum) }}, nil
+}
+
+type streamReader struct {
+	answer *http.Response
+	sum    hash.Hash
+	want   func([sha256.Size]byte) string
+}
+
+func (s *streamReader) Read(p []byte) (n int, err error) {
+	n, err = s.answer.Body.Read(p)
+	s.sum.Write(p[:n])
+	switch {
+	case err == io.EOF && !equal(s.answer.Trailer.Get(proofHeader), s.want([sha256.Size]byte(s.sum.Sum(nil)))):
+		err = errors.New("the backup was not sent by the service of this data directory, or not as a whole")
+	case err != nil && err != io.EOF:
+		err = fmt.Errorf("the service did not send the whole backup; its log says why: %w", err)
+	}
+	return n, err
+}
+
+func (s *streamReader) Close() error { return s.answer.Body.Close() }
