@@ -26,5 +26,5 @@ func collectDevice(w *Wishes, _ *cell.View) kernel.Command {
 }
 
 func useCode(w *Wishes, _ *cell.View) kernel.Command {
-	return &grants.UseCode{ID: fmt.Sprint("code-", w.chance.IntN(20)), SignIn: fmt.Sprint("signin-", w.chance.IntN(3)), Expires: w.now.Add(time.Duration(w.chance.IntN(120)) * time.Second)}
+	return &grants.UseCode{Kind: grants.Once(w.chance.IntN(3)), ID: fmt.Sprint("code-", w.chance.IntN(20)), SignIn: fmt.Sprint("signin-", w.chance.IntN(3)), Expires: w.now.Add(time.Duration(w.chance.IntN(120)) * time.Second)}
 }

@@ -14,6 +14,9 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	domaingrants "github.com/musterhq/muster/internal/domain/grants"
 )
 
 // proofSkew is how far the clock of a client may be off, and proofMax bounds a proof, in characters.
@@ -41,43 +44,65 @@ type proofClaims struct {
 	ID     string `json:"jti"`
 }
 
+// proof is what makes a proof another than all others, and when it is too old.
+type proof struct {
+	id      string
+	expires time.Time
+}
+
+// spendProof refuses a proof that was used before, at any node.
+func (d *Door) spendProof(r *http.Request, x proof, signIn string) *problem {
+	err := d.config.Engine.Do(r.Context(), &domaingrants.UseCode{Kind: domaingrants.Proof, ID: x.id, SignIn: signIn, Expires: domain.TimeOf(x.expires)})
+	switch {
+	case isRefused(err, domain.Conflict):
+		return d.wrongLogin(r, loginInvalid, "DPoP: the proof was used before: want a new one with each request")
+	case isRefused(err, domain.NotFound):
+		return loginInvalid.because("DPoP: the proof is too old, or the clock is wrong")
+	case isRefused(err, domain.LimitExceeded):
+		return loginTooMany.because("Too many proofs of this sign-in session.")
+	case err != nil:
+		return d.failure("CreateOAuth2Token", loginFailed, err)
+	}
+	return nil
+}
+
 // prove returns the digest of the key with which the client of a request has signed its proof: a signature in the header DPoP, over the request's method and URL. AWS clients
-// use one curve and algorithm, so no other is read. The same proof may come again within proofSkew, as that alone is good for nothing: a code works once, and a refresh token is as
-// secret as the proof.
-func (d *Door) prove(r *http.Request) (key []byte, err error) {
+// use one curve and algorithm, so no other is read. Its caller spends the proof before it issues anything.
+func (d *Door) prove(r *http.Request) (key []byte, used proof, err error) {
 	text := r.Header.Get("DPoP")
 	if len(r.Header.Values("DPoP")) != 1 || len(text) > proofMax {
-		return nil, errors.New("want one header DPoP")
+		return nil, used, errors.New("want one header DPoP")
 	}
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
-		return nil, errors.New("the proof is not a JWT")
+		return nil, used, errors.New("the proof is not a JWT")
 	}
 	var head proofHead
 	var claims proofClaims
 	if readPart(parts[0], &head) != nil || readPart(parts[1], &claims) != nil {
-		return nil, errors.New("the proof is not a JWT")
+		return nil, used, errors.New("the proof is not a JWT")
 	}
 	public, ok := head.public()
 	if head.Type != "dpop+jwt" || head.Alg != "ES256" || !ok {
-		return nil, errors.New("the proof is not one of ES256 with its key")
+		return nil, used, errors.New("the proof is not one of ES256 with its key")
 	}
 	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
 	signature, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])
 	if err != nil || len(signature) != 64 || !ecdsa.Verify(public, sum[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
-		return nil, errors.New("the signature of the proof is wrong")
+		return nil, used, errors.New("the signature of the proof is wrong")
 	}
 	at, err := url.Parse(claims.URL)
 	off := d.now().Sub(time.Unix(claims.Issued, 0)).Abs()
 	switch {
 	case claims.Method != r.Method || err != nil || at.Path != r.URL.Path || !d.isOurs(r, at.Host):
-		return nil, errors.New("the proof is for another request")
+		return nil, used, errors.New("the proof is for another request")
 	case off > proofSkew:
-		return nil, errors.New("the proof is too old, or the clock is wrong")
+		return nil, used, errors.New("the proof is too old, or the clock is wrong")
 	case claims.ID == "":
-		return nil, errors.New("the proof has no id")
+		return nil, used, errors.New("the proof has no id")
 	}
-	return digest(head.Key.X + "." + head.Key.Y), nil
+	key = digest(head.Key.X + "." + head.Key.Y)
+	return key, proof{base64.RawURLEncoding.EncodeToString(digest(string(key) + claims.ID)), time.Unix(claims.Issued, 0).Add(proofSkew + time.Second)}, nil
 }
 
 func readPart(text string, into any) error {

@@ -202,7 +202,7 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 	if loginClients[in.ClientID] == "" {
 		return nil, loginInvalid.because("clientId: want " + sameDevice + " or " + crossDevice)
 	}
-	key, err := d.prove(r)
+	key, proof, err := d.prove(r)
 	if err != nil {
 		return nil, loginInvalid.because("DPoP: " + err.Error())
 	}
@@ -226,6 +226,9 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 		return nil, loginExpired.because("The sign-in session has ended.")
 	case !mayTake(&person, x.Role):
 		return nil, notPermitted.because("The person does not have the role " + x.Role.String() + " any more.")
+	}
+	if p := d.spendProof(r, proof, x.SignIn); p != nil {
+		return nil, p
 	}
 	c, err := d.config.People.Issue(r.Context(), d.origin(r, &person, "CreateOAuth2Token"), &person, x.Role, valid)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	domaingrants "github.com/musterhq/muster/internal/domain/grants"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -46,7 +47,7 @@ func (p *program) proof(change func(head, claims object)) string {
 	}
 	part := base64.RawURLEncoding.EncodeToString
 	head := object{"typ": "dpop+jwt", "alg": "ES256", "jwk": object{"kty": "EC", "crv": "P-256", "x": part(public[1:33]), "y": part(public[33:])}}
-	claims := object{"htm": "POST", "htu": p.url + loginTokenPath, "iat": p.engine.Now().Unix(), "jti": "1"}
+	claims := object{"htm": "POST", "htu": p.url + loginTokenPath, "iat": p.engine.Now().Unix(), "jti": rand.Text()}
 	if change != nil {
 		change(head, claims)
 	}
@@ -258,5 +259,61 @@ func TestWrongLogins(t *testing.T) {
 	answer, _ = p.approve("ann", loginOf(sameDevice, loginBack, nil), "deny", nil)
 	if to, err := answer.Location(); err != nil || to.Query().Get("error") != "access_denied" {
 		t.Errorf("denied: %v", to)
+	}
+}
+
+// A proof that was seen on its way is worth nothing a second time, also with the refresh token beside it and at another node, and no session can fill the memory of used proofs.
+func TestAttackReplayedProofs(t *testing.T) {
+	p := newProgram(newDesk(t))
+	first := p.proof(nil)
+	out, kind := p.ask(loginAsksOf(p.loginCode("readonly")), first)
+	if kind != "" {
+		t.Fatal(kind)
+	}
+	renew := object{"clientId": sameDevice, "grantType": refreshGrant, "refreshToken": out["refreshToken"]}
+	if _, kind := p.ask(renew, first); kind != "ValidationException INVALID_REQUEST" {
+		t.Errorf("the proof of the code with the refresh token: %s", kind)
+	}
+	second := p.proof(nil)
+	if _, kind := p.ask(renew, second); kind != "" {
+		t.Errorf("a new proof: %s", kind)
+	}
+	for range 3 {
+		if _, kind := p.ask(renew, second); kind != "ValidationException INVALID_REQUEST" {
+			t.Errorf("the same request again: %s", kind)
+		}
+	}
+	// The id alone is no proof: another key may have used it.
+	named := func(head, claims object) { claims["jti"] = "the same" }
+	if _, kind := p.ask(renew, p.proof(named)); kind != "" {
+		t.Errorf("an id of this key: %s", kind)
+	}
+	other := newProgram(p.desk)
+	if _, kind := other.ask(loginAsksOf(other.loginCode("readonly")), other.proof(named)); kind != "" {
+		t.Errorf("the same id of another key: %s", kind)
+	}
+	// A proof is remembered for as long as it would be taken.
+	ahead := p.proof(func(_, claims object) { claims["iat"] = p.engine.Now().Add(proofSkew - time.Second).Unix() })
+	if _, kind := p.ask(renew, ahead); kind != "" {
+		t.Errorf("a clock that is ahead: %s", kind)
+	}
+	p.pass(2*proofSkew - 2*time.Second)
+	if _, kind := p.ask(renew, ahead); kind != "ValidationException INVALID_REQUEST" {
+		t.Errorf("again, just before it is too old: %s", kind)
+	}
+	throttled := 0
+	for range domaingrants.ProofsOfSession + 10 {
+		if _, kind := p.ask(renew, p.proof(nil)); strings.HasPrefix(kind, "TooManyRequestsError") {
+			throttled++
+		} else if kind != "" {
+			t.Fatal(kind)
+		}
+	}
+	if throttled < 10 || throttled > 20 {
+		t.Errorf("%d of %d proofs of one session were too many", throttled, domaingrants.ProofsOfSession+10)
+	}
+	p.pass(2 * domaingrants.OnceLifeMax)
+	if _, kind := p.ask(renew, p.proof(nil)); kind != "" {
+		t.Errorf("later: %s", kind)
 	}
 }

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -120,5 +121,55 @@ func TestUsedCodes(t *testing.T) {
 	check("use when one has expired", use("d", time.Minute), 0)
 	if v := w.cell.View(); len(v.UsedCodes()) != grants.CodesMax {
 		t.Errorf("%d used codes are remembered, want %d", len(v.UsedCodes()), grants.CodesMax)
+	}
+}
+
+// Each kind of what must not be used twice has its own bounds, and none is taken for another.
+func TestUsedOnceByKind(t *testing.T) {
+	w := newRevoking(t)
+	do := func(cmd *grants.UseCode) domain.Reason {
+		refusal, _ := errors.AsType[*domain.Refusal](w.do(cmd))
+		if refusal == nil {
+			return 0
+		}
+		return refusal.Reason
+	}
+	soon := w.now.Add(time.Minute)
+	for what, x := range map[string]struct {
+		cmd  grants.UseCode
+		want domain.Reason
+	}{
+		"an unknown kind":          {grants.UseCode{Kind: 9, ID: "a", SignIn: "s", Expires: soon}, domain.Invalid},
+		"a code as a proof":        {grants.UseCode{ID: "proof:a", SignIn: "s", Expires: soon}, domain.Invalid},
+		"a proof for too long":     {grants.UseCode{Kind: grants.Proof, ID: "a", SignIn: "s", Expires: w.now.Add(grants.OnceLifeMax + time.Second)}, domain.Invalid},
+		"a code as long as proofs": {grants.UseCode{ID: "a", SignIn: "s", Expires: w.now.Add(grants.OnceLifeMax)}, domain.Invalid},
+	} {
+		if got := do(&x.cmd); got != x.want {
+			t.Errorf("%s: %v, want %v", what, got, x.want)
+		}
+	}
+	for _, kind := range []grants.Once{grants.Code, grants.Proof, grants.Logout} {
+		cmd := func() *grants.UseCode { return &grants.UseCode{Kind: kind, ID: "a", SignIn: "s", Expires: soon} }
+		if got := do(cmd()); got != 0 {
+			t.Errorf("kind %d: %v", kind, got)
+		}
+		if got := do(cmd()); got != domain.Conflict {
+			t.Errorf("kind %d again: %v", kind, got)
+		}
+	}
+	for i := range grants.ProofsOfSession - 1 {
+		if got := do(&grants.UseCode{Kind: grants.Proof, ID: fmt.Sprint(i), SignIn: "s", Expires: soon}); got != 0 {
+			t.Fatal(got)
+		}
+	}
+	if got := do(&grants.UseCode{Kind: grants.Proof, ID: "more", SignIn: "s", Expires: soon}); got != domain.LimitExceeded {
+		t.Errorf("too many of one session: %v", got)
+	}
+	if got := do(&grants.UseCode{Kind: grants.Proof, ID: "more", SignIn: "other", Expires: soon}); got != 0 {
+		t.Errorf("one of another session: %v", got)
+	}
+	w.now = soon
+	if got := do(&grants.UseCode{Kind: grants.Proof, ID: "more", SignIn: "s", Expires: w.now.Add(time.Minute)}); got != 0 {
+		t.Errorf("when the others are over: %v", got)
 	}
 }

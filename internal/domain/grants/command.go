@@ -110,39 +110,56 @@ func (cmd *CollectDevice) Decide(k *kernel.Tx) error {
 	return domain.Refuse(domain.Conflict, "the request of this device was denied, or its tokens were collected")
 }
 
-// UseCode spends an authorization code. Its caller has checked that this cell has issued the code.
+// UseCode spends an authorization code, or something else that must not be used twice. Its caller has checked that it is good.
 type UseCode struct {
+	Kind    Once
 	ID      string
 	SignIn  string
-	Expires domain.Time // of the code
+	Expires domain.Time // from then on its caller refuses it anyway
 }
 
-// Decide emits CodeUsed. Conflict says that the code was used before. Used codes that have expired leave the state.
+// Decide emits CodeUsed. Conflict says that it was used before. What was used and has expired leaves the state.
 func (cmd *UseCode) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
+	if int(cmd.Kind) >= len(onceLimits) {
+		return domain.Refuse(domain.Invalid, "kind %d: want a code, a proof or a logout", cmd.Kind)
+	}
+	limits := &onceLimits[cmd.Kind]
 	switch {
 	case cmd.ID == "" || len(cmd.ID) > idMax || cmd.SignIn == "" || len(cmd.SignIn) > idMax:
-		return domain.Refuse(domain.Invalid, "code: want the ids of it and of a sign-in session, of 1 to %d bytes", idMax)
+		return domain.Refuse(domain.Invalid, "%s: want the ids of it and of a sign-in session, of 1 to %d bytes", limits.text, idMax)
+	case cmd.Kind == Code && kindOf(cmd.ID) != Code:
+		return domain.Refuse(domain.Invalid, "code: its id %.30q begins as that of something else", cmd.ID)
 	case cmd.Expires <= t.Now:
-		return domain.Refuse(domain.NotFound, "the code has expired")
-	case cmd.Expires > t.Now.Add(CodeLifeMax):
-		return domain.Refuse(domain.Invalid, "the code is valid for more than %v", CodeLifeMax)
+		return domain.Refuse(domain.NotFound, "the %s has expired", limits.text)
+	case cmd.Expires > t.Now.Add(limits.life):
+		return domain.Refuse(domain.Invalid, "the %s is valid for more than %v", limits.text, limits.life)
 	}
+	id := limits.prefix + cmd.ID
 	var over []string
+	n, ofOne := 0, 0
 	for i := range t.used {
 		switch x := &t.used[i]; {
-		case x.ID == cmd.ID:
-			return domain.Refuse(domain.Conflict, "the code was used")
+		case x.ID == id:
+			return domain.Refuse(domain.Conflict, "the %s was used", limits.text)
 		case x.Expires <= t.Now:
 			over = append(over, x.ID)
+		case kindOf(x.ID) == cmd.Kind:
+			n++
+			if x.SignIn == cmd.SignIn {
+				ofOne++
+			}
 		}
 	}
-	if n := len(t.used) - len(over); n >= CodesMax {
-		return domain.Refuse(domain.LimitExceeded, "%d codes were used within %v, which is the limit", n, CodeLifeMax)
+	switch {
+	case n >= limits.most:
+		return domain.Refuse(domain.LimitExceeded, "%d of this kind (%s) were used within %v, which is the limit", n, limits.text, limits.life)
+	case limits.ofOne > 0 && ofOne >= limits.ofOne:
+		return domain.Refuse(domain.LimitExceeded, "%d of one sign-in session (%s) were used within %v, which is the limit", ofOne, limits.text, limits.life)
 	}
 	if len(over) > 0 {
 		t.Emit(&CodesForgotten{over})
 	}
-	t.Emit(&CodeUsed{Used{ID: cmd.ID, SignIn: cmd.SignIn, Expires: cmd.Expires}})
+	t.Emit(&CodeUsed{Used{ID: id, SignIn: cmd.SignIn, Expires: cmd.Expires}})
 	return nil
 }

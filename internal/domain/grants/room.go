@@ -5,6 +5,7 @@ package grants
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -30,6 +31,13 @@ const (
 	CodeLifeMax = 2 * time.Minute
 	// CodesMax is how many used codes are remembered, each until it would have expired. Only people who have signed in get codes.
 	CodesMax = 4_000
+	// OnceLifeMax is the longest time for which a proof, or the token of a logout, could come again: its own, and what clocks differ.
+	OnceLifeMax = 11 * time.Minute
+	// ProofsMax is how many used proofs are remembered, and ProofsOfSession how many of them of one sign-in session: its client makes one in a quarter of an hour.
+	ProofsMax       = 8_000
+	ProofsOfSession = 60
+	// LogoutsMax is how many used tokens of logouts are remembered. Identity providers alone make them.
+	LogoutsMax = 4_000
 
 	idMax   = 128
 	nameMax = 256
@@ -75,10 +83,41 @@ func (x *Device) Fields(c *wire.Codec) {
 	c.Bool(9, &x.Renews)
 }
 
-// Used is an authorization code that was exchanged.
+// Once is what must not be used twice.
+type Once uint8
+
+// The kinds. A Used has the kind in its id.
+const (
+	Code   Once = iota // an authorization code
+	Proof              // the proof of a key (DPoP) that came with a refresh token
+	Logout             // the token by which an identity provider ends sessions
+)
+
+// onceLimits are the bounds of each kind.
+var onceLimits = [...]struct {
+	prefix, text string
+	life         time.Duration
+	most, ofOne  int // 0: as many as there may be at all
+}{
+	Code:   {"", "code", CodeLifeMax, CodesMax, 0},
+	Proof:  {"proof:", "proof", OnceLifeMax, ProofsMax, ProofsOfSession},
+	Logout: {"logout:", "token", OnceLifeMax, LogoutsMax, 0},
+}
+
+// kindOf is the kind of a Used.
+func kindOf(id string) Once {
+	for kind := Proof; int(kind) < len(onceLimits); kind++ {
+		if strings.HasPrefix(id, onceLimits[kind].prefix) {
+			return kind
+		}
+	}
+	return Code
+}
+
+// Used is an authorization code that was exchanged, or something else that was used and must not be again.
 type Used struct {
-	ID      string // of the code; it is random
-	SignIn  string // id of the sign-in session whose tokens were issued for it
+	ID      string // of the code, which is random; for others the prefix of the kind, and what makes it another than all others
+	SignIn  string // id of the sign-in session whose tokens were issued for it; of a logout, the provider
 	Expires domain.Time
 }
 
