@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/gorilla/websocket"
 )
 
 // law writes a policy of some statements to a file.
@@ -228,5 +229,45 @@ func TestPoliciesAtEveryDoor(t *testing.T) {
 		if !strings.Contains(entries, want) {
 			t.Errorf("the audit log lacks %s", want)
 		}
+	}
+}
+
+// A policy of all hosts is in force at the door of agents, also for the one that is connected.
+func TestAttackPoliciesAtTheAgentDoor(t *testing.T) {
+	t.Parallel()
+	p, _, admin, adminSecret := productionPlace(t)
+	connect := func() string {
+		conn, answer, err := websocket.DefaultDialer.DialContext(t.Context(), "ws://"+p.address+"/agent?"+p.agentQuery().Encode(), nil)
+		if err == nil {
+			conn.Close()
+			return "connected"
+		}
+		if answer == nil {
+			return err.Error()
+		}
+		text, _ := io.ReadAll(answer.Body)
+		return answer.Status + " " + string(text)
+	}
+	if got := connect(); got != "connected" {
+		t.Fatal(got)
+	}
+	a := agentAt(t, "ws://"+p.address+"/agent", p.agentQuery())
+	p.policies("create", "agents", law(t, statement("Allow", "muster:Agent.Connect", "arn:aws:gamelift:*:*:fleet/fleet-other")))
+	p.policies("attach", "agents", "host:*")
+	eventually(t, "the end of the agent's connection", a.ended)
+	if got := connect(); !strings.HasPrefix(got, "403") || !strings.Contains(got, "not authorized to perform: muster:Agent.Connect") {
+		t.Errorf("an agent that may not connect: %s", got)
+	}
+	out, err := p.remote(admin, adminSecret, "access", "explain", "host:host-1", "muster:Agent.Connect", "arn:aws:gamelift:us-east-1:000000000000:fleet/"+p.fleet)
+	if must(t, err); !strings.Contains(out, "DENIED  No statement allows it") {
+		t.Errorf("explained: %s", out)
+	}
+	p.policies("update", "agents", law(t, statement("Allow", "muster:Agent.Connect", "arn:aws:gamelift:*:*:fleet/"+p.fleet)))
+	if got := connect(); got != "connected" {
+		t.Errorf("its own fleet: %s", got)
+	}
+	p.policies("detach", "agents", "host:*")
+	if got := connect(); got != "connected" {
+		t.Errorf("without the policy: %s", got)
 	}
 }

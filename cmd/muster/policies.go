@@ -306,7 +306,7 @@ type accessCommand struct {
 
 type accessExplain struct {
 	policiesAt
-	Who        string   `arg:"" help:"Id of an access key, role:NAME, group:NAME, or the ARN of a session."`
+	Who        string   `arg:"" help:"Id of an access key, role:NAME, group:NAME, host:ID, or the ARN of a session."`
 	Action     string   `arg:"" help:"Such as gamelift:CreateFleet."`
 	Resource   string   `arg:"" default:"*" help:"ARN of the resource, or *."`
 	SourceIP   string   `name:"source-ip" placeholder:"ADDRESS" help:"Address of the client."`

@@ -97,7 +97,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.log.Debug("the upgrade of a host agent's connection failed", "fleet", h.compute.fleet, "compute", h.compute.name, "error", err)
 		return
 	}
-	l := &link{server: s, host: h.host, name: h.name, native: h.native, shown: shown, conn: conn, node: node, opened: time.Now()}
+	l := &link{server: s, from: h.from, host: h.host, name: h.name, native: h.native, shown: shown, conn: conn, node: node, opened: time.Now()}
 	l.at.Store(&h.compute)
 	l.heard.Store(steady.Nanos(l.opened))
 	s.open(l)
@@ -107,7 +107,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) welcome(r *http.Request) (h hello, shown computetoken.Accepted, err error) {
 	if hostproof.Present(r) {
 		h = hello{native: true, from: s.config.Proxies.Of(r)}
-		return h, shown, s.welcomeHost(r, &h)
+		if err := s.welcomeHost(r, &h); err != nil {
+			return h, shown, err
+		}
+		return h, shown, s.permitted(r.Context(), &h)
 	}
 	if h, err = parseHello(r.URL.RawQuery); err != nil {
 		return h, shown, fmt.Errorf("%w: %w", errWrongQuery, err)
@@ -115,6 +118,9 @@ func (s *Server) welcome(r *http.Request) (h hello, shown computetoken.Accepted,
 	h.from = s.config.Proxies.Of(r)
 	found, shown, err := s.authorise(r.Context(), &h)
 	h.compute = compute{found.FleetID, found.Name}
+	if err == nil {
+		err = s.permitted(r.Context(), &h)
+	}
 	return h, shown, err
 }
 

@@ -69,6 +69,11 @@ func (s *Server) join(r *http.Request, in *hostproof.Join) (hosts.Host, error) {
 			return hosts.Host{}, err
 		}
 	}
+	if ok {
+		if err := s.permitted(r.Context(), h); err != nil {
+			return hosts.Host{}, err
+		}
+	}
 	if !ok {
 		return hosts.Host{}, s.failed(h, signin.WrongToken, errJoinToken)
 	}

@@ -56,6 +56,8 @@ type link struct {
 	drained     string                            // why the agent was told to start nothing more; empty: it was not. Only tasks use it and settled.
 	interrupted *compute                          // the one that was drained because its machine is about to be taken away; nil: none was. Only tasks use it.
 	settled     bool                              // the agent was told whether it may start anything
+	from        string                            // address of the client, as limits by address know it
+	asked       atomic.Pointer[asked]             // what policies were asked about it; nil: nothing
 
 	mu         sync.Mutex
 	superseded time.Time // zero while no newer one is open

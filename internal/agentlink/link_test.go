@@ -39,6 +39,7 @@ type world struct {
 	secret identity.CellSecret
 	door   *Server
 	port   *httptest.Server
+	keys   *identity.Keys
 }
 
 func newWorld(t testing.TB) *world {
@@ -68,7 +69,8 @@ func newWorldOf(t testing.TB, change func(*cell.Config)) *world {
 	ctx, stop := context.WithCancel(context.Background())
 	periods := DefaultPeriods()
 	periods.Watch = 5 * time.Millisecond
-	w.door = New(ctx, Config{Engine: w.engine, Secret: w.secret, SDKEndpoint: "ws://service", Endpoint: "ws://service/agent", Periods: periods})
+	w.keys = identity.NewKeys(w.secret, w.engine.Now)
+	w.door = New(ctx, Config{Engine: w.engine, Secret: w.secret, Policies: w.keys, SDKEndpoint: "ws://service", Endpoint: "ws://service/agent", Periods: periods})
 	w.port = httptest.NewServer(w.door)
 	t.Cleanup(func() {
 		stop()

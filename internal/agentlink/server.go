@@ -38,8 +38,9 @@ type Config struct {
 	// BuildURL is where hosts fetch the build with a manifest; "" or nil: the service does not have the files.
 	BuildURL func(manifest string) string
 
-	Proxies clientaddress.Proxies
-	Signins *signin.Door
+	Proxies  clientaddress.Proxies
+	Signins  *signin.Door
+	Policies Policies // nil: none hold for agents
 
 	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, DropLinks must
 	// be called.

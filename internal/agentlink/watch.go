@@ -32,6 +32,7 @@ func (s *Server) watch() {
 // check pings a silent connection, and ends one that is dead, stuck, or was replaced long ago.
 func (l *link) check(now time.Time) {
 	defer l.server.config.Panics.Confine(panicDoor, l.drop)
+	l.checkPolicies()
 	t := &l.server.config.Periods
 	heard := steady.Time(l.heard.Load())
 	l.mu.Lock()

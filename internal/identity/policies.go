@@ -203,6 +203,15 @@ func (k *Keys) SessionsOf(arn string) (all []AccessKey) {
 	return all
 }
 
+// Host is the agent of a host that has joined, or with an empty id one that has come with the token of a compute, as policies see it: it has no role.
+func (k *Keys) Host(id, from string) Principal {
+	targets := []access.Target{{Kind: access.HostTarget, Name: access.EveryHost}}
+	if id != "" {
+		targets = append(targets, access.Target{Kind: access.HostTarget, Name: id})
+	}
+	return Principal{ID: id, Account: DefaultAccount, Address: from, policies: k.policies.of(targets...), agent: true}
+}
+
 // Restricted reports whether policies hold for the principal. If not, MayDo allows everything, and a door need not look for what a request is about.
 func (p *Principal) Restricted() bool { return p.policies != nil }
 

@@ -26,6 +26,7 @@ type Principal struct {
 	life     *life    // of the access key; nil: it is never revoked
 	policies *policy.Set
 	standing *standing // of the access key; nil: its uses are not recorded
+	agent    bool      // of a host
 }
 
 // Session returns the session of a caller with temporary credentials; nil for others.
@@ -35,6 +36,9 @@ func (p *Principal) Session() *Session { return p.session }
 func (p *Principal) ARN() string {
 	if p.session != nil {
 		return p.session.ARN()
+	}
+	if p.agent {
+		return "arn:aws:iam::" + p.Account + ":host/" + cmp.Or(p.ID, "compute")
 	}
 	return UserARN(p.Account, p.Role, cmp.Or(p.ID, "anonymous"))
 }

@@ -15,7 +15,7 @@ import (
 
 // AccessQuestion asks whether somebody may do something.
 type AccessQuestion struct {
-	Who      string   `json:"who"`      // id of an access key, role:NAME, group:NAME, or the ARN of a key or session
+	Who      string   `json:"who"`      // id of an access key, role:NAME, group:NAME, host:ID, or the ARN of a key or session
 	Action   string   `json:"action"`   // such as gamelift:CreateFleet
 	Resource string   `json:"resource"` // an ARN, or *
 	SourceIP string   `json:"sourceIp,omitempty"`
@@ -86,6 +86,9 @@ func (r *Ring) ExplainAccess(q AccessQuestion, roles RolesOf) (AccessAnswer, err
 		a.Allowed, a.Why = true, fmt.Sprintf("The role %s may take the action, and no policy is attached to %s.", who.role, names(who.targets))
 		if who.role == access.NoRole {
 			a.Why = "No policy is attached to the group; the role of each of its people decides."
+			if who.targets[0].Kind == access.HostTarget {
+				a.Why = "No policy is attached to the host, and none to all hosts."
+			}
 		}
 		return a, nil
 	}
@@ -130,9 +133,13 @@ func (r *Ring) subjectOf(who string) (s subject, err error) {
 	case access.GroupTarget:
 		return subject{target.String(), access.NoRole, []access.Target{target}}, nil
 	}
+	if target.Kind == access.HostTarget {
+		every := access.Target{Kind: access.HostTarget, Name: access.EveryHost}
+		return subject{target.String(), access.NoRole, slices.Compact([]access.Target{every, target})}, nil
+	}
 	key, ok := r.Find(target.Name)
 	if !ok {
-		return s, domain.Refuse(domain.NotFound, "no access key %.200q works; want the id of one, role:NAME, group:NAME or the ARN of a session", target.Name)
+		return s, domain.Refuse(domain.NotFound, "no access key %.200q works; want the id of one, role:NAME, group:NAME, host:ID or the ARN of a session", target.Name)
 	}
 	return subject{identity.UserARN(key.Account, key.Role, key.ID), key.Role, r.TargetsOf(key)}, nil
 }

@@ -135,6 +135,7 @@ var actionNames = [...]string{
 	"cloudwatch:GetMetricData",
 	"cloudwatch:GetMetricStatistics",
 	"cloudwatch:ListMetrics",
+	"muster:Agent.Connect",
 	"muster:Console.ChangeCluster",
 	"muster:Console.Look",
 	"muster:Events.List",

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/musterhq/muster/internal/agentlink"
 	"github.com/musterhq/muster/internal/cloudwatch"
 	"github.com/musterhq/muster/internal/console"
 	"github.com/musterhq/muster/internal/gamelift"
@@ -25,6 +26,7 @@ var actions = sync.OnceValue(func() map[policy.Action]identity.Roles {
 	}
 	all[policy.MustBe(metrics.ActionName)], all[policy.MustBe(console.LookAction)], all[serverlink.ConnectAction] = identity.MayLook, identity.MayLook, identity.MayOperate
 	all[policy.MustBe(console.ClusterAction)] = identity.MayAdminister
+	all[agentlink.ConnectAction] = 0 // of no role: agents have none
 	return all
 })
 

@@ -303,7 +303,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		api.Logs, doors.logs, logUpload = logs, logs, logs.UploadURL
 	}
 	x.agents = agentlink.New(links, agentlink.Config{
-		Engine: x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
+		Policies: x.keys,
+		Engine:   x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
 		Proxies: s.Proxies(), Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
 		LogUpload: logUpload, BuildURL: x.buildURL,
 	})

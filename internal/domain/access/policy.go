@@ -56,10 +56,14 @@ type TargetKind uint8
 const (
 	KeyTarget   TargetKind = iota + 1 // an access key, by its id
 	RoleTarget                        // all principals with a role
-	GroupTarget                       // all people in a group of an identity provider
+	GroupTarget                       // all people in a group of an identity provider, and backends that a rule puts into it
+	HostTarget                        // the agent of a host, by its id; EveryHost: all agents
 )
 
-var targetKindNames = [...]string{KeyTarget: "key", RoleTarget: "role", GroupTarget: "group"}
+var targetKindNames = [...]string{KeyTarget: "key", RoleTarget: "role", GroupTarget: "group", HostTarget: "host"}
+
+// EveryHost is the name of the HostTarget that stands for all agents, also those with the token of a compute.
+const EveryHost = "*"
 
 func (k TargetKind) String() string {
 	if k == 0 || int(k) >= len(targetKindNames) {
@@ -71,12 +75,12 @@ func (k TargetKind) String() string {
 // Target is whose requests a policy restricts.
 type Target struct {
 	Kind TargetKind
-	Name string // id of the access key, name of the role or of the group
+	Name string // id of the access key or host, name of the role or of the group
 }
 
-// ParseTarget reads the text form of a Target: role:NAME, group:NAME, or key:ID, of which the prefix may be left out.
+// ParseTarget reads the text form of a Target: role:NAME, group:NAME, host:ID, or key:ID, of which the prefix may be left out.
 func ParseTarget(text string) Target {
-	for _, kind := range []TargetKind{KeyTarget, RoleTarget, GroupTarget} {
+	for _, kind := range []TargetKind{KeyTarget, RoleTarget, GroupTarget, HostTarget} {
 		if name, ok := strings.CutPrefix(text, kind.String()+":"); ok {
 			return Target{kind, name}
 		}
@@ -94,12 +98,12 @@ func (x Target) check() error {
 		if _, err := ParseRole(x.Name); err != nil {
 			return domain.Refuse(domain.Invalid, "%s", err)
 		}
-	case GroupTarget:
+	case GroupTarget, HostTarget:
 		if x.Name == "" || len(x.Name) > PolicyTargetNameMax || !utf8.ValidString(x.Name) || strings.ContainsFunc(x.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return domain.Refuse(domain.Invalid, "group %.100q: want a name of 1 to %d bytes without control characters", x.Name, PolicyTargetNameMax)
+			return domain.Refuse(domain.Invalid, "%s %.100q: want a name of 1 to %d bytes without control characters", x.Kind, x.Name, PolicyTargetNameMax)
 		}
 	default:
-		return domain.Refuse(domain.Invalid, "target %s: want the kind key, role or group", x.Kind)
+		return domain.Refuse(domain.Invalid, "target %s: want the kind key, role, group or host", x.Kind)
 	}
 	return nil
 }
