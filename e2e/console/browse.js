@@ -221,7 +221,7 @@ try {
   await page.type("#key", adminKey);
   await page.type("#secret", adminSecret);
   await submit("form.card button");
-  for (const [title, path] of Object.entries({ audit: "/console/audit", settings: "/console/settings", keys: "/console/keys", "create-key": "/console/do/create-key" })) {
+  for (const [title, path] of Object.entries({ audit: "/console/audit", settings: "/console/settings", keys: "/console/keys", "create-key": "/console/do/create-key", policies: "/console/policies", "policy-editor": "/console/do/create-policy", access: "/console/access" })) {
     assert.equal((await go(path)).status(), 200, path);
     await accessible(title);
   }
@@ -235,6 +235,37 @@ try {
   assert.match(await text("dl.facts"), /made in a browser/);
   await submit("main p a");
   assert.match(await text("tbody"), /made in a browser/);
+  // A policy is written with the keyboard: its mistake is shown while it is typed, and where it is. It is attached, and explained.
+  await go("/console/do/create-policy");
+  await page.focus("#f-body");
+  await page.$eval("#f-body", (e) => e.setSelectionRange(e.value.indexOf("Allow"), e.value.indexOf("Allow") + 5));
+  await page.keyboard.type("Perhaps");
+  await page.waitForSelector("#findings [data-line='6']");
+  assert.match(await text("#findings"), /Statement\[0\]\.Effect/);
+  await accessible("policy-mistake");
+  await page.click("#findings [data-line]"); // to the place
+  assert.equal(await page.$eval("#f-body", (e) => e.value.slice(e.selectionStart).startsWith('"Perhaps"')), true);
+  await page.$eval("#f-body", (e) => e.setSelectionRange(e.value.indexOf("Perhaps"), e.value.indexOf("Perhaps") + 7));
+  await page.keyboard.type("Allow");
+  await page.waitForFunction(() => /is valid/.test(document.querySelector("#findings").textContent));
+  await tabTo("f-name");
+  await page.keyboard.type("look-around");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.match(await text("h1"), /look-around/);
+  assert.match(await text("[role=status]"), /once it is attached/);
+  await accessible("policy");
+  await go("/console/do/attach-policy/look-around");
+  await accessible("attach-policy");
+  await page.type("#f-target", "group:support");
+  await page.type("#f-reason", "they look");
+  await submit("form.act button");
+  assert.match(await text("main ul"), /group:support/);
+  await go("/console/access");
+  await page.type("#f-who", "group:support");
+  await page.type("#f-action", "gamelift:ListFleets");
+  await submit("form.act button");
+  assert.match(await text(".why"), /ALLOWED Statement "LookAround" of policy look-around allows it/);
+  await accessible("access-explained");
   // A rule set is saved and used, with a reason.
   await go("/console/do/create-rule-set?configuration=duel");
   await page.type("#f-name", "duel-rules-2");

@@ -68,7 +68,7 @@ type actor struct {
 // actions are all actions by name.
 var actions = func() map[string]*action {
 	byName := map[string]*action{}
-	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions, peopleActions, ruleSetActions, clusterActions) {
+	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions, policyActions, peopleActions, ruleSetActions, clusterActions) {
 		byName[a.name] = a
 	}
 	return byName
@@ -145,6 +145,10 @@ func (d *Door) writeAction(w http.ResponseWriter, r *http.Request, status int, a
 	p := &actionPage{form: f, Text: a.text, Path: r.URL.EscapedPath(), Command: a.command(f), May: d.mayNot(a, by.Role)}
 	if a.page == editorPage {
 		d.writeEditor(w, r, status, &editor{actionPage: p}, by)
+		return
+	}
+	if a.page == policyEditorPage {
+		d.writePolicyEditor(w, r, status, p, by)
 		return
 	}
 	d.write(w, r, status, &content{Title: f.Title, Section: a.section, page: "action", At: at, Data: p}, by)
@@ -338,6 +342,13 @@ type offer struct {
 // Offer returns the link to an action, on an object if it has one.
 func (f frame) Offer(name string, id ...string) offer {
 	return f.door.offer(f.role, name, strings.Join(id, "/"))
+}
+
+// OfferOf is Offer on one of several rows, which its name tells apart for screen readers.
+func (f frame) OfferOf(name, of string, id ...string) offer {
+	x := f.Offer(name, id...)
+	x.Of = of
+	return x
 }
 
 // offer returns the link to an action on an object, whose id may have several parts; empty: the action has none.

@@ -1,8 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
@@ -42,6 +46,55 @@ var keyActions = []*action{{
 		return "keys", err
 	},
 }, {
+	name: "limit-key", text: "Limit", done: "The limits of the access key have changed.", section: "keys", object: true, may: identity.MayAdminister, service: "muster:Service.LimitKey",
+	prepare: func(d *Door, r *http.Request, f *form) error {
+		return d.engine.Read(r.Context(), func(v *cell.View) error {
+			for _, k := range v.AccessKeys() {
+				if k.ID != f.ID {
+					continue
+				}
+				if !k.Works() {
+					return domain.Refuse(domain.Invalid, "Access key %s does not work any more.", k.ID)
+				}
+				f.Title, f.Grave = "Limit access key "+cmp.Or(k.Name, k.ID), true
+				f.Effect = "Key " + k.ID + " of the role " + k.Role.String() + " works until this time and from these networks alone, at every node within a second. Other networks close what it has opened."
+				until := ""
+				if k.Expires != 0 {
+					until = k.Expires.Std().UTC().Format(time.RFC3339)
+				}
+				f.Now = "expires: " + cmp.Or(until, "never") + "; from: " + cmp.Or(strings.Join(k.Sources, ", "), "everywhere")
+				f.Fields = []*field{
+					{Name: "expires", Label: "Expires", Hint: "such as 2027-01-31T00:00:00Z, or 90d from now; empty: never", Value: until, Most: 40},
+					{Name: "sources", Label: "Works from", Hint: "networks such as 192.0.2.0/24, one on a line; empty: everywhere", Kind: textLines, Value: strings.Join(k.Sources, "\n"), Most: 4096},
+					{Name: "force", Label: "Even if it locks out this session, or leaves no administrator's key without limits", Kind: onOff},
+				}
+				return nil
+			}
+			return domain.Refuse(domain.NotFound, "There is no access key %.100q.", f.ID)
+		})
+	},
+	command: func(f *form) string {
+		options := []option{{"--expires", cmp.Or(f.value("expires"), "never"), ""}, {"--source", cmp.Or(strings.Join(strings.Fields(f.value("sources")), ","), "anywhere"), ""}}
+		command := "muster keys limit " + shellWord(f.ID)
+		if f.value("force") != "" {
+			command += " --force"
+		}
+		return terminal(command, append(options, option{"--reason", f.value(reasonField), ""})...)
+	},
+	do: func(ctx context.Context, d *Door, by *actor, f *form) (string, error) {
+		x := keyring.Limits{ID: f.ID, Sources: strings.Fields(f.value("sources")), Force: f.value("force") != ""}
+		x.Anywhere, x.Forever = len(x.Sources) == 0, f.value("expires") == ""
+		if !x.Forever {
+			var ok bool
+			if x.Expires, ok = expiryOf(f.value("expires"), d.engine.Now()); !ok {
+				f.field("expires").refuse("a time such as 2027-01-31T00:00:00Z, or days such as 90d")
+				return "", nil
+			}
+		}
+		_, err := d.config.Keyring.Limit(ctx, by.changes(), x)
+		return "keys", err
+	},
+}, {
 	name: "revoke-key", text: "Revoke", done: "The access key is revoked.", section: "keys", object: true, may: identity.MayAdminister, service: "muster:Service.RevokeKey",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.engine.Read(r.Context(), func(v *cell.View) error {
@@ -70,6 +123,19 @@ var keyActions = []*action{{
 		return "keys", err
 	},
 }}
+
+// expiryOf reads a time, or a number of days from now.
+func expiryOf(text string, now time.Time) (time.Time, bool) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, true
+	}
+	days, ok := strings.CutSuffix(text, "d")
+	n, err := strconv.Atoi(days)
+	if !ok || err != nil || n < 1 || n > 36_525 {
+		return time.Time{}, false
+	}
+	return now.Add(time.Duration(n) * 24 * time.Hour).UTC().Truncate(time.Second), true
+}
 
 // changes is an actor as access keys record who changed them.
 func (by *actor) changes() access.Actor {

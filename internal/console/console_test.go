@@ -364,6 +364,7 @@ func (x *desk) explains(kind, id string) {
 // Every section names the command that shows the same.
 func TestEveryPageHasACommand(t *testing.T) {
 	x := furnished(t)
+	x.withKeys()
 	admin := x.signedInAs("ADMIN")
 	paths := []string{"fleets/" + testFleet, "queues/global", "queues/global/metrics", "compute/none", "player/ann", "rule-sets", "do/create-location", "game-sessions/search"}
 	for _, s := range navigation {

@@ -51,6 +51,7 @@ type Config struct {
 	// Series has the kept metrics; nil: none are kept.
 	Series   *series.Store
 	Keyring  *keyring.Ring
+	RolesOf  keyring.RolesOf    // for explanations
 	People   *people.Door       // where people sign in; nil: with access keys alone
 	Settings []settings.Setting // in force
 	// API carries out most actions.
@@ -106,6 +107,9 @@ func NewDoor(c Config) *Door {
 	d.page("output/{id...}", d.output)
 	d.routes.HandleFunc("GET "+Prefix+"/output.txt/{id...}", d.signedIn(d.serveOutput))
 	d.page("rule-sets", d.ruleSets)
+	d.page("policies/{name}", d.policyPage)
+	d.page("access", d.access)
+	d.routes.HandleFunc("POST "+Prefix+"/policies/check", d.signedIn(d.checkPolicy))
 	d.editorPages()
 	d.routes.HandleFunc("GET "+Prefix+"/matchmaking/{name}/arrivals.jsonl", d.signedIn(d.serveArrivals))
 	d.routes.HandleFunc("GET "+Prefix+"/events/{kind}/{id...}", d.signedIn(d.eventsOf))

@@ -55,7 +55,7 @@ var keyList = list[keyring.Document]{
 		if !k.Works() {
 			return nil
 		}
-		return []offered{{action: "revoke-key", id: k.ID}}
+		return []offered{{action: "limit-key", id: k.ID}, {action: "revoke-key", id: k.ID}}
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []keyring.Document, next url.Values, err error) {
 		if err := d.forAdmins(r, "access keys", "muster:Service.ListKeys"); err != nil {

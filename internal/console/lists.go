@@ -35,6 +35,7 @@ func (d *Door) listPages() {
 	listPage(d, "matchmaking", &configurationList, d.plain(content{Title: "Matchmaking", Section: "matchmaking", page: "matchmaking", Command: "aws gamelift describe-matchmaking-configurations"}))
 	listPage(d, "audit", &auditList, d.audit)
 	listPage(d, "keys", &keyList, d.plain(content{Title: "Access keys", Section: "keys", page: "keys", Command: "muster keys list"}))
+	listPage(d, "policies", &policyList, d.plain(content{Title: "Policies", Section: "policies", page: "policies", Command: "muster policies list"}))
 	listPage(d, "people", &signInList, d.people)
 	listPage(d, "settings", &settingList, d.plain(content{Title: "Settings", Section: "settings", page: "settings", Command: "muster config"}))
 }

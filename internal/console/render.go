@@ -47,7 +47,7 @@ type section struct{ Name, Path, Text string }
 var navigation = []section{
 	{"overview", "", "Overview"}, {"fleets", "fleets", "Fleets"}, {"builds", "builds", "Builds"}, {"hosts", "hosts", "Hosts"}, {"game-sessions", "game-sessions", "Game sessions"},
 	{"parties", "parties", "Parties"}, {"aliases", "aliases", "Aliases"}, {"queues", "queues", "Queues"}, {"matchmaking", "matchmaking", "Matchmaking"}, {"health", "health", "Health"}, {"cluster", "cluster", "Cluster"}, {"audit", "audit", "Audit log"},
-	{"keys", "keys", "Access keys"}, {"people", "people", "People"}, {"settings", "settings", "Settings"},
+	{"keys", "keys", "Access keys"}, {"policies", "policies", "Policies"}, {"people", "people", "People"}, {"settings", "settings", "Settings"},
 }
 
 // frame is what the layout shows around a page.

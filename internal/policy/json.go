@@ -32,12 +32,18 @@ func readJSON(document string) (*node, error) {
 		return nil, err
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, mistake("", "byte %d: the document is over, and more follows", d.InputOffset())
+		return nil, &Mistake{Text: fmt.Sprintf("byte %d: the document is over, and more follows", d.InputOffset()), byte: d.InputOffset()}
 	}
 	return root, nil
 }
 
 func readNode(d *jsontext.Decoder, at, name string) (*node, error) {
+	return readNodeSeen(d, at, name, func(string, int) {})
+}
+
+// readNodeSeen is readNode that tells where each value begins.
+func readNodeSeen(d *jsontext.Decoder, at, name string, seen func(at string, offset int)) (*node, error) {
+	seen(at, int(d.InputOffset()))
 	token, err := d.ReadToken()
 	if err != nil {
 		return nil, problemOf(err)
@@ -49,11 +55,11 @@ func readNode(d *jsontext.Decoder, at, name string) (*node, error) {
 	case n.kind == '"' || n.kind == '0':
 		n.text = token.String()
 	case n.kind == '{':
-		err = n.readMembers(d)
+		err = n.readMembers(d, seen)
 	case n.kind == '[':
 		for i := 0; err == nil && d.PeekKind() != ']'; i++ {
 			var item *node
-			if item, err = readNode(d, fmt.Sprintf("%s[%d]", at, i), ""); err == nil {
+			if item, err = readNodeSeen(d, fmt.Sprintf("%s[%d]", at, i), "", seen); err == nil {
 				n.items = append(n.items, item)
 			}
 		}
@@ -66,7 +72,7 @@ func readNode(d *jsontext.Decoder, at, name string) (*node, error) {
 	return n, err
 }
 
-func (n *node) readMembers(d *jsontext.Decoder) error {
+func (n *node) readMembers(d *jsontext.Decoder, seen func(at string, offset int)) error {
 	for d.PeekKind() != '}' {
 		token, err := d.ReadToken()
 		if err != nil {
@@ -77,7 +83,7 @@ func (n *node) readMembers(d *jsontext.Decoder) error {
 		if n.at != "" {
 			at = n.at + "." + at
 		}
-		m, err := readNode(d, at, name)
+		m, err := readNodeSeen(d, at, name, seen)
 		if err != nil {
 			return err
 		}

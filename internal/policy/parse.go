@@ -18,6 +18,7 @@ import (
 type Mistake struct {
 	At   string // where: Statement[1].Action[0]; empty: the document as a whole
 	Text string
+	byte int64 // of the document, where that is no JSON
 }
 
 func (m *Mistake) Error() string {
@@ -28,7 +29,7 @@ func (m *Mistake) Error() string {
 }
 
 func mistake(at, format string, args ...any) error {
-	return &Mistake{at, fmt.Sprintf(format, args...)}
+	return &Mistake{At: at, Text: fmt.Sprintf(format, args...)}
 }
 
 // The versions of the language. They differ in policy variables, of which this one has none.
@@ -321,7 +322,7 @@ func meant(unknown string, known []string) string {
 // problemOf is a *Mistake about text that is no JSON.
 func problemOf(err error) error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return mistake("", "byte %d: %s", syntax.ByteOffset, syntax.Err)
+		return &Mistake{Text: fmt.Sprintf("byte %d: %s", syntax.ByteOffset, syntax.Err), byte: syntax.ByteOffset}
 	}
 	return mistake("", "%s", err)
 }

@@ -320,7 +320,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.operator = operators
 	browsers := console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),
-		Keyring: keys, Settings: s.All(o.SourceOf), Explain: operators.Explain, Feed: operators.Feed, Output: operators.WriteOutput, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
+		Keyring: keys, RolesOf: rolesOf, Settings: s.All(o.SourceOf), Explain: operators.Explain, Feed: operators.Feed, Output: operators.WriteOutput, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
 	}
 	if x.node != nil {
 		browsers.Cluster = x.node

@@ -169,7 +169,7 @@ func TestUsedOnceByKind(t *testing.T) {
 		t.Errorf("one of another session: %v", got)
 	}
 	w.now = soon
-	if got := do(&grants.UseCode{Kind: grants.Proof, ID: "more", SignIn: "s", Expires: w.now.Add(time.Minute)}); got != 0 {
+	if got := do(&grants.UseCode{Kind: grants.Proof, ID: "later", SignIn: "s", Expires: w.now.Add(time.Minute)}); got != 0 {
 		t.Errorf("when the others are over: %v", got)
 	}
 }
