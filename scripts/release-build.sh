@@ -10,5 +10,5 @@ export GOWORK=off CGO_ENABLED=0
 
 env -u GOOS -u GOARCH go run ./scripts/prune bin/prune
 # grpcnotrace: else gRPC links pages with templates of its own, which nothing serves.
-GOGC=400 go build -trimpath -tags grpcnotrace -overlay bin/prune/overlay.json -modfile bin/prune/go.mod \
+GOGC=off GOMEMLIMIT=1GiB go build -trimpath -tags grpcnotrace -overlay bin/prune/overlay.json -modfile bin/prune/go.mod \
 	-ldflags "-s -w${version:+ -X main.version=$version}" -o "$out" ./cmd/muster
