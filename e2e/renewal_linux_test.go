@@ -16,12 +16,55 @@ import (
 
 // The SDK's own chain of credentials renews them in the middle of a load, twice, and no call fails: for a person who has signed in, whose access token expires as well, for a machine
 // with a token of its platform, and for a role that an access key assumes. Nothing shortens what the service gives: the clocks of the service and of the client are set to three seconds before
-// the end of the hour, while no call is under way, and the end comes by itself. The SDK uses credentials until the last moment, so calls that it has signed then arrive later.
+// the end of the hour, while no call is under way, and the end comes by itself. The SDK for Go uses credentials until the last moment, so calls that it has signed then arrive later.
 func TestCredentialsAreRenewedUnderLoad(t *testing.T) {
-	t.Parallel()
 	if !shiftable {
 		t.Skip("the test knows the clock of amd64 only")
 	}
+	program, err := os.Executable()
+	must(t, err)
+	own := func(cmd *exec.Cmd) *shifted {
+		return &shifted{cmd, func(ahead time.Duration) error { return setClock(cmd.Process, ahead) }}
+	}
+	for name, client := range map[string]func(*testing.T) *shifted{
+		"Go":         func(*testing.T) *shifted { return own(exec.Command(program)) },
+		"JavaScript": javaScriptLoad,
+		"botocore": func(t *testing.T) *shifted {
+			return own(exec.Command(newestClient(t, "python"), "renewing_load.py", loadProfiles))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			renewedUnderLoad(t, client(t))
+		})
+	}
+}
+
+// shifted is a program whose time of day a test can set.
+type shifted struct {
+	*exec.Cmd
+	set func(ahead time.Duration) error
+}
+
+// javaScriptLoad gets its time from faketime: Node.js asks for it by another function than the one that setClock knows.
+func javaScriptLoad(t *testing.T) *shifted {
+	library, err := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+	if err != nil || len(library) == 0 {
+		t.Fatal("faketime is missing: run scripts/test-needs.sh")
+	}
+	file := filepath.Join(t.TempDir(), "time")
+	set := func(ahead time.Duration) error {
+		return os.WriteFile(file, fmt.Appendf(nil, "%+d\n", int(ahead/time.Second)), 0o600)
+	}
+	must(t, set(0))
+	cmd := exec.Command("node", "renewing_load.js", loadProfiles)
+	cmd.Dir, cmd.Env = "js", []string{"LD_PRELOAD=" + library[0], "FAKETIME_TIMESTAMP_FILE=" + file, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"}
+	return &shifted{cmd, set}
+}
+
+const loadProfiles = "person,machine,role"
+
+func renewedUnderLoad(t *testing.T, client *shifted) {
 	x, issuer := newPerson(t), providertest.New(t)
 	write := func(name string, content []byte) string {
 		path := filepath.Join(x.home, name)
@@ -46,10 +89,7 @@ func TestCredentialsAreRenewedUnderLoad(t *testing.T) {
 	must(t, os.WriteFile(path, fmt.Appendf(profiles, "\n[profile machine]\n%sweb_identity_token_file = %s\n\n[profile role]\n%ssource_profile = key\nduration_seconds = 3600\n\n[profile key]\naws_access_key_id = %s\naws_secret_access_key = %s\n",
 		role, token, role, id, secret), 0o600))
 
-	program, err := os.Executable()
-	must(t, err)
-	client := exec.CommandContext(t.Context(), program)
-	client.Env = x.environment(loadVariable+"=person,machine,role", "AWS_ENDPOINT_URL="+x.url())
+	client.Env = append(client.Env, x.environment(loadVariable+"="+loadProfiles, "AWS_ENDPOINT_URL="+x.url())...)
 	for _, service := range []string{"SSO", "SSO_OIDC", "STS"} { // the SDK for Go makes their clients before it has read the other variable; see B210
 		client.Env = append(client.Env, "AWS_ENDPOINT_URL_"+service+"="+x.url())
 	}
@@ -59,6 +99,7 @@ func TestCredentialsAreRenewedUnderLoad(t *testing.T) {
 	out, err := client.StdoutPipe()
 	must(t, err)
 	must(t, client.Start())
+	t.Cleanup(func() { _ = client.Process.Kill() }) // it has ended, unless the test failed
 	answers := bufio.NewScanner(out)
 	answers.Buffer(nil, 1<<20)
 	ask := func(command string) (all []loadReport) {
@@ -71,10 +112,17 @@ func TestCredentialsAreRenewedUnderLoad(t *testing.T) {
 		must(t, json.Unmarshal(answers.Bytes(), &all))
 		return all
 	}
+	var last []loadReport
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the last report: %+v", last)
+		}
+	})
 	until := func(what string, ok func(*loadReport) bool) {
 		t.Helper()
 		eventually(t, what, func() bool {
-			for _, r := range ask("report") {
+			last = ask("report")
+			for _, r := range last {
 				if !ok(&r) {
 					return false
 				}
@@ -96,7 +144,7 @@ func TestCredentialsAreRenewedUnderLoad(t *testing.T) {
 			t.Fatalf("credentials until %s, which is in %s; want an hour", soonest, ahead)
 		}
 		must(t, setClock(x.cmd.Process, ahead))
-		must(t, setClock(client.Process, ahead))
+		must(t, client.set(ahead))
 		ask("go")
 		until("new credentials", func(r *loadReport) bool { return r.Keys == round+2 })
 		until("calls with them", func(r *loadReport) bool { return r.Calls > before[r.Profile]+100 })

@@ -16,6 +16,11 @@ concurrent=(domain/wire cluster identity keyring audit people sso localdoor sign
 
 step "what the tests need"
 scripts/test-needs.sh
+# Waits for the network, while the processor is busy with the next steps.
+newest=$(mktemp)
+scripts/newest-clients.sh >"$newest" 2>&1 &
+fetching=$!
+trap 'kill $fetching 2>/dev/null || true; rm -f "$newest"' EXIT
 
 step "format, vet"
 scripts/lint.sh
@@ -31,7 +36,11 @@ make --no-print-directory build
 report=$(mktemp)
 nice -n 19 scripts/staticcheck.sh >"$report" 2>&1 &
 staticcheck=$!
-trap 'kill $staticcheck 2>/dev/null || true; rm -f "$report"' EXIT
+trap 'kill $staticcheck $fetching 2>/dev/null || true; rm -f "$report" "$newest"' EXIT
+
+step "the newest AWS clients"
+wait $fetching || { cat "$newest"; exit 1; }
+cat "$newest"
 
 step "tests"
 # Tests of e2e mostly wait, hence -parallel.
