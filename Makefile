@@ -16,8 +16,8 @@ build: ## the binary and the example game server, into bin/
 test: ## install what the tests need and run all of them
 	scripts/test.sh
 
-attack: ## the attacks on the running binary; make test runs them too
-	go test ./e2e -run '^TestAttack' -count=1 -timeout=30m
+attack: ## the attacks on the running binary and on its doors; make test runs them too
+	scripts/attack.sh
 
 lint: ## format, vet, staticcheck
 	scripts/lint.sh

@@ -71,7 +71,7 @@ func TestSessionSaysWhatWasIssued(t *testing.T) {
 
 func (c Credentials) pair() (id, token, from string) { return c.ID, c.Token, "192.0.2.1" }
 
-func TestSessionsThatWereNotIssued(t *testing.T) {
+func TestAttackSessionTokens(t *testing.T) {
 	x, other := newIssuer(t), newIssuer(t)
 	c := x.issue("a", Backend, time.Hour)
 	text, _ := base64.RawURLEncoding.DecodeString(c.Token)
@@ -193,8 +193,28 @@ func TestRevokedSessions(t *testing.T) {
 	alive("after its key has another role", fourth, false)
 }
 
+// A sign-in session ends at the moment at which credentials of it are used for the first time.
+func TestAttackFirstUseAtSignOut(t *testing.T) {
+	x := newIssuer(t)
+	for range 200 {
+		x.PublishSignIns(map[string]SignIn{"signin-1": {access.Roles(Backend), nil}})
+		c := x.issueTo("signin-1", Backend)
+		var used sync.WaitGroup
+		var key AccessKey
+		used.Go(func() { key, _ = x.With(c.pair()) })
+		x.ChangeSignIns(nil, []string{"signin-1"})
+		if _, err := x.With(c.pair()); err == nil {
+			t.Fatal("the credentials work after the sign-out")
+		}
+		used.Wait()
+		if key.Secret != "" && key.Life().Err() == nil {
+			t.Fatal("the credentials were found, and their life goes on after the sign-out")
+		}
+	}
+}
+
 // A revocation must not miss a session that is used for the first time at this moment.
-func TestRevocationMeetsFirstUse(t *testing.T) {
+func TestAttackFirstUseAtRevocation(t *testing.T) {
 	x := newIssuer(t)
 	until := domain.TimeOf(x.at.Add(36 * time.Hour))
 	for range 200 {

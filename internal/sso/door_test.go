@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -421,7 +422,7 @@ func TestTokensEndWithTheSession(t *testing.T) {
 }
 
 // A code is worth nothing to whoever has it without the verifier, the client and the redirect URI of its request, nor a second time.
-func TestStolenCodes(t *testing.T) {
+func TestAttackCodes(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(nil)
 	other, otherSecret := x.register(object{"clientName": "other"})
@@ -460,7 +461,7 @@ func TestStolenCodes(t *testing.T) {
 }
 
 // Of many who exchange a code at once, at most one gets tokens.
-func TestCodeAtOnce(t *testing.T) {
+func TestAttackCodeAtOnce(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(nil)
 	code := x.code(id)
@@ -482,7 +483,7 @@ func TestCodeAtOnce(t *testing.T) {
 }
 
 // What is wrong with a request for a code.
-func TestWrongAuthorizations(t *testing.T) {
+func TestAttackAuthorizations(t *testing.T) {
 	x := newDesk(t)
 	id, _ := x.register(object{"redirectUris": []string{callback, "http://localhost:77/x", "http://[::1]/y"}})
 	device, _ := x.register(object{"grantTypes": []string{deviceGrant}})
@@ -549,7 +550,7 @@ func TestWrongAuthorizations(t *testing.T) {
 }
 
 // A page of another site cannot approve anything, nor one person's page for another person or another request.
-func TestForgedForms(t *testing.T) {
+func TestAttackForms(t *testing.T) {
 	x := newDesk(t)
 	id, secret := x.register(nil)
 	path := authorizationOf(id, nil)
@@ -588,7 +589,7 @@ func TestForgedForms(t *testing.T) {
 }
 
 // What is wrong with a registration, and with who asks for tokens.
-func TestWrongClients(t *testing.T) {
+func TestAttackClients(t *testing.T) {
 	x := newDesk(t)
 	for kind, all := range map[string][]object{
 		"InvalidClientMetadataException": {{"clientType": "confidential"}, {"clientType": nil}, {"clientName": nil}, {"clientName": "a\nb"}, {"clientName": strings.Repeat("x", nameMax+1)}},
@@ -603,6 +604,15 @@ func TestWrongClients(t *testing.T) {
 		}
 	}
 	id, secret := x.register(object{"grantTypes": []string{codeGrant}})
+	guess := func(path string, asks object) string { out, kind := x.post(path, asks); return fmt.Sprint(kind, out) }
+	for what, pair := range map[string][2]string{
+		"clients":        {guess("/token", codeAsks(id, "wrong", "x", nil)), guess("/token", codeAsks(id[:len(id)-3]+"AAA", "wrong", "x", nil))},
+		"refresh tokens": {guess("/token", object{"clientId": id, "clientSecret": "wrong", "grantType": refreshGrant}), guess("/token", object{"clientId": "x", "clientSecret": "wrong", "grantType": refreshGrant})},
+	} {
+		if pair[0] != pair[1] { // or the answer would say which of them are registered
+			t.Errorf("%s: %s; %s", what, pair[0], pair[1])
+		}
+	}
 	x.want("InvalidClientException", "/token", codeAsks(id, "wrong", "x", nil))
 	x.want("InvalidClientException", "/token", codeAsks("wrong", secret, "x", nil))
 	x.want("UnsupportedGrantTypeException", "/token", codeAsks(id, secret, "x", object{"grantType": "password"}))
@@ -618,7 +628,7 @@ func TestWrongClients(t *testing.T) {
 }
 
 // A token is of one kind and of one installation.
-func TestTokensOfOtherKinds(t *testing.T) {
+func TestAttackTokensOfOtherKinds(t *testing.T) {
 	x, other := newDesk(t), newDesk(t)
 	id, secret := x.register(nil)
 	out := x.want("", "/token", codeAsks(id, secret, x.code(id), nil))
@@ -686,7 +696,7 @@ func TestRolesOfAPerson(t *testing.T) {
 }
 
 // Strangers who guess, flood and send large bodies are slowed, and others are not.
-func TestFloods(t *testing.T) {
+func TestAttackSignInFloods(t *testing.T) {
 	x := newDesk(t)
 	if out, kind := x.post("/client/register", object{"clientName": strings.Repeat("x", bodyMax)}); kind != "InvalidRequestException" {
 		t.Errorf("a large body: %s %v", kind, out)

@@ -233,7 +233,7 @@ func TestRoleOfAPerson(t *testing.T) {
 	p.is("after its end", list(), "UnrecognizedClientException")
 }
 
-func TestForgedCredentials(t *testing.T) {
+func TestAttackForgedCredentials(t *testing.T) {
 	p, other := newPort(t), newPort(t)
 	mine, foreign := p.assume(p.as(access.Admin), "admin", "mine").Credentials, other.assume(other.as(access.Admin), "admin", "mine").Credentials
 	key, _ := p.keys.Find(keyOf(access.Admin))
