@@ -46,12 +46,14 @@ export DEMO_FLAGS="--exit --listen 127.0.0.1:${PORT:-18080}" GOCACHE=$dir/cache
 if [[ -n $cold ]]; then export GOMODCACHE=$dir/modules; fi
 if [[ -n $release ]]; then
 	export MUSTER_RELEASE=$release
+	phase demo scripts/run.sh
 else
 	phase clone git clone --quiet --no-local . "$dir/muster"
 	cd "$dir/muster"
 	phase compile scripts/run.sh --compile
+	# shellcheck disable=SC2086
+	phase demo bin/muster demo $DEMO_FLAGS # as run.sh goes on, which would look for what to compile once more
 fi
-phase demo scripts/run.sh
 
 echo
 echo "                               wall   processor"
