@@ -50,6 +50,29 @@ func rotateAccessKey(w *Wishes, v *cell.View) kernel.Command {
 	return &access.RotateAccessKey{ID: id, Successor: access.Key{ID: fmt.Sprint("key-", w.number()), CreatedBy: by}, Overlap: time.Duration(w.chance.IntN(3)) * time.Minute, Forever: w.oneIn(5)}
 }
 
+// rotateSecret moves the generations of the cell's secret a step further.
+func rotateSecret(w *Wishes, v *cell.View) kernel.Command {
+	all, by := v.SecretGenerations(), access.Actor{Principal: "ops", Door: "operator"}
+	if len(all) == 0 {
+		return nil
+	}
+	last, some := all[len(all)-1], all[w.chance.IntN(len(all))].Number
+	switch w.chance.IntN(6) {
+	case 0:
+		return &access.HoldSecret{Number: last.Number, Check: last.Check, Node: fmt.Sprint("node-", w.chance.IntN(3))}
+	case 1:
+		return &access.ActivateSecret{Number: last.Number, Nodes: []string{"node-0"}}
+	case 2:
+		return &access.EndSecret{Number: some, Revoke: w.oneIn(4), Force: w.oneIn(4), By: by}
+	case 3:
+		return &access.NoteSecretUses{Uses: []access.SecretUse{{Number: some, At: w.now, Purpose: "temporary credentials"}}}
+	case 4:
+		return &access.EndOldSecrets{}
+	}
+	number := last.Number + uint32(w.chance.IntN(8)/7) + 1
+	return &access.PrepareSecret{Number: number, Check: fmt.Sprint("check-", w.number()), Node: "node-0", Overlap: time.Duration(w.chance.IntN(60)) * time.Minute, By: by}
+}
+
 func revokeAccessKey(w *Wishes, v *cell.View) kernel.Command {
 	all := v.AccessKeys()
 	if len(all) == 0 {
@@ -77,6 +100,7 @@ func (k *known) accessKey(id string) *knownAccessKey {
 
 // checkAccessKeys: a revoked key never works again; a created key exists, and is valid unless a command revoked it, or it has expired; what replaces a key names it.
 func (w *World) checkAccessKeys(v *cell.View) {
+	w.checkSecrets(v)
 	now := map[string]access.Key{}
 	for _, k := range v.AccessKeys() {
 		now[k.ID] = k
@@ -96,6 +120,26 @@ func (w *World) checkAccessKeys(v *cell.View) {
 			w.violated("access key %s is gone", id)
 		case k.created && !k.doubted && !is.Works() && !is.Expired():
 			w.violated("access key %s is not valid, and no command revoked it", id)
+		}
+	}
+}
+
+// checkSecrets: once there is a generation of the secret, one signs; an access key that works is derived from one that the nodes need.
+func (w *World) checkSecrets(v *cell.View) {
+	signing, needed := 0, map[uint32]bool{}
+	all := v.SecretStandings()
+	for _, g := range all {
+		if g.Signs() {
+			signing++
+		}
+		needed[g.Number] = g.Needed
+	}
+	if len(all) > 0 && signing != 1 {
+		w.violated("%d generations of the secret sign: %+v", signing, all)
+	}
+	for _, k := range v.AccessKeys() {
+		if k.Works() && len(all) > 0 && !needed[k.SecretGeneration()] {
+			w.violated("access key %s is derived from generation %d of the secret, which no node needs", k.ID, k.SecretGeneration())
 		}
 	}
 }

@@ -88,6 +88,10 @@ func (k *known) learner(w *World, cmd kernel.Command) func(error) {
 		}
 	case *access.RevokeAccessKey:
 		k.accessKey(cmd.ID).doubted = true
+	case *access.EndSecret:
+		for _, id := range k.accessKeyOrder {
+			k.accessKeys[id].doubted = k.accessKeys[id].doubted || cmd.Revoke
+		}
 	case *access.FinishRotation:
 		k.accessKey(cmd.ID).doubted = true
 	case *gameservers.RegisterGameServer:

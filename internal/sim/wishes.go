@@ -108,7 +108,7 @@ var makers = []maker{
 	{4, createRuleSet}, {1, deleteRuleSet}, {6, createMatchmaker}, {2, updateMatchmaker}, {1, deleteMatchmaker}, {30, startMatchmaking},
 	{8, startBackfill}, {5, beginSearch}, {30, proposeMatches}, {20, acceptMatch}, {3, stopMatchmaking}, {2, tellHosted}, {1, failTickets},
 	{1, createBuild}, {1, createManagedFleet}, {4, updateRuntime}, {1, setCapacity}, {1, switchScaling}, {1, putScalingPolicy}, {1, deleteScalingPolicy},
-	{3, createAccessKey}, {2, revokeAccessKey}, {2, rotateAccessKey}, {1, revokeCredentials}, {1, changePolicy}, {2, attachPolicy},
+	{3, createAccessKey}, {2, revokeAccessKey}, {2, rotateAccessKey}, {1, rotateSecret}, {1, revokeCredentials}, {1, changePolicy}, {2, attachPolicy},
 	{3, startSignIn}, {1, renewSignIn}, {1, endSignIn}, {1, noteUses}, {1, addPerson}, {1, changePerson}, {1, removePerson}, {2, issueEnrolment}, {2, addPasskey}, {2, usePasskey},
 }
 

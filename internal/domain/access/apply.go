@@ -19,6 +19,9 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	case *ConsoleLinkIssued, *ConsoleLinksForgotten:
 		c.applyConsoleLink(event)
 		return
+	case *SecretPrepared, *SecretHeld, *SecretActivated, *SecretEnded, *SecretsUsed, *SecretForgotten:
+		c.applySecret(event)
+		return
 	case *PolicyPut, *PolicyDeleted, *PolicyAttached, *PolicyDetached:
 		c.applyPolicy(event)
 		return

@@ -96,6 +96,7 @@ func (t *Tx) create(key *Key, old []string) {
 	if len(old) > 0 {
 		t.Emit(&AccessKeysForgotten{old})
 	}
+	key.Generation = t.signing()
 	t.Emit(&AccessKeyCreated{*key})
 	key.Changed = t.Number()
 }

@@ -28,6 +28,12 @@ var events = []func() kernel.Event{
 	kernel.Empty[AccessKeyExpired],
 	kernel.Empty[AccessKeyRotated],
 	kernel.Empty[AccessKeysUsed],
+	kernel.Empty[SecretPrepared],
+	kernel.Empty[SecretHeld],
+	kernel.Empty[SecretActivated],
+	kernel.Empty[SecretEnded],
+	kernel.Empty[SecretsUsed],
+	kernel.Empty[SecretForgotten],
 	kernel.Empty[AccessKeyLimited],
 }
 
@@ -204,6 +210,72 @@ type AccessKeysUsed struct{ Uses []Use }
 func (*AccessKeysUsed) Kind() kernel.Kind      { return 292 }
 func (*AccessKeysUsed) Level() uint            { return 2 }
 func (e *AccessKeysUsed) Fields(c *wire.Codec) { wire.Many(c, 1, &e.Uses, (*Use).Fields) }
+
+// SecretPrepared is a new generation of the cell's secret. Nothing is signed with it yet, and everything that is signed with it is accepted where it is.
+type SecretPrepared struct{ Generation SecretGeneration }
+
+func (*SecretPrepared) Kind() kernel.Kind { return 310 }
+func (*SecretPrepared) Level() uint       { return 2 }
+func (e *SecretPrepared) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Generation, true, (*SecretGeneration).Fields)
+}
+
+// SecretHeld says that a node has a generation of the secret in its data directory.
+type SecretHeld struct {
+	Number uint32
+	Node   string
+}
+
+func (*SecretHeld) Kind() kernel.Kind { return 311 }
+func (*SecretHeld) Level() uint       { return 2 }
+func (e *SecretHeld) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &e.Number)
+	c.String(2, &e.Node)
+}
+
+// SecretActivated says that a generation of the secret signs from now on.
+type SecretActivated struct {
+	Number uint32
+	At     domain.Time
+	Until  domain.Time // date of last use of the one before
+}
+
+func (*SecretActivated) Kind() kernel.Kind { return 312 }
+func (*SecretActivated) Level() uint       { return 2 }
+func (e *SecretActivated) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &e.Number)
+	wire.Int(c, 2, &e.At)
+	wire.Int(c, 3, &e.Until)
+}
+
+// SecretEnded says that nothing is accepted any more that a generation of the secret has signed. Access keys that are derived from it work on.
+type SecretEnded struct {
+	Number uint32
+	At     domain.Time
+	By     Actor // absent: its date of last use has come
+}
+
+func (*SecretEnded) Kind() kernel.Kind { return 313 }
+func (*SecretEnded) Level() uint       { return 2 }
+func (e *SecretEnded) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &e.Number)
+	wire.Int(c, 2, &e.At)
+	wire.Sub(c, 3, &e.By, e.By != Actor{}, (*Actor).Fields)
+}
+
+// SecretsUsed has the last uses of earlier generations of the secret.
+type SecretsUsed struct{ Uses []SecretUse }
+
+func (*SecretsUsed) Kind() kernel.Kind      { return 314 }
+func (*SecretsUsed) Level() uint            { return 2 }
+func (e *SecretsUsed) Fields(c *wire.Codec) { wire.Many(c, 1, &e.Uses, (*SecretUse).Fields) }
+
+// SecretForgotten says that the record of a generation is gone, which has ended, and from which no access key is derived that works.
+type SecretForgotten struct{ Number uint32 }
+
+func (*SecretForgotten) Kind() kernel.Kind      { return 315 }
+func (*SecretForgotten) Level() uint            { return 2 }
+func (e *SecretForgotten) Fields(c *wire.Codec) { wire.Int(c, 1, &e.Number) }
 
 // AccessKeyLimited says until when, and from which networks, a key works from now on.
 type AccessKeyLimited struct {

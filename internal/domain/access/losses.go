@@ -62,6 +62,7 @@ func (c *State) applyLoss(e *LossAccepted) {
 	c.losses = append(slices.Clone(c.losses), e.Loss) // a snapshot may share the old slice
 	c.losses = c.losses[max(0, len(c.losses)-LossesMax):]
 	if e.Secret != "" && c.Records.TakenOver != nil {
+		c.secrets = nil // the new one is the first again: no key works that was derived from another
 		was := *c.Records.TakenOver
 		was.Secret = e.Secret
 		c.Records.TakenOver = &was

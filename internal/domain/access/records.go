@@ -35,6 +35,8 @@ type Key struct {
 	Successor string      // id of the key that takes the place of this one; empty: none
 	LastUse   Use         // the zero Use: none, or none that is known
 
+	Generation uint32 // of the cell's secret that the key's secret is derived from; 0: the first
+
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
 
@@ -61,6 +63,7 @@ func (k *Key) Fields(c *wire.Codec) {
 	c.String(11, &k.Replaces)
 	c.String(12, &k.Successor)
 	wire.Sub(c, 13, &k.LastUse, k.LastUse != Use{}, (*Use).Fields)
+	wire.Int(c, 14, &k.Generation)
 }
 
 func place(k *Key) catalog.Place { return catalog.Place{Created: k.Created, ID: k.ID} }

@@ -23,6 +23,7 @@ type State struct {
 	revocations  []Revocation  // the oldest first; never changed in place
 	policies     []Policy      // the one that was changed last at the end; never changed in place
 	attachments  []PolicyAttachment
+	secrets      []SecretGeneration // the oldest first; none before the first rotation; never changed in place
 }
 
 // Tx is the room: its state, and its part of the present transaction.
@@ -52,7 +53,7 @@ func (c *State) View() View { return View{c.Reader(), c} }
 // Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 	takenOver, losses, joinTokens, links, revocations := c.Records.TakenOver, c.losses, c.joinTokens, c.consoleLinks, c.revocations // never changed in place
-	policies, attachments := c.policies, c.attachments
+	policies, attachments, secrets := c.policies, c.attachments, c.secrets
 	return []kernel.Frozen{kernel.Freeze(partAccessKey, c.Records.Keys), func(w *kernel.PartWriter) {
 		if takenOver != nil {
 			copied := *takenOver
@@ -76,6 +77,9 @@ func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 		for _, x := range attachments {
 			w.Part(partAttachment, &x)
 		}
+		for _, x := range secrets {
+			w.Part(partSecret, &x)
+		}
 	}}
 }
 
@@ -89,6 +93,7 @@ const (
 	partPolicy      = 55
 	partAttachment  = 56
 	partLoss        = 60
+	partSecret      = 72
 )
 
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
@@ -107,6 +112,8 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		return true, kernel.LoadWith(l, body, func(x Policy) { c.policies = append(c.policies, x) })
 	case partAttachment:
 		return true, kernel.LoadWith(l, body, func(x PolicyAttachment) { c.attachments = append(c.attachments, x) })
+	case partSecret:
+		return true, kernel.LoadWith(l, body, func(x SecretGeneration) { c.secrets = append(c.secrets, x) })
 	case partLoss:
 		return true, kernel.LoadWith(l, body, func(x Loss) { c.losses = append(c.losses, x) })
 	}

@@ -13,10 +13,12 @@ type Records struct {
 
 	working int // keys that work
 	admins  int // those of them with the role admin
+
+	bySecret map[uint32]int // how many keys work that are derived from a generation of the cell's secret
 }
 
 // NewRecords returns empty Records.
-func NewRecords() *Records { return &Records{Keys: catalog.New(place)} }
+func NewRecords() *Records { return &Records{Keys: catalog.New(place), bySecret: map[uint32]int{}} }
 
 // Put stores a key, new or changed.
 func (s *Records) Put(k Key) {
@@ -40,10 +42,16 @@ func (s *Records) count(k *Key, n int) {
 		return
 	}
 	s.working += n
+	if s.bySecret[k.SecretGeneration()] += n; s.bySecret[k.SecretGeneration()] == 0 {
+		delete(s.bySecret, k.SecretGeneration())
+	}
 	if k.Role == Admin {
 		s.admins += n
 	}
 }
+
+// workingOf returns the number of valid keys that are derived from a generation of the cell's secret.
+func (s *Records) workingOf(number uint32) int { return s.bySecret[number] }
 
 // Working returns the number of valid keys.
 func (s *Records) Working() int { return s.working }
@@ -66,6 +74,7 @@ func (s *Records) RevokedBefore(t domain.Time) (ids []string) {
 func (s *Records) Restore() {
 	s.Keys.Restore()
 	s.working, s.admins = 0, 0
+	clear(s.bySecret)
 	for _, k := range s.Keys.All() {
 		s.count(k, 1)
 	}

@@ -3,6 +3,7 @@ package cell
 import (
 	"cmp"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain/access"
@@ -126,6 +127,10 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 			return "certificate", x.Certificate, nil
 		}
 		return "temporary credentials", cmp.Or(x.Session, x.Holder), nil
+	case *access.PrepareSecret:
+		return "secret", strconv.FormatUint(uint64(x.Number), 10), nil
+	case *access.EndSecret:
+		return "secret", strconv.FormatUint(uint64(x.Number), 10), nil
 	case *access.CreatePolicy:
 		return v.policySubject(x.Name)
 	case *access.UpdatePolicy:

@@ -23,6 +23,7 @@ import (
 var stayers = map[string]string{
 	"answers.Once": "the engine wraps a command in it", "answers.Void": "the engine records what had no effect", "answers.DropAnswers": "",
 	"capacity.Plan": "the leader gives it every second", "capacity.ScaleFleet": "likewise, every minute",
+	"access.ActivateSecret": "the node that decides gives it when the others have the generation", "access.EndOldSecrets": "likewise, every second",
 	"kernel.Forget": "", "kernel.RaiseLevel": "", "kernel.Resume": "", "kernel.Tick": "",
 	"matchmaking.ProposeMatches": "the matcher runs beside the node that decides", "matchmaking.BeginSearch": "likewise", "matchmaking.FailTickets": "likewise",
 	"membership.LoseNode": "the node that decides gives others up",
