@@ -186,7 +186,7 @@ func (x *studio) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var at int64
 	header := r.Header.Get(webhook.SignatureHeader)
-	if _, err := fmt.Sscanf(header, "t=%d,", &at); err != nil || webhook.Sign(x.key, time.Unix(at, 0), body) != header {
+	if _, err := fmt.Sscanf(header, "t=%d,", &at); err != nil || webhook.Sign(time.Unix(at, 0), body, x.key) != header {
 		x.t.Errorf("signature %q does not fit", header)
 	}
 	var message struct {

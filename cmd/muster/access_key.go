@@ -34,7 +34,8 @@ func accessKey(ctx context.Context, env environment, profile string, data *dataF
 	}
 	for _, key := range keys {
 		if key.Works() && may.Allow(key.Role) {
-			return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: client.Secret(key.ID)}, nil
+			secret, err := client.Secret(&key)
+			return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: secret}, err
 		}
 	}
 	return aws.Credentials{}, nil

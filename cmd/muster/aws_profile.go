@@ -150,7 +150,9 @@ func (c *awsProfileCommand) key(ctx context.Context) (keyring.Document, error) {
 	for _, key := range list {
 		if key.Name == name && key.Role == c.Role && key.Works() {
 			secret, err := c.secret()
-			key.Secret = secret.AccessKeySecret(key.ID)
+			if err == nil {
+				key.Secret, err = key.SecretOf(secret)
+			}
 			return key, err
 		}
 	}

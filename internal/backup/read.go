@@ -194,7 +194,7 @@ func (r *Reader) check(state *cell.Cell) error {
 		return r.blocks.damaged("its state is at level %d of %s, with %d forgotten records; its head says %+v", state.Level(), state.Last().Std(), state.Forgotten(), h)
 	}
 	v := state.View()
-	if keys, ok := v.AccessKeysTakenOver(); ok && keys.Secret != r.Secret.Check() {
+	if missing, fits := r.Secret.Fits(v.SecretStandings()); !fits || len(missing) > 0 {
 		return r.blocks.damaged("its secret is not the one that its access keys are derived from")
 	}
 	return nil

@@ -85,7 +85,7 @@ func (d *Door) authenticate(r *http.Request) (*signed, error) {
 	}
 	now := d.Now()
 	at, ok := sigv4.ParseTime(s.date)
-	upload, known := d.Secret.UploadKeyOf(token)
+	upload, known := d.Secret.UploadKeyOf(token, a.KeyID)
 	switch {
 	case !known || !equal(upload.ID, a.KeyID):
 		return nil, d.failed(r, signin.UnknownKey, a.KeyID, fail(http.StatusForbidden, "InvalidAccessKeyId", "the access key is not one of RequestUploadCredentials, or its session token is missing"))

@@ -42,7 +42,9 @@ func Check(secret identity.CellSecret, compute *fleet.Compute, token string, now
 			break
 		}
 		switch {
-		case !identity.Equal(token, secret.ProcessToken(compute.FleetID, compute.Name, compute.Registration, generation)):
+		case !secret.Accepts("auth token of a compute", func(g identity.CellSecret) bool {
+			return identity.Equal(token, g.ProcessToken(compute.FleetID, compute.Name, compute.Registration, generation))
+		}):
 		case expires > now || late:
 			return Accepted{compute.Registration, generation, expires}, nil
 		default:

@@ -134,7 +134,7 @@ func TestWhatWasDoneIsSigned(t *testing.T) {
 		"a link":              x.get(Prefix+"/queues?done=delete-queue", admin),
 		"another action":      x.get(strings.Replace(at, "delete-queue", "change-queue", 1), admin),
 		"a longer time":       x.get(strings.Replace(at, "delete-queue.", "delete-queue.9", 1), admin),
-		"one that is over":    x.get(fmt.Sprintf("%s/queues?done=delete-queue.%d.%s", Prefix, until, x.doneSignature("delete-queue", fmt.Sprint(until), "ADMIN")), admin),
+		"one that is over":    x.get(fmt.Sprintf("%s/queues?done=delete-queue.%d.%s", Prefix, until, doneSignature(x.secret, "delete-queue", fmt.Sprint(until), "ADMIN")), admin),
 		"the ticket as proof": x.get(Prefix+"/queues?done="+admin.Value, admin),
 	} {
 		if page := text(t, r); strings.Contains(page, said) || strings.Contains(page, `class="done"`) {

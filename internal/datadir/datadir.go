@@ -118,6 +118,7 @@ func openLocked(o Options) (_ *Dir, err error) {
 	if err := d.makeMissing(); err != nil {
 		return nil, err
 	}
+	d.Secret = d.Secret.Kept(o.Dir, o.Key)
 	return d, nil
 }
 
@@ -262,8 +263,12 @@ func (d *Dir) makeMissing() (err error) {
 // CheckState compares the state with the other parts, before anything is appended to it.
 func (d *Dir) CheckState(v *cell.View) error {
 	var problems []*Problem
-	if keys, ok := v.AccessKeysTakenOver(); ok && keys.Secret != d.Secret.Check() && !d.isLost(Secret) {
+	switch missing, fits := d.Secret.Fits(v.SecretStandings()); {
+	case d.isLost(Secret):
+	case !fits:
 		problems = append(problems, d.problem(Secret, "is not the secret that the access keys of this data directory are derived from"))
+	case len(missing) > 0:
+		problems = append(problems, d.problem(Secret, fmt.Sprintf("is older than the journal: it does not have generation %d of the secret, which the installation uses", missing[0])))
 	}
 	d.forgotten = v.Forgotten()
 	mark, ok, err := d.Archive.Mark()
@@ -277,7 +282,13 @@ func (d *Dir) CheckState(v *cell.View) error {
 		}
 		problems = append(problems, d.problem(Archive, what))
 	}
-	return d.acceptInPlace(problems)
+	if err := d.acceptInPlace(problems); err != nil {
+		return err
+	}
+	if d.isLost(Secret) { // also one whose new secret a crash has kept from being recorded
+		return d.Secret.Generations().Reset()
+	}
+	return nil
 }
 
 // Record writes the accepted losses into the journal. do carries a command out and returns once it is durable.

@@ -570,7 +570,7 @@ func TestCrashWhileJoining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n.Cluster() != cluster || n.Secret != secret {
+	if n.Cluster() != cluster || n.Secret.Check() != secret.Check() {
 		t.Errorf("the node has the cluster %s, want %s, or another secret", n.Cluster(), cluster)
 	}
 	if err := n.Close(); err != nil {

@@ -202,6 +202,7 @@ func (n *Node) open() error {
 			return n.problem(name, fmt.Sprintf("belongs to the installation %s, and the node to %s", p.id, n.member.Cluster))
 		}
 	}
+	n.Secret = n.Secret.Kept(n.options.Dir, n.options.Key)
 	if !d.parts[Secret].there {
 		n.Secret = identity.CellSecret{}
 	}
@@ -231,14 +232,14 @@ func (n *Node) join(admit Admit) error {
 	if err := secret.Write(n.options.Dir, cluster, n.options.Key); err != nil {
 		return err
 	}
-	n.Secret, n.member.Cluster = secret, cluster
+	n.Secret, n.member.Cluster = secret.Kept(n.options.Dir, n.options.Key), cluster
 	return n.member.write(n.options.Dir)
 }
 
 // makeMissing creates the parts that are missing of a directory that is not complete.
 func (n *Node) makeMissing() (err error) {
 	if n.Secret == (identity.CellSecret{}) {
-		n.Secret = identity.NewCellSecret()
+		n.Secret = identity.NewCellSecret().Kept(n.options.Dir, n.options.Key)
 		if err := n.Secret.Write(n.options.Dir, n.member.Cluster, n.options.Key); err != nil {
 			return err
 		}
@@ -302,7 +303,7 @@ func (n *Node) SetVoted() error {
 
 // CheckState compares the state with the other parts.
 func (n *Node) CheckState(v *cell.View) error {
-	if keys, ok := v.AccessKeysTakenOver(); ok && keys.Secret != n.Secret.Check() {
+	if _, fits := n.Secret.Fits(v.SecretStandings()); !fits { // what is missing, other nodes have
 		return n.problem(Secret, "is not the secret that the access keys of the cluster are derived from")
 	}
 	return nil

@@ -46,6 +46,7 @@ type AccessKey struct {
 
 	session  *Credentials // of temporary credentials; nil: it is an access key
 	life     *life        // nil: it is never revoked
+	derived  uint32       // generation of the cell's secret that the secret is derived from; 0: it is not here, and no secret fits
 	policies *policy.Set  // nil: none hold
 	standing *standing    // nil: it has no limits, and its uses are not recorded
 }
@@ -161,8 +162,15 @@ func (k *Keys) Publish(all []access.Key) {
 			continue
 		}
 		key, known := before.keys[record.ID]
-		if !known || key.Role != record.Role || key.Name != record.Name || key.Account != record.Account || !slices.Equal(key.standing.texts, record.Sources) {
-			key = k.secret.AccessKey(record)
+		if !known || key.derived != record.SecretGeneration() || key.Role != record.Role || key.Name != record.Name || key.Account != record.Account || !slices.Equal(key.standing.texts, record.Sources) {
+			is := k.secret.AccessKey(record)
+			if is.derived == 0 {
+				is.Secret = rand.Text() // a generation that this node gets in a moment: until then no signature fits
+			}
+			if known && key.derived == 0 && is.derived == 0 {
+				is.Secret = key.Secret
+			}
+			key = is
 			ctx, end := context.WithCancelCause(context.Background())
 			key.life, key.standing = &life{ctx: ctx, end: end}, newStanding(record, k.now)
 		}
@@ -190,9 +198,12 @@ func (k *Keys) Publish(all []access.Key) {
 // CellSecret returns the secret that the keys are derived from.
 func (k *Keys) CellSecret() CellSecret { return k.secret }
 
-// AccessKey returns a key with its secret.
+// AccessKey returns a key with its secret, which is empty if the generation that it is derived from is not here.
 func (s CellSecret) AccessKey(r *access.Key) AccessKey {
-	k := AccessKey{ID: r.ID, Name: r.Name, Secret: s.AccessKeySecret(r.ID), Account: r.Account, Role: r.Role, Created: r.Created.Std()}
+	k := AccessKey{ID: r.ID, Name: r.Name, Account: r.Account, Role: r.Role, Created: r.Created.Std()}
+	if from, ok := s.At(r.SecretGeneration()); ok {
+		k.Secret, k.derived = from.AccessKeySecret(r.ID), r.SecretGeneration()
+	}
 	if !r.Works() {
 		k.Revoked = r.Revoked.Std()
 	}
@@ -203,6 +214,14 @@ func (s CellSecret) AccessKey(r *access.Key) AccessKey {
 		k.standing = &standing{texts: r.Sources} // for those who show it; a key of Keys gets one with its uses
 	}
 	return k
+}
+
+// Generation is that of the cell's secret that the key's secret is derived from; 0: the first.
+func (k AccessKey) Generation() uint32 {
+	if k.derived == firstGeneration {
+		return 0
+	}
+	return k.derived
 }
 
 // NewKeyID makes an id in the form of AWS's own, 20 capitals and digits, of which the first four name the issuer.

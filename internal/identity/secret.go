@@ -29,8 +29,13 @@ const (
 // CellSecret is the one secret of a cell. Secrets of access keys and process tokens are derived from it, so nothing
 // else that is secret has to be stored, and an answer with a derived secret can be repeated. A person who has it can forge all of
 // them; losing it makes all of them void.
+//
+// It has generations, of which one signs, and earlier ones are accepted until their date of last use. What derives from a CellSecret uses the one that signs; what checks
+// something uses Accepts, Accepted or At.
 type CellSecret struct {
-	key [secretSize]byte
+	key    [secretSize]byte
+	number uint32       // of the generation; 0: the first
+	ring   *Generations // nil: this generation is the only one
 }
 
 // ProcessToken is the token that lets the server processes of a compute connect. It is derived, so the same one is
@@ -58,6 +63,14 @@ func (s CellSecret) ProcessToken(fleet, compute string, registration [16]byte, g
 	return id.String()
 }
 
+// WebhookKeys are the keys that sign notifications to a target: that of the generation that signs, and those of the ones before that are accepted, the latest first.
+func (s CellSecret) WebhookKeys(target string) (all []string) {
+	for _, g := range s.signers() {
+		all = append(all, g.WebhookKey(target))
+	}
+	return all
+}
+
 // WebhookKey signs notifications to a target: each target has a key of its own, so that its receiver
 // cannot forge notifications to others. Receivers get and use it as text.
 func (s CellSecret) WebhookKey(target string) string {
@@ -70,16 +83,9 @@ func (s CellSecret) SubscriptionToken(topic, url string) string {
 	return hex.EncodeToString(s.derive(append(append(text, topic...), url...)))
 }
 
-// Text is the secret for a node that was admitted to the cluster. Nothing else may show it.
-func (s CellSecret) Text() string { return base64.RawURLEncoding.EncodeToString(s.key[:]) }
-
-// ParseCellSecret reads what Text has written. Its error repeats nothing of it.
-func ParseCellSecret(text string) (s CellSecret, err error) {
-	key, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(key) != secretSize {
-		return s, fmt.Errorf("cell secret: want %d bytes in base64 for URLs", secretSize)
-	}
-	return CellSecret{[secretSize]byte(key)}, nil
+// ConfirmsSubscription reports whether a token is the SubscriptionToken of a receiver.
+func (s CellSecret) ConfirmsSubscription(topic, url, token string) bool {
+	return s.Accepts("confirmation of a subscription", func(g CellSecret) bool { return Equal(token, g.SubscriptionToken(topic, url)) })
 }
 
 // Check distinguishes two cell secrets without revealing anything about them: secrets derived from one are worthless
@@ -89,7 +95,8 @@ func (s CellSecret) Check() string {
 }
 
 // CellCode is the code of the cell, by which ids show where they belong. It is no secret. Cells differ in it, except for one pair of cells in 65,536.
-func (s CellSecret) CellCode() [2]byte { return [2]byte(s.derive([]byte("cell-code"))) }
+// It stays through all generations of the secret, because ids have it.
+func (s CellSecret) CellCode() [2]byte { return s.generations().code }
 
 // ConsoleSignature signs a statement of the console: who has signed in.
 func (s CellSecret) ConsoleSignature(text string) []byte {
@@ -109,13 +116,20 @@ func (s CellSecret) SignInMAC(text []byte) []byte {
 // LocalKey authenticates callers who can read the data directory to the service, and the service to them.
 func (s CellSecret) LocalKey() []byte { return s.derive([]byte("local-door")) }
 
-// AccessKeySecret is the secret of an access key: 40 characters, 30 bytes in base64, the length of AWS's own.
+// AccessKeySecret is the secret of an access key that is derived from the generation that signs: 40 characters, 30 bytes in base64, the length of AWS's own.
 func (s CellSecret) AccessKeySecret(id string) string {
 	return base64.StdEncoding.EncodeToString(s.derive([]byte("access-key\x00" + id))[:30])
 }
 
 func (s CellSecret) derive(text []byte) []byte {
-	mac := hmac.New(sha256.New, s.key[:])
+	if s.ring != nil {
+		return hmacOf(s.ring.is.Load().signing.secret.key, text)
+	}
+	return hmacOf(s.key, text)
+}
+
+func hmacOf(key [secretSize]byte, text []byte) []byte {
+	mac := hmac.New(sha256.New, key[:])
 	mac.Write(text)
 	return mac.Sum(nil)
 }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -21,6 +22,9 @@ const (
 	secretMagic    = "MUSTSEC2"
 	secretSumSize  = 8
 	secretFileSize = len(secretMagic) + len(uuid.UUID{}) + secretSize + secretSumSize
+
+	// generationsMagic begins the file of a secret with generations; they are in the place of the secret.
+	generationsMagic = "MUSTSEC3"
 )
 
 // DamagedSecret is the error of a cell.secret whose content was not written by Muster.
@@ -59,7 +63,17 @@ func ReadSecretFile(dir string, key *secretkey.Key) (secret CellSecret, installa
 	}
 	switch rest := content[min(len(secretMagic), len(content)):]; {
 	case len(content) == secretSize:
-		return CellSecret{[secretSize]byte(content)}, uuid.Nil, nil
+		return CellSecret{key: [secretSize]byte(content)}, uuid.Nil, nil
+	case bytes.HasPrefix(content, []byte(generationsMagic)) && len(content) > secretFileSize:
+		if [secretSumSize]byte(content[len(content)-secretSumSize:]) != secretSum(content) {
+			return secret, installation, &DamagedSecret{path, "is damaged: its checksum does not match"}
+		}
+		x, err := readGenerations(content[len(generationsMagic)+len(installation) : len(content)-secretSumSize])
+		if err != nil {
+			return secret, installation, &DamagedSecret{path, "is damaged: " + err.Error()}
+		}
+		copy(installation[:], rest)
+		return x.secret(), installation, nil
 	case len(content) != secretFileSize:
 		return secret, installation, &DamagedSecret{path, fmt.Sprintf("is damaged: it has %d bytes, want %d", len(content), secretFileSize)}
 	case string(content[:len(secretMagic)]) != secretMagic, [secretSumSize]byte(content[secretFileSize-secretSumSize:]) != secretSum(content):
@@ -72,15 +86,22 @@ func ReadSecretFile(dir string, key *secretkey.Key) (secret CellSecret, installa
 }
 
 func secretSum(content []byte) [secretSumSize]byte {
-	sum := sha256.Sum256(content[:secretFileSize-secretSumSize])
+	sum := sha256.Sum256(content[:len(content)-secretSumSize])
 	return [secretSumSize]byte(sum[:])
 }
 
-// Write stores the secret in the data directory of an installation, encrypted with the key.
+// Write stores the secret, with all its generations, in the data directory of an installation, encrypted with the key.
 func (s CellSecret) Write(dir string, installation uuid.UUID, key *secretkey.Key) error {
-	content := append(make([]byte, 0, secretFileSize), secretMagic...)
-	content = append(content, installation[:]...)
-	content = append(content, s.key[:]...)
+	return s.generations().write(dir, installation, key)
+}
+
+func (x *generations) write(dir string, installation uuid.UUID, key *secretkey.Key) error {
+	var content []byte
+	if x.single() {
+		content = append(append(append(content, secretMagic...), installation[:]...), x.signing.secret.key[:]...)
+	} else {
+		content = x.append(append(append(content, generationsMagic...), installation[:]...))
+	}
 	sum := sha256.Sum256(content)
 	content = append(content, sum[:secretSumSize]...)
 	if err := atomicfile.Write(filepath.Join(dir, secretFile), key.Seal(secretFile, content), 0o600); err != nil {

@@ -111,6 +111,8 @@ func UserARN(account string, role Role, key string) string {
 type Credentials struct {
 	Session
 	Secret, Token string
+
+	generation uint32 // of the cell's secret that has signed the token
 }
 
 // NewSession issues temporary credentials. Its caller has checked that the holder may have them.
@@ -120,7 +122,8 @@ func (s CellSecret) NewSession(x Session) Credentials {
 	x.ID = SessionPrefix + base32.StdEncoding.EncodeToString(random)
 	x.Issued, x.Expires = x.Issued.Truncate(time.Millisecond), x.Expires.Truncate(time.Millisecond)
 	claims := wire.Append([]byte{x.version()}, &x)
-	return Credentials{x, s.sessionSecret(claims), base64.RawURLEncoding.EncodeToString(append(claims, s.tokenMAC(claims)...))}
+	s = s.current() // the same generation for the secret and the token
+	return Credentials{x, s.sessionSecret(claims), base64.RawURLEncoding.EncodeToString(append(claims, s.tokenMAC(claims)...)), s.Generation()}
 }
 
 // version is that of the session's token.
@@ -164,9 +167,17 @@ func (s CellSecret) readSession(token string) (c Credentials, ok bool) {
 		return c, false
 	}
 	claims, mac := text[:len(text)-tokenMAC], text[len(text)-tokenMAC:]
-	if subtle.ConstantTimeCompare(mac, s.tokenMAC(claims)) != 1 || wire.Unmarshal(claims[1:], &c.Session) != nil || claims[0] != c.version() {
+	var by CellSecret
+	proven := s.Accepts("temporary credentials", func(g CellSecret) bool {
+		ok := subtle.ConstantTimeCompare(mac, g.tokenMAC(claims)) == 1
+		if ok {
+			by = g
+		}
+		return ok
+	})
+	if !proven || wire.Unmarshal(claims[1:], &c.Session) != nil || claims[0] != c.version() {
 		return Credentials{}, false
 	}
-	c.Secret, c.Token = s.sessionSecret(claims), token
+	c.Secret, c.Token, c.generation = by.sessionSecret(claims), token, by.Generation()
 	return c, true
 }

@@ -65,8 +65,11 @@ func (k *Keys) named(id, token string) (AccessKey, error) {
 	key, ok := k.sessions.known[id]
 	k.sessions.mu.RUnlock()
 	if ok && key.session.Token == token {
-		if !now.Before(key.session.Expires) {
+		switch {
+		case !now.Before(key.session.Expires):
 			return AccessKey{}, ErrExpired
+		case !k.secret.Accepted(key.session.generation, "temporary credentials"):
+			return AccessKey{}, ErrUnknown
 		}
 		return key, nil
 	}
@@ -87,7 +90,7 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 	s := &k.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if key.standing, ok = k.stands(&c.Session); !ok { // under the lock, so that a revocation finds the session or is found by it
+	if key.standing, ok = k.stands(&c); !ok { // under the lock, so that a revocation finds the session or is found by it
 		return AccessKey{}, ErrUnknown
 	}
 	if known, ok := s.known[id]; ok {
@@ -108,7 +111,10 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 
 // stands reports whether a session was not revoked, and what it was issued for goes on. It returns the standing of the access key behind the session; nil: there is
 // none. Its caller holds the lock of the sessions.
-func (k *Keys) stands(x *Session) (*standing, bool) {
+func (k *Keys) stands(x *Credentials) (*standing, bool) {
+	if !k.secret.stands(x.generation) {
+		return nil, false
+	}
 	if _, ok := k.sessions.bySelf[x.ID]; ok {
 		return nil, false
 	}
@@ -179,6 +185,9 @@ func (k *Keys) Revoke(all []access.Revocation) (left []access.Revocation) {
 	return left
 }
 
+// EndSessions ends the temporary credentials that stand no more, after a generation of the cell's secret has ended.
+func (k *Keys) EndSessions() { k.endSessions() }
+
 // endSessions ends the sessions that were revoked, whose access key was, or that have expired.
 func (k *Keys) endSessions() {
 	now := k.now()
@@ -186,7 +195,7 @@ func (k *Keys) endSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, key := range s.known {
-		standing, ok := k.stands(&key.session.Session)
+		standing, ok := k.stands(key.session)
 		_, holderExpired := k.known.Load().expired[key.session.Holder]
 		switch {
 		case ok && standing != key.standing:

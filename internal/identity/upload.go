@@ -23,6 +23,7 @@ type UploadKey struct {
 // UploadKey makes the key of a build.
 func (s CellSecret) UploadKey(build string, expires time.Time) UploadKey {
 	claim := append(binary.BigEndian.AppendUint64(nil, uint64(expires.Unix())), build...)
+	s = s.current() // the same generation for id and secret
 	id := s.derive(append([]byte("upload-key-id\x00"), claim...))
 	secret := s.derive(append([]byte("upload-key-secret\x00"), claim...))
 	return UploadKey{
@@ -34,8 +35,8 @@ func (s CellSecret) UploadKey(build string, expires time.Time) UploadKey {
 // uploadTokenMax bounds a token, in characters.
 const uploadTokenMax = 512
 
-// UploadKeyOf returns the key that a token claims to belong to. Only a signature with its secret proves that the client has it.
-func (s CellSecret) UploadKeyOf(token string) (k UploadKey, ok bool) {
+// UploadKeyOf returns the key with an id that a token claims to belong to. Only a signature with its secret proves that the client has it.
+func (s CellSecret) UploadKeyOf(token, id string) (k UploadKey, ok bool) {
 	if len(token) > uploadTokenMax {
 		return k, false
 	}
@@ -43,7 +44,15 @@ func (s CellSecret) UploadKeyOf(token string) (k UploadKey, ok bool) {
 	if err != nil || len(claim) <= 8 {
 		return k, false
 	}
-	return s.UploadKey(string(claim[8:]), time.Unix(int64(binary.BigEndian.Uint64(claim)), 0)), true
+	ok = s.Accepts("key for an upload", func(g CellSecret) bool {
+		x := g.UploadKey(string(claim[8:]), time.Unix(int64(binary.BigEndian.Uint64(claim)), 0))
+		is := Equal(x.ID, id)
+		if is {
+			k = x
+		}
+		return is
+	})
+	return k, ok
 }
 
 // BuildTicket lets hosts fetch the build with a manifest until it expires.
@@ -57,5 +66,7 @@ func (s CellSecret) ChecksBuildTicket(ticket, manifest string, now time.Time) bo
 	text, _, _ := strings.Cut(ticket, ".")
 	at, err := strconv.ParseInt(text, 10, 64)
 	expires := time.Unix(at, 0)
-	return err == nil && now.Before(expires) && hmac.Equal([]byte(ticket), []byte(s.BuildTicket(manifest, expires)))
+	return err == nil && now.Before(expires) && s.Accepts("ticket for a build", func(g CellSecret) bool {
+		return hmac.Equal([]byte(ticket), []byte(g.BuildTicket(manifest, expires)))
+	})
 }

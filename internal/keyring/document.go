@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -23,7 +24,10 @@ type Document struct {
 	Replaces  string      `json:"replaces,omitempty"`  // id of the key whose place it takes
 	Successor string      `json:"successor,omitempty"` // id of the key that takes its place
 	LastUse   *Use        `json:"lastUse,omitempty"`
-	Secret    string      `json:"secret,omitempty"`
+
+	Generation uint32 `json:"generation,omitempty"` // of the cell's secret that the key's secret is derived from; absent: the first
+
+	Secret string `json:"secret,omitempty"`
 }
 
 // Use is the last use of a key, exact to about a minute. Those by temporary credentials of the key count.
@@ -46,7 +50,8 @@ type Actor struct {
 	Door      string `json:"door"`
 }
 
-func actorOf(a access.Actor) *Actor {
+// ActorOf shows an actor; nil: none.
+func ActorOf(a access.Actor) *Actor {
 	if a == (access.Actor{}) {
 		return nil
 	}
@@ -55,14 +60,14 @@ func actorOf(a access.Actor) *Actor {
 
 // DocumentOf shows a key without its secret.
 func DocumentOf(k *access.Key) Document {
-	d := Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created.Std(), CreatedBy: actorOf(k.CreatedBy)}
+	d := Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created.Std(), CreatedBy: ActorOf(k.CreatedBy)}
 	if !k.Works() {
-		d.Revoked, d.RevokedBy = k.Revoked.Std(), actorOf(k.RevokedBy)
+		d.Revoked, d.RevokedBy = k.Revoked.Std(), ActorOf(k.RevokedBy)
 	}
 	if k.Expires != 0 {
 		d.Expires = k.Expires.Std()
 	}
-	d.Sources, d.Replaces, d.Successor = k.Sources, k.Replaces, k.Successor
+	d.Sources, d.Replaces, d.Successor, d.Generation = k.Sources, k.Replaces, k.Successor, k.Generation
 	if use := k.LastUse; use.At != 0 {
 		d.LastUse = &Use{use.At.Std(), use.Address, use.Operation}
 	}
@@ -76,6 +81,15 @@ func Documents(keys []access.Key) []Document {
 		all = append(all, DocumentOf(&keys[i]))
 	}
 	return all
+}
+
+// SecretOf derives the secret of the key, from the cell's secret as a data directory has it.
+func (d *Document) SecretOf(secret identity.CellSecret) (string, error) {
+	from, ok := secret.At(max(d.Generation, 1))
+	if !ok {
+		return "", fmt.Errorf("the data directory does not have generation %d of the secret, from which the secret of access key %s is derived: try again", d.Generation, d.ID)
+	}
+	return from.AccessKeySecret(d.ID), nil
 }
 
 // Works reports whether the key is valid.
@@ -93,7 +107,7 @@ func (d *Document) UnusedSince(t time.Time) bool {
 
 // NewDocument shows a key that was just created, with its secret.
 func NewDocument(k identity.AccessKey, by access.Actor) Document {
-	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: actorOf(by), Expires: k.Expires, Sources: k.Sources(), Secret: k.Secret}
+	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: ActorOf(by), Expires: k.Expires, Sources: k.Sources(), Secret: k.Secret, Generation: k.Generation()}
 }
 
 // Credentials selects temporary credentials: those of one session, all that were issued to a holder until a time, or all of a certificate.

@@ -210,6 +210,13 @@ func (r *Ring) follow(c engine.Committed) {
 	r.changed = make(chan struct{})
 }
 
+// SecretChanged puts into force what has changed of the cell's secret.
+func (r *Ring) SecretChanged() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.publish()
+}
+
 // publish is called with r.mu held.
 func (r *Ring) publish() {
 	all := make([]access.Key, 0, len(r.known))

@@ -38,7 +38,7 @@ type PolicyChange struct {
 func documentOf(p *access.Policy, attachments []access.PolicyAttachment) PolicyDocument {
 	d := PolicyDocument{
 		Name: p.Name, Version: p.Version, Document: json.RawMessage(p.Text), Attached: []string{},
-		Created: p.Created.Std(), CreatedBy: actorOf(p.CreatedBy), Updated: p.Updated.Std(), UpdatedBy: actorOf(p.UpdatedBy),
+		Created: p.Created.Std(), CreatedBy: ActorOf(p.CreatedBy), Updated: p.Updated.Std(), UpdatedBy: ActorOf(p.UpdatedBy),
 	}
 	for i := range attachments {
 		if attachments[i].Policy == p.Name {

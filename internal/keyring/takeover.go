@@ -58,13 +58,17 @@ func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecr
 		digest = hex.EncodeToString(sum[:])
 	}
 	var was access.TakenOver
-	var done bool
-	if err := s.Read(ctx, func(v *cell.View) error { was, done = v.AccessKeysTakenOver(); return nil }); err != nil {
+	var done, fits bool
+	if err := s.Read(ctx, func(v *cell.View) error {
+		was, done = v.AccessKeysTakenOver()
+		_, fits = secret.Fits(v.SecretStandings())
+		return nil
+	}); err != nil {
 		return fmt.Errorf("read the access keys: %w", err)
 	}
 	path := filepath.Join(dir, identity.KeysFile)
 	switch {
-	case done && was.Secret != secret.Check():
+	case done && !fits:
 		return fmt.Errorf("%s is not the secret that the access keys of this data directory are derived from: restore the right cell.secret from the backup; "+
 			"with this one every key and token would be worthless", filepath.Join(dir, "cell.secret"))
 	case done && content == nil:

@@ -69,8 +69,8 @@ func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document,
 	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, c.user, n.Expires, n.Sources, c.Reason}, &d); err != nil {
 		return d, err
 	}
-	d.Secret = c.Secret(d.ID)
-	return d, nil
+	d.Secret, err = c.Secret(&d)
+	return d, err
 }
 
 // Revoke ends a key at every door, before it returns.
@@ -84,8 +84,8 @@ func (c *Client) Rotate(ctx context.Context, x keyring.Rotation) (d keyring.Rota
 	if err := c.call(ctx, rotatePath, rotateRequest{x.ID, x, c.user, c.Reason}, &d); err != nil {
 		return d, err
 	}
-	d.Successor.Secret = c.Secret(d.Successor.ID)
-	return d, nil
+	d.Successor.Secret, err = c.Secret(&d.Successor)
+	return d, err
 }
 
 // FinishRotation ends a key that has a successor, at every door, before it returns.
@@ -104,7 +104,7 @@ func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) e
 }
 
 // Secret derives the secret of a key.
-func (c *Client) Secret(id string) string { return c.secret.AccessKeySecret(id) }
+func (c *Client) Secret(d *keyring.Document) (string, error) { return d.SecretOf(c.secret) }
 
 // call sends a signed request. An answer that is not signed comes from another program: no service runs at that address.
 func (c *Client) call(ctx context.Context, path string, in, out any) error {

@@ -103,7 +103,7 @@ type problem struct {
 type Config struct {
 	Dir  string // data directory
 	Keys *keyring.Ring
-	Log  *slog.Logger
+	Log     *slog.Logger
 
 	Audit   *audit.Log
 	RolesOf keyring.RolesOf // for explanations
@@ -117,7 +117,6 @@ type Config struct {
 // Door serves the local port.
 type Door struct {
 	config Config
-	key    []byte
 	run    string // of this run of the service
 	nonces nonces
 	server http.Server
@@ -130,7 +129,7 @@ func Open(c Config) (*Door, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local door: %w", err)
 	}
-	d := &Door{config: c, key: c.Keys.CellSecret().LocalKey(), run: rand.Text(), served: make(chan struct{})}
+	d := &Door{config: c, run: rand.Text(), served: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+listPath, d.wrap(d.list))
 	mux.HandleFunc("POST "+createPath, d.wrap(d.create))
@@ -185,7 +184,7 @@ func (d *Door) wrapSlow(do func(r *http.Request, body []byte) (any, error)) http
 
 func (d *Door) handle(do func(r *http.Request, body []byte) (any, error), accepted func(http.ResponseWriter)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, nonce, ok := d.proven(w, r)
+		body, by, ok := d.proven(w, r)
 		if !ok {
 			return
 		}
@@ -195,56 +194,72 @@ func (d *Door) handle(do func(r *http.Request, body []byte) (any, error), accept
 		if err != nil {
 			status, answer = d.problem(r, err)
 		}
-		d.answer(w, nonce, status, answer)
+		d.answer(w, by, status, answer)
 	}
+}
+
+// proof is what the answer to a request is signed with.
+type proof struct {
+	key   []byte // that has signed the request
+	nonce string
 }
 
 // proven reads a request and checks that it comes from a holder of the secret; otherwise it is answered.
-func (d *Door) proven(w http.ResponseWriter, r *http.Request) (body []byte, nonce string, ok bool) {
+func (d *Door) proven(w http.ResponseWriter, r *http.Request) (body []byte, by proof, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 	if err != nil {
 		http.Error(w, "the body cannot be read, or has more than 65536 bytes", http.StatusBadRequest)
-		return nil, "", false
+		return nil, by, false
 	}
-	nonce = r.Header.Get(nonceHeader)
-	if status, refused := d.check(r, nonce, body); refused != "" {
+	by.nonce = r.Header.Get(nonceHeader)
+	key, status, refused := d.check(r, by.nonce, body)
+	if refused != "" {
 		http.Error(w, refused, status)
-		return nil, "", false
+		return nil, by, false
 	}
-	return body, nonce, true
+	by.key = key
+	return body, by, true
 }
 
 // answer sends a signed answer.
-func (d *Door) answer(w http.ResponseWriter, nonce string, status int, answer any) {
+func (d *Door) answer(w http.ResponseWriter, by proof, status int, answer any) {
 	text, err := json.Marshal(answer)
 	if err != nil {
 		panic(err) // the types of answers have nothing that JSON has no form for
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set(proofHeader, answerProof(d.key, nonce, status, text))
+	w.Header().Set(proofHeader, answerProof(by.key, by.nonce, status, text))
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // the caller has gone if it fails
 }
 
-func (d *Door) check(r *http.Request, nonce string, body []byte) (status int, refused string) {
+// check returns the key that has signed a request.
+func (d *Door) check(r *http.Request, nonce string, body []byte) (key []byte, status int, refused string) {
 	date := r.Header.Get(dateHeader)
-	want := requestProof(d.key, d.run, r.Method, r.URL.Path, date, nonce, body)
-	if !equal(r.Header.Get(proofHeader), want) || len(nonce) != 2*nonceSize {
-		return http.StatusForbidden, "the request is not signed with the secret of this service's data directory"
+	proven := d.config.Keys.CellSecret().Accepts("command on this machine", func(g identity.CellSecret) bool {
+		by := g.LocalKey()
+		ok := equal(r.Header.Get(proofHeader), requestProof(by, d.run, r.Method, r.URL.Path, date, nonce, body))
+		if ok {
+			key = by
+		}
+		return ok
+	})
+	if !proven || len(nonce) != 2*nonceSize {
+		return nil, http.StatusForbidden, "the request is not signed with the secret of this service's data directory"
 	}
 	at, _ := strconv.ParseInt(date, 10, 64) // signed, so it is a number
 	now := time.Now()
 	if age := now.Sub(time.UnixMilli(at)); age > skewMax || age < -skewMax {
-		return http.StatusForbidden, "the request was signed too long ago, or ahead of this service's clock"
+		return nil, http.StatusForbidden, "the request was signed too long ago, or ahead of this service's clock"
 	}
 	switch fresh, room := d.nonces.take(nonce, now); {
 	case !fresh:
-		return http.StatusForbidden, "the request was sent before"
+		return nil, http.StatusForbidden, "the request was sent before"
 	case !room:
-		return http.StatusServiceUnavailable, "too many requests within a minute"
+		return nil, http.StatusServiceUnavailable, "too many requests within a minute"
 	}
-	return 0, ""
+	return key, 0, ""
 }
 
 func (d *Door) problem(r *http.Request, err error) (status int, p problem) {

@@ -33,7 +33,7 @@ type StreamRequest struct {
 
 // stream answers with a backup. Its proof is in a trailer; a backup that cannot be completed ends with the connection.
 func (d *Door) stream(w http.ResponseWriter, r *http.Request) {
-	body, nonce, ok := d.proven(w, r)
+	body, by, ok := d.proven(w, r)
 	if !ok {
 		return
 	}
@@ -57,12 +57,12 @@ func (d *Door) stream(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		d.config.Audit.Record(ctx, "backup", in.To)
-		w.Header().Set(proofHeader, streamProof(d.key, nonce, [sha256.Size]byte(out.sum.Sum(nil))))
+		w.Header().Set(proofHeader, streamProof(by.key, by.nonce, [sha256.Size]byte(out.sum.Sum(nil))))
 	case out.begun:
 		panic(http.ErrAbortHandler)
 	default:
 		status, problem := d.problem(r, err)
-		d.answer(w, nonce, status, problem)
+		d.answer(w, by, status, problem)
 	}
 }
 

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"crypto/subtle"
 	"encoding/xml"
 	"net/http"
 	"strconv"
@@ -33,7 +32,7 @@ func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if x.topic == "" || x.topic != query.Get("TopicArn") {
 			continue
 		}
-		if subtle.ConstantTimeCompare([]byte(s.config.Token(x.topic, x.url)), []byte(query.Get("Token"))) != 1 {
+		if !s.config.Confirms(x.topic, x.url, query.Get("Token")) {
 			break
 		}
 		if err := s.config.Engine.Do(r.Context(), &notice.ConfirmSubscription{Topic: x.topic, URL: x.url}); err != nil {

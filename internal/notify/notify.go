@@ -32,9 +32,10 @@ type Config struct {
 	Bus     string            // URL for all events, in the form of the event bus; empty: none
 	Topics  map[string]string // ARN of a topic to the URL of its receiver
 
-	Key       func(target string) string     // signs messages; the target is an ARN, or BusTarget
-	Token     func(topic, url string) string // with which a receiver confirms its subscription
-	ConfirmAt string                         // URL of ConfirmPath, for receivers
+	Keys      func(target string) []string        // sign messages; the target is an ARN, or BusTarget
+	Token     func(topic, url string) string      // with which a receiver confirms its subscription
+	Confirms  func(topic, url, token string) bool // whether a token does so
+	ConfirmAt string                              // URL of ConfirmPath, for receivers
 	Panics    *panics.Guard
 	Proxies   clientaddress.Proxies // for the address of a receiver that confirms
 	Signins   *signin.Door          // of confirmations

@@ -89,7 +89,8 @@ func (o *office) open() {
 func (o *office) config() Config {
 	c := Config{
 		Engine: o.engine, Topics: map[string]string{}, Log: slog.New(slog.DiscardHandler), ConfirmAt: "http://muster.example/sns/",
-		Key: func(target string) string { return "key of " + target }, Token: func(topic, url string) string { return "token" },
+		Keys: func(target string) []string { return []string{"key of " + target} }, Token: func(topic, url string) string { return "token" },
+		Confirms:   func(topic, url, token string) bool { return token == "token" },
 		FirstRetry: time.Millisecond, LastRetry: 20 * time.Millisecond, Patience: time.Minute,
 	}
 	if o.bus != nil {
@@ -266,7 +267,7 @@ func checkSignature(t *testing.T, l letter, key string) {
 	var at int64
 	header := l.header.Get(webhook.SignatureHeader)
 	_, err := fmt.Sscanf(header, "t=%d,", &at)
-	signed := func(with string) bool { return webhook.Sign(with, time.Unix(at, 0), []byte(l.body)) == header }
+	signed := func(with string) bool { return webhook.Sign(time.Unix(at, 0), []byte(l.body), with) == header }
 	if err != nil || !signed(key) || signed("other") {
 		t.Errorf("signature %q does not fit", header)
 	}

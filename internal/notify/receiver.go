@@ -314,7 +314,7 @@ func (r *receiver) post(ctx context.Context, m message) error {
 	if err := config.Engine.Decides(ctx); err != nil {
 		return err
 	}
-	return webhook.Tell(ctx, r.sender.client, time.Now(), &webhook.Message{URL: r.url, Key: config.Key(r.target()), Header: m.header, Body: m.body})
+	return webhook.Tell(ctx, r.sender.client, time.Now(), &webhook.Message{URL: r.url, Keys: config.Keys(r.target()), Header: m.header, Body: m.body})
 }
 
 // confirmed asks the receiver of a topic to confirm its subscription, until it has done so.

@@ -210,8 +210,8 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request, e entry) error {
 }
 
 // The refresh token of a session is in the state as a nonce and AES-256-GCM, with the id of the session as additional data.
-func (d *Door) aead() cipher.AEAD {
-	block, err := aes.NewCipher(d.config.Secret.RefreshTokenKey())
+func aead(by identity.CellSecret) cipher.AEAD {
+	block, err := aes.NewCipher(by.RefreshTokenKey())
 	if err != nil {
 		panic(err) // the key has 32 bytes
 	}
@@ -226,13 +226,19 @@ func (d *Door) sealRefresh(id, token string) []byte {
 	if token == "" || len(token) > people.RefreshMax-64 { // without one the session ends at its first check
 		return nil
 	}
-	return d.aead().Seal(nil, nil, []byte(token), []byte(id))
+	return aead(d.config.Secret).Seal(nil, nil, []byte(token), []byte(id))
 }
 
 func (d *Door) openRefresh(x *people.SignIn) (string, error) {
-	token, err := d.aead().Open(nil, nil, x.Refresh, []byte(x.ID))
-	if err != nil {
-		return "", fmt.Errorf("refresh token of sign-in session %s: %w", x.ID, err)
+	var token []byte
+	if !d.config.Secret.Accepts("refresh token of an identity provider", func(g identity.CellSecret) bool {
+		clear, err := aead(g).Open(nil, nil, x.Refresh, []byte(x.ID))
+		if err == nil {
+			token = clear
+		}
+		return err == nil
+	}) {
+		return "", fmt.Errorf("refresh token of sign-in session %s: it was encrypted by a secret that is not accepted any more, or is damaged", x.ID)
 	}
 	return string(token), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // Names of cookies. Over TLS they have the prefix by which browsers refuse them from anything but this host over TLS; without, which is for this machine
@@ -63,7 +64,9 @@ func (d *Door) signed(what string, text []byte) string {
 func (d *Door) opened(what, value string) (text []byte, ok bool) {
 	encoded, signature, _ := strings.Cut(value, ".")
 	sent, err := base64.RawURLEncoding.Strict().DecodeString(signature)
-	if err != nil || subtle.ConstantTimeCompare(sent, d.config.Secret.SignInSignature(what+"\x00"+encoded)) != 1 {
+	if err != nil || !d.config.Secret.Accepts("cookie of a sign-in", func(g identity.CellSecret) bool {
+		return subtle.ConstantTimeCompare(sent, g.SignInSignature(what+"\x00"+encoded)) == 1
+	}) {
 		return nil, false
 	}
 	text, err = base64.RawURLEncoding.Strict().DecodeString(encoded)

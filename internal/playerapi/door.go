@@ -91,7 +91,7 @@ func NewDoor(c Config) *Door {
 	if c.now == nil {
 		c.now = time.Now
 	}
-	d := &Door{config: c, tokens: connectiontoken.New(c.Secret.ConnectionKey()), buckets: rates.New(c.now, c.Rates, c.LoginsPerAddress), logins: rates.NewLoginQueue(time.Now)}
+	d := &Door{config: c, tokens: connectiontoken.New(c.Secret), buckets: rates.New(c.now, c.Rates, c.LoginsPerAddress), logins: rates.NewLoginQueue(time.Now)}
 	d.state = state.Open(c.Engine, objects.Translator{Sign: d.tokens.Sign}, c.Log, func(x *flow.Config) { d.logins.SetRate(x.Logins.PerSecond) })
 	d.auth = &authentication.Authenticator{Config: authentication.Config{
 		State: d.state, Secret: c.Secret, Keys: c.Keys, Providers: c.Providers, LoginKeys: c.LoginKeys, Dev: c.Dev, Transport: c.Transport, Signins: c.Signins, ReadCalls: readCalls,

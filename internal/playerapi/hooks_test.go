@@ -70,7 +70,7 @@ func newBackend(t *testing.T, policy playerhooks.OnTimeout, on ...playerhooks.Na
 	config.PlayerFlow.Flow = &rules
 	s.engine = enginetest.Open(t, engine.Config{Cell: config})
 	log := slog.New(slog.DiscardHandler)
-	asks := playerhooks.New(hooks, "key", log)
+	asks := playerhooks.New(hooks, func() []string { return []string{"key"} }, log)
 	door := NewDoor(Config{Engine: s.engine, Providers: map[string]authentication.Provider{"dev": authentication.Development{}}, Hooks: asks, Log: log})
 	door.Lead()
 	s.door, s.asks = door, asks

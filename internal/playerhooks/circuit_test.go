@@ -50,7 +50,7 @@ func newClinic(t *testing.T, names ...Name) *clinic {
 	for _, n := range names {
 		c.Hooks[n] = Hook{URL: url, OnTimeout: Deny, Timeout: time.Minute}
 	}
-	x.hooks = New(c, key, slog.New(slog.NewTextHandler(&x.log, nil)))
+	x.hooks = New(c, keysOf, slog.New(slog.NewTextHandler(&x.log, nil)))
 	t.Cleanup(x.hooks.Close)
 	for _, h := range x.hooks.hooks {
 		h.circuit.now = x.clock

@@ -59,8 +59,8 @@ type hook struct {
 	told     rate.Lines // about unusable answers
 }
 
-// New makes the hooks of a configuration. The key signs the requests.
-func New(c Config, key string, log *slog.Logger) *Hooks {
+// New makes the hooks of a configuration. The keys sign the requests.
+func New(c Config, keys func() []string, log *slog.Logger) *Hooks {
 	if len(c.Hooks) == 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func New(c Config, key string, log *slog.Logger) *Hooks {
 	for name, x := range c.Hooks {
 		r := h.receivers[x.URL]
 		if r == nil {
-			r = newReceiver(x.URL, c.Concurrency, key)
+			r = newReceiver(x.URL, c.Concurrency, keys)
 			h.receivers[x.URL] = r
 		}
 		h.hooks[name] = &hook{Hook: x, receiver: r, circuit: circuit{now: time.Now}, log: log, told: rate.Lines{Most: 1, Period: complainEvery}}

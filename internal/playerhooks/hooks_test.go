@@ -22,6 +22,8 @@ import (
 
 const key = "the key"
 
+func keysOf() []string { return []string{key} }
+
 // backend is a studio's that answers as a test says.
 func backend(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()
@@ -39,7 +41,7 @@ func one(t *testing.T, n Name, x Hook) *Hooks {
 	if x.Timeout == 0 {
 		x.Timeout = time.Minute // nothing here waits for it
 	}
-	h := New(Config{Hooks: map[Name]Hook{n: x}, Concurrency: 4}, key, slog.New(slog.DiscardHandler))
+	h := New(Config{Hooks: map[Name]Hook{n: x}, Concurrency: 4}, keysOf, slog.New(slog.DiscardHandler))
 	t.Cleanup(h.Close)
 	return h
 }
@@ -73,7 +75,7 @@ func TestQuestion(t *testing.T) {
 	}
 	signature := x.header.Get(webhook.SignatureHeader)
 	var at int64
-	if _, err := fmt.Sscanf(signature, "t=%d,", &at); err != nil || webhook.Sign(key, time.Unix(at, 0), x.body) != signature {
+	if _, err := fmt.Sscanf(signature, "t=%d,", &at); err != nil || webhook.Sign(time.Unix(at, 0), x.body, key) != signature {
 		t.Errorf("the signature %q does not fit", signature)
 	}
 }
@@ -82,7 +84,7 @@ func TestHooksThatAreOff(t *testing.T) {
 	var none *Hooks
 	none.Close()
 	other := one(t, BeforeInvite, Hook{URL: "http://127.0.0.1:1", OnTimeout: Deny})
-	for _, h := range []*Hooks{none, New(Config{}, key, slog.New(slog.DiscardHandler)), other} {
+	for _, h := range []*Hooks{none, New(Config{}, keysOf, slog.New(slog.DiscardHandler)), other} {
 		if _, err := Ask[Verdict](t.Context(), h, BeforeJoinParty, nil); err != nil || h.On(BeforeJoinParty) {
 			t.Errorf("a hook that is off: %v", err)
 		}

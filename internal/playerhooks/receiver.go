@@ -22,14 +22,14 @@ const answerMax = 256 << 10
 // receiver is one URL that answers requests.
 type receiver struct {
 	url    string
-	key    string
-	slots  chan struct{} // as many as requests may wait for it
+	keys   func() []string // that sign
+	slots  chan struct{}   // as many as requests may wait for it
 	client *http.Client
 	now    func() time.Time
 }
 
-func newReceiver(to string, concurrency int, key string) *receiver {
-	return &receiver{url: to, key: key, slots: make(chan struct{}, concurrency), client: webhook.NewClient(concurrency), now: time.Now}
+func newReceiver(to string, concurrency int, keys func() []string) *receiver {
+	return &receiver{url: to, keys: keys, slots: make(chan struct{}, concurrency), client: webhook.NewClient(concurrency), now: time.Now}
 }
 
 // message is a request in its JSON form. A repeat by the transport, on a connection that broke, has the same id.
@@ -114,7 +114,7 @@ func (r *receiver) post(ctx context.Context, n Name, q question) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	response, err := webhook.Post(ctx, r.client, now, &webhook.Message{URL: r.url, Key: r.key, Body: body, Header: http.Header{
+	response, err := webhook.Post(ctx, r.client, now, &webhook.Message{URL: r.url, Keys: r.keys(), Body: body, Header: http.Header{
 		"Content-Type":    {"application/json"},
 		"Idempotency-Key": {id}, // lets the transport repeat it when a kept connection turns out to be closed
 	}})

@@ -47,7 +47,7 @@ func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since
 		return s, domain.Refuse(domain.Conflict, "another backup is being made")
 	}
 	defer x.saving.Unlock()
-	began := time.Now()
+	began, secret := time.Now(), x.secret.Frozen()
 	state, err := x.engine.Backup(ctx)
 	if errors.Is(err, engine.ErrArchiveLacks) {
 		return s, domain.Refuse(domain.Conflict, "this node still copies the archive from another one: make the backup there, or later")
@@ -61,7 +61,7 @@ func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since
 			Made: began.UTC(), Release: x.version,
 			Next: int64(state.Next), Audited: state.Audited, Retention: engine.DefaultRetention.Milliseconds(),
 		},
-		State: state.Write, Secret: x.secret, Key: x.key, Archive: x.archive,
+		State: state.Write, Secret: x.secret.With(secret), Key: x.key, Archive: x.archive,
 	}
 	if since != nil && since.Installation == c.Head.Installation && since.Entry <= state.Entry {
 		c.Head.Since = since

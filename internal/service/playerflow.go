@@ -41,7 +41,8 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	if err != nil {
 		return err
 	}
-	x.hooks = playerhooks.New(hooks, x.keys.CellSecret().WebhookKey(playerhooks.KeyTarget), x.log)
+	secret := x.keys.CellSecret()
+	x.hooks = playerhooks.New(hooks, func() []string { return secret.WebhookKeys(playerhooks.KeyTarget) }, x.log)
 	rates, err := playerrates.Parse(s.PlayerRates)
 	if err != nil {
 		return fmt.Errorf("player-rates: %w", err)

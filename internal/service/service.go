@@ -331,7 +331,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.notify = notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
-		Key: secret.WebhookKey, Token: secret.SubscriptionToken,
+		Keys: secret.WebhookKeys, Token: secret.SubscriptionToken, Confirms: secret.ConfirmsSubscription,
 		Proxies: s.Proxies(), Signins: x.signins.Door("webhook_confirmations"),
 	})
 	doors.notify = x.notify

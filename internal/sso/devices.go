@@ -9,7 +9,6 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	domaingrants "github.com/musterhq/muster/internal/domain/grants"
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -43,7 +42,7 @@ type deviceWaits struct {
 // known returns the client of an id and a secret.
 func (d *Door) known(r *http.Request, id, secret string) (*client, *problem) {
 	var x client
-	if !d.open(clientKind, id, clientIDMax, &x) || !identity.Equal(secret, d.clientSecret(id)) {
+	if !d.open(clientKind, id, clientIDMax, &x) || !d.isClientSecret(secret, id) {
 		if s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: signin.WrongToken}); s != nil {
 			return nil, slowed(slowDown, s)
 		}

@@ -75,7 +75,7 @@ func (d *Door) registerClient(w http.ResponseWriter, r *http.Request) (any, *pro
 	now := d.now()
 	x.Expires = now.Add(clientLife)
 	id := d.seal(clientKind, &x)
-	return registered{id, d.clientSecret(id), now.Unix(), x.Expires.Unix(), d.base(r) + authorizePath, d.base(r) + "/token"}, nil
+	return registered{id, clientSecret(d.config.Secret, id), now.Unix(), x.Expires.Unix(), d.base(r) + authorizePath, d.base(r) + "/token"}, nil
 }
 
 func clientOf(in *registration) (x client, p *problem) {

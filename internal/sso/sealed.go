@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/wire"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // Tokens are claims behind their version and kind, with a signature behind them, in base64 for URLs. docs/formats/identity.md#sign-in-tokens.
@@ -31,6 +32,18 @@ const (
 	renewKind                   // refresh token of aws login
 )
 
+func (k kind) String() string {
+	switch k {
+	case clientKind:
+		return "registration of a sign-in client"
+	case refreshKind, renewKind:
+		return "refresh token of a sign-in client"
+	case accessKind:
+		return "access token of a sign-in client"
+	}
+	return "code of a sign-in"
+}
+
 // Lengths of tokens, in characters.
 const (
 	clientIDMax = 2048
@@ -52,7 +65,10 @@ func (d *Door) open(k kind, token string, most int, claims wire.Message) bool {
 		return false
 	}
 	text, mac := text[:len(text)-macBytes], text[len(text)-macBytes:]
-	return subtle.ConstantTimeCompare(mac, d.config.Secret.SignInMAC(text)[:macBytes]) == 1 && wire.Unmarshal(text[2:], claims) == nil
+	proven := d.config.Secret.Accepts(k.String(), func(g identity.CellSecret) bool {
+		return subtle.ConstantTimeCompare(mac, g.SignInMAC(text)[:macBytes]) == 1
+	})
+	return proven && wire.Unmarshal(text[2:], claims) == nil
 }
 
 // client is a program that was registered.
@@ -80,8 +96,13 @@ func instant(c *wire.Codec, n uint32, t *time.Time) {
 }
 
 // clientSecret is what a client proves with that it was registered under an id.
-func (d *Door) clientSecret(id string) string {
-	return base64.RawURLEncoding.EncodeToString(d.config.Secret.SignInMAC([]byte("client-secret\x00" + id)))
+func clientSecret(by identity.CellSecret, id string) string {
+	return base64.RawURLEncoding.EncodeToString(by.SignInMAC([]byte("client-secret\x00" + id)))
+}
+
+// isClientSecret reports whether a text is the secret of a client.
+func (d *Door) isClientSecret(secret, id string) bool {
+	return d.config.Secret.Accepts(clientKind.String(), func(g identity.CellSecret) bool { return identity.Equal(secret, clientSecret(g, id)) })
 }
 
 // short names a client in other tokens and in the state.

@@ -111,7 +111,7 @@ func TestConnectionsAreChecked(t *testing.T) {
 		asked.Store(0)
 		client := c.targets.NewClient(1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		err := Tell(ctx, client, time.Now(), &Message{URL: url, Key: "k"})
+		err := Tell(ctx, client, time.Now(), &Message{URL: url, Keys: []string{"k"}})
 		cancel()
 		client.CloseIdleConnections()
 		if c.want != (err == nil) || c.want != (asked.Load() > 0) || !c.want && !errors.Is(err, ErrNotAllowed) {

@@ -22,16 +22,25 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// SignatureHeader has the signature and time of a message: "t=<Unix seconds>,v1=<hex of HMAC-SHA256(key, t + "." + body)>".
-const SignatureHeader = "X-Muster-Signature"
+const (
+	// SignatureHeader has the signature and time of a message: "t=<Unix seconds>,v1=<hex of HMAC-SHA256(key, t + "." + body)>". While a receiver has several keys, because the cell's
+	// secret is being rotated, it is that of the oldest one, which the receiver has.
+	SignatureHeader = "X-Muster-Signature"
+	// NextSignatureHeader has the time and the signatures by the later keys then, one behind the other: "t=…,v1=…,v1=…". So a receiver may change over at any moment.
+	NextSignatureHeader = "X-Muster-Signature-Next"
+)
 
-// Sign returns the value of SignatureHeader. Each receiver has a key of its own; see identity.CellSecret.WebhookKey.
-func Sign(key string, now time.Time, body []byte) string {
+// Sign returns the value of SignatureHeader or NextSignatureHeader. Each receiver has keys of its own; see identity.CellSecret.WebhookKeys.
+func Sign(now time.Time, body []byte, keys ...string) string {
 	t := strconv.FormatInt(now.Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(t + "."))
-	mac.Write(body)
-	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+	header := "t=" + t
+	for _, key := range keys {
+		mac := hmac.New(sha256.New, []byte(key))
+		mac.Write([]byte(t + "."))
+		mac.Write(body)
+		header += ",v1=" + hex.EncodeToString(mac.Sum(nil))
+	}
+	return header
 }
 
 // NewClient makes a client that keeps so many connections to one receiver. It follows no redirect: the operator chooses
@@ -45,7 +54,7 @@ func NewClient(connections int) *http.Client {
 // Message is a message to one receiver.
 type Message struct {
 	URL    string
-	Key    string      // signs it
+	Keys   []string    // sign it, the latest first; at least one
 	Header http.Header // beside User-Agent and the signature; may be nil
 	Body   []byte
 }
@@ -60,7 +69,11 @@ func Post(ctx context.Context, client *http.Client, now time.Time, m *Message) (
 	maps.Copy(request.Header, m.Header)
 	request.Header.Set("User-Agent", "Muster")
 	tracing.Inject(ctx, request.Header)
-	request.Header.Set(SignatureHeader, Sign(m.Key, now, m.Body))
+	oldest := len(m.Keys) - 1
+	request.Header.Set(SignatureHeader, Sign(now, m.Body, m.Keys[oldest]))
+	if oldest > 0 {
+		request.Header.Set(NextSignatureHeader, Sign(now, m.Body, m.Keys[:oldest]...))
+	}
 	answer, err := client.Do(request)
 	return answer, withoutURL(err)
 }

@@ -23,7 +23,7 @@ func TestTell(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer receiver.Close()
-	m := Message{URL: receiver.URL + "/in?secret=hidden", Key: "key", Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte("{}")}
+	m := Message{URL: receiver.URL + "/in?secret=hidden", Keys: []string{"key"}, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte("{}")}
 	for _, tc := range []struct {
 		status int
 		want   string
@@ -32,8 +32,28 @@ func TestTell(t *testing.T) {
 		if got := text(Tell(context.Background(), NewClient(1), now, &m)); got != tc.want {
 			t.Errorf("status %d: got %q, want %q", tc.status, got, tc.want)
 		}
-		if body != "{}" || heard.URL.Path != "/in" || heard.Header.Get("Content-Type") != "application/json" || heard.Header.Get(SignatureHeader) != Sign("key", now, m.Body) {
+		if body != "{}" || heard.URL.Path != "/in" || heard.Header.Get("Content-Type") != "application/json" || heard.Header.Get(SignatureHeader) != Sign(now, m.Body, "key") {
 			t.Errorf("the receiver got %q with %v", body, heard.Header)
+		}
+	}
+}
+
+// While a receiver has several keys, receivers that know nothing of that see the signature by the oldest one, and others those by the later ones, too.
+func TestSignaturesBySeveralKeys(t *testing.T) {
+	var heard http.Header
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard = r.Header }))
+	defer receiver.Close()
+	now := time.Unix(1_800_000_000, 0)
+	for _, keys := range [][]string{{"old"}, {"new", "old"}, {"newest", "new", "old"}} {
+		if err := Tell(context.Background(), NewClient(1), now, &Message{URL: receiver.URL, Keys: keys, Body: []byte("{}")}); err != nil {
+			t.Fatal(err)
+		}
+		next := ""
+		if len(keys) > 1 {
+			next = Sign(now, []byte("{}"), keys[:len(keys)-1]...)
+		}
+		if heard.Get(SignatureHeader) != Sign(now, []byte("{}"), "old") || heard.Get(NextSignatureHeader) != next || strings.Count(next, "v1=") != len(keys)-1 {
+			t.Errorf("%q: %v", keys, heard)
 		}
 	}
 }
@@ -54,7 +74,7 @@ func TestEndlessAnswersAreCutOff(t *testing.T) {
 		}
 	}))
 	defer receiver.Close()
-	if err := Tell(context.Background(), NewClient(1), time.Now(), &Message{URL: receiver.URL, Key: "key"}); err != nil {
+	if err := Tell(context.Background(), NewClient(1), time.Now(), &Message{URL: receiver.URL, Keys: []string{"key"}}); err != nil {
 		t.Errorf("got %v, want the status to count", err)
 	}
 	<-gone
@@ -66,7 +86,7 @@ func TestEndlessAnswersAreCutOff(t *testing.T) {
 // A URL may hold a secret, and errors are logged.
 func TestErrorsDoNotRepeatTheURL(t *testing.T) {
 	for _, url := range []string{"http://127.0.0.1:1/in?secret=hidden", "http://hidden:%zz/"} {
-		err := Tell(context.Background(), NewClient(1), time.Now(), &Message{URL: url, Key: "key"})
+		err := Tell(context.Background(), NewClient(1), time.Now(), &Message{URL: url, Keys: []string{"key"}})
 		if err == nil || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("got %v, want an error without what the URL holds", err)
 		}

@@ -80,7 +80,8 @@ func ActionOf(path string) string {
 func (a *Authenticator) server(p *principal.Principal, rest string) *problem.Problem {
 	name, mac, _ := strings.Cut(rest, "_")
 	instance, err := domain.ParseID[flow.InstanceID](name)
-	if !identity.Equal(mac, a.Secret.PartnerToken(name)) || err != nil {
+	proven := a.Secret.Accepts("token of a game server for its game", func(g identity.CellSecret) bool { return identity.Equal(mac, g.PartnerToken(name)) })
+	if !proven || err != nil {
 		return Failed(a.Signins.Partners, signin.Failure{From: p.Address, Reason: signin.WrongToken},
 			problem.New(flow.Unauthenticated, "the token is not one of a game server; Server.Exchange gives one"))
 	}

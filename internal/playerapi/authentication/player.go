@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/playerapi/principal"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 	"github.com/musterhq/muster/internal/signin"
@@ -23,6 +24,18 @@ const accessPrefix = "pfa_"
 // AccessToken is the access token of a login session after a refresh; zero: after the login. A repeated call gets the same token.
 func (a *Authenticator) AccessToken(loginSession flow.LoginSessionID, refresh domain.UUID) string {
 	return accessPrefix + a.Secret.AccessToken(loginSession, refresh)
+}
+
+// AccessTokenOf is AccessToken for an answer that may be a repeat: the token was derived when the login session had one of these hashes, maybe from an earlier generation of the
+// secret.
+func (a *Authenticator) AccessTokenOf(l *flow.Login, refresh domain.UUID) string {
+	for _, g := range a.Secret.AcceptedGenerations() {
+		token := accessPrefix + g.AccessToken(l.ID, refresh)
+		if hash := Hash(token); hash == l.Token || hash == l.Previous {
+			return token
+		}
+	}
+	return a.AccessToken(l.ID, refresh) // it was replaced since
 }
 
 // Player finds the login session of a player's call from an address.
@@ -52,7 +65,7 @@ func (a *Authenticator) PlayerByToken(ctx context.Context, from, token string) (
 		p := problem.New(flow.SessionReplaced, "a later login of the player has taken over")
 		p.Flow = a.State.StandNow(ctx, l.Player)
 		return l, a.refusedToken(from, signin.Expired, p)
-	case stale:
+	case stale, !a.Secret.Accepted(identity.AccessTokenGeneration(strings.TrimPrefix(token, accessPrefix)), "access token of a player"):
 		return l, a.refusedToken(from, signin.Expired, problem.New(flow.TokenExpired, "the access token was replaced by a newer one"))
 	}
 	connlimit.Prove(ctx)

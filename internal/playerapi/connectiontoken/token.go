@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -17,29 +18,48 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// Signer signs the tokens of one cell and verifies them.
+// Signer signs the tokens of one cell and verifies them, with a key of each generation of the cell's secret.
 type Signer struct {
+	secret identity.CellSecret
+	keys   sync.Map // *key by number of the generation
+}
+
+// key is that of one generation.
+type key struct {
+	check  string // of the generation
 	jose   jose.Signer
 	public jose.JSONWebKey
 }
 
-// New makes a signer with the key of the cell.
-func New(key ed25519.PrivateKey) *Signer {
-	public := key.Public().(ed25519.PublicKey)
+// New makes a signer with the keys of the cell.
+func New(secret identity.CellSecret) *Signer { return &Signer{secret: secret} }
+
+// of returns the key of a generation.
+func (t *Signer) of(secret identity.CellSecret) *key {
+	check := secret.Check()
+	if known, ok := t.keys.Load(secret.Generation()); ok && known.(*key).check == check {
+		return known.(*key)
+	}
+	k := newKey(secret.ConnectionKey())
+	k.check = check
+	t.keys.Store(secret.Generation(), k)
+	return k
+}
+
+func newKey(private ed25519.PrivateKey) *key {
+	public := private.Public().(ed25519.PublicKey)
 	sum := sha256.Sum256(public)
-	t := &Signer{public: jose.JSONWebKey{Key: public, KeyID: hex.EncodeToString(sum[:8]), Use: "sig", Algorithm: string(jose.EdDSA)}}
+	k := &key{public: jose.JSONWebKey{Key: public, KeyID: hex.EncodeToString(sum[:8]), Use: "sig", Algorithm: string(jose.EdDSA)}}
 	var err error
-	t.jose, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: key, KeyID: t.public.KeyID}}, new(jose.SignerOptions).WithType("JWT"))
+	k.jose, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: k.public.KeyID}}, new(jose.SignerOptions).WithType("JWT"))
 	if err != nil {
 		panic("connection tokens: no signer for an Ed25519 key: " + err.Error())
 	}
-	return t
+	return k
 }
 
 // Hasher lets the core compute the hashes of connection tokens without the key, for playerDataMode WRAP.
-func Hasher(secret identity.CellSecret) playerflow.TokenHasher {
-	return New(secret.ConnectionKey())
-}
+func Hasher(secret identity.CellSecret) playerflow.TokenHasher { return New(secret) }
 
 // TokenHash is the SHA-256 of a connection token, in hexadecimal digits.
 func (t *Signer) TokenHash(player string, host *flow.Host) string {
@@ -62,14 +82,15 @@ type Claims struct {
 // tokenLeeway is the time that a token is valid beyond its reservation, because the clocks of hosts differ.
 const tokenLeeway = 30 * time.Second
 
-// Sign makes the token of a player for a reservation.
+// Sign makes the token of a player for a reservation. For the same reservation it is always the same one: the end of the token says which generation of the secret signs.
 func (t *Signer) Sign(player string, h *flow.Host) string {
 	unique := sha256.Sum256([]byte(domain.UUID(h.Session).String() + "\x00" + player))
+	end := cmp.Or(h.TokenUntil, h.ReserveBy).Add(tokenLeeway).Std()
 	claims, _ := json.Marshal(Claims{
 		Audience: objects.GameSessionARN(h.Region, h.GameSession), Subject: player, Session: objects.ID(h.Session), Instance: objects.ID(h.Instance),
-		Attempt: h.Attempt, Epoch: h.Epoch, ID: hex.EncodeToString(unique[:16]), Expires: cmp.Or(h.TokenUntil, h.ReserveBy).Add(tokenLeeway).Std().Unix(),
+		Attempt: h.Attempt, Epoch: h.Epoch, ID: hex.EncodeToString(unique[:16]), Expires: end.Unix(),
 	})
-	signed, err := t.jose.Sign(claims)
+	signed, err := t.of(t.secret.ForTokenUntil(end)).jose.Sign(claims)
 	if err != nil {
 		panic("connection tokens: an Ed25519 key does not sign: " + err.Error())
 	}
@@ -83,12 +104,23 @@ func (t *Signer) Verify(token string) (claims Claims, ok bool) {
 	if err != nil {
 		return claims, false
 	}
-	text, err := signed.Verify(t.public.Key)
-	return claims, err == nil && json.Unmarshal(text, &claims) == nil
+	var text []byte
+	proven := t.secret.Accepts("connection token of a player", func(g identity.CellSecret) bool {
+		signedText, err := signed.Verify(t.of(g).public.Key)
+		if err == nil {
+			text = signedText
+		}
+		return err == nil
+	})
+	return claims, proven && json.Unmarshal(text, &claims) == nil
 }
 
-// JWKS is the public key as a JWK set, which game servers fetch.
+// JWKS is the public keys as a JWK set, which game servers fetch: those whose tokens are accepted, with one that will sign in a while.
 func (t *Signer) JWKS() []byte {
-	body, _ := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{t.public}}) // a public key always has this form
+	var all jose.JSONWebKeySet
+	for _, g := range t.secret.AcceptedGenerations() {
+		all.Keys = append(all.Keys, t.of(g).public)
+	}
+	body, _ := json.Marshal(all) // a public key always has this form
 	return body
 }

@@ -20,7 +20,7 @@ func TestConnectionTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens := New(secret.ConnectionKey())
+	tokens := New(secret)
 	host := &flow.Host{Instance: flow.InstanceID{1}, GameSession: "fleet-1/home/gs", Region: "us-east-1", Session: domain.PlayerSessionID{2}, Attempt: 3, Epoch: 4, ReserveBy: 1_800_000_000_000}
 	token := tokens.Sign("ann", host)
 	if again := tokens.Sign("ann", host); again != token {
@@ -58,7 +58,7 @@ func TestConnectionTokens(t *testing.T) {
 // of the reservation.
 func TestTokenHash(t *testing.T) {
 	secret := identity.CellSecret{}
-	hashes, tokens := Hasher(secret), New(secret.ConnectionKey())
+	hashes, tokens := Hasher(secret), New(secret)
 	host := &flow.Host{GameSession: "fleet-1/here/g", Region: "us-east-1", Session: domain.PlayerSessionID{1}, Attempt: 1, ReserveBy: 60_000, TokenUntil: 60_000}
 	token := tokens.Sign("ann", host)
 	if sum := sha256.Sum256([]byte(token)); hashes.TokenHash("ann", host) != hex.EncodeToString(sum[:]) {
@@ -78,7 +78,7 @@ func TestTokenHash(t *testing.T) {
 func TestTokensStayAsTheyAre(t *testing.T) {
 	host := &flow.Host{Instance: flow.InstanceID{1}, GameSession: "fleet-1/home/gs", Region: "us-east-1", Session: domain.PlayerSessionID{2}, Attempt: 3, Epoch: 4, ReserveBy: 1_800_000_000_000}
 	const want = "eyJhbGciOiJFZERTQSIsImtpZCI6IjI3MzNiYTdiMjJkNGM3YzYiLCJ0eXAiOiJKV1QifQ.eyJhdWQiOiJhcm46YXdzOmdhbWVsaWZ0OnVzLWVhc3QtMTo6Z2FtZXNlc3Npb24vZmxlZXQtMS9ob21lL2dzIiwic3ViIjoiYVx1MDAzY25uXHUwMDI2w6kiLCJwc2lkIjoicHNlc3MtMDIwMDAwMDAtMDAwMC0wMDAwLTAwMDAtMDAwMDAwMDAwMDAwIiwiZ2kiOiJnaS0wMTAwMDAwMC0wMDAwLTAwMDAtMDAwMC0wMDAwMDAwMDAwMDAiLCJhdHQiOjMsImVwb2NoIjo0LCJqdGkiOiJiZTY3Nzk4ZTM0YTg5YTNiMDhjOThhNmNmZTJlODQ0YiIsImV4cCI6MTgwMDAwMDAzMH0.bKVsidDP99M8Yhuvqvx59NwMlIZAPaVWb818Ech4DmECjrAYvsh7sOrgIq1grw8mDzNG53xo_czn0PJKC9PqBA"
-	if got := New(identity.CellSecret{}.ConnectionKey()).Sign("a<nn&é", host); got != want {
+	if got := New(identity.CellSecret{}).Sign("a<nn&é", host); got != want {
 		t.Errorf("the token is\n%s, want\n%s", got, want)
 	}
 }

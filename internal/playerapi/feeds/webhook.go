@@ -148,7 +148,7 @@ func (d *delivery) try(page *playerflow.StudioPage) (err error) {
 	}
 	body.WriteString("]}")
 	return webhook.Tell(d.ctx, d.feeds.client, time.Now(), &webhook.Message{
-		URL: d.url, Key: x.Auth.Secret.WebhookKey(objects.ID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
+		URL: d.url, Keys: x.Auth.Secret.WebhookKeys(objects.ID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
 	})
 }
 

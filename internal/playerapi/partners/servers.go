@@ -227,7 +227,9 @@ func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 			generations = append(generations, p.Token)
 		}
 		for _, generation := range generations {
-			if generation > compute.TokensVoid && identity.Equal(body.AuthToken, d.Auth.Secret.ProcessToken(g.FleetID, g.ComputeName, compute.Registration, generation)) {
+			if generation > compute.TokensVoid && d.Auth.Secret.Accepts("auth token of a compute", func(s identity.CellSecret) bool {
+				return identity.Equal(body.AuthToken, s.ProcessToken(g.FleetID, g.ComputeName, compute.Registration, generation))
+			}) {
 				if instance, ok = v.GameInstanceOf(g.ID); !ok {
 					if ended, ok := endedInstance(v, &g); ok {
 						return gameOver(ended)

@@ -78,7 +78,7 @@ func (d *door) declareSession() {
 			if err := d.State.Do(ctx, &cmd); err != nil {
 				return nil, err
 			}
-			answer := &RefreshAnswer{AccessToken: d.Auth.AccessToken(by.LoginSessionID, cmd.Made), Flow: objects.StandOf(cmd.Flow)}
+			answer := &RefreshAnswer{AccessToken: d.Auth.AccessTokenOf(&cmd.Login, cmd.Made), Flow: objects.StandOf(cmd.Flow)}
 			return answer, d.State.Read(ctx, func(v *cell.View) error {
 				answer.ExpiresAt = objects.Stamp(v.LoginExpires(&cmd.Login))
 				return nil
@@ -191,7 +191,7 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 		return nil, err
 	}
 	answer := &LoginAnswer{
-		AccessToken: d.Auth.AccessToken(cmd.Made.ID, domain.UUID{}), SessionID: objects.ID(cmd.Made.ID), Epoch: cmd.Made.Epoch, StreamURL: d.streamURL(x),
+		AccessToken: d.Auth.AccessTokenOf(&cmd.Made, domain.UUID{}), SessionID: objects.ID(cmd.Made.ID), Epoch: cmd.Made.Epoch, StreamURL: d.streamURL(x),
 		FlowSnapshot: s, Flow: objects.StandOf(cmd.Flow),
 	}
 	if s.Session != nil {

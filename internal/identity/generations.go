@@ -1,0 +1,559 @@
+package identity
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/secretkey"
+)
+
+// generationsMax bounds how many generations of the secret a data directory has: those that are in use, and those from which access keys are derived.
+const generationsMax = 64
+
+// firstGeneration is the number of the secret that an installation begins with.
+const firstGeneration = 1
+
+// ConnectionKeyAhead is how long the generation before signs connection tokens after a rotation: game servers keep the published keys for ten minutes, and no such token is
+// valid for longer. So a token that is made again is the same one.
+const ConnectionKeyAhead = 15 * time.Minute
+
+// lackPatience is how long a check waits for a generation that the state has and this node does not, and lackWaiters how many checks do so at a time.
+const (
+	lackPatience = 3 * time.Second
+	lackWaiters  = 64
+)
+
+// Generations are those of the secret of a running service. They change while it runs: package secretrotation keeps them equal to the state.
+type Generations struct {
+	dir string         // data directory; empty: they are kept in memory alone, for tests
+	key *secretkey.Key // that encrypts the file
+	now atomic.Pointer[func() time.Time]
+	is  atomic.Pointer[generations]
+
+	mu      sync.Mutex // for one change at a time
+	stale   bool       // the file is to be written
+	changed chan struct{}
+	waiting atomic.Int32
+}
+
+// generations never change.
+type generations struct {
+	code    [2]byte       // of the cell
+	all     []*generation // by number, the latest first
+	signing *generation
+	tried   []*generation // whose signatures are accepted: the one that signs, and then the others, the latest first
+	lacks   bool          // one of them is missing here
+}
+
+type generation struct {
+	number   uint32
+	secret   CellSecret
+	recorded bool      // the state has it
+	signs    time.Time // since when; zero: since ever, or not yet
+	pending  bool
+	until    time.Time // date of last use; zero: none yet
+	ended    bool
+	used     *atomic.Pointer[access.SecretUse] // after a later one began to sign
+}
+
+func newGeneration(number uint32, key [secretSize]byte) *generation {
+	return &generation{number: number, secret: CellSecret{key: key, number: number}, used: new(atomic.Pointer[access.SecretUse])}
+}
+
+func (g *generation) accepted(now time.Time) bool {
+	return !g.ended && (g.until.IsZero() || now.Before(g.until))
+}
+
+// plain are the generations of a secret that has one.
+func (s CellSecret) plain() *generations {
+	g := newGeneration(s.Generation(), s.key)
+	return &generations{code: codeOf(s), all: []*generation{g}, signing: g, tried: []*generation{g}}
+}
+
+func (s CellSecret) generations() *generations {
+	if s.ring == nil {
+		return s.plain()
+	}
+	return s.ring.is.Load()
+}
+
+// codeOf is the code of a cell that began with a secret.
+func codeOf(s CellSecret) [2]byte { return [2]byte(hmacOf(s.key, []byte("cell-code"))) }
+
+// Kept returns the secret with its generations, which can change from now on, and are stored in a data directory.
+func (s CellSecret) Kept(dir string, key *secretkey.Key) CellSecret {
+	r := &Generations{dir: dir, key: key, changed: make(chan struct{})}
+	r.is.Store(s.generations())
+	return CellSecret{key: s.key, number: s.number, ring: r}
+}
+
+// Generations are those that can change; nil for a secret that is not Kept.
+func (s CellSecret) Generations() *Generations { return s.ring }
+
+// Generation is the number of the generation that signs.
+func (s CellSecret) Generation() uint32 {
+	if s.ring != nil {
+		return s.ring.is.Load().signing.number
+	}
+	return max(s.number, firstGeneration)
+}
+
+// current is the generation that signs, alone: for several values that belong together.
+func (s CellSecret) current() CellSecret {
+	if s.ring == nil {
+		return s
+	}
+	return s.ring.is.Load().signing.secret
+}
+
+// At returns a generation by its number; false: it is not here.
+func (s CellSecret) At(number uint32) (CellSecret, bool) {
+	if s.ring == nil {
+		return s, number == s.Generation()
+	}
+	if g := s.ring.is.Load().at(number); g != nil {
+		return g.secret, true
+	}
+	return CellSecret{}, false
+}
+
+func (x *generations) at(number uint32) *generation {
+	for _, g := range x.all {
+		if g.number == number {
+			return g
+		}
+	}
+	return nil
+}
+
+// Accepts reports whether a generation whose signatures are accepted proves something. All of them are tried in any case, so the time that it takes says nothing.
+// purpose says what is proven, in a few words, for the last use of an earlier generation.
+func (s CellSecret) Accepts(purpose string, proves func(CellSecret) bool) bool {
+	if s.ring == nil {
+		return proves(s)
+	}
+	return s.ring.accepts(purpose, proves)
+}
+
+func (r *Generations) accepts(purpose string, proves func(CellSecret) bool) bool {
+	x := r.is.Load()
+	if r.try(x, purpose, proves) {
+		return true
+	}
+	return x.lacks && r.awaitChange(x) && r.try(r.is.Load(), purpose, proves)
+}
+
+func (r *Generations) try(x *generations, purpose string, proves func(CellSecret) bool) bool {
+	now, by := r.clock(), (*generation)(nil)
+	for _, g := range x.tried {
+		if g.accepted(now) && proves(g.secret) {
+			by = g
+		}
+	}
+	if by == nil {
+		return false
+	}
+	x.note(by, now, purpose)
+	return true
+}
+
+// awaitChange waits until this node has a generation that it lacks, for a moment.
+func (r *Generations) awaitChange(x *generations) bool {
+	if r.waiting.Add(1) > lackWaiters {
+		r.waiting.Add(-1)
+		return false
+	}
+	defer r.waiting.Add(-1)
+	r.mu.Lock()
+	changed := r.changed
+	r.mu.Unlock()
+	if r.is.Load() != x {
+		return true
+	}
+	select {
+	case <-changed:
+		return true
+	case <-time.After(lackPatience):
+		return false
+	}
+}
+
+func (r *Generations) clock() time.Time {
+	if now := r.now.Load(); now != nil {
+		return (*now)()
+	}
+	return time.Now()
+}
+
+// note remembers the use of a generation before the one that signs, exact to half a minute.
+func (x *generations) note(g *generation, now time.Time, purpose string) {
+	if g == x.signing || g.pending {
+		return
+	}
+	at := domain.TimeOf(now)
+	if last := g.used.Load(); last == nil || at.Sub(last.At) >= usedEvery {
+		g.used.Store(&access.SecretUse{Number: g.number, At: at, Purpose: purpose})
+	}
+}
+
+// Accepted reports whether what a generation has signed is accepted, and notes its use.
+func (s CellSecret) Accepted(number uint32, purpose string) bool {
+	if s.ring == nil {
+		return number == s.Generation()
+	}
+	x := s.ring.is.Load()
+	if x.signing.number == number { // as nearly always
+		return true
+	}
+	g, now := x.at(number), s.ring.clock()
+	if g == nil || !g.accepted(now) {
+		return false
+	}
+	x.note(g, now, purpose)
+	return true
+}
+
+// stands is Accepted without a use.
+func (s CellSecret) stands(number uint32) bool {
+	if s.ring == nil {
+		return number == s.Generation()
+	}
+	g := s.ring.is.Load().at(number)
+	return g != nil && g.accepted(s.ring.clock())
+}
+
+// AcceptedGenerations are those whose signatures are accepted: the one that signs, and then the others, the latest first.
+func (s CellSecret) AcceptedGenerations() (all []CellSecret) {
+	if s.ring == nil {
+		return []CellSecret{s}
+	}
+	now := s.ring.clock()
+	for _, g := range s.ring.is.Load().tried {
+		if g.accepted(now) {
+			all = append(all, g.secret)
+		}
+	}
+	return all
+}
+
+// signers are the generations that sign, or have signed, and are accepted: the one that signs, and then the others, the latest first.
+func (s CellSecret) signers() (all []CellSecret) {
+	if s.ring == nil {
+		return []CellSecret{s}
+	}
+	now := s.ring.clock()
+	for _, g := range s.ring.is.Load().tried {
+		if g.accepted(now) && !g.pending {
+			all = append(all, g.secret)
+		}
+	}
+	return all
+}
+
+// ForTokenUntil is the generation that signs a connection token with an end: the latest one whose ConnectionKeyAhead is over by then. It is the same one whenever such a
+// token is made again.
+func (s CellSecret) ForTokenUntil(end time.Time) CellSecret {
+	if s.ring == nil {
+		return s
+	}
+	x, now := s.ring.is.Load(), s.ring.clock()
+	by := x.signing
+	for _, g := range x.all {
+		if !g.accepted(now) || g.pending {
+			continue
+		}
+		if by = g; !end.Before(g.signs.Add(ConnectionKeyAhead)) {
+			break
+		}
+	}
+	return by.secret // the oldest one, if the token ends before
+}
+
+// Lacks reports whether a generation is missing here that the state has, and that signs or whose signatures are accepted.
+func (r *Generations) Lacks() bool { return r.is.Load().lacks }
+
+// UseClock sets the time of the cell, by which generations reach their date of last use.
+func (r *Generations) UseClock(now func() time.Time) { r.now.Store(&now) }
+
+// Uses returns the last use here of each generation before the one that signs, exact to half a minute.
+func (r *Generations) Uses() (all []access.SecretUse) {
+	for _, g := range r.is.Load().all {
+		if use := g.used.Load(); use != nil {
+			all = append(all, *use)
+		}
+	}
+	return all
+}
+
+// Add stores a generation in the data directory. When it returns without an error, the file is durable, and what the generation signs is accepted. A generation with the
+// same number that the state does not have is replaced.
+func (r *Generations) Add(number uint32, secret CellSecret) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.is.Load()
+	next := *was
+	g := newGeneration(number, secret.key)
+	g.pending = true
+	next.all = slices.DeleteFunc(slices.Clone(was.all), func(x *generation) bool { return x.number == number })
+	if len(next.all) >= generationsMax {
+		return domain.Refuse(domain.LimitExceeded, "the data directory has %d generations of the secret: rotate the access keys that are derived from the oldest ones", len(next.all))
+	}
+	next.all = append(next.all, g)
+	if err := r.write(&next); err != nil {
+		return err
+	}
+	r.publish(&next)
+	return nil
+}
+
+// Remove removes a generation that the state does not have.
+func (r *Generations) Remove(number uint32) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.is.Load()
+	g := was.at(number)
+	if g == nil || g.recorded || g == was.signing {
+		return nil
+	}
+	next := *was
+	next.all = slices.DeleteFunc(slices.Clone(was.all), func(x *generation) bool { return x == g })
+	r.publish(&next)
+	r.stale = true
+	return r.writeStale()
+}
+
+// Follow makes the generations those of the state, and returns the numbers of those that are needed and not here. Generations that are not needed any more are destroyed. An
+// error means that the file could not be written: what is accepted is as the state says, and the next Follow, or Flush, tries again.
+func (r *Generations) Follow(all []access.SecretStanding) (missing []access.SecretStanding, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, last := r.is.Load(), uint32(0)
+	next := generations{code: was.code}
+	known := map[uint32]bool{}
+	for _, w := range all {
+		last = max(last, w.Number)
+		g := was.at(w.Number)
+		if g != nil && g.secret.Check() != w.Check {
+			g = nil // another node was first with this number
+		}
+		switch {
+		case !w.Needed:
+			continue
+		case g == nil:
+			missing = append(missing, w)
+			next.lacks = next.lacks || w.Activated != 0 && w.Ended == 0
+			continue
+		}
+		now := *g
+		now.recorded, now.pending, now.ended, now.signs, now.until = true, w.Pending(), w.Ended != 0, time.Time{}, time.Time{}
+		if w.Activated != 0 {
+			now.signs = w.Activated.Std()
+		}
+		if w.Until != 0 {
+			now.until = w.Until.Std()
+		}
+		if w.Signs() {
+			next.signing = &now
+		}
+		known[w.Number] = true
+		next.all = append(next.all, &now)
+	}
+	for _, g := range was.all {
+		if !known[g.number] && g.number > last { // it was added a moment ago, or the state is older than the file
+			next.all = append(next.all, g)
+		}
+	}
+	if next.signing == nil { // it is missing: what an earlier one signs is accepted
+		for _, g := range next.all {
+			if !g.pending && !g.ended && (next.signing == nil || g.number > next.signing.number) {
+				next.signing = g
+			}
+		}
+	}
+	if next.signing == nil {
+		return missing, errors.New("no generation of the cell's secret that is in force is in the data directory")
+	}
+	r.stale = r.stale || next.signing.number != was.signing.number || len(next.all) != len(was.all) ||
+		slices.ContainsFunc(was.all, func(g *generation) bool { return next.at(g.number) == nil })
+	r.publish(&next)
+	return missing, r.writeStale()
+}
+
+// Reset keeps the generation that signs alone, as the one that an installation begins with: the operator has accepted the loss of the others, which ends all access keys.
+func (r *Generations) Reset() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := CellSecret{key: r.is.Load().signing.secret.key}
+	r.publish(s.plain())
+	r.stale = true
+	return r.writeStale()
+}
+
+// Flush writes the file again if that has failed.
+func (r *Generations) Flush() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writeStale()
+}
+
+func (r *Generations) writeStale() error {
+	if !r.stale {
+		return nil
+	}
+	err := r.write(r.is.Load())
+	if err == nil {
+		r.stale = false
+	}
+	return err
+}
+
+// publish puts generations into force. It is called with r.mu held.
+func (r *Generations) publish(x *generations) {
+	slices.SortFunc(x.all, func(a, b *generation) int { return cmp.Compare(b.number, a.number) })
+	x.tried = []*generation{x.signing}
+	for _, g := range x.all {
+		if g != x.signing && !g.ended {
+			x.tried = append(x.tried, g)
+		}
+	}
+	r.is.Store(x)
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *Generations) write(x *generations) error {
+	if r.dir == "" {
+		return nil
+	}
+	_, installation, err := ReadSecretFile(r.dir, r.key)
+	if err != nil {
+		return err
+	}
+	return x.write(r.dir, installation, r.key)
+}
+
+// The generations as the file of a data directory and the text for nodes and backups have them: the code of the cell, the number of the generation that signs, and each
+// generation with its number. docs/formats/identity.md.
+const (
+	generationsHead = 2 + 4 + 1
+	generationSize  = 4 + secretSize
+)
+
+func (x *generations) append(to []byte) []byte {
+	to = append(to, x.code[:]...)
+	to = binary.BigEndian.AppendUint32(to, x.signing.number)
+	to = append(to, byte(len(x.all)))
+	for _, g := range x.all {
+		to = binary.BigEndian.AppendUint32(to, g.number)
+		to = append(to, g.secret.key[:]...)
+	}
+	return to
+}
+
+func readGenerations(content []byte) (*generations, error) {
+	if len(content) < generationsHead+generationSize || len(content) != generationsHead+int(content[6])*generationSize || content[6] > generationsMax {
+		return nil, fmt.Errorf("%d bytes: want 1 to %d generations of the secret", len(content), generationsMax)
+	}
+	x := &generations{code: [2]byte(content)}
+	signing := binary.BigEndian.Uint32(content[2:])
+	for content = content[generationsHead:]; len(content) > 0; content = content[generationSize:] {
+		g := newGeneration(binary.BigEndian.Uint32(content), [secretSize]byte(content[4:]))
+		if g.number == 0 || x.at(g.number) != nil {
+			return nil, fmt.Errorf("generation %d of the secret is there twice, or has no number", g.number)
+		}
+		x.all = append(x.all, g)
+	}
+	slices.SortFunc(x.all, func(a, b *generation) int { return cmp.Compare(b.number, a.number) })
+	if x.signing = x.at(signing); x.signing == nil {
+		return nil, fmt.Errorf("generation %d of the secret signs, and is not there", signing)
+	}
+	x.tried = append([]*generation{x.signing}, slices.DeleteFunc(slices.Clone(x.all), func(g *generation) bool { return g == x.signing })...)
+	return x, nil
+}
+
+// single reports whether the generations are what an installation begins with.
+func (x *generations) single() bool {
+	return len(x.all) == 1 && x.signing.number == firstGeneration && x.code == codeOf(x.signing.secret)
+}
+
+// secret is a CellSecret with the generations.
+func (x *generations) secret() CellSecret {
+	if x.single() {
+		return CellSecret{key: x.signing.secret.key}
+	}
+	r := &Generations{changed: make(chan struct{})}
+	r.is.Store(x)
+	return CellSecret{key: x.signing.secret.key, number: x.signing.number, ring: r}
+}
+
+// generationsText begins the text of a secret with generations.
+const generationsText = "2."
+
+// Text is the secret, with all generations, for a node that was admitted to the cluster, and for a backup. Nothing else may show it.
+func (s CellSecret) Text() string {
+	x := s.generations()
+	if x.single() {
+		return base64.RawURLEncoding.EncodeToString(x.signing.secret.key[:])
+	}
+	return generationsText + base64.RawURLEncoding.EncodeToString(x.append(nil))
+}
+
+// ParseCellSecret reads what Text has written. Its error repeats nothing of it.
+func ParseCellSecret(text string) (s CellSecret, err error) {
+	if rest, ok := strings.CutPrefix(text, generationsText); ok {
+		content, err := base64.RawURLEncoding.Strict().DecodeString(rest)
+		if err != nil {
+			return s, errors.New("cell secret: want its generations in base64 for URLs")
+		}
+		x, err := readGenerations(content)
+		if err != nil {
+			return s, fmt.Errorf("cell secret: %w", err)
+		}
+		return x.secret(), nil
+	}
+	key, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(key) != secretSize {
+		return s, fmt.Errorf("cell secret: want %d bytes in base64 for URLs", secretSize)
+	}
+	return CellSecret{key: [secretSize]byte(key)}, nil
+}
+
+// With returns the secret as it is now, with the generations of an earlier moment that it does not have any more: what a backup needs whose state is from in between.
+func (s CellSecret) With(earlier CellSecret) CellSecret {
+	now, was := *s.generations(), earlier.generations()
+	for _, g := range was.all {
+		if now.at(g.number) == nil {
+			now.all = append(slices.Clone(now.all), g)
+		}
+	}
+	return now.secret()
+}
+
+// Frozen is the secret with the generations that it has now.
+func (s CellSecret) Frozen() CellSecret { return s.generations().secret() }
+
+// Fits reports whether the generations are those of a state: what is here under the number of one of its generations is that one, and at least one is. The numbers
+// that are needed and missing are returned.
+func (s CellSecret) Fits(all []access.SecretStanding) (missing []uint32, fits bool) {
+	x, fits := s.generations(), len(all) == 0
+	for _, w := range all {
+		g := x.at(w.Number)
+		switch {
+		case g != nil && g.secret.Check() == w.Check:
+			fits = fits || w.Needed
+		case w.Needed && w.Activated != 0:
+			missing = append(missing, w.Number)
+		}
+	}
+	return missing, fits
+}
