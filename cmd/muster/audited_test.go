@@ -23,6 +23,7 @@ var commandsByEntry = map[string]string{
 	"keys list": reads, "keys create": recorded, "keys rotate": recorded, "keys limit": recorded, "keys revoke": recorded, "keys revoke-credentials": recorded, "aws-profile": "makes an access key, which has an entry", "console": "makes a link, which has an entry",
 	"login": "signs a person in, which has an entry", "logout": "ends a sign-in, which has an entry", "credentials": "issues temporary credentials, which has an entry",
 	"policies create": recorded, "policies update": recorded, "policies delete": recorded, "policies attach": recorded, "policies detach": recorded, "policies list": reads, "policies show": reads, "access explain": reads, "access actions": reads,
+	"secret rotate": recorded, "secret list": reads, "secret retire": recorded,
 	"secret-key create": apart, "secret-key change": recorded, "secret-key remove": recorded,
 	"cluster join-token": recorded, "cluster status": reads, "cluster promote": recorded, "cluster demote": recorded, "cluster remove": recorded, "cluster locate": recorded, "cluster hand-over": recorded,
 	"cluster replace-authority": recorded, "cluster leave": recorded, "cluster recover": recorded,

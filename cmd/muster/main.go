@@ -33,6 +33,7 @@ type commandLine struct {
 	Policies    policiesCommand    `cmd:"" help:"Policies: what access keys, roles and groups may do to which resources, and from where."`
 	Access      accessCommand      `cmd:"" help:"Who may do what, and why."`
 	Console     consoleCommand     `cmd:"" help:"Print a link that signs a browser in to the console, once."`
+	Secret      secretCommand      `cmd:"" help:"The secret of the installation, from which keys and tokens are derived: rotate it while the service runs, list its generations, retire one."`
 	SecretKey   secretKeyCommand   `cmd:"" name:"secret-key" help:"The key that encrypts the secrets of a data directory: create, change, remove."`
 	Cluster     clusterCommand     `cmd:"" help:"The nodes of a cluster: let one join, see them, remove one, change the leader."`
 	Build       buildCommand       `cmd:"" help:"Builds: upload the files of a game server, list builds."`

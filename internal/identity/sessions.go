@@ -123,7 +123,7 @@ func (k *Keys) stands(x *Credentials) (*standing, bool) {
 	}
 	switch x.Source {
 	case FromCertificate:
-		return nil, !k.certificateRevoked(x)
+		return nil, !k.certificateRevoked(&x.Session)
 	case FromPerson:
 		signIn, ok := k.sessions.signIns[x.SignIn]
 		return nil, ok && signIn.Roles.Covers(x.Role)

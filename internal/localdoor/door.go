@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/secretrotation"
 )
 
 // Bounds of the door. They hold for local users without the secret, too; other machines cannot connect.
@@ -103,6 +104,8 @@ type problem struct {
 type Config struct {
 	Dir  string // data directory
 	Keys *keyring.Ring
+	// Secrets rotates the cell's secret.
+	Secrets *secretrotation.Rotator
 	Log     *slog.Logger
 
 	Audit   *audit.Log
@@ -139,6 +142,7 @@ func Open(c Config) (*Door, error) {
 	mux.HandleFunc("POST "+limitPath, d.wrap(d.limit))
 	mux.HandleFunc("POST "+revokeCredentialsPath, d.wrap(d.revokeCredentials))
 	d.policyPaths(mux)
+	d.secretPaths(mux)
 	d.clusterPaths(mux)
 	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
 	mux.HandleFunc("POST "+streamPath, d.stream)

@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/policy"
+	"github.com/musterhq/muster/internal/secretrotation"
 )
 
 // Each request has one action of the table of actions, is for the roles that calls says, and is refused to a principal whose policies deny the action.
@@ -33,15 +34,22 @@ func TestEveryRequestAsksThePolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ring.Close()
+	secrets, err := secretrotation.Open(t.Context(), secretrotation.Config{Engine: e, Secret: secret.Kept("", nil), Changed: func() {}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secrets.Close()
+	secrets.Lead()
+	defer secrets.Rest()
 	var by identity.Principal
 	door := NewDoor(Config{
-		Engine: e, Keys: ring, Attention: attention.New(attention.Config{Engine: e}), Log: slog.New(slog.DiscardHandler), Private: func(*http.Request) bool { return true },
+		Engine: e, Keys: ring, Secrets: secrets, Attention: attention.New(attention.Config{Engine: e}), Log: slog.New(slog.DiscardHandler), Private: func(*http.Request) bool { return true },
 		RolesOf:      func(policy.Action) (identity.Roles, bool) { return 0, false },
 		Authenticate: func(*http.Request, []byte) (identity.Principal, int, error) { return by, http.StatusOK, nil },
 	})
 	ask := func(pattern string) (int, string) {
 		method, path, _ := strings.Cut(pattern, " ")
-		path = strings.NewReplacer("{kind}", "fleet", "{id...}", "a", "{id}", "a", "{name}", "a", "{host}", "a").Replace(path)
+		path = strings.NewReplacer("{kind}", "fleet", "{id...}", "a", "{id}", "a", "{name}", "a", "{host}", "a", "{number}", "9").Replace(path)
 		r := httptest.NewRequest(method, Prefix+path, strings.NewReader("{}"))
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()

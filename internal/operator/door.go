@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/secretrotation"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -33,6 +34,7 @@ type Config struct {
 	// Authenticate returns the principal that has signed a request with this body, or the HTTP status and text of the refusal.
 	Authenticate func(r *http.Request, body []byte) (by identity.Principal, status int, refused error)
 	Keys         *keyring.Ring
+	Secrets      *secretrotation.Rotator
 	People       People                   // nil: people do not sign in here
 	Private      func(*http.Request) bool // whether a request cannot be read on the way
 	Searches     Searches                 // nil: this process runs no matchers
@@ -89,6 +91,7 @@ func NewDoor(c Config) *Door {
 	d.handle("POST console/links", d.signed(identity.MayLook, "look at the console", d.newConsoleLink))
 	d.keyRoutes()
 	d.policyRoutes()
+	d.secretRoutes()
 	d.hostRoutes()
 	d.peopleRoutes()
 	d.rolloutRoutes()
@@ -111,7 +114,7 @@ func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, e
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isPolicyPath(r.URL.Path) || r.URL.Path == Prefix+"people" || isAuditPath(r.URL.Path) || r.URL.Path == Prefix+FeedPath || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
+	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) || isPolicyPath(r.URL.Path) || isSecretPath(r.URL.Path) || r.URL.Path == Prefix+"people" || isAuditPath(r.URL.Path) || r.URL.Path == Prefix+FeedPath || strings.HasPrefix(r.URL.Path, LogsPrefix) { // each handler authorizes by itself
 		d.routes.ServeHTTP(w, r)
 		return
 	}

@@ -125,6 +125,9 @@ func (x *Service) Ready() error {
 	if err == nil && x.node != nil {
 		err = x.node.Ready()
 	}
+	if err == nil && !x.secrets.Complete() {
+		err = errors.New("this node does not have all generations of the secret yet, which the other nodes have")
+	}
 	return err
 }
 

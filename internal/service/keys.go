@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/secretrotation"
 )
 
 // openKeys publishes the access keys of the state to the doors.
@@ -14,11 +15,28 @@ func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err
 	if x.keys, err = keyring.Open(ctx, keyring.Config{Engine: x.engine, Dir: x.settings.Data, Secret: secret, Log: x.log, Node: x.node != nil}); err != nil {
 		return err
 	}
+	if err := x.openSecrets(ctx); err != nil {
+		return err
+	}
 	if x.node == nil {
 		x.warnOfNoKeys(ctx)
 		return nil
 	}
 	x.once = append(x.once, &keysOffice{x: x})
+	return nil
+}
+
+// openSecrets keeps the generations of the secret equal to the state.
+func (x *Service) openSecrets(ctx context.Context) (err error) {
+	c := secretrotation.Config{Engine: x.engine, Secret: x.secret, Changed: x.keys.SecretChanged, Log: x.log}
+	if x.node != nil {
+		c.Node, c.Current, c.Fetch = x.node.ID(), x.node.Current, secretrotation.FetchFrom(x.node.Requests())
+		x.questions.Handle("GET "+secretrotation.QuestionPath, secretrotation.Answer(x.secret))
+	}
+	if x.secrets, err = secretrotation.Open(ctx, c); err != nil {
+		return err
+	}
+	x.once = append(x.once, x.secrets)
 	return nil
 }
 
@@ -57,7 +75,9 @@ func (x *Service) warnOfNoKeys(ctx context.Context) {
 
 // openLocalDoor lets commands on this machine reach the service.
 func (x *Service) openLocalDoor() (err error) {
-	c := localdoor.Config{Dir: x.settings.Data, Keys: x.keys, Log: x.log, Audit: x.audit, Backup: x.backup, Stream: x.streamBackup, RolesOf: rolesOf}
+	c := localdoor.Config{
+		Dir: x.settings.Data, Keys: x.keys, Secrets: x.secrets, Log: x.log, Audit: x.audit, Backup: x.backup, Stream: x.streamBackup, RolesOf: rolesOf,
+	}
 	if x.node != nil {
 		c.Cluster = x.node
 	}

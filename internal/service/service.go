@@ -59,6 +59,7 @@ import (
 	"github.com/musterhq/muster/internal/s3"
 	"github.com/musterhq/muster/internal/scaler"
 	"github.com/musterhq/muster/internal/secretkey"
+	"github.com/musterhq/muster/internal/secretrotation"
 	"github.com/musterhq/muster/internal/series"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
@@ -86,6 +87,7 @@ type Service struct {
 	version string     // of the release
 	saving  sync.Mutex // held while a backup is made
 	keys    *keyring.Ring
+	secrets *secretrotation.Rotator
 	local   *localdoor.Door
 	engine  *engine.Engine
 	audit   *audit.Log
@@ -275,7 +277,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.once = append(x.once, x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.private, Matchmakers: x.matches.Status, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
-	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
+	x.metrics.Register(handler, keys, x.secrets, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
 	if !o.Unkept {
 		if err := x.openGameMetrics(); err != nil {
@@ -314,7 +316,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.metrics = x.metrics
 	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports(), Log: log})
 	operators := operator.NewDoor(operator.Config{People: x.people, Engine: x.engine, Authenticate: handler.Authenticate,
-		Keys: keys, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
+		Keys: keys, Secrets: x.secrets, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,
 		ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
 	doors.operator = operators
@@ -597,6 +599,9 @@ func (x *Service) close(ctx context.Context) error {
 		x.room.stopWaiting()
 	}
 	x.audit.Close()
+	if x.secrets != nil {
+		x.secrets.Close()
+	}
 	if x.keys != nil {
 		x.keys.Close()
 	}

@@ -1,0 +1,78 @@
+package operator
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/secretrotation"
+)
+
+// SecretPath is where GET lists the generations of the cell's secret. POST SecretPath/rotate makes a new one, and POST SecretPath/NUMBER/retire ends what an earlier one has signed.
+const SecretPath = "secret"
+
+// SecretList is the answer to GET secret and POST secret/rotate.
+type SecretList struct {
+	Generations []secretrotation.Document `json:"generations"`
+}
+
+// SecretRotation is the body of POST secret/rotate.
+type SecretRotation struct {
+	OverlapSeconds int64 `json:"overlapSeconds,omitempty"` // for which the present generation is accepted; absent: 90 days
+}
+
+func (d *Door) secretRoutes() {
+	const change = "change the secret of the installation"
+	d.handle("GET "+SecretPath, d.forAdmins(change, d.listSecrets))
+	d.handle("POST secret/rotate", d.forAdmins(change, d.rotateSecret))
+	d.handle("POST secret/{number}/retire", d.forAdmins(change, d.retireSecret))
+}
+
+// isSecretPath reports whether a path is about the generations of the secret, which only administrators see.
+func isSecretPath(path string) bool {
+	rest, ok := strings.CutPrefix(path, Prefix+SecretPath)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+func (d *Door) listSecrets(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
+	all, err := d.config.Secrets.List(r.Context())
+	if err == nil {
+		answer(w, http.StatusOK, SecretList{all})
+	}
+	return err
+}
+
+func (d *Door) rotateSecret(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	var in SecretRotation
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	if most := int64(access.SecretOverlapMax / time.Second); in.OverlapSeconds < 0 || in.OverlapSeconds > most {
+		return domain.Refuse(domain.Invalid, "overlapSeconds %d: want %d to %d", in.OverlapSeconds, int64(access.SecretOverlapMin/time.Second), most)
+	}
+	all, err := d.config.Secrets.Rotate(r.Context(), by, time.Duration(in.OverlapSeconds)*time.Second)
+	if err == nil {
+		answer(w, http.StatusCreated, SecretList{all})
+	}
+	return err
+}
+
+func (d *Door) retireSecret(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	var in secretrotation.Retirement
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	number, err := strconv.ParseUint(r.PathValue("number"), 10, 32)
+	if err != nil || in.Number != 0 && uint64(in.Number) != number {
+		return domain.Refuse(domain.NotFound, "generation %.40q: want the number of one, as GET secret lists them", r.PathValue("number"))
+	}
+	in.Number = uint32(number)
+	done, err := d.config.Secrets.Retire(r.Context(), by, in)
+	if err == nil {
+		answer(w, http.StatusOK, done)
+	}
+	return err
+}

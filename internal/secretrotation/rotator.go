@@ -1,0 +1,472 @@
+// Package secretrotation rotates the secret of a cell while the service runs, without a moment in which a node refuses what another one has signed.
+//
+// A rotation has two steps. A node makes the new generation, stores it in its data directory, and says in the journal that there is one. Each node gets it from the others, over
+// their own connections, stores it, accepts what it signs, and says so. Once all nodes have it that are there, the node that decides lets it sign: from then on the generation
+// before has a date of last use. Every step is in the state, so a new leader, or a node that comes back, goes on where the others are.
+//
+// The state has no secrets: package identity has them, in the file of each data directory. Access keys are derived from the generation that signed when they were
+// made, for as long as they work. docs/decisions/0109-generations-of-the-secret.md.
+package secretrotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+const (
+	// lookEvery is how often the state is read, in case that something could not be done: a node could not be reached, or the disk was full.
+	lookEvery = time.Second
+	// notedEvery is how often a node has the uses of earlier generations recorded that it has seen.
+	notedEvery = 30 * time.Second
+	// activateWait is how long Rotate waits until the new generation signs. It goes on without it.
+	activateWait = 15 * time.Second
+	fetchWait    = 3 * time.Second
+	catchEvery   = 50 * time.Millisecond
+
+	// single is how the state names the only node of a single machine.
+	single = "service"
+)
+
+// Config is what a Rotator needs.
+type Config struct {
+	Engine  *engine.Engine
+	Secret  identity.CellSecret // Kept
+	Changed func()              // puts into force, at once, what has changed of the secret
+	Log     *slog.Logger
+
+	// At a node of a cluster:
+
+	Node    string      // its id; empty: a single machine
+	Current func() bool // whether the node has, since its start, once applied everything that was acknowledged before
+	// Fetch gets a generation from another node.
+	Fetch func(ctx context.Context, number uint32, check string) (identity.CellSecret, error)
+}
+
+// Rotator keeps the secret of a running service equal to the state, and changes it. All methods may be called at the same time.
+type Rotator struct {
+	config   Config
+	secrets  *identity.Generations
+	unfollow func()
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+	wake     chan struct{} // of the goroutine that follows the state
+	office   chan struct{} // of the goroutine of the node that decides
+	complete atomic.Bool
+	rotating sync.Mutex // held while a generation is made here
+
+	resting context.CancelFunc // of the office
+	leading sync.WaitGroup
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced after each look at the state that has found a change
+	seen    string        // of the last look
+	failed  bool          // the file could not be written
+	lacking bool          // a generation could not be fetched
+}
+
+// Open follows the state.
+func Open(ctx context.Context, c Config) (*Rotator, error) {
+	r := &Rotator{config: c, secrets: c.Secret.Generations(), wake: make(chan struct{}, 1), office: make(chan struct{}, 1), changed: make(chan struct{})}
+	r.secrets.UseClock(c.Engine.Now)
+	r.unfollow = c.Engine.Follow(kernel.Kinds(new(access.SecretPrepared), new(access.SecretHeld), new(access.SecretActivated), new(access.SecretEnded), new(access.SecretForgotten),
+		new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeyExpired), new(access.LossAccepted)), func(engine.Committed) { r.wakeUp() })
+	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := r.look(ctx); err != nil {
+		r.unfollow()
+		r.stop()
+		return nil, err
+	}
+	r.work.Go(func() { r.follow(ctx) })
+	r.work.Go(func() { r.noteUses(ctx) })
+	return r, nil
+}
+
+// Close stops following the state. The secret stays as it is.
+func (r *Rotator) Close() {
+	r.unfollow()
+	r.stop()
+	r.work.Wait()
+}
+
+func (r *Rotator) wakeUp() {
+	for _, c := range []chan struct{}{r.wake, r.office} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Complete reports whether this node has had, since its start, all generations whose signatures are accepted. Until then its doors must stay closed: they would refuse what
+// other nodes have signed.
+func (r *Rotator) Complete() bool { return r.complete.Load() }
+
+// node is how the state names this node.
+func (r *Rotator) node() string {
+	if r.config.Node == "" {
+		return single
+	}
+	return r.config.Node
+}
+
+// follow keeps the secret equal to the state until ctx ends.
+func (r *Rotator) follow(ctx context.Context) {
+	for {
+		every := lookEvery
+		if !r.complete.Load() {
+			every = catchEvery
+		}
+		select {
+		case <-r.wake:
+		case <-time.After(every):
+		case <-ctx.Done():
+			return
+		}
+		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+			r.config.Log.Debug("the generations of the secret cannot be read from the state", "error", err)
+		}
+	}
+}
+
+// look reads the state, and does what this node has to do for it.
+func (r *Rotator) look(ctx context.Context) error {
+	current := r.config.Current == nil || r.config.Current() // before the state is read
+	all, err := r.standings(ctx)
+	if err != nil {
+		return err
+	}
+	missing, err := r.secrets.Follow(all)
+	for _, g := range missing {
+		if r.fetch(ctx, &g) {
+			missing, err = r.secrets.Follow(all)
+		}
+	}
+	r.complain(err, missing)
+	if seen := fmt.Sprint(all, missing); seen != r.seen { // look is called by one goroutine at a time
+		r.seen = seen
+		r.config.Changed()
+		r.mu.Lock()
+		close(r.changed)
+		r.changed = make(chan struct{})
+		r.mu.Unlock()
+	}
+	if current && !r.secrets.Lacks() {
+		r.complete.Store(true)
+	}
+	for i := range all {
+		r.hold(ctx, &all[i])
+	}
+	return nil
+}
+
+func (r *Rotator) standings(ctx context.Context) (all []access.SecretStanding, err error) {
+	err = r.config.Engine.ReadHere(ctx, func(v *cell.View) error { all = v.SecretStandings(); return nil })
+	return all, err
+}
+
+// fetch gets a generation from another node, and stores it.
+func (r *Rotator) fetch(ctx context.Context, g *access.SecretStanding) bool {
+	if r.config.Fetch == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	secret, err := r.config.Fetch(ctx, g.Number, g.Check)
+	if err == nil {
+		err = r.secrets.Add(g.Number, secret)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			r.config.Log.Debug("a generation of the secret could not be taken over from another node", "generation", g.Number, "error", err)
+		}
+		return false
+	}
+	r.config.Log.Info("a generation of the secret was taken over from another node", "generation", g.Number)
+	return true
+}
+
+// complain logs what keeps this node from following the state, once until it is over.
+func (r *Rotator) complain(err error, missing []access.SecretStanding) {
+	if err != nil && !r.failed {
+		r.config.Log.Error("the file with the secret cannot be written: what is accepted follows the state, and the file is written again every second", "error", err)
+	}
+	if len(missing) > 0 && !r.lacking && r.config.Fetch != nil {
+		r.config.Log.Warn("no other node has given a generation of the secret yet: this node asks again every second", "generation", missing[0].Number)
+	}
+	r.failed, r.lacking = err != nil, len(missing) > 0
+}
+
+// hold says that this node has a generation, if the others wait for that.
+func (r *Rotator) hold(ctx context.Context, g *access.SecretStanding) {
+	if !g.Pending() || slices.Contains(g.Holders, r.node()) {
+		return
+	}
+	if secret, ok := r.config.Secret.At(g.Number); !ok || secret.Check() != g.Check {
+		return
+	}
+	if err := r.config.Engine.Do(ctx, &access.HoldSecret{Number: g.Number, Check: g.Check, Node: r.node()}); err != nil && ctx.Err() == nil {
+		r.config.Log.Debug("the others do not know yet that this node has a generation of the secret", "generation", g.Number, "error", err)
+	}
+}
+
+// noteUses has the last uses of earlier generations recorded until ctx ends.
+func (r *Rotator) noteUses(ctx context.Context) {
+	every := time.NewTicker(notedEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return
+		}
+		all, err := r.standings(ctx)
+		if err != nil {
+			continue
+		}
+		uses := slices.DeleteFunc(r.secrets.Uses(), func(x access.SecretUse) bool {
+			return !slices.ContainsFunc(all, func(g access.SecretStanding) bool {
+				return g.Number == x.Number && g.Until != 0 && x.At.Sub(g.LastUse.At) >= access.UsedEvery
+			})
+		})
+		if len(uses) == 0 {
+			continue
+		}
+		if err := r.config.Engine.Do(ctx, &access.NoteSecretUses{Uses: uses}); err != nil && ctx.Err() == nil {
+			r.config.Log.Debug("uses of earlier generations of the secret are not recorded yet", "error", err)
+		}
+	}
+}
+
+// Lead implements office.Part: the node that decides lets a generation sign that all nodes have, and ends those whose date of last use has come.
+func (r *Rotator) Lead() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.resting = cancel
+	r.leading.Go(func() {
+		for {
+			r.decide(ctx)
+			select {
+			case <-r.office:
+			case <-time.After(lookEvery):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// Rest implements office.Part.
+func (r *Rotator) Rest() {
+	if r.resting != nil {
+		r.resting()
+		r.leading.Wait()
+	}
+}
+
+func (r *Rotator) decide(ctx context.Context) {
+	var all []access.SecretStanding
+	var nodes []string
+	err := r.config.Engine.ReadHere(ctx, func(v *cell.View) error {
+		all, nodes = v.SecretStandings(), r.nodes(v)
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	do := func(cmd kernel.Command, what string, g *access.SecretStanding) {
+		if err := r.config.Engine.Do(ctx, cmd); err != nil {
+			if ctx.Err() == nil {
+				r.config.Log.Debug("a step of the rotation of the secret is to be tried again", "step", what, "generation", g.Number, "error", err)
+			}
+			return
+		}
+		r.config.Log.Info("the secret was rotated a step further", "step", what, "generation", g.Number)
+	}
+	now := domain.TimeOf(r.config.Engine.Now())
+	for i := range all {
+		switch g := &all[i]; {
+		case g.Pending() && len(waitsFor(g, nodes)) == 0:
+			do(&access.ActivateSecret{Number: g.Number, Nodes: nodes}, "it signs from now on", g)
+		case g.Pending() && r.config.Node == "" && r.lost(g):
+			do(&access.EndSecret{Number: g.Number, By: access.Actor{Principal: "muster", Door: "process"}}, "given up, because no data directory has it", g)
+		case g.Ended == 0 && !g.Accepted(now):
+			do(&access.EndOldSecrets{}, "its date of last use has come", g)
+		}
+	}
+}
+
+// lost reports whether a single machine does not have a generation that never signed: it was restored from a backup of a node that did not have it yet.
+func (r *Rotator) lost(g *access.SecretStanding) bool {
+	secret, ok := r.config.Secret.At(g.Number)
+	return !ok || secret.Check() != g.Check
+}
+
+// nodes are those that must have a generation before it signs: all that the cluster counts as present. One that is not there gets it before its doors open.
+func (r *Rotator) nodes(v *cell.View) []string {
+	all := []string{r.node()}
+	if r.config.Node == "" {
+		return all
+	}
+	for _, n := range v.Nodes() {
+		if !slices.Contains(all, n.Name) {
+			all = append(all, n.Name)
+		}
+	}
+	return all
+}
+
+func waitsFor(g *access.SecretStanding, nodes []string) (left []string) {
+	for _, n := range nodes {
+		if !slices.Contains(g.Holders, n) {
+			left = append(left, n)
+		}
+	}
+	return left
+}
+
+// Rotate makes a new generation, which signs as soon as all nodes have it. It returns the generations then, or after a while before that: the rotation goes on. overlap is for how long
+// the present one is accepted; 0: access.SecretOverlap.
+func (r *Rotator) Rotate(ctx context.Context, by access.Actor, overlap time.Duration) ([]Document, error) {
+	if !r.rotating.TryLock() {
+		return nil, domain.Refuse(domain.Conflict, "another rotation of the secret has just begun")
+	}
+	defer r.rotating.Unlock()
+	number, err := r.next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	secret := identity.NewCellSecret()
+	if err := r.secrets.Add(number, secret); err != nil {
+		return nil, fmt.Errorf("store the new secret: %w", err)
+	}
+	cmd := &access.PrepareSecret{Number: number, Check: secret.Check(), Node: r.node(), Overlap: overlap, By: by}
+	if err := r.config.Engine.Do(ctx, cmd); err != nil {
+		if _, refused := errors.AsType[*domain.Refusal](err); refused {
+			err = errors.Join(err, r.secrets.Remove(number))
+		}
+		return nil, err // without a refusal it may be in the state: the follower knows
+	}
+	r.config.Log.Info("the secret is being rotated", "generation", number, "principal", by.Principal, "address", by.Address, "door", by.Door)
+	if err := r.await(ctx, number, func(g *access.SecretStanding) bool { return !g.Pending() }); err != nil {
+		return nil, err
+	}
+	return r.List(ctx)
+}
+
+// next is the number of the next generation.
+func (r *Rotator) next(ctx context.Context) (number uint32, err error) {
+	err = r.config.Engine.Read(ctx, func(v *cell.View) error {
+		for _, g := range v.SecretGenerations() {
+			if g.Pending() {
+				return domain.Refuse(domain.Conflict, "generation %d of the secret is on its way to the nodes: wait for it, or give it up with `muster secret retire %[1]d`", g.Number)
+			}
+			number = max(number, g.Number)
+		}
+		return nil
+	})
+	return number + 1, err
+}
+
+// await returns once this node has followed the state to where a generation is as wanted, or after activateWait.
+func (r *Rotator) await(ctx context.Context, number uint32, is func(*access.SecretStanding) bool) error {
+	wait := time.NewTimer(activateWait)
+	defer wait.Stop()
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		all, err := r.standings(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(all, func(g access.SecretStanding) bool { return g.Number == number })
+		if at >= 0 && is(&all[at]) && r.follows(&all[at]) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-wait.C:
+			return nil
+		case <-r.config.Engine.Stopped():
+			return fmt.Errorf("the rotation is stored and goes on at the next start: %w", engine.ErrStopped)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// follows reports whether what this node accepts is as the state has it.
+func (r *Rotator) follows(g *access.SecretStanding) bool {
+	if g.Signs() {
+		return r.config.Secret.Generation() == g.Number
+	}
+	return g.Ended == 0 || !r.config.Secret.Accepted(g.Number, "")
+}
+
+// Retirement selects what ends.
+type Retirement struct {
+	Number     uint32 `json:"number"`
+	RevokeKeys bool   `json:"revokeKeys,omitempty"` // also the access keys that are derived from the generation
+	Force      bool   `json:"force,omitempty"`      // even if no admin key is left
+	DryRun     bool   `json:"dryRun,omitempty"`     // only say what would be refused
+}
+
+// Retired says what has ended, or would.
+type Retired struct {
+	Generation Document `json:"generation"`
+	Keys       []string `json:"accessKeys"` // derived from it: they work on, or were revoked with it
+	Revoked    bool     `json:"keysRevoked,omitempty"`
+	Ended      bool     `json:"ended"` // now, or before
+}
+
+// Retire ends what an earlier generation has signed, at once: when it returns, this node refuses that, and other nodes do within a second.
+func (r *Rotator) Retire(ctx context.Context, by access.Actor, x Retirement) (done Retired, err error) {
+	if x.DryRun {
+		return r.would(ctx, x)
+	}
+	cmd := &access.EndSecret{Number: x.Number, Revoke: x.RevokeKeys, Force: x.Force, By: by}
+	if err := r.config.Engine.Do(ctx, cmd); err != nil {
+		return done, err
+	}
+	r.config.Log.Warn("a generation of the secret was retired: what it has signed is refused", "generation", x.Number, "principal", by.Principal, "address", by.Address, "door", by.Door)
+	if err := r.await(context.WithoutCancel(ctx), x.Number, func(g *access.SecretStanding) bool { return g.Ended != 0 }); err != nil {
+		return done, err
+	}
+	done = Retired{Keys: ids(cmd.Keys), Revoked: x.RevokeKeys && len(cmd.Keys) > 0, Ended: true}
+	done.Generation, err = r.document(ctx, x.Number)
+	return done, err
+}
+
+// would is Retire that changes nothing.
+func (r *Rotator) would(ctx context.Context, x Retirement) (done Retired, err error) {
+	done = Retired{Keys: []string{}}
+	if done.Generation, err = r.document(ctx, x.Number); err != nil {
+		return done, err
+	}
+	if done.Generation.State == Signs {
+		return done, domain.Refuse(domain.Conflict, "generation %d of the secret is the one that signs: begin with `muster secret rotate`", x.Number)
+	}
+	err = r.config.Engine.Read(ctx, func(v *cell.View) error { done.Keys = ids(v.KeysOfSecret(x.Number)); return nil })
+	done.Ended = done.Generation.State == Ended
+	return done, err
+}
+
+func ids(keys []access.Key) []string {
+	all := []string{} // in JSON a list
+	for i := range keys {
+		all = append(all, keys[i].ID)
+	}
+	return all
+}
