@@ -185,7 +185,7 @@ func TestRemoteLogin(t *testing.T) {
 }
 
 // What is wrong with a proof, a code, a page.
-func TestWrongLogins(t *testing.T) {
+func TestAttackLogins(t *testing.T) {
 	p := newProgram(newDesk(t))
 	in := loginAsksOf("x")
 	for name, proof := range map[string]string{
