@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/people/providers"
 	"github.com/musterhq/muster/internal/signin"
@@ -70,13 +71,14 @@ type Door struct {
 	why       string             // there are none
 	routes    http.ServeMux
 	uses      uses
+	logouts   *fair.Rate    // of providers that sign people out
 	looks     chan struct{} // holds an element for each look for a session
 	log       *slog.Logger
 }
 
 // NewDoor makes a Door. Close it before the engine.
 func NewDoor(c Config) (*Door, error) {
-	d := &Door{config: c, engine: c.Engine, providers: map[string]*providers.Provider{}, looks: make(chan struct{}, looksMax), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
+	d := &Door{config: c, engine: c.Engine, providers: map[string]*providers.Provider{}, looks: make(chan struct{}, looksMax), logouts: fair.NewRate(logoutRate, time.Now), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
 	for _, p := range c.File.Providers {
 		d.providers[p.Name] = p
 	}
@@ -89,6 +91,7 @@ func NewDoor(c Config) (*Door, error) {
 	d.routes.HandleFunc("GET "+Path+"/static/{file}", d.serveStatic)
 	d.routes.HandleFunc("GET "+Path+"/start/{provider}", d.start)
 	d.routes.HandleFunc("GET "+Path+"/callback/{provider}", d.callback)
+	d.routes.HandleFunc("POST "+Path+"/logout/{provider}", d.backchannelLogout)
 	d.routes.HandleFunc("POST "+Path+"/out", d.signOut)
 	d.routes.HandleFunc("POST "+Path+"/passkey/begin", d.forScripts(d.beginPasskey))
 	d.routes.HandleFunc("POST "+Path+"/passkey/finish", d.forScripts(d.finishPasskey))
@@ -258,7 +261,7 @@ func (d *Door) begin(w http.ResponseWriter, r *http.Request, p *providers.Provid
 		d.writeSignIn(w, r, http.StatusForbidden, back, "You are "+cmp.Or(person.Name, person.Subject)+" at "+p.Title+", and none of your groups there gives a role here. Ask who runs this service.")
 		return
 	}
-	err := d.enter(w, r, entry{provider: p.Name, subject: person.Subject, name: person.Name, groups: person.Groups, roles: roles, refresh: person.Refresh})
+	err := d.enter(w, r, entry{provider: p.Name, subject: person.Subject, name: person.Name, groups: person.Groups, roles: roles, refresh: person.Refresh, sid: person.Sid})
 	if err != nil {
 		status, problem := d.problem(err)
 		d.writeSignIn(w, r, status, back, problem)

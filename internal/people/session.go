@@ -184,6 +184,7 @@ type entry struct {
 	groups                  []string
 	roles                   access.RoleSet
 	refresh                 string
+	sid                     string // of the session at the provider
 }
 
 // enter begins a session and gives its cookie to the browser. The id is new in any case: a cookie that was there before means nothing.
@@ -192,7 +193,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request, e entry) error {
 	cmd := &people.StartSession{
 		SignIn: people.SignIn{
 			ID: id, Kind: people.Browser, Provider: e.provider, Subject: e.subject, Name: e.name, Groups: e.groups, Roles: e.roles,
-			Refresh: d.sealRefresh(id, e.refresh), Address: d.config.Proxies.Of(r), Agent: r.UserAgent(),
+			Refresh: d.sealRefresh(id, e.refresh), Address: d.config.Proxies.Of(r), Agent: r.UserAgent(), Sid: e.sid,
 		},
 		Valid: d.config.File.Session, Check: d.config.File.Recheck,
 	}

@@ -156,7 +156,7 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 	case *people.EndSession:
 		return v.signInSubject(x.ID)
 	case *people.EndSessionsOf:
-		return "sign-in sessions", x.Holder, nil
+		return "sign-in sessions", cmp.Or(x.Holder, x.Provider+" session "+x.Sid), nil
 	case *people.CreatePerson:
 		return v.personSubject(x.Person.ID)
 	case *people.ChangePerson:

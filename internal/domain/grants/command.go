@@ -163,3 +163,10 @@ func (cmd *UseCode) Decide(k *kernel.Tx) error {
 	t.Emit(&CodeUsed{Used{ID: id, SignIn: cmd.SignIn, Expires: cmd.Expires}})
 	return nil
 }
+
+// UsedOnce reports whether something was used.
+func (v *View) UsedOnce(kind Once, id string) bool {
+	v.SawAll()
+	id = onceLimits[kind].prefix + id
+	return slices.ContainsFunc(v.c.used, func(x Used) bool { return x.ID == id })
+}

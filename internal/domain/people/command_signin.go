@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
@@ -137,10 +138,12 @@ func (cmd *EndSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// EndSessionsOf ends all sessions of a person.
+// EndSessionsOf ends all sessions of a person, or those that came of one session at a provider.
 type EndSessionsOf struct {
-	Holder string // PROVIDER/SUBJECT
-	Cause  Cause
+	Holder   string // PROVIDER/SUBJECT; empty with a Sid: of whichever person
+	Sid      string // of the session at the Provider; empty: all sessions of the Holder
+	Provider string // with a Sid
+	Cause    Cause
 
 	// Result
 	Ended  int
@@ -153,10 +156,30 @@ func (cmd *EndSessionsOf) Decide(k *kernel.Tx) error {
 	if err := checkCause(cmd.Cause); err != nil {
 		return err
 	}
-	if cmd.Ended = t.endAllOf(cmd.Holder, cmd.Cause); cmd.Ended > 0 {
+	if cmd.Sid == "" {
+		cmd.Ended = t.endAllOf(cmd.Holder, cmd.Cause)
+	} else {
+		cmd.Ended = t.endThoseOf(cmd.Provider, cmd.Sid, cmd.Holder, cmd.Cause)
+	}
+	if cmd.Ended > 0 {
 		cmd.Number = t.Number()
 	}
 	return nil
+}
+
+// endThoseOf ends the sessions that came of one at a provider, and are those of a person if it is named.
+func (t *Tx) endThoseOf(provider, sid, holder string, cause Cause) int {
+	var ids []string
+	t.SignIns.Since(catalog.Place{}, func(x *SignIn) bool {
+		if x.Provider == provider && x.Sid == sid && (holder == "" || x.Holder() == holder) {
+			ids = append(ids, x.ID)
+		}
+		return true
+	})
+	if len(ids) > 0 {
+		t.Emit(&SignInsEnded{IDs: ids, Cause: cause})
+	}
+	return len(ids)
 }
 
 func checkCause(c Cause) error {

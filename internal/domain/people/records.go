@@ -67,6 +67,7 @@ type SignIn struct {
 	Used     domain.Time // the last use that was noted
 	Address  string      // of the client at its last noted use
 	Agent    string      // program of the client when it signed in
+	Sid      string      // of the session at the provider, by which that can end it; empty: the provider gave none
 
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
@@ -94,6 +95,7 @@ func (x *SignIn) Fields(c *wire.Codec) {
 	wire.Int(c, 13, &x.Used)
 	c.Shared(14, &x.Address)
 	c.Shared(15, &x.Agent)
+	c.String(16, &x.Sid)
 }
 
 // ends is when the session ends if nothing happens before.
@@ -116,6 +118,8 @@ func (x *SignIn) check() error {
 		return domain.Refuse(domain.Invalid, "subject %.300q at provider %s: want one line, and at most %d bytes with the provider and a slash", x.Subject, x.Provider, access.HolderMax)
 	case len(x.Refresh) > RefreshMax:
 		return domain.Refuse(domain.Invalid, "refresh token of %d bytes: want at most %d", len(x.Refresh), RefreshMax)
+	case len(x.Sid) > SidMax:
+		return domain.Refuse(domain.Invalid, "session at provider %s: %d bytes, want at most %d", x.Provider, len(x.Sid), SidMax)
 	case x.Roles == 0:
 		return domain.Refuse(domain.Conflict, "no group of %s gives a role", x.Holder())
 	case !x.Roles.Known():
@@ -223,10 +227,14 @@ const (
 	NoRole              // the person is in no group any more that gives a role
 	Replaced            // the person has begun too many others since
 	CodeTwice           // a code of the session was used twice: it was stolen
+	LoggedOut           // the person has signed out at the provider, or was signed out there
 )
 
 var causes = [...]string{Expired: "expired", NotConfirmed: "not confirmed in time", SignedOut: "signed out", EndedByAdmin: "ended by an operator",
-	NoLongerKnown: "the person is not known any more", NoRole: "no group gives a role any more", Replaced: "replaced by newer sessions of the person", CodeTwice: "a code of it was used twice"}
+	NoLongerKnown: "the person is not known any more", NoRole: "no group gives a role any more", Replaced: "replaced by newer sessions of the person", CodeTwice: "a code of it was used twice", LoggedOut: "signed out at the provider"}
+
+// SidMax bounds the id of a session at a provider, in bytes.
+const SidMax = 255
 
 func (c Cause) String() string {
 	if c == 0 || int(c) >= len(causes) {

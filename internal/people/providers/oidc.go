@@ -49,7 +49,8 @@ type Provider struct {
 	client                              *http.Client
 	now                                 func() time.Time
 
-	busy chan struct{} // has one for each exchange; made by discovered
+	busy    chan struct{} // has one for each exchange; made by enter
+	logouts chan struct{} // has one for each logout token that is checked; made by enterLogout
 
 	mu          sync.Mutex
 	found       *discovery
@@ -71,6 +72,7 @@ type Person struct {
 	Subject, Name string
 	Groups        []string
 	GroupsSaid    bool   // false: the answer was no statement about groups
+	Sid           string // of the session at the provider; empty: it does not say
 	Refresh       string // token; empty: the provider gave none
 }
 
@@ -414,7 +416,11 @@ func (p *Provider) person(ctx context.Context, d *discovery, id *oidc.IDToken, t
 			name = p.nameIn(more)
 		}
 	}
-	return Person{Subject: id.Subject, Name: name, Groups: groups, GroupsSaid: said, Refresh: token.RefreshToken}, nil
+	sid, _ := claims["sid"].(string)
+	if len(sid) > people.SidMax {
+		sid = "" // a logout names the subject, then
+	}
+	return Person{Subject: id.Subject, Name: name, Groups: groups, GroupsSaid: said, Refresh: token.RefreshToken, Sid: sid}, nil
 }
 
 // groups reads the claim of groups: a list of texts, or one text.

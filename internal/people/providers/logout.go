@@ -1,0 +1,129 @@
+package providers
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	exactjson "github.com/go-jose/go-jose/v4/json" // takes names as they are written, and each once
+
+	"github.com/musterhq/muster/internal/domain/people"
+)
+
+// LogoutTokenMax bounds a logout token, in characters.
+const LogoutTokenMax = 16 << 10
+
+const (
+	// logoutEvent is the event of a logout token. Source: OpenID Connect Back-Channel Logout 1.0, section 2.4.
+	logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
+	logoutType  = "logout+jwt"
+
+	// logoutAge is how old a logout token may be, whatever it says of its end. Providers are advised to make them valid for at most two minutes.
+	logoutAge = 5 * time.Minute
+
+	logoutsAtOnce = 2 // whose signatures are checked, of one provider
+)
+
+// Logout is what a provider says: the person, or one session of a person, has signed out there.
+type Logout struct {
+	Subject string // empty: whoever had the session
+	Sid     string // empty: all sessions of the person
+	ID      string // of the token, which must not come again
+	Until   time.Time
+}
+
+// Logout checks a logout token. An ID token is none: it has no event, and a nonce.
+func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error) {
+	if len(raw) > LogoutTokenMax {
+		return x, fmt.Errorf("logout_token: %d characters, want at most %d", len(raw), LogoutTokenMax)
+	}
+	if err := checkLogoutHead(raw); err != nil {
+		return x, err
+	}
+	leave, err := p.enterLogout()
+	if err != nil {
+		return x, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), 2*answerTimeout)
+	defer cancel()
+	d, err := p.discovered(ctx)
+	if err != nil {
+		return x, err
+	}
+	now := p.now()
+	token, err := d.VerifierContext(ctx, &oidc.Config{ClientID: p.clientID, SupportedSigningAlgs: algorithms, Now: func() time.Time { return now.Add(-leeway) }}).Verify(ctx, raw)
+	if err != nil {
+		return x, fmt.Errorf("logout_token: %w", err)
+	}
+	parts := strings.Split(raw, ".") // whose signature is good
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return x, fmt.Errorf("logout_token: %w", err)
+	}
+	var claims map[string]any
+	if err := exactjson.Unmarshal(payload, &claims); err != nil {
+		return x, fmt.Errorf("logout_token: %w", err)
+	}
+	events, _ := claims["events"].(map[string]any)
+	_, isLogout := events[logoutEvent].(map[string]any)
+	_, hasNonce := claims["nonce"]
+	x.ID, _ = claims["jti"].(string)
+	x.Sid, _ = claims["sid"].(string)
+	x.Subject = token.Subject
+	switch {
+	case !isLogout:
+		return x, errors.New("logout_token: it has no event of a logout")
+	case hasNonce:
+		return x, errors.New("logout_token: it has a nonce, want none")
+	case x.ID == "":
+		return x, errors.New("logout_token: it has no jti")
+	case x.Subject == "" && x.Sid == "":
+		return x, errors.New("logout_token: it has neither sub nor sid")
+	case len(x.Sid) > people.SidMax:
+		return x, fmt.Errorf("logout_token: sid of %d bytes, want at most %d", len(x.Sid), people.SidMax)
+	case token.IssuedAt.IsZero() || token.IssuedAt.Unix() == 0 || now.Sub(token.IssuedAt) > logoutAge || token.IssuedAt.After(now.Add(leeway)):
+		return x, fmt.Errorf("logout_token: issued at %s, want a time within %v of now", token.IssuedAt.UTC().Format(time.RFC3339), logoutAge)
+	}
+	x.Until = token.IssuedAt.Add(logoutAge + leeway)
+	return x, nil
+}
+
+// checkLogoutHead refuses what cannot be a logout token before anything is asked for.
+func checkLogoutHead(raw string) error {
+	head, _, _ := strings.Cut(raw, ".")
+	text, err := base64.RawURLEncoding.DecodeString(head)
+	if err != nil {
+		return errors.New("logout_token: it is no JWT")
+	}
+	var says map[string]any
+	if err := exactjson.Unmarshal(text, &says); err != nil {
+		return errors.New("logout_token: it is no JWT")
+	}
+	kind, given := says["typ"].(string)
+	kind = strings.TrimPrefix(strings.ToLower(kind), "application/")
+	if given && kind != logoutType && kind != "jwt" {
+		return fmt.Errorf("logout_token: typ %.60q, want %s", kind, logoutType)
+	}
+	return nil
+}
+
+// enterLogout takes one of the places of checks of logout tokens, so that strangers with made-up ones do not keep people from signing in.
+func (p *Provider) enterLogout() (leave func(), err error) {
+	p.mu.Lock()
+	if p.logouts == nil {
+		p.logouts = make(chan struct{}, logoutsAtOnce)
+	}
+	places := p.logouts
+	p.mu.Unlock()
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	default:
+		return nil, ErrBusy
+	}
+}
