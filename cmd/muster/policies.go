@@ -265,7 +265,7 @@ type policiesAttach struct {
 	policiesAt
 	reasonFlag
 	Name   string `arg:"" help:"Name of the policy."`
-	Target string `arg:"" help:"Id of an access key, role:NAME, or group:NAME."`
+	Target string `arg:"" help:"Id of an access key, role:NAME, group:NAME, host:ID, or host:* for all agents."`
 }
 
 func (c *policiesAttach) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -284,7 +284,7 @@ type policiesDetach struct {
 	policiesAt
 	reasonFlag
 	Name   string `arg:"" help:"Name of the policy."`
-	Target string `arg:"" help:"Id of an access key, role:NAME, or group:NAME."`
+	Target string `arg:"" help:"Id of an access key, role:NAME, group:NAME, host:ID, or host:* for all agents."`
 }
 
 func (c *policiesDetach) Run(ctx context.Context, stdout io.Writer, env environment) error {

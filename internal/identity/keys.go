@@ -173,6 +173,9 @@ func (k *Keys) Publish(all []access.Key) {
 			key = is
 			ctx, end := context.WithCancelCause(context.Background())
 			key.life, key.standing = &life{ctx: ctx, end: end}, newStanding(record, k.now)
+			if old, ok := before.keys[record.ID]; ok {
+				key.standing.used.Store(old.standing.used.Load())
+			}
 		}
 		key.policies = k.policiesOf(&key)
 		key.expireAt(record.Expires)
@@ -187,6 +190,8 @@ func (k *Keys) Publish(all []access.Key) {
 			cause := ErrRevoked
 			if _, expired := now.expired[id]; expired {
 				cause = ErrExpired
+			} else if ok && is.Role == key.Role { // its networks have changed, and what is still in them may go on
+				cause = ErrPolicies
 			}
 			key.life.end(cause)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// ErrPolicies is the cause of the end of the Life of a key when the policies change that hold for its holder. The key itself keeps working.
-var ErrPolicies = errors.New("the policies of the access key have changed")
+// ErrPolicies is the cause of the end of the Life of a key when the policies change that hold for its holder, or the networks that it works from. The key itself keeps working.
+var ErrPolicies = errors.New("the policies or the networks of the access key have changed")
 
 // policies are those in force. Keys whose policies are the same share one policy.Set, and its pointer stays the same as long as nothing in it changes.
 type policies struct {

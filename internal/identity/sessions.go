@@ -198,10 +198,8 @@ func (k *Keys) endSessions() {
 		standing, ok := k.stands(key.session)
 		_, holderExpired := k.known.Load().expired[key.session.Holder]
 		switch {
-		case ok && standing != key.standing:
-			key.standing = standing
-			s.known[id] = key
-			continue
+		case ok && standing != key.standing: // of a key whose networks have changed; the next request is checked against those
+			key.life.end(ErrPolicies)
 		case !now.Before(key.session.Expires), holderExpired, ok && standing.expired(k.now):
 			key.life.end(ErrExpired)
 		case !ok:

@@ -112,6 +112,36 @@ func TestKeyWorksFromItsNetworks(t *testing.T) {
 	}
 }
 
+// A change of the networks ends what the key and its temporary credentials have opened, as a change of policies does, because game servers that are still in them may go on.
+func TestNetworksChangeInUse(t *testing.T) {
+	x := newIssuer(t)
+	key, _ := x.Find("LOBBY")
+	by := key.Principal("192.0.2.1")
+	by.Used("CreateGameSession")
+	c := x.issue("a", Backend, time.Hour)
+	session, _ := x.With(c.pair())
+	x.change(func(k *access.Key) { k.Sources = []string{"192.0.2.0/24"} })
+	for what, life := range map[string]context.Context{"the key": key.Life(), "its temporary credentials": session.Life()} {
+		if cause := context.Cause(life); !errors.Is(cause, ErrPolicies) {
+			t.Errorf("%s: the life ended with %v", what, cause)
+		}
+	}
+	if len(x.Uses()) != 1 {
+		t.Error("the last use is forgotten")
+	}
+	again, err := x.With(c.pair())
+	if err != nil || again.Life().Err() != nil {
+		t.Errorf("from one of the networks: %v, %v", err, again.Life().Err())
+	}
+	if _, err := x.With(c.ID, c.Token, "198.51.100.1"); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("from elsewhere: %v", err)
+	}
+	x.change(func(k *access.Key) { k.Role = ReadOnly })
+	if cause := context.Cause(again.Life()); !errors.Is(cause, ErrRevoked) {
+		t.Errorf("with another role: %v", cause)
+	}
+}
+
 // The last use of a key is that of its temporary credentials, too, and is noted once in a while.
 func TestLastUse(t *testing.T) {
 	x := newIssuer(t)
