@@ -233,11 +233,16 @@ func (r *Repository) List(ctx context.Context) (all []Listed, err error) {
 	return all, nil
 }
 
-// names are those of the manifests, in the order in which the backups were made. That of their entries is another one behind a restore.
-func (r *Repository) names(ctx context.Context) (names []string, err error) {
+// names are those of the manifests, in the order in which the backups were made.
+func (r *Repository) names(ctx context.Context) ([]string, error) {
 	objects, _, err := r.store.List(ctx, manifestsBelow)
+	return inOrder(objects, func(Object) bool { return true }), err
+}
+
+// inOrder are the names of manifests in the order in which the backups were made. That of their entries is another one behind a restore.
+func inOrder(objects []Object, wanted func(Object) bool) (names []string) {
 	for _, x := range objects {
-		if manifestName.MatchString(x.Name) {
+		if manifestName.MatchString(x.Name) && wanted(x) {
 			names = append(names, x.Name)
 		}
 	}
@@ -245,7 +250,7 @@ func (r *Repository) names(ctx context.Context) (names []string, err error) {
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(a[run:run+runTime], b[run:run+runTime]), cmp.Compare(a, b))
 	})
-	return names, err
+	return names
 }
 
 func (r *Repository) manifest(ctx context.Context, name string) (*Manifest, error) {

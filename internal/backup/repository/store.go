@@ -48,6 +48,8 @@ const (
 	oldAfter = 24 * time.Hour
 	// runMax ends a backup.
 	runMax = 11 * time.Hour
+	// settleFor is the age from which on a manifest stays: before, its program may still look whether the backup is whole.
+	settleFor = 10 * time.Minute
 )
 
 // damagedError is the error of a backup that is not whole.

@@ -274,6 +274,8 @@ func (g *gathered[T]) finished(set func(*T, Ref)) []T {
 
 // finish stores the manifest, which makes the backup exist. The backup that it builds on must still be there: otherwise another program may have removed objects of both.
 func (r *Repository) finish(ctx context.Context, m *Manifest) error {
+	ctx, cancel := context.WithTimeout(ctx, settleFor/2)
+	defer cancel()
 	content, err := m.encode()
 	if err != nil {
 		return err
@@ -289,18 +291,42 @@ func (r *Repository) finish(ctx context.Context, m *Manifest) error {
 		err = fmt.Errorf("the backup %s was removed while this one, which builds on it, was being made: make it again", m.On)
 	}
 	if err != nil {
-		err = errors.Join(err, r.store.Delete(context.WithoutCancel(ctx), m.name))
+		err = errors.Join(err, r.takeBack(ctx, m))
 	}
 	return err
 }
 
-// Keep removes all backups but the latest n, and the objects that no backup needs any more and that are old enough. It returns how many backups it removed.
+// takeBack removes the manifest of a backup that may not be whole.
+func (r *Repository) takeBack(ctx context.Context, m *Manifest) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor/4)
+	defer cancel()
+	return r.store.Delete(ctx, m.name)
+}
+
+// Keep removes all backups but the latest n, and the objects that no backup needs any more and that are old enough. It returns how many backups it removed. A backup that was made within the last minutes
+// is neither removed nor one of the n, because its program may still take it back (finish), and so is one that lacks objects.
 func (r *Repository) Keep(ctx context.Context, n int) (removed int, err error) {
-	names, err := r.names(ctx)
+	objects, now, err := r.store.List(ctx, manifestsBelow)
 	if err != nil {
 		return 0, err
 	}
-	for _, name := range names[:max(0, len(names)-n)] {
+	there, err := r.find(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range slices.Backward(inOrder(objects, func(x Object) bool { return now.Sub(x.Modified) > settleFor })) {
+		if n > 0 {
+			m, err := r.manifest(ctx, name)
+			broken := (*damagedError)(nil)
+			switch {
+			case errors.Is(err, fs.ErrNotExist), errors.As(err, &broken):
+			case err != nil:
+				return removed, err
+			case !there.lacks(m):
+				n--
+			}
+			continue
+		}
 		if err := r.store.Delete(ctx, name); err != nil {
 			return removed, err
 		}
