@@ -70,6 +70,7 @@ var notRun = map[string]map[string]string{
 		"muster doctor":             "what it finds depends on the machine: TestDoctor runs it",
 		"muster backup":             "/backup is not the test's: TestBackupRehearsal, TestBackupsInADirectory and TestBackupsInABucket make and restore them",
 		"muster restore":            "as above",
+		"muster export":             "/srv is not the test's: TestExport exports",
 		"muster archive":            "wants the service to be stopped: TestDamagedArchive runs it",
 		"muster serve":              "runs until it is stopped: the tests start it themselves",
 		"muster explain ticket":     "TestTicketThatWaitsIsExplained asks about one", "muster explain player": "TestOperatorsReadWhatHappened asks with player flow",

@@ -36,7 +36,7 @@ type backupMake struct {
 	reasonFlag
 	To   string         `name:"to" required:"" placeholder:"PLACE" help:"A file to write, which must not exist; or a directory or s3://BUCKET/PREFIX that keeps many backups and stores only what is new. A directory exists, or its name ends with a slash."`
 	Full bool           `name:"full" help:"Store everything again, and build on no earlier backup."`
-	Keep int            `name:"keep" placeholder:"N" help:"Then remove all backups of the directory or bucket but the latest N; 0: keep all."`
+	Keep int            `name:"keep" placeholder:"N" help:"Then remove all backups of the directory or bucket but the latest N, and those of the last ten minutes; 0: keep all."`
 	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes a second that the service reads for a directory or bucket, so that it leaves the disk to players; 0: no bound."`
 }
 

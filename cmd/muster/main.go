@@ -39,6 +39,7 @@ type commandLine struct {
 	Build       buildCommand       `cmd:"" help:"Builds: upload the files of a game server, list builds."`
 	Backup      backupCommand      `cmd:"" help:"Have the running service write a backup of everything to a file. Works at any node of a cluster."`
 	Restore     restoreCommand     `cmd:"" help:"Make a new data directory from a backup, or check one."`
+	Export      exportCommand      `cmd:"" help:"Write what has ended, such as game sessions and tickets, as JSON lines for analysts: each record once, over any number of runs."`
 	Archive     archiveCommand     `cmd:"" help:"The archive of ended records: find damage on the disk, and repair it."`
 	AWSProfile  awsProfileCommand  `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
 	Login       loginCommand       `cmd:"" help:"Sign in as a person, with a browser. The AWS CLI and the SDKs use the same sign-in."`

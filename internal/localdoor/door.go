@@ -115,6 +115,8 @@ type Config struct {
 	Backup func(ctx context.Context, path string) (backup.Summary, error)
 	// Stream writes a backup that the caller stores.
 	Stream func(ctx context.Context, to io.Writer, in StreamRequest) (backup.Summary, error)
+	// Export writes what has ended.
+	Export func(ctx context.Context, to io.Writer, in ExportRequest) error
 }
 
 // Door serves the local port.
@@ -145,7 +147,8 @@ func Open(c Config) (*Door, error) {
 	d.secretPaths(mux)
 	d.clusterPaths(mux)
 	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
-	mux.HandleFunc("POST "+streamPath, d.stream)
+	mux.HandleFunc("POST "+streamPath, d.stream("backup", d.streamBackup))
+	mux.HandleFunc("POST "+exportPath, d.stream("export", d.streamExport))
 	d.server = http.Server{
 		Handler: mux, MaxHeaderBytes: headerMax, ReadTimeout: readPatience, WriteTimeout: answerPatience, IdleTimeout: idlePatience,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),

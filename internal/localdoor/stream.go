@@ -16,7 +16,10 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-const streamPath = "/v1/backup/stream"
+const (
+	streamPath = "/v1/backup/stream"
+	exportPath = "/v1/export"
+)
 
 // streamPatience is how long the reader of a stream may take nothing of it. The frozen state stays in memory meanwhile.
 const streamPatience = 5 * time.Minute
@@ -31,38 +34,69 @@ type StreamRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// stream answers with a backup. Its proof is in a trailer; a backup that cannot be completed ends with the connection.
-func (d *Door) stream(w http.ResponseWriter, r *http.Request) {
-	body, by, ok := d.proven(w, r)
-	if !ok {
-		return
-	}
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Time{}) // the connection has gone if it fails
+// ExportRequest asks for what has ended.
+type ExportRequest struct {
+	To    string   `json:"to"`              // where the caller stores it, for the log and the audit log
+	Kinds []string `json:"kinds,omitempty"` // none: all
+	From  int64    `json:"from"`            // records that ended then or later, Unix milliseconds
+	Until int64    `json:"until,omitempty"` // and before; 0: as far as there are any
+	Rate  int64    `json:"rate"`            // bytes a second at most; 0: no bound
+
+	User   string `json:"user"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func (d *Door) streamBackup(ctx context.Context, to io.Writer, body []byte) error {
 	var in StreamRequest
-	err := json.Unmarshal(body, &in)
-	if err != nil {
-		err = domain.Refuse(domain.Invalid, "%s", err)
+	if err := json.Unmarshal(body, &in); err != nil {
+		return domain.Refuse(domain.Invalid, "%s", err)
 	}
-	ctx, refused := recorded(r, byUser(r, in.User), "backup", in.Reason)
-	if err == nil {
-		err = refused
+	_, err := d.config.Stream(ctx, to, in)
+	return err
+}
+
+func (d *Door) streamExport(ctx context.Context, to io.Writer, body []byte) error {
+	var in ExportRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return domain.Refuse(domain.Invalid, "%s", err)
 	}
-	out := &streamWriter{to: w, controller: c, sum: sha256.New()}
-	if err == nil {
-		d.config.Log.Info("a backup was asked for", "to", in.To, "principal", Principal(in.User))
-		_, err = d.config.Stream(audit.Without(ctx), out, in)
-		d.config.Audit.Refused(ctx, err)
-	}
-	switch {
-	case err == nil:
-		d.config.Audit.Record(ctx, "backup", in.To)
-		w.Header().Set(proofHeader, streamProof(by.key, by.nonce, [sha256.Size]byte(out.sum.Sum(nil))))
-	case out.begun:
-		panic(http.ErrAbortHandler)
-	default:
-		status, problem := d.problem(r, err)
-		d.answer(w, by, status, problem)
+	return d.config.Export(ctx, to, in)
+}
+
+// stream answers with what do writes. The proof is in a trailer; what cannot be completed ends with the connection.
+func (d *Door) stream(operation string, do func(ctx context.Context, to io.Writer, body []byte) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, by, ok := d.proven(w, r)
+		if !ok {
+			return
+		}
+		c := http.NewResponseController(w)
+		_ = c.SetReadDeadline(time.Time{}) // the connection has gone if it fails
+		var in struct{ To, User, Reason string }
+		err := json.Unmarshal(body, &in)
+		if err != nil {
+			err = domain.Refuse(domain.Invalid, "%s", err)
+		}
+		ctx, refused := recorded(r, byUser(r, in.User), operation, in.Reason)
+		if err == nil {
+			err = refused
+		}
+		out := &streamWriter{to: w, controller: c, sum: sha256.New()}
+		if err == nil {
+			d.config.Log.Info("the command line asks for data", "operation", operation, "to", in.To, "principal", Principal(in.User))
+			err = do(audit.Without(ctx), out, body)
+			d.config.Audit.Refused(ctx, err)
+		}
+		switch {
+		case err == nil:
+			d.config.Audit.Record(ctx, operation, in.To)
+			w.Header().Set(proofHeader, streamProof(by.key, by.nonce, [sha256.Size]byte(out.sum.Sum(nil))))
+		case out.begun:
+			panic(http.ErrAbortHandler)
+		default:
+			status, problem := d.problem(r, err)
+			d.answer(w, by, status, problem)
+		}
 	}
 }
 
@@ -89,9 +123,19 @@ func (s *streamWriter) Write(p []byte) (int, error) {
 // Stream has the service send a backup, for Read. Only what was read up to io.EOF is proven to be the service's.
 func (c *Client) Stream(ctx context.Context, in StreamRequest) (io.ReadCloser, error) {
 	in.User, in.Reason = c.user, c.Reason
+	return c.stream(ctx, streamPath, in)
+}
+
+// Export has the service send what has ended, for export.Read, as Stream does.
+func (c *Client) Export(ctx context.Context, in ExportRequest) (io.ReadCloser, error) {
+	in.User, in.Reason = c.user, c.Reason
+	return c.stream(ctx, exportPath, in)
+}
+
+func (c *Client) stream(ctx context.Context, path string, in any) (io.ReadCloser, error) {
 	patient := *c
 	patient.http.Timeout = 0
-	answer, nonce, err := patient.send(ctx, streamPath, in)
+	answer, nonce, err := patient.send(ctx, path, in)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +157,9 @@ func (s *streamReader) Read(p []byte) (n int, err error) {
 	s.sum.Write(p[:n])
 	switch {
 	case err == io.EOF && !equal(s.answer.Trailer.Get(proofHeader), s.want([sha256.Size]byte(s.sum.Sum(nil)))):
-		err = errors.New("the backup was not sent by the service of this data directory, or not as a whole")
+		err = errors.New("the answer was not sent by the service of this data directory, or not as a whole")
 	case err != nil && err != io.EOF:
-		err = fmt.Errorf("the service did not send the whole backup; its log says why: %w", err)
+		err = fmt.Errorf("the service did not send everything; its log says why: %w", err)
 	}
 	return n, err
 }

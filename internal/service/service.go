@@ -118,6 +118,8 @@ type Service struct {
 	beside  []*listen.Server // for trusted servers and for operators of player flow
 	served  chan error
 
+	exporting sync.Mutex // held while an export of what has ended is made
+
 	clock *engine.Clock // nil on real time
 	links serverlink.LinkClock
 

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/export"
+	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+type exportCommand struct {
+	dataFlag
+	reasonFlag
+	To     string         `name:"to" required:"" placeholder:"PLACE" help:"A directory (it exists, or its name ends with a slash), which gets compressed files for each kind; a file, compressed if its name ends with .gz; or - for the standard output."`
+	Kinds  []string       `name:"kinds" placeholder:"KIND,…" help:"game_sessions, player_sessions, placements, tickets, player_changes. Default: all."`
+	Since  string         `name:"since" placeholder:"TIME" help:"Only what ended at this time or later, such as 2026-11-01T00:00:00Z. Default: all that the service still has, which is 30 days."`
+	Until  string         `name:"until" placeholder:"TIME" help:"Only what ended before this time. Default: all."`
+	Resume bool           `name:"resume" help:"Continue where the last run ended, also one that was killed. The first run begins at --since."`
+	Rate   settings.Bytes `name:"rate" placeholder:"SIZE" default:"16MiB" help:"Bytes a second that the service sends, so that it leaves the machine to players; 0: no bound."`
+}
+
+// place is where an export is stored.
+type place interface {
+	export.Store
+	CursorPath() string
+}
+
+// Run exports what the running service has in its archive.
+func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
+	if err := mustExist(c.Data); err != nil {
+		return err
+	}
+	kinds, err := c.kinds()
+	if err != nil {
+		return err
+	}
+	in := localdoor.ExportRequest{To: c.To, Kinds: kinds, Rate: int64(c.Rate)}
+	if in.From, err = endedAt("--since", c.Since); err != nil {
+		return err
+	}
+	if in.Until, err = endedAt("--until", c.Until); err != nil {
+		return err
+	}
+	var store export.Store
+	if c.To == "-" {
+		if c.Resume {
+			return errors.New("--resume is for a directory or a file: the standard output has no cursor")
+		}
+		store = &export.Pipe{To: stdout}
+	} else {
+		to := c.place(kinds)
+		store = to
+		cursor, err := export.ReadCursor(to.CursorPath())
+		switch {
+		case err != nil:
+			return err
+		case cursor == nil:
+		case !c.Resume:
+			return fmt.Errorf("%s has an export up to %s; --resume continues it", c.To, cursor.Until.Format(time.RFC3339))
+		default:
+			if err := cursor.CheckFor(kinds); err != nil {
+				return err
+			}
+			in.From = cursor.Until.UnixMilli()
+		}
+	}
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	client.Reason = c.Reason
+	stream, err := client.Export(ctx, in)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	records, damaged, err := export.Read(stream, store)
+	if err != nil {
+		return fmt.Errorf("%w; the next run with --resume continues", err)
+	}
+	fmt.Fprintf(os.Stderr, "%d records\n", records)
+	if damaged > 0 {
+		fmt.Fprintf(os.Stderr, "places of the archive could not be read (%d): see muster archive check\n", damaged)
+	}
+	return nil
+}
+
+func (c *exportCommand) place(kinds []string) place {
+	if info, err := os.Stat(c.To); err == nil && info.IsDir() || strings.HasSuffix(c.To, "/") || strings.HasSuffix(c.To, string(os.PathSeparator)) {
+		return &export.Dir{Path: c.To, Kinds: kinds}
+	}
+	return &export.File{Path: c.To, Kinds: kinds}
+}
+
+// kinds are those that are wanted, in the order of export.Kinds.
+func (c *exportCommand) kinds() (kinds []string, err error) {
+	for _, kind := range c.Kinds {
+		if !slices.Contains(export.Kinds, kind) {
+			return nil, fmt.Errorf("--kinds: %q; want %s", kind, strings.Join(export.Kinds, ", "))
+		}
+	}
+	for _, kind := range export.Kinds {
+		if len(c.Kinds) == 0 || slices.Contains(c.Kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
+// endedAt is a time in Unix milliseconds; 0: none.
+func endedAt(flag, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.UnixMilli() < 0 {
+		return 0, fmt.Errorf("%s: %q; want a time such as 2026-11-01T00:00:00Z", flag, text)
+	}
+	return t.UnixMilli(), nil
+}

@@ -1,0 +1,51 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/backup"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/export"
+	"github.com/musterhq/muster/internal/localdoor"
+)
+
+// export sends what has ended and left memory: a record that leaves later ended later, so the next export continues where this one ends.
+func (x *Service) export(ctx context.Context, to io.Writer, in localdoor.ExportRequest) error {
+	for _, kind := range in.Kinds {
+		if !slices.Contains(export.Kinds, kind) {
+			return domain.Refuse(domain.Invalid, "kind %q; want %s", kind, strings.Join(export.Kinds, ", "))
+		}
+	}
+	if in.From < 0 || in.Until < 0 || in.Rate < 0 {
+		return domain.Refuse(domain.Invalid, "from %d, until %d, rate %d; none may be negative", in.From, in.Until, in.Rate)
+	}
+	if !x.exporting.TryLock() {
+		return domain.Refuse(domain.Conflict, "another export is being made")
+	}
+	defer x.exporting.Unlock()
+	state, err := x.engine.Backup(ctx)
+	if errors.Is(err, engine.ErrArchiveLacks) {
+		return domain.Refuse(domain.Conflict, "this node still copies the archive from another one: export there, or later")
+	}
+	if err != nil {
+		return err
+	}
+	h := export.Head{Installation: x.installation(), From: in.From, Until: int64(state.Next)}
+	if in.Until != 0 {
+		h.Until = min(h.Until, in.Until)
+	}
+	oldest := time.Now().Add(-engine.DefaultRetention).UnixMilli() - archive.Grain // nothing is older
+	h.From = min(max(h.From, oldest), max(h.Until, in.From))
+	err = export.Write(ctx, backup.Paced(ctx, to, in.Rate), x.archive, h, in.Kinds)
+	if err != nil {
+		x.log.Error("an export was not made", "to", in.To, "error", err)
+	}
+	return err
+}
