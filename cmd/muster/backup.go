@@ -304,7 +304,7 @@ func (c *restoreCommand) restore(ctx context.Context, from *repository.Repositor
 		if err != nil {
 			return s, nil, err
 		}
-		open = func() (io.ReadCloser, error) { return point.Open(ctx) }
+		open = func() (io.ReadCloser, error) { return point.Open(ctx, key) }
 	}
 	return datadir.Restore(ctx, datadir.Options{Dir: c.Data, Program: "muster restore", Key: key, Log: slog.New(slog.DiscardHandler)}, open)
 }

@@ -58,15 +58,22 @@ func NewReader(in io.Reader, key *secretkey.Key) (*Reader, error) {
 		return nil, err
 	}
 	r.Sealed = secret
-	if secret, err = key.Open("the secret in the backup", sealedName, secret); errors.Is(err, secretkey.ErrDamaged) {
-		return nil, blocks.damaged("%s", err)
-	} else if err != nil {
-		return nil, err
-	}
-	if r.Secret, err = identity.ParseCellSecret(string(secret)); err != nil {
+	if r.Secret, err = OpenSecret(secret, key); errors.Is(err, ErrDamaged) {
 		return nil, blocks.damaged("its secret: %s", err)
 	}
-	return r, nil
+	return r, err
+}
+
+// OpenSecret reads the secret as a backup has it. With another key than that of the service the error is a *secretkey.Wrong.
+func OpenSecret(sealed []byte, key *secretkey.Key) (s identity.CellSecret, err error) {
+	text, err := key.Open("the secret in the backup", sealedName, sealed)
+	if err == nil {
+		s, err = identity.ParseCellSecret(string(text))
+	}
+	if _, wrong := errors.AsType[*secretkey.Wrong](err); err != nil && !wrong {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return s, err
 }
 
 func knownLevel() uint { return cell.New(cell.DefaultConfig()).KnownLevel() }

@@ -19,7 +19,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/secretkey"
 )
 
 // Wanted says which state of an installation is wanted: the latest, or another one.
@@ -36,6 +38,7 @@ type Point struct {
 
 	repository *Repository
 	journal    []Journal // has all entries behind Base up to Entry
+	later      *Manifest // the first backup behind Entry; nil without journal
 }
 
 // Find returns the state that is wanted.
@@ -47,7 +50,7 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 	if w.Backup != "" {
 		for _, x := range all {
 			if x.Name == w.Backup {
-				return &Point{x.Manifest, entryOf(x.Manifest), r, nil}, x.Err
+				return &Point{x.Manifest, entryOf(x.Manifest), r, nil, nil}, x.Err
 			}
 		}
 		return nil, fmt.Errorf("%s has no backup %s", r, w.Backup)
@@ -69,7 +72,7 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 	case !w.Time.IsZero():
 		return r.before(ctx, whole, w.Time)
 	}
-	return &Point{latest, latest.Head.Entry, r, nil}, nil
+	return &Point{latest, latest.Head.Entry, r, nil, nil}, nil
 }
 
 func entryOf(m *Manifest) uint64 {
@@ -90,8 +93,9 @@ func (r *Repository) at(all []*Manifest, entry uint64) (*Point, error) {
 	if base == nil {
 		return nil, fmt.Errorf("entry %d is before the first backup, which is of entry %d; want one of %s", entry, all[0].Head.Entry, reachable(all))
 	}
-	p := &Point{base, entry, r, nil}
+	p := &Point{base, entry, r, nil, nil}
 	if base.Head.Entry < entry {
+		p.later = firstBehind(all, entry)
 		if p.journal = behind(all, base.Head.Entry, entry); p.journal == nil {
 			return nil, fmt.Errorf("no backup has the journal up to entry %d; want one of %s", entry, reachable(all))
 		}
@@ -153,7 +157,7 @@ func (r *Repository) before(ctx context.Context, all []*Manifest, t time.Time) (
 	if base < 0 {
 		return nil, fmt.Errorf("%s is before the first backup, whose state is of %s", t.Format(time.RFC3339), all[0].Head.State.Format(time.RFC3339))
 	}
-	p := &Point{all[base], all[base].Head.Entry, r, nil}
+	p := &Point{all[base], all[base].Head.Entry, r, nil, nil}
 	if base+1 == len(all) {
 		return p, nil
 	}
@@ -174,8 +178,17 @@ func (r *Repository) before(ctx context.Context, all []*Manifest, t time.Time) (
 		}
 		p.Entry = e.Number
 	}
-	p.journal = parts
+	p.journal, p.later = parts, all[base+1]
 	return p, nil
+}
+
+func firstBehind(all []*Manifest, entry uint64) *Manifest {
+	for _, m := range all {
+		if m.Head.Entry >= entry {
+			return m
+		}
+	}
+	return nil
 }
 
 // entries yields the journal behind an entry up to another one.
@@ -212,14 +225,24 @@ func (r *Repository) entries(ctx context.Context, parts []Journal, from, to uint
 	}
 }
 
-// Open returns the backup of a state in the form of a file. Each call reads everything again.
-func (p *Point) Open(ctx context.Context) (io.ReadCloser, error) {
+// Open returns the backup of a state in the form of a file. Each call reads everything again. key is that of the service for its secrets.
+func (p *Point) Open(ctx context.Context, key *secretkey.Key) (io.ReadCloser, error) {
 	out, in := io.Pipe()
-	go func() { in.CloseWithError(p.write(ctx, in)) }()
+	go func() { in.CloseWithError(p.write(ctx, in, key)) }()
 	return out, nil
 }
 
-func (p *Point) write(ctx context.Context, out io.Writer) error {
+// secret has all generations that a state between two backups may have.
+func (p *Point) secret(key *secretkey.Key) (identity.CellSecret, error) {
+	before, err := backup.OpenSecret(p.Base.Secret, key)
+	if err != nil {
+		return before, err
+	}
+	behind, err := backup.OpenSecret(p.later.Secret, key)
+	return behind.With(before), err
+}
+
+func (p *Point) write(ctx context.Context, out io.Writer, key *secretkey.Key) error {
 	c := backup.Content{Head: p.Base.Head, Sealed: p.Base.Secret}
 	c.Head.From = 0
 	damagedPlaces := p.Base.Damaged
@@ -227,6 +250,11 @@ func (p *Point) write(ctx context.Context, out io.Writer) error {
 		c.State = func(w io.Writer) error { return p.repository.copy(ctx, w, p.Base.State) }
 		c.Records = p.repository.records(ctx, p.Base.Records)
 	} else {
+		var err error
+		if c.Secret, err = p.secret(key); err != nil {
+			return err
+		}
+		c.Sealed, c.Key = nil, key
 		state, err := p.replay(ctx, func([]archive.Record) error { return nil })
 		if err != nil {
 			return err

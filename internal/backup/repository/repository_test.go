@@ -157,7 +157,7 @@ func restored(t *testing.T, r *Repository, w Wanted) (s backup.Summary, sum stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := p.Open(t.Context())
+	in, err := p.Open(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func restored(t *testing.T, r *Repository, w Wanted) (s backup.Summary, sum stri
 	if err := c.Freeze().Write(all); err != nil {
 		t.Fatal(err)
 	}
-	if in, err = p.Open(t.Context()); err != nil {
+	if in, err = p.Open(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()

@@ -37,7 +37,7 @@ func (r *Repository) Verify(ctx context.Context, w Wanted, key *secretkey.Key) (
 	if err != nil {
 		return v, err
 	}
-	in, err := p.Open(ctx)
+	in, err := p.Open(ctx, key)
 	if err != nil {
 		return v, err
 	}
@@ -99,7 +99,7 @@ func (r *Repository) prove(ctx context.Context, all []Listed, p *Point, v *Verif
 	if parts == nil {
 		return nil
 	}
-	replayed, err := (&Point{before, p.Base.Head.Entry, r, parts}).replay(ctx, func([]archive.Record) error { return nil })
+	replayed, err := (&Point{Base: before, Entry: p.Base.Head.Entry, repository: r, journal: parts}).replay(ctx, func([]archive.Record) error { return nil })
 	if err != nil {
 		return err
 	}
