@@ -18,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/matchmaker"
+	"github.com/musterhq/muster/internal/quotas"
 )
 
 // Item is something that an operator should look at.
@@ -38,7 +39,7 @@ const (
 	lately      = 15 * time.Minute
 )
 
-// Found is the result of a look, the most urgent first: what concerns the whole service, players who lost their game, hosts, fleets, aliases, queues, access keys, matchmaking.
+// Found is the result of a look, the most urgent first: what concerns the whole service, players who lost their game, hosts, fleets, aliases, queues, access keys, quotas, matchmaking.
 type Found struct {
 	Items  []Item `json:"items"`
 	Others int    `json:"others,omitempty"` // that are not in Items, because there are so many
@@ -67,6 +68,7 @@ type Config struct {
 	Damage    func() []string // places that the archive cannot read; nil: none
 	// Exports are the receivers of the audit log that are late; none at a node that does not decide. nil: there are no receivers.
 	Exports func() []export.Late
+	Quotas  *quotas.Desk // names holders; nil: quotas are not looked at
 	Log     *slog.Logger
 }
 
@@ -110,6 +112,7 @@ func (f *Finder) Find(ctx context.Context) (*Found, error) {
 		x.add(aliases(v, agents, now)...)
 		x.add(queues(v, now)...)
 		x.add(keys(v, now)...)
+		x.add(holders(v, f.config.Quotas)...)
 		return nil
 	})
 	x.add(matches...)

@@ -17,9 +17,12 @@ func Prove(ctx context.Context) {
 
 // Use moves the connection of a request to a door, for as long as it lives or until the request gives it back. It is
 // ErrFull when the door has no place.
-func Use(ctx context.Context, door Door) error {
-	if c, ok := ctx.Value(connKey{}).(*Conn); ok && !c.use(door) {
-		return ErrFull
+func Use(ctx context.Context, door Door) error { return UseFor(ctx, door, "") }
+
+// UseFor is Use for a holder, such as an access key, who may have half of a door's connections: then it is ErrShare. An empty holder has no share.
+func UseFor(ctx context.Context, door Door, holder string) error {
+	if c, ok := ctx.Value(connKey{}).(*Conn); ok {
+		return c.use(door, holder)
 	}
 	return nil
 }
@@ -27,6 +30,6 @@ func Use(ctx context.Context, door Door) error {
 // Leave moves the connection of a request back to HTTP.
 func Leave(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*Conn); ok {
-		c.use(HTTP)
+		_ = c.use(HTTP, "") // which always has room for one that it had before
 	}
 }

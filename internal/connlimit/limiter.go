@@ -39,7 +39,14 @@ type Limiter struct {
 	crowds   crowds
 	unproven list.List // *Conn without a credential, in order of arrival
 	doors    [doors]int
-	told     rate.Lines // of full limits
+	holders  map[place]int // connections that holders have at doors
+	told     rate.Lines    // of full limits
+}
+
+// place names what a holder has at a door.
+type place struct {
+	door   Door
+	holder string
 }
 
 // reason is the limit that a connection was refused or closed for.
@@ -51,10 +58,11 @@ const (
 	byAddress
 	byNetwork
 	byDoor
+	byHolder
 	reasons
 )
 
-var reasonNames = [reasons]string{"total", "unproven", "address", "network", "door"}
+var reasonNames = [reasons]string{"total", "unproven", "address", "network", "door", "holder"}
 
 // busyGrace is how long an unproven connection whose request is being answered is spared for a newcomer from the same
 // network. Signing in takes milliseconds; without the grace a crowd of honest clients that all return at once would displace each
@@ -89,6 +97,7 @@ type Conn struct {
 
 	// These are guarded by limiter.mu.
 	door  Door
+	of    string // the holder at the door; empty: none
 	gone  bool
 	place *list.Element // in host.unproven
 	turn  *list.Element // in limiter.unproven
@@ -235,6 +244,7 @@ func (l *Limiter) remove(c *Conn) {
 	l.leaveUnproven(c)
 	delete(l.conns, c)
 	l.doors[c.door]--
+	l.giveBack(c)
 	c.host.total--
 	c.host.network.total--
 	l.tidy(c.host)
@@ -298,22 +308,44 @@ func (c *Conn) Busy(busy bool) {
 	c.busy.Store(busy)
 }
 
-// use moves the connection to a door, unless that is full.
-func (c *Conn) use(door Door) bool {
+// use moves the connection to a door, unless that is full or the holder has its share of it.
+func (c *Conn) use(door Door, holder string) error {
 	l := c.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case c.gone || c.door == door:
-		return true // a connection that is gone shows at the next read or write
+		return nil // a connection that is gone shows at the next read or write
 	case door != HTTP && l.doors[door] >= l.limits.Doors[door]:
 		l.note(&l.refused[byDoor], byDoor)
-		return false
+		return ErrFull
+	case holder != "" && l.holders[place{door, holder}] >= l.limits.ofHolder(door):
+		l.note(&l.refused[byHolder], byHolder)
+		return ErrShare
 	}
 	l.doors[c.door]--
-	c.door = door
+	l.giveBack(c)
+	c.door, c.of = door, holder
 	l.doors[door]++
-	return true
+	if holder != "" {
+		if l.holders == nil {
+			l.holders = map[place]int{}
+		}
+		l.holders[place{door, holder}]++
+	}
+	return nil
+}
+
+// giveBack counts down what the holder of a connection has at its door.
+func (l *Limiter) giveBack(c *Conn) {
+	if c.of == "" {
+		return
+	}
+	at := place{c.door, c.of}
+	if l.holders[at]--; l.holders[at] == 0 {
+		delete(l.holders, at)
+	}
+	c.of = ""
 }
 
 // Release forgets the connection, which is closed. It may be called any number of times.

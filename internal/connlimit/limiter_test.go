@@ -230,11 +230,11 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 func TestDoorsHaveTheirShares(t *testing.T) {
 	p := newPort(t, 1024, Limits{Doors: [doors]int{EventStreams: 2}})
 	a, b, c := p.mustConnect("192.0.2.1"), p.mustConnect("192.0.2.1"), p.mustConnect("192.0.2.1")
-	if !a.use(EventStreams) || !b.use(EventStreams) || c.use(EventStreams) {
+	if a.use(EventStreams, "") != nil || b.use(EventStreams, "") != nil || c.use(EventStreams, "") != ErrFull {
 		t.Error("want two event streams and no third")
 	}
-	a.use(HTTP)
-	if !c.use(EventStreams) {
+	_ = a.use(HTTP, "")
+	if c.use(EventStreams, "") != nil {
 		t.Error("a place that was left is not given again")
 	}
 	b.Release()
@@ -243,6 +243,47 @@ func TestDoorsHaveTheirShares(t *testing.T) {
 	c.Release()
 	if s := p.Stats(); s != (Stats{}) || len(p.networks) != 0 || p.crowds.most() != nil || p.Limiter.doors != [doors]int{} {
 		t.Errorf("after all have gone: %+v, %d networks, doors %v", s, len(p.networks), p.Limiter.doors)
+	}
+}
+
+// One holder has half of a door, however many addresses it uses. What it gives back it finds again, and others find the rest.
+func TestHoldersHaveTheirShares(t *testing.T) {
+	p := newPort(t, 1024, Limits{Doors: [doors]int{EventStreams: 16, PartnerStreams: 3}})
+	var mine []*client
+	for i := range 8 {
+		x := p.mustConnect(fmt.Sprintf("192.0.2.%d", i))
+		if err := x.use(EventStreams, "key"); err != nil {
+			t.Fatal(err)
+		}
+		mine = append(mine, x)
+	}
+	more := p.mustConnect("198.51.100.1")
+	if err := more.use(EventStreams, "key"); err != ErrShare {
+		t.Errorf("one more: %v", err)
+	}
+	for i := range 8 {
+		if err := p.mustConnect("203.0.113.1").use(EventStreams, fmt.Sprint("other", i)); err != nil {
+			t.Errorf("another holder: %v", err)
+		}
+	}
+	if err := more.use(EventStreams, "last"); err != ErrFull {
+		t.Errorf("a full door: %v", err)
+	}
+	mine[0].Release()
+	_ = mine[1].use(HTTP, "")
+	if err := more.use(EventStreams, "key"); err != nil {
+		t.Errorf("what was given back: %v", err)
+	}
+	for range 3 { // of a small door one holder may have all
+		if err := p.mustConnect("203.0.113.2").use(PartnerStreams, "key"); err != nil {
+			t.Error(err)
+		}
+	}
+	for c := range p.conns {
+		p.remove(c)
+	}
+	if len(p.holders) != 0 {
+		t.Errorf("left behind: %v", p.holders)
 	}
 }
 

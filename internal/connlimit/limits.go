@@ -95,5 +95,19 @@ func Derive(descriptors int, wanted Limits) (Limits, error) {
 // share is so many eighths of all, and at least one.
 func share(all, eighths int) int { return max(all*eighths/8, 1) }
 
+// shareFrom is the limit of a door from which on one holder may not have all of it. Smaller limits are set by operators who mean them.
+const shareFrom = 16
+
+// ofHolder is how many connections of a door one holder may have.
+func (l *Limits) ofHolder(door Door) int {
+	if most := l.Doors[door]; most >= shareFrom {
+		return most / 2
+	}
+	return l.Doors[door]
+}
+
+// ErrShare is the reason to refuse a stream whose holder has its share of the door.
+var ErrShare = errors.New("this access key has half of all connections of this kind, which is the most that one may have")
+
 // ErrFull is the reason to refuse a stream whose door has no place left. Its client may come back later.
 var ErrFull = errors.New("too many connections of this kind are open")

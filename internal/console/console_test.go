@@ -349,6 +349,12 @@ func TestLiveStreamsAreBounded(t *testing.T) {
 	if r := x.get(Prefix+"/live", c); r.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("one stream too many: %d", r.StatusCode)
 	}
+	x.live.mu.Lock()
+	x.live.open, x.live.holders = liveOfHolder, map[string]int{"LOOK": liveOfHolder}
+	x.live.mu.Unlock()
+	if r := x.get(Prefix+"/live", c); r.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one stream of a key too many: %d", r.StatusCode)
+	}
 }
 
 // explains has the operators' API explain one object.

@@ -17,6 +17,7 @@ const (
 	livePing       = 15 * time.Second // of a stream without one, so that proxies keep it
 	liveWrite      = 10 * time.Second // for a client to take a sign
 	liveStreamsMax = 1000
+	liveOfHolder   = liveStreamsMax / 2 // of one access key or person
 )
 
 // live tells open pages that the state has changed. All streams share one look at the number of the newest entry each second.
@@ -28,9 +29,10 @@ type live struct {
 	pace    pace
 
 	mu      sync.Mutex
-	number  uint64        // at the last look
-	changed chan struct{} // closed at the next change
-	open    int           // streams
+	number  uint64         // at the last look
+	changed chan struct{}  // closed at the next change
+	open    int            // streams
+	holders map[string]int // of them
 }
 
 func newLive(applied func() uint64) *live {
@@ -66,21 +68,28 @@ func (l *live) watch() {
 	}
 }
 
-// enter counts a stream; false when there are too many.
-func (l *live) enter() bool {
+// enter counts a stream of a holder; false when there are too many.
+func (l *live) enter(holder string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open >= liveStreamsMax || l.ctx.Err() != nil {
+	if l.open >= liveStreamsMax || l.holders[holder] >= liveOfHolder || l.ctx.Err() != nil {
 		return false
 	}
 	l.open++
+	if l.holders == nil {
+		l.holders = map[string]int{}
+	}
+	l.holders[holder]++
 	l.running.Add(1)
 	return true
 }
 
-func (l *live) leave() {
+func (l *live) leave(holder string) {
 	l.mu.Lock()
 	l.open--
+	if l.holders[holder]--; l.holders[holder] == 0 {
+		delete(l.holders, holder)
+	}
 	l.mu.Unlock()
 	l.running.Done()
 }
@@ -98,12 +107,14 @@ const tickParameter = "tick"
 // serveLive streams signs of changes, each when the pace allows it, until the browser leaves, the sign-in ends, or the key is revoked. The query has the number at which the page was built: what has changed
 // since, while it had no stream, is a change, too.
 func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.AccessKey) {
-	if !d.live.enter() {
+	by := key.Principal("")
+	holder := by.Holder()
+	if !d.live.enter(holder) {
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d pages follow the state of this node already.", liveStreamsMax), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d pages follow the state of this node already, or %d of this access key.", liveStreamsMax, liveOfHolder), http.StatusServiceUnavailable)
 		return
 	}
-	defer d.live.leave()
+	defer d.live.leave(holder)
 	_, expires, _ := d.session(r)
 	ctx, cancel := context.WithDeadline(r.Context(), expires)
 	defer cancel()

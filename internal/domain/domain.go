@@ -36,6 +36,7 @@ func (t ContactTime) Add(d time.Duration) ContactTime { return t + ContactTime(d
 type Refusal struct {
 	Reason Reason
 	Detail string // for people; never parsed
+	Quota  string // of the caller, which would be exceeded; see package quota. Empty for most
 	Cause  error  // a more specific reason, for doors that can report it; nil for most
 }
 

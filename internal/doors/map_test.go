@@ -10,7 +10,7 @@ import (
 )
 
 // languages are the packages of the core that are no nouns of clients: languages, algorithms and forms of storage.
-var languages = []string{"kernel", "catalog", "keyvalue", "search", "searchindex", "ruleset", "matcher", "spelling", "excerpt", "chunk", "wire", "sorted", "answers", "commandcodec", "exit"}
+var languages = []string{"kernel", "catalog", "keyvalue", "quota", "search", "searchindex", "ruleset", "matcher", "spelling", "excerpt", "chunk", "wire", "sorted", "answers", "commandcodec", "exit"}
 
 // mapped are the packages that the table of ARCHITECTURE.md lists.
 func mapped(page string) (packages []string) {

@@ -82,6 +82,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/quotas"
 	"github.com/musterhq/muster/internal/tracing"
 )
 
@@ -115,6 +116,8 @@ type Config struct {
 	Levels   Levels        // of a cluster's members; nil: in a cluster the level of the journal stays
 
 	Unrecorded bool // commands have no entries in the audit log, whatever their context says
+
+	Quotas *quotas.Desk // names the holders of what commands create; nil: they have none
 
 	Tracing *tracing.Tracer // of commands whose context is traced; nil: none is
 
@@ -315,11 +318,12 @@ func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 }
 
 func (e *Engine) do(ctx context.Context, cmd kernel.Command) error {
+	e.config.Quotas.Hold(ctx, cmd)
 	given := e.recorded(ctx, cmd)
 	if e.config.Peers != nil {
-		return e.told(cmd, e.doOnce(ctx, given))
+		return e.told(ctx, cmd, e.doOnce(ctx, given))
 	}
-	return e.told(cmd, e.decide(ctx, given))
+	return e.told(ctx, cmd, e.decide(ctx, given))
 }
 
 // decide has this node execute a command.

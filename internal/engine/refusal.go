@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -11,11 +12,12 @@ import (
 // returns. nil: none. Followers do not see refusals, because these have no event.
 func (e *Engine) OnRefusal(f func(kernel.Command, *domain.Refusal)) { e.onRefusal.Store(&f) }
 
-// told calls f for a refusal, and returns err unchanged.
-func (e *Engine) told(cmd kernel.Command, err error) error {
+// told calls f for a refusal, and returns err; a refusal by a quota gets the name of the holder.
+func (e *Engine) told(ctx context.Context, cmd kernel.Command, err error) error {
 	if err == nil {
 		return nil
 	}
+	err = e.config.Quotas.Tell(ctx, err)
 	if f := e.onRefusal.Load(); f != nil && *f != nil {
 		if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
 			(*f)(cmd, refusal)

@@ -64,7 +64,7 @@ func (p *Pool) Refused() uint64 { return p.refused.Load() }
 // Most is the size of the pool.
 func (p *Pool) Most() int64 { return p.most }
 
-// Shares are a Pool by access key, and within it one by address for access keys of the role client, which every player of a game may
+// Shares are a Pool by access key, with which all temporary credentials count that were issued to it, and within it one by address for access keys of the role client, which every player of a game may
 // have: whatever is done with them, others find room.
 type Shares struct{ Keys, Clients *Pool }
 
@@ -76,11 +76,11 @@ func NewShares(most, key, clients, address int64) Shares {
 
 // Take takes n for a principal and reports whether there was as much. What was taken must be given back with Give.
 func (s *Shares) Take(p *identity.Principal, n int64) bool {
-	if !s.Keys.Take(p.ID, n) {
+	if !s.Keys.Take(p.Holder(), n) {
 		return false
 	}
 	if p.Role == identity.Client && !s.Clients.Take(p.Address, n) {
-		s.Keys.Give(p.ID, n)
+		s.Keys.Give(p.Holder(), n)
 		return false
 	}
 	return true
@@ -88,7 +88,7 @@ func (s *Shares) Take(p *identity.Principal, n int64) bool {
 
 // Give gives back n that was taken for a principal.
 func (s *Shares) Give(p *identity.Principal, n int64) {
-	s.Keys.Give(p.ID, n)
+	s.Keys.Give(p.Holder(), n)
 	if p.Role == identity.Client {
 		s.Clients.Give(p.Address, n)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/quotas"
 )
 
 // Caller is the principal of a request, with what the scope of its signature says.
@@ -23,8 +24,11 @@ type requestContext struct {
 type requestContextKey struct{}
 
 func (c *requestContext) Value(key any) any {
-	if key == (requestContextKey{}) {
+	switch key {
+	case requestContextKey{}:
 		return c
+	case quotas.Key{}:
+		return &c.caller.Principal
 	}
 	return c.Context.Value(key)
 }

@@ -34,5 +34,5 @@ func newClientRates(l Limits, now func() time.Time) clientRates {
 // AllowClient counts a request against the rates of client keys, also one that was made at another door of this port. It takes a token
 // of the address, and then one of the key, so that one address cannot use up the key's.
 func (h *Handler) AllowClient(by *identity.Principal) bool {
-	return by.Role != identity.Client || h.clients.addresses.Allow(by.Address) && h.clients.keys.Allow(by.ID)
+	return by.Role != identity.Client || h.clients.addresses.Allow(by.Address) && h.clients.keys.Allow(by.Holder())
 }

@@ -24,9 +24,9 @@ var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.NoCapacity:       func(m *string) smithy.APIError { return &types.FleetCapacityExceededException{Message: m} },
 	domain.LimitExceeded:    func(m *string) smithy.APIError { return &types.LimitExceededException{Message: m} },
 	domain.TokenMismatch:    func(m *string) smithy.APIError { return &types.IdempotentParameterMismatchException{Message: m} },
-	domain.WrongPlayerState: invalidRequestError, // game servers get this at a door of their own
-	domain.NotYours:         invalidRequestError, // as above
-	domain.Overloaded:       func(*string) smithy.APIError { return throttled() },
+	domain.WrongPlayerState: invalidRequestError,                                  // game servers get this at a door of their own
+	domain.NotYours:         invalidRequestError,                                  // as above
+	domain.Overloaded:       func(*string) smithy.APIError { return throttled() }, // but a quota is named: see toAPI
 	domain.TerminalRoute:    func(m *string) smithy.APIError { return &types.TerminalRoutingStrategyException{Message: m} },
 	domain.NodeLost:         func(*string) smithy.APIError { return internalError() }, // of connections, which AWS clients do not have
 	domain.Stale:            func(*string) smithy.APIError { return internalError() }, // never leaves the engine
@@ -86,6 +86,9 @@ func statusOf(code string) int {
 // nothing of it, and cause is for the log.
 func toAPI(err error) (spelled smithy.APIError, cause error) {
 	if r, ok := errors.AsType[*domain.Refusal](err); ok {
+		if r.Reason == domain.Overloaded && r.Quota != "" {
+			return commonError(codeThrottling, "%s", r.Detail), nil
+		}
 		if spell, ok := refusals[r.Reason]; ok {
 			return spell(&r.Detail), nil
 		}

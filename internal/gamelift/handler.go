@@ -191,7 +191,7 @@ func (h *Handler) confine(name, requestID string, answer *[]byte, refused *smith
 
 // perform carries out an operation for a caller, from the body in the buffers. What it changes is in the audit log if the context has an origin.
 func (h *Handler) perform(ctx context.Context, c codec, op *compiled, caller *Caller, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
-	if !h.AllowClient(&caller.Principal) || !h.limiter.allow(caller.ID, op.name) {
+	if !h.AllowClient(&caller.Principal) || !h.limiter.allow(caller.Holder(), op.name) {
 		return nil, throttled()
 	}
 	if !op.access.Allow(caller.Role) {

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/policy"
+	"github.com/musterhq/muster/internal/quotas"
 )
 
 // Principal is who a request is made by, once that is authenticated: docs/glossary.md#principal. Doors ask it what the request may do,
@@ -43,6 +44,18 @@ func (p *Principal) ARN() string {
 	return UserARN(p.Account, p.Role, cmp.Or(p.ID, "anonymous"))
 }
 
+// Holder is the name under which shares, rates and quotas count: the access key, person or machine that all temporary credentials of a caller were issued to, whatever the
+// names of their sessions are. A caller that names more sessions gets no more of anything.
+func (p *Principal) Holder() string {
+	if p.session != nil {
+		return p.session.Holder
+	}
+	return p.ID
+}
+
+// Quota implements quotas.Caller.
+func (p *Principal) Quota() string { return p.Holder() }
+
 // Principal is who uses the key, from an address.
 func (k AccessKey) Principal(address string) Principal {
 	return Principal{ID: k.principalID(), Account: k.Account, Role: k.Role, Address: address, session: k.Session(), life: k.life, policies: k.policies, standing: k.standing}
@@ -71,9 +84,10 @@ func (p *Principal) Actor(r *http.Request, door string) access.Actor {
 }
 
 // Within returns a context that ends with ctx, and with the access key. A context that the key has ended has ErrRevoked, ErrExpired or ErrPolicies as its
-// cause. The caller must call cancel.
+// cause. It also has the principal as the holder of what commands create. The caller must call cancel.
 func (p *Principal) Within(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
+	ctx = quotas.With(ctx, p)
 	life := p.Life()
 	forget := context.AfterFunc(life, func() { end(context.Cause(life)) })
 	return ctx, func() {

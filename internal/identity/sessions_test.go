@@ -69,6 +69,24 @@ func TestSessionSaysWhatWasIssued(t *testing.T) {
 	}
 }
 
+// All temporary credentials of a key are one holder, however their sessions are called.
+func TestHolder(t *testing.T) {
+	x := newIssuer(t)
+	for _, c := range []Credentials{x.issue("a-1", Backend, time.Hour), x.issue("a-2", Client, time.Hour), x.issue("", Backend, time.Hour)} {
+		key, err := x.With(c.pair())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by := key.Principal("192.0.2.1"); by.Holder() != "LOBBY" {
+			t.Errorf("%s is held by %s", by.ID, by.Holder())
+		}
+	}
+	key, _ := x.With("LOBBY", "", "192.0.2.1")
+	if by := key.Principal("192.0.2.1"); by.Holder() != "LOBBY" {
+		t.Errorf("the key itself: %s", by.Holder())
+	}
+}
+
 func (c Credentials) pair() (id, token, from string) { return c.ID, c.Token, "192.0.2.1" }
 
 func TestAttackSessionTokens(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/secretrotation"
@@ -66,11 +68,12 @@ type Door struct {
 	actions  map[string]named // by pattern
 	counters prometheus.Gatherer
 	explains map[string]func(context.Context, string) (*Explanation, error) // by kind
+	readers  *fair.Pool                                                     // of the output of processes
 }
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	d := &Door{actions: map[string]named{}, config: c, engine: c.Engine, searches: c.Searches, counters: countersOf(&c), log: c.Log}
+	d := &Door{actions: map[string]named{}, config: c, engine: c.Engine, searches: c.Searches, counters: countersOf(&c), log: c.Log, readers: fair.NewPool(math.MaxInt64, readersOfHolder)}
 	d.explains = map[string]func(context.Context, string) (*Explanation, error){
 		"fleet": d.explainFleet, "alias": d.explainAlias, "compute": d.explainCompute, "placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,9 @@ func (d *Door) logs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// readersOfHolder is how many outputs one access key may have open at a node: half of all readers that a node takes.
+const readersOfHolder = 32
+
 // WriteOutput answers a request of someone who may look, as GET does below LogsPrefix: the query is the same, and in a cluster the request may be forwarded to the same path at another node.
 func (d *Door) WriteOutput(w http.ResponseWriter, r *http.Request, by identity.Principal, id string) {
 	lines, follow, err := logsQuery(r)
@@ -63,8 +67,14 @@ func (d *Door) WriteOutput(w http.ResponseWriter, r *http.Request, by identity.P
 		d.refuse(w, r, err)
 		return
 	}
-	if connlimit.Use(r.Context(), connlimit.EventStreams) != nil {
-		d.refuse(w, r, domain.Refuse(domain.Overloaded, "%s", connlimit.ErrFull))
+	holder := cmp.Or(by.Holder(), by.Address)
+	if !d.readers.Take(holder, 1) {
+		d.refuse(w, r, domain.Refuse(domain.Overloaded, "%s has the output of %d processes open, which is the most that one access key may have at a node", holder, readersOfHolder))
+		return
+	}
+	defer d.readers.Give(holder, 1)
+	if err := connlimit.UseFor(r.Context(), connlimit.EventStreams, by.Holder()); err != nil {
+		d.refuse(w, r, domain.Refuse(domain.Overloaded, "%s", err))
 		return
 	}
 	defer connlimit.Leave(r.Context())

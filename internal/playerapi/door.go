@@ -246,7 +246,7 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *calls.Re
 		refused = d.auth.Trusted(r, by, to.Name)
 	}
 	if refused == nil {
-		if wait, ok := d.buckets.TakeFor(rates.Partner, cmp.Or(by.ID, by.Address), w.Header()); !ok {
+		if wait, ok := d.buckets.TakeFor(rates.Partner, cmp.Or(by.Holder(), by.Address), w.Header()); !ok {
 			refused = problem.Later(flow.RateLimited, wait, "too many calls with one credential")
 		}
 	}

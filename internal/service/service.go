@@ -56,6 +56,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/connectiontoken"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerwatch"
+	"github.com/musterhq/muster/internal/quotas"
 	"github.com/musterhq/muster/internal/s3"
 	"github.com/musterhq/muster/internal/scaler"
 	"github.com/musterhq/muster/internal/secretkey"
@@ -76,6 +77,7 @@ const drain = 5 * time.Second
 // Service is a running Muster.
 type Service struct {
 	settings settings.Settings
+	quotas   *quotas.Desk // in force, and who has what
 	log      *slog.Logger
 	panics   *panics.Guard
 
@@ -223,9 +225,13 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	core.PlayerFlow.Tokens = connectiontoken.Hasher(secret)
+	if x.quotas, err = quotas.New(s.Quotas, log); err != nil {
+		return nil, err
+	}
+	core.Quotas = x.quotas.Live()
 	config := engine.Config{
 		Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
-		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short, Tracing: x.tracing, Unrecorded: o.Unkept, Fill: o.Fill,
+		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short, Tracing: x.tracing, Unrecorded: o.Unkept, Quotas: x.quotas, Fill: o.Fill,
 	}
 	if x.node != nil {
 		err = x.openReplica(ctx, config)
@@ -280,6 +286,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.private, Matchmakers: x.matches.Status, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
 	x.metrics.Register(handler, keys, x.secrets, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
+	x.metrics.Register(metrics.Quotas(x.engine, x.quotas), x.quotas.Refused())
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
 	if !o.Unkept {
 		if err := x.openGameMetrics(); err != nil {
@@ -316,7 +323,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.gatherUses(links)
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
-	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports(), Log: log})
+	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports(), Quotas: x.quotas, Log: log})
 	operators := operator.NewDoor(operator.Config{People: x.people, Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Secrets: x.secrets, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,

@@ -90,8 +90,8 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "this node of the cluster has no contact to the others; use another one, or try again"})
 		return
 	}
-	if connlimit.Use(r.Context(), connlimit.EventStreams) != nil {
-		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: overloaded, Message: connlimit.ErrFull.Error()})
+	if err := connlimit.UseFor(r.Context(), connlimit.EventStreams, by.Holder()); err != nil {
+		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: overloaded, Message: err.Error()})
 		return
 	}
 	defer connlimit.Leave(r.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/people/providers"
+	"github.com/musterhq/muster/internal/quotas"
 	"github.com/musterhq/muster/internal/webidentity"
 )
 
@@ -58,6 +59,7 @@ func (s Settings) Check() error {
 		atLeast("limit-players-per-game-session", s.LimitPlayersPerGameSession, 1),
 		atLeast("limit-players", s.LimitPlayers, 1),
 		oneOf("limits", s.Limits, "default", "gamelift"),
+		s.checkQuotas(),
 		atLeast("limit-working-requests", s.LimitWorkingRequests, 1),
 		atLeast("limit-ticket-bytes", s.LimitTicketBytes, 1<<20),
 		atLeast("limit-placement-bytes", s.LimitPlacementBytes, 4<<20),
@@ -82,6 +84,12 @@ func (s Settings) Check() error {
 		atLeast("heap-floor", s.HeapFloor, 0),
 		atLeast("gc-percent", s.GCPercent, 10),
 	)
+}
+
+// checkQuotas checks what one holder may have.
+func (s Settings) checkQuotas() error {
+	_, err := quotas.Parse(s.Quotas)
+	return err
 }
 
 // tokenLifetimeMin leaves time to replace a token in its last quarter: RefreshConnection is repeated after a minute when no new

@@ -138,6 +138,9 @@ func (w *World) invariants() {
 		}
 	}
 	w.checkGameServers(&v)
+	for _, wrong := range w.node.seq.Cell().Recount() {
+		w.violated("quotas: %s", wrong)
+	}
 	w.checkFlow(&v)
 	if w.steps%20 == 0 {
 		w.checkPlacements()

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -22,6 +23,7 @@ type Wishes struct {
 	makers  []maker
 	weights int
 	made    uint64 // numbers identifiers, links and requests
+	holders uint64 // counts commands that have a holder
 	now     domain.Time
 
 	players        []maker // the makers that player flow adds
@@ -56,6 +58,17 @@ func (w *Wishes) add(more []maker) {
 
 // Next makes a command; nil if the chosen kind has no target.
 func (w *Wishes) Next(v *cell.View, now domain.Time) kernel.Command {
+	cmd := w.wish(v, now)
+	if cmd != nil {
+		if x, ok := kernel.Unwrapped(cmd).(quota.Taker); ok { // no holder, the players, and three keys, in turn
+			w.holders++
+			x.Hold(quota.Holder(w.holders % 5))
+		}
+	}
+	return cmd
+}
+
+func (w *Wishes) wish(v *cell.View, now domain.Time) kernel.Command {
 	w.now = now
 	if cmd := w.begin(v); cmd != nil {
 		return cmd

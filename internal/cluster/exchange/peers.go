@@ -251,6 +251,7 @@ var decoding = func() cbor.DecMode {
 type refusal struct {
 	Reason domain.Reason
 	Detail string
+	Quota  string `cbor:",omitempty"`
 	Cause  *flow.Refusal
 }
 
@@ -265,7 +266,7 @@ func outcome(answer []byte, err error) (byte, []byte) {
 		return unknown, fmt.Append(nil, err)
 	}
 	if r, ok := errors.AsType[*domain.Refusal](err); ok {
-		travels := refusal{Reason: r.Reason, Detail: r.Detail}
+		travels := refusal{Reason: r.Reason, Detail: r.Detail, Quota: r.Quota}
 		travels.Cause, _ = errors.AsType[*flow.Refusal](r.Cause)
 		if b, failed := cbor.Marshal(travels); failed == nil {
 			if _, early := errors.AsType[*engine.Undecided](err); early {
@@ -292,7 +293,7 @@ func failure(outcome byte, body []byte) error {
 		if err := decoding.Unmarshal(body, &travels); err != nil {
 			return fmt.Errorf("%w: the refusal of the other node: %w", engine.ErrStopped, err)
 		}
-		r := &domain.Refusal{Reason: travels.Reason, Detail: travels.Detail}
+		r := &domain.Refusal{Reason: travels.Reason, Detail: travels.Detail, Quota: travels.Quota}
 		if travels.Cause != nil {
 			r.Cause = travels.Cause
 		}

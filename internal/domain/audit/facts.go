@@ -19,7 +19,7 @@ type fact struct{ field, value string }
 // that the caller's have changed.
 var hidden = map[string]bool{"Parameters": true, "CustomEventData": true, "GameSessionData": true, "Data": true, "Body": true, "Hash": true, "LaunchParameters": true, "Document": true}
 
-var bookkeeping = map[string]bool{"Changed": true, "EndedNo": true, "Created": true, "Updated": true, "No": true, "Region": true, "Account": true}
+var bookkeeping = map[string]bool{"Changed": true, "EndedNo": true, "Created": true, "Updated": true, "No": true, "Region": true, "Account": true, "Holder": true}
 
 const (
 	depthMax    = 6

@@ -5,6 +5,7 @@ package catalog
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
@@ -40,6 +41,9 @@ type Catalog[T any] = interface {
 	// Page copies up to limit records for which keep is true, in creation order, beginning after a place; a nil keep means all.
 	Page(after Place, limit int, keep func(*T) bool) []T
 
+	// Held counts the records by their holders; nil for records that have none.
+	Held() *quota.Held
+
 	// Restore rebuilds the indexes from the records, after a snapshot was loaded.
 	Restore()
 }
@@ -49,6 +53,9 @@ type catalog[T any] struct {
 	place func(*T) Place
 	byID  map[string]chunk.Ref[T]
 	order sorted.Set[entry]
+
+	holder func(*T) quota.Holder // nil: records have none
+	held   *quota.Held
 }
 
 type entry struct {
@@ -61,6 +68,14 @@ func New[T any](place func(*T) Place) Catalog[T] {
 	return &catalog[T]{
 		Table: chunk.New[T](), place: place, byID: map[string]chunk.Ref[T]{},
 		order: newOrder(),
+	}
+}
+
+// NewHeld returns an empty Catalog that counts its records by their holders.
+func NewHeld[T any](place func(*T) Place, holder func(*T) quota.Holder) Catalog[T] {
+	return &catalog[T]{
+		Table: chunk.New[T](), place: place, byID: map[string]chunk.Ref[T]{},
+		order: newOrder(), holder: holder, held: &quota.Held{},
 	}
 }
 
@@ -82,9 +97,26 @@ func (c *catalog[T]) Put(record T) chunk.Ref[T] {
 	if !ok {
 		r, _ = c.Add()
 		c.index(at, r)
+	} else {
+		c.letGo(c.Get(r))
 	}
 	*c.Mut(r) = record
+	c.hold(c.Get(r))
 	return r
+}
+
+func (c *catalog[T]) Held() *quota.Held { return c.held }
+
+func (c *catalog[T]) hold(record *T) {
+	if c.holder != nil {
+		c.held.Add(c.holder(record), 0)
+	}
+}
+
+func (c *catalog[T]) letGo(record *T) {
+	if c.holder != nil {
+		c.held.Remove(c.holder(record), 0)
+	}
 }
 
 func (c *catalog[T]) index(at Place, r chunk.Ref[T]) {
@@ -94,6 +126,7 @@ func (c *catalog[T]) index(at Place, r chunk.Ref[T]) {
 
 func (c *catalog[T]) Drop(r chunk.Ref[T]) {
 	at := c.place(c.Get(r))
+	c.letGo(c.Get(r))
 	delete(c.byID, at.ID)
 	c.order.Delete(entry{Place: at})
 	c.Remove(r)
@@ -108,6 +141,7 @@ func (c *catalog[T]) Since(after Place, yield func(*T) bool) {
 func (c *catalog[T]) Restore() {
 	for r, record := range c.All() {
 		c.index(c.place(record), r)
+		c.hold(record)
 	}
 }
 

@@ -64,6 +64,7 @@ type Cell struct {
 // New returns an empty cell.
 func New(config Config) *Cell {
 	c := &Cell{Kernel: kernel.New(), config: config}
+	c.Quotas = config.Quotas
 	c.notices = notice.New(c.Kernel, c.config.Notify)
 	c.membership = membership.New(c.Kernel)
 	c.hosting = hosting.New(c.Kernel, &c.config.Hosting, c.notices, c.membership)

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // Config holds the limits and periods of commands. Events contain the deadlines that they set, so a change of the configuration does not
@@ -21,6 +22,7 @@ type Config struct {
 	PlayerFlow  playerflow.Limits
 	Access      access.Config
 	Audit       audit.Config
+	Quotas      *quota.Quotas // nil: the defaults
 	Pool        capacity.Pool // of hosts, for tests; nil: those that have joined
 }
 

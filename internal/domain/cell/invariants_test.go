@@ -494,27 +494,10 @@ func noteFlow(c *Cell, note func(kind kernel.Wait, ref chunk.AnyRef, at int64)) 
 	note(playerflow.StudioReceivers, 0, int64(first))
 }
 
-// checkHeld counts again what the records in memory hold.
+// checkHeld holds the counts by holder against the records.
 func (c *Cell) checkHeld() (errs []error) {
-	var tickets, placements, players domain.Held
-	for _, t := range c.matchmaking.Records.Tickets.All() {
-		tickets.Add(t.Maker, t.Bytes())
-	}
-	for _, p := range c.hosting.Placements.Placements.All() {
-		placements.Add(p.Maker, p.Bytes())
-	}
-	for _, p := range c.hosting.Sessions.Players.All() {
-		players.Add(p.Maker, p.Bytes())
-	}
-	for _, each := range []struct {
-		what      string
-		got, want *domain.Held
-	}{
-		{"tickets", c.matchmaking.Records.Held(), &tickets}, {"placements", c.hosting.Placements.Held(), &placements}, {"player sessions", c.hosting.Sessions.Held(), &players},
-	} {
-		if got, want := fmt.Sprint(*each.got), fmt.Sprint(*each.want); got != want {
-			errs = append(errs, fmt.Errorf("%s hold %s, counted %s", each.what, want, got))
-		}
+	for _, wrong := range c.Recount() {
+		errs = append(errs, errors.New(wrong))
 	}
 	return errs
 }

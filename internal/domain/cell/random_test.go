@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/sim"
 	"github.com/musterhq/muster/internal/sim/canon"
 )
@@ -32,6 +33,10 @@ func TestRestartsAreAlike(t *testing.T) {
 			players.Games.DirectCreate, players.Games.DirectJoin, players.Games.LaxPlayers = true, true, seed%4 == 1
 			config.PlayerFlow.Flow = &players
 			wishes.AddFlow()
+		}
+		if seed%3 == 2 { // so that holders reach them
+			config.Quotas = &quota.Quotas{}
+			config.Quotas.Set(&quota.Table{Each: quota.Numbers{quota.GameSessions: 2, quota.PlayerSessions: 4, quota.Placements: 3, quota.Tickets: 3, quota.Queues: 1, quota.Aliases: 1, quota.Computes: 2, quota.Subscriptions: 1}})
 		}
 		live, now := cell.New(config), domain.Time(1_700_000_000_000)
 		var journal [][]byte

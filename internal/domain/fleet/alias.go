@@ -3,6 +3,7 @@ package fleet
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -19,6 +20,7 @@ type Alias struct {
 	Created         domain.Time
 	Updated         domain.Time
 	Tags            []Tag
+	Holder          quota.Holder
 
 	Changed uint64
 }
@@ -35,6 +37,7 @@ func (a *Alias) Fields(c *wire.Codec) {
 	wire.Int(c, 9, &a.Created)
 	wire.Int(c, 10, &a.Updated)
 	wire.Many(c, 11, &a.Tags, (*Tag).Fields)
+	c.Fixed64(12, (*uint64)(&a.Holder))
 }
 
 func aliasPlace(a *Alias) catalog.Place { return catalog.Place{Created: a.Created, ID: a.ID} }

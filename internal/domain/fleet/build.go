@@ -3,6 +3,7 @@ package fleet
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -18,6 +19,7 @@ type Build struct {
 	Storage         Storage // in an object store of the operator; zero: in the service's own
 	Created         domain.Time
 	Tags            []Tag
+	Holder          quota.Holder
 
 	Manifest string // SHA-256 of the list of its files in the service's own store, in hexadecimal digits; empty: nothing was uploaded yet
 	Size     int64  // bytes of these files; 0: unknown
@@ -49,6 +51,7 @@ func (b *Build) Fields(c *wire.Codec) {
 	c.String(11, &b.Manifest)
 	wire.Int(c, 12, &b.Size)
 	c.String(13, &b.Failure)
+	c.Fixed64(14, (*uint64)(&b.Holder))
 }
 
 func (s *Storage) fields(c *wire.Codec) {

@@ -13,6 +13,7 @@ func (l *Location) Fields(c *wire.Codec) {
 	c.Shared(3, &l.Account)
 	wire.Int(c, 4, &l.Created)
 	wire.Many(c, 5, &l.Tags, (*Tag).Fields)
+	c.Fixed64(6, (*uint64)(&l.Holder))
 }
 
 func (f *Fleet) Fields(c *wire.Codec) {
@@ -32,6 +33,7 @@ func (f *Fleet) Fields(c *wire.Codec) {
 	wire.Many(c, 14, &f.Tags, (*Tag).Fields)
 	wire.Optional(c, 15, &f.Runtime, (*Runtime).fields)
 	wire.Optional(c, 16, &f.Managed, (*Managed).fields)
+	c.Fixed64(17, (*uint64)(&f.Holder))
 }
 
 func (p *CreationPolicy) fields(c *wire.Codec) {
@@ -61,6 +63,7 @@ func (x *Compute) Fields(c *wire.Codec) {
 	wire.Many(c, 12, &x.Tags, (*Tag).Fields)
 	c.UUID(13, &x.Registration)
 	wire.Int(c, 14, &x.TokensVoid)
+	c.Fixed64(15, (*uint64)(&x.Holder))
 }
 
 func (k *Key) Fields(c *wire.Codec) {

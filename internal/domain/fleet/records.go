@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // These name a record inside one of this package's tables; see chunk.Ref.
@@ -31,6 +32,7 @@ type Location struct {
 	Account string
 	Created domain.Time
 	Tags    []Tag
+	Holder  quota.Holder // of its quota; see package quota
 
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
@@ -68,6 +70,7 @@ type Fleet struct {
 	Cost            *string // cost per hour as the operator wrote it; nil if never given
 	Locations       []FleetLocation
 	Tags            []Tag
+	Holder          quota.Holder
 	Runtime         *Runtime
 	Managed         *Managed // nil: an ANYWHERE fleet
 
@@ -121,6 +124,7 @@ type Compute struct {
 	PreviousExpires domain.Time
 	ProcessesEver   int64 // processes that ever connected, for diagnosis
 	Tags            []Tag
+	Holder          quota.Holder
 
 	Processes    int32 // that have not ended
 	Ready        int32 // of these, ready for a game session or hosting one

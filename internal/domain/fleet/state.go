@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // State has all records of fleets, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.
@@ -36,7 +37,8 @@ type State struct {
 
 	freed []Place // where a process has become free since TakeFreed
 
-	all SiteCounts // of all locations of all fleets, without Computes
+	held Held
+	all  SiteCounts // of all locations of all fleets, without Computes
 }
 
 type (
@@ -72,8 +74,8 @@ func New() *State {
 		sites:     map[place]*site{},
 		events:    map[string][]EventRef{},
 		creations: map[creator][]CreationRef{},
-		Aliases:   catalog.New(aliasPlace),
-		Builds:    catalog.New(buildPlace),
+		Aliases:   catalog.NewHeld(aliasPlace, func(a *Alias) quota.Holder { return a.Holder }),
+		Builds:    catalog.NewHeld(buildPlace, func(b *Build) quota.Holder { return b.Holder }),
 		Rollouts:  catalog.New(rolloutPlace),
 	}
 }
@@ -83,6 +85,12 @@ func newOrder() sorted.Set[ordered] {
 	return sorted.NewSet(ordered.before)
 }
 
+// Held counts fleets, custom locations and computes by their holders.
+type Held struct{ Fleets, Locations, Computes quota.Held }
+
+// Held counts the records by their holders. Aliases and Builds count their own.
+func (s *State) Held() *Held { return &s.held }
+
 // Location finds a custom location by name.
 func (s *State) Location(name string) (LocationRef, bool) { return s.locations.Get(name) }
 
@@ -91,10 +99,12 @@ func (s *State) AddLocation(l Location) {
 	r, rec := s.Locations.Add()
 	*rec = l
 	s.locations.Set(l.Name, r)
+	s.held.Locations.Add(l.Holder, 0)
 }
 
 // RemoveLocation drops a custom location.
 func (s *State) RemoveLocation(r LocationRef) {
+	s.held.Locations.Remove(s.Locations.Get(r).Holder, 0)
 	s.locations.Delete(s.Locations.Get(r).Name)
 	s.Locations.Remove(r)
 }
@@ -119,6 +129,7 @@ func (s *State) AddFleet(f Fleet) {
 	s.fleets[f.ID] = r
 	s.order.Set(ordered{int64(f.Created), f.ID, r.Any()})
 	s.byFleet[f.ID] = newOrder()
+	s.held.Fleets.Add(f.Holder, 0)
 }
 
 // ChangeFleet replaces a fleet.
@@ -142,6 +153,7 @@ func (s *State) RemoveFleet(r Ref) {
 		s.Events.Remove(e)
 	}
 	delete(s.events, id)
+	s.held.Fleets.Remove(f.Holder, 0)
 	s.Fleets.Remove(r)
 }
 
@@ -185,6 +197,7 @@ func (s *State) indexCompute(r ComputeRef) {
 		s.sites[at] = newSite()
 	}
 	s.sites[at].order.Set(entry)
+	s.held.Computes.Add(c.Holder, 0)
 }
 
 // RemoveCompute removes a compute with its processes, which must have ended.
@@ -193,6 +206,7 @@ func (s *State) RemoveCompute(r ComputeRef) {
 		s.RemoveProcess(p)
 	}
 	c := s.Computes.Get(r)
+	s.held.Computes.Remove(c.Holder, 0)
 	delete(s.computes, computeKey{c.FleetID, c.Name})
 	entry, at := ordered{int64(c.Created), c.Name, r.Any()}, s.siteOf(c)
 	s.byFleet[c.FleetID].Delete(entry)
@@ -373,11 +387,13 @@ func (s *State) Restore() error {
 	s.Rollouts.Restore()
 	for r, l := range s.Locations.All() {
 		s.locations.Set(l.Name, r)
+		s.held.Locations.Add(l.Holder, 0)
 	}
 	for r, f := range s.Fleets.All() {
 		s.fleets[f.ID] = r
 		s.order.Set(ordered{int64(f.Created), f.ID, r.Any()})
 		s.byFleet[f.ID] = newOrder()
+		s.held.Fleets.Add(f.Holder, 0)
 	}
 	for _, c := range s.Computes.All() {
 		if _, ok := s.fleets[c.FleetID]; !ok {

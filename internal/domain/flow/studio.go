@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -15,6 +16,7 @@ type Subscription struct {
 	Types   []string // of MessageType; none: all
 	Players []string // sorted; none: all
 	By      string   // the principal that made it
+	Holder  quota.Holder
 	Created domain.Time
 	Done    uint64 // number of the latest event that the receiver has
 	// TakeBy is when the subscription lapses unless its receiver takes something; 0: nothing waits for it.
@@ -35,6 +37,7 @@ func (s *Subscription) Fields(c *wire.Codec) {
 	wire.Int(c, 8, &s.TakeBy)
 	wire.Int(c, 9, &s.Lapsed)
 	wire.Int(c, 10, &s.Lost)
+	c.Fixed64(11, (*uint64)(&s.Holder))
 }
 
 // Wants reports whether the subscription gets an event of a type for these players. It gets OnAllowedActionsChanged only if it names
@@ -102,6 +105,17 @@ const (
 
 // Subscriptions returns all subscriptions, oldest first.
 func (s *Studio) Subscriptions() []Subscription { return s.subscriptions }
+
+// Held counts the subscriptions by their holders. Those that have lapsed make room for others, so they do not count.
+func (s *Studio) Held() *quota.Held {
+	var held quota.Held
+	for i := range s.subscriptions {
+		if x := &s.subscriptions[i]; x.Lapsed == 0 {
+			held.Add(x.Holder, 0)
+		}
+	}
+	return &held
+}
 
 // Head returns the number of the latest event.
 func (s *Studio) Head() uint64 { return s.head }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // CreateGameServerGroup creates a group, which is ACTIVE at once, because there is nothing to start.
@@ -14,6 +15,9 @@ type CreateGameServerGroup struct {
 	// Result: Group, as stored.
 }
 
+// Hold implements quota.Taker.
+func (cmd *CreateGameServerGroup) Hold(h quota.Holder) { cmd.Group.Holder = h }
+
 func (cmd *CreateGameServerGroup) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	g, c := &cmd.Group, t.State
@@ -22,6 +26,9 @@ func (cmd *CreateGameServerGroup) Decide(k *kernel.Tx) error {
 	}
 	if n, most := c.Records.Groups.Len(), c.Config.GameServerGroupsMax; n >= most {
 		return domain.Refuse(domain.LimitExceeded, "%d game server groups exist; the limit is %d", n, most)
+	}
+	if err := t.Take(quota.GameServerGroups, c.Records.Groups.Held(), &g.Holder, c.Config.GameServerGroupsMax); err != nil {
+		return err
 	}
 	if g.SizeMin > g.SizeMax {
 		return domain.Refuse(domain.Invalid, "MinSize: %d is more than MaxSize, %d", g.SizeMin, g.SizeMax)
@@ -131,6 +138,9 @@ type RegisterGameServer struct {
 	// Result: Server, as stored.
 }
 
+// Hold implements quota.Taker.
+func (cmd *RegisterGameServer) Hold(h quota.Holder) { cmd.Server.Holder = h }
+
 func (cmd *RegisterGameServer) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	x, c := &cmd.Server, t.State
@@ -146,6 +156,9 @@ func (cmd *RegisterGameServer) Decide(k *kernel.Tx) error {
 	}
 	if n, most := c.Records.Count(x.Group), c.Config.GameServersInGroupMax; n >= most {
 		return domain.Refuse(domain.LimitExceeded, "group %s has %d game servers; the limit is %d", x.Group, n, most)
+	}
+	if err := t.Take(quota.GameServers, c.Records.Servers.Held(), &x.Holder, 0); err != nil {
+		return err
 	}
 	x.Registered, x.Healthy, x.HealthBy = t.Now, t.Now, t.Contact.Add(c.Config.GameServerHealth)
 	t.Emit(&GameServerChanged{*x})

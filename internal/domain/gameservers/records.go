@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -27,6 +28,7 @@ type Group struct {
 	Created         domain.Time
 	Updated         domain.Time
 	Tags            []keyvalue.Pair
+	Holder          quota.Holder // of its quota; see package quota
 
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
@@ -53,6 +55,7 @@ func (g *Group) Fields(c *wire.Codec) {
 	wire.Int(c, 13, &g.Created)
 	wire.Int(c, 14, &g.Updated)
 	wire.Many(c, 15, &g.Tags, (*keyvalue.Pair).Fields)
+	c.Fixed64(16, (*uint64)(&g.Holder))
 }
 
 func (t *LaunchTemplate) fields(c *wire.Codec) {
@@ -79,6 +82,7 @@ type Server struct {
 	Registered domain.Time
 	Claimed    domain.Time // the last time
 	Healthy    domain.Time // its last healthy report
+	Holder     quota.Holder
 
 	ClaimBy  domain.ContactTime // a claim is void then unless the game server is utilized; 0: not claimed
 	HealthBy domain.ContactTime // a healthy report must have come
@@ -102,6 +106,7 @@ func (s *Server) Fields(c *wire.Codec) {
 	wire.Int(c, 9, &s.Healthy)
 	wire.Int(c, 10, &s.ClaimBy)
 	wire.Int(c, 11, &s.HealthBy)
+	c.Fixed64(12, (*uint64)(&s.Holder))
 }
 
 func serverPlace(s *Server) catalog.Place { return catalog.Place{Created: s.Registered, ID: s.ID} }

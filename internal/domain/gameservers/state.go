@@ -3,6 +3,7 @@ package gameservers
 import (
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
@@ -42,7 +43,7 @@ func byRegistration(a, b member) bool {
 
 // NewRecords returns empty Records.
 func NewRecords() *Records {
-	return &Records{Groups: catalog.New(groupPlace), Servers: catalog.New(serverPlace), groups: map[string]*members{}}
+	return &Records{Groups: catalog.NewHeld(groupPlace, func(g *Group) quota.Holder { return g.Holder }), Servers: catalog.NewHeld(serverPlace, func(s *Server) quota.Holder { return s.Holder }), groups: map[string]*members{}}
 }
 
 // members is for changes: it adds a missing entry of a group. Reads are concurrent and must not call it.

@@ -4,6 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -70,7 +71,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 		game, _ := c.Sessions.Game(e.GameSession)
 		p := session.PlayerSession{
 			ID: e.PlayerSession, Player: e.Player, Data: e.Data, Game: game,
-			Created: at, ReserveBy: e.ReserveBy, Status: session.Reserved, Maker: e.Maker, Changed: c.Touch(),
+			Created: at, ReserveBy: e.ReserveBy, Status: session.Reserved, Maker: e.Maker, Holder: e.Holder, Changed: c.Touch(),
 		}
 		var r session.PlayerRef
 		if seat := c.keptSeat(e); seat != 0 {
@@ -195,9 +196,14 @@ func (c *State) applyGameCreated(at domain.Time, e *GameSessionCreated) {
 	f := c.fleet(compute.Fleet)
 	port := process.Port
 	location := process.Location
+	holder := e.Holder
+	if r, ok := c.Placements.Placement(e.Placement); ok && e.Placement != "" && c.Level() >= quota.Level {
+		p := c.Placement(r)
+		holder = quota.HolderOf(p.Holder, p.Maker)
+	}
 	g := c.Sessions.AddGame(session.GameSession{
 		ID: e.ID, FleetID: f.ID, Location: location, Region: f.Region, Account: f.Account,
-		Name: e.Name, Data: e.Data, MatchmakerData: e.MatchmakerData, Properties: e.Properties, Creator: e.Creator,
+		Name: e.Name, Data: e.Data, MatchmakerData: e.MatchmakerData, Properties: e.Properties, Creator: e.Creator, Holder: holder,
 		ComputeName: compute.Name, ProcessID: process.Key.Process, IPAddress: compute.IPAddress, DNSName: compute.DNSName, Port: port,
 		PlayersMax: e.PlayersMax, Status: session.Activating, FullProtection: e.FullProtection,
 		Created: at, ActivateBy: e.ActivateBy, Process: p.Any(), Placement: e.Placement, Parameters: e.Parameters, Changed: c.Touch(),

@@ -4,6 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // CreateAlias creates an alias.
@@ -13,12 +14,18 @@ type CreateAlias struct {
 	// Result: Alias, as stored.
 }
 
+// Hold implements quota.Taker.
+func (cmd *CreateAlias) Hold(h quota.Holder) { cmd.Alias.Holder = h }
+
 func (cmd *CreateAlias) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if n, most := t.Fleets.Aliases.Len(), t.Config.AliasesMax; n >= most {
 		return domain.Refuse(domain.LimitExceeded, "%d aliases exist; the limit is %d", n, most)
 	}
 	a := &cmd.Alias
+	if err := t.Take(quota.Aliases, t.Fleets.Aliases.Held(), &a.Holder, t.Config.AliasesMax); err != nil {
+		return err
+	}
 	if err := t.checkRoute(a); err != nil {
 		return err
 	}

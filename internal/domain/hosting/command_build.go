@@ -4,6 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // CreateBuild registers where the files of a game server are stored.
@@ -13,11 +14,17 @@ type CreateBuild struct {
 	// Result: Build, as stored.
 }
 
+// Hold implements quota.Taker.
+func (cmd *CreateBuild) Hold(h quota.Holder) { cmd.Build.Holder = h }
+
 func (cmd *CreateBuild) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	b := &cmd.Build
 	if n, most := t.Fleets.Builds.Len(), t.Config.BuildsMax; n >= most {
 		return domain.Refuse(domain.Invalid, "%d builds exist; the limit is %d", n, most) // the API declares no limit here
+	}
+	if err := t.Take(quota.Builds, t.Fleets.Builds.Held(), &b.Holder, t.Config.BuildsMax); err != nil {
+		return err
 	}
 	if b.Storage != (fleet.Storage{}) && (b.Storage.Bucket == "" || b.Storage.Key == "") {
 		return domain.Refuse(domain.Invalid, "StorageLocation: Bucket and Key are required")

@@ -4,6 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // RegisterCompute adds a host to a fleet. A repeat with the same name and location updates the address, because agents and the game
@@ -13,6 +14,9 @@ type RegisterCompute struct {
 
 	// Result: Compute, as stored.
 }
+
+// Hold implements quota.Taker.
+func (cmd *RegisterCompute) Hold(h quota.Holder) { cmd.Compute.Holder = h }
 
 func (cmd *RegisterCompute) Decide(k *kernel.Tx) error { return cmd.register(kernel.Of[*Tx](k)) }
 
@@ -44,10 +48,12 @@ func (cmd *RegisterCompute) register(t *Tx) error {
 		tags, registration = old.Tags, old.Registration
 	} else if n := t.Fleets.ComputeCount(x.FleetID); n >= t.Config.ComputesInFleetMax {
 		return domain.Refuse(domain.LimitExceeded, "fleet %s has %d computes; the limit is %d", x.FleetID, n, t.Config.ComputesInFleetMax)
+	} else if err := t.Take(quota.Computes, &t.Fleets.Held().Computes, &x.Holder, 0); err != nil {
+		return err
 	}
 	t.Emit(&ComputeRegistered{fleet.Compute{
 		FleetID: x.FleetID, Name: x.Name, Location: x.Location, IPAddress: x.IPAddress, DNSName: x.DNSName,
-		CertificatePath: x.CertificatePath, Created: t.Now, Tags: tags, Registration: registration,
+		CertificatePath: x.CertificatePath, Created: t.Now, Tags: tags, Registration: registration, Holder: x.Holder,
 	}})
 	r, _ := t.Fleets.Compute(x.FleetID, x.Name)
 	*x = *t.compute(r)

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -16,6 +17,7 @@ import (
 type CreateLocation struct {
 	Name, Region, Account string
 	Tags                  []fleet.Tag
+	quota.Taking
 
 	// Result
 	Location fleet.Location
@@ -29,11 +31,14 @@ func (cmd *CreateLocation) Decide(k *kernel.Tx) error {
 	if n := t.Fleets.Locations.Len(); n >= t.Config.LocationsMax {
 		return domain.Refuse(domain.LimitExceeded, "%d custom locations exist; the limit is %d", n, t.Config.LocationsMax)
 	}
+	if err := t.Take(quota.Locations, &t.Fleets.Held().Locations, &cmd.Holder, t.Config.LocationsMax); err != nil {
+		return err
+	}
 	tags, err := t.Tagged(nil, nil, cmd.Tags)
 	if err != nil {
 		return err
 	}
-	cmd.Location = fleet.Location{Name: cmd.Name, Region: cmd.Region, Account: cmd.Account, Created: t.Now, Tags: tags}
+	cmd.Location = fleet.Location{Name: cmd.Name, Region: cmd.Region, Account: cmd.Account, Created: t.Now, Tags: tags, Holder: cmd.Holder}
 	t.Emit(&LocationChanged{cmd.Location})
 	return nil
 }
@@ -64,6 +69,9 @@ type CreateFleet struct {
 	// Result: Fleet, as stored.
 }
 
+// Hold implements quota.Taker.
+func (cmd *CreateFleet) Hold(h quota.Holder) { cmd.Fleet.Holder = h }
+
 func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	c := t.State
@@ -74,6 +82,9 @@ func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.Invalid, "Locations: an ANYWHERE fleet needs at least one custom location")
 	}
 	f := &cmd.Fleet
+	if err := t.Take(quota.Fleets, &c.Fleets.Held().Fleets, &f.Holder, c.Config.FleetsMax); err != nil {
+		return err
+	}
 	f.Status, f.Created, f.Locations = fleet.Active, t.Now, nil
 	if f.Managed != nil {
 		if err := t.checkManaged(f); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -23,6 +24,7 @@ type CreateGameSession struct {
 	Properties      []session.Property
 	Creator         string
 	PlayersMax      int32
+	quota.Taking
 
 	// Parameters is a hash of all fields above if the caller chose Name, else zero. With a chosen Name a repeat gets the same game
 	// session, and Name stays taken while the archive keeps the record.
@@ -72,6 +74,9 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 	if err != nil {
 		return err
 	}
+	if err := t.Take(quota.GameSessions, c.Sessions.GamesHeld(), &cmd.Holder, 0); err != nil {
+		return err
+	}
 	p, ok := c.Fleets.PickIdle(f.ID, cmd.Location)
 	if !ok {
 		return domain.Refuse(domain.NoCapacity, "Unable to reserve a process on fleet %s: %s", f.ID, c.whyNoProcess(f.ID, cmd.Location))
@@ -85,7 +90,7 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 	t.Emit(&GameSessionCreated{
 		ID: id, Process: c.Process(p).Key, Name: cmd.Title, Data: cmd.Data, MatchmakerData: cmd.MatchmakerData,
 		Properties: cmd.Properties, Creator: cmd.Creator, PlayersMax: cmd.PlayersMax, FullProtection: f.FullProtection,
-		ActivateBy: t.activateBy(f), Parameters: cmd.Parameters,
+		ActivateBy: t.activateBy(f), Parameters: cmd.Parameters, Holder: cmd.Holder,
 	})
 	if period > 0 {
 		t.Emit(&CreationCounted{fleet.Creation{FleetID: f.ID, Creator: cmd.Creator, At: t.Now, Until: t.Now.Add(period)}})

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -27,6 +28,9 @@ func (cmd *StartPlacement) Claimed() (kernel.ClaimKind, string) {
 	return kernel.APlacement, cmd.Placement.ID
 }
 
+// Hold implements quota.Taker.
+func (cmd *StartPlacement) Hold(h quota.Holder) { cmd.Placement.Holder = h }
+
 func (cmd *StartPlacement) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	for i, x := range cmd.Placement.Players {
@@ -37,7 +41,7 @@ func (cmd *StartPlacement) Decide(k *kernel.Tx) error {
 	if err := cmd.check(t); err != nil {
 		return err
 	}
-	if err := t.checkPlacementRoom(&cmd.Placement); err != nil {
+	if err := t.CheckPlacementRoom(&cmd.Placement); err != nil {
 		return err
 	}
 	t.BeginPlacement(&cmd.Placement)
@@ -77,13 +81,24 @@ func (cmd *StartPlacement) check(t *Tx) error {
 // of 262,144 characters, which may have four bytes each, leaves room for players and latencies.
 const placementBytesMax = 2 << 20
 
-// checkPlacementRoom bounds what placements with the largest permitted data take in the journal and in memory.
-func (t *Tx) checkPlacementRoom(p *placement.Placement) error {
+// CheckPlacementRoom bounds what placements with the largest permitted data take in the journal and in memory.
+func (t *Tx) CheckPlacementRoom(p *placement.Placement) error {
 	bytes := p.Bytes()
 	if bytes > placementBytesMax {
 		return domain.Refuse(domain.Invalid, "GameSessionData, PlayerLatencies and DesiredPlayerSessions: %d bytes in all; want at most %d", bytes, placementBytesMax)
 	}
-	return t.Placements.Held().Room(p.Maker, bytes, t.Config.PlacementBytesMax, "placements")
+	holder := t.HolderFor(p.Holder, p.Maker)
+	if err := t.Placements.Held().Room(quota.Placements, holder, p.Maker, bytes, t.Config.PlacementBytesMax); err != nil {
+		return err
+	}
+	if err := t.Quotas.Check(quota.Placements, t.Placements.Held(), holder, 1, 0); err != nil {
+		return err
+	}
+	if err := t.Quotas.Check(quota.GameSessions, t.Sessions.GamesHeld(), holder, 1, 0); err != nil {
+		return err
+	}
+	p.Holder = quota.Stored(holder, p.Maker)
+	return nil
 }
 
 func checkWishes(p *placement.Placement, q *placement.Queue) error {
@@ -216,14 +231,18 @@ func (t *Tx) fulfilPlacement(game session.ID) {
 		return
 	}
 	p := t.Placement(r)
-	id, players, maker := p.ID, p.Players, p.Maker
+	id, players, maker, holder := p.ID, p.Players, p.Maker, p.Holder
 	var own time.Duration
 	if t.hooks != nil {
 		own = t.hooks.ReservationFor(id)
 	}
 	by := t.Contact.Add(cmp.Or(own, t.Config.Reservation))
 	for _, x := range players {
-		t.Emit(&PlayerReserved{PlayerSession: x.ID, GameSession: game, Player: x.Player, Data: x.Data, ReserveBy: by, Maker: cmp.Or(x.Maker, maker)})
+		of := holder
+		if x.Maker != 0 {
+			of = 0
+		}
+		t.Emit(&PlayerReserved{PlayerSession: x.ID, GameSession: game, Player: x.Player, Data: x.Data, ReserveBy: by, Maker: cmp.Or(x.Maker, maker), Holder: of})
 	}
 	t.finishPlacement(id, placement.Fulfilled, nil)
 	if t.hooks != nil {

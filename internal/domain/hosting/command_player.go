@@ -3,6 +3,7 @@ package hosting
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -18,6 +19,7 @@ type ReservePlayers struct {
 	Game    session.ID
 	Players []NewPlayer
 	By      domain.Maker
+	quota.Taking
 
 	// Result: one for each of Players, in their order.
 	Reserved []PlayerSession
@@ -61,14 +63,18 @@ func (cmd *ReservePlayers) Decide(k *kernel.Tx) error {
 	for i := range cmd.Players {
 		bytes += (&session.PlayerSession{Player: cmd.Players[i].Player, Data: cmd.Players[i].Data}).Bytes()
 	}
-	if err := t.Sessions.Held().Room(cmd.By, bytes, t.Config.PlayerSessionBytesMax, "player sessions"); err != nil {
+	holder := t.HolderFor(cmd.Holder, cmd.By)
+	if err := t.Sessions.Held().Room(quota.PlayerSessions, holder, cmd.By, bytes, t.Config.PlayerSessionBytesMax); err != nil {
+		return err
+	}
+	if err := t.Quotas.Check(quota.PlayerSessions, t.Sessions.Held(), holder, len(cmd.Players), 0); err != nil {
 		return err
 	}
 	by := t.Contact.Add(t.Config.Reservation)
 	id := g.ID
 	cmd.Reserved = make([]PlayerSession, len(cmd.Players))
 	for i, p := range cmd.Players {
-		t.Emit(&PlayerReserved{PlayerSession: p.ID, GameSession: id, Player: p.Player, Data: p.Data, ReserveBy: by, Maker: cmd.By})
+		t.Emit(&PlayerReserved{PlayerSession: p.ID, GameSession: id, Player: p.Player, Data: p.Data, ReserveBy: by, Maker: cmd.By, Holder: quota.Stored(holder, cmd.By)})
 		made, _ := t.Sessions.PlayerByID(p.ID)
 		cmd.Reserved[i] = t.playerSession(t.PlayerSession(made), t.Game(r))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // CreateQueue creates a queue.
@@ -16,6 +17,9 @@ type CreateQueue struct {
 	// Result: Queue, as stored.
 }
 
+// Hold implements quota.Taker.
+func (cmd *CreateQueue) Hold(h quota.Holder) { cmd.Queue.Holder = h }
+
 func (cmd *CreateQueue) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	q := &cmd.Queue
@@ -24,6 +28,9 @@ func (cmd *CreateQueue) Decide(k *kernel.Tx) error {
 	}
 	if n := t.Placements.Queues.Len(); n >= t.Config.QueuesMax {
 		return domain.Refuse(domain.LimitExceeded, "%d queues exist; the limit is %d", n, t.Config.QueuesMax)
+	}
+	if err := t.Take(quota.Queues, t.Placements.QueuesHeld(), &q.Holder, t.Config.QueuesMax); err != nil {
+		return err
 	}
 	if err := t.checkQueue(q); err != nil {
 		return err

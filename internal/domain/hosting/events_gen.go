@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
@@ -347,7 +348,8 @@ type GameSessionCreated struct {
 	FullProtection bool
 	ActivateBy     domain.ContactTime
 	Parameters     uint64
-	Placement      string // id of the placement that it is made for
+	Placement      string       // id of the placement that it is made for
+	Holder         quota.Holder // who made it and has it; since level 2
 }
 
 func (*GameSessionCreated) Kind() kernel.Kind { return 40 }
@@ -364,6 +366,7 @@ func (e *GameSessionCreated) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &e.ActivateBy)
 	c.Fixed64(11, &e.Parameters)
 	c.String(12, &e.Placement)
+	c.Fixed64(13, (*uint64)(&e.Holder))
 }
 
 // GameSessionPrompted says that the process is about to be told of its game session. It is never told again.
@@ -432,6 +435,7 @@ type PlayerReserved struct {
 	ReserveBy     domain.ContactTime
 	Kept          bool         // on the seat that is kept for the player, or that an older player session still sits on
 	Maker         domain.Maker // the access key of the role client that it was made with; 0 for others
+	Holder        quota.Holder // who made it and has it; since level 2
 }
 
 func (*PlayerReserved) Kind() kernel.Kind { return 50 }
@@ -443,6 +447,7 @@ func (e *PlayerReserved) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &e.ReserveBy)
 	c.Bool(6, &e.Kept)
 	c.Fixed64(7, (*uint64)(&e.Maker))
+	c.Fixed64(8, (*uint64)(&e.Holder))
 }
 
 // PlayerAccepted says that the player has connected to the game server.

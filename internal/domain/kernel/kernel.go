@@ -41,6 +41,7 @@ import (
 	"math/bits"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -87,6 +88,7 @@ const roomsMax = 15
 type Kernel struct {
 	Waiting Deadlines
 	Ended   EndedQueue
+	Quotas  *quota.Quotas // of holders; nil: the defaults
 
 	rooms  [roomsMax + 1]Room
 	owners [kindsMax]Room // of events, by kind; nil for the kernel's own

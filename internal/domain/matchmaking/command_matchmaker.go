@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
@@ -18,6 +19,9 @@ type CreateRuleSet struct {
 	// Result: RuleSet, as stored.
 }
 
+// Hold implements quota.Taker.
+func (cmd *CreateRuleSet) Hold(h quota.Holder) { cmd.RuleSet.Holder = h }
+
 func (cmd *CreateRuleSet) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	x := &cmd.RuleSet
@@ -26,6 +30,9 @@ func (cmd *CreateRuleSet) Decide(k *kernel.Tx) error {
 	}
 	if n := t.Records.RuleSets.Len(); n >= t.Config.RuleSetsMax {
 		return domain.Refuse(domain.LimitExceeded, "%d rule sets exist; the limit is %d", n, t.Config.RuleSetsMax)
+	}
+	if err := t.Take(quota.RuleSets, t.Records.RuleSetsHeld(), &x.Holder, t.Config.RuleSetsMax); err != nil {
+		return err
 	}
 	tags, err := t.hosting.Tagged(nil, nil, x.Tags)
 	if err != nil {
@@ -58,6 +65,9 @@ type CreateConfiguration struct {
 	// Result: Configuration, as stored.
 }
 
+// Hold implements quota.Taker.
+func (cmd *CreateConfiguration) Hold(h quota.Holder) { cmd.Configuration.Holder = h }
+
 func (cmd *CreateConfiguration) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	x := &cmd.Configuration
@@ -66,6 +76,9 @@ func (cmd *CreateConfiguration) Decide(k *kernel.Tx) error {
 	}
 	if n := t.Records.Configurations.Len(); n >= t.Config.MatchmakersMax {
 		return domain.Refuse(domain.LimitExceeded, "%d matchmaking configurations exist; the limit is %d", n, t.Config.MatchmakersMax)
+	}
+	if err := t.Take(quota.Configurations, t.Records.ConfigurationsHeld(), &x.Holder, t.Config.MatchmakersMax); err != nil {
+		return err
 	}
 	if err := t.checkConfiguration(x); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -23,6 +24,7 @@ type StartMatchmaking struct {
 	Chosen        bool // the caller chose the id
 	Players       []Player
 	By            domain.Maker
+	quota.Taking
 
 	kernel.ArchivedID `cbor:"-"`
 
@@ -60,7 +62,7 @@ func (cmd *StartMatchmaking) Decide(k *kernel.Tx) error {
 	}
 	x := Ticket{
 		ID: cmd.ID, Owner: ClientOwned, Configuration: c.Name, Players: int32(len(cmd.Players)), Roster: EncodeRoster(cmd.Players),
-		Maker: cmd.By,
+		Maker: cmd.By, Holder: quota.Stored(t.HolderFor(cmd.Holder, cmd.By), cmd.By),
 	}
 	if old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt); old != 0 || err != nil {
 		cmd.Ticket = t.TicketView(old, t.Now)
@@ -124,7 +126,11 @@ func (t *Tx) CheckRoom(x *Ticket) error {
 	if bytes := len(x.Roster); bytes > TicketBytesMax {
 		return domain.Refuse(domain.Invalid, "Players: %d bytes in all; want at most %d", bytes, TicketBytesMax)
 	}
-	return t.Records.Held().Room(x.Maker, x.Bytes(), t.Config.TicketBytesMax, "tickets")
+	holder := t.HolderFor(x.Holder, x.Maker)
+	if err := t.Records.Held().Room(quota.Tickets, holder, x.Maker, x.Bytes(), t.Config.TicketBytesMax); err != nil {
+		return err
+	}
+	return t.Quotas.Check(quota.Tickets, t.Records.Held(), holder, 1, 0)
 }
 
 // checkRivals prevents a client key from ending another key's tickets by starting new ones for their players.
@@ -193,6 +199,7 @@ type StartMatchBackfill struct {
 	Game          string     // id of the game session; with STANDALONE any name that the caller gives it, or none
 	Slots         int32      // players wanted; 0: as many as there is room for
 	Server        *fleet.Key // the server process that calls; nil: another caller
+	quota.Taking
 
 	Owner     Owner // 0: a client
 	Unmatched bool  // the game session may have been created without a match
@@ -242,7 +249,7 @@ func (t *Tx) CheckBackfill(cmd *StartMatchBackfill) (begin func(), err error) {
 	}
 	x := Ticket{
 		ID: cmd.ID, Owner: cmp.Or(cmd.Owner, ClientOwned), Configuration: c.Name, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game, Slots: cmd.Slots,
-		Roster: EncodeRoster(cmd.Players),
+		Roster: EncodeRoster(cmd.Players), Holder: t.HolderFor(cmd.Holder, 0),
 	}
 	if !c.Standalone {
 		g, err := t.checkBackfilled(cmd)

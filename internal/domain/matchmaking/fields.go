@@ -15,6 +15,7 @@ func (r *RuleSet) Fields(c *wire.Codec) {
 	c.String(4, &r.Body)
 	wire.Int(c, 5, &r.Created)
 	wire.Many(c, 6, &r.Tags, (*keyvalue.Pair).Fields)
+	c.Fixed64(7, (*uint64)(&r.Holder))
 }
 
 func (c *Configuration) Fields(to *wire.Codec) {
@@ -37,6 +38,7 @@ func (c *Configuration) Fields(to *wire.Codec) {
 	to.Shared(17, &c.NotificationTarget)
 	to.Shared(18, &c.CustomEventData)
 	wire.Many(to, 19, &c.Tags, (*keyvalue.Pair).Fields)
+	to.Fixed64(20, (*uint64)(&c.Holder))
 }
 
 func (t *Ticket) Fields(c *wire.Codec) {
@@ -62,6 +64,7 @@ func (t *Ticket) Fields(c *wire.Codec) {
 	wire.Int(c, 20, &t.Slots)
 	c.Fixed64(21, (*uint64)(&t.Maker))
 	wire.Int(c, 22, &t.Owner)
+	c.Fixed64(23, (*uint64)(&t.Holder))
 }
 
 func (o *Outcome) fields(c *wire.Codec) {

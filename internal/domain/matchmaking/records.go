@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // These name a record inside one of this package's tables; see chunk.Ref.
@@ -27,6 +28,7 @@ type RuleSet struct {
 	Body            string
 	Created         domain.Time
 	Tags            []keyvalue.Pair
+	Holder          quota.Holder // of its quota; see package quota
 
 	Changed uint64
 }
@@ -55,6 +57,7 @@ type Configuration struct {
 	NotificationTarget string
 	CustomEventData    string
 	Tags               []keyvalue.Pair
+	Holder             quota.Holder
 
 	Changed uint64
 }
@@ -135,6 +138,7 @@ type Ticket struct {
 	Configuration   string
 	Region, Account string // of the configuration's ARN
 	Maker           domain.Maker
+	Holder          quota.Holder // 0: none, or the maker
 	Status          Status
 	Reason          Reason
 	Backfill        bool

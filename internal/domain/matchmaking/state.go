@@ -3,6 +3,7 @@ package matchmaking
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/sorted"
 )
@@ -28,7 +29,9 @@ type Records struct {
 	hosted         map[string]HostedRef
 	recent         map[string]RecentRef
 	counts         map[string]*Counts
-	held           domain.Held
+	held           quota.Held // tickets
+	ruled          quota.Held // rule sets
+	configured     quota.Held // configurations
 }
 
 // Counts has the numbers of active tickets in a configuration.
@@ -36,8 +39,14 @@ type Counts struct {
 	Active int // tickets that have not ended
 }
 
-// Held counts the bytes of the tickets in memory, including those that have ended.
-func (s *Records) Held() *domain.Held { return &s.held }
+// Held counts the tickets in memory, including those that have ended.
+func (s *Records) Held() *quota.Held { return &s.held }
+
+// RuleSetsHeld counts the rule sets.
+func (s *Records) RuleSetsHeld() *quota.Held { return &s.ruled }
+
+// ConfigurationsHeld counts the configurations.
+func (s *Records) ConfigurationsHeld() *quota.Held { return &s.configured }
 
 // NewRecords returns empty Records.
 func NewRecords() *Records {
@@ -69,12 +78,16 @@ func (s *Records) PutRuleSet(x RuleSet) {
 			s.compiled[x.Name], _ = ruleset.Parse(x.Body) // it was valid when it was created
 		}
 	}
+	if s.ruled.Add(x.Holder, 0); ok {
+		s.ruled.Remove(s.RuleSets.Get(r).Holder, 0)
+	}
 	*s.RuleSets.Mut(r) = x
 }
 
 // RemoveRuleSet removes a rule set, which no configuration may use.
 func (s *Records) RemoveRuleSet(name string) {
 	if r, ok := s.ruleSets.Get(name); ok {
+		s.ruled.Remove(s.RuleSets.Get(r).Holder, 0)
 		s.ruleSets.Delete(name)
 		s.RuleSets.Remove(r)
 	}
@@ -99,6 +112,9 @@ func (s *Records) PutConfiguration(x Configuration) {
 		r, _ = s.Configurations.Add()
 		s.configurations.Set(x.Name, r)
 	}
+	if s.configured.Add(x.Holder, 0); ok {
+		s.configured.Remove(s.Configurations.Get(r).Holder, 0)
+	}
 	*s.Configurations.Mut(r) = x
 	s.settings[x.Name] = &x
 }
@@ -106,6 +122,7 @@ func (s *Records) PutConfiguration(x Configuration) {
 // RemoveConfiguration removes a configuration, in which no active ticket may be.
 func (s *Records) RemoveConfiguration(name string) {
 	if r, ok := s.configurations.Get(name); ok {
+		s.configured.Remove(s.Configurations.Get(r).Holder, 0)
 		s.configurations.Delete(name)
 		s.Configurations.Remove(r)
 	}

@@ -2,6 +2,7 @@ package matchmaking
 
 import (
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // Ticket finds a ticket in memory.
@@ -36,7 +37,7 @@ func (s *Records) AddTicket(t Ticket) TicketRef {
 	r, rec := s.Tickets.Add()
 	*rec = t
 	s.tickets[t.ID] = r
-	s.held.Add(t.Maker, t.Bytes())
+	s.held.Add(quota.HolderOf(t.Holder, t.Maker), t.Bytes())
 	if !t.Status.Active() {
 		return r
 	}
@@ -117,7 +118,7 @@ func (s *Records) EndTicket(r TicketRef, at domain.Time, status Status, reason R
 
 func (s *Records) RemoveTicket(r TicketRef) {
 	t := s.Tickets.Get(r)
-	s.held.Add(t.Maker, -t.Bytes())
+	s.held.Remove(quota.HolderOf(t.Holder, t.Maker), t.Bytes())
 	if s.tickets[t.ID] == r {
 		delete(s.tickets, t.ID)
 	}

@@ -21,6 +21,7 @@ func (q *Queue) Fields(c *wire.Codec) {
 	c.String(11, &q.CustomEventData)
 	c.String(12, &q.NotificationTarget)
 	wire.Many(c, 13, &q.Tags, (*keyvalue.Pair).Fields)
+	c.Fixed64(14, (*uint64)(&q.Holder))
 }
 
 func (p *LatencyPolicy) fields(c *wire.Codec) {
@@ -58,6 +59,7 @@ func (p *Placement) Fields(c *wire.Codec) {
 	c.Strings(27, &p.Regions)
 	c.Fixed64(28, (*uint64)(&p.Maker))
 	wire.Many(c, 29, &p.Turns, (*Turn).fields)
+	c.Fixed64(30, (*uint64)(&p.Holder))
 }
 
 func (t *Turn) fields(c *wire.Codec) {

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // These name a record inside one of this package's tables; see chunk.Ref.
@@ -49,6 +50,7 @@ type Queue struct {
 	CustomEventData    string
 	NotificationTarget string
 	Tags               []keyvalue.Pair
+	Holder             quota.Holder // of its quota; see package quota
 
 	Changed uint64
 }
@@ -148,6 +150,7 @@ type Placement struct {
 	Queue           string
 	Region, Account string
 	Maker           domain.Maker
+	Holder          quota.Holder // 0: none, or the maker
 	Status          Status
 	Start, End      domain.Time
 	TimeoutAt       domain.Time

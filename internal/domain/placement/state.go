@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // State has all queues and placements, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.
@@ -16,7 +17,8 @@ type State struct {
 
 	queues  sorted.Map[string, QueueRef]
 	byID    map[string]Ref
-	held    domain.Held
+	held    quota.Held                  // placements
+	queued  quota.Held                  // queues
 	pending map[string]sorted.Set[turn] // by queue
 	waiting map[Place]sorted.Set[turn]  // by the places that they may use
 
@@ -60,7 +62,9 @@ func (s *State) Queue(name string) (QueueRef, bool) { return s.queues.Get(name) 
 
 // PutQueue stores or replaces a queue.
 func (s *State) PutQueue(q Queue) {
+	s.queued.Add(q.Holder, 0)
 	if r, ok := s.queues.Get(q.Name); ok {
+		s.queued.Remove(s.Queues.Get(r).Holder, 0)
 		*s.Queues.Mut(r) = q
 		return
 	}
@@ -72,6 +76,7 @@ func (s *State) PutQueue(q Queue) {
 // RemoveQueue removes a queue, in which no placement may be pending.
 func (s *State) RemoveQueue(name string) {
 	if r, ok := s.queues.Get(name); ok {
+		s.queued.Remove(s.Queues.Get(r).Holder, 0)
 		s.queues.Delete(name)
 		s.Queues.Remove(r)
 	}
@@ -89,13 +94,16 @@ func (s *State) Placement(id string) (Ref, bool) {
 	return r, ok
 }
 
-// Held counts the bytes of the placements in memory, including those that have ended.
-func (s *State) Held() *domain.Held { return &s.held }
+// Held counts the placements in memory, including those that have ended.
+func (s *State) Held() *quota.Held { return &s.held }
+
+// QueuesHeld counts the queues.
+func (s *State) QueuesHeld() *quota.Held { return &s.queued }
 
 // Add stores a placement.
 func (s *State) Add(p Placement) Ref {
 	p.waiting, p.held = nil, int32(p.Bytes())
-	s.held.Add(p.Maker, int(p.held))
+	s.held.Add(quota.HolderOf(p.Holder, p.Maker), int(p.held))
 	r, rec := s.Placements.Add()
 	*rec = p
 	s.byID[p.ID] = r
@@ -133,7 +141,7 @@ func (s *State) Change(r Ref, f func(*Placement)) *Placement {
 // Remove removes an ended placement.
 func (s *State) Remove(r Ref) {
 	p := s.Placements.Get(r)
-	s.held.Add(p.Maker, -int(p.held))
+	s.held.Remove(quota.HolderOf(p.Holder, p.Maker), int(p.held))
 	delete(s.byID, p.ID)
 	s.Placements.Remove(r)
 }

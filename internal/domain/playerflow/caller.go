@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // Caller is the player who makes a call, by a client that is logged in.
@@ -108,6 +109,14 @@ func (t *transaction) playerNamed(id string) (flow.PlayerRef, error) {
 func (t *transaction) roomForPlayer() error {
 	if n, most := t.Flow.Players.Len(), t.Limits.PlayersMax; n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d players are known; the limit is %d", n, most)
+	}
+	return nil
+}
+
+// roomForDescribed refuses a player whom the studio describes and who never logged in, when players who log in need what is left.
+func (t *transaction) roomForDescribed() error {
+	if n, most := t.Flow.Players.Len(), quota.Most(t.Limits.PlayersMax); n >= most {
+		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d players are known; new ones can be described up to %d, and those who log in have the rest of the limit of %d", n, most, t.Limits.PlayersMax)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // GetHostConnectionDetails asks how to reach the game server. It may make a new reservation: to come back to a seat that
@@ -97,6 +98,9 @@ type CreateGameInstance struct {
 	Data string   // PlayerData of the player
 	Size int32    // how many players the caller wants; 0: as many as the service has it. The studio's word is above it
 }
+
+// Hold implements quota.Taker.
+func (cmd *CreateGameInstance) Hold(h quota.Holder) { cmd.Plan.Holder = h }
 
 func (cmd *CreateGameInstance) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)

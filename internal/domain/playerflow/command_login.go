@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // Login makes a login session for a player whose identity the front door has checked, or whose login ticket it brings.
@@ -280,7 +281,7 @@ func (cmd *IssueLoginTicket) Decide(k *kernel.Tx) error {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "ttl_ms: %d, want 1 to %d", cmd.Life.Milliseconds(), loginTicketMax.Milliseconds())
 	}
 	if _, known := t.Flow.LoginTicket(cmd.Hash); !known {
-		if err := t.logins.roomForTicket(); err != nil {
+		if err := t.logins.roomForTicket(quota.Most(t.Limits.LoginTicketsMax)); err != nil {
 			return err
 		}
 	}

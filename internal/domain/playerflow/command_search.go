@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // EnterMatchmaking begins the search of the caller's party: all members get the ticket in one transaction. Made is the
@@ -57,7 +58,7 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 	if err == nil {
 		err = t.searches.checkLocks(&x)
 	}
-	ticket := matchmaking.Ticket{ID: cmd.Ticket.String(), Owner: matchmaking.PartyOwned, Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players)}
+	ticket := matchmaking.Ticket{ID: cmd.Ticket.String(), Owner: matchmaking.PartyOwned, Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Holder: t.HolderFor(quota.Players, 0)}
 	if err == nil {
 		err = t.matchmaking.CheckRoom(&ticket)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -18,6 +19,9 @@ type MakeGame struct {
 	Instance flow.Instance
 	Repeated bool
 }
+
+// Hold implements quota.Taker.
+func (cmd *MakeGame) Hold(h quota.Holder) { cmd.Plan.Holder = h }
 
 func (cmd *MakeGame) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
@@ -335,7 +339,7 @@ func (cmd *SetPlayerAttributes) Decide(k *kernel.Tx) error {
 	e := &PlayerChanged{Player: cmd.Player, Profile: &flow.Profile{Trusted: cmd.Attributes}}
 	r, ok := t.Flow.Player(cmd.Player)
 	if !ok {
-		if err := t.roomForPlayer(); err != nil {
+		if err := t.roomForDescribed(); err != nil {
 			return err
 		}
 		t.Emit(e)
@@ -374,7 +378,7 @@ func (cmd *SetBlocks) Decide(k *kernel.Tx) error {
 	}
 	r, ok := t.Flow.Player(cmd.Player)
 	if !ok { // a player who has not logged in yet
-		if err := t.roomForPlayer(); err != nil {
+		if err := t.roomForDescribed(); err != nil {
 			return err
 		}
 		t.Emit(&PlayerChanged{Player: cmd.Player, Blocked: slices.Clone(cmd.Blocked)})

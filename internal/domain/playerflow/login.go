@@ -34,7 +34,7 @@ func (t *logins) redeem(cmd *Login) (used kernel.Event, err error) {
 		if known || cmd.Until <= t.Now || cmd.Until > t.Now.Add(SignedTokenMax) {
 			return nil, flow.Refuse(flow.Refusal{Code: flow.Unauthenticated}, "the signed token was used, is too old, or is good for too long")
 		}
-		if err := t.roomForTicket(); err != nil {
+		if err := t.roomForTicket(t.Limits.LoginTicketsMax); err != nil {
 			return nil, err
 		}
 		return &LoginTicketChanged{flow.LoginTicket{Hash: cmd.Once, Player: cmd.Player, Once: true, Used: true, Until: cmd.Until}}, nil
@@ -55,9 +55,10 @@ func (t *logins) redeem(cmd *Login) (used kernel.Event, err error) {
 	return used, nil
 }
 
-// roomForTicket refuses a login ticket, or a signed token that has to be remembered, at the limit.
-func (t *logins) roomForTicket() error {
-	if n, most := t.Flow.Tickets.Len(), t.Limits.LoginTicketsMax; n >= most {
+// roomForTicket refuses a login ticket, or a signed token that has to be remembered, at a limit. That of login tickets is lower, so that a backend that issues them without end
+// does not keep out players who come with signed tokens.
+func (t *logins) roomForTicket(most int) error {
+	if n := t.Flow.Tickets.Len(); n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d login tickets and used signed tokens have not expired; the limit is %d", n, most)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -24,6 +25,7 @@ type GamePlan struct {
 	Latencies  []placement.Latency
 	Attributes string   // a JSON object; empty for none
 	Regions    []string // locations, the best first; empty: as the queue has it
+	Holder     quota.Holder
 }
 
 // PlannedPlayer is a player who gets a seat.
@@ -58,7 +60,7 @@ func (t *Games) checkPlan(plan *GamePlan) (begin func(), err error) {
 	}
 	start := placement.Placement{
 		ID: plan.ID.String(), Queue: plan.Queue, PlayersMax: plan.PlayersMax, Name: plan.Name, Data: plan.Data,
-		Properties: flowProperties(plan.Properties, plan.ID, rules.Reconnect, ""), Latencies: plan.Latencies, Regions: plan.Regions,
+		Properties: flowProperties(plan.Properties, plan.ID, rules.Reconnect, ""), Latencies: plan.Latencies, Regions: plan.Regions, Holder: plan.Holder,
 	}
 	if !rules.ManualReady {
 		for _, x := range plan.Players {
@@ -69,6 +71,9 @@ func (t *Games) checkPlan(plan *GamePlan) (begin func(), err error) {
 		return nil, flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "players: %d, but the maximum is %d", len(plan.Players), plan.PlayersMax)
 	}
 	if err := t.hosting.CheckPlacement(&start); err != nil {
+		return nil, err
+	}
+	if err := t.hosting.CheckPlacementRoom(&start); err != nil {
 		return nil, err
 	}
 	return func() {

@@ -97,6 +97,7 @@ type Hosting interface {
 	Placement(r placement.Ref) *placement.Placement
 
 	CheckPlacement(p *placement.Placement) error
+	CheckPlacementRoom(p *placement.Placement) error
 	BeginPlacement(p *placement.Placement)
 	StopPlacement(id string)
 	TerminateGame(id session.ID)

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -94,7 +95,7 @@ func (c *State) applyStudioEvent(at domain.Time, e *PlayersTold) {
 }
 
 // SubscriptionsMax bounds how many backends may listen.
-const SubscriptionsMax = 32
+const SubscriptionsMax = 64
 
 // SubscribeEvents gives a backend the events of players from now on (Events.Subscribe). A repeat with the same id changes nothing, except
 // that a lapsed subscription continues.
@@ -105,6 +106,9 @@ type SubscribeEvents struct {
 	Lapsed domain.Time // since when it had lapsed until now; 0: it had not
 }
 
+// Hold implements quota.Taker.
+func (cmd *SubscribeEvents) Hold(h quota.Holder) { cmd.Subscription.Holder = h }
+
 func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if err := t.flowOn(); err != nil {
@@ -112,6 +116,11 @@ func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
 	}
 	s := &t.Flow.Studio
 	if x, ok := s.Find(cmd.Subscription.ID); ok {
+		if x.Lapsed != 0 {
+			if err := t.Quotas.Check(quota.Subscriptions, s.Held(), x.Holder, 1, SubscriptionsMax); err != nil {
+				return err
+			}
+		}
 		if cmd.Lapsed = x.Lapsed; x.Lapsed != 0 { // what was not kept is told with the next message, whether or not it has a number
 			x.Lost, x.Done = x.Lost+max(s.Head()-x.Done, 1), s.Head()
 			x.Lapsed, x.TakeBy = 0, t.takeBy()
@@ -119,6 +128,9 @@ func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
 		}
 		cmd.Subscription = x
 		return nil
+	}
+	if err := t.Take(quota.Subscriptions, s.Held(), &cmd.Subscription.Holder, SubscriptionsMax); err != nil {
+		return err
 	}
 	if n := len(s.Subscriptions()); n >= SubscriptionsMax {
 		lapsed := slices.IndexFunc(s.Subscriptions(), func(x flow.Subscription) bool { return x.Lapsed != 0 })

@@ -41,6 +41,7 @@ func (g *GameSession) Fields(c *wire.Codec) {
 	wire.Int(c, 32, &g.TerminatingAt)
 	wire.Int(c, 33, &g.Cause)
 	wire.Optional(c, 34, &g.Exit, (*exit.Report).Fields)
+	c.Fixed64(35, (*uint64)(&g.Holder))
 }
 
 // Fields of a PlayerSession. Its game session is named by the message around it.
@@ -56,4 +57,5 @@ func (p *PlayerSession) Fields(c *wire.Codec) {
 	wire.Int(c, 9, &p.EndedNo)
 	wire.Int(c, 10, &p.Accepted)
 	c.Fixed64(11, (*uint64)(&p.Maker))
+	c.Fixed64(12, (*uint64)(&p.Holder))
 }

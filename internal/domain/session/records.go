@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/exit"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // These name a record inside one of this package's tables; see chunk.Ref.
@@ -101,6 +102,7 @@ type GameSession struct {
 	MatchmakerData  string
 	Properties      []Property
 	Creator         string
+	Holder          quota.Holder // while it has not ended
 	ComputeName     string
 	ProcessID       string // of the server process that hosts or hosted it
 	IPAddress       string
@@ -195,7 +197,8 @@ type PlayerSession struct {
 	Accepted  domain.Time        // when the player did; for diagnosis
 	Status    PlayerStatus
 	Maker     domain.Maker
-	Accept    uint64 // hash of the RequestId that accepted it: a repeat gets the same answer
+	Holder    quota.Holder // 0: none, or the maker
+	Accept    uint64       // hash of the RequestId that accepted it: a repeat gets the same answer
 
 	next, prev           PlayerRef // in its game session
 	nextOfOne, prevOfOne PlayerRef // of the same player

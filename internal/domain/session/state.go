@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/searchindex"
 )
 
@@ -21,7 +22,8 @@ type State struct {
 	counts   map[place]*Counts
 	all      Counts           // of all locations of all fleets
 	search   *searchindex.Set // the ACTIVE ones
-	held     domain.Held
+	held     quota.Held       // player sessions
+	games    quota.Held       // that have not ended
 }
 
 type place struct{ fleet, location string }
@@ -71,6 +73,9 @@ func (s *State) AddGame(g GameSession) GameRef {
 	rec.first, rec.last, rec.Players, rec.SeatsHeld, rec.SeatsEmpty = 0, 0, 0, 0, 0
 	s.index(r, rec)
 	s.count(rec, 1)
+	if rec.Live() {
+		s.games.Add(rec.Holder, 0)
+	}
 	return r
 }
 
@@ -113,18 +118,25 @@ func (s *State) GamesFrom(fleet string, created domain.Time, id ID, yield func(G
 // EndGame marks a game session as ended; no is its number among ended records. Its player sessions must have ended before.
 func (s *State) EndGame(r GameRef, at domain.Time, reason StatusReason, no uint64) {
 	s.ChangeGame(r, func(g *GameSession) {
+		if g.Live() {
+			s.games.Remove(g.Holder, 0)
+			g.Holder = 0
+		}
 		g.Status, g.StatusReason, g.Ended = Terminated, reason, at
 		g.ActivateBy, g.Process, g.EndedNo = 0, 0, no
 	})
 }
 
-// Held counts the bytes of the player sessions in memory, including those that have ended.
-func (s *State) Held() *domain.Held { return &s.held }
+// Held counts the player sessions in memory, including those that have ended.
+func (s *State) Held() *quota.Held { return &s.held }
+
+// GamesHeld counts the game sessions that have not ended.
+func (s *State) GamesHeld() *quota.Held { return &s.games }
 
 // SetPlayerData changes the data of a player session.
 func (s *State) SetPlayerData(r PlayerRef, data string) *PlayerSession {
 	p := s.Players.Mut(r)
-	s.held.Add(p.Maker, len(data)-len(p.Data))
+	s.held.Grow(quota.HolderOf(p.Holder, p.Maker), len(data)-len(p.Data))
 	p.Data = data
 	return p
 }
@@ -148,7 +160,7 @@ func (s *State) Reserve(p PlayerSession) PlayerRef {
 func (s *State) addPlayer(p PlayerSession) PlayerRef {
 	r, rec := s.Players.Add()
 	*rec = p
-	s.held.Add(p.Maker, p.Bytes())
+	s.held.Add(quota.HolderOf(p.Holder, p.Maker), p.Bytes())
 	s.countPlayer(p.Game, p.Status, 1)
 	rec.next, rec.prev, rec.nextOfOne, rec.prevOfOne = 0, 0, 0, 0
 	s.chain(r)
@@ -249,7 +261,7 @@ func (s *State) DropGame(r GameRef) {
 // DropPlayer removes an ended player session from memory.
 func (s *State) DropPlayer(r PlayerRef) {
 	p := *s.Players.Get(r)
-	s.held.Add(p.Maker, -p.Bytes())
+	s.held.Remove(quota.HolderOf(p.Holder, p.Maker), p.Bytes())
 	g := s.Games.Mut(p.Game)
 	g.Players--
 	if p.prev == 0 {

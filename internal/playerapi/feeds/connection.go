@@ -77,7 +77,7 @@ func (x *Feeds) admit(r *http.Request, subprotocol, number string) (by *principa
 	if refused = x.Auth.Trusted(r, by, principal.PartnerRealm); refused != nil {
 		return by, 0, false, refused
 	}
-	if wait, ok := x.Buckets.Take(rates.Partner, by.ID); !ok {
+	if wait, ok := x.Buckets.Take(rates.Partner, by.Holder()); !ok {
 		return by, 0, false, problem.Later(flow.RateLimited, wait, "too many calls with one credential")
 	}
 	after, given, refused = problem.ParseNumber(r.URL.Query(), number)
@@ -86,8 +86,8 @@ func (x *Feeds) admit(r *http.Request, subprotocol, number string) (by *principa
 
 // open upgrades a request. The caller registers the connection and runs it.
 func (x *Feeds) open(w http.ResponseWriter, r *http.Request, by *principal.Principal, subprotocol string, f feed) (*connection, bool) {
-	if connlimit.Use(r.Context(), connlimit.PartnerStreams) != nil {
-		problem.Write(w, problem.Later(flow.RateLimited, problem.Again, "%s", connlimit.ErrFull))
+	if err := connlimit.UseFor(r.Context(), connlimit.PartnerStreams, by.Quota()); err != nil {
+		problem.Write(w, problem.Later(flow.RateLimited, problem.Again, "%s", err))
 		return nil, false
 	}
 	conn, err := frames.Upgrade(w, r, subprotocol)

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/problem"
+	"github.com/musterhq/muster/internal/quotas"
 )
 
 // Principal identifies the caller of a request, and how the request came; before authentication only the latter is set. The ID of a
@@ -69,11 +70,36 @@ func (p *Principal) BackendOnly() error {
 	return nil
 }
 
+// Quota implements quotas.Caller. What a game server makes belongs to its game and has no holder.
+func (p *Principal) Quota() string {
+	switch {
+	case p.Player != "":
+		return quotas.PlayersName
+	case !p.Instance.IsZero():
+		return ""
+	}
+	return p.Holder()
+}
+
 type principalKey struct{}
+
+// carrying is a context with a principal, as such and as the holder of what commands create.
+type carrying struct {
+	context.Context
+	by *Principal
+}
+
+func (c *carrying) Value(key any) any {
+	switch key {
+	case principalKey{}, quotas.Key{}:
+		return c.by
+	}
+	return c.Context.Value(key)
+}
 
 // With returns a context with a principal.
 func With(ctx context.Context, p *Principal) context.Context {
-	return context.WithValue(ctx, principalKey{}, p)
+	return &carrying{ctx, p}
 }
 
 // Of returns the principal of a request; nil if the service acts by itself.

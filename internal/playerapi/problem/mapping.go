@@ -49,6 +49,9 @@ func Of(err error, now domain.Time, log *slog.Logger) *Problem {
 	if why, ok := errors.AsType[*flow.Refusal](err); ok {
 		return problemOfRefusal(why, refused.Detail, now)
 	}
+	if refused.Quota != "" && refused.Reason == domain.Overloaded {
+		return Later(flow.RateLimited, Again, "%s", refused.Detail)
+	}
 	code, ok := nearest[refused.Reason]
 	if !ok {
 		return Later(flow.Unavailable, Again, "%s", refused.Detail)
