@@ -144,7 +144,6 @@ const anywhere = "arn:aws:rolesanywhere:us-east-1:000000000000:"
 
 func (c *certified) exchange(a attempt) (*types.Credentials, int, string) {
 	c.t.Helper()
-	body := []byte("{}")
 	if a.body == nil {
 		a.body = map[string]any{"trustAnchorArn": anywhere + "trust-anchor/" + a.anchor, "profileArn": anywhere + "profile/any", "roleArn": arnOf(a.role), "roleSessionName": a.name, "durationSeconds": a.duration}
 	}
