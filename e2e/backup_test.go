@@ -191,6 +191,9 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 	for i := range 4 {
 		if i > 0 {
 			more(30)
+			if i == 1 { // the backup before has no generation of the secret that is in use from now on
+				writes.command("secret", "rotate", "--data", writes.data)
+			}
 			note()
 			more(30)
 		}
