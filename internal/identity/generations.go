@@ -389,6 +389,20 @@ func (r *Generations) Follow(all []access.SecretStanding) (missing []access.Secr
 	return missing, r.writeStale()
 }
 
+// Prune removes generations that the state does not have: at the start of a single machine, when the state is complete, and a rotation that has begun is in it.
+func (r *Generations) Prune() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := *r.is.Load()
+	next.all = slices.DeleteFunc(slices.Clone(next.all), func(g *generation) bool { return !g.recorded && g != next.signing })
+	if len(next.all) == len(r.is.Load().all) {
+		return nil
+	}
+	r.publish(&next)
+	r.stale = true
+	return r.writeStale()
+}
+
 // Reset keeps the generation that signs alone, as the one that an installation begins with: the operator has accepted the loss of the others, which ends all access keys.
 func (r *Generations) Reset() error {
 	r.mu.Lock()

@@ -89,6 +89,11 @@ func Open(ctx context.Context, c Config) (*Rotator, error) {
 		r.stop()
 		return nil, err
 	}
+	if c.Node == "" {
+		if err := r.secrets.Prune(); err != nil {
+			c.Log.Error("a generation of the secret that was never used stays in the data directory", "error", err)
+		}
+	}
 	r.work.Go(func() { r.follow(ctx) })
 	r.work.Go(func() { r.noteUses(ctx) })
 	return r, nil
