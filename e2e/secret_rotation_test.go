@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -319,6 +320,8 @@ func TestRestoreAroundASecretRotation(t *testing.T) {
 	id, secret := s.key("admin")
 	s.start()
 	before, after := filepath.Join(t.TempDir(), "before"), filepath.Join(t.TempDir(), "after")
+	early, err := os.ReadFile(filepath.Join(s.data, "cell.secret"))
+	must(t, err)
 	old := s.assume(id, secret, "readonly", "report")
 	s.command("backup", "--data", s.data, "--to", before)
 	s.command("secret", "rotate", "--data", s.data)
@@ -344,11 +347,19 @@ func TestRestoreAroundASecretRotation(t *testing.T) {
 	must(t, r.lists(next))
 	must(t, r.lists(aws.Credentials{AccessKeyID: made, SecretAccessKey: madeSecret}))
 
-	// A file of before the rotation does not fit the directory.
+	// A file of before the rotation does not fit the directory. An operator who accepts that the later generation is lost keeps the keys of the earlier one.
 	s.stop()
-	content := filesOf(t, r.data)
-	r.stop()
-	if len(content) == 0 {
-		t.Error("the directory is empty")
+	must(t, os.WriteFile(filepath.Join(s.data, "cell.secret"), early, 0o600))
+	if out := startRefused(t, s, "--dev=false"); !strings.Contains(out, "does not have generation 2 of the secret") {
+		t.Errorf("with an older secret: %s", out)
 	}
+	s.args = append(s.args, "--accept-loss", "cell.secret")
+	s.start()
+	must(t, s.lists(aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}))
+	refused(t, "a key of the lost generation", s.lists(aws.Credentials{AccessKeyID: made, SecretAccessKey: madeSecret}), "UnrecognizedClientException")
+	if states := secretStates(t, s); len(states) != 1 || states["1"] != "signs" {
+		t.Errorf("the generations are %v", states)
+	}
+	s.command("secret", "rotate", "--data", s.data)
+	must(t, s.lists(aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}))
 }

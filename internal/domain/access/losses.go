@@ -28,7 +28,7 @@ func (l *Loss) Fields(c *wire.Codec) {
 	c.String(3, &l.What)
 }
 
-// AcceptLoss records data that the operator continues without. A new cell secret ends every access key, because the secrets that the
+// AcceptLoss records data that the operator continues without. A new cell secret ends every access key that was derived from another one, because the secrets that the
 // service derives no longer match those of the keys' holders.
 type AcceptLoss struct {
 	Part, What string
@@ -44,11 +44,12 @@ func (cmd *AcceptLoss) Decide(k *kernel.Tx) error {
 	if len(what) > LossTextMax {
 		what = strings.ToValidUTF8(what[:LossTextMax], "")
 	}
-	if was := t.Records.TakenOver; cmd.Secret != "" && was != nil && was.Secret != cmd.Secret {
+	if was := t.Records.TakenOver; cmd.Secret != "" && was != nil {
 		by := Actor{Principal: "accept-loss " + cmd.Part, Door: "process"}
 		v := t.View()
+		all := t.recorded()
 		for _, k := range v.AccessKeys() {
-			if k.Works() {
+			if at := secretAt(all, k.SecretGeneration()); k.Works() && (at < 0 || all[at].Check != cmd.Secret) {
 				t.Emit(&AccessKeyRevoked{k.ID, t.Now, by.Cut()})
 			}
 		}
@@ -63,6 +64,13 @@ func (c *State) applyLoss(e *LossAccepted) {
 	c.losses = c.losses[max(0, len(c.losses)-LossesMax):]
 	if e.Secret != "" && c.Records.TakenOver != nil {
 		c.secrets = nil // the new one is the first again: no key works that was derived from another
+		v := c.View()
+		for _, k := range v.AccessKeys() {
+			if k.Generation != 0 {
+				k.Generation = 0
+				c.put(k)
+			}
+		}
 		was := *c.Records.TakenOver
 		was.Secret = e.Secret
 		c.Records.TakenOver = &was

@@ -3,6 +3,7 @@ package cell
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -42,6 +43,20 @@ func (s *script) accessCommand(verb string, a arguments) kernel.Command {
 			cmd.Uses = append(cmd.Uses, access.Use{Key: id, At: s.now, Address: "192.0.2.1", Operation: a.or("operation", "ListFleets")})
 		}
 		return cmd
+	case "prepare-secret":
+		return &access.PrepareSecret{Number: a.generation(), Check: a.or("check", ""), Node: a.or("node", "n1"), Overlap: a.duration("overlap"), By: by}
+	case "hold-secret":
+		return &access.HoldSecret{Number: a.generation(), Check: a.or("check", ""), Node: a.or("node", "n1")}
+	case "activate-secret":
+		return &access.ActivateSecret{Number: a.generation(), Nodes: a.list("nodes")}
+	case "end-secret":
+		_, revoke := a.find("revoke")
+		_, force := a.find("force")
+		return &access.EndSecret{Number: a.generation(), Revoke: revoke, Force: force, By: by}
+	case "end-old-secrets":
+		return &access.EndOldSecrets{}
+	case "use-secret":
+		return &access.NoteSecretUses{Uses: []access.SecretUse{{Number: a.generation(), At: s.now, Purpose: a.or("purpose", "token")}}}
 	case "accept-loss":
 		return &access.AcceptLoss{Part: a.or("part", ""), What: a.or("what", ""), Secret: a.or("secret", "")}
 	case "revoke-key":
@@ -49,6 +64,32 @@ func (s *script) accessCommand(verb string, a arguments) kernel.Command {
 		return &access.RevokeAccessKey{ID: a.or("id", ""), By: by, Force: force}
 	}
 	return nil
+}
+
+// generation is the number of a generation of the secret.
+func (a arguments) generation() uint32 {
+	n, err := strconv.ParseUint(a.or("no", "0"), 10, 32)
+	if err != nil {
+		panic(err)
+	}
+	return uint32(n)
+}
+
+func (s *script) showSecrets(out io.Writer) {
+	v := s.cell.View()
+	for _, g := range v.SecretStandings() {
+		fmt.Fprintf(out, "%d %s%s%s%s keys=%d%s", g.Number, g.Check, when(g.Pending(), " pending"), when(g.Signs(), " signs"), when(g.Until != 0, " until "+since(int64(g.Until))), g.Keys, when(!g.Needed, " destroyed"))
+		if len(g.Holders) > 0 {
+			fmt.Fprintf(out, " at %s", strings.Join(g.Holders, ","))
+		}
+		if g.Ended != 0 {
+			fmt.Fprintf(out, " ended at %s%s", since(int64(g.Ended)), when(g.EndedBy.Principal != "", " by "+g.EndedBy.Principal))
+		}
+		if g.LastUse.At != 0 {
+			fmt.Fprintf(out, " used at %s for %s", since(int64(g.LastUse.At)), g.LastUse.Purpose)
+		}
+		fmt.Fprintln(out)
+	}
 }
 
 // expiry is when a key ends, of an argument that says how long it is valid.
@@ -108,6 +149,18 @@ func accessDetails(e kernel.Event) string {
 		return strings.TrimSpace(text)
 	case *access.AccessKeysForgotten:
 		return fmt.Sprint(e.IDs)
+	case *access.SecretPrepared:
+		return fmt.Sprintf("%d %s by %s", e.Generation.Number, e.Generation.Check, e.Generation.By.Principal)
+	case *access.SecretHeld:
+		return fmt.Sprintf("%d at %s", e.Number, e.Node)
+	case *access.SecretActivated:
+		return fmt.Sprintf("%d, the one before until %s", e.Number, since(int64(e.Until)))
+	case *access.SecretEnded:
+		return fmt.Sprintf("%d%s", e.Number, when(e.By.Principal != "", " by "+e.By.Principal))
+	case *access.SecretsUsed:
+		return fmt.Sprint(e.Uses[0].Number, " for ", e.Uses[0].Purpose)
+	case *access.SecretForgotten:
+		return fmt.Sprint(e.Number)
 	case *access.LossAccepted:
 		return fmt.Sprintf("%s %s%s", e.Loss.Part, e.Loss.What, when(e.Secret != "", " secret="+e.Secret))
 	}

@@ -246,6 +246,8 @@ func (s *script) look(out *strings.Builder, verb string, a arguments) bool {
 	case "show-process":
 		p, ok := v.Process(key)
 		fmt.Fprintf(out, "%s %s%s life=%d%s%s%s\n", key.Process, p.State, when(!ok, " (not found)"), p.Life, when(p.Linked, " linked"), when(p.Eligible(), " eligible"), when(p.Session != 0, " hosting"))
+	case "show-secrets":
+		s.showSecrets(out)
 	case "show-keys":
 		s.showKeys(out)
 	case "show-utilization":
