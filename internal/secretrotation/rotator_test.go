@@ -151,9 +151,10 @@ func TestRotation(t *testing.T) {
 		_, ok := x.secret.At(1)
 		return !ok && x.state(1).Destroyed
 	})
-	if read, err := identity.ReadCellSecret(x.dir, nil); err != nil || read.Text() != x.secret.Text() {
-		t.Errorf("the file: %v", err)
-	}
+	x.eventually("the file to be written", func() bool { // which follows what is in force
+		read, err := identity.ReadCellSecret(x.dir, nil)
+		return err == nil && read.Text() == x.secret.Text()
+	})
 
 	x.Rest()
 	x.Close()
