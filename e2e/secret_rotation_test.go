@@ -350,8 +350,8 @@ func TestRestoreAroundASecretRotation(t *testing.T) {
 	// A file of before the rotation does not fit the directory. An operator who accepts that the later generation is lost keeps the keys of the earlier one.
 	s.stop()
 	must(t, os.WriteFile(filepath.Join(s.data, "cell.secret"), early, 0o600))
-	if out := startRefused(t, s, "--dev=false"); !strings.Contains(out, "does not have generation 2 of the secret") {
-		t.Errorf("with an older secret: %s", out)
+	if out, err := s.commandFails("serve", "--data", s.data, "--listen", s.address); err == nil || !strings.Contains(out, "does not have generation 2 of the secret") {
+		t.Errorf("with an older secret: %v, %s", err, out)
 	}
 	s.args = append(s.args, "--accept-loss", "cell.secret")
 	s.start()
