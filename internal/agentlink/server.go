@@ -38,7 +38,7 @@ type Config struct {
 	// BuildURL is where hosts fetch the build with a manifest; "" or nil: the service does not have the files.
 	BuildURL func(manifest string) string
 
-	Proxies  clientaddress.Proxies
+	Proxies  *clientaddress.Proxies
 	Signins  *signin.Door
 	Policies Policies // nil: none hold for agents
 

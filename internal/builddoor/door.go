@@ -55,7 +55,7 @@ type Config struct {
 	Parts   objects.Parts            // what builds consist of; nil: they are in Objects alone
 	Net     *requests.Net            // to the other nodes of a cluster; nil: there is none
 	Private func(*http.Request) bool // no network on the way could read or change the request
-	Proxies clientaddress.Proxies
+	Proxies *clientaddress.Proxies
 	Signins *signin.Door
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now

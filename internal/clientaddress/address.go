@@ -7,17 +7,41 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/musterhq/muster/internal/live"
 )
 
-// Proxies are the networks of proxies whose X-Forwarded-For is trusted.
-type Proxies []netip.Prefix
+// Proxies are the networks of proxies whose X-Forwarded-For is trusted. A nil *Proxies has none.
+type Proxies struct{ networks live.Value[[]netip.Prefix] }
+
+// NewProxies returns Proxies of these networks.
+func NewProxies(networks ...netip.Prefix) *Proxies {
+	p := &Proxies{}
+	p.Set(networks)
+	return p
+}
+
+// Set replaces the networks, while requests are served.
+func (p *Proxies) Set(networks []netip.Prefix) { p.networks.Set(networks) }
+
+// Networks returns the networks that are trusted now.
+func (p *Proxies) Networks() []netip.Prefix {
+	if p == nil {
+		return nil
+	}
+	return p.networks.Get()
+}
+
+// Trust reports whether an address is one of the proxies.
+func (p *Proxies) Trust(address netip.Addr) bool { return trust(p.Networks(), address) }
 
 // Of is the client's address of a request: behind trusted proxies, the last hop in X-Forwarded-For that is not one of them. A client
 // may have invented the hops before it. For IPv6 it is the network, because one host can use any number of addresses. See
 // B168.
-func (p Proxies) Of(r *http.Request) string {
+func (p *Proxies) Of(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	if len(p) == 0 && strings.IndexByte(host, ':') < 0 {
+	networks := p.Networks()
+	if len(networks) == 0 && strings.IndexByte(host, ':') < 0 {
 		return host // IPv4, as it is in most requests
 	}
 	address, err := netip.ParseAddr(host)
@@ -26,7 +50,7 @@ func (p Proxies) Of(r *http.Request) string {
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		if !p.trust(address) {
+		if !trust(networks, address) {
 			break
 		}
 		next, err := parseHop(strings.TrimSpace(hop))
@@ -38,8 +62,8 @@ func (p Proxies) Of(r *http.Request) string {
 	return network(address)
 }
 
-func (p Proxies) trust(address netip.Addr) bool {
-	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(address.Unmap()) })
+func trust(networks []netip.Prefix, address netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(address.Unmap()) })
 }
 
 // parseHop reads an address; some proxies add the port.

@@ -8,7 +8,7 @@ import (
 
 // Only what trusted proxies say about a client is believed, up to the first hop that is none of them.
 func TestClientAddress(t *testing.T) {
-	proxies := Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	proxies := NewProxies(netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"))
 	for _, c := range []struct {
 		from      string
 		forwarded []string

@@ -38,7 +38,7 @@ type Config struct {
 	Dev     bool                     // people need not sign in
 	Private func(*http.Request) bool // reports whether a request could not be read on the way
 	Secure  func(*http.Request) bool // reports whether it came over TLS
-	Proxies clientaddress.Proxies
+	Proxies *clientaddress.Proxies
 	Signins *signin.Door
 
 	// Explain returns what the operators' API answers about an object: its JSON document.

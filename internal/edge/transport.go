@@ -5,13 +5,14 @@ package edge
 import (
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
+
+	"github.com/musterhq/muster/internal/clientaddress"
 )
 
 // Transport decides whether a request reached this process over TLS.
 type Transport struct {
-	Proxies []netip.Prefix // whose X-Forwarded-Proto is trusted
+	Proxies *clientaddress.Proxies // whose X-Forwarded-Proto is trusted
 
 	// BehindTLS says that a proxy in Proxies that does not send X-Forwarded-Proto receives its requests over TLS.
 	BehindTLS bool
@@ -22,8 +23,7 @@ const forwardedProto = "X-Forwarded-Proto"
 
 // Trusts reports whether an address is one of the proxies.
 func (t *Transport) Trusts(address netip.Addr) bool {
-	address = address.Unmap().WithZone("")
-	return slices.ContainsFunc(t.Proxies, func(p netip.Prefix) bool { return p.Contains(address) })
+	return t.Proxies.Trust(address.Unmap().WithZone(""))
 }
 
 // Secure reports whether the client used TLS, with this process or with a trusted proxy.

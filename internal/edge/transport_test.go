@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+
+	"github.com/musterhq/muster/internal/clientaddress"
 )
 
 func TestTransport(t *testing.T) {
@@ -45,7 +47,7 @@ func TestTransport(t *testing.T) {
 		for _, x := range c.said {
 			r.Header.Add("X-Forwarded-Proto", x)
 		}
-		x := Transport{Proxies: proxies, BehindTLS: c.behind}
+		x := Transport{Proxies: clientaddress.NewProxies(proxies...), BehindTLS: c.behind}
 		if got := x.Secure(r); got != c.secure {
 			t.Errorf("%s: secure %t, want %t", c.name, got, c.secure)
 		}

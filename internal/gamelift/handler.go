@@ -42,7 +42,7 @@ type Config struct {
 
 	// Private reports whether a request could not be changed on the way; nil: only requests over TLS.
 	Private func(*http.Request) bool
-	Proxies clientaddress.Proxies // for limits by address
+	Proxies *clientaddress.Proxies // for limits by address
 
 	Signins         *signin.Door // of requests to the API
 	OperatorSignins *signin.Door // of requests that AuthorizeLooking and similar methods check

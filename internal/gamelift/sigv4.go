@@ -29,7 +29,7 @@ type verifier struct {
 	now     func() time.Time
 	dev     bool // any credentials will do, also none
 	private func(*http.Request) bool
-	proxies clientaddress.Proxies
+	proxies *clientaddress.Proxies
 
 	signins, operators *signin.Door // which see requests to the API, and those to other doors
 }

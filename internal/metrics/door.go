@@ -30,7 +30,7 @@ type Config struct {
 	Dev         bool // every client may read
 	Matchmakers func() []matchmaker.Status
 	Private     func(*http.Request) bool // reports whether a request could not be read on the way
-	Proxies     clientaddress.Proxies
+	Proxies     *clientaddress.Proxies
 	Signins     *signin.Door
 	Log         *slog.Logger
 }

@@ -37,8 +37,8 @@ type Config struct {
 	Confirms  func(topic, url, token string) bool // whether a token does so
 	ConfirmAt string                              // URL of ConfirmPath, for receivers
 	Panics    *panics.Guard
-	Proxies   clientaddress.Proxies // for the address of a receiver that confirms
-	Signins   *signin.Door          // of confirmations
+	Proxies   *clientaddress.Proxies // for the address of a receiver that confirms
+	Signins   *signin.Door           // of confirmations
 	Log       *slog.Logger
 	Counts    Counts // nil: no counts
 

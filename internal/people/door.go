@@ -56,7 +56,7 @@ type Config struct {
 	File    *providers.File
 	Private func(*http.Request) bool // reports whether a request could not be read on the way
 	Secure  func(*http.Request) bool // reports whether it came over TLS
-	Proxies clientaddress.Proxies
+	Proxies *clientaddress.Proxies
 	Signins *signin.Door
 	Audit   *audit.Log // for refused attempts; nil: they are not recorded
 	Log     *slog.Logger

@@ -4,12 +4,14 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/clientaddress"
 )
 
 // Behind a proxy each client has a limit of its own; a client that makes up addresses has the limit of the last trusted one.
 func TestLoginsPerAddress(t *testing.T) {
 	x := newLobby(t, func(c *Config) {
-		c.LoginsPerAddress, c.Transport.Proxies = 30, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		c.LoginsPerAddress, c.Transport.Proxies = 30, clientaddress.NewProxies(netip.MustParsePrefix("127.0.0.0/8"))
 	})
 	player := 0
 	login := func(forwarded string) (int, map[string]any) {

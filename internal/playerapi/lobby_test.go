@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/edge"
@@ -24,7 +25,7 @@ import (
 )
 
 // behindTLS trusts a proxy at any address to have taken TLS off.
-var behindTLS = edge.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}, BehindTLS: true}
+var behindTLS = edge.Transport{Proxies: clientaddress.NewProxies(netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")), BehindTLS: true}
 
 // lobby is a cell with player flow and the door in front of it, on a clock that the test moves.
 type lobby struct {

@@ -47,8 +47,8 @@ type Config struct {
 	// ClockSkew is how far the clock of a game server that signs may be off. 0: sigv4.ServerSkew.
 	ClockSkew time.Duration
 
-	Proxies clientaddress.Proxies // for the address of a game server
-	Signins *signin.Door          // sees connections
+	Proxies *clientaddress.Proxies // for the address of a game server
+	Signins *signin.Door           // sees connections
 
 	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, connections
 	// under the id before count as lost, and DropLinks must be called.

@@ -33,7 +33,7 @@ func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 		return err
 	}
 	config := builddoor.Config{
-		Engine: x.engine, Secret: x.secret, Objects: store, Private: x.private, Proxies: s.Proxies(), Signins: x.signins.Door("builds"), Log: x.log,
+		Engine: x.engine, Secret: x.secret, Objects: store, Private: x.private, Proxies: x.proxies, Signins: x.signins.Door("builds"), Log: x.log,
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	x.stopBuilds = stop

@@ -15,7 +15,7 @@ func (x *Service) openPeople() error {
 	}
 	x.people, err = people.NewDoor(people.Config{
 		Engine: x.engine, Secret: x.secret, Keys: x.keys, URL: strings.TrimRight(webURL(x.publicURL), "/"), File: file, Private: x.private, Secure: x.transport.Secure,
-		Proxies: x.settings.Proxies(), Signins: x.signins.Door("sign-in"), Audit: x.audit, Log: x.log,
+		Proxies: x.proxies, Signins: x.signins.Door("sign-in"), Audit: x.audit, Log: x.log,
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/audit/export"
 	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/callstats"
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/cloudwatch"
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/cluster/node"
@@ -137,6 +138,7 @@ type Service struct {
 	linksEnd    <-chan struct{} // closed when the service stops
 	sweeping    sync.WaitGroup  // of old logs
 	publicURL   string
+	proxies     *clientaddress.Proxies
 	transport   edge.Transport
 }
 
@@ -182,8 +184,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x := &Service{
 		settings: s, log: log, panics: panics.New(log), clock: o.Clock, version: o.Version, served: make(chan error, 1),
-		transport: edge.Transport{Proxies: s.Proxies(), BehindTLS: s.BehindTLS()},
+		proxies: clientaddress.NewProxies(s.Proxies()...),
 	}
+	x.transport = edge.Transport{Proxies: x.proxies, BehindTLS: s.BehindTLS()}
 	x.signins = signin.New(signin.Config{CountOnly: s.Dev, Log: log, Failed: func(door, address, key, reason string) { x.audit.SignInFailed(door, address, key, reason) }})
 	defer func() {
 		if err != nil {
@@ -263,7 +266,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.stopLinks, x.linksEnd = stopLinks, links.Done()
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
-		ClockSkew: s.ServerClockSkew, Proxies: s.Proxies(), Signins: x.signins.Door("game_servers"), Panics: x.panics, Calls: calls, Log: log,
+		ClockSkew: s.ServerClockSkew, Proxies: x.proxies, Signins: x.signins.Door("game_servers"), Panics: x.panics, Calls: calls, Log: log,
 		Node: x.incarnation(), Tracing: x.tracing,
 	})
 	x.events = sessionwatch.Start(sessionwatch.Config{Engine: x.engine, Log: log, Each: s.LogEvents})
@@ -276,7 +279,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	rates.Working = s.LimitWorkingRequests
 	rates.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
 	handler := gamelift.NewHandler(api, gamelift.Config{
-		Keys: keys, Dev: s.Dev, Audit: x.audit, Panics: x.panics, Calls: calls, Log: log, Private: x.private, Limits: rates, Proxies: s.Proxies(),
+		Keys: keys, Dev: s.Dev, Audit: x.audit, Panics: x.panics, Calls: calls, Log: log, Private: x.private, Limits: rates, Proxies: x.proxies,
 		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"), Tracing: x.tracing,
 	})
 	doors.api = handler
@@ -284,7 +287,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.engine.Attend(x.matches)
 	x.once = append(x.once, x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.private, Matchmakers: x.matches.Status, Log: log,
-		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
+		Proxies: x.proxies, Signins: x.signins.Door("metrics")})
 	x.metrics.Register(handler, keys, x.secrets, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
 	x.metrics.Register(metrics.Quotas(x.engine, x.quotas), x.quotas.Refused())
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
@@ -316,7 +319,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.agents = agentlink.New(links, agentlink.Config{
 		Policies: x.keys,
 		Engine:   x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
-		Proxies: s.Proxies(), Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
+		Proxies: x.proxies, Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
 		LogUpload: logUpload, BuildURL: x.buildURL,
 	})
 	api.Agents = x.agents
@@ -330,7 +333,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
 	doors.operator = operators
 	browsers := console.Config{
-		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: s.Proxies(), Signins: x.signins.Door("console"),
+		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: x.proxies, Signins: x.signins.Door("console"),
 		Keyring: keys, RolesOf: rolesOf, Settings: s.All(o.SourceOf), Explain: operators.Explain, Feed: operators.Feed, Output: operators.WriteOutput, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
 	}
 	if x.node != nil {
@@ -343,13 +346,13 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
 		Keys: secret.WebhookKeys, Token: secret.SubscriptionToken, Confirms: secret.ConfirmsSubscription,
-		Proxies: s.Proxies(), Signins: x.signins.Door("webhook_confirmations"),
+		Proxies: x.proxies, Signins: x.signins.Door("webhook_confirmations"),
 	})
 	doors.notify = x.notify
 	x.once = append(x.once, x.notify, scaler.New(x.engine, log))
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
 		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Calls: calls, Log: log,
-		Proxies: s.Proxies(), Signins: x.signins.Door("scripts"), Rate: handler.AllowClient,
+		Proxies: x.proxies, Signins: x.signins.Door("scripts"), Rate: handler.AllowClient,
 		Private: x.private, Registered: x.registered(), Tracing: x.tracing,
 	})
 	x.metrics.Register(x.scripts)

@@ -16,7 +16,7 @@ import (
 
 // newSSO makes the door of sign-in clients, for the people who have signed in.
 func (x *Service) newSSO(calls *callstats.Calls) *sso.Door {
-	c := sso.Config{Engine: x.engine, People: signedIn{x.people}, Secret: x.secret, Private: x.private, Secure: x.transport.Secure, Proxies: x.settings.Proxies(),
+	c := sso.Config{Engine: x.engine, People: signedIn{x.people}, Secret: x.secret, Private: x.private, Secure: x.transport.Secure, Proxies: x.proxies,
 		Signins: x.signins.Door("sso"), Style: "/signin/static/people.css", Calls: calls, Log: x.log}
 	if x.settings.PublicURL != "" {
 		c.PublicURL = webURL(x.settings.PublicURL)

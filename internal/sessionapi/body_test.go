@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -56,7 +57,7 @@ func (k oneKey) With(id, token, _ string) (identity.AccessKey, error) {
 	return identity.AccessKey(k), nil
 }
 
-var proxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+var proxies = clientaddress.NewProxies(netip.MustParsePrefix("192.0.2.0/24"))
 
 // Only a client key may be sent where it can be read on the way.
 func TestSecretsNeedTLS(t *testing.T) {

@@ -38,7 +38,7 @@ type Config struct {
 	Private func(*http.Request) bool
 	Signins *signin.Door
 
-	Proxies clientaddress.Proxies          // for limits by address
+	Proxies *clientaddress.Proxies         // for limits by address
 	Rate    func(*identity.Principal) bool // of requests with keys of the role client; nil: not limited
 
 	// Registered reports whether the cluster counts this node as present; nil: a single node. Without it no event stream begins: it would stay silent.

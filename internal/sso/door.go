@@ -59,7 +59,7 @@ type Config struct {
 	PublicURL string
 	Secure    func(*http.Request) bool // reports whether a request came over TLS
 	Private   func(*http.Request) bool // reports whether an answer cannot be read on the way
-	Proxies   clientaddress.Proxies
+	Proxies   *clientaddress.Proxies
 	Signins   *signin.Door
 	Style     string           // path of the style sheet of pages
 	Calls     *callstats.Calls // nil: calls are not counted

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/identity"
@@ -32,7 +31,7 @@ type Authenticator struct{ Config }
 
 // Stranger is the principal of a request before it is authenticated.
 func (a *Authenticator) Stranger(r *http.Request) *principal.Principal {
-	return &principal.Principal{Principal: identity.Principal{Address: clientaddress.Proxies(a.Transport.Proxies).Of(r)}, Host: r.Host, TLS: a.Transport.Secure(r)}
+	return &principal.Principal{Principal: identity.Principal{Address: a.Transport.Proxies.Of(r)}, Host: r.Host, TLS: a.Transport.Secure(r)}
 }
 
 // Signins counts the failed sign-ins of each realm.
