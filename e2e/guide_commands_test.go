@@ -67,6 +67,7 @@ var notRun = map[string]map[string]string{
 		"aws gamelift upload-build": "./server is the reader's: TestUploadBuildWithTheCLI uploads one",
 		"muster build push":         "as above; TestPushBuild pushes one",
 		"muster config check":       "the file is the reader's: TestConfigCheck of cmd/muster checks some",
+		"muster reload":             "the file is the reader's: TestReload changes one",
 		"muster doctor":             "what it finds depends on the machine: TestDoctor runs it",
 		"muster backup":             "/backup is not the test's: TestBackupRehearsal, TestBackupsInADirectory and TestBackupsInABucket make and restore them",
 		"muster restore":            "as above",

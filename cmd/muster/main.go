@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,7 @@ type commandLine struct {
 	Agent       agentCommand       `cmd:"" help:"Run the program on a host that starts and watches game servers."`
 	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, and keep running."`
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from, or check a settings file."`
+	Reload      reloadCommand      `cmd:"" help:"Have the running service read its settings and the files that they name again, and say what changed and what needs a restart."`
 	Doctor      doctorCommand      `cmd:"" help:"Examine this machine, the settings and the service, and say what is wrong and what to do about it."`
 	Health      healthCommand      `cmd:"" help:"Ask the service on this machine whether it works, for containers and scripts: status 0 if it does."`
 	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
@@ -80,6 +82,7 @@ func main() {
 func run(ctx context.Context, args, environ []string, stdout io.Writer) (err error) {
 	env := newEnvironment(environ)
 	sources := newSources(env)
+	sources.args = args
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -95,7 +98,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 		}
 	}()
 	command, err := parser.Parse(args)
-	if err != nil {
+	if err = errors.Join(err, sources.result()); err != nil {
 		return err
 	}
 	sources.noteFlags(command)

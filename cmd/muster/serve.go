@@ -6,7 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime"
+	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/musterhq/muster/internal/datadir"
@@ -40,7 +44,11 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	began := time.Now()
 	floor := heap.Tune(c.GCPercent, int64(c.HeapFloor))
 	defer floor.Release()
-	log := newLogger(os.Stderr, c.Settings)
+	level := new(slog.LevelVar)
+	log := newLoggerAt(os.Stderr, c.Settings, level)
+	hangups := make(chan os.Signal, 1) // one that comes while the service starts waits for it
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	if c.Dev {
 		log.Warn("development mode: the service accepts any credentials; use it on one machine only")
 	}
@@ -57,9 +65,13 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 		return err
 	}
 	defer supervised.end()
-	again, err := c.runOnce(ctx, log, began, accept, heap.Fill, sources, supervised)
+	x := &serving{
+		Loaded: settings.Loaded{Settings: c.Settings, File: sources.fileName, From: sources.of}, unkept: c.Unkept,
+		level: level, log: log, load: sources.again, hangups: hangups, supervised: supervised,
+	}
+	again, err := x.runOnce(ctx, began, accept, heap.Fill)
 	for again {
-		again, err = c.runOnce(ctx, log, time.Now(), nil, nil, sources, supervised)
+		again, err = x.runOnce(ctx, time.Now(), nil, nil)
 		if err != nil && embeddb.IsShortage(err) { // the free space is used up again
 			log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
 			supervised.between("waits for room to open its data")
@@ -77,21 +89,35 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 // reopenWait is the time between two attempts to begin a run after a shortage.
 const reopenWait = time.Second
 
+// serving is the service through all its runs.
+type serving struct {
+	settings.Loaded // in force, those of the last reload included
+	unkept          bool
+	level           *slog.LevelVar
+	log             *slog.Logger
+	load            func() (settings.Loaded, error)
+	hangups         chan os.Signal
+	supervised      *supervision
+}
+
 // runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
 // is over. In the last case another run continues from the journal. fill runs the load of the state in the first run, when the process has
 // none yet.
-func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part, fill func(func() error) error, sources *sources, supervised *supervision) (again bool, err error) {
-	options := service.NewOptions(c.Settings, log, accept)
-	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, sources.of
-	options.Unkept, options.Fill = c.Unkept, fill
+func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir.Part, fill func(func() error) error) (again bool, err error) {
+	log := x.log
+	options := service.NewOptions(x.Settings, log, accept)
+	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, x.From
+	options.Unkept, options.Fill, options.Load, options.Level = x.unkept, fill, x.load, x.level
 	s, err := service.StartWith(ctx, options)
 	if err != nil {
 		return false, err
 	}
-	log.Info("listening", "address", s.Addr().String(), "public_url", s.PublicURL(), "data", c.Data, "version", versionText(),
-		"took", time.Since(began).Round(time.Millisecond), "heap_bytes", liveHeap(int64(c.HeapFloor), c.GCPercent))
-	supervised.runs(s)
+	log.Info("listening", "address", s.Addr().String(), "public_url", s.PublicURL(), "data", x.Data, "version", versionText(),
+		"took", time.Since(began).Round(time.Millisecond), "heap_bytes", liveHeap(int64(x.HeapFloor), x.GCPercent))
+	x.supervised.runs(s)
 	run, end := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { x.reloadOnHangup(run, s) })
 	recovered := make(chan bool, 1)
 	go func() { recovered <- s.Recoverable(run) }()
 	nodeFailed := make(chan bool, 1)
@@ -105,17 +131,21 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 	defer func() {
 		end()
 		<-recovered
+		beside.Wait()
+		x.Loaded = s.Settings()
+		if strings.HasSuffix(x.Listen, ":0") {
+			x.Listen = s.Addr().String() // the next run has the same port
+		}
 	}()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
-		supervised.stops()
+		x.supervised.stops()
 	case again = <-recovered:
 		recovered <- again // wakes the goroutine that waits for the end of this run
 		if again {
 			log.Warn("the shortage is over: the service restarts from its journal", "failure", s.Err())
-			supervised.between("begins again after a shortage")
-			c.Listen = s.Addr().String() // also when the port was any
+			x.supervised.between("begins again after a shortage")
 			if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
 				log.Info("the failed run has stopped", "error", err)
 			}
@@ -123,8 +153,7 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 		}
 	case again = <-nodeFailed:
 		cause := s.Err()
-		supervised.between("the node starts again")
-		c.Listen = s.Addr().String()
+		x.supervised.between("the node starts again")
 		if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
 			log.Info("the failed node has stopped", "error", err)
 		}
@@ -144,6 +173,27 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 	return false, nil
 }
 
+// reloadOnHangup has the service read its settings again at each SIGHUP until ctx ends. The log has the outcome.
+func (x *serving) reloadOnHangup(ctx context.Context, s *service.Service) {
+	for {
+		select {
+		case <-x.hangups:
+		case <-ctx.Done():
+			return
+		}
+		x.supervised.reloading()
+		done, err := s.ReloadBySignal(ctx)
+		switch {
+		case err != nil:
+			x.supervised.reloaded("ready; settings were not reloaded, the log says why")
+		case len(done.NeedsRestart) > 0:
+			x.supervised.reloaded("ready; some new settings need a restart, the log has them")
+		default:
+			x.supervised.reloaded("ready")
+		}
+	}
+}
+
 // liveHeap is the heap in use without the floor's block.
 func liveHeap(floor int64, percent int) int64 {
 	var m runtime.MemStats
@@ -153,7 +203,11 @@ func liveHeap(floor int64, percent int) int64 {
 
 // newLogger makes the log according to the settings, which Check has validated.
 func newLogger(w io.Writer, s settings.Settings) *slog.Logger {
-	var level slog.Level
+	return newLoggerAt(w, s, new(slog.LevelVar))
+}
+
+// newLoggerAt is newLogger with a level that can be changed.
+func newLoggerAt(w io.Writer, s settings.Settings, level *slog.LevelVar) *slog.Logger {
 	_ = level.UnmarshalText([]byte(s.LogLevel))
 	options := &slog.HandlerOptions{Level: level}
 	if s.LogFormat == "json" {

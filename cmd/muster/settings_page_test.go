@@ -40,10 +40,11 @@ Every setting of ` + "`muster serve`" + `, with its default. This page is made f
 
 ` + "`--limit-fleets 50`, the variable `MUSTER_LIMIT_FLEETS=50` and `{\"limit-fleets\": 50}`" + ` in the file of ` + "`--config`" + ` are the same; flags win over variables, and variables over the file.
 ` + "`muster config`" + ` shows the values in force and where each comes from; ` + "`muster config check FILE`" + ` checks a file alone. Times have a unit (` + "`500ms`, `10s`, `1h30m`" + `), sizes as well
-(` + "`64MiB`, `2GiB`" + `). A change takes effect when the service starts, unless the setting says that its file is read again.
+(` + "`64MiB`, `2GiB`" + `). The last column says when a change takes effect: with a reload (` + "`muster reload`, `systemctl reload muster`, SIGHUP; [how](guide/operations.md#reload)" + `), or
+when the service starts.
 
-| setting | value | default | meaning |
-| --- | --- | --- | --- |
+| setting | value | default | meaning | takes effect |
+| --- | --- | --- | --- | --- |
 `)
 	defaults := reflect.ValueOf(settings.Defaults())
 	i := 0
@@ -58,8 +59,12 @@ Every setting of ` + "`muster serve`" + `, with its default. This page is made f
 		if !value.IsZero() {
 			without = "`" + fmt.Sprint(value.Interface()) + "`"
 		}
+		effect := "at a start"
+		if settings.Reloads(field) {
+			effect = "with a reload"
+		}
 		cell := func(text string) string { return strings.ReplaceAll(html.EscapeString(text), "|", `\|`) }
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", field.Tag.Get("name"), cell(kind), without, strings.ReplaceAll(cell(field.Tag.Get("help")), "&#39;", "'"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", field.Tag.Get("name"), cell(kind), without, strings.ReplaceAll(cell(field.Tag.Get("help")), "&#39;", "'"), effect)
 	}
 	return b.String()
 }

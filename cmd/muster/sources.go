@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -22,11 +25,13 @@ const configFlag = "config"
 // parser uses it for every command, so all commands have the same values.
 type sources struct {
 	env   environment
+	args  []string // of the command line
 	known []string
 
 	fileName string
 	file     map[string]fileValue
 	given    map[string]string // setting -> which flag, variable or line it came from
+	wrong    settings.Mistakes // values that cannot be read
 }
 
 func newSources(env environment) *sources {
@@ -94,7 +99,8 @@ func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 		text, where = value.text, fmt.Sprintf("%s:%d", s.fileName, value.line)
 	}
 	if err := fits(flag, text); err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
+		s.wrong = append(s.wrong, settings.Mistake{Setting: flag.Name, At: where, Message: flag.Name + ": " + err.Error()})
+		return nil, nil
 	}
 	s.given[flag.Name] = where
 	return text, nil
@@ -117,6 +123,40 @@ func (s *sources) noteFlags(command *kong.Context) {
 			s.given[path.Flag.Name] = "--" + path.Flag.Name
 		}
 	}
+}
+
+// result reports the values that cannot be read, after everything else was.
+func (s *sources) result() error {
+	if len(s.wrong) > 0 {
+		return s.wrong
+	}
+	return nil
+}
+
+// again reads all settings of serve again: the file and the variables, under the same flags.
+func (s *sources) again() (settings.Loaded, error) {
+	next := newSources(s.env)
+	next.args = s.args
+	loaded := settings.Loaded{From: next.of}
+	parser, err := newParser(context.Background(), io.Discard, s.env, next)
+	if err != nil {
+		return loaded, err
+	}
+	command, err := parser.Parse(s.args)
+	loaded.File = next.fileName
+	if err = errors.Join(err, next.result()); err != nil {
+		return loaded, err
+	}
+	next.noteFlags(command)
+	loaded.Settings = parser.Model.Target.Addr().Interface().(*commandLine).Serve.Settings
+	for _, name := range next.known {
+		if x, said := next.file[name]; said {
+			if at := fmt.Sprintf("%s:%d", next.fileName, x.line); next.of(name) != at {
+				loaded.Overridden = append(loaded.Overridden, settings.Overridden{Setting: name, At: at, By: next.of(name)})
+			}
+		}
+	}
+	return loaded, nil
 }
 
 // of returns the source of a setting's value.

@@ -63,6 +63,10 @@ func (v *supervision) between(status string) {
 	v.manager.Reloading(status)
 }
 
+// reloading says that the program reads its settings again, and reloaded that it has.
+func (v *supervision) reloading()             { v.manager.Reloading("reads its settings again") }
+func (v *supervision) reloaded(status string) { v.manager.Ready(status) }
+
 // stops says that the program ends.
 func (v *supervision) stops() { v.manager.Stopping() }
 

@@ -28,12 +28,13 @@ type Config struct {
 // Limiter counts the connections of all ports of a process.
 type Limiter struct {
 	config Config
-	limits Limits
 
 	refused [reasons]atomic.Uint64
 	evicted [reasons]atomic.Uint64
 
 	mu       sync.Mutex
+	limits   Limits
+	exempt   []netip.Prefix
 	conns    map[*Conn]struct{}
 	networks map[netip.Prefix]*network
 	crowds   crowds
@@ -75,11 +76,22 @@ func New(c Config) *Limiter {
 		c.Now = time.Now
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	return &Limiter{config: c, limits: c.Limits, conns: map[*Conn]struct{}{}, networks: map[netip.Prefix]*network{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
+	return &Limiter{config: c, limits: c.Limits, exempt: c.Exempt, conns: map[*Conn]struct{}{}, networks: map[netip.Prefix]*network{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
 }
 
 // Limits are the limits in force.
-func (l *Limiter) Limits() Limits { return l.limits }
+func (l *Limiter) Limits() Limits {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limits
+}
+
+// Set changes the limits, and which addresses are exempt. Open connections stay: while there are more than a limit, each new one is refused or replaces another.
+func (l *Limiter) Set(limits Limits, exempt []netip.Prefix) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limits, l.exempt = limits, exempt
+}
 
 // Conn is one counted connection.
 type Conn struct {
@@ -116,7 +128,7 @@ func (l *Limiter) Admit(from netip.Addr, drop, proven func()) *Conn {
 		l.networks[networkKey] = n
 	}
 	c.host = n.host(hostKey)
-	c.exempt = slices.ContainsFunc(l.config.Exempt, func(p netip.Prefix) bool { return p.Contains(hostKey.Addr()) || p.Contains(from.Unmap()) })
+	c.exempt = slices.ContainsFunc(l.exempt, func(p netip.Prefix) bool { return p.Contains(hostKey.Addr()) || p.Contains(from.Unmap()) })
 	victim, why, full := l.makeRoom(c)
 	if full && victim == nil {
 		l.tidy(c.host)

@@ -20,7 +20,7 @@ func (l *Limiter) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (l *Limiter) Collect(to chan<- prometheus.Metric) {
 	l.mu.Lock()
-	open, unproven := l.doors, l.unproven.Len()
+	open, unproven, limits := l.doors, l.unproven.Len(), l.limits
 	l.mu.Unlock()
 	gauge := func(d *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
@@ -29,12 +29,12 @@ func (l *Limiter) Collect(to chan<- prometheus.Metric) {
 	gauge(openDesc, unproven, HTTP.String(), "unproven")
 	for door := range doors {
 		gauge(openDesc, open[door], door.String(), "proven")
-		gauge(limitDesc, l.limits.Doors[door], door.String())
+		gauge(limitDesc, limits.Doors[door], door.String())
 	}
-	gauge(limitDesc, l.limits.Total, reasonNames[byTotal])
-	gauge(limitDesc, l.limits.Unproven, reasonNames[byUnproven])
-	gauge(limitDesc, l.limits.PerAddress, reasonNames[byAddress])
-	gauge(limitDesc, l.limits.PerNetwork, reasonNames[byNetwork])
+	gauge(limitDesc, limits.Total, reasonNames[byTotal])
+	gauge(limitDesc, limits.Unproven, reasonNames[byUnproven])
+	gauge(limitDesc, limits.PerAddress, reasonNames[byAddress])
+	gauge(limitDesc, limits.PerNetwork, reasonNames[byNetwork])
 	for why := range reasons {
 		to <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(l.refused[why].Load()), reasonNames[why])
 		to <- prometheus.MustNewConstMetric(evictedDesc, prometheus.CounterValue, float64(l.evicted[why].Load()), reasonNames[why])

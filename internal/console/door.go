@@ -51,9 +51,9 @@ type Config struct {
 	// Series has the kept metrics; nil: none are kept.
 	Series   *series.Store
 	Keyring  *keyring.Ring
-	RolesOf  keyring.RolesOf    // for explanations
-	People   *people.Door       // where people sign in; nil: with access keys alone
-	Settings []settings.Setting // in force
+	RolesOf  keyring.RolesOf           // for explanations
+	People   *people.Door              // where people sign in; nil: with access keys alone
+	Settings func() []settings.Setting // in force
 	// API carries out most actions.
 	API API
 	// Cluster is this node of a cluster; nil: a single machine.
@@ -85,6 +85,9 @@ type Door struct {
 
 // NewDoor makes a Door. Close it before the engine.
 func NewDoor(c Config) *Door {
+	if c.Settings == nil {
+		c.Settings = func() []settings.Setting { return nil }
+	}
 	d := &Door{config: c, engine: c.Engine, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), drawings: make(chan struct{}, drawingsAtOnce), exports: make(chan struct{}, exportsAtOnce), stage: rehearsal.NewStage()}
 	d.live = newLive(d.engine.Applied)
 	d.routes.HandleFunc("GET "+Prefix+"/static/{file}", d.serveStatic)

@@ -102,16 +102,18 @@ func TestSettingsPage(t *testing.T) {
 	x := newDesk(t)
 	s := settings.Defaults()
 	s.MetricsMax, s.Join = 7<<20, "muster-join-secret"
-	x.config.Settings = s.All(func(name string) string {
-		if name == "metrics-max" {
-			return "--metrics-max"
-		}
-		return "default"
-	})
+	x.config.Settings = func() []settings.Setting {
+		return s.All(func(name string) string {
+			if name == "metrics-max" {
+				return "--metrics-max"
+			}
+			return "default"
+		})
+	}
 	admin := x.signedInAs("ADMIN")
 	e := x.exported("/settings?format=json", admin)
 	i := slices.IndexFunc(e.Rows, func(row map[string]any) bool { return row["setting"] == "metrics-max" })
-	if len(e.Rows) != len(x.config.Settings) || i < 0 || e.Rows[i]["value"] != "7MiB" || e.Rows[i]["default"] != "1GiB" || e.Rows[i]["from"] != "--metrics-max" || e.Rows[i]["form"] != "SIZE" {
+	if len(e.Rows) != len(x.config.Settings()) || i < 0 || e.Rows[i]["value"] != "7MiB" || e.Rows[i]["default"] != "1GiB" || e.Rows[i]["from"] != "--metrics-max" || e.Rows[i]["form"] != "SIZE" {
 		t.Errorf("%d settings: %v", len(e.Rows), e.Rows)
 	}
 	page := text(t, x.get(Prefix+"/settings", admin))

@@ -60,7 +60,7 @@ func TestEachListIsExported(t *testing.T) {
 	game := x.game("one")
 	x.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID{1}, Player: "ann"}}})
 	x.withKeys()
-	x.config.Settings = settings.Defaults().All(nil)[:1]
+	x.config.Settings = func() []settings.Setting { return settings.Defaults().All(nil)[:1] }
 	admin := x.signedInAs("ADMIN")
 	for path, rows := range map[string]int{
 		"/fleets": 1, "/fleets/" + testFleet + "/computes": 1, "/fleets/" + testFleet + "/processes": 1, "/fleets/" + testFleet + "/events": -1, "/hosts": 0, "/builds": 0, "/game-sessions": 1,

@@ -27,6 +27,6 @@ var settingList = list[settings.Setting]{
 		if err := d.forAdmins(r, "settings", LookAction); err != nil {
 			return nil, nil, err
 		}
-		return d.config.Settings, nil, nil
+		return d.config.Settings(), nil, nil
 	},
 }

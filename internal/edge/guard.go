@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/rate"
 )
 
@@ -14,8 +15,8 @@ import (
 type Config struct {
 	Transport Transport
 
-	RequireTLS bool     // refuse requests that are not Private
-	Plain      []string // paths that are answered without TLS, too: health checks of load balancers
+	RequireTLS *live.Value[bool] // refuse requests that are not Private
+	Plain      []string          // paths that are answered without TLS, too: health checks of load balancers
 
 	// StrictTransport tells browsers to use TLS from now on, with answers to requests that did.
 	StrictTransport bool
@@ -59,7 +60,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if c.RequireTLS && !c.Transport.Private(r) && !slices.Contains(c.Plain, r.URL.Path) {
+	if c.RequireTLS.Get() && !c.Transport.Private(r) && !slices.Contains(c.Plain, r.URL.Path) {
 		g.refuse(w, r, g.withoutTLS(r))
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/logtest"
 )
 
@@ -22,7 +23,7 @@ func guard(t *testing.T, c Config) (*Guard, *logtest.Log) {
 }
 
 func TestTLSIsRequired(t *testing.T) {
-	g, log := guard(t, Config{RequireTLS: true, Plain: []string{"/healthz"}})
+	g, log := guard(t, Config{RequireTLS: live.Of(true), Plain: []string{"/healthz"}})
 	for _, c := range []struct {
 		name, from, path, authorization, forwarded string
 		want                                       int

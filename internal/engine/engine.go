@@ -82,6 +82,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/membership"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/quotas"
 	"github.com/musterhq/muster/internal/tracing"
 )
@@ -176,6 +177,7 @@ type Engine struct {
 	config Config
 	log    *slog.Logger
 
+	cell      live.Value[cell.Config] // in force; config has that of the start
 	stateLock sync.RWMutex
 	seq       *Sequencer
 	cells     uint64        // how often the cell was replaced, which makes positions in it void
@@ -251,6 +253,7 @@ func open(ctx context.Context, config Config, from store, cluster Log) (*Engine,
 		metrics:   newMetrics(),
 		asker:     asker{first: 1},
 	}
+	e.cell.Set(config.Cell)
 	if _, err := crand.Read(e.asker.id[:]); err != nil {
 		return nil, fmt.Errorf("id of this process: %w", err)
 	}
@@ -296,6 +299,7 @@ func (e *Engine) have(c *cell.Cell, last uint64, unsaved int64) error {
 		e.voided.Add(1)
 	}
 	e.refuseFreezes()
+	c.Configure(e.cell.Get())
 	e.seq = NewSequencer(c, last, seed)
 	e.seq.tracing = e.config.Tracing
 	e.cells++
@@ -455,7 +459,17 @@ func (e *Engine) Applied() uint64 { return e.durable.reached.Load() }
 func (e *Engine) Short() error { return e.config.Short() }
 
 // CellConfig returns the limits and periods in force.
-func (e *Engine) CellConfig() cell.Config { return e.config.Cell }
+func (e *Engine) CellConfig() cell.Config { return e.cell.Get() }
+
+// Configure changes limits and periods of commands while the engine runs; see cell.Configure.
+func (e *Engine) Configure(config cell.Config) {
+	e.stateLock.Lock()
+	defer e.stateLock.Unlock()
+	was := e.cell.Get()
+	config.PlayerFlow.Flow, config.PlayerFlow.Tokens, config.Pool = was.PlayerFlow.Flow, was.PlayerFlow.Tokens, was.Pool
+	e.cell.Set(config)
+	e.seq.Cell().Configure(config)
+}
 
 // fail stops the engine permanently.
 func (e *Engine) fail(cause error) {

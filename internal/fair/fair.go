@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/rate"
 )
 
@@ -22,25 +23,35 @@ func place(name string) int { return int(maphash.String(seed, name) % places) }
 
 // Pool is an amount of a resource, such as bytes or requests in progress, of which each name may have a share.
 type Pool struct {
-	most, share int64
+	most, share atomic.Int64
 	taken       atomic.Int64
 	refused     atomic.Uint64
 	by          [places]atomic.Int64
 }
 
 // NewPool makes a pool of most, of which one name may have share.
-func NewPool(most, share int64) *Pool { return &Pool{most: most, share: share} }
+func NewPool(most, share int64) *Pool {
+	p := &Pool{}
+	p.resize(most, share)
+	return p
+}
+
+// resize changes the pool. What is taken stays taken, also beyond the new size.
+func (p *Pool) resize(most, share int64) {
+	p.most.Store(most)
+	p.share.Store(share)
+}
 
 // Take takes n for a name and reports whether both the pool and the name's share had that much left. It must be
 // returned with Give.
 func (p *Pool) Take(name string, n int64) bool {
 	mine := &p.by[place(name)]
-	if mine.Add(n) > p.share {
+	if mine.Add(n) > p.share.Load() {
 		mine.Add(-n)
 		p.refused.Add(1)
 		return false
 	}
-	if p.taken.Add(n) > p.most {
+	if p.taken.Add(n) > p.most.Load() {
 		p.taken.Add(-n)
 		mine.Add(-n)
 		p.refused.Add(1)
@@ -62,7 +73,7 @@ func (p *Pool) Taken() int64 { return p.taken.Load() }
 func (p *Pool) Refused() uint64 { return p.refused.Load() }
 
 // Most is the size of the pool.
-func (p *Pool) Most() int64 { return p.most }
+func (p *Pool) Most() int64 { return p.most.Load() }
 
 // Shares are a Pool by access key, with which all temporary credentials count that were issued to it, and within it one by address for access keys of the role client, which every player of a game may
 // have: whatever is done with them, others find room.
@@ -71,7 +82,15 @@ type Shares struct{ Keys, Clients *Pool }
 // NewShares makes Shares of most. One access key may have key of it, all keys of the role client together clients, and one address
 // with such a key address.
 func NewShares(most, key, clients, address int64) Shares {
-	return Shares{NewPool(most, max(1, key)), NewPool(max(1, clients), max(1, address))}
+	s := Shares{&Pool{}, &Pool{}}
+	s.Resize(most, key, clients, address)
+	return s
+}
+
+// Resize changes the amounts while they are used. What is taken stays taken, also beyond the new amounts.
+func (s *Shares) Resize(most, key, clients, address int64) {
+	s.Keys.resize(most, max(1, key))
+	s.Clients.resize(max(1, clients), max(1, address))
 }
 
 // Take takes n for a principal and reports whether there was as much. What was taken must be given back with Give.
@@ -96,24 +115,27 @@ func (s *Shares) Give(p *identity.Principal, n int64) {
 
 // Rate is a token bucket for each name.
 type Rate struct {
-	limit   rate.Limit
+	limit   live.Value[rate.Limit]
 	now     func() time.Time
 	started time.Time
 	refused atomic.Uint64
 	buckets [places]rate.Bucket
 }
 
-// NewRate makes a Rate. Without a limit it returns nil, which allows everything.
+// NewRate makes a Rate. Without a limit it allows everything.
 func NewRate(limit rate.Limit, now func() time.Time) *Rate {
-	if limit.Every <= 0 {
-		return nil
-	}
-	return &Rate{limit: limit, now: now, started: now()}
+	r := &Rate{now: now, started: now()}
+	r.Set(limit)
+	return r
 }
+
+// Set changes the limit while it is used. A bucket that is not full fills at the new rate from now on.
+func (r *Rate) Set(limit rate.Limit) { r.limit.Set(limit) }
 
 // Allow takes a token of a name and reports whether there was one.
 func (r *Rate) Allow(name string) bool {
-	if r == nil || r.buckets[place(name)].Take(r.limit, r.now().Sub(r.started).Nanoseconds()) {
+	limit := r.limit.Get()
+	if limit.Every <= 0 || r.buckets[place(name)].Take(limit, r.now().Sub(r.started).Nanoseconds()) {
 		return true
 	}
 	r.refused.Add(1)
@@ -121,9 +143,4 @@ func (r *Rate) Allow(name string) bool {
 }
 
 // Refused counts the calls that were not allowed.
-func (r *Rate) Refused() uint64 {
-	if r == nil {
-		return 0
-	}
-	return r.refused.Load()
-}
+func (r *Rate) Refused() uint64 { return r.refused.Load() }

@@ -47,7 +47,7 @@ type admission struct {
 func newAdmission(l Limits) admission {
 	most := int64(cmp.Or(l.Working, DefaultWorking))
 	return admission{
-		working:  fair.NewShares(most, most/keyPart, most/clientsPart, most/addressPart),
+		working:  fair.NewShares(partsOf(most)),
 		arriving: fair.NewPool(arrivingMax, arrivingShare),
 		decoded:  fair.NewShares(decodedMax, decodedShare, decodedClients, decodedFrom),
 	}
@@ -58,6 +58,11 @@ type work struct {
 	a       *admission
 	by      *identity.Principal
 	decoded int64
+}
+
+// partsOf are the amounts of places for requests.
+func partsOf(most int64) (all, key, clients, address int64) {
+	return most, most / keyPart, most / clientsPart, most / addressPart
 }
 
 // enter begins the work for a principal whose signature is valid.

@@ -31,6 +31,12 @@ func newClientRates(l Limits, now func() time.Time) clientRates {
 	}
 }
 
+// set changes the rates while they are used.
+func (c *clientRates) set(r ClientRates) {
+	c.keys.Set(saved(r.PerKey))
+	c.addresses.Set(saved(r.PerAddress))
+}
+
 // AllowClient counts a request against the rates of client keys, also one that was made at another door of this port. It takes a token
 // of the address, and then one of the key, so that one address cannot use up the key's.
 func (h *Handler) AllowClient(by *identity.Principal) bool {

@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/tracing"
@@ -63,7 +64,8 @@ type Handler struct {
 	service    *Service
 	verifier   verifier
 	operations map[string]*compiled
-	limiter    *limiter
+	limiter    *live.Value[*limiter]
+	now        func() time.Time
 	clients    clientRates
 	admission  admission
 	audit      *audit.Log
@@ -90,7 +92,8 @@ func NewHandler(s *Service, c Config) *Handler {
 			keys: c.Keys, now: c.Now, dev: c.Dev, private: c.Private, proxies: c.Proxies, signins: c.Signins, operators: c.OperatorSignins,
 		},
 		operations: compiledOperations(),
-		limiter:    newLimiter(c.Limits, c.Now),
+		limiter:    live.Of(newLimiter(c.Limits, c.Now)),
+		now:        c.Now,
 		clients:    newClientRates(c.Limits, c.Now),
 		admission:  newAdmission(c.Limits),
 		audit:      c.Audit,
@@ -191,7 +194,7 @@ func (h *Handler) confine(name, requestID string, answer *[]byte, refused *smith
 
 // perform carries out an operation for a caller, from the body in the buffers. What it changes is in the audit log if the context has an origin.
 func (h *Handler) perform(ctx context.Context, c codec, op *compiled, caller *Caller, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
-	if !h.AllowClient(&caller.Principal) || !h.limiter.allow(caller.Holder(), op.name) {
+	if !h.AllowClient(&caller.Principal) || !h.limiter.Get().allow(caller.Holder(), op.name) {
 		return nil, throttled()
 	}
 	if !op.access.Allow(caller.Role) {

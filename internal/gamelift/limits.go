@@ -1,6 +1,7 @@
 package gamelift
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,6 +19,13 @@ type Limits struct {
 	Working int                   // requests in progress at a time; 0: DefaultWorking
 
 	Clients ClientRates
+}
+
+// SetLimits changes the limits while requests are served. Requests in progress are not affected; buckets of rates by operation begin full.
+func (h *Handler) SetLimits(l Limits) {
+	h.limiter.Set(newLimiter(l, h.now))
+	h.clients.set(l.Clients)
+	h.admission.working.Resize(partsOf(int64(cmp.Or(l.Working, DefaultWorking))))
 }
 
 // limitedKeysMax bounds the access keys whose buckets are remembered. An installation has a few; in dev mode clients can

@@ -27,6 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/secretrotation"
+	"github.com/musterhq/muster/internal/settings"
 )
 
 // Bounds of the door. They hold for local users without the secret, too; other machines cannot connect.
@@ -117,6 +118,8 @@ type Config struct {
 	Stream func(ctx context.Context, to io.Writer, in StreamRequest) (backup.Summary, error)
 	// Export writes what has ended.
 	Export func(ctx context.Context, to io.Writer, in ExportRequest) error
+	// Reload reads the settings of the service again.
+	Reload func(ctx context.Context) (settings.Reloaded, error)
 }
 
 // Door serves the local port.
@@ -146,6 +149,7 @@ func Open(c Config) (*Door, error) {
 	d.policyPaths(mux)
 	d.secretPaths(mux)
 	d.clusterPaths(mux)
+	mux.HandleFunc("POST "+reloadPath, d.wrap(d.reload))
 	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
 	mux.HandleFunc("POST "+streamPath, d.stream("backup", d.streamBackup))
 	mux.HandleFunc("POST "+exportPath, d.stream("export", d.streamExport))

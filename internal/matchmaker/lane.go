@@ -118,11 +118,11 @@ func (l *lane) run(ctx context.Context) {
 			case !more:
 				return
 			}
-			if planned.IsZero() || l.dirty() && planned.After(time.Now().Add(l.office.config.PassEvery)) {
+			if planned.IsZero() || l.dirty() && planned.After(time.Now().Add(l.office.runner.passEvery.Get())) {
 				planned = l.next(time.Now())
 			}
 		case <-slots.C:
-			if l.readSlots(ctx) && (planned.IsZero() || planned.After(time.Now().Add(l.office.config.PassEvery))) {
+			if l.readSlots(ctx) && (planned.IsZero() || planned.After(time.Now().Add(l.office.runner.passEvery.Get()))) {
 				planned = l.next(time.Now())
 			}
 		case answer := <-l.asked:
@@ -168,20 +168,20 @@ func (l *lane) next(began time.Time) time.Time {
 	case l.pool == nil:
 		return time.Time{}
 	case l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0:
-		return began.Add(l.office.config.PassEvery)
+		return began.Add(l.office.runner.passEvery.Get())
 	}
 	var planned time.Time
 	if l.pool.matcher.Unfinished() {
-		planned = l.office.runner.idle.reserve(began.Add(l.office.config.PassEvery), l.took)
+		planned = l.office.runner.idle.reserve(began.Add(l.office.runner.passEvery.Get()), l.took)
 	}
 	now := domain.TimeOf(l.office.config.Engine.Now())
 	at, ok := l.pool.matcher.Due(now)
 	if !ok {
 		return planned
 	}
-	due := began.Add(max(at.Sub(now), l.office.config.PassEvery))
+	due := began.Add(max(at.Sub(now), l.office.runner.passEvery.Get()))
 	if l.office.config.Virtual {
-		due = began.Add(l.office.config.PassEvery) // it may have been moved there by then
+		due = began.Add(l.office.runner.passEvery.Get()) // it may have been moved there by then
 	}
 	if planned.IsZero() || due.Before(planned) {
 		return due
@@ -346,7 +346,7 @@ func (l *lane) do(ctx context.Context, cmd kernel.Command) error {
 			return err
 		}
 		select {
-		case <-time.After(l.office.config.PassEvery):
+		case <-time.After(l.office.runner.passEvery.Get()):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

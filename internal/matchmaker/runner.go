@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/live"
 )
 
 // Config is what a Runner needs.
@@ -38,8 +39,9 @@ const DefaultPassEvery = 100 * time.Millisecond
 
 // Runner runs the matchers while this node decides. Its other methods work at any time; while another node decides they have nothing to say.
 type Runner struct {
-	config Config
-	idle   idleTurns
+	config    Config
+	passEvery live.Value[time.Duration]
+	idle      idleTurns
 
 	mu  sync.RWMutex
 	now *office // nil while another node decides
@@ -65,8 +67,13 @@ type office struct {
 func New(c Config) *Runner {
 	c.PassEvery = cmp.Or(c.PassEvery, DefaultPassEvery)
 	c.Busy = cmp.Or(c.Busy, max(1, runtime.GOMAXPROCS(0)-1))
-	return &Runner{config: c}
+	r := &Runner{config: c}
+	r.passEvery.Set(c.PassEvery)
+	return r
 }
+
+// SetPassEvery changes the shortest time between two passes of a configuration, from its next pass on.
+func (r *Runner) SetPassEvery(every time.Duration) { r.passEvery.Set(every) }
 
 // Lead begins to search for matches among the waiting and new tickets.
 func (r *Runner) Lead() {

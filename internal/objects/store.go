@@ -41,7 +41,7 @@ type Options struct {
 type Store struct {
 	Options
 
-	mu       sync.Mutex
+	mu       sync.Mutex // also guards Quota and Reserve
 	used     int64
 	verified map[buildfiles.Digest]struct{} // since the start
 
@@ -113,6 +113,13 @@ func (s *Store) give(bytes int64) {
 	s.mu.Lock()
 	s.used -= bytes
 	s.mu.Unlock()
+}
+
+// SetLimits changes the quota and the reserve. What is stored stays, also beyond the quota.
+func (s *Store) SetLimits(quota, reserve int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Quota, s.Reserve = quota, reserve
 }
 
 // Used returns how many bytes of content the store has, and its quota.

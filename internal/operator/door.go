@@ -54,6 +54,7 @@ type Config struct {
 	RolesOf     keyring.RolesOf
 	ConsoleLink func(ctx context.Context, key string) (path string, expires time.Time, err error)
 	Calls       *callstats.Calls                   // at all doors; nil: they are not counted
+	Reload      Reload                             // nil: the settings cannot be read again
 	Cluster     func(ctx context.Context) *Cluster // what this node knows of the others; nil: a single node
 	Log         *slog.Logger
 }
@@ -100,6 +101,7 @@ func NewDoor(c Config) *Door {
 	d.rolloutRoutes()
 	d.auditRoutes()
 	d.overviewRoutes()
+	d.settingsRoutes()
 	return d
 }
 

@@ -25,6 +25,6 @@
 // code, which the service exchanges for an ID token. What has to match (state, nonce, the PKCE verifier, the provider, where to go afterwards) is in a
 // signed cookie for ten minutes, so any node of a cluster can finish what another has begun, and nothing is kept for strangers.
 //
-// What the provider says is confirmed again before each half of Config.File.Recheck is over, at the node that decides, with the refresh token
+// What the provider says is confirmed again before each half of the file's Recheck is over, at the node that decides, with the refresh token
 // of the session. It is in the state, encrypted with a key that is derived from the cell's secret. A session without one ends after Recheck.
 package people

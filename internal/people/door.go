@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/people/providers"
 	"github.com/musterhq/muster/internal/signin"
 )
@@ -52,8 +53,8 @@ type Config struct {
 	Engine  *engine.Engine
 	Secret  identity.CellSecret
 	Keys    Keys
-	URL     string // public URL of the service, http or https, without a path
-	File    *providers.File
+	URL     string                   // public URL of the service, http or https, without a path
+	File    *providers.File          // at the start; see SetFile
 	Private func(*http.Request) bool // reports whether a request could not be read on the way
 	Secure  func(*http.Request) bool // reports whether it came over TLS
 	Proxies *clientaddress.Proxies
@@ -64,24 +65,22 @@ type Config struct {
 
 // Door is the pages at which people sign in.
 type Door struct {
-	config    Config
-	engine    *engine.Engine
-	providers map[string]*providers.Provider
-	passkeys  *webauthn.WebAuthn // nil: the cell has no people of its own, or no name that passkeys could be bound to
-	why       string             // there are none
-	routes    http.ServeMux
-	uses      uses
-	logouts   *fair.Rate    // of providers that sign people out
-	looks     chan struct{} // holds an element for each look for a session
-	log       *slog.Logger
+	config   Config
+	engine   *engine.Engine
+	file     live.Value[file]
+	passkeys *webauthn.WebAuthn // nil: the cell has no people of its own, or no name that passkeys could be bound to
+	why      string             // there are none
+	routes   http.ServeMux
+	uses     uses
+	logouts  *fair.Rate    // of providers that sign people out
+	looks    chan struct{} // holds an element for each look for a session
+	log      *slog.Logger
 }
 
 // NewDoor makes a Door. Close it before the engine.
 func NewDoor(c Config) (*Door, error) {
-	d := &Door{config: c, engine: c.Engine, providers: map[string]*providers.Provider{}, looks: make(chan struct{}, looksMax), logouts: fair.NewRate(logoutRate, time.Now), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
-	for _, p := range c.File.Providers {
-		d.providers[p.Name] = p
-	}
+	d := &Door{config: c, engine: c.Engine, looks: make(chan struct{}, looksMax), logouts: fair.NewRate(logoutRate, time.Now), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler))}
+	d.SetFile(c.File)
 	var err error
 	if d.config.URL, err = byName(c.URL); err != nil {
 		return nil, err
@@ -100,6 +99,21 @@ func NewDoor(c Config) (*Door, error) {
 	d.routes.HandleFunc("POST "+Path+"/enrol/finish", d.forScripts(d.finishEnrol))
 	d.uses.start(d)
 	return d, nil
+}
+
+// file is the file of providers that is in force.
+type file struct {
+	*providers.File
+	byName map[string]*providers.Provider
+}
+
+// SetFile replaces the file of providers. Sessions that people have go on until they are checked the next time, which is by the new file.
+func (d *Door) SetFile(f *providers.File) {
+	x := file{f, map[string]*providers.Provider{}}
+	for _, p := range f.Providers {
+		x.byName[p.Name] = p
+	}
+	d.file.Set(x)
 }
 
 // byName returns a URL without a path. An address of this machine becomes localhost: browsers have passkeys for names alone.
@@ -162,14 +176,14 @@ type Way struct {
 
 // Ways are the providers, in the order of the settings. back is a path of this service to go to afterwards.
 func (d *Door) Ways(back string) (all []Way) {
-	for _, p := range d.config.File.Providers {
+	for _, p := range d.file.Get().Providers {
 		all = append(all, Way{p.Title, Path + "/start/" + p.Name + "?back=" + url.QueryEscape(backOf(back))})
 	}
 	return all
 }
 
 // Passkeys reports whether people of the cell's own can sign in here.
-func (d *Door) Passkeys() bool { return d.passkeys != nil }
+func (d *Door) Passkeys() bool { return d.passkeys != nil && !d.file.Get().NoOwn }
 
 func (d *Door) writeSignIn(w http.ResponseWriter, r *http.Request, status int, back, problem string) {
 	d.write(w, r, status, "sign-in", &page{Title: "Sign in", Ways: d.Ways(back), Passkeys: d.Passkeys(), Why: d.why, Back: back, Problem: problem})
@@ -181,7 +195,7 @@ func (d *Door) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	back := backOf(r.URL.Query().Get("back"))
-	p := d.providers[r.PathValue("provider")]
+	p := d.file.Get().byName[r.PathValue("provider")]
 	switch {
 	case p == nil:
 		d.writeSignIn(w, r, http.StatusNotFound, back, "There is no such provider.")
@@ -207,7 +221,7 @@ func (d *Door) request(p *providers.Provider, s *signing) providers.Request {
 
 // callback is where a provider sends a browser back to. Whoever has made the browser come here: only the one that has begun a sign-in with this provider, with this state, goes on.
 func (d *Door) callback(w http.ResponseWriter, r *http.Request) {
-	p := d.providers[r.PathValue("provider")]
+	p := d.file.Get().byName[r.PathValue("provider")]
 	query := r.URL.Query()
 	s, ok := d.unsealed(r)
 	http.SetCookie(w, d.cookie(r, signingCookie, "", -1)) // it works once

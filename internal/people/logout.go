@@ -31,7 +31,7 @@ func (d *Door) backchannelLogout(w http.ResponseWriter, r *http.Request) {
 		refuseLogout(w, http.StatusTooManyRequests, "Too many requests from this address.")
 		return
 	}
-	p := d.providers[r.PathValue("provider")]
+	p := d.file.Get().byName[r.PathValue("provider")]
 	if p == nil {
 		refuseLogout(w, http.StatusNotFound, "There is no such provider.")
 		return

@@ -34,9 +34,6 @@ const passkeyLife = 5 * time.Minute
 // openPasskeys prepares for people of the cell's own. A passkey is bound to the host name of the public URL, which must be a name and no address, and browsers
 // have passkeys over TLS only, or on the same machine.
 func (d *Door) openPasskeys() {
-	if d.config.File.NoOwn {
-		return
-	}
 	u, err := url.Parse(d.config.URL)
 	if err != nil {
 		return // NewDoor has parsed it
@@ -109,7 +106,7 @@ func (d *Door) forScripts(do func(w http.ResponseWriter, r *http.Request, body [
 			Problem string `json:"problem"`
 		}
 		switch {
-		case d.passkeys == nil:
+		case !d.Passkeys():
 			reply(http.StatusNotFound, refusal{"There are no passkeys here. " + d.why})
 			return
 		case !d.OwnPage(r):
@@ -274,7 +271,7 @@ func (d *Door) EnrolmentLink(person, secret string) string {
 
 // WhyNoPasskeys says why people of the cell's own cannot sign in; empty: they can.
 func (d *Door) WhyNoPasskeys() string {
-	if d.config.File.NoOwn {
+	if d.file.Get().NoOwn {
 		return "People of this service's own are turned off in the file of --people."
 	}
 	return d.why

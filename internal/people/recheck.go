@@ -38,11 +38,9 @@ func (x *Rechecker) Lead() {
 	ctx, cancel := context.WithCancel(context.Background())
 	x.cancel, x.after = cancel, map[string]time.Time{}
 	x.work.Go(func() {
-		every := time.NewTicker(min(x.d.config.File.Recheck/20, 10*time.Second))
-		defer every.Stop()
 		for {
 			select {
-			case <-every.C:
+			case <-time.After(min(x.d.file.Get().Recheck/20, 10*time.Second)):
 				x.pass(ctx)
 			case <-ctx.Done():
 				return
@@ -97,7 +95,7 @@ func (x *Rechecker) pass(ctx context.Context) {
 			if err := d.check(ctx, s); err != nil && ctx.Err() == nil {
 				d.log.Warn("identity provider did not confirm a person: the session ends unless it does in time", "provider", s.Provider, "session", s.ID, "person", s.Holder(), "until", s.CheckBy.Std(), "error", err)
 				mu.Lock()
-				later[s.ID] = now.Add(min(recheckPause, d.config.File.Recheck/10))
+				later[s.ID] = now.Add(min(recheckPause, d.file.Get().Recheck/10))
 				mu.Unlock()
 			}
 		})
@@ -112,7 +110,7 @@ func (d *Door) check(ctx context.Context, s *people.SignIn) error {
 	if s.Provider == people.Own {
 		return d.checkOwn(ctx, s)
 	}
-	p := d.providers[s.Provider]
+	p := d.file.Get().byName[s.Provider]
 	if p == nil { // it is not in the settings any more
 		return d.End(ctx, s.ID, people.NoLongerKnown)
 	}
@@ -144,7 +142,7 @@ func (d *Door) checkOwn(ctx context.Context, s *people.SignIn) error {
 	if err := d.engine.Read(ctx, func(v *cell.View) error { person, known = v.Person(s.Subject); return nil }); err != nil {
 		return err
 	}
-	if !known || d.config.File.NoOwn {
+	if !known || d.file.Get().NoOwn {
 		return d.End(ctx, s.ID, people.NoLongerKnown)
 	}
 	return d.renew(ctx, s, &people.RenewSession{ID: s.ID, Name: person.Name, Groups: person.Groups, Roles: d.OwnRoles(person.Groups)})
@@ -152,7 +150,7 @@ func (d *Door) checkOwn(ctx context.Context, s *people.SignIn) error {
 
 // renew stores the outcome, which is in force at this node when it returns. The audit log has it if the groups or roles have changed; that a person was confirmed is no news.
 func (d *Door) renew(ctx context.Context, s *people.SignIn, cmd *people.RenewSession) error {
-	cmd.Check = d.config.File.Recheck
+	cmd.Check = d.file.Get().Recheck
 	if cmd.Roles == s.Roles && sameGroups(cmd.Groups, s.Groups) {
 		ctx = audit.Without(ctx)
 	}
@@ -164,10 +162,10 @@ func (d *Door) renew(ctx context.Context, s *people.SignIn, cmd *people.RenewSes
 
 // OwnRoles are the roles that groups of the cell's own people give.
 func (d *Door) OwnRoles(groups []string) access.RoleSet {
-	if d.config.File.NoOwn {
+	if d.file.Get().NoOwn {
 		return 0
 	}
-	return d.config.File.Own.Of(groups)
+	return d.file.Get().Own.Of(groups)
 }
 
 // sameGroups reports whether two lists have the same groups, in any order.

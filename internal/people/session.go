@@ -195,7 +195,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request, e entry) error {
 			ID: id, Kind: people.Browser, Provider: e.provider, Subject: e.subject, Name: e.name, Groups: e.groups, Roles: e.roles,
 			Refresh: d.sealRefresh(id, e.refresh), Address: d.config.Proxies.Of(r), Agent: r.UserAgent(), Sid: e.sid,
 		},
-		Valid: d.config.File.Session, Check: d.config.File.Recheck,
+		Valid: d.file.Get().Session, Check: d.file.Get().Recheck,
 	}
 	ctx := audit.With(context.WithoutCancel(r.Context()), d.origin(r, e.provider+"/"+e.subject, "SignIn"))
 	if err := d.engine.Do(ctx, cmd); err != nil {
@@ -205,7 +205,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request, e entry) error {
 		return err
 	}
 	proven(r)
-	http.SetCookie(w, d.cookie(r, sessionCookie, d.signed("session", []byte(id)), int(d.config.File.Session/time.Second)))
+	http.SetCookie(w, d.cookie(r, sessionCookie, d.signed("session", []byte(id)), int(d.file.Get().Session/time.Second)))
 	d.log.Info("person signed in", "session", id, "person", cmd.SignIn.Holder(), "roles", e.roles.String(), "address", d.config.Proxies.Of(r))
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/calls"
@@ -73,6 +74,7 @@ type Config struct {
 // Door answers all three realms and carries the event streams.
 type Door struct {
 	config  Config
+	origins live.Value[[]string]
 	state   *state.State
 	auth    *authentication.Authenticator
 	tokens  *connectiontoken.Signer
@@ -92,13 +94,14 @@ func NewDoor(c Config) *Door {
 		c.now = time.Now
 	}
 	d := &Door{config: c, tokens: connectiontoken.New(c.Secret), buckets: rates.New(c.now, c.Rates, c.LoginsPerAddress), logins: rates.NewLoginQueue(time.Now)}
+	d.origins.Set(c.Origins)
 	d.state = state.Open(c.Engine, objects.Translator{Sign: d.tokens.Sign}, c.Log, func(x *flow.Config) { d.logins.SetRate(x.Logins.PerSecond) })
 	d.auth = &authentication.Authenticator{Config: authentication.Config{
-		State: d.state, Secret: c.Secret, Keys: c.Keys, Providers: c.Providers, LoginKeys: c.LoginKeys, Dev: c.Dev, Transport: c.Transport, Signins: c.Signins, ReadCalls: readCalls,
+		State: d.state, Secret: c.Secret, Keys: c.Keys, Logins: live.Of(authentication.Logins{Providers: c.Providers, Keys: c.LoginKeys}), Dev: c.Dev, Transport: c.Transport, Signins: c.Signins, ReadCalls: readCalls,
 	}}
 	d.streams = streams.Open(streams.Config{Node: c.Node, State: d.state, Auth: d.auth, Buckets: d.buckets, Allows: d.allowsStream, Panics: c.Panics})
 	d.desk = penalties.Open(penalties.Config{State: d.state, Hooks: c.Hooks, Panics: c.Panics})
-	d.feeds = feeds.Open(feeds.Config{State: d.state, Auth: d.auth, Buckets: d.buckets, Webhooks: c.Webhooks, Panics: c.Panics})
+	d.feeds = feeds.Open(feeds.Config{State: d.state, Auth: d.auth, Buckets: d.buckets, Webhooks: live.Of(c.Webhooks), Panics: c.Panics})
 
 	d.player = calls.New(d.state, principal.PlayerRealm, "Muster player flow: players")
 	players.Declare(d.player, players.Config{
@@ -112,6 +115,23 @@ func NewDoor(c Config) *Door {
 	d.partner.Count(c.Calls, c.Tracing, "partners")
 	d.operator.Count(c.Calls, c.Tracing, "player_operators")
 	return d
+}
+
+// Changeable is the part of a Config that can change while the door is open.
+type Changeable struct {
+	Origins          []string
+	Webhooks         webhook.Targets
+	Logins           authentication.Logins
+	LoginsPerAddress int
+	Rates            []playerrates.Kind
+}
+
+// Change puts other settings in force, for requests from now on.
+func (d *Door) Change(c Changeable) {
+	d.origins.Set(c.Origins)
+	d.feeds.SetWebhooks(c.Webhooks)
+	d.auth.Logins.Set(c.Logins)
+	d.buckets.Set(c.Rates, c.LoginsPerAddress)
 }
 
 // DropStreams sends all clients, game servers and backends with streams away: they come back, to this node or to another one.

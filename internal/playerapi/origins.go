@@ -23,7 +23,7 @@ const (
 // crossOrigin sets whether pages of other sites may read the answers, and answers preflight requests. The API uses no cookies, so a page
 // cannot act in its visitor's name without an access token.
 func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
-	if len(d.config.Origins) == 0 {
+	if len(d.origins.Get()) == 0 {
 		return false
 	}
 	h := w.Header()
@@ -50,7 +50,7 @@ func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered boo
 
 // allowsOrigin compares as a whole: an origin has scheme, host and port, and each of them matters.
 func (d *Door) allowsOrigin(origin string) bool {
-	return slices.Contains(d.config.Origins, origin) || slices.Contains(d.config.Origins, AnyOrigin)
+	return slices.Contains(d.origins.Get(), origin) || slices.Contains(d.origins.Get(), AnyOrigin)
 }
 
 // allowsStream reports whether a page may open a stream. Browsers open a WebSocket without a preflight, so the origin is checked

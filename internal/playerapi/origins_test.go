@@ -71,7 +71,8 @@ func TestOrigins(t *testing.T) {
 
 // Browsers open a WebSocket to any site, so the service checks the page then.
 func TestOriginsOfStreams(t *testing.T) {
-	d := &Door{config: Config{Origins: []string{"https://play.example.com"}, PublicURL: "https://public.example.com"}}
+	d := &Door{config: Config{PublicURL: "https://public.example.com"}}
+	d.origins.Set([]string{"https://play.example.com"})
 	for origin, want := range map[string]bool{
 		"": true, "https://play.example.com": true, "https://api.example.com": true, "http://API.example.com": true, "https://public.example.com": true,
 		"https://evil.example": false, "https://api.example.com.evil.example": false, "https://api.example.com:444": false, "null": false, "file://": false, "%": false,

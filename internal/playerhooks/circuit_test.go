@@ -52,7 +52,7 @@ func newClinic(t *testing.T, names ...Name) *clinic {
 	}
 	x.hooks = New(c, keysOf, slog.New(slog.NewTextHandler(&x.log, nil)))
 	t.Cleanup(x.hooks.Close)
-	for _, h := range x.hooks.hooks {
+	for _, h := range x.hooks.now.Get().hooks {
 		h.circuit.now = x.clock
 		h.receiver.now = x.clock
 	}

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/rate"
 )
 
@@ -43,9 +44,16 @@ const KeyTarget = "player-hooks"
 
 // Hooks are the hooks that are on. Nil means none.
 type Hooks struct {
+	keys    func() []string // sign requests
+	log     *slog.Logger
+	now     live.Value[table]
+	metrics *metrics
+}
+
+// table is what a configuration says.
+type table struct {
 	hooks     map[Name]*hook
 	receivers map[string]*receiver // by URL: hooks that share one share its connections
-	metrics   *metrics
 }
 
 // complainEvery keeps a hook that fails all the time from filling the log.
@@ -59,30 +67,40 @@ type hook struct {
 	told     rate.Lines // about unusable answers
 }
 
-// New makes the hooks of a configuration. The keys sign the requests.
+// New returns the hooks of a configuration. The keys sign the requests.
 func New(c Config, keys func() []string, log *slog.Logger) *Hooks {
-	if len(c.Hooks) == 0 {
-		return nil
-	}
-	h := &Hooks{hooks: map[Name]*hook{}, receivers: map[string]*receiver{}, metrics: newMetrics()}
-	for name, x := range c.Hooks {
-		r := h.receivers[x.URL]
-		if r == nil {
-			r = newReceiver(x.URL, c.Concurrency, keys)
-			h.receivers[x.URL] = r
-		}
-		h.hooks[name] = &hook{Hook: x, receiver: r, circuit: circuit{now: time.Now}, log: log, told: rate.Lines{Most: 1, Period: complainEvery}}
-	}
+	h := &Hooks{keys: keys, log: log, metrics: newMetrics()}
+	h.Set(c)
 	return h
+}
+
+// Set changes the configuration while hooks are asked. Requests that are under way end as they began; what is known of receivers that do not answer is forgotten.
+func (h *Hooks) Set(c Config) {
+	t := table{map[Name]*hook{}, map[string]*receiver{}}
+	for name, x := range c.Hooks {
+		r := t.receivers[x.URL]
+		if r == nil {
+			r = newReceiver(x.URL, c.Concurrency, h.keys)
+			t.receivers[x.URL] = r
+		}
+		t.hooks[name] = &hook{Hook: x, receiver: r, circuit: circuit{now: time.Now}, log: h.log, told: rate.Lines{Most: 1, Period: complainEvery}}
+	}
+	was := h.now.Get()
+	h.now.Set(t)
+	was.close()
+}
+
+// close drops the connections that are idle.
+func (t table) close() {
+	for _, r := range t.receivers {
+		r.client.CloseIdleConnections()
+	}
 }
 
 // Close drops the connections. No request may follow.
 func (h *Hooks) Close() {
-	if h == nil {
-		return
-	}
-	for _, r := range h.receivers {
-		r.client.CloseIdleConnections()
+	if h != nil {
+		h.now.Get().close()
 	}
 }
 
@@ -91,7 +109,7 @@ func (h *Hooks) On(n Name) bool {
 	if h == nil {
 		return false
 	}
-	_, on := h.hooks[n]
+	_, on := h.now.Get().hooks[n]
 	return on
 }
 
@@ -127,10 +145,13 @@ func Ask[A any, P interface {
 	answer
 }](ctx context.Context, h *Hooks, n Name, q question) (A, error) {
 	var none A
-	if !h.On(n) {
+	if h == nil {
 		return none, nil
 	}
-	x := h.hooks[n]
+	x, on := h.now.Get().hooks[n]
+	if !on {
+		return none, nil
+	}
 	limited, cancel := context.WithTimeout(ctx, x.Timeout)
 	defer cancel()
 	var got A

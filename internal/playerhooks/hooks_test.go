@@ -205,7 +205,7 @@ func TestSlowReceiver(t *testing.T) {
 	if _, err := Ask[Verdict](ctx, h, BeforeInvite, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("of a player who is gone: %v", err)
 	}
-	if c := &h.hooks[BeforeInvite].circuit; c.failures != 0 {
+	if c := &h.now.Get().hooks[BeforeInvite].circuit; c.failures != 0 {
 		t.Errorf("it counts as a failure: %d", c.failures)
 	}
 }
@@ -232,7 +232,7 @@ func TestCrowd(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := h.hooks[BeforeInvite].ask(ctx, BeforeInvite, nil, nil); !errors.Is(err, errCrowded) {
+	if err := h.now.Get().hooks[BeforeInvite].ask(ctx, BeforeInvite, nil, nil); !errors.Is(err, errCrowded) {
 		t.Errorf("the fifth: %v", err)
 	}
 	if len(asked) > 0 {

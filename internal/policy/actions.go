@@ -205,6 +205,7 @@ var actionNames = [...]string{
 	"muster:Service.ListSecrets",
 	"muster:Service.Overview",
 	"muster:Service.ReadOutput",
+	"muster:Service.ReloadSettings",
 	"muster:Service.RemovePasskey",
 	"muster:Service.RemovePerson",
 	"muster:Service.RetireSecret",

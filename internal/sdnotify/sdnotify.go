@@ -59,13 +59,19 @@ func (m *Manager) Close() {
 // Ready says that the service has started, or has finished what Reloading announced.
 func (m *Manager) Ready(status string) { m.send("READY=1", status) }
 
-// Reloading says that the service begins again by itself. Ready ends it.
-func (m *Manager) Reloading(status string) { m.send("RELOADING=1", status) }
+// Reloading says that the service reads its settings again, or begins again by itself. Ready ends it.
+func (m *Manager) Reloading(status string) {
+	if now := monotonic(); now != "" { // a unit of Type=notify-reload tells by it which request this answers
+		m.send("RELOADING=1\nMONOTONIC_USEC="+now, status)
+		return
+	}
+	m.send("RELOADING=1", status)
+}
 
 // Stopping says that the service is about to end.
 func (m *Manager) Stopping() { m.send("STOPPING=1", "stopping") }
 
-// send sends one assignment, or none, and the text that systemctl status shows.
+// send sends assignments, or none, and the text that systemctl status shows.
 func (m *Manager) send(assignment, status string) {
 	if m == nil {
 		return

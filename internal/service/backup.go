@@ -21,7 +21,7 @@ const defaultBackupRate = 64 << 20
 // backup writes a backup to a file while the service goes on. The disk keeps twice the reserve: with less than the reserve the service would refuse changes.
 func (x *Service) backup(ctx context.Context, path string) (s backup.Summary, err error) {
 	return x.makeBackup(ctx, path, nil, func(c backup.Content) (backup.Summary, error) {
-		return backup.WriteFile(ctx, path, 2*uint64(x.settings.DiskReserve), defaultBackupRate, c)
+		return backup.WriteFile(ctx, path, 2*uint64(x.reload.current.Get().DiskReserve), defaultBackupRate, c)
 	})
 }
 

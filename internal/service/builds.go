@@ -47,6 +47,7 @@ func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 		config.Parts = x.openCopies(ctx, store)
 	}
 	door := builddoor.New(config)
+	x.parts = store
 	api.Uploads, doors.builds, x.builds = door, door, door
 	x.questions.Handle(builddoor.QuestionPrefix, http.HandlerFunc(door.ServeQuestion))
 	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -25,7 +25,7 @@ var healthPaths = []string{"/healthz", "/readyz", objects.ReadyPath}
 func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *http.Request, string)) http.Handler {
 	s := x.settings
 	c := edge.Config{
-		Transport: x.transport, RequireTLS: s.TLSRequired(), Plain: healthPaths, StrictTransport: s.BehindTLS(), Refuse: refuse, Log: x.log,
+		Transport: x.transport, RequireTLS: &x.requireTLS, Plain: healthPaths, StrictTransport: s.BehindTLS(), Refuse: refuse, Log: x.log,
 	}
 	if s.Dev {
 		c.Pages = &edge.Pages{Allowed: x.allowsPage}
@@ -62,7 +62,7 @@ func (x *Service) allowsPage(r *http.Request, origin string) bool {
 	if path != objects.KeysPath && !strings.HasPrefix(path, objects.PlayerPrefix) {
 		return false
 	}
-	origins := x.settings.Origins()
+	origins := x.reload.current.Get().Origins()
 	return slices.Contains(origins, origin) || slices.Contains(origins, playerapi.AnyOrigin)
 }
 

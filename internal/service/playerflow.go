@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerrates"
 	"github.com/musterhq/muster/internal/playerwatch"
+	"github.com/musterhq/muster/internal/settings"
 )
 
 // openPlayerFlow opens the door of player flow, and the separate listeners of trusted servers and operators.
@@ -25,39 +26,24 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	if !s.PlayerFlow {
 		return nil
 	}
-	providers, err := x.playerProviders()
+	may, err := x.changeable(s)
 	if err != nil {
 		return err
 	}
-	var keys *authentication.LoginKeys
-	if s.PlayerLoginKeys != "" {
-		if keys, err = authentication.OpenLoginKeys(authentication.LoginKeysConfig{
-			Path: s.PlayerLoginKeys, Audiences: strings.Fields(s.PlayerLoginAudience), Issuers: strings.Fields(s.PlayerLoginIssuer), Now: x.engine.Now, Log: x.log,
-		}); err != nil {
-			return err
-		}
-	}
+	x.beginWarning()
 	hooks, err := playerhooks.ReadFile(s.PlayerHooks)
 	if err != nil {
 		return err
 	}
 	secret := x.keys.CellSecret()
 	x.hooks = playerhooks.New(hooks, func() []string { return secret.WebhookKeys(playerhooks.KeyTarget) }, x.log)
-	rates, err := playerrates.Parse(s.PlayerRates)
-	if err != nil {
-		return fmt.Errorf("player-rates: %w", err)
-	}
-	targets, err := s.WebhookTargets()
-	if err != nil {
-		return err
-	}
 	x.players = playerapi.NewDoor(playerapi.Config{
-		Hooks: x.hooks, Webhooks: targets, Transport: x.transport, Origins: s.Origins(),
-		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, LoginKeys: keys, Dev: s.Dev,
+		Hooks: x.hooks, Webhooks: may.Webhooks, Transport: x.transport, Origins: may.Origins,
+		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: may.Logins.Providers, LoginKeys: may.Logins.Keys, Dev: s.Dev,
 		Signins: authentication.Signins{
 			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
 		},
-		LoginsPerAddress: s.PlayerLoginsPerAddress, Rates: rates,
+		LoginsPerAddress: may.LoginsPerAddress, Rates: may.Rates,
 		PublicURL: s.PublicURL, Panics: x.panics, Calls: calls, Tracing: x.tracing, Log: x.log, Node: x.incarnation(), Audit: x.audit,
 	})
 	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
@@ -74,7 +60,8 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 		if err != nil {
 			return fmt.Errorf("partner-client-ca: %w", err)
 		}
-		clients = authorities.Pool
+		x.authorities.Set(authorities)
+		clients = func() *x509.CertPool { return x.authorities.Get().Pool() }
 	}
 	if err := x.openBeside("--partner-listen", s.PartnerListen, clients, x.players.Partner()); err != nil {
 		return err
@@ -82,9 +69,28 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	return x.openBeside("--operator-listen", s.OperatorListen, clients, x.players.Operator())
 }
 
+// changeable is the part of the settings of players that a reload changes.
+func (x *Service) changeable(s settings.Settings) (c playerapi.Changeable, err error) {
+	c.Origins, c.LoginsPerAddress = s.Origins(), s.PlayerLoginsPerAddress
+	if c.Logins.Providers, err = playerProviders(s); err != nil {
+		return c, err
+	}
+	if s.PlayerLoginKeys != "" {
+		if c.Logins.Keys, err = authentication.OpenLoginKeys(authentication.LoginKeysConfig{
+			Path: s.PlayerLoginKeys, Audiences: strings.Fields(s.PlayerLoginAudience), Issuers: strings.Fields(s.PlayerLoginIssuer), Now: x.engine.Now, Log: x.log,
+		}); err != nil {
+			return c, fmt.Errorf("player-login-keys: %w", err)
+		}
+	}
+	if c.Rates, err = playerrates.Parse(s.PlayerRates); err != nil {
+		return c, fmt.Errorf("player-rates: %w", err)
+	}
+	c.Webhooks, err = s.WebhookTargets()
+	return c, err
+}
+
 // playerProviders are the identity providers of players.
-func (x *Service) playerProviders() (map[string]authentication.Provider, error) {
-	s := x.settings
+func playerProviders(s settings.Settings) (map[string]authentication.Provider, error) {
 	providers := map[string]authentication.Provider{}
 	if s.PlayerOIDCIssuer != "" {
 		oidc, err := authentication.NewOIDC(authentication.OIDCConfig{
@@ -97,11 +103,18 @@ func (x *Service) playerProviders() (map[string]authentication.Provider, error) 
 	}
 	if s.PlayerDev() {
 		providers["dev"] = authentication.Development{}
-		ctx, stop := context.WithCancel(context.Background())
-		x.stopWarning = stop
-		x.warning.Go(func() { warnOfDevLogins(ctx, x.log) })
 	}
 	return providers, nil
+}
+
+// beginWarning has the log say again and again that players need no credentials, if so.
+func (x *Service) beginWarning() {
+	if !x.settings.PlayerDev() {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	x.stopWarning = stop
+	x.warning.Go(func() { warnOfDevLogins(ctx, x.log) })
 }
 
 // warnEvery is how often the log repeats a warning that must not be overlooked.

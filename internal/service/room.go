@@ -21,7 +21,7 @@ type store interface {
 // decided: running changes, and background work of the databases, need the rest.
 type room struct {
 	stores  []store
-	reserve uint64 // bytes
+	reserve atomic.Uint64 // bytes
 	log     *slog.Logger
 	short   atomic.Pointer[error]
 	done    chan struct{}
@@ -34,7 +34,8 @@ const roomEvery = 50 * time.Millisecond
 
 func watchRoom(reserve uint64, log *slog.Logger, stores ...store) *room {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &room{stores: stores, reserve: reserve, log: log, done: make(chan struct{}), stop: stop}
+	r := &room{stores: stores, log: log, done: make(chan struct{}), stop: stop}
+	r.reserve.Store(reserve)
 	r.look()
 	go func() {
 		defer close(r.done)
@@ -87,7 +88,7 @@ func (r *room) look() {
 }
 
 func (r *room) reason() error {
-	want := r.reserve
+	want := r.reserve.Load()
 	if r.Short() != nil {
 		want += want / 4 // so that it does not alternate at the limit
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/clientcert"
 	"github.com/musterhq/muster/internal/cloudwatch"
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/cluster/node"
@@ -45,10 +46,12 @@ import (
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/acmecert"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/matchmaker"
 	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/notify"
+	"github.com/musterhq/muster/internal/objects"
 	"github.com/musterhq/muster/internal/office"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/panics"
@@ -65,11 +68,13 @@ import (
 	"github.com/musterhq/muster/internal/series"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
+	"github.com/musterhq/muster/internal/sessionlogs"
 	"github.com/musterhq/muster/internal/sessionwatch"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/tracing"
 	"github.com/musterhq/muster/internal/tracing/otlp"
+	"github.com/musterhq/muster/internal/webidentity"
 )
 
 // drain is how long running requests may take when the service stops.
@@ -77,7 +82,8 @@ const drain = 5 * time.Second
 
 // Service is a running Muster.
 type Service struct {
-	settings settings.Settings
+	settings settings.Settings // of the start; those that a reload changes are in reload.current
+	reload   reload
 	quotas   *quotas.Desk // in force, and who has what
 	log      *slog.Logger
 	panics   *panics.Guard
@@ -99,7 +105,7 @@ type Service struct {
 	scripts *sessionapi.Door
 	console *console.Door
 	people  *people.Door
-	notify  *notify.Sender
+	notify  office.Slot[*notify.Sender]
 	matches *matchmaker.Runner
 	players *playerapi.Door    // nil without player flow
 	watch   *playerwatch.Watch // nil without player flow
@@ -108,9 +114,9 @@ type Service struct {
 	uses    hostUses
 	kept    *series.Store // nil: no metrics are kept
 	metrics *metrics.Door
-	otlp    *otlp.Exporter   // nil: no telemetry is exported
-	exports *export.Exporter // of the audit log; nil without receivers
-	tracing *tracing.Tracer  // nil: nothing is traced
+	otlp    *otlp.Exporter                // nil: no telemetry is exported
+	exports office.Slot[*export.Exporter] // of the audit log; empty without receivers
+	tracing *tracing.Tracer               // nil: nothing is traced
 	signins *signin.Watch
 	hooks   *playerhooks.Hooks // nil without any
 	once    office.Parts       // what runs only while this node decides
@@ -118,8 +124,19 @@ type Service struct {
 	room    *room
 	acme    *acmecert.Certificates // nil without an authority
 	port    *listen.Server
-	beside  []*listen.Server // for trusted servers and for operators of player flow
-	served  chan error
+	api     *gamelift.Handler
+
+	requireTLS  live.Value[bool]
+	pair        live.Value[*listen.FileCertificate] // nil: the certificate is not in files
+	authorities live.Value[*listen.FileAuthorities] // of client certificates; nil: there are none
+	machines    live.Value[*webidentity.Issuers]    // nil: there are none
+	backends    live.Value[*clientcert.Authorities] // likewise
+	parts       *objects.Store                      // of builds; nil without one
+	sessionLogs *sessionlogs.Store                  // nil: none are kept
+	descriptors int                                 // for connections of clients
+
+	beside []*listen.Server // for trusted servers and for operators of player flow
+	served chan error
 
 	exporting sync.Mutex // held while an export of what has ended is made
 
@@ -165,6 +182,10 @@ type Options struct {
 	Getenv   func(string) string // has the variables of OpenTelemetry; nil: none is set
 	SourceOf func(string) string // says where the value of a setting comes from; nil: not known
 
+	// Load reads the settings again, as they were read for the start; nil: they cannot be read again. An error says all that is wrong.
+	Load  func() (settings.Loaded, error)
+	Level *slog.LevelVar // of Log; nil: it stays as it is
+
 	Unkept bool // count and keep no metrics, and record no audit log; for measurements of what both cost
 
 	Fill func(load func() error) error // runs the load of the snapshot; nil: nothing is different meanwhile
@@ -186,6 +207,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		settings: s, log: log, panics: panics.New(log), clock: o.Clock, version: o.Version, served: make(chan error, 1),
 		proxies: clientaddress.NewProxies(s.Proxies()...),
 	}
+	x.openReload(o)
 	x.transport = edge.Transport{Proxies: x.proxies, BehindTLS: s.BehindTLS()}
 	x.signins = signin.New(signin.Config{CountOnly: s.Dev, Log: log, Failed: func(door, address, key, reason string) { x.audit.SignInFailed(door, address, key, reason) }})
 	defer func() {
@@ -209,6 +231,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	x.descriptors = descriptors
 	limits, err := connlimit.Derive(descriptors, s.Connections())
 	if err != nil {
 		return nil, err
@@ -272,17 +295,15 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.events = sessionwatch.Start(sessionwatch.Config{Engine: x.engine, Log: log, Each: s.LogEvents})
 	x.once = append(x.once, x.events)
 	api.Log = log
-	rates, err := gamelift.LimitsNamed(s.Limits)
+	rates, err := apiLimits(s)
 	if err != nil {
 		return nil, err
 	}
-	rates.Working = s.LimitWorkingRequests
-	rates.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
 	handler := gamelift.NewHandler(api, gamelift.Config{
 		Keys: keys, Dev: s.Dev, Audit: x.audit, Panics: x.panics, Calls: calls, Log: log, Private: x.private, Limits: rates, Proxies: x.proxies,
 		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"), Tracing: x.tracing,
 	})
-	doors.api = handler
+	doors.api, x.api = handler, handler
 	x.matches = matchmaker.New(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
 	x.once = append(x.once, x.matches)
@@ -326,15 +347,15 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.gatherUses(links)
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
-	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports(), Quotas: x.quotas, Log: log})
+	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports, Quotas: x.quotas, Log: log})
 	operators := operator.NewDoor(operator.Config{People: x.people, Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Secrets: x.secrets, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,
-		ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
+		Reload: x.Reload, ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
 	doors.operator = operators
 	browsers := console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: x.proxies, Signins: x.signins.Door("console"),
-		Keyring: keys, RolesOf: rolesOf, Settings: s.All(o.SourceOf), Explain: operators.Explain, Feed: operators.Feed, Output: operators.WriteOutput, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
+		Keyring: keys, RolesOf: rolesOf, Settings: x.shownSettings, Explain: operators.Explain, Feed: operators.Feed, Output: operators.WriteOutput, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,
 	}
 	if x.node != nil {
 		browsers.Cluster = x.node
@@ -342,14 +363,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	browsers.People = x.people
 	x.console = console.NewDoor(browsers)
 	doors.console, doors.people, doors.sso = x.console, x.people, x.newSSO(calls)
-	x.notify = notify.New(notify.Config{
-		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,
-		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
-		Keys: secret.WebhookKeys, Token: secret.SubscriptionToken, Confirms: secret.ConfirmsSubscription,
-		Proxies: x.proxies, Signins: x.signins.Door("webhook_confirmations"),
-	})
-	doors.notify = x.notify
-	x.once = append(x.once, x.notify, scaler.New(x.engine, log))
+	x.notify.Set(x.newSender(s))
+	doors.notify = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.notify.Get().ServeHTTP(w, r) })
+	x.once = append(x.once, &x.notify, scaler.New(x.engine, log))
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
 		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Calls: calls, Log: log,
 		Proxies: x.proxies, Signins: x.signins.Door("scripts"), Rate: handler.AllowClient,
@@ -393,6 +409,24 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		x.acme.Start()
 	}
 	return x, nil
+}
+
+// apiLimits are the limits of the API.
+func apiLimits(s settings.Settings) (gamelift.Limits, error) {
+	l, err := gamelift.LimitsNamed(s.Limits)
+	l.Working = s.LimitWorkingRequests
+	l.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
+	return l, err
+}
+
+// newSender makes what sends notices to the receivers in the settings.
+func (x *Service) newSender(s settings.Settings) *notify.Sender {
+	return notify.New(notify.Config{
+		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,
+		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: x.log, ConfirmAt: confirmURL(x.publicURL),
+		Keys: x.secret.WebhookKeys, Token: x.secret.SubscriptionToken, Confirms: x.secret.ConfirmsSubscription,
+		Proxies: x.proxies, Signins: x.signins.Door("webhook_confirmations"),
+	})
 }
 
 // socketURL returns the WebSocket form of a URL.
@@ -448,11 +482,14 @@ func (x *Service) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, e
 	s := x.settings
 	switch {
 	case s.TLSCert != "":
-		files, err := listen.LoadFiles(s.TLSCert, s.TLSKey, x.log)
-		if err != nil {
-			return nil, err
+		if x.pair.Get() == nil {
+			files, err := listen.LoadFiles(s.TLSCert, s.TLSKey, x.log)
+			if err != nil {
+				return nil, err
+			}
+			x.pair.Set(files)
 		}
-		return files.Certificate, nil
+		return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return x.pair.Get().Certificate(hello) }, nil
 	case s.TLSACMEEmail != "":
 		return x.acme.Certificate, nil
 	case s.Dev:

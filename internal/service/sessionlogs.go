@@ -26,6 +26,7 @@ func (x *Service) openSessionLogs() (*sessionlogs.Door, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.sessionLogs = store
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}

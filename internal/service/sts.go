@@ -2,10 +2,12 @@ package service
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientcert"
 	"github.com/musterhq/muster/internal/gamelift"
+	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/sts"
 	"github.com/musterhq/muster/internal/webidentity"
 )
@@ -14,19 +16,49 @@ import (
 func (x *Service) newSTS(handler *gamelift.Handler, calls *callstats.Calls) (*sts.Door, error) {
 	c := sts.Config{Keys: x.keys, Engine: x.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Private: x.private, Signins: x.signins.Door("web_identity"), CertificateSignins: x.signins.Door("client_certificate"),
 		Audit: x.audit, Calls: calls, Log: x.log}
-	if path := x.settings.WebIdentities; path != "" {
-		issuers, err := webidentity.Open(path, x.log)
-		if err != nil {
-			return nil, fmt.Errorf("web-identities: %w", err)
-		}
-		c.Machines = issuers
+	issuers, err := openIssuers(x.settings, x.log)
+	if err != nil {
+		return nil, err
 	}
-	if path := x.settings.ClientCertificates; path != "" {
-		authorities, err := clientcert.Open(path, x.log)
-		if err != nil {
-			return nil, fmt.Errorf("client-certificates: %w", err)
+	x.machines.Set(issuers)
+	c.Machines = func() sts.Verifier {
+		if issuers := x.machines.Get(); issuers != nil {
+			return issuers
 		}
-		c.Certificates = authorities
+		return nil
+	}
+	backends, err := openCertificates(x.settings, x.log)
+	if err != nil {
+		return nil, err
+	}
+	x.backends.Set(backends)
+	c.Certificates = func() sts.CertificateVerifier {
+		if authorities := x.backends.Get(); authorities != nil {
+			return authorities
+		}
+		return nil
 	}
 	return sts.NewDoor(c), nil
+}
+
+func openIssuers(s settings.Settings, log *slog.Logger) (*webidentity.Issuers, error) {
+	if s.WebIdentities == "" {
+		return nil, nil
+	}
+	issuers, err := webidentity.Open(s.WebIdentities, log)
+	if err != nil {
+		return nil, fmt.Errorf("web-identities: %w", err)
+	}
+	return issuers, nil
+}
+
+func openCertificates(s settings.Settings, log *slog.Logger) (*clientcert.Authorities, error) {
+	if s.ClientCertificates == "" {
+		return nil, nil
+	}
+	authorities, err := clientcert.Open(s.ClientCertificates, log)
+	if err != nil {
+		return nil, fmt.Errorf("client-certificates: %w", err)
+	}
+	return authorities, nil
 }

@@ -6,11 +6,15 @@ import (
 	"os"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/musterhq/muster/internal/audit/export"
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/office"
+	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/tracing/otlp"
 )
 
@@ -51,31 +55,57 @@ func (s auditSource) AuditHere(ctx context.Context) (head audit.Head, err error)
 
 // openAuditExport prepares to send the audit log to the receivers in the settings. It begins with the office.
 func (x *Service) openAuditExport(ctx context.Context, getenv func(string) string) error {
-	targets, err := export.Parse(x.settings.AuditExport)
-	if err != nil || len(targets) == 0 {
+	exporter, err := x.newAuditExport(ctx, x.settings, getenv)
+	if err != nil {
 		return err
+	}
+	x.exports.Set(exporter)
+	x.metrics.Register(exported{&x.exports})
+	x.once = append(x.once, &x.exports)
+	return nil
+}
+
+// exported are the metrics of the export that is in force.
+type exported struct {
+	slot *office.Slot[*export.Exporter]
+}
+
+// Describe implements prometheus.Collector.
+func (exported) Describe(to chan<- *prometheus.Desc) { new(export.Exporter).Describe(to) }
+
+// Collect implements prometheus.Collector.
+func (x exported) Collect(to chan<- prometheus.Metric) {
+	if e := x.slot.Get(); e != nil {
+		e.Collect(to)
+	}
+}
+
+// newAuditExport returns nil without receivers.
+func (x *Service) newAuditExport(ctx context.Context, s settings.Settings, getenv func(string) string) (*export.Exporter, error) {
+	targets, err := export.Parse(s.AuditExport)
+	if err != nil || len(targets) == 0 {
+		return nil, err
 	}
 	host, _ := os.Hostname() // without one, messages have none
 	c := export.Config{Engine: auditSource{x.engine}, Targets: targets, Header: export.Header{Host: host, Version: x.version}, Log: x.log}
 	if slices.ContainsFunc(targets, func(t export.Target) bool { return t.Name == export.OTLP }) {
 		if c.Logs, err = otlp.OpenLogs(ctx, x.collector(getenv)); err != nil {
-			return fmt.Errorf("audit-export: otlp: %w", err)
+			return nil, fmt.Errorf("audit-export: otlp: %w", err)
 		}
 	}
-	if x.exports, err = export.New(c); err != nil {
-		return fmt.Errorf("audit-export: %w", err)
+	exporter, err := export.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("audit-export: %w", err)
 	}
-	x.metrics.Register(x.exports)
-	x.once = append(x.once, x.exports)
-	return nil
+	return exporter, nil
 }
 
-// lateExports returns how the overview asks for receivers of the audit log that are late; nil without receivers.
-func (x *Service) lateExports() func() []export.Late {
-	if x.exports == nil {
-		return nil
+// lateExports are the receivers of the audit log that are late.
+func (x *Service) lateExports() []export.Late {
+	if e := x.exports.Get(); e != nil {
+		return e.Late()
 	}
-	return x.exports.Late
+	return nil
 }
 
 // exportMetrics begins to export what /metrics has.

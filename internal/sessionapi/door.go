@@ -79,10 +79,15 @@ type Door struct {
 }
 
 // newShares are of a number of places, such as of calls under way, or of bytes.
-func newShares(most int) fair.Shares {
+func newShares(most int) fair.Shares { return fair.NewShares(partsOf(most)) }
+
+func partsOf(most int) (all, key, clients, address int64) {
 	n := int64(most)
-	return fair.NewShares(n, n/2, n/2, n/8)
+	return n, n / 2, n / 2, n / 8
 }
+
+// SetWorking changes how many requests are worked on at a time.
+func (d *Door) SetWorking(most int) { d.working.Resize(partsOf(cmp.Or(most, defaultWorking))) }
 
 // NewDoor opens the door.
 func NewDoor(c Config) *Door {

@@ -116,8 +116,9 @@ func (d *Door) SweepBucket(ctx context.Context) error {
 		return err
 	}
 	slices.SortFunc(all, func(a, b s3.Info) int { return a.Modified.Compare(b.Modified) })
+	quota, _ := d.Store.limits()
 	for i, x := range all {
-		if x.Modified.After(until) && bytes <= d.Store.Quota && len(all)-i <= filesMax {
+		if x.Modified.After(until) && bytes <= quota && len(all)-i <= filesMax {
 			break
 		}
 		if err := d.Bucket.Delete(ctx, x.Key); err != nil {

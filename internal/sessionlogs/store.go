@@ -47,9 +47,9 @@ type Options struct {
 type Store struct {
 	Options
 
-	mu     sync.Mutex
-	used   int64     // with those that are being written
-	order  list.List // of *archive, the oldest first
+	mu     sync.Mutex // also guards Quota and Reserve
+	used   int64      // with those that are being written
+	order  list.List  // of *archive, the oldest first
 	byName map[string]*list.Element
 }
 
@@ -113,13 +113,27 @@ type FullError struct{ Reason string }
 
 func (e *FullError) Error() string { return e.Reason }
 
+func (s *Store) limits() (quota, reserve int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Quota, s.Reserve
+}
+
+// SetLimits changes the quota and the reserve. Archives beyond a smaller quota make room when the next one arrives.
+func (s *Store) SetLimits(quota, reserve int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Quota, s.Reserve = quota, reserve
+}
+
 // put stores an archive of so many bytes in the place of the one that has its name.
 func (s *Store) put(name string, content io.Reader, size int64) (err error) {
-	if usage, err := vfs.Default.GetDiskUsage(s.Dir); err == nil && int64(min(usage.AvailBytes, 1<<62))-size < s.Reserve {
-		return &FullError{fmt.Sprintf("the disk has %d MiB free; %d MiB of them are reserved", usage.AvailBytes>>20, s.Reserve>>20)}
+	quota, reserve := s.limits()
+	if usage, err := vfs.Default.GetDiskUsage(s.Dir); err == nil && int64(min(usage.AvailBytes, 1<<62))-size < reserve {
+		return &FullError{fmt.Sprintf("the disk has %d MiB free; %d MiB of them are reserved", usage.AvailBytes>>20, reserve>>20)}
 	}
-	if size > s.Quota {
-		return &FullError{fmt.Sprintf("the archive has %d KiB; all archives may have %d KiB (--session-logs-max)", size>>10, s.Quota>>10)}
+	if size > quota {
+		return &FullError{fmt.Sprintf("the archive has %d KiB; all archives may have %d KiB (--session-logs-max)", size>>10, quota>>10)}
 	}
 	s.mu.Lock()
 	if err = s.makeRoom(size); err == nil {

@@ -19,10 +19,10 @@ const reasonsShown = 8
 // line at the period's end.
 type lines struct {
 	log    *slog.Logger
-	each   int
 	period time.Duration
 
 	mu    sync.Mutex
+	each  int
 	kinds map[string]*kind // by message, of which there are few
 }
 
@@ -36,6 +36,13 @@ type kind struct {
 
 func newLines(log *slog.Logger, each int, period time.Duration) *lines {
 	return &lines{log: log, each: each, period: period, kinds: map[string]*kind{}}
+}
+
+// set changes how many lines of each message are written.
+func (l *lines) set(each int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.each = each
 }
 
 // write writes a line, or counts it for the sum under a reason, which may be "".

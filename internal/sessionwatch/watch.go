@@ -61,6 +61,9 @@ func Start(c Config) *Watch {
 	return w
 }
 
+// SetEach changes how many lines of each kind of event are written within a period.
+func (w *Watch) SetEach(each int) { w.lines.set(each) }
+
 // Lead begins to watch events.
 func (w *Watch) Lead() { w.unfollow = w.engine.Follow(followed, w.follow) }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
-// PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url".
+// PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url". A running service takes a new value of those with reload:"yes" by `muster reload`; see
+// internal/service/reload.go.
 type Settings struct {
 	Data               string `name:"data" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
 	SecretKeyFile      string `name:"secret-key-file" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`
@@ -21,11 +22,11 @@ type Settings struct {
 	PublicURL          string `name:"public-url" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
 	Dev                bool   `name:"dev" help:"For trying Muster: accepts any credentials, and TLS with a certificate of its own authority. Loopback addresses only."`
 	VirtualClock       bool   `name:"virtual-clock" help:"With --dev: time stands still until a test advances it through /dev/clock. This applies to deadlines; connections and signatures stay on real time."`
-	People             string `name:"people" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
-	WebIdentities      string `name:"web-identities" placeholder:"FILE" help:"JSON file of the issuers whose tokens machines exchange for temporary credentials, such as Kubernetes and CI systems, and of the roles that they get; see the guide. Empty: none."`
-	ClientCertificates string `name:"client-certificates" placeholder:"FILE" help:"JSON file of the authorities whose client certificates backends exchange for temporary credentials, and of the roles that they get; see the guide. Empty: none."`
-	TLSCert            string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
-	TLSKey             string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
+	People             string `name:"people" reload:"yes" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
+	WebIdentities      string `name:"web-identities" reload:"yes" placeholder:"FILE" help:"JSON file of the issuers whose tokens machines exchange for temporary credentials, such as Kubernetes and CI systems, and of the roles that they get; see the guide. Empty: none."`
+	ClientCertificates string `name:"client-certificates" reload:"yes" placeholder:"FILE" help:"JSON file of the authorities whose client certificates backends exchange for temporary credentials, and of the roles that they get; see the guide. Empty: none."`
+	TLSCert            string `name:"tls-cert" reload:"yes" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
+	TLSKey             string `name:"tls-key" reload:"yes" placeholder:"FILE" help:"Key of the certificate in PEM."`
 
 	TLSACMEEmail     string `name:"tls-acme-email" placeholder:"ADDRESS" help:"Get the certificate of the public URL's host from an ACME authority (Let's Encrypt), whose terms you accept, and renew it. The authority sends mail to this address, and connects to port 443 of the host."`
 	TLSACMEDirectory string `name:"tls-acme-directory" placeholder:"URL" help:"Directory of another ACME authority."`
@@ -37,105 +38,105 @@ type Settings struct {
 	Join             string `name:"join" placeholder:"TOKEN" help:"Join a cluster with the line that muster cluster join-token printed. It has no effect on a node that has joined."`
 	Observer         bool   `name:"observer" help:"Join without a vote: the node takes connections, and counts for no majority."`
 
-	RequireTLS string `name:"require-tls" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
+	RequireTLS string `name:"require-tls" reload:"yes" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
-	LogLevel     string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
+	LogLevel     string `name:"log-level" reload:"yes" placeholder:"LEVEL" help:"debug, info, warn or error."`
 	LogFormat    string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
-	LogEvents    int    `name:"log-events" placeholder:"N" help:"Log lines a minute for each kind of event of server processes, game sessions and placements; one line a minute sums the rest. Level debug has all of them."`
+	LogEvents    int    `name:"log-events" reload:"yes" placeholder:"N" help:"Log lines a minute for each kind of event of server processes, game sessions and placements; one line a minute sums the rest. Level debug has all of them."`
 	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Export traces and metrics to this collector of OpenTelemetry, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT) say where to; without them nothing is exported."`
 	Pprof        string `name:"pprof" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
 
-	Reservation       time.Duration `name:"reservation" placeholder:"TIME" help:"Time that a reserved seat waits for its player to connect."`
-	ActivationTimeout time.Duration `name:"activation-timeout" placeholder:"TIME" help:"Longest time for a game server to activate a game session."`
-	LinkGrace         time.Duration `name:"link-grace" placeholder:"TIME" help:"Longest time for a game server to be disconnected before it counts as crashed. The server SDKs pause for up to 32 s between attempts to reconnect."`
-	TokenLifetime     time.Duration `name:"token-lifetime" placeholder:"TIME" help:"Validity of a compute's auth token, at least 5m. The service replaces a token when a quarter of its validity is left, at most 15 minutes."`
+	Reservation       time.Duration `name:"reservation" reload:"yes" placeholder:"TIME" help:"Time that a reserved seat waits for its player to connect."`
+	ActivationTimeout time.Duration `name:"activation-timeout" reload:"yes" placeholder:"TIME" help:"Longest time for a game server to activate a game session."`
+	LinkGrace         time.Duration `name:"link-grace" reload:"yes" placeholder:"TIME" help:"Longest time for a game server to be disconnected before it counts as crashed. The server SDKs pause for up to 32 s between attempts to reconnect."`
+	TokenLifetime     time.Duration `name:"token-lifetime" reload:"yes" placeholder:"TIME" help:"Validity of a compute's auth token, at least 5m. The service replaces a token when a quarter of its validity is left, at most 15 minutes."`
 	ServerClockSkew   time.Duration `name:"server-clock-skew" placeholder:"TIME" help:"Largest error of the clock of a game server that signs with an access key. The C# SDK signs with its host's local time: a host in another time zone than UTC needs up to 14h15m, or a token, which depends on no clock."`
-	AuditKept         time.Duration `name:"audit-kept" placeholder:"TIME" help:"How long entries of the audit log are kept, 720h (30 days) at least."`
-	AuditExport       string        `name:"audit-export" placeholder:"RECEIVER…" help:"Send the audit log to these receivers, separated by spaces: syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT, or otlp for the collector of OpenTelemetry. syslog+tls takes ?ca=FILE, and cert=FILE&key=FILE for a certificate of its own. Empty: none."`
+	AuditKept         time.Duration `name:"audit-kept" reload:"yes" placeholder:"TIME" help:"How long entries of the audit log are kept, 720h (30 days) at least."`
+	AuditExport       string        `name:"audit-export" reload:"yes" placeholder:"RECEIVER…" help:"Send the audit log to these receivers, separated by spaces: syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT, or otlp for the collector of OpenTelemetry. syslog+tls takes ?ca=FILE, and cert=FILE&key=FILE for a certificate of its own. Empty: none."`
 	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"Time that ended records stay in memory before only the archive has them."`
 
 	// The documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes) protect nothing on one's own
 	// hardware: see B023.
-	LimitFleets              int `name:"limit-fleets" placeholder:"N" help:"Most fleets."`
-	LimitLocations           int `name:"limit-locations" placeholder:"N" help:"Most custom locations."`
-	LimitLocationsPerFleet   int `name:"limit-locations-per-fleet" placeholder:"N" help:"Most locations of a fleet."`
-	LimitComputesPerFleet    int `name:"limit-computes-per-fleet" placeholder:"N" help:"Most computes of a fleet."`
-	LimitProcessesPerCompute int `name:"limit-processes-per-compute" placeholder:"N" help:"Most game server processes of a compute."`
-	LimitAccessKeys          int `name:"limit-access-keys" placeholder:"N" help:"Most access keys. A revoked one counts for 90 days after its end."`
+	LimitFleets              int `name:"limit-fleets" reload:"yes" placeholder:"N" help:"Most fleets."`
+	LimitLocations           int `name:"limit-locations" reload:"yes" placeholder:"N" help:"Most custom locations."`
+	LimitLocationsPerFleet   int `name:"limit-locations-per-fleet" reload:"yes" placeholder:"N" help:"Most locations of a fleet."`
+	LimitComputesPerFleet    int `name:"limit-computes-per-fleet" reload:"yes" placeholder:"N" help:"Most computes of a fleet."`
+	LimitProcessesPerCompute int `name:"limit-processes-per-compute" reload:"yes" placeholder:"N" help:"Most game server processes of a compute."`
+	LimitAccessKeys          int `name:"limit-access-keys" reload:"yes" placeholder:"N" help:"Most access keys. A revoked one counts for 90 days after its end."`
 
 	// The cloud service has 1,000 rule sets and 100 or 300 configurations, by the edition of its quota page.
-	LimitQueues         int `name:"limit-queues" placeholder:"N" help:"Most game session queues."`
-	LimitRuleSets       int `name:"limit-matchmaking-rule-sets" placeholder:"N" help:"Most matchmaking rule sets."`
-	LimitConfigurations int `name:"limit-matchmaking-configurations" placeholder:"N" help:"Most matchmaking configurations."`
+	LimitQueues         int `name:"limit-queues" reload:"yes" placeholder:"N" help:"Most game session queues."`
+	LimitRuleSets       int `name:"limit-matchmaking-rule-sets" reload:"yes" placeholder:"N" help:"Most matchmaking rule sets."`
+	LimitConfigurations int `name:"limit-matchmaking-configurations" reload:"yes" placeholder:"N" help:"Most matchmaking configurations."`
 
-	LimitPlayersPerGameSession int32 `name:"limit-players-per-game-session" placeholder:"N" help:"Largest maximum of players that a game session may be created with."`
+	LimitPlayersPerGameSession int32 `name:"limit-players-per-game-session" reload:"yes" placeholder:"N" help:"Largest maximum of players that a game session may be created with."`
 
-	LimitTicketBytes        Bytes `name:"limit-ticket-bytes" placeholder:"SIZE" help:"Memory for matchmaking tickets, including those that ended a moment ago. One access key of the role client may use half of it."`
-	LimitPlacementBytes     Bytes `name:"limit-placement-bytes" placeholder:"SIZE" help:"The same for placements."`
-	LimitPlayerSessionBytes Bytes `name:"limit-player-session-bytes" placeholder:"SIZE" help:"The same for player sessions."`
-	LimitPlayers            int   `name:"limit-players" placeholder:"N" help:"Most known players of player flow: those who logged in within 30 days, and those whom the studio described."`
+	LimitTicketBytes        Bytes `name:"limit-ticket-bytes" reload:"yes" placeholder:"SIZE" help:"Memory for matchmaking tickets, including those that ended a moment ago. One access key of the role client may use half of it."`
+	LimitPlacementBytes     Bytes `name:"limit-placement-bytes" reload:"yes" placeholder:"SIZE" help:"The same for placements."`
+	LimitPlayerSessionBytes Bytes `name:"limit-player-session-bytes" reload:"yes" placeholder:"SIZE" help:"The same for player sessions."`
+	LimitPlayers            int   `name:"limit-players" reload:"yes" placeholder:"N" help:"Most known players of player flow: those who logged in within 30 days, and those whom the studio described."`
 
 	Quotas string `name:"quotas" placeholder:"LIST" help:"How many records one access key may have, with all its temporary credentials: KIND=N for every key and HOLDER/KIND=N for one, with spaces between them. Empty: the defaults, which docs/guide/limits.md lists."`
 
-	Limits               string `name:"limits" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
-	LimitWorkingRequests int    `name:"limit-working-requests" placeholder:"N" help:"Most API requests in progress at a time; further ones get an error after which clients retry."`
+	Limits               string `name:"limits" reload:"yes" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
+	LimitWorkingRequests int    `name:"limit-working-requests" reload:"yes" placeholder:"N" help:"Most API requests in progress at a time; further ones get an error after which clients retry."`
 
-	ClientKeyRate                  int   `name:"client-key-rate" placeholder:"N" help:"API requests a second with one access key of the role client, which all players of a game share; allows bursts of ten seconds. 0: no limit."`
-	ClientAddressRate              int   `name:"client-address-rate" placeholder:"N" help:"API requests a second with such keys from one address, or one IPv6 network; bursts as above. 0: no limit."`
-	LimitConnections               int   `name:"limit-connections" placeholder:"N" help:"Most open connections, at all ports. 0: the descriptor limit less a reserve for the store, at most 100000."`
-	LimitConnectionsUnproven       int   `name:"limit-connections-unproven" placeholder:"N" help:"Most of them without a credential; then new ones replace the oldest. 0: three quarters."`
-	LimitConnectionsPerAddress     int   `name:"limit-connections-per-address" placeholder:"N" help:"Most from one IPv4 address or IPv6 /64, and twice as many from an IPv6 /56; --trusted-proxies are exempt. 0: a quarter."`
-	LimitConnectionsHTTP           int   `name:"limit-connections-http" placeholder:"N" help:"Most for requests. 0: three quarters."`
-	LimitConnectionsGameServers    int   `name:"limit-connections-game-servers" placeholder:"N" help:"Most of game servers. 0: seven eighths."`
-	LimitConnectionsPlayerStreams  int   `name:"limit-connections-player-streams" placeholder:"N" help:"Most event streams of players. 0: seven eighths."`
-	LimitConnectionsPartnerStreams int   `name:"limit-connections-partner-streams" placeholder:"N" help:"Most event streams of the studio's servers. 0: one eighth."`
-	LimitConnectionsEventStreams   int   `name:"limit-connections-event-streams" placeholder:"N" help:"Most event streams of session nodes. 0: one quarter."`
-	BuildsMax                      Bytes `name:"builds-max" placeholder:"SIZE" help:"Space for the files of builds in the data directory, uploads included. Content that builds share counts once. 0: none can be uploaded."`
-	SessionLogsMax                 Bytes `name:"session-logs-max" placeholder:"SIZE" help:"Space for the logs of game sessions in the data directory, which agents upload. They are kept for 14 days, as long as there is space: the oldest make room. 0: none are kept."`
+	ClientKeyRate                  int   `name:"client-key-rate" reload:"yes" placeholder:"N" help:"API requests a second with one access key of the role client, which all players of a game share; allows bursts of ten seconds. 0: no limit."`
+	ClientAddressRate              int   `name:"client-address-rate" reload:"yes" placeholder:"N" help:"API requests a second with such keys from one address, or one IPv6 network; bursts as above. 0: no limit."`
+	LimitConnections               int   `name:"limit-connections" reload:"yes" placeholder:"N" help:"Most open connections, at all ports. 0: the descriptor limit less a reserve for the store, at most 100000."`
+	LimitConnectionsUnproven       int   `name:"limit-connections-unproven" reload:"yes" placeholder:"N" help:"Most of them without a credential; then new ones replace the oldest. 0: three quarters."`
+	LimitConnectionsPerAddress     int   `name:"limit-connections-per-address" reload:"yes" placeholder:"N" help:"Most from one IPv4 address or IPv6 /64, and twice as many from an IPv6 /56; --trusted-proxies are exempt. 0: a quarter."`
+	LimitConnectionsHTTP           int   `name:"limit-connections-http" reload:"yes" placeholder:"N" help:"Most for requests. 0: three quarters."`
+	LimitConnectionsGameServers    int   `name:"limit-connections-game-servers" reload:"yes" placeholder:"N" help:"Most of game servers. 0: seven eighths."`
+	LimitConnectionsPlayerStreams  int   `name:"limit-connections-player-streams" reload:"yes" placeholder:"N" help:"Most event streams of players. 0: seven eighths."`
+	LimitConnectionsPartnerStreams int   `name:"limit-connections-partner-streams" reload:"yes" placeholder:"N" help:"Most event streams of the studio's servers. 0: one eighth."`
+	LimitConnectionsEventStreams   int   `name:"limit-connections-event-streams" reload:"yes" placeholder:"N" help:"Most event streams of session nodes. 0: one quarter."`
+	BuildsMax                      Bytes `name:"builds-max" reload:"yes" placeholder:"SIZE" help:"Space for the files of builds in the data directory, uploads included. Content that builds share counts once. 0: none can be uploaded."`
+	SessionLogsMax                 Bytes `name:"session-logs-max" reload:"yes" placeholder:"SIZE" help:"Space for the logs of game sessions in the data directory, which agents upload. They are kept for 14 days, as long as there is space: the oldest make room. 0: none are kept."`
 	MetricsMax                     Bytes `name:"metrics-max" placeholder:"SIZE" help:"Space for the kept metrics in the data directory: each minute for 15 days and each hour for 455 days, as long as there is space. 0: none are kept."`
 	MetricsSeries                  int   `name:"metrics-series" placeholder:"N" help:"Most series of kept metrics. A location of a fleet has about 31, a fleet and a metric group 27 each, a queue 12, a matchmaking configuration 14."`
-	DiskReserve                    Bytes `name:"disk-reserve" placeholder:"SIZE" help:"Free space in the data directory below which the service refuses changes; it needs the rest for changes in progress."`
+	DiskReserve                    Bytes `name:"disk-reserve" reload:"yes" placeholder:"SIZE" help:"Free space in the data directory below which the service refuses changes; it needs the rest for changes in progress."`
 
 	Objects string `name:"objects" placeholder:"s3://BUCKET/PREFIX" help:"Keep the files of builds and the logs of game sessions in this object store instead of the data directory. Parameters in the query: endpoint (a store other than AWS), region, style (path or host). Credentials are those of the AWS tools: environment, profile files, role of the machine."`
 
-	NotifyEvents string        `name:"notify-events" placeholder:"URL" help:"Webhook for the end of every placement and the events of matchmaking, in the form of the event bus."`
-	NotifyTopics string        `name:"notify-topics" placeholder:"ARN=URL…" help:"Webhooks of topics that queues name as their NotificationTarget, separated by spaces."`
-	WebhookAllow string        `name:"webhook-allow" placeholder:"TARGET…" help:"Allowed targets of webhooks that callers of the API name: host names, patterns such as *.example.com, addresses and networks, separated by spaces. Empty: any host with a public address."`
-	NotifyMaxAge time.Duration `name:"notify-max-age" placeholder:"TIME" help:"Time that a notification waits for a receiver that does not answer."`
-	LimitNotices int           `name:"limit-notices" placeholder:"N" help:"Most notifications that wait for one receiver; then the oldest are dropped."`
+	NotifyEvents string        `name:"notify-events" reload:"yes" placeholder:"URL" help:"Webhook for the end of every placement and the events of matchmaking, in the form of the event bus."`
+	NotifyTopics string        `name:"notify-topics" reload:"yes" placeholder:"ARN=URL…" help:"Webhooks of topics that queues name as their NotificationTarget, separated by spaces."`
+	WebhookAllow string        `name:"webhook-allow" reload:"yes" placeholder:"TARGET…" help:"Allowed targets of webhooks that callers of the API name: host names, patterns such as *.example.com, addresses and networks, separated by spaces. Empty: any host with a public address."`
+	NotifyMaxAge time.Duration `name:"notify-max-age" reload:"yes" placeholder:"TIME" help:"Time that a notification waits for a receiver that does not answer."`
+	LimitNotices int           `name:"limit-notices" reload:"yes" placeholder:"N" help:"Most notifications that wait for one receiver; then the oldest are dropped."`
 
-	MatchEvery time.Duration `name:"match-every" placeholder:"TIME" help:"Shortest time between two passes of a matchmaker; a pass considers all tickets that have arrived since."`
+	MatchEvery time.Duration `name:"match-every" reload:"yes" placeholder:"TIME" help:"Shortest time between two passes of a matchmaker; a pass considers all tickets that have arrived since."`
 
 	PlayerFlow       bool   `name:"player-flow" help:"Player flow: parties, searches, games and reconnects of players, over the player API."`
 	PlayerFlowConfig string `name:"player-flow-config" placeholder:"FILE" help:"JSON file with the options of player flow; see the guide. muster config shows the values in force."`
 	PartnerListen    string `name:"partner-listen" placeholder:"HOST:PORT" help:"Address for the studio's servers. Empty: none, but with --dev the one port."`
 	OperatorListen   string `name:"operator-listen" placeholder:"HOST:PORT" help:"Address for operators of player flow. Empty: none, but with --dev the one port."`
 
-	PlayerOIDCIssuer   string `name:"player-oidc-issuer" placeholder:"URL" help:"Identity provider whose tokens players log in with (provider oidc)."`
-	PlayerOIDCAudience string `name:"player-oidc-audience" placeholder:"NAME…" help:"Audiences (aud) of its tokens, separated by spaces."`
-	PlayerOIDCKeys     string `name:"player-oidc-keys" placeholder:"URL" help:"URL of its keys, if its discovery document does not have it."`
-	PlayerOIDCClaim    string `name:"player-oidc-claim" placeholder:"NAME" help:"The claim that is the player's id."`
-	PlayerOIDCPrefix   string `name:"player-oidc-prefix" placeholder:"TEXT" help:"Prefix of the player's id, so that no other provider can produce the same id."`
+	PlayerOIDCIssuer   string `name:"player-oidc-issuer" reload:"yes" placeholder:"URL" help:"Identity provider whose tokens players log in with (provider oidc)."`
+	PlayerOIDCAudience string `name:"player-oidc-audience" reload:"yes" placeholder:"NAME…" help:"Audiences (aud) of its tokens, separated by spaces."`
+	PlayerOIDCKeys     string `name:"player-oidc-keys" reload:"yes" placeholder:"URL" help:"URL of its keys, if its discovery document does not have it."`
+	PlayerOIDCClaim    string `name:"player-oidc-claim" reload:"yes" placeholder:"NAME" help:"The claim that is the player's id."`
+	PlayerOIDCPrefix   string `name:"player-oidc-prefix" reload:"yes" placeholder:"TEXT" help:"Prefix of the player's id, so that no other provider can produce the same id."`
 
-	PlayerLoginKeys     string `name:"player-login-keys" placeholder:"FILE" help:"Public keys, a JWK set, of backends that sign login tokens for their players (provider backend). Read again after changes."`
-	PlayerLoginAudience string `name:"player-login-audience" placeholder:"NAME…" help:"Audiences (aud) of the backends' tokens, separated by spaces. Empty: the tokens must have none."`
-	PlayerLoginIssuer   string `name:"player-login-issuer" placeholder:"NAME…" help:"Issuers (iss) of these tokens, separated by spaces. Empty: any issuer that signs with a known key."`
+	PlayerLoginKeys     string `name:"player-login-keys" reload:"yes" placeholder:"FILE" help:"Public keys, a JWK set, of backends that sign login tokens for their players (provider backend). Read again after changes."`
+	PlayerLoginAudience string `name:"player-login-audience" reload:"yes" placeholder:"NAME…" help:"Audiences (aud) of the backends' tokens, separated by spaces. Empty: the tokens must have none."`
+	PlayerLoginIssuer   string `name:"player-login-issuer" reload:"yes" placeholder:"NAME…" help:"Issuers (iss) of these tokens, separated by spaces. Empty: any issuer that signs with a known key."`
 	PlayerDevLogins     bool   `name:"player-dev-logins" help:"Players may log in under any name (provider dev). On with --dev unless an identity provider is set."`
 	PlayerDevInsecure   bool   `name:"player-dev-allow-insecure" help:"Allows --player-dev-logins on an address that other machines can reach."`
 	PlayerDevMixed      bool   `name:"player-dev-allow-mixed" help:"Allows --player-dev-logins beside an identity provider. Players can then log in without that provider's tokens."`
-	PlayerOrigins       string `name:"player-origins" placeholder:"ORIGIN…" help:"Sites whose web pages may call the player API, such as https://play.example.com, separated by spaces; * for all."`
-	TrustedProxies      string `name:"trusted-proxies" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For and X-Forwarded-Proto the service trusts, separated by spaces."`
-	PartnerClientCA     string `name:"partner-client-ca" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names its access key. Read again after changes."`
+	PlayerOrigins       string `name:"player-origins" reload:"yes" placeholder:"ORIGIN…" help:"Sites whose web pages may call the player API, such as https://play.example.com, separated by spaces; * for all."`
+	TrustedProxies      string `name:"trusted-proxies" reload:"yes" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For and X-Forwarded-Proto the service trusts, separated by spaces."`
+	PartnerClientCA     string `name:"partner-client-ca" reload:"yes" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names its access key. Read again after changes."`
 
 	PlayerLogins           int    `name:"player-logins" placeholder:"N" help:"Logins a second; further players wait in a queue, those in a game first. 0: no limit."`
-	PlayerLoginsPerAddress int    `name:"player-logins-per-address" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`
-	PlayerRates            string `name:"player-rates" placeholder:"KIND=CALLS/UNIT:BURST…" help:"Changed rates of players' and trusted servers' calls, such as party=5/s:20 enter=12/m details=off, separated by spaces. The guide lists the kinds."`
+	PlayerLoginsPerAddress int    `name:"player-logins-per-address" reload:"yes" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`
+	PlayerRates            string `name:"player-rates" reload:"yes" placeholder:"KIND=CALLS/UNIT:BURST…" help:"Changed rates of players' and trusted servers' calls, such as party=5/s:20 enter=12/m details=off, separated by spaces. The guide lists the kinds."`
 	PlayersOnline          int    `name:"players-online" placeholder:"N" help:"Most players logged in at a time. 0: no limit."`
 
 	PlayerReconnect       string        `name:"player-reconnect" placeholder:"MODE" help:"Whether a player who lost the connection keeps the seat: OFF, OPTIONAL or REQUIRED."`
 	PlayerReconnectWindow time.Duration `name:"player-reconnect-window" placeholder:"TIME" help:"Time that the seat is kept with OPTIONAL."`
 	PlayerDirectCreate    string        `name:"player-direct-create" placeholder:"QUEUE" help:"Players may create game instances, which this game session queue places. Empty: they may not."`
-	PlayerHooks           string        `name:"player-hooks" placeholder:"FILE" help:"JSON file of the hooks that call the studio's backend about players. Empty: none."`
+	PlayerHooks           string        `name:"player-hooks" reload:"yes" placeholder:"FILE" help:"JSON file of the hooks that call the studio's backend about players. Empty: none."`
 	PlayerDirectJoin      bool          `name:"player-direct-join" help:"Players may join running game instances, without matchmaking."`
 	PlayerPenalties       string        `name:"player-penalties" placeholder:"MODE" help:"Penalties for leaving: OFF, REPORT_ONLY or ENFORCE."`
 

@@ -120,10 +120,18 @@ func writeSession(w http.ResponseWriter, status int, code string, answer any, id
 	w.Write(body) //nolint:errcheck // the client has closed the connection
 }
 
+func (d *Door) certificates() CertificateVerifier {
+	if d.config.Certificates == nil {
+		return nil
+	}
+	return d.config.Certificates()
+}
+
 // createSession is for backends with a certificate: what its key has signed says who it is.
 func (d *Door) createSession(r *request, body []byte) (*sessionMade, error) {
+	certificates := d.certificates()
 	switch {
-	case d.config.Certificates == nil:
+	case certificates == nil:
 		return nil, &refusal{codeAccessDenied, createSession + ": no authority of client certificates is configured: want --client-certificates, or AssumeRole with an access key"}
 	case !d.machineRate.Allow(r.by.Address):
 		return nil, &refusal{codeThrottling, "Rate exceeded"}
@@ -149,7 +157,7 @@ func (d *Door) createSession(r *request, body []byte) (*sessionMade, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine, err := d.config.Certificates.Verify(r.Request, body, anchor)
+	machine, err := certificates.Verify(r.Request, body, anchor)
 	if err != nil {
 		return nil, d.refuseCertificate(r, err)
 	}

@@ -54,11 +54,11 @@ type Config struct {
 	Signed func(w http.ResponseWriter, r *http.Request, service string, most int64) (by identity.Principal, body []byte, refused *gamelift.Refused)
 	// Unsigned reads the body of a request that nobody has signed, and returns the address of its client.
 	Unsigned func(w http.ResponseWriter, r *http.Request, most int64) (from string, body []byte, refused *gamelift.Refused)
-	Machines Verifier     // of machines that prove who they are with a token; nil: none does
-	Signins  *signin.Door // counts their failed attempts
+	Machines func() Verifier // of machines that prove who they are with a token, at present; nil, or a nil Verifier: none does
+	Signins  *signin.Door    // counts their failed attempts
 
-	Certificates       CertificateVerifier // of backends that prove who they are with a client certificate; nil: none does
-	CertificateSignins *signin.Door        // counts their failed attempts
+	Certificates       func() CertificateVerifier // of backends that prove who they are with a client certificate, at present; nil as above: none does
+	CertificateSignins *signin.Door               // counts their failed attempts
 	// Private reports whether an answer cannot be read on the way.
 	Private func(*http.Request) bool
 	Audit   *audit.Log       // for refused attempts; nil: they are not recorded

@@ -68,7 +68,7 @@ func newPortOf(t *testing.T, machines Verifier, certificates CertificateVerifier
 	log := slog.New(slog.DiscardHandler)
 	handler := api.NewHandler(service, api.Config{Keys: p.keys, Log: log})
 	signins := signin.New(signin.Config{})
-	door := NewDoor(Config{Keys: p.keys, Engine: p.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Machines: machines, Certificates: certificates,
+	door := NewDoor(Config{Keys: p.keys, Engine: p.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Machines: func() Verifier { return machines }, Certificates: func() CertificateVerifier { return certificates },
 		Signins: signins.Door("web_identity"), CertificateSignins: signins.Door("client_certificate"), Calls: callstats.New(), Log: log,
 		Private: func(*http.Request) bool { return p.private.Load() }})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

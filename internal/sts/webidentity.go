@@ -59,10 +59,18 @@ type webRoleAssumed struct {
 	metadata
 }
 
+func (d *Door) machines() Verifier {
+	if d.config.Machines == nil {
+		return nil
+	}
+	return d.config.Machines()
+}
+
 // assumeRoleWithWebIdentity is for machines without a secret: nobody has signed the call, and the token says who it is.
 func (d *Door) assumeRoleWithWebIdentity(r *request) (any, error) {
 	r.stranger = true // also one that has signed: what it gets is the token's
-	if d.config.Machines == nil {
+	machines := d.machines()
+	if machines == nil {
 		return nil, &refusal{codeAccessDenied, webIdentity + ": no issuer of tokens is configured: want --web-identities, or AssumeRole with an access key"}
 	}
 	if !d.machineRate.Allow(r.by.Address) {
@@ -82,7 +90,7 @@ func (d *Door) assumeRoleWithWebIdentity(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine, err := d.config.Machines.Verify(r.Context(), token)
+	machine, err := machines.Verify(r.Context(), token)
 	if err != nil {
 		return nil, d.refuseToken(r, err)
 	}

@@ -70,10 +70,10 @@ func (t *Targets) CheckURL(text string) error {
 	return ErrNotAllowed
 }
 
-// NewClient makes a client as NewClient does, whose every connection goes to an allowed address. It checks the address that it
+// NewTargetsClient makes a client as NewClient does, whose every connection goes to an address that is allowed at that time. It checks the address that it
 // connects to, after the name is resolved, so a name that resolves to something else the second time gains nothing. It uses no proxy
 // of the environment, because the proxy would choose the address.
-func (t Targets) NewClient(connections int) *http.Client {
+func NewTargetsClient(now func() Targets, connections int) *http.Client {
 	client := NewClient(connections)
 	transport := client.Transport.(*http.Transport)
 	transport.Proxy = nil
@@ -84,6 +84,7 @@ func (t Targets) NewClient(connections int) *http.Client {
 		}
 		dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: func(_, resolved string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(resolved)
+			t := now()
 			if err != nil || !t.allows(host, to.Addr()) {
 				return fmt.Errorf("%s: %w", resolved, ErrNotAllowed)
 			}

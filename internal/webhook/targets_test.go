@@ -109,7 +109,7 @@ func TestConnectionsAreChecked(t *testing.T) {
 		want    bool
 	}{{Targets{}, false}, {Targets{Loopback: true}, true}} {
 		asked.Store(0)
-		client := c.targets.NewClient(1)
+		client := NewTargetsClient(func() Targets { return c.targets }, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := Tell(ctx, client, time.Now(), &Message{URL: url, Keys: []string{"k"}})
 		cancel()

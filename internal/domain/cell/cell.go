@@ -107,6 +107,15 @@ func New(config Config) *Cell {
 // Askers returns what is known of each process of a cluster's nodes that has had commands executed.
 func (c *Cell) Askers() map[domain.UUID]answers.Standing { return c.answers.Askers() }
 
+// Configure changes the limits and periods of commands from now on, and the receivers of notices. Deadlines that are set stay. What player flow was started with, and
+// the pool of hosts, stay as they are.
+func (c *Cell) Configure(config Config) {
+	flow, pool := c.config.PlayerFlow, c.config.Pool
+	c.config = config
+	c.config.PlayerFlow.Flow, c.config.PlayerFlow.Tokens, c.config.Pool = flow.Flow, flow.Tokens, pool
+	c.notices.Configure(config.Notify)
+}
+
 // Config returns the limits and periods of this cell's commands.
 func (c *Cell) Config() Config { return c.config }
 

@@ -33,6 +33,9 @@ func New(k *kernel.Kernel, notify *Notify) *Tx {
 	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Records: NewRecords(), notify: notify}}
 }
 
+// Configure changes the receivers, for notices from now on. Those that wait for a receiver that is gone are dropped at their time.
+func (c *State) Configure(notify *Notify) { c.notify = notify }
+
 // Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 

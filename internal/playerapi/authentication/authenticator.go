@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/playerapi/principal"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 	"github.com/musterhq/muster/internal/playerapi/state"
@@ -18,12 +19,17 @@ type Config struct {
 	State     *state.State
 	Secret    identity.CellSecret // access tokens and the tokens of game servers are derived from it
 	Keys      identity.Finder     // access keys of trusted servers and operators
-	Providers map[string]Provider // by the name in Login; BackendProvider is always there
-	LoginKeys *LoginKeys          // of backends that sign tokens for their players; nil: login tickets only
-	Dev       bool                // trusted servers and operators need no credentials
-	Transport edge.Transport      // tells how a request came
+	Logins    *live.Value[Logins]
+	Dev       bool           // trusted servers and operators need no credentials
+	Transport edge.Transport // tells how a request came
 	Signins   Signins
 	ReadCalls []string // the paths of the calls that access keys of the role readonly may make, too
+}
+
+// Logins say who a player is.
+type Logins struct {
+	Providers map[string]Provider // by the name in Login; BackendProvider is always there
+	Keys      *LoginKeys          // of backends that sign tokens for their players; nil: login tickets only
 }
 
 // Authenticator finds out who makes a request.

@@ -81,19 +81,20 @@ const BackendProvider = "backend"
 
 // Login verifies the credential of a login, by the name of its provider.
 func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, error) {
-	if name == BackendProvider && (a.LoginKeys == nil || strings.HasPrefix(token, TicketPrefix)) {
+	logins := a.Logins.Get()
+	if name == BackendProvider && (logins.Keys == nil || strings.HasPrefix(token, TicketPrefix)) {
 		claim, ok := ClaimOfTicket(token)
 		if !ok {
 			return claim, a.FailedLogin(ctx, nil)
 		}
 		return claim, nil
 	}
-	provider, ok := a.Providers[name]
+	provider, ok := logins.Providers[name]
 	if name == BackendProvider {
-		provider, ok = a.LoginKeys, true
+		provider, ok = logins.Keys, true
 	}
 	if !ok {
-		known := append(slices.Sorted(maps.Keys(a.Providers)), BackendProvider)
+		known := append(slices.Sorted(maps.Keys(logins.Providers)), BackendProvider)
 		return Claim{}, problem.New(flow.InvalidArgument, "provider: %.60q, want one of %s", name, strings.Join(known, ", "))
 	}
 	claim, err := provider.Identify(ctx, token)

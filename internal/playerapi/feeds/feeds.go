@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/events"
@@ -27,7 +28,7 @@ type Config struct {
 	State    *state.State
 	Auth     *authentication.Authenticator
 	Buckets  *rates.Buckets
-	Webhooks webhook.Targets // permitted URLs of subscriptions' webhooks
+	Webhooks *live.Value[webhook.Targets] // permitted URLs of subscriptions' webhooks
 	Panics   *panics.Guard
 }
 
@@ -56,10 +57,16 @@ type Feeds struct {
 	delivering sync.WaitGroup
 }
 
+// SetWebhooks changes the permitted URLs, also of subscriptions that exist.
+func (x *Feeds) SetWebhooks(t webhook.Targets) {
+	x.Webhooks.Set(t)
+	x.client.CloseIdleConnections() // the next message checks its address
+}
+
 // Open begins to follow the state. Close it before the engine.
 func Open(c Config) *Feeds {
 	x := &Feeds{
-		Config: c, events: events.Writer{State: c.State}, client: c.Webhooks.NewClient(2),
+		Config: c, events: events.Writer{State: c.State}, client: webhook.NewTargetsClient(c.Webhooks.Get, 2),
 		servers: map[flow.InstanceID]map[*connection]bool{}, studio: map[flow.SubscriptionID]*connection{}, deliveries: map[flow.SubscriptionID]*delivery{},
 	}
 	x.client.Timeout = webhookPatience

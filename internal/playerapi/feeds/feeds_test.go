@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/enginetest"
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/rates"
@@ -55,7 +56,7 @@ func newStudio(t testing.TB) *studio {
 		t.Fatal(err)
 	}
 	x := &studio{t, Open(Config{
-		State: s, Buckets: rates.New(time.Now, nil, 0), Webhooks: private,
+		State: s, Buckets: rates.New(time.Now, nil, 0), Webhooks: live.Of(private),
 		Auth: &authentication.Authenticator{Config: authentication.Config{State: s, Secret: secret, Dev: true}},
 	})}
 	x.feeds.Lead()

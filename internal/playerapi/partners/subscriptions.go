@@ -111,7 +111,8 @@ func (d *door) subscribe(ctx context.Context, request string, body *SubscribeReq
 
 // checkWebhook checks that the service may post messages to a URL, and that others cannot read them on the way.
 func (d *door) checkWebhook(text string) error {
-	err := d.Feeds.Webhooks.CheckURL(text)
+	targets := d.Feeds.Webhooks.Get()
+	err := targets.CheckURL(text)
 	if u, _ := url.Parse(text); err == nil && u.User != nil {
 		err = errors.New("want one without a user; the messages are signed")
 	}

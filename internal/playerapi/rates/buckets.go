@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/playerrates"
 	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/steady"
@@ -60,7 +61,7 @@ func ratesOf(kinds []playerrates.Kind) (rates [classes]rate.Limit) {
 // Buckets limits rates. A bucket is one instant: when it is full again; so one that is full needs no memory.
 type Buckets struct {
 	now   func() time.Time
-	rates [classes]rate.Limit
+	rates live.Value[*[classes]rate.Limit]
 
 	mu     sync.Mutex
 	fullAt map[bucketKey]int64 // Unix nanoseconds
@@ -74,18 +75,25 @@ type bucketKey struct {
 
 // New makes full buckets. Without kinds, each class has its default rate; loginsPerAddress is a number a minute, and 0 no limit.
 func New(now func() time.Time, kinds []playerrates.Kind, loginsPerAddress int) *Buckets {
-	if kinds == nil {
-		kinds = playerrates.Defaults()
-	}
-	b := &Buckets{now: now, rates: ratesOf(kinds), fullAt: map[bucketKey]int64{}}
-	if loginsPerAddress > 0 {
-		b.rates[LoginAddress] = rate.Limit{Every: time.Minute / time.Duration(loginsPerAddress), Burst: max(5, loginsPerAddress/6)}
-	}
+	b := &Buckets{now: now, fullAt: map[bucketKey]int64{}}
+	b.Set(kinds, loginsPerAddress)
 	return b
 }
 
+// Set changes the rates, as New has them, while they are used. A bucket that is not full fills at the new rate from its next call on.
+func (b *Buckets) Set(kinds []playerrates.Kind, loginsPerAddress int) {
+	if kinds == nil {
+		kinds = playerrates.Defaults()
+	}
+	rates := ratesOf(kinds)
+	if loginsPerAddress > 0 {
+		rates[LoginAddress] = rate.Limit{Every: time.Minute / time.Duration(loginsPerAddress), Burst: max(5, loginsPerAddress/6)}
+	}
+	b.rates.Set(&rates)
+}
+
 // Limit is the rate of a class.
-func (b *Buckets) Limit(c Class) rate.Limit { return b.rates[c] }
+func (b *Buckets) Limit(c Class) rate.Limit { return b.rates.Get()[c] }
 
 // sweepEvery bounds memory: buckets that are full are forgotten.
 const sweepEvery = 10 * time.Second
@@ -126,7 +134,7 @@ const (
 // tell says in the headers of an answer what a bucket takes: so many calls (q) in as many seconds as it takes to fill (w), and how
 // many are left (r) until it is full again (t, in seconds).
 func (b *Buckets) tell(c Class, x *budget, answer http.Header) {
-	limit := b.rates[c]
+	limit := b.Limit(c)
 	if limit.Every <= 0 {
 		return
 	}
@@ -148,7 +156,7 @@ func (b *Buckets) Count() int {
 }
 
 func (b *Buckets) look(c Class, who string, take bool) budget {
-	limit := b.rates[c]
+	limit := b.Limit(c)
 	if limit.Every <= 0 {
 		return budget{ok: true}
 	}

@@ -12,7 +12,7 @@ import (
 func TestBuckets(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b := New(func() time.Time { return now }, nil, 0)
-	b.rates[Party] = rate.Limit{Every: time.Second / 2, Burst: 3}
+	b.rates.Get()[Party] = rate.Limit{Every: time.Second / 2, Burst: 3}
 	for i := range 3 {
 		if wait, ok := b.Take(Party, "ann"); !ok {
 			t.Fatalf("call %d of a burst of 3 has to wait %s", i+1, wait)

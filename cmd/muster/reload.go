@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+type reloadCommand struct {
+	dataFlag
+	reasonFlag
+	Server  string `placeholder:"URL" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	Profile string `placeholder:"NAME" help:"AWS profile whose access key or sign-in is used for --server."`
+	JSON    bool   `name:"json" help:"Print the answer as JSON."`
+}
+
+// Run has one service reload: the file and the environment are those of its process, not of this command.
+func (c *reloadCommand) Run(ctx context.Context, env environment, stdout io.Writer) error {
+	if err := audit.CheckReason(c.Reason); err != nil {
+		return err
+	}
+	done, err := c.reload(ctx, env)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(done)
+	}
+	_, err = io.WriteString(stdout, reloadText(&done))
+	return err
+}
+
+func (c *reloadCommand) reload(ctx context.Context, env environment) (done settings.Reloaded, err error) {
+	if c.Server != "" {
+		at := adminChange{serviceFlags{dataFlag: c.dataFlag, PublicURL: c.Server, Profile: c.Profile}, c.reasonFlag}
+		service, err := at.reach(ctx, env, identity.MayAdminister)
+		if err != nil {
+			return done, err
+		}
+		service.reason = c.Reason
+		return done, service.call(ctx, http.MethodPost, operator.ReloadPath, nil, &done)
+	}
+	if err := mustExist(c.Data); err != nil {
+		return done, err
+	}
+	client, err := c.client()
+	if err == nil {
+		client.Reason = c.Reason
+		done, err = client.Reload(ctx)
+	}
+	if errors.Is(err, localdoor.ErrNoService) {
+		return done, fmt.Errorf("%w: it reads its settings when it starts", err)
+	}
+	return done, err
+}
+
+// reloadText is the answer for people.
+func reloadText(done *settings.Reloaded) string {
+	b := &strings.Builder{}
+	change := func(c *settings.Changed) {
+		fmt.Fprintf(b, "  %s: %s → %s", c.Setting, cmp.Or(c.Before, "-"), cmp.Or(c.After, "-"))
+		if c.From != "" {
+			fmt.Fprintf(b, "  (%s)", c.From)
+		}
+		if c.Why != "" {
+			fmt.Fprintf(b, "; %s", c.Why)
+		}
+		b.WriteString("\n")
+	}
+	if len(done.Changed)+len(done.ReadAgain) == 0 {
+		b.WriteString("Nothing changed that takes effect now.\n")
+	} else {
+		b.WriteString("In force now:\n")
+	}
+	for i := range done.Changed {
+		change(&done.Changed[i])
+	}
+	for _, f := range done.ReadAgain {
+		fmt.Fprintf(b, "  %s: %s was read again\n", f.Setting, f.File)
+	}
+	if len(done.NeedsRestart) > 0 {
+		b.WriteString("Need a restart:\n")
+	}
+	for i := range done.NeedsRestart {
+		change(&done.NeedsRestart[i])
+	}
+	if len(done.Overridden) > 0 {
+		b.WriteString("In the file without effect:\n")
+	}
+	for _, o := range done.Overridden {
+		fmt.Fprintf(b, "  %s: %s is overridden by %s\n", o.Setting, o.At, o.By)
+	}
+	if done.File == "" {
+		b.WriteString("The service was started without a settings file: its flags and variables can change with a restart only.\n")
+	}
+	if done.Node != "" {
+		fmt.Fprintf(b, "This was node %s. Each node of the cluster has settings of its own: run this command at the others, too.\n", done.Node)
+	}
+	return b.String()
+}

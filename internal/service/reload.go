@@ -1,0 +1,395 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/domain"
+	domainaudit "github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/listen"
+	"github.com/musterhq/muster/internal/live"
+	"github.com/musterhq/muster/internal/people/providers"
+	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// reload has what a reload of the settings needs.
+type reload struct {
+	turn    sync.Mutex // one reload at a time
+	load    func() (settings.Loaded, error)
+	level   *slog.LevelVar
+	getenv  func(string) string
+	current live.Value[settings.Loaded] // in force
+	digests map[string]string           // of the files that settings name, by setting, as they were when they were read; guarded by turn
+}
+
+// reloadable is a part of the service that takes new values of some settings.
+type reloadable struct {
+	settings []string
+	// files are those that it reads and that other programs may change, by the setting that names them; nil: none.
+	files func(s settings.Settings) map[string]string
+	// restart says why these values need a restart after all; empty: they do not. nil: they never do.
+	restart func(now, next settings.Settings) string
+	// prepare makes what the new values need. Nothing of it is in force before the function that it returns, which cannot fail, is called.
+	prepare func(ctx context.Context, next settings.Settings) (apply func(), err error)
+}
+
+// coreSettings are limits and periods of the core, see settings.Cell, with what the receivers of notices need of it.
+var coreSettings = []string{
+	"reservation", "activation-timeout", "link-grace", "token-lifetime", "audit-kept",
+	"limit-fleets", "limit-locations", "limit-locations-per-fleet", "limit-computes-per-fleet", "limit-processes-per-compute", "limit-access-keys", "limit-queues",
+	"limit-matchmaking-rule-sets", "limit-matchmaking-configurations", "limit-players-per-game-session", "limit-ticket-bytes", "limit-placement-bytes",
+	"limit-player-session-bytes", "limit-players", "notify-max-age", "limit-notices",
+}
+
+// reloadables are all parts that take new values. The settings that are not here need a restart; a test compares the list with the declarations of the settings.
+func (x *Service) reloadables() []reloadable {
+	return []reloadable{
+		{settings: []string{"log-level"}, restart: func(_, _ settings.Settings) string {
+			if x.reload.level == nil {
+				return "the log of this service has no level of its own"
+			}
+			return ""
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			var level slog.Level
+			err := level.UnmarshalText([]byte(s.LogLevel))
+			return func() { x.reload.level.Set(level) }, err
+		}},
+		{settings: []string{"log-events"}, prepare: plain(func(s settings.Settings) { x.events.SetEach(s.LogEvents) })},
+		{settings: coreSettings, prepare: plain(func(s settings.Settings) { x.engine.Configure(s.Cell()) })},
+		// The core before the sender, which finds no notices otherwise.
+		{settings: []string{"notify-events", "notify-topics"}, prepare: plain(func(s settings.Settings) {
+			x.engine.Configure(s.Cell())
+			x.notify.Set(x.newSender(s))
+		})},
+		{settings: []string{"match-every"}, prepare: plain(func(s settings.Settings) { x.matches.SetPassEvery(s.MatchEvery) })},
+		{settings: []string{"limits", "limit-working-requests", "client-key-rate", "client-address-rate"}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			limits, err := apiLimits(s)
+			return func() {
+				x.api.SetLimits(limits)
+				x.scripts.SetWorking(s.LimitWorkingRequests)
+			}, err
+		}},
+		{settings: []string{
+			"limit-connections", "limit-connections-unproven", "limit-connections-per-address", "limit-connections-http", "limit-connections-game-servers",
+			"limit-connections-player-streams", "limit-connections-partner-streams", "limit-connections-event-streams", "trusted-proxies",
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			limits, err := connlimit.Derive(x.descriptors, s.Connections())
+			return func() {
+				x.limits.Set(limits, s.SharedAddresses())
+				x.proxies.Set(s.Proxies())
+			}, err
+		}},
+		{settings: []string{"disk-reserve", "builds-max", "session-logs-max"}, restart: func(now, next settings.Settings) string {
+			if (now.BuildsMax == 0) != (next.BuildsMax == 0) || (now.SessionLogsMax == 0) != (next.SessionLogsMax == 0) {
+				return "a store begins or ends with builds-max or session-logs-max 0"
+			}
+			return ""
+		}, prepare: plain(func(s settings.Settings) {
+			x.room.reserve.Store(uint64(s.DiskReserve))
+			if x.parts != nil {
+				x.parts.SetLimits(int64(s.BuildsMax), 2*int64(s.DiskReserve))
+			}
+			if x.sessionLogs != nil {
+				x.sessionLogs.SetLimits(int64(s.SessionLogsMax), 2*int64(s.DiskReserve))
+			}
+		})},
+		{settings: []string{"require-tls"}, prepare: plain(func(s settings.Settings) { x.requireTLS.Set(s.TLSRequired()) })},
+		{settings: []string{"tls-cert", "tls-key"}, files: func(s settings.Settings) map[string]string {
+			return map[string]string{"tls-cert": s.TLSCert, "tls-key": s.TLSKey}
+		}, restart: func(now, next settings.Settings) string {
+			if (now.TLSCert == "") != (next.TLSCert == "") {
+				return "the port begins or ends to serve TLS with certificate files"
+			}
+			return ""
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			if s.TLSCert == "" {
+				return func() {}, nil
+			}
+			pair, err := listen.LoadFiles(s.TLSCert, s.TLSKey, x.log)
+			return func() { x.pair.Set(pair) }, about("tls-cert", err)
+		}},
+		{settings: []string{"partner-client-ca"}, files: func(s settings.Settings) map[string]string {
+			return map[string]string{"partner-client-ca": s.PartnerClientCA}
+		}, restart: func(now, next settings.Settings) string {
+			if (now.PartnerClientCA == "") != (next.PartnerClientCA == "") {
+				return "the ports begin or end to ask for client certificates"
+			}
+			return ""
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			if x.authorities.Get() == nil {
+				return func() {}, nil
+			}
+			authorities, err := listen.LoadAuthorities(s.PartnerClientCA, x.log)
+			return func() { x.authorities.Set(authorities) }, about("partner-client-ca", err)
+		}},
+		{settings: []string{"people"}, files: func(s settings.Settings) map[string]string {
+			return map[string]string{"people": s.People}
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			file, err := providers.ReadFile(s.People)
+			return func() { x.people.SetFile(file) }, about("people", err)
+		}},
+		{settings: []string{"web-identities"}, files: func(s settings.Settings) map[string]string {
+			return map[string]string{"web-identities": s.WebIdentities}
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			issuers, err := openIssuers(s, x.log)
+			return func() { x.machines.Set(issuers) }, err
+		}},
+		{settings: []string{"client-certificates"}, files: func(s settings.Settings) map[string]string {
+			return map[string]string{"client-certificates": s.ClientCertificates}
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			authorities, err := openCertificates(s, x.log)
+			return func() { x.backends.Set(authorities) }, err
+		}},
+		{settings: []string{"audit-export"}, prepare: func(ctx context.Context, s settings.Settings) (func(), error) {
+			exporter, err := x.newAuditExport(context.WithoutCancel(ctx), s, x.reload.getenv)
+			return func() { x.exports.Set(exporter) }, err
+		}},
+		{settings: []string{
+			"webhook-allow", "player-oidc-issuer", "player-oidc-audience", "player-oidc-keys", "player-oidc-claim", "player-oidc-prefix",
+			"player-login-keys", "player-login-audience", "player-login-issuer", "player-origins", "player-logins-per-address", "player-rates",
+		}, files: func(s settings.Settings) map[string]string {
+			return map[string]string{"player-login-keys": s.PlayerLoginKeys}
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			if x.players == nil {
+				return func() {}, nil
+			}
+			c, err := x.changeable(s)
+			return func() { x.players.Change(c) }, err
+		}},
+		{settings: []string{"player-hooks"}, files: func(s settings.Settings) map[string]string {
+			return map[string]string{"player-hooks": s.PlayerHooks}
+		}, restart: func(_, next settings.Settings) string {
+			// The questions about penalties follow the journal from the start on.
+			if c, err := playerhooks.ReadFile(next.PlayerHooks); err == nil && x.hooks != nil {
+				if _, asks := c.Hooks[playerhooks.DecidePenalty]; asks != x.hooks.On(playerhooks.DecidePenalty) {
+					return "the hook " + string(playerhooks.DecidePenalty) + " begins or ends"
+				}
+			}
+			return ""
+		}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
+			if x.hooks == nil {
+				return func() {}, nil
+			}
+			c, err := playerhooks.ReadFile(s.PlayerHooks)
+			return func() { x.hooks.Set(c) }, about("player-hooks", err)
+		}},
+	}
+}
+
+// plain is the prepare of values that cannot be refused once they are checked.
+func plain(apply func(s settings.Settings)) func(context.Context, settings.Settings) (func(), error) {
+	return func(_ context.Context, s settings.Settings) (func(), error) { return func() { apply(s) }, nil }
+}
+
+// about names the setting of an error.
+func about(setting string, err error) error {
+	if err == nil || strings.HasPrefix(err.Error(), setting) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", setting, err)
+}
+
+// openReload notes the settings that the service starts with.
+func (x *Service) openReload(o Options) {
+	x.reload.load, x.reload.level, x.reload.getenv, x.reload.digests = o.Load, o.Level, o.Getenv, map[string]string{}
+	x.reload.current.Set(settings.Loaded{Settings: o.Settings, From: o.SourceOf})
+	x.requireTLS.Set(o.Settings.TLSRequired())
+	for _, part := range x.reloadables() {
+		if part.files == nil {
+			continue
+		}
+		for name, path := range part.files(o.Settings) { // before they are read: one that changes meanwhile counts as changed
+			x.reload.digests[name] = digestOf(path)
+		}
+	}
+}
+
+// digestMax is how much of a file is looked at to find whether it has changed, in bytes: what reads them takes no larger ones.
+const digestMax = 16 << 20
+
+// digestOf tells contents of a file apart. A file that cannot be read has an empty one; what needs it reports that.
+func digestOf(path string) string {
+	if path == "" {
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.LimitReader(f, digestMax)); err != nil {
+		return ""
+	}
+	return string(sum.Sum(nil))
+}
+
+// Settings are those in force: of a setting that needs a restart, the value of the start.
+func (x *Service) Settings() settings.Loaded { return x.reload.current.Get() }
+
+// shownSettings are the settings in force, for people.
+func (x *Service) shownSettings() []settings.Setting {
+	now := x.reload.current.Get()
+	return now.All(now.From)
+}
+
+// Reload reads the settings and the files that they name again, and puts in force what can change without a restart: all of it, or nothing when anything is wrong. The
+// audit log has an entry for the origin in the context; a refusal is for the door to count. An error is a *domain.Refusal; its cause is settings.Mistakes if the settings are wrong.
+func (x *Service) Reload(ctx context.Context) (done settings.Reloaded, err error) {
+	x.reload.turn.Lock()
+	defer x.reload.turn.Unlock()
+	defer func() { x.noteReload(ctx, &done, err) }()
+	if x.reload.load == nil {
+		return done, domain.Refuse(domain.Conflict, "this service was not started by `muster serve`, so its settings cannot be read again")
+	}
+	next, err := x.reload.load()
+	if err == nil {
+		err = next.Check()
+	}
+	if err != nil {
+		return done, wrong(err, next.From)
+	}
+	return x.reloadTo(ctx, next)
+}
+
+// wrong is the refusal of settings.
+func wrong(err error, from func(string) string) error {
+	m := settings.MistakesOf(err, from)
+	return &domain.Refusal{Reason: domain.Invalid, Detail: "nothing was changed: " + m.Error(), Cause: m}
+}
+
+func (x *Service) reloadTo(ctx context.Context, next settings.Loaded) (done settings.Reloaded, err error) {
+	now := x.reload.current.Get()
+	done = settings.Reloaded{File: next.File, Changed: []settings.Changed{}, ReadAgain: []settings.ReadAgain{}, NeedsRestart: []settings.Changed{}, Overridden: next.Overridden}
+	if done.Overridden == nil {
+		done.Overridden = []settings.Overridden{}
+	}
+	if x.node != nil {
+		done.Node = x.node.Requests().Self()
+	}
+	differ := settings.Differences(now.Settings, next.Settings)
+	merged := now.With(next.Settings, settings.Reloads)
+	parts, why := x.reloadables(), map[string]string{}
+	for _, part := range parts {
+		if part.restart == nil {
+			continue
+		}
+		if reason := part.restart(now.Settings, next.Settings); reason != "" {
+			for _, name := range part.settings {
+				why[name] = reason
+			}
+			merged = merged.With(now.Settings, func(f reflect.StructField) bool { return slices.Contains(part.settings, f.Tag.Get("name")) })
+		}
+	}
+	if err := merged.Check(); err != nil {
+		return done, wrong(fmt.Errorf("the new values go only with those that need a restart (%s): %w", strings.Join(without(differ, settings.Differences(now.Settings, merged)), ", "), err), nil)
+	}
+	changed := settings.Differences(now.Settings, merged)
+	digests, apply, err := x.prepare(ctx, parts, merged, changed, why)
+	if err != nil {
+		return done, wrong(err, next.From)
+	}
+	for _, f := range apply {
+		f()
+	}
+	for _, name := range differ {
+		c := settings.Change(name, now.Settings, next.Settings, next.From)
+		if slices.Contains(changed, name) {
+			done.Changed = append(done.Changed, c)
+		} else {
+			c.Why = why[name]
+			done.NeedsRestart = append(done.NeedsRestart, c)
+		}
+	}
+	for _, part := range parts {
+		if part.files == nil {
+			continue
+		}
+		files := part.files(merged)
+		for _, name := range part.settings {
+			was, known := digests[name]
+			if !known {
+				continue
+			}
+			if files[name] != "" && was != x.reload.digests[name] && !slices.Contains(changed, name) {
+				done.ReadAgain = append(done.ReadAgain, settings.ReadAgain{Setting: name, File: files[name]})
+			}
+			x.reload.digests[name] = was
+		}
+	}
+	next.Settings = merged
+	x.reload.current.Set(next)
+	return done, nil
+}
+
+// prepare makes what all changes need. digests are those of the files of the parts that are affected.
+func (x *Service) prepare(ctx context.Context, parts []reloadable, next settings.Settings, changed []string, restart map[string]string) (digests map[string]string, apply []func(), err error) {
+	digests = map[string]string{}
+	var errs []error
+	for _, part := range parts {
+		affected := slices.ContainsFunc(part.settings, func(name string) bool { return slices.Contains(changed, name) })
+		if part.files != nil && restart[part.settings[0]] == "" {
+			for name, path := range part.files(next) {
+				digests[name] = digestOf(path)
+				affected = affected || digests[name] != x.reload.digests[name]
+			}
+		}
+		if !affected {
+			continue
+		}
+		f, err := part.prepare(ctx, next)
+		errs, apply = append(errs, err), append(apply, f)
+	}
+	return digests, apply, errors.Join(errs...)
+}
+
+// without returns the names of all that are not in some.
+func without(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) })
+}
+
+// noteReload has the log and the audit log say what a reload has done.
+func (x *Service) noteReload(ctx context.Context, done *settings.Reloaded, err error) {
+	if err != nil {
+		x.log.Error("settings could not be reloaded: those in force stay", "error", err)
+		return
+	}
+	names := func(all []settings.Changed) string {
+		list := make([]string, len(all))
+		for i := range all {
+			list[i] = all[i].Setting
+		}
+		return strings.Join(list, " ")
+	}
+	files := make([]string, len(done.ReadAgain))
+	var changes []domainaudit.Change
+	for _, c := range done.Changed {
+		changes = append(changes, domainaudit.Change{Field: c.Setting, Before: c.Before, After: c.After})
+	}
+	for i, f := range done.ReadAgain {
+		files[i] = f.File
+		changes = append(changes, domainaudit.Change{Field: f.Setting, After: "read again: " + f.File})
+	}
+	x.log.Info("settings reloaded", "changed", names(done.Changed), "read_again", strings.Join(files, " "), "needs_restart", names(done.NeedsRestart))
+	x.audit.Record(ctx, "settings", done.Node, changes...)
+}
+
+// ReloadBySignal is Reload for a signal to the process. Its sender is not known.
+func (x *Service) ReloadBySignal(ctx context.Context) (settings.Reloaded, error) {
+	ctx = audit.With(ctx, audit.Origin{Principal: "signal SIGHUP", Door: audit.DoorLocal, Operation: "reload"})
+	done, err := x.Reload(ctx)
+	x.audit.Refused(ctx, err)
+	return done, err
+}
