@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -180,6 +181,7 @@ func TestReloadOfCertificatesUnderLoad(t *testing.T) {
 		}
 		answer, err := kept.Do(r)
 		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body) // or the connection would not be used again
 			answer.Body.Close()
 		}
 		return err

@@ -51,7 +51,7 @@ func (c *reloadCommand) reload(ctx context.Context, env environment) (done setti
 			return done, err
 		}
 		service.reason = c.Reason
-		return done, service.call(ctx, http.MethodPost, operator.ReloadPath, nil, &done)
+		return done, service.call(ctx, http.MethodPost, operator.ReloadPath, struct{}{}, &done)
 	}
 	if err := mustExist(c.Data); err != nil {
 		return done, err
