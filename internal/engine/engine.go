@@ -461,8 +461,8 @@ func (e *Engine) Short() error { return e.config.Short() }
 // CellConfig returns the limits and periods in force.
 func (e *Engine) CellConfig() cell.Config { return e.cell.Get() }
 
-// Configure changes limits and periods of commands while the engine runs; see cell.Configure.
-func (e *Engine) Configure(config cell.Config) {
+// Configure changes limits and periods of commands while an engine runs; see cell.Configure.
+func Configure(e *Engine, config cell.Config) {
 	e.stateLock.Lock()
 	defer e.stateLock.Unlock()
 	was := e.cell.Get()

@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	domainaudit "github.com/musterhq/muster/internal/domain/audit"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/people/providers"
@@ -67,10 +68,10 @@ func (x *Service) reloadables() []reloadable {
 			return func() { x.reload.level.Set(level) }, err
 		}},
 		{settings: []string{"log-events"}, prepare: plain(func(s settings.Settings) { x.events.SetEach(s.LogEvents) })},
-		{settings: coreSettings, prepare: plain(func(s settings.Settings) { x.engine.Configure(s.Cell()) })},
+		{settings: coreSettings, prepare: plain(func(s settings.Settings) { engine.Configure(x.engine, s.Cell()) })},
 		// The core before the sender, which finds no notices otherwise.
 		{settings: []string{"notify-events", "notify-topics"}, prepare: plain(func(s settings.Settings) {
-			x.engine.Configure(s.Cell())
+			engine.Configure(x.engine, s.Cell())
 			x.notify.Set(x.newSender(s))
 		})},
 		{settings: []string{"match-every"}, prepare: plain(func(s settings.Settings) { x.matches.SetPassEvery(s.MatchEvery) })},
