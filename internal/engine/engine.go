@@ -466,7 +466,7 @@ func Configure(e *Engine, config cell.Config) {
 	e.stateLock.Lock()
 	defer e.stateLock.Unlock()
 	was := e.cell.Get()
-	config.PlayerFlow.Flow, config.PlayerFlow.Tokens, config.Pool = was.PlayerFlow.Flow, was.PlayerFlow.Tokens, was.Pool
+	config.PlayerFlow.Flow, config.PlayerFlow.Tokens, config.Pool, config.Quotas = was.PlayerFlow.Flow, was.PlayerFlow.Tokens, was.Pool, was.Quotas
 	e.cell.Set(config)
 	e.seq.Cell().Configure(config)
 }

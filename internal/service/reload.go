@@ -74,6 +74,7 @@ func (x *Service) reloadables() []reloadable {
 			engine.Configure(x.engine, s.Cell())
 			x.notify.Set(x.newSender(s))
 		})},
+		{settings: []string{"quotas"}, prepare: plain(func(s settings.Settings) { _ = x.quotas.Set(s.Quotas) })}, // Check has parsed it
 		{settings: []string{"match-every"}, prepare: plain(func(s settings.Settings) { x.matches.SetPassEvery(s.MatchEvery) })},
 		{settings: []string{"limits", "limit-working-requests", "client-key-rate", "client-address-rate"}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
 			limits, err := apiLimits(s)

@@ -76,7 +76,7 @@ type Settings struct {
 	LimitPlayerSessionBytes Bytes `name:"limit-player-session-bytes" reload:"yes" placeholder:"SIZE" help:"The same for player sessions."`
 	LimitPlayers            int   `name:"limit-players" reload:"yes" placeholder:"N" help:"Most known players of player flow: those who logged in within 30 days, and those whom the studio described."`
 
-	Quotas string `name:"quotas" placeholder:"LIST" help:"How many records one access key may have, with all its temporary credentials: KIND=N for every key and HOLDER/KIND=N for one, with spaces between them. Empty: the defaults, which docs/guide/limits.md lists."`
+	Quotas string `name:"quotas" reload:"yes" placeholder:"LIST" help:"How many records one access key may have, with all its temporary credentials: KIND=N for every key and HOLDER/KIND=N for one, with spaces between them. Empty: the defaults, which docs/guide/limits.md lists."`
 
 	Limits               string `name:"limits" reload:"yes" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
 	LimitWorkingRequests int    `name:"limit-working-requests" reload:"yes" placeholder:"N" help:"Most API requests in progress at a time; further ones get an error after which clients retry."`
