@@ -27,7 +27,7 @@ var commandsByEntry = map[string]string{
 	"secret-key create": apart, "secret-key change": recorded, "secret-key remove": recorded,
 	"cluster join-token": recorded, "cluster status": reads, "cluster promote": recorded, "cluster demote": recorded, "cluster remove": recorded, "cluster locate": recorded, "cluster hand-over": recorded,
 	"cluster replace-authority": recorded, "cluster leave": recorded, "cluster recover": recorded,
-	"reload": recorded, "backup make": recorded, "backup list": reads, "export": recorded, "restore": recorded, "archive check": reads, "archive repair": recorded,
+	"reload": recorded, "support-bundle": recorded, "backup make": recorded, "backup list": reads, "export": recorded, "restore": recorded, "archive check": reads, "archive repair": recorded,
 	"drain": recorded, "rollout start": recorded, "rollout status": reads, "build push": recorded, "build list": reads,
 	"people list": reads, "people sessions": reads, "people add": recorded, "people enrol": recorded, "people groups": recorded, "people remove": recorded, "people remove-passkey": recorded, "people end-session": recorded,
 	"hosts list": reads, "hosts join-token": recorded, "hosts revoke-token": recorded, "hosts revoke": recorded, "hosts drain": recorded, "computes rotate-token": recorded,

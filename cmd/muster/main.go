@@ -26,6 +26,7 @@ type commandLine struct {
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from, or check a settings file."`
 	Reload      reloadCommand      `cmd:"" help:"Have the running service read its settings and the files that they name again, and say what changed and what needs a restart."`
 	Doctor      doctorCommand      `cmd:"" help:"Examine this machine, the settings and the service, and say what is wrong and what to do about it."`
+	Support     supportCommand     `cmd:"" name:"support-bundle" help:"Write a file with what helps to find out why the service does not do what it should, without secrets: log, settings, metrics, profiles, findings of the doctor."`
 	Health      healthCommand      `cmd:"" help:"Ask the service on this machine whether it works, for containers and scripts: status 0 if it does."`
 	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
 	Events      eventsCommand      `cmd:"" help:"What happened to a player, a game session, a fleet or another object, and around it, the latest first, with who changed it."`
@@ -109,7 +110,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 func newParser(ctx context.Context, stdout io.Writer, env environment, sources *sources) (*kong.Kong, error) {
 	var cli commandLine
 	defaults := settings.Defaults()
-	cli.Serve.Settings, cli.ShowConfig.Show.Settings, cli.Doctor.Settings, cli.BenchBare.Settings = defaults, defaults, defaults, defaults
+	cli.Serve.Settings, cli.ShowConfig.Show.Settings, cli.Doctor.Settings, cli.Support.Settings, cli.BenchBare.Settings = defaults, defaults, defaults, defaults, defaults
 	return kong.New(&cli,
 		kong.Name("muster"),
 		kong.Description("Muster is a game session service for your own machines that AWS GameLift clients and game servers can talk to."),

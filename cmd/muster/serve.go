@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/heap"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/support"
 )
 
 type serveCommand struct {
@@ -45,7 +46,8 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	floor := heap.Tune(c.GCPercent, int64(c.HeapFloor))
 	defer floor.Release()
 	level := new(slog.LevelVar)
-	log := newLoggerAt(os.Stderr, c.Settings, level)
+	recent := support.NewRing(support.RingBytes)
+	log := newLoggerAt(io.MultiWriter(os.Stderr, recent), c.Settings, level)
 	hangups := make(chan os.Signal, 1) // one that comes while the service starts waits for it
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -67,7 +69,7 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	defer supervised.end()
 	x := &serving{
 		Loaded: settings.Loaded{Settings: c.Settings, File: sources.fileName, From: sources.of}, unkept: c.Unkept,
-		level: level, log: log, load: sources.again, hangups: hangups, supervised: supervised,
+		level: level, recent: recent, log: log, load: sources.again, hangups: hangups, supervised: supervised,
 	}
 	again, err := x.runOnce(ctx, began, accept, heap.Fill)
 	for again {
@@ -94,6 +96,7 @@ type serving struct {
 	settings.Loaded // in force, those of the last reload included
 	unkept          bool
 	level           *slog.LevelVar
+	recent          *support.Ring // the end of the log
 	log             *slog.Logger
 	load            func() (settings.Loaded, error)
 	hangups         chan os.Signal
@@ -108,6 +111,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 	options := service.NewOptions(x.Settings, log, accept)
 	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, x.From
 	options.Unkept, options.Fill, options.Load, options.Level = x.unkept, fill, x.load, x.level
+	options.Recent = x.recent
 	s, err := service.StartWith(ctx, options)
 	if err != nil {
 		return false, err

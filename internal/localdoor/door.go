@@ -28,6 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/secretrotation"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/support"
 )
 
 // Bounds of the door. They hold for local users without the secret, too; other machines cannot connect.
@@ -118,6 +119,8 @@ type Config struct {
 	Stream func(ctx context.Context, to io.Writer, in StreamRequest) (backup.Summary, error)
 	// Export writes what has ended.
 	Export func(ctx context.Context, to io.Writer, in ExportRequest) error
+	// SupportBundle gathers what the service knows for a support bundle.
+	SupportBundle func(ctx context.Context, processor time.Duration) (*support.Parts, error)
 	// Reload reads the settings of the service again.
 	Reload func(ctx context.Context) (settings.Reloaded, error)
 }
@@ -149,6 +152,7 @@ func Open(c Config) (*Door, error) {
 	d.policyPaths(mux)
 	d.secretPaths(mux)
 	d.clusterPaths(mux)
+	mux.HandleFunc("POST "+supportPath, d.wrapSlow(d.support))
 	mux.HandleFunc("POST "+reloadPath, d.wrap(d.reload))
 	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
 	mux.HandleFunc("POST "+streamPath, d.stream("backup", d.streamBackup))

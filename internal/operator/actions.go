@@ -51,7 +51,8 @@ var calls = map[string]call{
 	"GET " + AuditPath + "/verify":   {policy.MustBe("muster:Service.VerifyAudit"), identity.MayAdminister},
 	"GET " + OverviewPath:            {policy.MustBe("muster:Service.Overview"), identity.MayLook},
 
-	"POST " + ReloadPath: {policy.MustBe("muster:Service.ReloadSettings"), identity.MayAdminister},
+	"POST " + SupportBundlePath: {policy.MustBe("muster:Service.CreateSupportBundle"), identity.MayAdminister},
+	"POST " + ReloadPath:        {policy.MustBe("muster:Service.ReloadSettings"), identity.MayAdminister},
 
 	"GET people":                                     {policy.MustBe("muster:Service.ListPeople"), identity.MayAdminister},
 	"POST people":                                    {policy.MustBe("muster:Service.AddPerson"), identity.MayAdminister},

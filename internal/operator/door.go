@@ -51,12 +51,13 @@ type Config struct {
 	Tracing *tracing.Tracer // nil: requests are not traced
 	// ConsoleLink makes a link that signs one browser in to the console with an access key.
 	// RolesOf returns the roles that may take an action, for explanations.
-	RolesOf     keyring.RolesOf
-	ConsoleLink func(ctx context.Context, key string) (path string, expires time.Time, err error)
-	Calls       *callstats.Calls                   // at all doors; nil: they are not counted
-	Reload      Reload                             // nil: the settings cannot be read again
-	Cluster     func(ctx context.Context) *Cluster // what this node knows of the others; nil: a single node
-	Log         *slog.Logger
+	RolesOf       keyring.RolesOf
+	ConsoleLink   func(ctx context.Context, key string) (path string, expires time.Time, err error)
+	Calls         *callstats.Calls                   // at all doors; nil: they are not counted
+	SupportBundle SupportBundle                      // nil: there are none
+	Reload        Reload                             // nil: the settings cannot be read again
+	Cluster       func(ctx context.Context) *Cluster // what this node knows of the others; nil: a single node
+	Log           *slog.Logger
 }
 
 // Door answers operators over HTTP, with JSON.
@@ -102,6 +103,7 @@ func NewDoor(c Config) *Door {
 	d.auditRoutes()
 	d.overviewRoutes()
 	d.settingsRoutes()
+	d.supportRoutes()
 	return d
 }
 

@@ -186,6 +186,7 @@ var actionNames = [...]string{
 	"muster:Service.CreateHostToken",
 	"muster:Service.CreateKey",
 	"muster:Service.CreatePolicy",
+	"muster:Service.CreateSupportBundle",
 	"muster:Service.DeletePolicy",
 	"muster:Service.DetachPolicy",
 	"muster:Service.DrainHost",

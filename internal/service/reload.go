@@ -278,9 +278,7 @@ func (x *Service) reloadTo(ctx context.Context, next settings.Loaded) (done sett
 	if done.Overridden == nil {
 		done.Overridden = []settings.Overridden{}
 	}
-	if x.node != nil {
-		done.Node = x.node.Requests().Self()
-	}
+	done.Node = x.nodeName()
 	differ := settings.Differences(now.Settings, next.Settings)
 	merged := now.With(next.Settings, settings.Reloads)
 	parts, why := x.reloadables(), map[string]string{}

@@ -72,6 +72,7 @@ import (
 	"github.com/musterhq/muster/internal/sessionwatch"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/support"
 	"github.com/musterhq/muster/internal/tracing"
 	"github.com/musterhq/muster/internal/tracing/otlp"
 	"github.com/musterhq/muster/internal/webidentity"
@@ -88,43 +89,46 @@ type Service struct {
 	log      *slog.Logger
 	panics   *panics.Guard
 
-	data    *datadir.Dir   // nil at a node of a cluster
-	node    *node.Node     // nil without a cluster
-	key     *secretkey.Key // encrypts the secrets in the data directory and in backups; nil: none does
-	secret  identity.CellSecret
-	archive *archivepebble.Archive
-	version string     // of the release
-	saving  sync.Mutex // held while a backup is made
-	keys    *keyring.Ring
-	secrets *secretrotation.Rotator
-	local   *localdoor.Door
-	engine  *engine.Engine
-	audit   *audit.Log
-	link    *serverlink.Server
-	agents  *agentlink.Server
-	scripts *sessionapi.Door
-	console *console.Door
-	people  *people.Door
-	notify  office.Slot[*notify.Sender]
-	matches *matchmaker.Runner
-	players *playerapi.Door    // nil without player flow
-	watch   *playerwatch.Watch // nil without player flow
-	events  *sessionwatch.Watch
-	games   *gamemetrics.Recorder
-	uses    hostUses
-	kept    *series.Store // nil: no metrics are kept
-	metrics *metrics.Door
-	otlp    *otlp.Exporter                // nil: no telemetry is exported
-	exports office.Slot[*export.Exporter] // of the audit log; empty without receivers
-	tracing *tracing.Tracer               // nil: nothing is traced
-	signins *signin.Watch
-	hooks   *playerhooks.Hooks // nil without any
-	once    office.Parts       // what runs only while this node decides
-	limits  *connlimit.Limiter // of all ports
-	room    *room
-	acme    *acmecert.Certificates // nil without an authority
-	port    *listen.Server
-	api     *gamelift.Handler
+	data      *datadir.Dir   // nil at a node of a cluster
+	node      *node.Node     // nil without a cluster
+	key       *secretkey.Key // encrypts the secrets in the data directory and in backups; nil: none does
+	secret    identity.CellSecret
+	archive   *archivepebble.Archive
+	version   string        // of the release
+	saving    sync.Mutex    // held while a backup is made
+	bundling  sync.Mutex    // held while a support bundle is made
+	recent    *support.Ring // the end of the log; nil: it is not kept
+	operators *operator.Door
+	keys      *keyring.Ring
+	secrets   *secretrotation.Rotator
+	local     *localdoor.Door
+	engine    *engine.Engine
+	audit     *audit.Log
+	link      *serverlink.Server
+	agents    *agentlink.Server
+	scripts   *sessionapi.Door
+	console   *console.Door
+	people    *people.Door
+	notify    office.Slot[*notify.Sender]
+	matches   *matchmaker.Runner
+	players   *playerapi.Door    // nil without player flow
+	watch     *playerwatch.Watch // nil without player flow
+	events    *sessionwatch.Watch
+	games     *gamemetrics.Recorder
+	uses      hostUses
+	kept      *series.Store // nil: no metrics are kept
+	metrics   *metrics.Door
+	otlp      *otlp.Exporter                // nil: no telemetry is exported
+	exports   office.Slot[*export.Exporter] // of the audit log; empty without receivers
+	tracing   *tracing.Tracer               // nil: nothing is traced
+	signins   *signin.Watch
+	hooks     *playerhooks.Hooks // nil without any
+	once      office.Parts       // what runs only while this node decides
+	limits    *connlimit.Limiter // of all ports
+	room      *room
+	acme      *acmecert.Certificates // nil without an authority
+	port      *listen.Server
+	api       *gamelift.Handler
 
 	requireTLS  live.Value[bool]
 	pair        live.Value[*listen.FileCertificate] // nil: the certificate is not in files
@@ -183,8 +187,9 @@ type Options struct {
 	SourceOf func(string) string // says where the value of a setting comes from; nil: not known
 
 	// Load reads the settings again, as they were read for the start; nil: they cannot be read again. An error says all that is wrong.
-	Load  func() (settings.Loaded, error)
-	Level *slog.LevelVar // of Log; nil: it stays as it is
+	Load   func() (settings.Loaded, error)
+	Level  *slog.LevelVar // of Log; nil: it stays as it is
+	Recent *support.Ring  // has the end of Log; nil: it is not kept
 
 	Unkept bool // count and keep no metrics, and record no audit log; for measurements of what both cost
 
@@ -208,6 +213,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		proxies: clientaddress.NewProxies(s.Proxies()...),
 	}
 	x.openReload(o)
+	x.recent = o.Recent
 	x.transport = edge.Transport{Proxies: x.proxies, BehindTLS: s.BehindTLS()}
 	x.signins = signin.New(signin.Config{CountOnly: s.Dev, Log: log, Failed: func(door, address, key, reason string) { x.audit.SignInFailed(door, address, key, reason) }})
 	defer func() {
@@ -351,8 +357,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	operators := operator.NewDoor(operator.Config{People: x.people, Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Secrets: x.secrets, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,
-		Reload: x.Reload, ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
-	doors.operator = operators
+		Reload: x.Reload, SupportBundle: x.supportBundle, ConsoleLink: func(ctx context.Context, key string) (string, time.Time, error) { return x.console.Link(ctx, key) }})
+	doors.operator, x.operators = operators, operators
 	browsers := console.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, Dev: s.Dev, Private: x.private, Secure: x.transport.Secure, Proxies: x.proxies, Signins: x.signins.Door("console"),
 		Keyring: keys, RolesOf: rolesOf, Settings: x.shownSettings, Explain: operators.Explain, Feed: operators.Feed, Output: operators.WriteOutput, API: handler, Audit: x.audit, Attention: troubles, Series: x.kept, Version: x.version, Log: log,

@@ -10,6 +10,7 @@ type Setting struct {
 	Name, Value, Default string
 	Form                 string // of its value, such as SIZE or TIME; empty: it is on or off
 	Help                 string // what it does, with the unit
+	Bundled              string // its value as a support bundle has it; "set" for one that it does not have
 	Reloads              bool   // a running service takes a new value; else the next start does
 	From                 string // which flag, variable or line of a file the value comes from, or "default"
 }
@@ -21,7 +22,7 @@ func (s Settings) All(from func(name string) string) (all []Setting) {
 		field := values.Type().Field(i)
 		name := field.Tag.Get("name")
 		shown := func(of reflect.Value) string { return Shown(name, fmt.Sprint(of.Field(i).Interface())) }
-		x := Setting{Name: name, Value: shown(values), Default: shown(defaults), Form: field.Tag.Get("placeholder"), Help: field.Tag.Get("help"), Reloads: Reloads(field)}
+		x := Setting{Name: name, Value: shown(values), Default: shown(defaults), Form: field.Tag.Get("placeholder"), Help: field.Tag.Get("help"), Reloads: Reloads(field), Bundled: bundled(field, values.Field(i))}
 		if from != nil {
 			x.From = from(name)
 		}

@@ -14,37 +14,37 @@ import (
 
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
 // PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url". A running service takes a new value of those with reload:"yes" by `muster reload`; see
-// internal/service/reload.go.
+// internal/service/reload.go. Support bundles have the values of texts with bundle:"yes"; see bundle.go.
 type Settings struct {
-	Data               string `name:"data" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
+	Data               string `name:"data" bundle:"yes" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
 	SecretKeyFile      string `name:"secret-key-file" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`
-	Listen             string `name:"listen" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
-	PublicURL          string `name:"public-url" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
+	Listen             string `name:"listen" bundle:"yes" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
+	PublicURL          string `name:"public-url" bundle:"yes" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
 	Dev                bool   `name:"dev" help:"For trying Muster: accepts any credentials, and TLS with a certificate of its own authority. Loopback addresses only."`
 	VirtualClock       bool   `name:"virtual-clock" help:"With --dev: time stands still until a test advances it through /dev/clock. This applies to deadlines; connections and signatures stay on real time."`
-	People             string `name:"people" reload:"yes" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
-	WebIdentities      string `name:"web-identities" reload:"yes" placeholder:"FILE" help:"JSON file of the issuers whose tokens machines exchange for temporary credentials, such as Kubernetes and CI systems, and of the roles that they get; see the guide. Empty: none."`
-	ClientCertificates string `name:"client-certificates" reload:"yes" placeholder:"FILE" help:"JSON file of the authorities whose client certificates backends exchange for temporary credentials, and of the roles that they get; see the guide. Empty: none."`
-	TLSCert            string `name:"tls-cert" reload:"yes" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
-	TLSKey             string `name:"tls-key" reload:"yes" placeholder:"FILE" help:"Key of the certificate in PEM."`
+	People             string `name:"people" reload:"yes" bundle:"yes" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
+	WebIdentities      string `name:"web-identities" reload:"yes" bundle:"yes" placeholder:"FILE" help:"JSON file of the issuers whose tokens machines exchange for temporary credentials, such as Kubernetes and CI systems, and of the roles that they get; see the guide. Empty: none."`
+	ClientCertificates string `name:"client-certificates" reload:"yes" bundle:"yes" placeholder:"FILE" help:"JSON file of the authorities whose client certificates backends exchange for temporary credentials, and of the roles that they get; see the guide. Empty: none."`
+	TLSCert            string `name:"tls-cert" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
+	TLSKey             string `name:"tls-key" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Key of the certificate in PEM."`
 
 	TLSACMEEmail     string `name:"tls-acme-email" placeholder:"ADDRESS" help:"Get the certificate of the public URL's host from an ACME authority (Let's Encrypt), whose terms you accept, and renew it. The authority sends mail to this address, and connects to port 443 of the host."`
-	TLSACMEDirectory string `name:"tls-acme-directory" placeholder:"URL" help:"Directory of another ACME authority."`
+	TLSACMEDirectory string `name:"tls-acme-directory" bundle:"yes" placeholder:"URL" help:"Directory of another ACME authority."`
 
 	TLSReleaseBuffers bool `name:"tls-release-buffers" help:"Save 5.5 KiB for each idle WebSocket over TLS. This reaches into private fields of Go's crypto/tls, by their names and types."`
 
-	ClusterListen    string `name:"cluster-listen" placeholder:"HOST:PORT" help:"Be a node of a cluster, which other nodes reach at this address: an empty data directory begins one, or joins one with --join; that of a single machine becomes a cluster of one. Empty: a single machine."`
-	ClusterAdvertise string `name:"cluster-advertise" placeholder:"HOST:PORT" help:"Address by which other nodes reach this one, if it differs from --cluster-listen."`
+	ClusterListen    string `name:"cluster-listen" bundle:"yes" placeholder:"HOST:PORT" help:"Be a node of a cluster, which other nodes reach at this address: an empty data directory begins one, or joins one with --join; that of a single machine becomes a cluster of one. Empty: a single machine."`
+	ClusterAdvertise string `name:"cluster-advertise" bundle:"yes" placeholder:"HOST:PORT" help:"Address by which other nodes reach this one, if it differs from --cluster-listen."`
 	Join             string `name:"join" placeholder:"TOKEN" help:"Join a cluster with the line that muster cluster join-token printed. It has no effect on a node that has joined."`
 	Observer         bool   `name:"observer" help:"Join without a vote: the node takes connections, and counts for no majority."`
 
-	RequireTLS string `name:"require-tls" reload:"yes" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
+	RequireTLS string `name:"require-tls" reload:"yes" bundle:"yes" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
-	LogLevel     string `name:"log-level" reload:"yes" placeholder:"LEVEL" help:"debug, info, warn or error."`
-	LogFormat    string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
+	LogLevel     string `name:"log-level" reload:"yes" bundle:"yes" placeholder:"LEVEL" help:"debug, info, warn or error."`
+	LogFormat    string `name:"log-format" bundle:"yes" placeholder:"FORMAT" help:"text or json."`
 	LogEvents    int    `name:"log-events" reload:"yes" placeholder:"N" help:"Log lines a minute for each kind of event of server processes, game sessions and placements; one line a minute sums the rest. Level debug has all of them."`
-	OTLPEndpoint string `name:"otlp-endpoint" placeholder:"URL" help:"Export traces and metrics to this collector of OpenTelemetry, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT) say where to; without them nothing is exported."`
-	Pprof        string `name:"pprof" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
+	OTLPEndpoint string `name:"otlp-endpoint" bundle:"yes" placeholder:"URL" help:"Export traces and metrics to this collector of OpenTelemetry, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT) say where to; without them nothing is exported."`
+	Pprof        string `name:"pprof" bundle:"yes" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
 
 	Reservation       time.Duration `name:"reservation" reload:"yes" placeholder:"TIME" help:"Time that a reserved seat waits for its player to connect."`
 	ActivationTimeout time.Duration `name:"activation-timeout" reload:"yes" placeholder:"TIME" help:"Longest time for a game server to activate a game session."`
@@ -78,7 +78,7 @@ type Settings struct {
 
 	Quotas string `name:"quotas" reload:"yes" placeholder:"LIST" help:"How many records one access key may have, with all its temporary credentials: KIND=N for every key and HOLDER/KIND=N for one, with spaces between them. Empty: the defaults, which docs/guide/limits.md lists."`
 
-	Limits               string `name:"limits" reload:"yes" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
+	Limits               string `name:"limits" reload:"yes" bundle:"yes" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
 	LimitWorkingRequests int    `name:"limit-working-requests" reload:"yes" placeholder:"N" help:"Most API requests in progress at a time; further ones get an error after which clients retry."`
 
 	ClientKeyRate                  int   `name:"client-key-rate" reload:"yes" placeholder:"N" help:"API requests a second with one access key of the role client, which all players of a game share; allows bursts of ten seconds. 0: no limit."`
@@ -101,44 +101,44 @@ type Settings struct {
 
 	NotifyEvents string        `name:"notify-events" reload:"yes" placeholder:"URL" help:"Webhook for the end of every placement and the events of matchmaking, in the form of the event bus."`
 	NotifyTopics string        `name:"notify-topics" reload:"yes" placeholder:"ARN=URL…" help:"Webhooks of topics that queues name as their NotificationTarget, separated by spaces."`
-	WebhookAllow string        `name:"webhook-allow" reload:"yes" placeholder:"TARGET…" help:"Allowed targets of webhooks that callers of the API name: host names, patterns such as *.example.com, addresses and networks, separated by spaces. Empty: any host with a public address."`
+	WebhookAllow string        `name:"webhook-allow" reload:"yes" bundle:"yes" placeholder:"TARGET…" help:"Allowed targets of webhooks that callers of the API name: host names, patterns such as *.example.com, addresses and networks, separated by spaces. Empty: any host with a public address."`
 	NotifyMaxAge time.Duration `name:"notify-max-age" reload:"yes" placeholder:"TIME" help:"Time that a notification waits for a receiver that does not answer."`
 	LimitNotices int           `name:"limit-notices" reload:"yes" placeholder:"N" help:"Most notifications that wait for one receiver; then the oldest are dropped."`
 
 	MatchEvery time.Duration `name:"match-every" reload:"yes" placeholder:"TIME" help:"Shortest time between two passes of a matchmaker; a pass considers all tickets that have arrived since."`
 
 	PlayerFlow       bool   `name:"player-flow" help:"Player flow: parties, searches, games and reconnects of players, over the player API."`
-	PlayerFlowConfig string `name:"player-flow-config" placeholder:"FILE" help:"JSON file with the options of player flow; see the guide. muster config shows the values in force."`
-	PartnerListen    string `name:"partner-listen" placeholder:"HOST:PORT" help:"Address for the studio's servers. Empty: none, but with --dev the one port."`
-	OperatorListen   string `name:"operator-listen" placeholder:"HOST:PORT" help:"Address for operators of player flow. Empty: none, but with --dev the one port."`
+	PlayerFlowConfig string `name:"player-flow-config" bundle:"yes" placeholder:"FILE" help:"JSON file with the options of player flow; see the guide. muster config shows the values in force."`
+	PartnerListen    string `name:"partner-listen" bundle:"yes" placeholder:"HOST:PORT" help:"Address for the studio's servers. Empty: none, but with --dev the one port."`
+	OperatorListen   string `name:"operator-listen" bundle:"yes" placeholder:"HOST:PORT" help:"Address for operators of player flow. Empty: none, but with --dev the one port."`
 
-	PlayerOIDCIssuer   string `name:"player-oidc-issuer" reload:"yes" placeholder:"URL" help:"Identity provider whose tokens players log in with (provider oidc)."`
-	PlayerOIDCAudience string `name:"player-oidc-audience" reload:"yes" placeholder:"NAME…" help:"Audiences (aud) of its tokens, separated by spaces."`
-	PlayerOIDCKeys     string `name:"player-oidc-keys" reload:"yes" placeholder:"URL" help:"URL of its keys, if its discovery document does not have it."`
-	PlayerOIDCClaim    string `name:"player-oidc-claim" reload:"yes" placeholder:"NAME" help:"The claim that is the player's id."`
-	PlayerOIDCPrefix   string `name:"player-oidc-prefix" reload:"yes" placeholder:"TEXT" help:"Prefix of the player's id, so that no other provider can produce the same id."`
+	PlayerOIDCIssuer   string `name:"player-oidc-issuer" reload:"yes" bundle:"yes" placeholder:"URL" help:"Identity provider whose tokens players log in with (provider oidc)."`
+	PlayerOIDCAudience string `name:"player-oidc-audience" reload:"yes" bundle:"yes" placeholder:"NAME…" help:"Audiences (aud) of its tokens, separated by spaces."`
+	PlayerOIDCKeys     string `name:"player-oidc-keys" reload:"yes" bundle:"yes" placeholder:"URL" help:"URL of its keys, if its discovery document does not have it."`
+	PlayerOIDCClaim    string `name:"player-oidc-claim" reload:"yes" bundle:"yes" placeholder:"NAME" help:"The claim that is the player's id."`
+	PlayerOIDCPrefix   string `name:"player-oidc-prefix" reload:"yes" bundle:"yes" placeholder:"TEXT" help:"Prefix of the player's id, so that no other provider can produce the same id."`
 
-	PlayerLoginKeys     string `name:"player-login-keys" reload:"yes" placeholder:"FILE" help:"Public keys, a JWK set, of backends that sign login tokens for their players (provider backend). Read again after changes."`
-	PlayerLoginAudience string `name:"player-login-audience" reload:"yes" placeholder:"NAME…" help:"Audiences (aud) of the backends' tokens, separated by spaces. Empty: the tokens must have none."`
-	PlayerLoginIssuer   string `name:"player-login-issuer" reload:"yes" placeholder:"NAME…" help:"Issuers (iss) of these tokens, separated by spaces. Empty: any issuer that signs with a known key."`
+	PlayerLoginKeys     string `name:"player-login-keys" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Public keys, a JWK set, of backends that sign login tokens for their players (provider backend). Read again after changes."`
+	PlayerLoginAudience string `name:"player-login-audience" reload:"yes" bundle:"yes" placeholder:"NAME…" help:"Audiences (aud) of the backends' tokens, separated by spaces. Empty: the tokens must have none."`
+	PlayerLoginIssuer   string `name:"player-login-issuer" reload:"yes" bundle:"yes" placeholder:"NAME…" help:"Issuers (iss) of these tokens, separated by spaces. Empty: any issuer that signs with a known key."`
 	PlayerDevLogins     bool   `name:"player-dev-logins" help:"Players may log in under any name (provider dev). On with --dev unless an identity provider is set."`
 	PlayerDevInsecure   bool   `name:"player-dev-allow-insecure" help:"Allows --player-dev-logins on an address that other machines can reach."`
 	PlayerDevMixed      bool   `name:"player-dev-allow-mixed" help:"Allows --player-dev-logins beside an identity provider. Players can then log in without that provider's tokens."`
-	PlayerOrigins       string `name:"player-origins" reload:"yes" placeholder:"ORIGIN…" help:"Sites whose web pages may call the player API, such as https://play.example.com, separated by spaces; * for all."`
-	TrustedProxies      string `name:"trusted-proxies" reload:"yes" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For and X-Forwarded-Proto the service trusts, separated by spaces."`
-	PartnerClientCA     string `name:"partner-client-ca" reload:"yes" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names its access key. Read again after changes."`
+	PlayerOrigins       string `name:"player-origins" reload:"yes" bundle:"yes" placeholder:"ORIGIN…" help:"Sites whose web pages may call the player API, such as https://play.example.com, separated by spaces; * for all."`
+	TrustedProxies      string `name:"trusted-proxies" reload:"yes" bundle:"yes" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For and X-Forwarded-Proto the service trusts, separated by spaces."`
+	PartnerClientCA     string `name:"partner-client-ca" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names its access key. Read again after changes."`
 
 	PlayerLogins           int    `name:"player-logins" placeholder:"N" help:"Logins a second; further players wait in a queue, those in a game first. 0: no limit."`
 	PlayerLoginsPerAddress int    `name:"player-logins-per-address" reload:"yes" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`
-	PlayerRates            string `name:"player-rates" reload:"yes" placeholder:"KIND=CALLS/UNIT:BURST…" help:"Changed rates of players' and trusted servers' calls, such as party=5/s:20 enter=12/m details=off, separated by spaces. The guide lists the kinds."`
+	PlayerRates            string `name:"player-rates" reload:"yes" bundle:"yes" placeholder:"KIND=CALLS/UNIT:BURST…" help:"Changed rates of players' and trusted servers' calls, such as party=5/s:20 enter=12/m details=off, separated by spaces. The guide lists the kinds."`
 	PlayersOnline          int    `name:"players-online" placeholder:"N" help:"Most players logged in at a time. 0: no limit."`
 
-	PlayerReconnect       string        `name:"player-reconnect" placeholder:"MODE" help:"Whether a player who lost the connection keeps the seat: OFF, OPTIONAL or REQUIRED."`
+	PlayerReconnect       string        `name:"player-reconnect" bundle:"yes" placeholder:"MODE" help:"Whether a player who lost the connection keeps the seat: OFF, OPTIONAL or REQUIRED."`
 	PlayerReconnectWindow time.Duration `name:"player-reconnect-window" placeholder:"TIME" help:"Time that the seat is kept with OPTIONAL."`
-	PlayerDirectCreate    string        `name:"player-direct-create" placeholder:"QUEUE" help:"Players may create game instances, which this game session queue places. Empty: they may not."`
-	PlayerHooks           string        `name:"player-hooks" reload:"yes" placeholder:"FILE" help:"JSON file of the hooks that call the studio's backend about players. Empty: none."`
+	PlayerDirectCreate    string        `name:"player-direct-create" bundle:"yes" placeholder:"QUEUE" help:"Players may create game instances, which this game session queue places. Empty: they may not."`
+	PlayerHooks           string        `name:"player-hooks" reload:"yes" bundle:"yes" placeholder:"FILE" help:"JSON file of the hooks that call the studio's backend about players. Empty: none."`
 	PlayerDirectJoin      bool          `name:"player-direct-join" help:"Players may join running game instances, without matchmaking."`
-	PlayerPenalties       string        `name:"player-penalties" placeholder:"MODE" help:"Penalties for leaving: OFF, REPORT_ONLY or ENFORCE."`
+	PlayerPenalties       string        `name:"player-penalties" bundle:"yes" placeholder:"MODE" help:"Penalties for leaving: OFF, REPORT_ONLY or ENFORCE."`
 
 	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"Size of the journal after which the service takes a snapshot: a smaller size makes restarts faster and costs disk writes."`
 	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Heap size below which garbage is not collected: a small heap would be collected too often."`

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/doctor"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/support"
+)
+
+// supportCommand takes the same flags as serve: it examines the settings that serve would have.
+type supportCommand struct {
+	settings.Settings
+	reasonFlag
+	Out       string        `name:"out" placeholder:"FILE" help:"File to write, .tar.gz. It must not exist. Default: muster-support-TIME.tar.gz in this directory."`
+	Processor time.Duration `name:"processor" default:"5s" placeholder:"TIME" help:"Length of the profile of the processor, up to 15s. 0s: none."`
+	Server    string        `placeholder:"URL" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile. The bundle then has nothing of this machine."`
+	Profile   string        `placeholder:"NAME" help:"AWS profile whose access key or sign-in is used for --server."`
+}
+
+// doctorPatience bounds all checks of the doctor together.
+const doctorPatience = time.Minute
+
+// Run writes the bundle. It also works while the service is down, with what this machine and the data directory tell.
+func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Writer) (err error) {
+	if c.Processor < 0 || c.Processor > support.CPUMax {
+		return fmt.Errorf("processor %s: want 0s to %s", c.Processor, support.CPUMax)
+	}
+	if err := audit.CheckReason(c.Reason); err != nil {
+		return err
+	}
+	made := time.Now()
+	name := c.Out
+	if name == "" {
+		name = "muster-support-" + made.UTC().Format("20060102-150405") + ".tar.gz"
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+			os.Remove(name)
+		}
+	}()
+	parts, err := c.gather(ctx, env)
+	if err != nil {
+		return err
+	}
+	if err := parts.Write(file, made, versionText()); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	_, err = io.WriteString(stdout, supportText(name, parts))
+	return err
+}
+
+// gather makes all parts: those of the service, and those of this machine.
+func (c *supportCommand) gather(ctx context.Context, env environment) (*support.Parts, error) {
+	parts := &support.Parts{}
+	if c.Server != "" {
+		at := adminChange{serviceFlags{PublicURL: c.Server, Profile: c.Profile}, c.reasonFlag}
+		service, err := at.reach(ctx, env, identity.MayAdminister)
+		if err != nil {
+			return nil, err
+		}
+		service.reason = c.Reason
+		var theirs support.Parts
+		if err := service.call(ctx, http.MethodPost, operator.SupportBundlePath, operator.NewSupportBundle{ProcessorSeconds: int(c.Processor / time.Second)}, &theirs); err != nil {
+			return nil, err
+		}
+		parts.Join(theirs.All)
+		return parts, nil
+	}
+	if err := mustExist(c.Data); err != nil {
+		return nil, err
+	}
+	theirs, err := c.ofService(ctx)
+	switch {
+	case errors.Is(err, localdoor.ErrNoService):
+		parts.Add("service-down.txt", "the service did not answer: there is no log, no profile and no state in this bundle", []byte(err.Error()+"\n"))
+	case err != nil:
+		return nil, err
+	}
+	parts.Join(theirs.All)
+	secrets := c.Settings.Secrets()
+	if err != nil {
+		parts.Add("settings.txt", "every setting as muster serve would have it; values that may contain a secret are shown as \"set\"", support.SettingsText(settings.Loaded{Settings: c.Settings}))
+		parts.Machine("machine-of-the-command.json", c.Data)
+	}
+	parts.Directory(c.Data)
+	parts.Add("doctor.json", "what muster doctor finds", support.Scrub(c.examine(ctx), secrets))
+	return parts, nil
+}
+
+func (c *supportCommand) ofService(ctx context.Context) (p support.Parts, err error) {
+	data := dataFlag{Data: c.Data, SecretKeyFile: c.SecretKeyFile}
+	client, err := data.client()
+	if err != nil {
+		if _, missing := os.Stat(c.Data + "/cell.secret"); os.IsNotExist(missing) {
+			err = fmt.Errorf("%w: %w", localdoor.ErrNoService, err) // a directory that was never begun, or has lost its secret
+		}
+		return p, err
+	}
+	client.Reason = c.Reason
+	return client.SupportBundle(ctx, c.Processor)
+}
+
+// examine has the doctor look, and tries no server process.
+func (c *supportCommand) examine(ctx context.Context) []byte {
+	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	defer cancel()
+	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
+	if err != nil {
+		return []byte(err.Error() + "\n")
+	}
+	found := doctor.Examine(ctx, &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText(), NoSDK: "a support bundle tries none"})
+	var text strings.Builder
+	if err := (&doctorCommand{JSON: true}).print(&text, found); err != nil {
+		return []byte(err.Error() + "\n")
+	}
+	return []byte(text.String())
+}
+
+// supportText says what the bundle holds.
+func supportText(name string, parts *support.Parts) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%s holds\n", name)
+	for _, x := range parts.All {
+		fmt.Fprintf(b, "  %-28s %s\n", x.Name, x.About)
+	}
+	b.WriteString("and does not hold\n")
+	for line := range strings.Lines(support.Without + "\n") {
+		b.WriteString("  " + line)
+	}
+	b.WriteString("Log lines and the overview have names, ids and addresses: look through them before you send the file.\n")
+	return b.String()
+}

@@ -1,0 +1,47 @@
+package operator
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/support"
+)
+
+// SupportBundlePath is the request for what this node knows for a support bundle. Its answer is a support.Parts.
+const SupportBundlePath = "support-bundle"
+
+// NewSupportBundle is the body of POST support-bundle.
+type NewSupportBundle struct {
+	ProcessorSeconds int `json:"processorSeconds,omitempty"` // length of the profile of the processor: up to 15; 0: there is none
+}
+
+// SupportBundle makes the half of a support bundle that this process knows.
+type SupportBundle func(ctx context.Context, processor time.Duration) (*support.Parts, error)
+
+func (d *Door) supportRoutes() {
+	d.handle("POST "+SupportBundlePath, d.forAdmins("make support bundles", d.supportBundle))
+}
+
+func (d *Door) supportBundle(w http.ResponseWriter, r *http.Request, _ access.Actor, body []byte) error {
+	if d.config.SupportBundle == nil {
+		return domain.Refuse(domain.NotFound, "this service makes no support bundles")
+	}
+	var in NewSupportBundle
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	if in.ProcessorSeconds < 0 || in.ProcessorSeconds > int(support.CPUMax/time.Second) {
+		return domain.Refuse(domain.Invalid, "processorSeconds: %d, want 0 to %d", in.ProcessorSeconds, int(support.CPUMax/time.Second))
+	}
+	p, err := d.config.SupportBundle(r.Context(), time.Duration(in.ProcessorSeconds)*time.Second)
+	if err == nil {
+		answer(w, http.StatusOK, p)
+	}
+	return err
+}
+
+// Overview returns what GET overview answers.
+func (d *Door) Overview(ctx context.Context) (*Overview, error) { return d.overview(ctx) }

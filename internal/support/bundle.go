@@ -1,0 +1,122 @@
+// Package support makes support bundles: one archive with what helps to find out why a service does not do what it should, without secrets and without the data of
+// players.
+//
+// The running service gathers its half (service.go) and the command adds what only it can know: the findings of the doctor, and the sizes of the files in the data
+// directory. A bundle has what is listed here and nothing else: settings are shown by a list of those that may be (settings.Bundled), files of the data directory by name
+// and size, and the state by its numbers.
+package support
+
+import (
+	"archive/tar"
+	"cmp"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of a bundle. They hold before compression.
+const (
+	PartMax  = 8 << 20  // bytes of one part; a longer one is cut
+	TotalMax = 24 << 20 // bytes of all; parts beyond are left out
+	partsMax = 64
+)
+
+// Part is one file of a bundle.
+type Part struct {
+	Name    string `json:"name"`
+	About   string `json:"about"` // what it holds, for the README
+	Content []byte `json:"content"`
+	Cut     bool   `json:"cut,omitempty"`
+}
+
+// Parts are the files of a bundle, in their order.
+type Parts struct {
+	All  []Part `json:"parts"`
+	size int
+}
+
+// Add adds a part, within the bounds.
+func (p *Parts) Add(name, about string, content []byte) {
+	x := Part{Name: name, About: about, Content: content}
+	if len(x.Content) > PartMax {
+		x.Content, x.Cut = x.Content[:PartMax], true
+	}
+	if p.size+len(x.Content) > TotalMax || len(p.All) >= partsMax {
+		x.Content, x.Cut = nil, true
+	}
+	p.size += len(x.Content)
+	p.All = append(p.All, x)
+}
+
+// Fail notes that a part could not be made.
+func (p *Parts) Fail(name string, err error) {
+	p.Add(name+".error.txt", "why there is no "+name, []byte(err.Error()+"\n"))
+}
+
+// Join adds the parts of another half.
+func (p *Parts) Join(others []Part) {
+	for _, x := range others {
+		p.Add(x.Name, x.About, x.Content)
+		if last := &p.All[len(p.All)-1]; x.Cut {
+			last.Cut = true
+		}
+	}
+}
+
+// Without is what a bundle does not hold, for the README and for the person who sends it.
+const Without = `access keys, tokens, the secret of the installation, private keys and passwords
+the values of settings that may contain a secret (they are shown as "set")
+the content of the journal, of snapshots and of the archive, and of files of builds and logs of game sessions
+the files that settings name (people, web identities, hooks, certificates)
+what server processes print`
+
+// readme is the first file of a bundle.
+func (p *Parts) readme(made time.Time, by string) []byte {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "Support bundle of Muster, made %s by muster %s.\n\nIt holds\n\n", made.UTC().Format(time.RFC3339), by)
+	for _, x := range p.All {
+		fmt.Fprintf(b, "  %-28s %s", x.Name, x.About)
+		if x.Cut {
+			b.WriteString(" (cut: it was too long)")
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nIt does not hold\n\n")
+	for line := range strings.Lines(Without) {
+		b.WriteString("  " + line)
+	}
+	b.WriteString(`
+
+Log lines, the overview and names of metrics contain names of fleets, queues and access keys (their ids), ids of game sessions and players, and network addresses. Look
+through log.txt and overview.json before you send the bundle to a person who may not see these.
+`)
+	return []byte(b.String())
+}
+
+// Write writes the bundle as a tar archive, compressed with gzip, whose files are in one directory.
+func (p *Parts) Write(w io.Writer, made time.Time, by string) error {
+	compressed := gzip.NewWriter(w)
+	archive := tar.NewWriter(compressed)
+	dir := "muster-support-" + made.UTC().Format("20060102-150405")
+	all := slices.Concat([]Part{{Name: "README.txt", Content: p.readme(made, by)}}, p.All)
+	for _, x := range all {
+		if x.Content == nil && x.Cut {
+			continue // the README says so
+		}
+		head := &tar.Header{Name: path.Join(dir, path.Base(cmp.Or(x.Name, "part"))), Mode: 0o600, Size: int64(len(x.Content)), ModTime: made, Format: tar.FormatPAX}
+		if err := archive.WriteHeader(head); err != nil {
+			return err
+		}
+		if _, err := archive.Write(x.Content); err != nil {
+			return err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return compressed.Close()
+}

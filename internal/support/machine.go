@@ -1,0 +1,107 @@
+package support
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// fileMax is how much of a file of the operating system is taken, in bytes.
+const fileMax = 64 << 10
+
+// machineFiles are what Linux says about this process and its machine. None has a secret: environment and arguments of processes are not among them.
+var machineFiles = []string{
+	"/proc/self/limits", "/proc/self/status", "/proc/meminfo", "/proc/loadavg", "/proc/version", "/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory",
+	"/proc/sys/net/core/somaxconn", "/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/fs/file-nr", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
+	"/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu.stat", "/etc/os-release",
+}
+
+// Machine adds the facts of this machine and process. dir is the data directory, for the space on its disk.
+func (p *Parts) Machine(name, dir string) {
+	facts := map[string]any{"process": runtimeFacts()}
+	if usage, err := vfs.Default.GetDiskUsage(dir); err == nil {
+		facts["disk"] = map[string]uint64{"freeBytes": usage.AvailBytes, "totalBytes": usage.TotalBytes}
+	}
+	files := map[string][]string{}
+	for _, path := range machineFiles {
+		if text, ok := readStart(path); ok {
+			files[path] = strings.Split(strings.TrimSpace(text), "\n")
+		}
+	}
+	facts["files"] = files
+	p.JSON(name, "operating system, limits, memory and disk, and what the Go runtime says of this process", facts)
+}
+
+func readStart(path string) (string, bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, fileMax))
+	return string(text), err == nil
+}
+
+// JSON adds a value as indented JSON.
+func (p *Parts) JSON(name, about string, value any) {
+	content, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		p.Fail(name, err)
+		return
+	}
+	p.Add(name, about, append(content, '\n'))
+}
+
+// directoryEntriesMax bounds the files that Directory looks at.
+const directoryEntriesMax = 200_000
+
+// part is a file or directory at the top of the data directory.
+type part struct {
+	Files  int    `json:"files"`
+	Bytes  int64  `json:"bytes"`
+	Newest string `json:"newest,omitempty"` // when the last of its files was written
+	Mode   string `json:"mode"`
+}
+
+// Directory adds how many files each part of the data directory has, and how large they are. It reads no content, and works while the service is down.
+func (p *Parts) Directory(dir string) {
+	parts, seen, cut := map[string]*part{}, 0, false
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // a file that has gone meanwhile, or that this user may not see
+		}
+		if seen++; seen > directoryEntriesMax {
+			cut = true
+			return filepath.SkipAll
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || rel == "." {
+			return err
+		}
+		top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		x := parts[top]
+		if x == nil {
+			x = &part{Mode: info.Mode().String()}
+			parts[top] = x
+		}
+		if !entry.IsDir() {
+			x.Files++
+			x.Bytes += info.Size()
+			x.Newest = max(x.Newest, info.ModTime().UTC().Format("2006-01-02T15:04:05Z"))
+		}
+		return nil
+	})
+	if err != nil {
+		p.Fail("data-directory.json", err)
+		return
+	}
+	p.JSON("data-directory.json", "the parts of the data directory: number, size and age of their files, and no content", map[string]any{"parts": parts, "cut": cut})
+}

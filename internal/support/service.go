@@ -1,0 +1,195 @@
+package support
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/musterhq/muster/internal/series"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// Source is a running service, as Gather needs it.
+type Source struct {
+	Version  string // of the release
+	Settings settings.Loaded
+	Dir      string                                 // the data directory
+	Log      *Ring                                  // nil: the service keeps none of its log
+	Metrics  prometheus.Gatherer                    // what /metrics has
+	Series   *series.Store                          // nil: no metrics are kept
+	Overview func(ctx context.Context) (any, error) // with what needs attention, and the cluster
+	Facts    func() map[string]any                  // of the state and its stores: numbers alone
+	Now      func() time.Time                       // of the state
+}
+
+// gatherMax bounds what Gather waits for besides the profile of the processor.
+const gatherMax = 20 * time.Second
+
+// Gather makes the half of a bundle that the service knows.
+func Gather(ctx context.Context, s *Source, processor time.Duration) *Parts {
+	ctx, cancel := context.WithTimeout(ctx, gatherMax+min(processor, CPUMax))
+	defer cancel()
+	p := &Parts{}
+	p.JSON("version.json", "release and build", versionFacts(s.Version))
+	p.Add("settings.txt", "every setting with its value and where that comes from; values that may contain a secret are shown as \"set\"", SettingsText(s.Settings))
+	if overview, err := s.Overview(ctx); err != nil {
+		p.Fail("overview.json", err)
+	} else {
+		p.JSON("overview.json", "what needs attention, sums of what there is, health, and the cluster", overview)
+	}
+	p.JSON("state.json", "numbers of the journal, the archive and the state", s.Facts())
+	if s.Log != nil {
+		p.Add("log.txt", "the last lines of the log, up to 1 MiB", s.Log.Lines())
+	}
+	if text, err := metricsText(s.Metrics); err != nil {
+		p.Fail("metrics.txt", err)
+	} else {
+		p.Add("metrics.txt", "what /metrics has", text)
+	}
+	if s.Series != nil {
+		if text, err := seriesText(s.Series, s.Now()); err != nil {
+			p.Fail("series.csv", err)
+		} else {
+			p.Add("series.csv", "kept metrics of the last three hours, by quarters of an hour", text)
+		}
+	}
+	p.Machine("machine.json", s.Dir)
+	p.Profile(ctx, processor)
+	p.scrub(s.Settings.Secrets())
+	return p
+}
+
+func versionFacts(version string) map[string]any {
+	facts := map[string]any{"release": cmp.Or(version, "built from source")}
+	if b, ok := debug.ReadBuildInfo(); ok {
+		facts["go"], facts["module"] = b.GoVersion, b.Main.Path+" "+b.Main.Version
+		build := map[string]string{}
+		for _, x := range b.Settings {
+			if slices.Contains([]string{"vcs.revision", "vcs.time", "vcs.modified", "GOOS", "GOARCH", "CGO_ENABLED", "-tags", "GOAMD64", "GOARM64"}, x.Key) {
+				build[x.Key] = x.Value
+			}
+		}
+		facts["build"] = build
+	}
+	return facts
+}
+
+// SettingsText are all settings, with the values that a bundle may have.
+func SettingsText(s settings.Loaded) []byte {
+	var b bytes.Buffer
+	for _, x := range s.All(s.From) {
+		fmt.Fprintf(&b, "%-36s %s", x.Name, cmp.Or(x.Bundled, "-"))
+		if x.From != "" {
+			fmt.Fprintf(&b, "  (%s)", x.From)
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+// Scrub takes words of settings that may be secrets out of a text, also as JSON writes them. None should be there; a library that puts a URL into an error would be the
+// exception.
+func Scrub(text []byte, secrets []string) []byte {
+	for _, word := range secrets {
+		text = bytes.ReplaceAll(text, []byte(word), []byte("…"))
+		if escaped, err := json.Marshal(word); err == nil {
+			text = bytes.ReplaceAll(text, bytes.Trim(escaped, `"`), []byte("…"))
+		}
+	}
+	return text
+}
+
+// scrub is Scrub for all parts that are texts.
+func (p *Parts) scrub(secrets []string) {
+	for i := range p.All {
+		if x := &p.All[i]; !strings.HasSuffix(x.Name, ".pprof") {
+			x.Content = Scrub(x.Content, secrets)
+		}
+	}
+}
+
+func metricsText(from prometheus.Gatherer) ([]byte, error) {
+	families, err := from.Gather()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	e := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, f := range families {
+		if err := e.Encode(f); err != nil {
+			return nil, err
+		}
+		if b.Len() > PartMax {
+			break
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// Bounds of what a bundle has of the kept metrics.
+const (
+	seriesMax     = 2_000
+	seriesMinutes = 180
+	seriesSlot    = 15 // minutes
+)
+
+// seriesText is a table of the last hours. Of more series than fit it has the first by name.
+func seriesText(from *series.Store, now time.Time) ([]byte, error) {
+	until := now.Unix()/60 + 1
+	since := until - seriesMinutes
+	type named struct {
+		name string
+		key  series.Key
+	}
+	var keys []named
+	from.Keys(since, func(k series.Key) bool {
+		metric, dimensions, err := k.Parse()
+		if err != nil {
+			return true
+		}
+		for _, d := range dimensions {
+			metric += " " + d.Name + "=" + d.Value
+		}
+		keys = append(keys, named{metric, k})
+		return true
+	})
+	slices.SortFunc(keys, func(a, b named) int { return strings.Compare(a.name, b.name) })
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	_ = w.Write([]string{"series", "from", "count", "sum", "min", "max"}) // a buffer takes everything
+	for _, k := range keys[:min(len(keys), seriesMax)] {
+		slots, err := from.Minutes(k.key, since, until)
+		if err != nil {
+			return nil, err
+		}
+		for len(slots) > 0 {
+			begin := slots[0].Minute - slots[0].Minute%seriesSlot
+			sum := series.Stat{}
+			for len(slots) > 0 && slots[0].Minute < begin+seriesSlot {
+				sum.Add(slots[0].Stat)
+				slots = slots[1:]
+			}
+			row := []string{k.name, time.Unix(begin*60, 0).UTC().Format("2006-01-02T15:04Z")}
+			for _, v := range []float64{sum.Count, sum.Sum, sum.Min, sum.Max} {
+				row = append(row, strconv.FormatFloat(v, 'g', 6, 64))
+			}
+			_ = w.Write(row)
+		}
+		if b.Len() > PartMax {
+			break
+		}
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
