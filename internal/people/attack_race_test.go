@@ -18,7 +18,7 @@ import (
 
 var issuing = audit.Origin{Door: audit.DoorAPI, Operation: "GetRoleCredentials"}
 
-// Somebody who has stolen a sign-in asks for credentials and uses them as fast as possible while its person signs out. None of them works when the sign-out is answered.
+// An attacker who has stolen a sign-in asks for credentials and uses them as fast as possible while its person signs out. None of them works when the sign-out is answered.
 func TestAttackSignOutRace(t *testing.T) {
 	x := studio(t, providertest.New(t), nil)
 	for range 10 {

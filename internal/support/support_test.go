@@ -73,7 +73,7 @@ func TestPartsHaveBounds(t *testing.T) {
 	}
 }
 
-// The ring has the end of the log, in whole lines, whoever writes.
+// The ring has the end of the log, in whole lines, also when several goroutines write.
 func TestRing(t *testing.T) {
 	r := NewRing(64)
 	if _, err := r.Write([]byte("one\n")); err != nil || string(r.Lines()) != "one\n" {

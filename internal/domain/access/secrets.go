@@ -41,7 +41,7 @@ type SecretGeneration struct {
 	Activated domain.Time   // when it began to sign; 0: it is on its way to the nodes
 	Until     domain.Time   // date of last use; 0: no later one signs
 	Ended     domain.Time   // 0: what it has signed is accepted
-	EndedBy   Actor         // nobody, if its date of last use has come
+	EndedBy   Actor         // zero if its date of last use has come
 	LastUse   SecretUse     // of something that it has signed, after a later one began to sign
 }
 

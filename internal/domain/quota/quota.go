@@ -181,7 +181,7 @@ func (q *Quotas) Most(k Kind, h Holder, limit int) int {
 	return q.table.Load().most(k, h, limit)
 }
 
-// Check refuses more records of a kind for a holder than it may have. Nobody's records, of holder 0, are not limited.
+// Check refuses more records of a kind for a holder than it may have. Records without a holder (0) are not limited.
 func (q *Quotas) Check(k Kind, held *Held, h Holder, more, limit int) error {
 	if h == 0 {
 		return nil

@@ -30,7 +30,7 @@ const (
 
 // Logout is what a provider says: the person, or one session of a person, has signed out there.
 type Logout struct {
-	Subject string // empty: whoever had the session
+	Subject string // empty: the person of the session
 	Sid     string // empty: all sessions of the person
 	ID      string // of the token, which must not come again
 	Until   time.Time
