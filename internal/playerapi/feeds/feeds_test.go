@@ -264,8 +264,9 @@ func TestNextOffice(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
 			t.Error(err)
 		}
+		hanging := hangs.Load() // as it is before the test goes on
 		arrived <- struct{}{}
-		if hangs.Load() {
+		if hanging {
 			<-release
 			return
 		}
