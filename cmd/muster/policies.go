@@ -14,7 +14,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/operator"
@@ -43,34 +42,18 @@ type policyDoor interface {
 	ExplainAccess(ctx context.Context, q keyring.AccessQuestion) (keyring.AccessAnswer, error)
 }
 
-// policiesAt selects the service whose policies the command reads or changes. It must run: without it there is nobody whom policies restrict.
-type policiesAt struct {
-	dataFlag
-	Server  string `placeholder:"URL" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
-	Profile string `placeholder:"NAME" help:"AWS profile whose access key signs for --server."`
-}
+// policiesAt selects the service whose policies the command reads or changes. It must run: without it there are no requests that policies could restrict.
+type policiesAt struct{ runningService }
 
 func (a *policiesAt) door(env environment, reason string) (policyDoor, error) {
-	if err := audit.CheckReason(reason); err != nil {
+	remote, local, err := a.reach(env, reason, "policies are changed while the service runs")
+	switch {
+	case err != nil:
 		return nil, err
+	case remote != nil:
+		return &serverPolicies{*remote}, nil
 	}
-	if a.Server != "" {
-		door, err := newServerKeys(a.Server, a.Profile, env)
-		if err != nil {
-			return nil, err
-		}
-		door.reason = reason
-		return &serverPolicies{door.remoteService}, nil
-	}
-	if err := mustExist(a.Data); err != nil {
-		return nil, err
-	}
-	client, err := a.client()
-	if err != nil {
-		return nil, fmt.Errorf("%w; policies are changed while the service runs", err)
-	}
-	client.Reason = reason
-	return client, nil
+	return local, nil
 }
 
 var _ policyDoor = (*localdoor.Client)(nil)

@@ -11,7 +11,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/secretrotation"
@@ -33,33 +32,17 @@ type secretDoor interface {
 var _ secretDoor = (*localdoor.Client)(nil)
 
 // secretAt selects the service whose secret the command changes. It must run: all its nodes get a new generation before it signs.
-type secretAt struct {
-	dataFlag
-	Server  string `placeholder:"URL" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
-	Profile string `placeholder:"NAME" help:"AWS profile whose access key signs for --server."`
-}
+type secretAt struct{ runningService }
 
 func (a *secretAt) door(env environment, reason string) (secretDoor, error) {
-	if err := audit.CheckReason(reason); err != nil {
+	remote, local, err := a.reach(env, reason, "the secret is rotated while the service runs")
+	switch {
+	case err != nil:
 		return nil, err
+	case remote != nil:
+		return &serverSecret{*remote}, nil
 	}
-	if a.Server != "" {
-		door, err := newServerKeys(a.Server, a.Profile, env)
-		if err != nil {
-			return nil, err
-		}
-		door.reason = reason
-		return &serverSecret{door.remoteService}, nil
-	}
-	if err := mustExist(a.Data); err != nil {
-		return nil, err
-	}
-	client, err := a.client()
-	if err != nil {
-		return nil, fmt.Errorf("%w; the secret is rotated while the service runs", err)
-	}
-	client.Reason = reason
-	return client, nil
+	return local, nil
 }
 
 // serverSecret reaches the secret of a service over the network.

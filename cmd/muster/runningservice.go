@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/localdoor"
+)
+
+// runningService selects a service for commands that need it to run, by its data directory or by its URL.
+type runningService struct {
+	dataFlag
+	Server  string `placeholder:"URL" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	Profile string `placeholder:"NAME" help:"AWS profile whose access key signs for --server."`
+}
+
+// reach returns the service at --server, or that of --data. reason is for the audit log, and why says of a service that does not run what it is needed for.
+func (a *runningService) reach(env environment, reason, why string) (*remoteService, *localdoor.Client, error) {
+	if err := audit.CheckReason(reason); err != nil {
+		return nil, nil, err
+	}
+	if a.Server != "" {
+		door, err := newServerKeys(a.Server, a.Profile, env)
+		if err != nil {
+			return nil, nil, err
+		}
+		door.reason = reason
+		return &door.remoteService, nil, nil
+	}
+	if err := mustExist(a.Data); err != nil {
+		return nil, nil, err
+	}
+	client, err := a.client()
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; %s", err, why)
+	}
+	client.Reason = reason
+	return nil, client, nil
+}
