@@ -33,14 +33,20 @@ func TestBackupRehearsal(t *testing.T) {
 	})
 	t.Run("follower", func(t *testing.T) {
 		t.Parallel()
-		leader := startService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t))
-		eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
-		follower := newService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t), "--join", mustCluster(t, leader, "join-token"))
-		follower.start()
-		eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
-		eventually(t, "the follower to be ready", func() bool { return ready(t, follower) })
+		leader, follower := pairOfNodes(t)
 		rehearse(t, leader, follower)
 	})
+}
+
+// pairOfNodes starts a cluster of two nodes that archive at once what has ended.
+func pairOfNodes(t *testing.T) (leader, follower *service) {
+	leader = startService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t))
+	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
+	follower = newService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t), "--join", mustCluster(t, leader, "join-token"))
+	follower.start()
+	eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
+	eventually(t, "the follower to be ready", func() bool { return ready(t, follower) })
+	return leader, follower
 }
 
 // rehearse writes at one node, and makes the backups at another one or the same.
@@ -132,12 +138,7 @@ func TestBackupsInADirectory(t *testing.T) {
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		leader := startService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t))
-		eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
-		follower := newService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t), "--join", mustCluster(t, leader, "join-token"))
-		follower.start()
-		eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
-		eventually(t, "the follower to be ready", func() bool { return ready(t, follower) })
+		leader, follower := pairOfNodes(t)
 		rehearseDirectory(t, leader, leader, follower)
 	})
 }
