@@ -116,7 +116,7 @@ func TestAttackStolenCodes(t *testing.T) {
 	}
 }
 
-// A page of another site has the browser of somebody who has signed in, and its cookie, and approves nothing with them.
+// A page of another site has the browser of a person who has signed in, and its cookie, and approves nothing with them.
 func TestAttackForgedApprovals(t *testing.T) {
 	t.Parallel()
 	x := newWorkplace(t)
@@ -164,7 +164,7 @@ func TestAttackForgedApprovals(t *testing.T) {
 	}
 }
 
-// Nobody guesses the code of another's device, and a flood of requests of devices is slowed.
+// No attacker guesses the code of another's device, and a flood of requests of devices is slowed.
 func TestAttackDeviceCodes(t *testing.T) {
 	t.Parallel()
 	x := newWorkplace(t)

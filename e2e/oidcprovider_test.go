@@ -84,5 +84,5 @@ func TestAnOpenIDProviderOfOthers(t *testing.T) {
 		return len(now) == 1 && now[0].Checked > first[0].Checked
 	})
 	started.kill()
-	eventually(t, "the session to end, as nobody confirms the person", func() bool { return len(sessions()) == 0 })
+	eventually(t, "the session to end, as the provider no longer confirms the person", func() bool { return len(sessions()) == 0 })
 }

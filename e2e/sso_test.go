@@ -95,7 +95,7 @@ func newPerson(t *testing.T) *workplace {
 	return x
 }
 
-// freshBrowser is one in which nobody has signed in.
+// freshBrowser is one in which no person has signed in.
 func (x *workplace) freshBrowser() {
 	jar, err := cookiejar.New(nil)
 	must(x.t, err)

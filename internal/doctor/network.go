@@ -216,7 +216,7 @@ func whyUnreachable(err error) string {
 	return "make sure that the address leads to the service"
 }
 
-// chain is the certificate that clients see, whoever terminates TLS.
+// chain is the certificate that clients see, also when a proxy terminates TLS.
 func (x *examination) chain(ctx context.Context, u *url.URL, trust *tls.Config) {
 	const check = "TLS of the public URL"
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -52,7 +52,7 @@ type Config struct {
 	Engine Engine
 	// Signed reads the body of a request, and returns the principal that has signed it for a service. Otherwise it returns the refusal.
 	Signed func(w http.ResponseWriter, r *http.Request, service string, most int64) (by identity.Principal, body []byte, refused *gamelift.Refused)
-	// Unsigned reads the body of a request that nobody has signed, and returns the address of its client.
+	// Unsigned reads the body of a request without a signature, and returns the address of its client.
 	Unsigned func(w http.ResponseWriter, r *http.Request, most int64) (from string, body []byte, refused *gamelift.Refused)
 	Machines func() Verifier // of machines that prove who they are with a token, at present; nil, or a nil Verifier: none does
 	Signins  *signin.Door    // counts their failed attempts

@@ -66,7 +66,7 @@ func (d *Door) machines() Verifier {
 	return d.config.Machines()
 }
 
-// assumeRoleWithWebIdentity is for machines without a secret: nobody has signed the call, and the token says who it is.
+// assumeRoleWithWebIdentity is for machines without a secret: the call has no signature, and the token says who it is.
 func (d *Door) assumeRoleWithWebIdentity(r *request) (any, error) {
 	r.stranger = true // also one that has signed: what it gets is the token's
 	machines := d.machines()

@@ -74,7 +74,7 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Private reports whether nobody on the way can change what is fetched from a URL: it has TLS, or is on this machine, as in tests.
+// Private reports whether no machine on the way can change what is fetched from a URL: it has TLS, or is on this machine, as in tests.
 func Private(u *url.URL) bool {
 	if u.Scheme != "http" {
 		return u.Scheme == "https"
