@@ -71,7 +71,8 @@ func (r *run) archiveEnded(ctx context.Context) {
 // archiveSome archives the records that ended first, and reports whether there may be more. Only this goroutine removes ended records, so
 // their positions stay valid.
 func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
-	x, err := r.e.endedFirst(ctx, archiveMost, archiveBytes, domain.TimeOf(r.e.Now().Add(-r.e.config.EndedLinger)))
+	x := r.e.firstEnded()
+	err = r.e.takeEnded(ctx, x, archiveMost, domain.TimeOf(r.e.Now().Add(-r.e.config.EndedLinger)))
 	if err != nil || x.taken == 0 {
 		return false, err
 	}
@@ -86,28 +87,34 @@ func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
 	return x.full, nil
 }
 
-// endedRecords are those records in memory that ended first.
+// endedRecords are records in memory that ended one after the other, from a place in the list of all that ended.
 type endedRecords struct {
+	from      int // the place of the first one, counted as in ahead
 	batch     []archive.Record
+	bytes     int    // of their data
 	taken     int    // with those that need not be kept
-	full      bool   // there may be more
+	full      bool   // no more were looked for
 	forgotten uint64 // Kernel.Forgotten once they have left memory
 }
 
-// endedFirst returns up to `most` of the records that ended before `before`, or so many that they have bytesMax.
-func (e *Engine) endedFirst(ctx context.Context, most, bytesMax int, before domain.Time) (x endedRecords, err error) {
-	for bytes := 0; !x.full; x.full = x.taken >= most || bytes >= bytesMax {
+// firstEnded is no record yet, before all those in memory.
+func (e *Engine) firstEnded() *endedRecords {
+	e.stateLock.RLock()
+	defer e.stateLock.RUnlock()
+	return &endedRecords{from: e.ahead.gone, forgotten: e.seq.Cell().Forgotten()}
+}
+
+// takeEnded adds records that ended before `before`, until there are `most` or they have archiveBytes.
+func (e *Engine) takeEnded(ctx context.Context, x *endedRecords, most int, before domain.Time) error {
+	for x.taken < most && x.bytes < archiveBytes {
 		var some []kernel.EndedRecord
 		want := min(most-x.taken, archiveLocked)
 		err := e.read(ctx, func(v *cell.View) error {
-			some = v.Ended(x.taken, want, before)
-			if x.taken == 0 {
-				x.forgotten = v.Forgotten()
-			}
+			some = v.Ended(x.from+x.taken-e.ahead.gone, want, before)
 			return nil
 		})
 		if err != nil {
-			return x, err
+			return err
 		}
 		for _, record := range some {
 			if record.Counts() {
@@ -115,19 +122,20 @@ func (e *Engine) endedFirst(ctx context.Context, most, bytesMax int, before doma
 			}
 			if record.Kind != kernel.Nothing {
 				x.batch = append(x.batch, toRecord(record, e.config.Retention))
-				bytes += len(record.Data)
+				x.bytes += len(record.Data)
 			}
 		}
 		x.taken += len(some)
 		if len(some) < want {
-			break
+			return nil
 		}
 	}
-	return x, nil
+	x.full = true
+	return nil
 }
 
 // store makes records durable in the archive.
-func (e *Engine) store(ctx context.Context, x endedRecords) error {
+func (e *Engine) store(ctx context.Context, x *endedRecords) error {
 	e.covers.marking.Lock()
 	defer e.covers.marking.Unlock()
 	e.config.Archive.SetMark(archive.Mark{Forgotten: x.forgotten, Journal: e.durable.reached.Load()})

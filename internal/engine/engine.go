@@ -49,7 +49,7 @@
 // # Roles
 //
 // In a cluster each node has an engine. One decides; the others are replicas, which apply each entry as soon as it is committed and feed
-// their own followers, so a takeover replays nothing (roles.go). A replica stores what leaves memory in its own archive first. When a node
+// their own followers, so a takeover replays nothing (roles.go). A replica stores what leaves memory in its own archive first (ahead.go). When a node
 // that decides cannot append, an entry of unknown outcome may or may not be committed by its successor: the engine builds its state anew
 // up to the last entry that it knows to be committed, and becomes a replica. A replica whose journal received a snapshot in place of entries
 // loads it and goes on from there (jump.go). Commands that never were on their way to the journal get
@@ -193,6 +193,7 @@ type Engine struct {
 	cluster Log          // nil without one
 	time    *clusterTime // nil without one
 	covers  coverage
+	ahead   ahead
 	asker   asker        // of commands that another node may have to execute
 	unsaved int64        // bytes of journal behind the latest snapshot; of whichever goroutine appends or applies
 	written atomic.Int64 // bytes of journal since the start
@@ -294,6 +295,8 @@ func (e *Engine) have(c *cell.Cell, last uint64, unsaved int64) error {
 	if _, err := crand.Read(seed[:]); err != nil {
 		return fmt.Errorf("seed for identifiers: %w", err)
 	}
+	e.ahead.storing.Lock() // what is being stored is of the cell that goes
+	defer e.ahead.storing.Unlock()
 	e.stateLock.Lock()
 	if e.seq != nil && e.seq.ahead() {
 		e.voided.Add(1)
@@ -302,6 +305,7 @@ func (e *Engine) have(c *cell.Cell, last uint64, unsaved int64) error {
 	c.Configure(e.cell.Get())
 	e.seq = NewSequencer(c, last, seed)
 	e.seq.tracing = e.config.Tracing
+	e.ahead.begin(c)
 	e.cells++
 	e.stateLock.Unlock()
 	e.unsaved, e.level = unsaved, c.Level()

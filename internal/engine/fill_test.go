@@ -484,6 +484,7 @@ type fullArchive struct {
 	archive.Archive
 	full    atomic.Bool
 	refused atomic.Int32
+	largest atomic.Int64 // records in one write
 }
 
 func (a *fullArchive) Put(ctx context.Context, records []archive.Record) error {
@@ -497,6 +498,7 @@ func (a *fullArchive) Put(ctx context.Context, records []archive.Record) error {
 			return ctx.Err()
 		}
 	}
+	a.largest.Store(max(a.largest.Load(), int64(len(records))))
 	return a.Archive.Put(ctx, records)
 }
 

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
+	"sync"
 	"time"
 
-	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/journal"
 )
@@ -34,10 +33,10 @@ var ErrNotLeading = errors.New("another node decides")
 
 var errLeadershipLost = errors.New("the node leads no more")
 
-// replication is the goroutine of a replica.
+// replication is the goroutines of a replica.
 type replication struct {
 	cancel context.CancelFunc
-	done   chan struct{}
+	done   sync.WaitGroup
 }
 
 // OpenReplica loads the cell from this node's latest snapshot and applies what another node appends to the log. Config.Journal is not
@@ -135,10 +134,10 @@ func (e *Engine) replicateAgain() {
 
 func (e *Engine) replicate() {
 	ctx, cancel := context.WithCancel(e.context)
-	x := &replication{cancel: cancel, done: make(chan struct{})}
+	x := &replication{cancel: cancel}
 	e.replicates = x
-	e.done.Go(func() {
-		defer close(x.done)
+	e.beginAhead()
+	x.done.Go(func() {
 		if err := e.applyAll(ctx, e.cluster.Follow); err != nil && ctx.Err() == nil {
 			if _, later := errors.AsType[*kernel.LaterRelease](err); later {
 				e.log.Error("this node no longer follows the journal: the other nodes run a later release", "error", err)
@@ -148,12 +147,14 @@ func (e *Engine) replicate() {
 			e.fail(err)
 		}
 	})
+	x.done.Go(func() { e.archiveAhead(ctx) })
+	e.done.Go(x.done.Wait)
 	e.done.Go(func() { e.expireOld(ctx) })
 }
 
 func (e *Engine) stopReplicating() {
 	e.replicates.cancel()
-	<-e.replicates.done
+	e.replicates.done.Wait()
 	e.replicates = nil
 }
 
@@ -202,6 +203,7 @@ func (e *Engine) apply(ctx context.Context, entry journal.Entry) error {
 		e.stateLock.Unlock()
 		return err
 	}
+	e.ahead.gone += forgotten
 	snapshot := e.freezeIfDue(g)
 	e.stateLock.Unlock()
 	if e.time != nil {
@@ -213,32 +215,6 @@ func (e *Engine) apply(ctx context.Context, entry journal.Entry) error {
 		e.snapshots <- snapshot
 	}
 	return nil
-}
-
-// keep stores the n records that ended first in this node's archive. The node that decides has them in its own and has said that they may
-// leave memory; here they may do so only behind this. An archive that refuses for now holds up this node, and no other.
-func (e *Engine) keep(ctx context.Context, n int) error {
-	if n == 0 {
-		return nil
-	}
-	x, err := e.endedFirst(ctx, n, math.MaxInt, math.MaxInt64)
-	if err != nil {
-		return err
-	}
-	if x.taken < n {
-		return fmt.Errorf("%d ended records leave memory, which has %d", n, x.taken)
-	}
-	for {
-		err := e.store(ctx, x)
-		if err == nil || errors.Is(err, archive.ErrFailed) || ctx.Err() != nil {
-			return err
-		}
-		e.log.Error("the archive refused a write: this node falls behind until it accepts them", "error", err)
-		select {
-		case <-time.After(archiveRetry):
-		case <-ctx.Done():
-		}
-	}
 }
 
 // expireOld removes old records from a replica's archive. A run does it between two batches.

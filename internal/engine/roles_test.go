@@ -456,6 +456,57 @@ func TestReplicasKeepWhatEnded(t *testing.T) {
 	}
 }
 
+// TestReplicasStoreManyAtOnce: records leave memory in many entries, and a replica does not write a table of its archive for each of them.
+func TestReplicasStoreManyAtOnce(t *testing.T) {
+	config := engine.Config{EndedLinger: time.Nanosecond}
+	c := newCluster(t, 1, config)
+	vault, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := &fullArchive{Archive: vault}
+	late.full.Store(true)
+	config.Archive = late
+	c.members = append(c.members, c.open(config, &disk{group: c.group}, archivetest.NewMemory(1)))
+	if err := c.lead(c.members[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	h := c.house(c.members[0])
+	h.hall()
+	const games, players = 6, 200
+	for g := range games {
+		id := h.game(fmt.Sprint("g", g), players)
+		for n := range players {
+			if err := h.reserve(id, g*players+n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for g := range games {
+		h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: fmt.Sprint("p-g", g)}, Request: 1})
+	}
+	emptied := func(m *member) func() bool {
+		return func() bool {
+			left := 1
+			_ = m.ReadHere(t.Context(), func(v *cell.View) error { left = v.Totals().Ended; return nil })
+			return left == 0
+		}
+	}
+	until(t, "everything to leave the memory of the node that decides", emptied(c.members[0]))
+	late.full.Store(false)
+	until(t, "everything to leave the memory of the replica", emptied(c.members[1]))
+	// The first write, which was held up, may have a part of them.
+	if largest := late.largest.Load(); largest < games*players/2 {
+		t.Errorf("the largest write of the replica's archive had %d records of %d, want half of them at least", largest, games*players)
+	}
+	for n := range games * players {
+		id := playerID(n)
+		if _, found, err := vault.Get(t.Context(), archive.PlayerSession, string(id[:])); err != nil || !found {
+			t.Errorf("player session %s left memory and is not in the archive: %v", id, err)
+		}
+	}
+}
+
 // TestChangesOfLeaders: whatever becomes of the appends of whichever node leads, every acknowledged reservation is at every node, once,
 // and all nodes have told their followers the same in the same order.
 func TestChangesOfLeaders(t *testing.T) {
