@@ -34,14 +34,8 @@ type ahead struct {
 // begin forgets what was stored, which is then stored once more. The caller holds Engine.stateLock.
 func (x *ahead) begin(c *cell.Cell) { x.gone, x.stored, x.forgotten = 0, 0, c.Forgotten() }
 
-func (e *Engine) beginAhead() {
-	e.stateLock.Lock()
-	defer e.stateLock.Unlock()
-	e.ahead.begin(e.seq.Cell())
-}
-
-// archiveAhead is the goroutine of a replica that stores records before they have to leave memory.
-func (e *Engine) archiveAhead(ctx context.Context) {
+// run is the goroutine of a replica that stores records before they have to leave memory.
+func (x *ahead) run(ctx context.Context, e *Engine) {
 	timer := time.NewTimer(archiveEvery)
 	defer timer.Stop()
 	for {
@@ -53,7 +47,7 @@ func (e *Engine) archiveAhead(ctx context.Context) {
 		next, full := archiveEvery, e.config.Short() == nil
 		for full {
 			var err error
-			full, err = e.storeAhead(ctx, 0)
+			full, err = x.store(ctx, e, 0)
 			switch {
 			case err == nil:
 			case ctx.Err() != nil, errors.Is(err, archive.ErrFailed): // the next entry with which records leave memory ends the engine
@@ -67,50 +61,49 @@ func (e *Engine) archiveAhead(ctx context.Context) {
 	}
 }
 
-// storeAhead makes the records durable that come next, at least so many that `leave` can leave memory. full says that there may be more.
-func (e *Engine) storeAhead(ctx context.Context, leave int) (full bool, err error) {
-	e.ahead.storing.Lock()
-	defer e.ahead.storing.Unlock()
+// store makes the records durable that come next, at least so many that `leave` can leave memory. full says that there may be more.
+func (x *ahead) store(ctx context.Context, e *Engine, leave int) (full bool, err error) {
+	x.storing.Lock()
+	defer x.storing.Unlock()
 	e.stateLock.RLock()
-	x := &endedRecords{from: e.ahead.stored, forgotten: e.ahead.forgotten}
-	must := e.ahead.gone + leave - x.from
+	next := &endedRecords{from: x.stored, forgotten: x.forgotten}
+	must := x.gone + leave - x.stored
 	e.stateLock.RUnlock()
 	if leave > 0 && must <= 0 { // they were being stored
 		return false, nil
 	}
-	if err := e.takeEnded(ctx, x, must, math.MaxInt64); err != nil {
+	if err := next.take(ctx, e, must, math.MaxInt64); err != nil {
 		return false, err
 	}
-	if must > 0 && x.taken == 0 {
+	if must > 0 && next.taken == 0 {
 		return false, errNotEnded
 	}
 	before := domain.TimeOf(e.Now().Add(min(0, aheadBy-e.config.EndedLinger)))
-	x.full = false
-	if err := e.takeEnded(ctx, x, archiveMost, before); err != nil || x.taken == 0 {
+	if err := next.take(ctx, e, archiveMost, before); err != nil || next.taken == 0 {
 		return false, err
 	}
-	if err := e.store(ctx, x); err != nil {
+	if err := e.store(ctx, next); err != nil {
 		return false, err
 	}
 	e.stateLock.Lock()
 	defer e.stateLock.Unlock()
-	e.ahead.stored, e.ahead.forgotten = x.from+x.taken, x.forgotten
-	return x.full, nil
+	x.stored, x.forgotten = next.from+next.taken, next.forgotten
+	return next.full, nil
 }
 
 var errNotEnded = errors.New("more records leave memory than have ended")
 
 // keep returns once the n records that ended first are in this node's archive. The node that decides has them in its own and has said that they may
 // leave memory. An archive that refuses for now holds up this node, and no other.
-func (e *Engine) keep(ctx context.Context, n int) error {
+func (x *ahead) keep(ctx context.Context, e *Engine, n int) error {
 	for {
 		e.stateLock.RLock()
-		kept := e.ahead.stored-e.ahead.gone >= n
+		kept := x.stored-x.gone >= n
 		e.stateLock.RUnlock()
 		if kept {
 			return nil
 		}
-		_, err := e.storeAhead(ctx, n)
+		_, err := x.store(ctx, e, n)
 		if err == nil {
 			continue
 		}

@@ -71,8 +71,10 @@ func (r *run) archiveEnded(ctx context.Context) {
 // archiveSome archives the records that ended first, and reports whether there may be more. Only this goroutine removes ended records, so
 // their positions stay valid.
 func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
-	x := r.e.firstEnded()
-	err = r.e.takeEnded(ctx, x, archiveMost, domain.TimeOf(r.e.Now().Add(-r.e.config.EndedLinger)))
+	r.e.stateLock.RLock()
+	x := &endedRecords{from: r.e.ahead.gone, forgotten: r.e.seq.Cell().Forgotten()}
+	r.e.stateLock.RUnlock()
+	err = x.take(ctx, r.e, archiveMost, domain.TimeOf(r.e.Now().Add(-r.e.config.EndedLinger)))
 	if err != nil || x.taken == 0 {
 		return false, err
 	}
@@ -97,15 +99,9 @@ type endedRecords struct {
 	forgotten uint64 // Kernel.Forgotten once they have left memory
 }
 
-// firstEnded is no record yet, before all those in memory.
-func (e *Engine) firstEnded() *endedRecords {
-	e.stateLock.RLock()
-	defer e.stateLock.RUnlock()
-	return &endedRecords{from: e.ahead.gone, forgotten: e.seq.Cell().Forgotten()}
-}
-
-// takeEnded adds records that ended before `before`, until there are `most` or they have archiveBytes.
-func (e *Engine) takeEnded(ctx context.Context, x *endedRecords, most int, before domain.Time) error {
+// take adds records that ended before `before`, until there are `most` or they have archiveBytes.
+func (x *endedRecords) take(ctx context.Context, e *Engine, most int, before domain.Time) error {
+	x.full = false
 	for x.taken < most && x.bytes < archiveBytes {
 		var some []kernel.EndedRecord
 		want := min(most-x.taken, archiveLocked)

@@ -136,7 +136,9 @@ func (e *Engine) replicate() {
 	ctx, cancel := context.WithCancel(e.context)
 	x := &replication{cancel: cancel}
 	e.replicates = x
-	e.beginAhead()
+	e.stateLock.Lock()
+	e.ahead.begin(e.seq.Cell())
+	e.stateLock.Unlock()
 	x.done.Go(func() {
 		if err := e.applyAll(ctx, e.cluster.Follow); err != nil && ctx.Err() == nil {
 			if _, later := errors.AsType[*kernel.LaterRelease](err); later {
@@ -147,7 +149,7 @@ func (e *Engine) replicate() {
 			e.fail(err)
 		}
 	})
-	x.done.Go(func() { e.archiveAhead(ctx) })
+	x.done.Go(func() { e.ahead.run(ctx, e) })
 	e.done.Go(x.done.Wait)
 	e.done.Go(func() { e.expireOld(ctx) })
 }
@@ -194,7 +196,7 @@ func (e *Engine) apply(ctx context.Context, entry journal.Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := e.keep(ctx, forgotten); err != nil {
+	if err := e.ahead.keep(ctx, e, forgotten); err != nil {
 		return err
 	}
 	e.stateLock.Lock()
