@@ -54,7 +54,11 @@ func (x *Told) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &x.At)
 	wire.Int(c, 2, &x.Commit)
 	wire.Int(c, 3, &x.Type)
-	c.Shared(4, &x.Body)
+	if x.Type == OnGameSessionChanged { // it has the player's own record, which nobody else is told of
+		c.String(4, &x.Body)
+	} else {
+		c.SharedFrom(4, &x.Body, 32)
+	}
 	wire.Int(c, 5, &x.Part)
 }
 

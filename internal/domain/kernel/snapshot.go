@@ -132,7 +132,7 @@ func (w *PartWriter) Part(kind uint8, m wire.Message) {
 func (k *Kernel) Load(from io.Reader) error {
 	r := bufio.NewReaderSize(from, 1<<18)
 	var l Loader
-	l.Reader.Intern()
+	l.Reader.Share(wire.NewStrings())
 	var buf []byte
 	for !l.ended {
 		n, err := binary.ReadUvarint(r)

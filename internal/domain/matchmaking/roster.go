@@ -74,7 +74,7 @@ type RosterReader struct {
 // Decode unpacks the players of a record.
 func (r *RosterReader) Decode(roster string) []Player {
 	if !r.begun {
-		r.reader.Intern()
+		r.reader.Share(wire.NewStrings())
 		r.begun = true
 	}
 	var p players

@@ -32,8 +32,8 @@ type Codec struct {
 	fields  []field
 	next    int
 	err     error
-	strings map[string]string
-	inner   *Codec // reads the messages inside of this one, one after another; nil before the first
+	strings *shared // nil: each string is a copy of its own
+	inner   *Codec  // reads the messages inside of this one, one after another; nil before the first
 }
 
 type field struct {
@@ -63,8 +63,8 @@ func Append(b []byte, m Message) []byte {
 // Reader reads many messages and keeps its scratch space between them.
 type Reader struct{ c Codec }
 
-// Intern makes the reader share equal strings among messages, for fields read with Shared.
-func (r *Reader) Intern() { r.c.strings = map[string]string{} }
+// Share makes the reader share equal strings among messages, also those of other Readers that share them, for fields read with Shared.
+func (r *Reader) Share(s *Strings) { r.c.strings = &shared{Strings: s} }
 
 // Read fills m from b. It skips fields that m does not name, because a later release may have written them.
 func (r *Reader) Read(b []byte, m Message) error {
@@ -279,22 +279,26 @@ func Text[T ~string](c *Codec, n uint32, v *T) {
 	}
 }
 
-// Shared is a String whose value recurs in many messages; a Reader that interns keeps one copy.
+// Shared is a String whose value recurs in many messages; a Reader that shares strings keeps one copy.
 func (c *Codec) Shared(n uint32, v *string) {
 	if !c.reading || c.strings == nil {
 		c.String(n, v)
 		return
 	}
-	f := c.take(n, length)
-	if f == nil {
+	if f := c.take(n, length); f != nil {
+		*v = c.strings.of(f.bytes, 0)
+	}
+}
+
+// SharedFrom is Shared for strings of at least that many bytes. Shorter ones are shared only with those just before them.
+func (c *Codec) SharedFrom(n uint32, v *string, least int) {
+	if !c.reading || c.strings == nil {
+		c.String(n, v)
 		return
 	}
-	s, ok := c.strings[string(f.bytes)]
-	if !ok {
-		s = string(f.bytes)
-		c.strings[s] = s
+	if f := c.take(n, length); f != nil {
+		*v = c.strings.of(f.bytes, least)
 	}
-	*v = s
 }
 
 // UUID is a field of sixteen bytes.
