@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -49,7 +52,7 @@ func loadFrom(ctx context.Context, config Config, from store, until uint64) (c *
 		if fill == nil {
 			fill = func(load func() error) error { return load() }
 		}
-		err := fill(func() error { return c.Load(snapshot) })
+		err := fill(func() error { return c.LoadTogether(snapshot, together) })
 		snapshot.Close()
 		if err != nil {
 			return nil, at, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
@@ -74,4 +77,20 @@ func loadFrom(ctx context.Context, config Config, from store, until uint64) (c *
 	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
 		"fleets", totals.Fleets, "game_sessions", totals.GameSessions, "player_sessions", totals.PlayerSessions)
 	return c, at, last, unsaved, nil
+}
+
+// together runs tasks on all processors; see kernel.Together.
+func together(n int, task func(i int)) {
+	var begun atomic.Int64
+	work := func() {
+		for i := int(begun.Add(1)) - 1; i < n; i = int(begun.Add(1)) - 1 {
+			task(i)
+		}
+	}
+	var others sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
 }

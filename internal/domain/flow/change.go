@@ -1,9 +1,6 @@
 package flow
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
@@ -123,28 +120,4 @@ func (s *State) LastChange(player string) (*Change, bool) {
 		return nil, false
 	}
 	return s.Changes.Get(of.last), true
-}
-
-// restoreChanges links the changes that came from a snapshot in the order of their places.
-func (s *State) restoreChanges() {
-	var all []ChangeRef
-	for r := range s.Changes.All() {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b ChangeRef) int { return cmp.Compare(s.Changes.Get(a).EndedNo, s.Changes.Get(b).EndedNo) })
-	for _, r := range all {
-		x := s.Changes.Mut(r)
-		x.next = 0
-		if player, ok := s.Player(x.Player); ok {
-			x.Player = s.Players.Get(player).ID // the same string
-		}
-		of, ok := s.changes[x.Player]
-		if !ok {
-			of.first = r
-		} else {
-			s.Changes.Mut(of.last).next = r
-		}
-		of.last = r
-		s.changes[x.Player] = of
-	}
 }

@@ -70,12 +70,17 @@ func (s *State) AddPlayer(p Player) PlayerRef {
 	r, rec := s.Players.Add()
 	*rec = p
 	rec.login, rec.membership = 0, 0
-	rec.bytes = 0
-	for _, x := range rec.outbox {
-		rec.bytes += toldSize(x)
-	}
+	rec.Loaded()
 	s.players[p.ID] = r
 	return r
+}
+
+// Loaded counts what was loaded of a player.
+func (p *Player) Loaded() {
+	p.bytes = 0
+	for _, x := range p.outbox {
+		p.bytes += toldSize(x)
+	}
 }
 
 // RemovePlayer forgets a player.
@@ -149,13 +154,10 @@ func (s *State) PutLogin(l Login) LoginRef {
 	}
 	player, known := s.Player(l.Player)
 	if known {
-		l.Player = s.Players.Get(player).ID // the same string: one from a snapshot has memory of its own
+		l.Player = s.Players.Get(player).ID // the same string: one that was read has memory of its own
 	}
 	*s.Logins.Mut(r) = l
-	s.tokens[l.Token] = r
-	if !l.Previous.IsZero() {
-		s.tokens[l.Previous] = r
-	}
+	s.indexTokens(r, &l)
 	if !known { // the player is forgotten: the record only says that the login session was replaced
 		return r
 	}
@@ -166,6 +168,13 @@ func (s *State) PutLogin(l Login) LoginRef {
 		p.login = 0
 	}
 	return r
+}
+
+func (s *State) indexTokens(r LoginRef, l *Login) {
+	s.tokens[l.Token] = r
+	if !l.Previous.IsZero() {
+		s.tokens[l.Previous] = r
+	}
 }
 
 // RemoveLogin forgets a login session.
@@ -208,6 +217,11 @@ func (s *State) PutParty(p Party) PartyRef {
 		s.parties[p.ID] = r
 	}
 	*s.Parties.Mut(r) = p
+	s.indexParty(r, &p)
+	return r
+}
+
+func (s *State) indexParty(r PartyRef, p *Party) {
 	if p.Code != "" {
 		s.codes[p.Code] = r
 	}
@@ -215,7 +229,6 @@ func (s *State) PutParty(p Party) PartyRef {
 		s.searches[p.Search.Ticket] = r
 		s.search(p.Search)
 	}
-	return r
 }
 
 func (s *State) unindexParty(p *Party) {
@@ -437,25 +450,6 @@ func (s *State) RestoreRequest(x Request) {
 	*rec = x
 	s.requests[x.Key] = r
 	s.requestTime = append(s.requestTime, r)
-}
-
-// Restored sorts what a snapshot has in the order of its places in a table.
-func (s *State) Restored() {
-	s.restoreChanges()
-	slices.SortStableFunc(s.requestTime, func(a, b RequestRef) int { return int(s.Requests.Get(a).At - s.Requests.Get(b).At) })
-	older := func(a, b InviteRef) int {
-		x, y := s.Invites.Get(a), s.Invites.Get(b)
-		if x.Created != y.Created {
-			return int(x.Created - y.Created)
-		}
-		return slices.Compare(x.ID[:], y.ID[:])
-	}
-	for _, refs := range s.invitesTo {
-		slices.SortFunc(refs, older)
-	}
-	for _, refs := range s.invitesOf {
-		slices.SortFunc(refs, older)
-	}
 }
 
 // QueueNamed finds the record of a queue.

@@ -67,7 +67,7 @@ type Room interface {
 
 	// Freeze returns the room's part of a snapshot: each kind of record after the kinds that it refers to.
 	Freeze(*Head) []Frozen
-	// Load reads a part of a snapshot; known is false for a part of another room.
+	// Load reads a part of a snapshot; known is false for a part of another room. A room with very many records of a kind has Bulk, too.
 	Load(l *Loader, kind uint64, body []byte) (known bool, err error)
 	// Restore rebuilds what a snapshot does not contain: indexes, references between records, deadlines.
 	Restore(*Head) error
@@ -91,6 +91,7 @@ type Kernel struct {
 	Quotas  *quota.Quotas // of holders; nil: the defaults
 
 	rooms  [roomsMax + 1]Room
+	bulky  []bulk         // those of the rooms that are
 	owners [kindsMax]Room // of events, by kind; nil for the kernel's own
 
 	constructors [kindsMax]func() Event
@@ -108,11 +109,12 @@ type Kernel struct {
 
 	forgotten uint64 // see Forgotten
 	replayed  wire.Reader
+	together  Together
 }
 
 // New returns a Kernel without rooms.
 func New() *Kernel {
-	k := &Kernel{Waiting: newDeadlines(), known: Level, level: 1}
+	k := &Kernel{Waiting: newDeadlines(), known: Level, level: 1, together: inTurn}
 	k.tx.k = k
 	k.own(events, nil)
 	return k
@@ -124,6 +126,9 @@ func (k *Kernel) Register(no RoomNo, r Room) {
 		panic(fmt.Sprintf("%T and %T have the same number %d", r, k.rooms[no], no))
 	}
 	k.rooms[no] = r
+	if r, ok := r.(bulk); ok {
+		k.bulky = append(k.bulky, r)
+	}
 	k.own(r.Events(), r)
 }
 

@@ -3,7 +3,6 @@ package kernel
 import (
 	"bufio"
 	"encoding/binary"
-	"fmt"
 	"io"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -126,105 +125,4 @@ func (w *PartWriter) Part(kind uint8, m wire.Message) {
 	w.c.Buf = wire.PrefixLength(w.c.Buf, body)
 	w.c.Buf = wire.PrefixLength(w.c.Buf, 0)
 	_, w.err = w.w.Write(w.c.Buf)
-}
-
-// Load fills an empty cell from a snapshot.
-func (k *Kernel) Load(from io.Reader) error {
-	r := bufio.NewReaderSize(from, 1<<18)
-	var l Loader
-	l.Reader.Share(wire.NewStrings())
-	var buf []byte
-	for !l.ended {
-		n, err := binary.ReadUvarint(r)
-		if err != nil {
-			return fmt.Errorf("snapshot ends before its end mark: %w", err)
-		}
-		if n > maxPart {
-			return fmt.Errorf("snapshot part of %d bytes: %w", n, wire.ErrMalformed)
-		}
-		if uint64(cap(buf)) < n {
-			buf = make([]byte, n)
-		}
-		buf = buf[:n]
-		if _, err := io.ReadFull(r, buf); err != nil {
-			return fmt.Errorf("snapshot: %w", err)
-		}
-		if err := k.load(&l, buf); err != nil {
-			return err
-		}
-	}
-	return k.restore(&l.Head)
-}
-
-// maxPart bounds the allocation for a damaged length; the largest record is a game session with full data.
-const maxPart = 16 << 20
-
-// Loader reads the parts of a snapshot for the rooms.
-type Loader struct {
-	Reader wire.Reader
-	Head   Head // the first part
-	ended  bool
-}
-
-func (k *Kernel) load(l *Loader, b []byte) error {
-	kind, body, _, err := next(b)
-	if err != nil {
-		return fmt.Errorf("snapshot part: %w", err)
-	}
-	switch kind {
-	case partHead:
-		if err := l.Reader.Read(body, &l.Head); err != nil {
-			return err
-		}
-		return k.checkLevel(uint(l.Head.Level))
-	case partEnd:
-		l.ended = true
-		return nil
-	}
-	for _, room := range k.rooms {
-		if room == nil {
-			continue
-		}
-		if known, err := room.Load(l, kind, body); known || err != nil {
-			return err
-		}
-	}
-	return &LaterRelease{What: fmt.Sprintf("a snapshot part of kind %d", kind), Known: k.known}
-}
-
-// restore rebuilds what the snapshot does not contain, room by room.
-func (k *Kernel) restore(h *Head) error {
-	k.last, k.downtime, k.forgotten, k.level = h.Last, h.Downtime, h.Forgotten, max(uint(h.Level), 1)
-	k.restoreEnded(h.EndedNo)
-	for _, room := range k.rooms {
-		if room == nil {
-			continue
-		}
-		if err := room.Restore(h); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// LoadInto adds a record to a table.
-func LoadInto[T any, M interface {
-	*T
-	wire.Message
-}](l *Loader, body []byte, t chunk.Table[T]) error {
-	_, record := t.Add()
-	return l.Reader.Read(body, M(record))
-}
-
-// LoadWith reads a record and calls put with it.
-func LoadWith[T any, M interface {
-	*T
-	wire.Message
-}](l *Loader, body []byte, put func(T)) error {
-	var x T
-	err := l.Reader.Read(body, M(&x))
-	if err == nil {
-		put(x)
-	}
-	return err
 }

@@ -51,37 +51,32 @@ const (
 	partSearchAdvice  = 44
 )
 
+// Bulk adds records of which there may be one or more for each player.
+func (c *State) Bulk(kind uint64, n int) kernel.Decode {
+	f := c.Flow
+	switch kind {
+	case partFlowPlayer:
+		return kernel.Place(f.Players, n, (*flow.Player).Loaded)
+	case partLogin:
+		return kernel.Place(f.Logins, n, nil)
+	case partParty:
+		return kernel.Place(f.Parties, n, nil)
+	case partMembership:
+		return kernel.Place(f.Memberships, n, nil)
+	case partFlowChange:
+		return kernel.Place(f.Changes, n, nil)
+	}
+	return nil
+}
+
 // Load reads a part of a snapshot.
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	f := c.Flow
 	switch kind {
-	case partFlowPlayer:
-		return true, kernel.LoadWith(l, body, func(p flow.Player) { f.AddPlayer(p) })
-	case partLogin:
-		var x flow.Login
-		if err := l.Reader.Read(body, &x); err != nil {
-			return true, err
-		}
-		if _, ok := f.Player(x.Player); !ok && x.State == flow.LoginLive {
-			return true, fmt.Errorf("snapshot: login session %s of an unknown player: %w", x.ID, wire.ErrMalformed)
-		}
-		f.PutLogin(x)
-	case partParty:
-		return true, kernel.LoadWith(l, body, func(p flow.Party) { f.PutParty(p) })
 	case partInvite:
 		return true, kernel.LoadWith(l, body, func(x flow.Invite) { f.PutInvite(x) })
 	case partInstance:
 		return true, kernel.LoadWith(l, body, func(x flow.Instance) { f.PutInstance(x) })
-	case partMembership:
-		var m flow.Membership
-		if err := l.Reader.Read(body, &m); err != nil {
-			return true, err
-		}
-		_, member := f.Player(m.Player)
-		if _, ok := f.Instance(m.Instance); !ok || !member {
-			return true, fmt.Errorf("snapshot: membership of player %q in %s without one of them: %w", m.Player, m.Instance, wire.ErrMalformed)
-		}
-		f.PutMembership(m)
 	case partRequest:
 		return true, kernel.LoadWith(l, body, func(x flow.Request) { f.RestoreRequest(x) })
 	case partLoginTicket:
@@ -90,23 +85,28 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		return true, l.Reader.Read(body, &f.Overrides)
 	case partSearchAdvice:
 		return true, kernel.LoadWith(l, body, func(a flow.Advice) { f.AddAdvice(a) })
-	case partFlowChange:
-		return true, kernel.LoadInto(l, body, f.Changes)
 	case partFlowFeed:
 		return true, c.loadFeed(l, body)
 	case partFlowQueue:
 		return true, kernel.LoadWith(l, body, func(q flow.Queue) { c.waitForQueue(f.SetQueue(q)) })
-	default:
-		return false, nil
 	}
-	return true, nil
+	return false, nil
 }
 
-// Restore rebuilds what the snapshot does not hold: deadlines, and which seats are kept or shared.
+// Restore rebuilds what the snapshot does not hold: indexes, deadlines, and which seats are kept or shared.
 func (c *State) Restore(*kernel.Head) error {
-	f := c.Flow
-	f.Restored()
 	c.overrideFlowConfig()
+	for _, tasks := range [][]func() error{c.Flow.Found(), c.Flow.Connected(), append(c.Flow.Indexed(), c.restoreWaits)} {
+		if err := c.Together(tasks...); err != nil {
+			return fmt.Errorf("snapshot: %w: %w", err, wire.ErrMalformed)
+		}
+	}
+	return nil
+}
+
+// restoreWaits sets deadlines, and keeps and shares seats.
+func (c *State) restoreWaits() error {
+	f := c.Flow
 	for r := range f.Players.All() {
 		c.waitForPlayer(r)
 	}
@@ -160,7 +160,7 @@ func (c *State) restoreSeat(r flow.MembershipRef) error {
 	default:
 		game, ok := c.hosting.FindGame(session.ID(c.Flow.Instances.Get(m.InstanceRef()).Game))
 		if !ok {
-			return fmt.Errorf("snapshot: a seat is kept for player %q in a game session that there is not: %w", m.Player, wire.ErrMalformed)
+			return fmt.Errorf("a seat is kept for player %q in a game session that there is not", m.Player)
 		}
 		seat = c.hosting.KeepEmptySeat(game)
 	}

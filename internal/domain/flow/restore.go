@@ -1,0 +1,169 @@
+package flow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// What a snapshot has no need to hold is rebuilt in three steps when all records are in their tables. The tasks of a step do not depend on each
+// other: each one builds an index of its own, or sets fields that no other one uses. An error says that records contradict each other.
+
+// Found returns the tasks that build the indexes which the next step needs, and those that need nothing else.
+func (s *State) Found() []func() error { return []func() error{s.findPlayers, s.findParties} }
+
+// Connected returns the tasks that connect records with each other.
+func (s *State) Connected() []func() error {
+	return []func() error{s.connectLogins, s.connectMembers, s.connectMemberships, s.connectChanges, s.sort}
+}
+
+// Indexed returns the tasks that build the other indexes.
+func (s *State) Indexed() []func() error { return []func() error{s.findLogins, s.findTokens} }
+
+func (s *State) findPlayers() error {
+	s.players = make(map[string]PlayerRef, s.Players.Len())
+	for r, p := range s.Players.All() {
+		s.players[p.ID] = r
+	}
+	return once("players", len(s.players), s.Players.Len())
+}
+
+func (s *State) findParties() error {
+	s.parties = make(map[PartyID]PartyRef, s.Parties.Len())
+	coded := 0
+	for _, p := range s.Parties.All() {
+		if p.Code != "" {
+			coded++
+		}
+	}
+	s.codes = make(map[string]PartyRef, coded)
+	for r, p := range s.Parties.All() {
+		s.parties[p.ID] = r
+		s.indexParty(r, p)
+	}
+	return once("parties", len(s.parties), s.Parties.Len())
+}
+
+func (s *State) findLogins() error {
+	s.logins = make(map[LoginSessionID]LoginRef, s.Logins.Len())
+	for r, l := range s.Logins.All() {
+		s.logins[l.ID] = r
+	}
+	return once("login sessions", len(s.logins), s.Logins.Len())
+}
+
+func (s *State) findTokens() error {
+	s.tokens = make(map[domain.UUID]LoginRef, s.Logins.Len())
+	for r, l := range s.Logins.All() {
+		s.indexTokens(r, l)
+	}
+	return nil
+}
+
+// once returns an error if an index has fewer entries than there are records.
+func once(what string, ids, records int) error {
+	if ids != records {
+		return fmt.Errorf("%d %s have %d ids", records, what, ids)
+	}
+	return nil
+}
+
+// same returns a player's id in the memory of the player's record, since one that was read has memory of its own.
+func (s *State) same(player string) string {
+	if r, ok := s.players[player]; ok {
+		return s.Players.Get(r).ID
+	}
+	return player
+}
+
+func (s *State) connectLogins() error {
+	for r := range s.Logins.All() {
+		l := s.Logins.Mut(r)
+		player, known := s.players[l.Player]
+		if !known {
+			if l.State == LoginLive {
+				return fmt.Errorf("login session %s of an unknown player", l.ID)
+			}
+			continue // the player is forgotten: the record only says that the login session was replaced
+		}
+		p := s.Players.Mut(player)
+		l.Player = p.ID
+		if l.State == LoginLive {
+			p.login = r
+		}
+	}
+	return nil
+}
+
+func (s *State) connectMembers() error {
+	for r := range s.Parties.All() {
+		p := s.Parties.Mut(r)
+		for i := range p.Members {
+			p.Members[i].Player = s.same(p.Members[i].Player)
+		}
+	}
+	return nil
+}
+
+func (s *State) connectMemberships() error {
+	for r := range s.Memberships.All() {
+		m := s.Memberships.Mut(r)
+		player, member := s.players[m.Player]
+		instance, ok := s.instances[m.Instance]
+		if !ok || !member {
+			return fmt.Errorf("membership of player %q in %s without one of them", m.Player, m.Instance)
+		}
+		p, x := s.Players.Mut(player), s.Instances.Mut(instance)
+		if p.membership != 0 {
+			return fmt.Errorf("player %q has two memberships", m.Player)
+		}
+		m.player, m.instance, m.Player = player, instance, p.ID
+		p.membership = r
+		x.members = append(x.members, r)
+	}
+	return nil
+}
+
+// connectChanges links the changes of each player, from the oldest to the latest.
+func (s *State) connectChanges() error {
+	all := make([]ChangeRef, 0, s.Changes.Len())
+	for r := range s.Changes.All() {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b ChangeRef) int { return cmp.Compare(s.Changes.Get(a).EndedNo, s.Changes.Get(b).EndedNo) })
+	s.changes = make(map[string]waitingChanges, len(all))
+	for _, r := range all {
+		x := s.Changes.Mut(r)
+		x.next, x.Player = 0, s.same(x.Player)
+		of, ok := s.changes[x.Player]
+		if !ok {
+			of.first = r
+		} else {
+			s.Changes.Mut(of.last).next = r
+		}
+		of.last = r
+		s.changes[x.Player] = of
+	}
+	return nil
+}
+
+// sort orders what Load has put in the order of the places in a table.
+func (s *State) sort() error {
+	slices.SortStableFunc(s.requestTime, func(a, b RequestRef) int { return int(s.Requests.Get(a).At - s.Requests.Get(b).At) })
+	older := func(a, b InviteRef) int {
+		x, y := s.Invites.Get(a), s.Invites.Get(b)
+		if x.Created != y.Created {
+			return int(x.Created - y.Created)
+		}
+		return slices.Compare(x.ID[:], y.ID[:])
+	}
+	for _, refs := range s.invitesTo {
+		slices.SortFunc(refs, older)
+	}
+	for _, refs := range s.invitesOf {
+		slices.SortFunc(refs, older)
+	}
+	return nil
+}
