@@ -45,7 +45,7 @@
 //
 // A commit costs two syncs, one after the other: the leader's and the faster half of the followers'. An entry that commits is seen at a follower with the next entry, or after
 // CommitTimeout to twice that; what says nothing new is sent less often (patient.go). A leader that dies is replaced after one to two election time-outs of silence and an election. Memory: one batch of appends to each
-// follower, at most 64 entries, and a run of the number map for each change of leader since the last trim. One snapshot is sent at a time to each follower, at the speed of
+// follower, at most 64 entries, the latest entries (recent.go), and a run of the number map for each change of leader since the last trim. One snapshot is sent at a time to each follower, at the speed of
 // the connection, while appends to others go on.
 //
 // # From one machine to a cluster, and back

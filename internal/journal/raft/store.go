@@ -39,6 +39,7 @@ type store struct {
 	writing     sync.Mutex // held for a whole commit
 	first, last atomic.Uint64
 	keepNext    bool // the next DeleteRange of Raft deletes nothing; under writing
+	recent      recent
 }
 
 var (
@@ -184,6 +185,10 @@ func (s *store) LastIndex() (uint64, error) { return s.last.Load(), nil }
 
 // GetLog implements raft.LogStore.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
+	if kept, ok := s.recent.get(index); ok {
+		*l = kept
+		return nil
+	}
 	err := s.read(index, func(stored *raft.Log) error {
 		*l = *stored
 		l.Data = append(make([]byte, 0, len(stored.Data)), stored.Data...)
@@ -203,6 +208,9 @@ func (s *store) read(index uint64, use func(*raft.Log) error) error {
 		return err
 	}
 	defer done()
+	if kept, ok := s.recent.get(index); ok {
+		return use(&kept)
+	}
 	value, closer, err := s.db.Get(logKey(index))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return raft.ErrLogNotFound
@@ -280,6 +288,7 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 		first = from
 	case last != 0 && from <= last:
 		s.noteShorter(from - 1)
+		s.recent.remove(from, last)
 		if err := write.DeleteRange(logKey(from), logKey(last+1), nil); err != nil {
 			return err
 		}
@@ -298,6 +307,7 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 	if err := s.commitBatch(write); err != nil {
 		return s.failed(err)
 	}
+	s.recent.add(logs)
 	s.first.Store(first)
 	s.last.Store(to)
 	s.note()
@@ -326,6 +336,7 @@ func (s *store) deleteRange(from, to uint64, besides func(embeddb.Batch) error) 
 	} else if to >= last {
 		s.noteShorter(0)
 	}
+	s.recent.remove(from, to)
 	err := s.commit(func(b embeddb.Batch) error {
 		if besides != nil {
 			if err := besides(b); err != nil {
