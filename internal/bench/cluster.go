@@ -14,6 +14,9 @@ type clusterPart[S any] struct {
 }
 
 var (
+	singleParts = []clusterPart[struct{}]{
+		{"changes and reads in process, a single node", (*bench).singleChanges},
+	}
 	memberParts = []clusterPart[*members]{
 		{"changes and reads in process", (*bench).clusterChanges},
 		{"lag of followers", (*bench).clusterLag},
@@ -33,7 +36,7 @@ var (
 // cluster measures three nodes on this machine, beside a single one. A part that fails leaves a line in the table, and the others run.
 func (b *bench) cluster(ctx context.Context) error {
 	var errs []error
-	if b.chosen(names(memberParts)) {
+	if b.chosen(append(names(singleParts), names(memberParts)...)) {
 		errs = append(errs, b.inProcess(ctx))
 	}
 	errs = append(errs, runParts(b, ctx, struct{}{}, linkParts))

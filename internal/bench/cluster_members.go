@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +26,10 @@ type localMember struct {
 	node *node.Node
 }
 
-// members are three nodes in this process with directories of their own, and a single node beside them, all with the same content.
+// members are three nodes in this process with directories of their own.
 type members struct {
-	all    []*localMember // the first one leads
-	games  []localGame    // of the cluster
-	single *localCell
-	beside []localGame // of the single node
+	all   []*localMember // the first one leads
+	games []localGame
 }
 
 func openMember(ctx context.Context, dir, token string) (*localMember, error) {
@@ -102,28 +101,19 @@ func (b *bench) openMembers(ctx context.Context) (x *members, err error) {
 			}
 		}
 	}
-	games, players := min(b.sizes.coreGames, 1000), min(b.sizes.corePlayers, 10_000)
-	if x.games, err = fill(ctx, x.all[0].Engine, games, players); err != nil {
-		return x, err
-	}
-	dir, err := b.freshDir("single")
-	if err != nil {
-		return x, err
-	}
-	if x.single, err = openCell(ctx, dir, 0, nil); err != nil {
-		return x, err
-	}
-	x.beside, err = fill(ctx, x.single.Engine, games, players)
+	x.games, err = b.fillSmall(ctx, x.all[0].Engine)
 	return x, err
+}
+
+// fillSmall fills a node in this process, single or of a cluster.
+func (b *bench) fillSmall(ctx context.Context, e *engine.Engine) ([]localGame, error) {
+	return fill(ctx, e, min(b.sizes.coreGames, 1000), min(b.sizes.corePlayers, 10_000))
 }
 
 func (x *members) close() error {
 	var errs []error
 	for _, m := range x.all {
 		errs = append(errs, m.close())
-	}
-	if x.single != nil {
-		errs = append(errs, x.single.close())
 	}
 	return errors.Join(errs...)
 }
@@ -132,11 +122,40 @@ func (b *bench) inProcess(ctx context.Context) error {
 	defaults := settings.Defaults()
 	floor := heap.Tune(defaults.GCPercent, int64(defaults.HeapFloor))
 	defer floor.Release()
+	errs := []error{runParts(b, ctx, struct{}{}, singleParts)}
+	if !b.chosen(names(memberParts)) {
+		return errs[0]
+	}
 	x, err := b.openMembers(ctx)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	return errors.Join(append(errs, runParts(b, ctx, x, memberParts), x.close())...)
+}
+
+// singleChanges measures a single node as clusterChanges measures the cluster. It is closed again before the cluster begins, because it would go on to archive what
+// it has ended, and its reads, which never wait, would keep the goroutines of the cluster from the processors for so long that the leader loses its office.
+func (b *bench) singleChanges(ctx context.Context, _ struct{}) (err error) {
+	dir, err := b.freshDir("single")
 	if err != nil {
 		return err
 	}
-	return errors.Join(runParts(b, ctx, x, memberParts), x.close())
+	single, err := openCell(ctx, dir, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, single.close()) }()
+	games, err := b.fillSmall(ctx, single.Engine)
+	if err != nil {
+		return err
+	}
+	at := place{"a single node", games, func(context.Context) (*engine.Engine, error) { return single.Engine, nil }, nil}
+	for _, callers := range []int{64, 512} {
+		if err := b.changesAt(ctx, nil, at, callers, 0); err != nil {
+			return err
+		}
+	}
+	return b.readsAt(ctx, nil, at)
 }
 
 // place is where callers in this process make calls.
@@ -147,21 +166,16 @@ type place struct {
 	aims  map[int]string // of changes a second, by callers
 }
 
-// places are the single node, and those of the cluster, which may have another leader at each call.
-func (x *members) places() (single place, cluster []place) {
-	single = place{"a single node", x.beside, func(context.Context) (*engine.Engine, error) { return x.single.Engine, nil }, nil}
-	leader := func(ctx context.Context) (*engine.Engine, error) {
-		at, _, err := x.roles(ctx)
-		return at.Engine, err
-	}
-	other := func(ctx context.Context) (*engine.Engine, error) {
-		_, at, err := x.roles(ctx)
-		return at.Engine, err
-	}
-	return single, []place{
-		{"the leader of three", x.games, leader, map[int]string{64: "20,000 a second", 512: "80,000 a second"}},
-		{"another node of three", x.games, other, nil},
-	}
+// places are those of the cluster, which may have another leader at each call.
+func (x *members) places() (leader, other place) {
+	return place{"the leader of three", x.games, func(ctx context.Context) (*engine.Engine, error) {
+			at, _, err := x.roles(ctx)
+			return at.Engine, err
+		}, map[int]string{64: "20,000 a second", 512: "80,000 a second"}},
+		place{"another node of three", x.games, func(ctx context.Context) (*engine.Engine, error) {
+			_, at, err := x.roles(ctx)
+			return at.Engine, err
+		}, nil}
 }
 
 // roles waits until a node decides and the others follow it, and returns that node and another one.
@@ -182,43 +196,51 @@ func (x *members) roles(ctx context.Context) (leader, other *localMember, err er
 	return leader, other, errors.Join(ctx.Err(), fmt.Errorf("no node leads the others: %+v", leader.node.Status()))
 }
 
-// clusterChanges measures durable changes and linearizable reads by callers in this process. The reads of the single node come last: they never
-// wait, and so keep the goroutines of the cluster from the processors for so long that its leader loses its office.
+// clusterChanges measures durable changes and linearizable reads by callers in this process.
 func (b *bench) clusterChanges(ctx context.Context, x *members) error {
-	single, cluster := x.places()
+	leader, other := x.places()
 	for _, callers := range []int{64, 512} {
-		for _, at := range append([]place{single}, cluster...) {
-			if err := b.inPlace(ctx, x, at, "durable changes", callers, func(e *engine.Engine) func(int) error {
-				return newChanges(ctx, e, at.games, callers).unit
-			}); err != nil {
+		for _, at := range []place{leader, other} {
+			if err := b.changesAt(ctx, x, at, callers, 0); err != nil {
 				return err
 			}
 		}
 	}
-	for _, at := range append(cluster, single) {
-		if err := b.inPlace(ctx, x, at, "linearizable reads", callers, func(e *engine.Engine) func(int) error {
-			return func(int) error { return readPlayer(ctx, e, at.games) }
-		}); err != nil {
+	for _, at := range []place{leader, other} {
+		if err := b.readsAt(ctx, x, at); err != nil {
 			return err
 		}
 	}
-	return nil
+	leader.name, leader.aims = leader.name+", with the archive", nil
+	return b.changesAt(ctx, x, leader, 512, b.sizes.clusterWarm)
 }
 
-// inPlace measures calls of one kind. A line in which the leader changed says so.
-func (b *bench) inPlace(ctx context.Context, x *members, at place, what string, callers int, unit func(*engine.Engine) func(int) error) error {
+func (b *bench) changesAt(ctx context.Context, x *members, at place, callers int, warm time.Duration) error {
+	return b.inPlace(ctx, x, at, "durable changes", callers, warm, func(e *engine.Engine) func(int) error {
+		return newChanges(ctx, e, at.games, callers).unit
+	})
+}
+
+func (b *bench) readsAt(ctx context.Context, x *members, at place) error {
+	return b.inPlace(ctx, x, at, "linearizable reads", callers, 0, func(e *engine.Engine) func(int) error {
+		return func(int) error { return readPlayer(ctx, e, at.games) }
+	})
+}
+
+// inPlace measures calls of one kind. A line in which the leader of the cluster changed says so. x is nil for a single node; warm is 0 for the usual time.
+func (b *bench) inPlace(ctx context.Context, x *members, at place, what string, callers int, warm time.Duration, unit func(*engine.Engine) func(int) error) error {
 	e, err := at.cell(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", at.name, err)
 	}
-	term := x.all[0].node.Status().Term
-	l := load{workers: callers, warm: b.sizes.clusterMeasure / 5, measure: b.sizes.clusterMeasure}
+	term := x.term()
+	l := load{workers: callers, warm: cmp.Or(warm, b.sizes.clusterMeasure/5), measure: b.sizes.clusterMeasure}
 	m, err := l.run(ctx, nil, unit(e))
 	if err != nil {
 		return fmt.Errorf("%s: %w", at.name, err)
 	}
 	name, aim := what+" at "+at.name, ""
-	if e != x.single.Engine && x.all[0].node.Status().Term != term {
+	if x.term() != term {
 		name += ", the leader changed meanwhile"
 	}
 	if what == "durable changes" {
@@ -226,6 +248,14 @@ func (b *bench) inPlace(ctx context.Context, x *members, at place, what string, 
 	}
 	b.report(name, strings.Fields(what)[1], aim, m)
 	return nil
+}
+
+// term is that of the cluster; 0 for a single node.
+func (x *members) term() uint64 {
+	if x == nil {
+		return 0
+	}
+	return x.all[0].node.Status().Term
 }
 
 func (b *bench) report(what, unit, aim string, m *measured) {

@@ -63,6 +63,7 @@ type sizes struct {
 	clusterServers      int           // game servers with connections
 	clusterRepeats      int           // deaths of the leader; of hand-overs there are twice as many
 	clusterMeasure      time.Duration // of each line in process
+	clusterWarm         time.Duration // until archiving keeps pace, of the line with it
 	clusterLagRate      float64       // changes a second beside which the lag of followers is measured
 	clusterJoinRate     float64       // and beside which an empty node joins
 	clusterHandOverRate float64       // and beside which the leader hands over
@@ -86,7 +87,7 @@ var (
 		coreSnapshotEvery: 8 << 20,
 		consoles:          200, consoleChanges: 1000, consoleHosts: 1000,
 		agentIdle: 2000, agentProcesses: 20, agentHosts: 200, agentDeaths: 500, agentBuilders: 20, agentBuild: 1 << 30,
-		clusterServers: 5000, clusterRepeats: 5, clusterMeasure: 5 * time.Second, clusterLagRate: 10_000, clusterJoinRate: 2_000, clusterHandOverRate: 1_000,
+		clusterServers: 5000, clusterRepeats: 5, clusterMeasure: 5 * time.Second, clusterWarm: 30 * time.Second, clusterLagRate: 10_000, clusterJoinRate: 2_000, clusterHandOverRate: 1_000,
 		clusterPause: 2 * time.Second,
 	}
 	quickSizes = sizes{
@@ -103,7 +104,7 @@ var (
 		coreSnapshotEvery: 256 << 10,
 		consoles:          5, consoleChanges: 60, consoleHosts: 5,
 		agentIdle: 20, agentProcesses: 3, agentHosts: 5, agentDeaths: 5, agentBuilders: 3, agentBuild: 4 << 20,
-		clusterServers: 20, clusterRepeats: 1, clusterMeasure: 200 * time.Millisecond, clusterLagRate: 500, clusterJoinRate: 100, clusterHandOverRate: 100,
+		clusterServers: 20, clusterRepeats: 1, clusterMeasure: 200 * time.Millisecond, clusterWarm: 200 * time.Millisecond, clusterLagRate: 500, clusterJoinRate: 100, clusterHandOverRate: 100,
 		clusterPause: 200 * time.Millisecond,
 	}
 )
