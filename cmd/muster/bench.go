@@ -23,7 +23,7 @@ type benchCommand struct {
 	Connections []int          `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
 	Warm        time.Duration  `placeholder:"TIME" help:"Time that this scenario runs before the measurement. Default: 25s, after which ended records leave memory as fast as they arrive."`
 	Attack      string         `placeholder:"TEXT" help:"In the scenario siege, run only attacks whose names contain this."`
-	Part        string         `placeholder:"TEXT" help:"In the scenarios cluster, console and agents, run only parts whose names contain this."`
+	Part        string         `placeholder:"TEXT" help:"In the scenarios idle, cluster, console and agents, run only parts whose names contain this."`
 	Sessions    int            `placeholder:"N" help:"Live player sessions in the scenario cluster. Default: 1000000."`
 	Servers     int            `placeholder:"N" help:"Connected game servers in the scenario cluster. Default: 5000."`
 	Repeats     int            `placeholder:"N" help:"How often the leader dies in the scenario cluster; it hands over twice as often. Default: 5."`

@@ -20,7 +20,7 @@ type Options struct {
 	Binary      string        // a muster binary: it runs as `serve` and as `bench-bare`
 	Scenarios   []string      // by name; empty: all
 	Attack      string        // of the scenario siege, only attacks whose names contain this
-	Part        string        // of the scenarios cluster, console and agents, only parts whose names contain this
+	Part        string        // of the scenarios idle, cluster, console and agents, only parts whose names contain this
 	Sessions    int           // live player sessions of that scenario; 0: 1,000,000
 	Servers     int           // its connected game servers; 0: 5,000
 	Repeats     int           // how often leaders die in it; 0: 5

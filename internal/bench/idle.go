@@ -15,6 +15,9 @@ import (
 // was killed.
 func (b *bench) idle(ctx context.Context) error {
 	for _, scheme := range []string{"ws", "wss"} {
+		if b.options.Part != "" && b.options.Part != scheme { // one name contains the other
+			continue
+		}
 		if err := b.idleOver(ctx, scheme); err != nil {
 			return fmt.Errorf("%s: %w", scheme, err)
 		}
@@ -58,23 +61,33 @@ func (b *bench) idleOver(ctx context.Context, scheme string) error {
 	if scheme == "wss" {
 		target = "–"
 	}
+	if err := b.profileHeap(ctx, s, "idle-"+scheme); err != nil {
+		return err
+	}
 	b.table.addFact(fmt.Sprintf("idle game server over %s: resident memory for each of %s", scheme, thousands(int64(n))), target, "%.1f KiB", float64(resident)/float64(n)/1024)
 
 	s.kill()
 	if err := crowd.waitFor(ctx, 0); err != nil {
 		return err
 	}
-	down := time.Now()
+	down, own, machine := time.Now(), processorTime(nil), machineTime()
 	address := s.addr
 	if s, err = b.start(ctx, "the service", dir, append(arguments, "--listen", address)...); err != nil {
 		return err
 	}
 	ready := time.Since(down)
-	if err := crowd.waitFor(ctx, n); err != nil {
+	var back, used, others time.Duration
+	err = b.profileWhile(ctx, s, "idle-"+scheme+"-return", func() error {
+		err := crowd.waitFor(ctx, n)
+		back, used, own = time.Since(down), processorTime(s), processorTime(nil)-own
+		others = max(0, machineTime()-machine-used-own)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	back := time.Since(down)
-	b.progress("  killed and started again: ready after %s, all back after %s", ready.Round(time.Millisecond), back.Round(time.Millisecond))
+	b.progress("  killed and started again: ready after %s, all back after %s; processor time: service %s, load %s, others %s",
+		ready.Round(time.Millisecond), back.Round(time.Millisecond), used, own, others)
 	b.table.addFact(fmt.Sprintf("%s game servers over %s, trying every second: all back after the start", thousands(int64(n)), scheme), "10 s",
 		"%.1f s (ready after %.1f s)", back.Seconds(), ready.Seconds())
 	return nil
