@@ -29,7 +29,7 @@ const (
 	// use, so it is not tight; each waiting connection costs one small goroutine.
 	firstByteWait = 10 * time.Second
 
-	// headerWait bounds the TLS handshake and, separately, the request head.
+	// headerWait bounds the hello of a TLS client, the rest of the TLS handshake from when its turn comes, and the request head, each separately.
 	headerWait = 10 * time.Second
 
 	// requestWait bounds a request from its first byte to the last of its body, and answerWait from there until the client
@@ -94,6 +94,7 @@ type Server struct {
 
 	ready   chan net.Conn // plain or TLS is decided; they wait for net/http to accept them
 	closing chan struct{}
+	turns   turns // of TLS handshakes
 	stop    sync.Once
 	sniffs  sync.WaitGroup
 	stats   counters
@@ -129,6 +130,7 @@ func Open(cfg Config) (*Server, error) {
 		releaseBuffers: cfg.ReleaseBuffers,
 		ready:          make(chan net.Conn),
 		closing:        make(chan struct{}),
+		turns:          newTurns(),
 		waiting:        map[*conn]struct{}{},
 		upgraded:       map[*conn]struct{}{},
 	}

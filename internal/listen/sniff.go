@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/internal/connlimit"
@@ -23,8 +24,9 @@ type conn struct {
 
 	unread []byte // read and not returned yet
 	room   [64]byte
-	more   bool // the last read filled its buffer
-	noWait bool // Read returns only data that Await has found
+	turn   atomic.Bool // its TLS handshake has a turn
+	more   bool        // the last read filled its buffer
+	noWait bool        // Read returns only data that Await has found
 
 	closed bool // guarded by server.mu
 
@@ -102,9 +104,12 @@ func (c *conn) reset() {
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.unread) > 0 {
 		n := copy(p, c.unread)
-		c.unread = c.unread[n:]
+		if c.unread = c.unread[n:]; len(c.unread) == 0 {
+			c.unread = nil // a client's hello is large
+		}
 		return n, nil
 	}
+	c.endTurn()
 	switch {
 	case !c.noWait:
 		return c.TCPConn.Read(p)
@@ -114,6 +119,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.readNow(p)
 	c.more = c.more && (!readsNow || n == len(p))
 	return n, err
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	c.endTurn()
+	return c.TCPConn.Write(p)
 }
 
 // ReadNoWait is for readers of many connections that are silent most of the time. From now on Await waits until
@@ -148,6 +158,7 @@ func (nothingYet) NothingYet() bool { return true }
 
 // Close also forgets the connection, so that an idle service keeps no memory of closed connections.
 func (c *conn) Close() error {
+	c.endTurn()
 	c.server.mu.Lock()
 	c.closed = true
 	delete(c.server.upgraded, c)
@@ -210,29 +221,20 @@ func addressOf(tcp *net.TCPConn) netip.Addr {
 	return netip.Addr{} // the connection is gone already
 }
 
-// tellApart waits for the first byte and passes the connection on as plain HTTP or TLS.
+// tellApart waits for the first bytes and passes the connection on as plain HTTP or TLS.
 func (s *Server) tellApart(c *conn) {
-	first := c.room[:1]
-	err := c.SetReadDeadline(time.Now().Add(firstByteWait))
-	if err == nil {
-		_, err = c.TCPConn.Read(first)
-	}
+	secure, err := c.readFirst(s.tls != nil)
 	s.mu.Lock()
 	delete(s.waiting, c)
 	s.mu.Unlock()
-	if err == nil {
-		err = c.SetReadDeadline(time.Time{})
-	}
 	if err != nil {
 		s.stats.silent.Add(1)
 		_ = c.Close() // it was not used, so the error does not matter
 		return
 	}
-	c.unread = first
-
 	var next net.Conn = c
 	switch {
-	case first[0] != tlsHandshake:
+	case !secure:
 		s.stats.plain.Add(1)
 	case s.tls == nil:
 		s.stats.turnedAway.Add(1)
@@ -244,6 +246,10 @@ func (s *Server) tellApart(c *conn) {
 		return
 	default:
 		s.stats.tls.Add(1)
+		if !c.awaitTurn() {
+			_ = c.Close() // already closed by its client is as good
+			return
+		}
 		next = tls.Server(c, s.tls) // net/http does the handshake, in the connection's goroutine and with a deadline
 	}
 	select {
@@ -251,6 +257,24 @@ func (s *Server) tellApart(c *conn) {
 	case <-s.closing:
 		_ = c.Close() // the port closed before it could be served
 	}
+}
+
+// readFirst waits for the first bytes of a connection and reports whether they are those of TLS. If the client's hello is wanted, it waits
+// for that as well.
+func (c *conn) readFirst(hello bool) (secure bool, err error) {
+	if err := c.SetReadDeadline(time.Now().Add(firstByteWait)); err != nil {
+		return false, err
+	}
+	n, err := c.TCPConn.Read(c.room[:])
+	if err != nil {
+		return false, err
+	}
+	c.unread = c.room[:n]
+	secure = c.room[0] == tlsHandshake
+	if secure && hello {
+		err = c.readHello()
+	}
+	return secure, errors.Join(err, c.SetReadDeadline(time.Time{}))
 }
 
 // funnel is the net.Listener of net/http: it accepts the connections that tellApart passes on.
