@@ -152,7 +152,7 @@ func TestBackupOfAReplica(t *testing.T) {
 func TestJournalKeptForBackups(t *testing.T) {
 	h := newHouse(t, engine.Config{SnapshotEvery: 1, JournalKept: 4096})
 	h.must(&hosting.CreateLocation{Name: "custom-first"})
-	from := h.Applied()
+	from := h.Applied() + 1 // a snapshot that is under way trims what is before
 	has := func() bool {
 		err := engine.Entries(t.Context(), h.Engine, from, from, func(journal.Entry) error { return nil })
 		if err != nil && !errors.Is(err, journal.ErrTrimmed) {
