@@ -22,6 +22,7 @@ type benchCommand struct {
 	Rounds      int            `default:"2" placeholder:"N" help:"How often Muster and the bare service run in turn; the best run of each counts."`
 	Connections []int          `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
 	Warm        time.Duration  `placeholder:"TIME" help:"Time that this scenario runs before the measurement. Default: 25s, after which ended records leave memory as fast as they arrive."`
+	Rate        float64        `placeholder:"N" help:"Units a second of the scenarios players and games, which then run at this rate alone. Default: as many as the service can answer, and then half as many."`
 	Attack      string         `placeholder:"TEXT" help:"In the scenario siege, run only attacks whose names contain this."`
 	Part        string         `placeholder:"TEXT" help:"In the scenarios idle, cluster, console and agents, run only parts whose names contain this."`
 	Sessions    int            `placeholder:"N" help:"Live player sessions in the scenario cluster. Default: 1000000."`
@@ -29,7 +30,7 @@ type benchCommand struct {
 	Repeats     int            `placeholder:"N" help:"How often the leader dies in the scenario cluster; it hands over twice as often. Default: 5."`
 	Build       settings.Bytes `placeholder:"BYTES" help:"Size of the build in the scenario agents. Default: 1GiB."`
 	Dir         string         `placeholder:"DIR" help:"Directory for the data, on the disk to measure. Default: the system's temporary directory."`
-	Profiles    string         `placeholder:"DIR" help:"Write processor profiles of the service to this directory."`
+	Profiles    string         `placeholder:"DIR" help:"Write processor profiles and execution traces of the service to this directory."`
 }
 
 // Run measures this very binary and writes the table. After a failure the table has the results up to it.
@@ -48,7 +49,7 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	table, err := bench.Run(ctx, bench.Options{
 		Binary: binary, Scenarios: c.Scenarios, Quick: c.Quick, Measure: c.Measure, Rounds: c.Rounds,
-		Connections: c.Connections, Warm: c.Warm, Attack: c.Attack, Soak: c.For,
+		Connections: c.Connections, Warm: c.Warm, Rate: c.Rate, Attack: c.Attack, Soak: c.For,
 		Part: c.Part, Sessions: c.Sessions, Servers: c.Servers, Repeats: c.Repeats,
 		Build: int64(c.Build), Dir: c.Dir, Profiles: c.Profiles, Progress: os.Stderr,
 	})

@@ -28,11 +28,12 @@ type Options struct {
 	Rounds      int           // how often the service and the bare one alternate; the best of each counts; 0: 2
 	Connections []int         // of the players' load; empty: 64 and 256
 	Warm        time.Duration // before that load is measured; 0: until archiving keeps up
+	Rate        float64       // of the loads of players and games, which then run at this rate alone; 0: at the highest one, and at half of it
 	Build       int64         // bytes of the build of the scenario agents; 0: 1 GiB
 	Soak        time.Duration // how long the scenario soak takes; 0: 20 min
 	Quick       bool          // only tests that everything works, in seconds; the numbers are meaningless
 	Dir         string        // for the data; empty: the system's directory for temporary files
-	Profiles    string        // where profiles of the server's processor time go; empty: none are taken
+	Profiles    string        // where profiles of the server's processor time and execution traces go; empty: none are taken
 	Progress    io.Writer     // for lines about the progress; nil: none
 }
 
@@ -163,7 +164,7 @@ func (b *bench) runProfiled(ctx context.Context, s *server, name string, l load,
 	return m, err
 }
 
-// profileWhile takes a processor profile of the server while f runs.
+// profileWhile takes a processor profile of the server while f runs, and then a short execution trace, which slows the server down.
 func (b *bench) profileWhile(ctx context.Context, s *server, name string, f func() error) error {
 	if b.options.Profiles == "" {
 		return f()
@@ -174,6 +175,12 @@ func (b *bench) profileWhile(ctx context.Context, s *server, name string, f func
 		text, err := s.profile(ctx, fmt.Sprintf("profile?seconds=%d", max(1, int(b.options.Measure.Seconds()/2))))
 		if err == nil {
 			err = os.WriteFile(filepath.Join(b.options.Profiles, name+".pprof"), text, 0o666)
+		}
+		if err == nil {
+			text, err = s.profile(ctx, "trace?seconds=2")
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(b.options.Profiles, name+".trace"), text, 0o666)
 		}
 		taken <- err
 	}()

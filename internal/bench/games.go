@@ -30,22 +30,30 @@ func (b *bench) games(ctx context.Context, s *server, setup *conn) error {
 	}
 	measure := cmp.Or(b.sizes.gameMeasure, b.options.Measure)
 	whole := load{workers: b.sizes.gameConnections, warm: b.sizes.gameWarm, measure: measure}
-	most, err := b.runProfiled(ctx, s, "games", whole, g.unit)
-	if err != nil {
-		return err
+	rate := b.options.Rate
+	if rate == 0 {
+		most, err := b.runProfiled(ctx, s, "games", whole, g.unit)
+		if err != nil {
+			return err
+		}
+		b.progress("  game sessions: %s", most)
+		b.table.addLoad("game sessions, CBOR, durable", "sessions", requestsInGame, most, 0)
+		rate = most.perSecond() / 2
 	}
-	b.progress("  game sessions: %s", most)
 	half := whole
-	half.rate, half.warm = most.perSecond()/2, b.sizes.gameWarm
-	paced, err := half.run(ctx, s, g.unit)
+	half.rate, half.measure = rate, time.Millisecond
+	if _, err := half.run(ctx, s, g.unit); err != nil { // the profile begins when the load is warm
+		return err
+	}
+	half.warm, half.measure = time.Second, measure
+	paced, err := b.runProfiled(ctx, s, "paced-games", half, g.unit)
 	if err != nil {
 		return err
 	}
-	b.progress("  half of it: %s", paced)
+	b.progress("  at %.0f a second: %s", rate, paced)
 	if n := h.refused.Load(); n > 0 {
 		b.progress("  %d requests met no free game server and were repeated", n)
 	}
-	b.table.addLoad("game sessions, CBOR, durable", "sessions", requestsInGame, most, 0)
 	b.table.addLoad("game sessions, CBOR, durable", "sessions", requestsInGame, paced, 0)
 	return nil
 }

@@ -30,6 +30,9 @@ func (b *bench) players(ctx context.Context) error {
 			kinds = append(kinds, kind{p, n})
 		}
 	}
+	if b.options.Rate > 0 {
+		return b.playersAtRate(ctx, kinds)
+	}
 	best := make([]pair, len(kinds))
 	for round := range b.options.Rounds {
 		if err := b.bareRound(ctx, kinds, best); err != nil {
@@ -48,6 +51,41 @@ func (b *bench) players(ctx context.Context) error {
 		b.table.addLoad(name+", durable", "cycles", requestsInCycle, p.half, 0)
 	}
 	return nil
+}
+
+// playersAtRate measures the durable service at a given rate alone, so that two builds can be compared at the same one.
+func (b *bench) playersAtRate(ctx context.Context, kinds []kind) error {
+	return b.serving(ctx, "players", func(s *server, c *conn) error {
+		h, err := b.setUpCycles(ctx, s, c)
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		for _, k := range kinds {
+			m, err := b.paced(ctx, s, h, k, b.options.Rate)
+			if err != nil {
+				return err
+			}
+			b.table.addLoad("player sessions, "+k.protocol.name+", durable", "cycles", requestsInCycle, m, 0)
+		}
+		return nil
+	})
+}
+
+// paced measures one kind at a rate.
+func (b *bench) paced(ctx context.Context, s *server, h *hall, k kind, rate float64) (m *measured, err error) {
+	// The profile begins when the load is warm.
+	if _, err := b.measureCycles(ctx, s, h, k, load{rate: rate, warm: b.sizes.cycleWarm, measure: time.Millisecond}); err != nil {
+		return nil, err
+	}
+	err = b.profileWhile(ctx, s, profileName("paced "+k.String()), func() (err error) {
+		m, err = b.measureCycles(ctx, s, h, k, load{rate: rate, warm: time.Second, measure: b.options.Measure})
+		return err
+	})
+	if err == nil {
+		b.progress("  durable, %s, at %.0f a second: %s", k, rate, m)
+	}
+	return m, err
 }
 
 func (b *bench) bareRound(ctx context.Context, kinds []kind, best []pair) error {
@@ -79,14 +117,11 @@ func (b *bench) durableRound(ctx context.Context, kinds []kind, best []pair, las
 }
 
 func (b *bench) durableOn(ctx context.Context, s *server, c *conn, kinds []kind, best []pair, last bool) error {
-	h, err := b.setUp(c)
+	h, err := b.setUpCycles(ctx, s, c)
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	if err := h.connectWithGames(ctx, s, c, b.sizes.cycleServers); err != nil {
-		return err
-	}
 	warm := kind{awsJSON, kinds[0].connections}
 	if _, err := b.measureCycles(ctx, s, h, warm, load{warm: b.sizes.cycleWarm, measure: time.Millisecond}); err != nil {
 		return err
@@ -99,22 +134,32 @@ func (b *bench) durableOn(ctx context.Context, s *server, c *conn, kinds []kind,
 		return err
 	}
 	for i, k := range kinds {
-		rate := best[i].durable.perSecond() / 2
-		m, err := b.measureCycles(ctx, s, h, k, load{rate: rate, warm: b.sizes.cycleWarm, measure: b.options.Measure})
+		m, err := b.paced(ctx, s, h, k, best[i].durable.perSecond()/2)
 		if err != nil {
 			return err
 		}
 		best[i].half = m
-		b.progress("  durable, %s, half of it: %s", k, m)
 	}
 	return nil
+}
+
+// setUpCycles makes what cycles need: game servers that each host a game session.
+func (b *bench) setUpCycles(ctx context.Context, s *server, c *conn) (*hall, error) {
+	h, err := b.setUp(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.connectWithGames(ctx, s, c, b.sizes.cycleServers); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
 }
 
 // eachKind measures the highest throughput of the server, in each protocol and with each number of connections.
 func (b *bench) eachKind(ctx context.Context, s *server, h *hall, which string, kinds []kind, warm time.Duration, keep func(i int, m *measured) error) error {
 	for i, k := range kinds {
-		profile := strings.NewReplacer(" ", "-", ".", "-", ",", "").Replace(which + " " + k.String())
-		err := b.profileWhile(ctx, s, profile, func() error {
+		err := b.profileWhile(ctx, s, profileName(which+" "+k.String()), func() error {
 			m, err := b.measureCycles(ctx, s, h, k, load{warm: warm, measure: b.options.Measure})
 			if err != nil {
 				return err
@@ -127,6 +172,10 @@ func (b *bench) eachKind(ctx context.Context, s *server, h *hall, which string, 
 		}
 	}
 	return nil
+}
+
+func profileName(line string) string {
+	return strings.NewReplacer(" ", "-", ".", "-", ",", "").Replace(line)
 }
 
 func (b *bench) measureCycles(ctx context.Context, s *server, h *hall, k kind, l load) (*measured, error) {
