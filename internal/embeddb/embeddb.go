@@ -3,6 +3,7 @@
 package embeddb
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -201,6 +202,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	options.Logger = logger{log: log, stop: stop}
 	options.EventListener = events(log, stop, config.OnDamage)
 	options.FormatMajorVersion = Format
+	options.Experimental.CompactionScheduler = &compactions{crowd: 2 * cmp.Or(options.L0CompactionThreshold, 4), stop: short.closing}
 	// A writer that waits for a compaction would wait for ever when compactions fail. Flushes only write, and operations that only
 	// write always end (failstop).
 	options.L0StopWritesThreshold = 1 << 20

@@ -91,7 +91,7 @@ func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs
 	if strings.HasSuffix(name, ".log") {
 		file = s.withRoom(file, name)
 	}
-	return &failstopFile{File: file, stop: s, name: name, table: strings.HasSuffix(name, ".sst")}, nil
+	return &failstopFile{File: file, stop: s, name: name, table: isTable(name)}, nil
 }
 
 // Open returns a file to read. A reader that finds no descriptor waits for one, because the error would fail a compaction for good.
@@ -111,8 +111,19 @@ func (s *failstop) Create(name string, category vfs.DiskWriteCategory) (vfs.File
 			return nil, err
 		}
 	}
-	return s.open("create", name, func() (vfs.File, error) { return s.FS.Create(name, category) })
+	file, err := s.open("create", name, func() (vfs.File, error) { return s.FS.Create(name, category) })
+	if f, ok := file.(*failstopFile); ok && f.table && category == flushing {
+		pace := newPace(s.short.closing, flushRests)
+		f.pace = &pace
+	}
+	return file, err
 }
+
+const (
+	flushing = "pebble-memtable-flush" // the category of tables that a flush writes
+	// flushRests is short enough that flushes of full tables in memory keep up with 40 MB/s.
+	flushRests = 300 * time.Millisecond
+)
 
 func (s *failstop) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
 	return s.open("open", name, func() (vfs.File, error) { return s.FS.OpenReadWrite(name, category, opts...) })
@@ -160,13 +171,20 @@ func (s *failstop) MkdirAll(dir string, perm os.FileMode) error {
 	return nil
 }
 
-// Remove returns its errors: an extra file does no harm, and Pebble only logs them.
+// Remove returns its errors: an extra file does no harm, and Pebble only logs them. It rests after a table, since the file system makes the journal's next sync
+// wait while it frees the blocks.
 func (s *failstop) Remove(name string) error {
 	if s.hasFailed() || strings.HasSuffix(name, ".log") && s.keepLog(name) {
 		return nil
 	}
+	if isTable(name) {
+		pace := newPace(s.short.closing, longest)
+		defer pace.Rest()
+	}
 	return s.FS.Remove(name)
 }
+
+func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
 
 // keepLog reports whether a log must stay for now. When Pebble opens a database it removes the old log, whose content is in tables by then, before
 // it creates the next one. If the process ended in between, the newest log that is known to be on the disk would be missing: checkTail.
@@ -204,7 +222,8 @@ type failstopFile struct {
 	vfs.File
 	stop  *failstop
 	name  string
-	table bool // nothing refers to the file before it is whole and synced
+	table bool  // nothing refers to the file before it is whole and synced
+	pace  *Pace // of a flush; nil: none
 }
 
 func (f *failstopFile) Write(p []byte) (int, error) {
@@ -216,6 +235,9 @@ func (f *failstopFile) Write(p []byte) (int, error) {
 	}
 	if f.table {
 		f.stop.patiently("write", f.name, write)
+		if f.pace != nil {
+			f.pace.Rest()
+		}
 	} else {
 		f.stop.do("write", f.name, write)
 	}

@@ -402,20 +402,17 @@ func TestRepairReplacesTheFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.Sort(tables)
-	for _, name := range tables {
-		if strings.HasSuffix(name, ".sst") {
-			content := embeddbtest.ReadFile(t, vfs.Default, path.Join(dir, name))
-			content[100] ^= 1
-			embeddbtest.WriteFile(t, vfs.Default, path.Join(dir, name), content)
-			break
-		}
-	}
+	tables = slices.DeleteFunc(tables, func(name string) bool { return !strings.HasSuffix(name, ".sst") })
+	damaged := path.Join(dir, slices.Min(tables))
+	content := embeddbtest.ReadFile(t, vfs.Default, damaged)
+	content[100] ^= 1
+	embeddbtest.WriteFile(t, vfs.Default, damaged, content)
 	report, kept, err = Repair(t.Context(), dir, uuid.UUID{5})
 	if err != nil || kept == "" || report.Whole() {
 		t.Fatalf("repair: %+v, kept %q, %v", report, kept, err)
 	}
-	if report, err := Check(t.Context(), dir); err != nil || !report.Whole() || report.Records == 0 {
+	// All is lost when a compaction had merged everything into one table.
+	if report, err := Check(t.Context(), dir); err != nil || !report.Whole() || report.Records == 0 && len(tables) > 1 {
 		t.Errorf("check after the repair: %+v, %v", report, err)
 	}
 	if report, err := Check(t.Context(), kept); err != nil || report.Whole() {

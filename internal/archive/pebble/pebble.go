@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -38,6 +39,10 @@ const (
 	memTableBytes = 4 << 20
 	// batchBytes bounds the memory of a Put of any size, besides its records.
 	batchBytes = 8 << 20
+	// Few records would be inserted key by key in any case, so they are in small steps, with rests between them.
+	manyRecords     = 4096
+	smallBatchBytes = 64 << 10
+	putRests        = 150 * time.Millisecond
 )
 
 // tune is a function, and not a method, so that a package that knows Options does not compile the generic types in Pebble's.
@@ -46,7 +51,7 @@ func tune(o *pebble.Options, options Options) {
 	o.CacheSize = cacheBytes
 	o.MemTableSize = cmp.Or(options.MemTable, memTableBytes)
 	o.MaxOpenFiles = cmp.Or(options.TableFiles, 500)
-	o.TargetFileSizes[0] = 8 << 20
+	o.TargetFileSizes[0] = 2 << 20 // the removal of a large file delays the syncs of the journal
 	// Each Put leaves a file in level 0 that overlaps all others. Merging many of them at once costs less for each record;
 	// filters spare look-ups the others.
 	o.L0CompactionThreshold = 16

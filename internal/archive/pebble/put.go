@@ -49,15 +49,22 @@ func check(r *archive.Record) error {
 // put stores a coverage instead of the mark, unless it is nil.
 func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 	write := a.db.NewBatch()
+	pace := a.db.Pace(putRests)
+	most := batchBytes
+	if len(records) < manyRecords {
+		most = smallBatchBytes
+	}
 	for block := range blocks(records) {
 		if err := a.buffer.add(write, a.nextBlock, block); err != nil {
 			return err
 		}
 		a.nextBlock++
-		if write.Len() >= batchBytes {
+		pace.Rest()
+		if write.Len() >= most {
 			if err := a.apply(write); err != nil {
 				return err
 			}
+			pace.Rest()
 			write = a.db.NewBatch()
 		}
 	}

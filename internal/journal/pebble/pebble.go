@@ -54,6 +54,9 @@ func tune(o *pebble.Options, options Options) {
 	// larger part of what an append costs, for bytes that the next trim drops.
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	o.TargetFileSizes[0] = int64(o.MemTableSize) // one file a flush
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 64 << 10 // entries are read in order
+	}
 	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 }
 

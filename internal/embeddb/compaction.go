@@ -1,0 +1,116 @@
+package embeddb
+
+import (
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// compactions runs one compaction of a database at a time, at a pace. It is the database's pebble.CompactionScheduler.
+type compactions struct {
+	crowd int             // level 0 is crowded from so many layers on: a read looks into a table of each
+	stop  <-chan struct{} // ends all rests
+	db    database
+
+	mu       sync.Mutex
+	running  bool
+	refused  bool // one was refused because another was running
+	closed   bool
+	granting sync.WaitGroup // Add only with mu held and not closed
+}
+
+type database interface {
+	pebble.DBForCompaction
+	Metrics() *pebble.Metrics
+}
+
+// Register is called once, before all others.
+func (c *compactions) Register(_ int, db pebble.DBForCompaction) { c.db = db.(database) }
+
+// Unregister returns when the database is not called any more.
+func (c *compactions) Unregister() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.granting.Wait()
+}
+
+// TrySchedule is called with the database's lock held.
+func (c *compactions) TrySchedule() (bool, pebble.CompactionGrantHandle) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.running {
+		c.refused = true
+		return false, nil
+	}
+	c.running = true
+	return true, &compaction{all: c}
+}
+
+// UpdateGetAllowedWithoutPermission has nothing to update: one is allowed at all times.
+func (c *compactions) UpdateGetAllowedWithoutPermission() {}
+
+// next is called when a compaction has ended, and begins the one that waits, if any. The database does not ask again for one that was refused. So when
+// one was refused while the database was asked in vain, it is asked once more.
+func (c *compactions) next() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed {
+		c.refused = false
+		c.granting.Add(1)
+		c.mu.Unlock()
+		begun := c.db.Schedule(&compaction{all: c})
+		c.granting.Done()
+		c.mu.Lock()
+		if begun {
+			return
+		}
+		if !c.refused {
+			break
+		}
+	}
+	c.running = false
+}
+
+// debtMost is how many bytes may wait to be merged before compactions hurry.
+const debtMost = 256 << 20
+
+// behind reports whether compactions have to catch up.
+func (c *compactions) behind() bool {
+	m := c.db.Metrics()
+	return int(m.Levels[0].Sublevels) >= c.crowd || m.Compact.EstimatedDebt > debtMost
+}
+
+// Within these times a compaction finds out that it is behind, and may rest.
+const (
+	lookEvery = 100 * time.Millisecond
+	restMost  = time.Minute
+)
+
+// compaction is one of them. The goroutine that compacts calls its methods, except for MeasureCPU.
+type compaction struct {
+	all    *compactions
+	pace   Pace
+	looked time.Time
+	hurry  bool
+}
+
+// Started is called once, before the others.
+func (c *compaction) Started() { c.pace = newPace(c.all.stop, restMost) }
+
+// MeasureCPU measures nothing.
+func (c *compaction) MeasureCPU(pebble.CompactionGoroutineKind) {}
+
+// CumulativeStats is called after each 128 keys, and may block.
+func (c *compaction) CumulativeStats(pebble.CompactionGrantHandleStats) {
+	if time.Since(c.looked) > lookEvery {
+		c.looked, c.hurry = time.Now(), c.all.behind()
+	}
+	if !c.hurry {
+		c.pace.Rest()
+	}
+}
+
+// Done is called when the compaction has ended.
+func (c *compaction) Done() { c.all.next() }

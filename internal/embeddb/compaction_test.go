@@ -1,0 +1,66 @@
+package embeddb
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// waitingDB has so many compactions that wait. While it is asked for one in vain, another may come.
+type waitingDB struct {
+	pebble.DBForCompaction
+	all     *compactions
+	waiting int
+	late    int // come while it is asked in vain
+	begun   []pebble.CompactionGrantHandle
+}
+
+func (d *waitingDB) Metrics() *pebble.Metrics { return &pebble.Metrics{} }
+
+func (d *waitingDB) Schedule(h pebble.CompactionGrantHandle) bool {
+	if d.waiting == 0 {
+		if d.late > 0 {
+			d.late--
+			if ok, _ := d.all.TrySchedule(); ok {
+				panic("two compactions at a time")
+			}
+			d.waiting++ // the database does not ask again
+		}
+		return false
+	}
+	d.waiting--
+	d.begun = append(d.begun, h)
+	return true
+}
+
+func TestOneCompactionAtATime(t *testing.T) {
+	c := &compactions{crowd: 8, stop: make(chan struct{})}
+	db := &waitingDB{all: c, late: 1}
+	c.Register(2, db)
+	first, h := c.TrySchedule()
+	if second, _ := c.TrySchedule(); !first || second {
+		t.Fatalf("the first one was granted: %v, a second one beside it: %v", first, second)
+	}
+	db.waiting = 1
+	h.Started()
+	h.CumulativeStats(pebble.CompactionGrantHandleStats{})
+	h.Done()
+	if len(db.begun) != 1 {
+		t.Fatalf("%d compactions began after the first one, want the one that was refused", len(db.begun))
+	}
+	db.begun[0].Done() // nothing waits, but one comes in between
+	if len(db.begun) != 2 {
+		t.Fatalf("%d compactions began, want the one that came while none waited", len(db.begun))
+	}
+	db.begun[1].Done()
+	third, h := c.TrySchedule()
+	if !third {
+		t.Fatal("no compaction is granted although none runs")
+	}
+	c.Unregister()
+	db.waiting = 1
+	h.Done()
+	if granted, _ := c.TrySchedule(); granted || len(db.begun) != 2 {
+		t.Error("a compaction began after the database closed")
+	}
+}
