@@ -117,7 +117,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 		return false, err
 	}
 	log.Info("listening", "address", s.Addr().String(), "public_url", s.PublicURL(), "data", x.Data, "version", versionText(),
-		"took", time.Since(began).Round(time.Millisecond), "heap_bytes", liveHeap(int64(x.HeapFloor), x.GCPercent))
+		"took", time.Since(began).Round(time.Millisecond), "heap_bytes", liveHeap())
 	x.supervised.runs(s)
 	run, end := context.WithCancel(ctx)
 	var beside sync.WaitGroup
@@ -198,11 +198,11 @@ func (x *serving) reloadOnHangup(ctx context.Context, s *service.Service) {
 	}
 }
 
-// liveHeap is the heap in use without the floor's block.
-func liveHeap(floor int64, percent int) int64 {
+// liveHeap is the heap in use.
+func liveHeap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) - floor*100/int64(100+percent)
+	return m.HeapAlloc
 }
 
 // newLogger makes the log according to the settings, which Check has validated.

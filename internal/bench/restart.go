@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/musterhq/muster/internal/settings"
 )
 
 // restart measures the start of the service on a large state.
@@ -47,8 +45,6 @@ func (b *bench) startOn(ctx context.Context, dir string, aims startAims, argumen
 			return err
 		}
 	}
-	defaults := settings.Defaults()
-	live -= int64(defaults.HeapFloor) * 100 / int64(100+defaults.GCPercent) // the floor's block counts as live
 	each := func(n int64) float64 { return float64(n) / float64(aims.records) }
 	b.progress("  ready after %s; %.0f bytes resident, %.0f of live heap for each %s", ready.Round(time.Millisecond), each(resident), each(live), aims.record)
 	b.table.addFact(aims.what+": ready after", aims.ready, "%.1f s", ready.Seconds())

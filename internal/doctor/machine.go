@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/heap"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -137,7 +138,7 @@ func (x *examination) descriptors(context.Context) {
 
 func (x *examination) memory(context.Context) {
 	const check = "memory"
-	total, limit, ok := memory()
+	total, limit, ok := heap.Memory()
 	switch floor := uint64(x.Settings.HeapFloor); {
 	case !ok:
 		x.add(check, Skipped, "", "this system does not tell")

@@ -37,31 +37,6 @@ func diskSpace(dir string) (free, total uint64, ok bool) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), true
 }
 
-// memory returns that of the machine, and the limit of the control group; 0: it has none.
-func memory() (total, limit uint64, ok bool) {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, 0, false
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if f := strings.Fields(lines.Text()); len(f) > 1 && f[0] == "MemTotal:" {
-			kib, err := strconv.ParseUint(f[1], 10, 64)
-			if err != nil {
-				return 0, 0, false
-			}
-			total = kib << 10
-		}
-	}
-	if text, err = os.ReadFile("/proc/self/cgroup"); err == nil {
-		if _, path, found := strings.Cut(strings.TrimSpace(string(text)), "0::"); found {
-			if text, err := os.ReadFile("/sys/fs/cgroup" + path + "/memory.max"); err == nil {
-				limit, _ = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64) // "max" is no number, and no limit
-			}
-		}
-	}
-	return total, limit, total > 0
-}
-
 // clockState asks the kernel whether a time service keeps the clock right, and how far it may be off.
 func clockState() (synchronized bool, errorMax time.Duration, ok bool) {
 	var t unix.Timex

@@ -7,27 +7,51 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 )
 
-// Floor keeps a heap from being collected before it has a size. It does so with a block of memory that counts as live
-// and is never touched, so it takes address space and no memory. A heap that is large enough by itself does without the
-// block: it would only let more garbage gather.
+// Floor keeps a heap from being collected before it has a size. After each collection it sets by how much the heap may grow until the next one.
+//
+// Each collection delays requests by some ten milliseconds. So the floor rises, up to riseMost times its size, while collections follow each other
+// fast for a while. A burst, such as the connections that come back after a start, does not raise it. It falls when collections are rare.
 type Floor struct {
-	size int64 // of the block
+	percent     int
+	least, most int64
 
 	mu        sync.Mutex
-	untouched []byte // the block; nil while the heap is large, and after Release
+	at        int64
+	collected time.Time // the last time
+	fast      time.Time // since then collections follow each other fast; zero: they do not
 	released  bool
 }
 
+const (
+	riseMost  = 8
+	riseShare = 8 // of the machine's memory, or what its control group leaves to the process, the risen floor is at most one part in so many
+
+	fastWithin = 6 * time.Second
+	fastFor    = 10 * time.Second
+	rareAfter  = 20 * time.Second
+)
+
 // Tune sets growth in percent between collections, and the floor in bytes. The floor holds until Release.
 func Tune(percent int, floor int64) *Floor {
-	debug.SetGCPercent(percent)
-	// The next collection comes at live × (100+percent)/100, so this much has to be live for it to come at the floor.
-	f := &Floor{size: floor * 100 / int64(100+percent)}
-	f.untouched = make([]byte, f.size)
+	f := &Floor{percent: percent, least: floor, most: highest(floor), at: floor, collected: time.Now()}
+	debug.SetGCPercent(growth(percent, floor, scanned{}))
 	f.afterNext()
 	return f
+}
+
+// highest is to where a floor rises.
+func highest(floor int64) int64 {
+	total, limit, ok := Memory()
+	if !ok {
+		return floor
+	}
+	if limit != 0 {
+		total = min(total, limit)
+	}
+	return max(floor, min(riseMost*floor, int64(total/riseShare)))
 }
 
 // Fill runs f, which fills an empty process with data that stays, such as the state from a snapshot. Nothing is collected meanwhile, unless a
@@ -41,8 +65,8 @@ func Fill(f func() error) error {
 func (f *Floor) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	runtime.KeepAlive(f.untouched)
-	f.untouched, f.released = nil, true
+	f.released = true
+	debug.SetGCPercent(f.percent)
 }
 
 // collected is garbage at once: its finalizer tells that a collection has ended.
@@ -58,19 +82,48 @@ func (f *Floor) afterNext() {
 
 // adjust looks at what the last collection has left, and reports whether the floor still holds.
 func (f *Floor) adjust() bool {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
+	left := lastScanned()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.released {
 		return false
 	}
-	live := int64(sample[0].Value.Uint64()) - int64(len(f.untouched))
-	switch {
-	case live > f.size:
-		f.untouched = nil
-	case live < f.size/2 && f.untouched == nil:
-		f.untouched = make([]byte, f.size)
-	}
+	f.move(time.Now())
+	debug.SetGCPercent(growth(f.percent, f.at, left))
 	return true
+}
+
+// move raises or lowers the floor after a collection.
+func (f *Floor) move(now time.Time) {
+	since := now.Sub(f.collected)
+	f.collected = now
+	switch {
+	case since > rareAfter:
+		f.at, f.fast = max(f.at/2, f.least), time.Time{}
+	case since > fastWithin:
+		f.fast = time.Time{}
+	case f.fast.IsZero():
+		f.fast = now
+	case now.Sub(f.fast) >= fastFor:
+		f.at, f.fast = min(2*f.at, f.most), now
+	}
+}
+
+// scanned is what a collection has walked through, in bytes.
+type scanned struct{ live, roots int64 }
+
+func lastScanned() scanned {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	metrics.Read(sample)
+	return scanned{int64(sample[0].Value.Uint64()), int64(sample[1].Value.Uint64() + sample[2].Value.Uint64())}
+}
+
+// growth is the percentage with which the next collection comes at the floor, but not less than percent. The heap grows by this share of all that the
+// last collection has walked through, and in any case to this share of 4 MiB.
+func growth(percent int, floor int64, last scanned) int {
+	const least = 4 << 20
+	if last.live+last.roots < least {
+		return max(percent, int(floor*100/least))
+	}
+	return max(percent, int((floor-last.live)*100/(last.live+last.roots))+1)
 }

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
+	"time"
 )
 
 func TestTheNextCollectionComesAtTheFloor(t *testing.T) {
@@ -35,6 +36,30 @@ func TestALargeHeapDoesWithoutTheFloor(t *testing.T) {
 	collectUntil(t, "the floor is gone", func(goal uint64) bool { return goal < 2*floor+floor/2 })
 	runtime.KeepAlive(large)
 	collectUntil(t, "the floor is back", func(goal uint64) bool { return goal >= floor && goal < floor*3/2 })
+}
+
+func TestTheFloorRisesWhileCollectionsFollowEachOtherFast(t *testing.T) {
+	now := time.Unix(1, 0)
+	f := &Floor{least: 64, most: 256, at: 64, collected: now}
+	collect := func(times int, every time.Duration, want int64) {
+		t.Helper()
+		for range times {
+			now = now.Add(every)
+			f.move(now)
+		}
+		if f.at != want {
+			t.Errorf("after %d collections, one each %s: the floor is at %d, want %d", times, every, f.at, want)
+		}
+	}
+	collect(10, time.Second, 64) // a burst
+	collect(1, 7*time.Second, 64)
+	collect(10, time.Second, 64)
+	collect(1, time.Second, 128) // the eleventh: for ten seconds
+	collect(10, time.Second, 256)
+	collect(100, time.Second, 256) // not above most
+	collect(10, 10*time.Second, 256)
+	collect(1, time.Minute, 128)
+	collect(5, time.Minute, 64)
 }
 
 // collectUntil collects garbage until the next collection comes at such a size: finalizers run some time after one.

@@ -141,7 +141,7 @@ type Settings struct {
 	PlayerPenalties       string        `name:"player-penalties" bundle:"yes" placeholder:"MODE" help:"Penalties for leaving: OFF, REPORT_ONLY or ENFORCE."`
 
 	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"Size of the journal after which the service takes a snapshot: a smaller size makes restarts faster and costs disk writes."`
-	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Heap size below which garbage is not collected: a small heap would be collected too often."`
+	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Heap size below which garbage is not collected: a small heap would be collected too often. Under load that lasts, up to eight times as much, but at most an eighth of the memory."`
 	GCPercent     int   `name:"gc-percent" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves processor time."`
 }
 
