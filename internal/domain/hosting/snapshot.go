@@ -131,9 +131,11 @@ func (c *State) Restore(h *kernel.Head) error {
 }
 
 func (c *State) restoreDeadlines() {
+	c.Waiting.Expect(c.Sessions.Players.Len())
 	for r, p := range c.Sessions.Players.All() {
 		c.Waiting.Set(Reservation, r.Any(), p.ReserveBy)
 	}
+	c.Waiting.Expect(0)
 	for r, p := range c.Fleets.Processes.All() {
 		c.Waiting.Set(Ready, r.Any(), p.ReadyBy)
 		c.Waiting.Set(Lost, r.Any(), p.LostBy)

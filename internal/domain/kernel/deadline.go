@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -70,6 +71,9 @@ func (d *Deadlines) SetWall(kind Wait, ref chunk.AnyRef, at domain.Time) {
 	d.wall.set(kind, ref, int64(at))
 }
 
+// Expect says that deadlines of the first n places of a table are about to be set, so that memory is taken for all of them at once.
+func (d *Deadlines) Expect(n int) { d.contact.expected, d.wall.expected = n, n }
+
 // Clear removes a deadline, if there is one.
 func (d *Deadlines) Clear(kind Wait, ref chunk.AnyRef) {
 	if kind < FirstWall {
@@ -116,6 +120,8 @@ func (d *Deadlines) Check() error {
 type heap struct {
 	entries []Deadline
 	places  [][]int32 // by kind and reference: place in entries plus one, 0 when there is none
+
+	expected int // see Expect
 }
 
 func (h *heap) next() (Deadline, bool) {
@@ -132,13 +138,17 @@ func (h *heap) set(kind Wait, ref chunk.AnyRef, at int64) {
 		if at == 0 {
 			return
 		}
-		places = append(places, make([]int32, int(ref)+1-len(places)+len(places)/4)...)
-		h.places[kind] = places
+		more := make([]int32, max(int(ref)+len(places)/4, h.expected)+1)
+		copy(more, places)
+		places, h.places[kind] = more, more
 	}
 	place := int(places[ref]) - 1
 	switch {
 	case place < 0 && at == 0:
 	case place < 0:
+		if len(h.entries) == cap(h.entries) && h.expected > 0 {
+			h.entries = slices.Grow(h.entries, h.expected)
+		}
 		h.entries = append(h.entries, Deadline{at, ref, kind})
 		h.up(len(h.entries) - 1)
 	case at == 0:

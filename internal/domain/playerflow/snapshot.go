@@ -107,15 +107,19 @@ func (c *State) Restore(*kernel.Head) error {
 // restoreWaits sets deadlines, and keeps and shares seats.
 func (c *State) restoreWaits() error {
 	f := c.Flow
+	c.Waiting.Expect(f.Players.Len())
 	for r := range f.Players.All() {
 		c.waitForPlayer(r)
 	}
+	c.Waiting.Expect(f.Logins.Len())
 	for r, l := range f.Logins.All() {
 		c.Waiting.Set(LoginExpiry, r.Any(), LoginActsAt(l))
 	}
+	c.Waiting.Expect(f.Parties.Len())
 	for r := range f.Parties.All() {
 		c.waitForParty(r)
 	}
+	c.Waiting.Expect(0)
 	for r, x := range f.Invites.All() {
 		c.Waiting.Set(InviteExpiry, r.Any(), x.ExpireBy)
 	}
