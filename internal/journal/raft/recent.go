@@ -46,7 +46,8 @@ func (r *recent) add(logs []*raft.Log) {
 	for ; r.bytes > recentBytes; n++ {
 		r.bytes -= logSize(&r.logs[n])
 	}
-	r.logs = slices.Delete(r.logs, 0, n)
+	clear(r.logs[:n]) // the rest is copied only when the slice grows
+	r.logs = r.logs[n:]
 }
 
 // remove drops the entries from an index up to another one, which are the first or the last of the log.
