@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -26,7 +28,10 @@ func TestMain(m *testing.M) {
 		err = db.Set([]byte("key"), []byte("value"), pebble.Sync)
 	}
 	fmt.Println(err)
-	select {}
+	for {
+		time.Sleep(time.Hour)
+		runtime.KeepAlive(db) // a collection of garbage would close its lock
+	}
 }
 
 func TestASecondProcessIsToldWhoHoldsTheDirectory(t *testing.T) {
