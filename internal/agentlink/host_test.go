@@ -148,6 +148,8 @@ func TestProofsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, c := m.keep(conn), other.join()
+	// A connection that is being made when the host is revoked is closed without a word.
+	w.until("all connections to be made", func() bool { return w.door.Stats().Links == 3 })
 	w.must(&hosts.Revoke{Host: m.id})
 	for _, x := range []*agent{a, b} {
 		x.wait(`{"Action":"DrainCompute","DeadlineMillis":1,"Reason":"the host was revoked"}`)
