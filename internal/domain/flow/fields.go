@@ -54,7 +54,7 @@ func (x *Told) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &x.At)
 	wire.Int(c, 2, &x.Commit)
 	wire.Int(c, 3, &x.Type)
-	if x.Type == OnGameSessionChanged { // it has the player's own record, which nobody else is told of
+	if x.Type == OnGameSessionChanged { // it has the player's own record, of which no other player is told
 		c.String(4, &x.Body)
 	} else {
 		c.SharedFrom(4, &x.Body, 32)

@@ -280,15 +280,7 @@ func Text[T ~string](c *Codec, n uint32, v *T) {
 }
 
 // Shared is a String whose value recurs in many messages; a Reader that shares strings keeps one copy.
-func (c *Codec) Shared(n uint32, v *string) {
-	if !c.reading || c.strings == nil {
-		c.String(n, v)
-		return
-	}
-	if f := c.take(n, length); f != nil {
-		*v = c.strings.of(f.bytes, 0)
-	}
-}
+func (c *Codec) Shared(n uint32, v *string) { c.SharedFrom(n, v, 0) }
 
 // SharedFrom is Shared for strings of at least that many bytes. Shorter ones are shared only with those just before them.
 func (c *Codec) SharedFrom(n uint32, v *string, least int) {
