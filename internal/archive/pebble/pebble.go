@@ -55,7 +55,6 @@ func tune(o *pebble.Options, options Options) {
 	// Each Put leaves a file in level 0 that overlaps all others. Merging many of them at once costs less for each record;
 	// filters spare look-ups the others.
 	o.L0CompactionThreshold = 16
-	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = 16 << 10
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most ids that are looked up are new

@@ -57,7 +57,6 @@ func tune(o *pebble.Options, options Options) {
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = 64 << 10 // entries are read in order
 	}
-	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 }
 
 // Journal is the embedded engine.

@@ -55,7 +55,6 @@ func tune(o *pebble.Options) {
 	o.MaxOpenFiles = 256
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 	o.TargetFileSizes[0] = int64(o.MemTableSize)
-	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 }
 
 // openStore opens the database in dir. The file `synced` beside it records the last index and the position of the log.
