@@ -78,7 +78,7 @@ var (
 		gameServers: 4000, gameConnections: 64, gameWarm: 25 * time.Second, gameMeasure: 20 * time.Second, gameLasts: 250 * time.Millisecond,
 		placementRate: 500,
 		duels:         20_000, teamTickets: 100_000, teamRate: 5_000,
-		idleServers: 15_000, idleSettle: 10 * time.Second,
+		idleServers: 15_000, idleSettle: 25 * time.Second,
 		flowPlayers: 15_000, flowSettle: 25 * time.Second, flowRate: 5_000, flowWarm: 5 * time.Second,
 		flowGames: 5, flowGamePlayers: 60, flowLogins: 500, flowMatches: 200, flowRecords: 1_000_000,
 		siegeConnections: 20_000, siegeReturn: 5 * time.Second, siegeFrames: 1000, siegeFrameWorkers: 256, siegeBodies: 64, siegeSignIns: 10_000, siegeSignInWorkers: 64,

@@ -23,6 +23,8 @@ type Floor struct {
 	collected time.Time // the last time
 	fast      time.Time // since then collections follow each other fast; zero: they do not
 	released  bool
+
+	done chan struct{} // Release closes it
 }
 
 const (
@@ -34,11 +36,12 @@ const (
 	rareAfter  = 20 * time.Second
 )
 
-// Tune sets growth in percent between collections, and the floor in bytes. The floor holds until Release.
+// Tune sets growth in percent between collections, and the floor in bytes, and gives memory back while the process is calm. All of it holds until Release.
 func Tune(percent int, floor int64) *Floor {
-	f := &Floor{percent: percent, least: floor, most: highest(floor), at: floor, collected: time.Now()}
+	f := &Floor{percent: percent, least: floor, most: highest(floor), at: floor, collected: time.Now(), done: make(chan struct{})}
 	debug.SetGCPercent(growth(percent, floor, scanned{}))
 	f.afterNext()
+	go f.givesBack()
 	return f
 }
 
@@ -61,10 +64,11 @@ func Fill(f func() error) error {
 	return f()
 }
 
-// Release gives the floor up.
+// Release gives the floor up. It is called once.
 func (f *Floor) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	close(f.done)
 	f.released = true
 	debug.SetGCPercent(f.percent)
 }
