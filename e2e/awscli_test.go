@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,91 +14,60 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// awsCLI is the AWS CLI as Debian packages it; scripts/test-needs.sh installs it.
-const awsCLI = "/usr/bin/aws"
-
 // cli types commands like a user of one service.
 type cli struct {
 	*service
-	env      []string
-	commands *commands
-	calls    *calls
-}
-
-// commands is a process of awscommands.py, which has the AWS CLI loaded; it starts with the first command. Guides start the CLI itself.
-type commands struct {
-	t        *testing.T
-	env      []string
-	mu       sync.Mutex
-	args     *json.Encoder
-	outcomes *json.Decoder
-}
-
-func (c *commands) start() {
-	cmd := exec.Command("/usr/bin/python3", "awscommands.py") // the interpreter of awsCLI
-	cmd.Env, cmd.Stderr = c.env, os.Stderr
-	in, err := cmd.StdinPipe()
-	must(c.t, err)
-	out, err := cmd.StdoutPipe()
-	must(c.t, err)
-	must(c.t, cmd.Start())
-	c.t.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			c.t.Errorf("awscommands.py: %v", err)
-		}
-	})
-	c.args, c.outcomes = json.NewEncoder(in), json.NewDecoder(out)
-}
-
-// outcome is what a command leaves behind.
-type outcome struct {
-	Code           int
-	Stdout, Stderr string
-}
-
-func (c *commands) run(args []string) (o outcome, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.args == nil {
-		c.start()
-	}
-	if err := c.args.Encode(args); err != nil {
-		return o, err
-	}
-	err = c.outcomes.Decode(&o)
-	return o, err
+	env   []string
+	calls *calls
 }
 
 func newCLI(s *service, env ...string) *cli {
 	s.t.Helper()
-	if _, err := os.Stat(awsCLI); err != nil {
-		s.t.Fatalf("%s is not installed: run scripts/test-needs.sh", awsCLI)
-	}
 	env = cleanEnvironment(append([]string{
 		"AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any", "HOME=" + s.t.TempDir(),
 		"AWS_MAX_ATTEMPTS=1", "AWS_PAGER=", "LC_ALL=C.UTF-8"}, env...)...)
-	return &cli{s, env, &commands{t: s.t, env: env}, newCalls()}
+	return &cli{s, env, newCalls()}
 }
 
 // in is the CLI in a part of a test.
-func (c *cli) in(t *testing.T) *cli { return &cli{c.service.in(t), c.env, c.commands, c.calls} }
+func (c *cli) in(t *testing.T) *cli { return &cli{c.service.in(t), c.env, c.calls} }
 
 func (c *cli) run(args ...string) (stdout, stderr string, err error) {
-	o, err := c.commands.run(append([]string{"--endpoint-url", c.url(), "--region", region, "--output", "json", "gamelift"}, args...))
-	must(c.t, err)
-	if o.Code != 0 {
-		err = fmt.Errorf("exit status %d", o.Code)
-	}
+	c.t.Helper()
+	stdout, stderr, err = c.aws(append([]string{"gamelift"}, args...)...)
 	code := ""
 	if err != nil {
-		code = o.Stderr
+		code = stderr
 		if failed := cliError.FindStringSubmatch(code); failed != nil {
 			code = failed[1]
 		}
 	}
 	c.calls.note(operationName(args[0]), code)
-	return o.Stdout, o.Stderr, err
+	return stdout, stderr, err
+}
+
+// aws runs a command of any of AWS's services that Muster has.
+func (c *cli) aws(args ...string) (stdout, stderr string, err error) {
+	c.t.Helper()
+	awsCLI(c.t)
+	var files []*os.File
+	for _, name := range []string{os.DevNull, filepath.Join(c.t.TempDir(), "stdout"), filepath.Join(c.t.TempDir(), "stderr")} {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+		must(c.t, err)
+		defer f.Close()
+		files = append(files, f)
+	}
+	code, err := awsCommand{append([]string{"--endpoint-url", c.url(), "--region", region, "--output", "json"}, args...), c.env, "."}.run(awsCommands.address, files...)
+	must(c.t, err)
+	if code != 0 {
+		err = fmt.Errorf("exit status %d", code)
+	}
+	for i, text := range []*string{&stdout, &stderr} {
+		content, err := os.ReadFile(files[i+1].Name())
+		must(c.t, err)
+		*text = string(content)
+	}
+	return stdout, stderr, err
 }
 
 // ok runs a command that has to succeed and returns its answer.

@@ -72,7 +72,7 @@ func TestUploadBuildWithTheCLI(t *testing.T) {
 	for name, size := range map[string]int{"one request": 1 << 20, "in parts": 20 << 20} {
 		t.Run(name, func(t *testing.T) {
 			s := s.in(t)
-			cmd := exec.Command(awsCLI, "--region", region, "gamelift", "upload-build", "--name", "arena", "--build-version", "1.4",
+			cmd := exec.Command(debianAWS, "--region", region, "gamelift", "upload-build", "--name", "arena", "--build-version", "1.4",
 				"--build-root", buildRoot(t, size), "--operating-system", "AMAZON_LINUX_2023", "--server-sdk-version", "5.4.0", "--endpoint-url", s.url())
 			cmd.Env = cleanEnvironment("AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any", "HOME="+home, "AWS_MAX_ATTEMPTS=1", "LC_ALL=C.UTF-8",
 				"AWS_ENDPOINT_URL_S3="+s.url())

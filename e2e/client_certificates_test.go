@@ -100,7 +100,7 @@ func TestClientCertificatesAtEveryDoor(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(home, ".aws"), 0o700))
 	must(t, os.WriteFile(filepath.Join(home, ".aws", "config"), []byte("[profile lobby]\nregion = "+region+"\nendpoint_url = "+s.url()+"\ncredential_process = "+process(cert, key, "backend")+"\n"), 0o600))
 	cli := func(args ...string) string {
-		cmd := exec.Command(awsCLI, append([]string{"--profile", "lobby", "--endpoint-url", s.url(), "--output", "json"}, args...)...)
+		cmd := exec.Command(debianAWS, append([]string{"--profile", "lobby", "--endpoint-url", s.url(), "--output", "json"}, args...)...)
 		cmd.Env = cleanEnvironment("HOME="+home, "AWS_MAX_ATTEMPTS=1", "AWS_PAGER=", "LC_ALL=C.UTF-8")
 		out, _ := cmd.CombinedOutput()
 		return string(out)

@@ -16,13 +16,12 @@ func TestMetricsWithAWSCLI(t *testing.T) {
 	c := newCLI(s)
 	ask := func(args ...string) object {
 		t.Helper()
-		o, err := c.commands.run(append([]string{"--endpoint-url", s.url(), "--region", region, "--output", "json", "cloudwatch"}, args...))
-		must(t, err)
-		if o.Code != 0 {
-			t.Fatalf("aws cloudwatch %s: %s", strings.Join(args, " "), o.Stderr)
+		out, errs, err := c.aws(append([]string{"cloudwatch"}, args...)...)
+		if err != nil {
+			t.Fatalf("aws cloudwatch %s: %s", strings.Join(args, " "), errs)
 		}
 		answer := object{}
-		must(t, json.Unmarshal([]byte(o.Stdout), &answer))
+		must(t, json.Unmarshal([]byte(out), &answer))
 		return answer
 	}
 	began := time.Now()

@@ -136,7 +136,7 @@ func TestAssumeRoleWithAWSCLI(t *testing.T) {
 	id, secret := s.key("backend")
 	s.start()
 	call := func(env []string, args ...string) (string, error) {
-		cmd := exec.Command(awsCLI, append([]string{"--endpoint-url", s.url(), "--region", region, "--output", "json"}, args...)...)
+		cmd := exec.Command(awsCLI(t), append([]string{"--endpoint-url", s.url(), "--region", region, "--output", "json"}, args...)...)
 		cmd.Env = cleanEnvironment(append([]string{"HOME=" + t.TempDir(), "AWS_MAX_ATTEMPTS=1", "AWS_PAGER=", "LC_ALL=C.UTF-8"}, env...)...)
 		out, err := cmd.CombinedOutput()
 		return string(out), err

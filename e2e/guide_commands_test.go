@@ -236,7 +236,7 @@ func (c *cli) shellFor(t *testing.T, script string) (string, error) {
 	cmd.Dir = ".."
 	bin := t.TempDir()
 	must(t, os.Symlink(musterBinary, filepath.Join(bin, "muster")))
-	must(t, os.Symlink(awsCLI, filepath.Join(bin, "aws")))
+	must(t, os.Symlink(awsCLI(t), filepath.Join(bin, "aws")))
 	cmd.Env = append(slices.Clone(c.env), append(hurried, "PATH="+bin+":"+os.Getenv("PATH"), "MUSTER_LISTEN="+c.address, "MUSTER_DATA="+c.data, "AWS_DEFAULT_REGION="+region)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

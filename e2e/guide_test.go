@@ -119,7 +119,7 @@ func (g *guide) do(command string) {
 func (g *guide) shell(command string) string {
 	g.t.Helper()
 	script := fmt.Sprintf("set -e\ngl() { %s --endpoint-url %s --region %s --output json gamelift \"$@\"; }\nmuster() { %s \"$@\" --listen %s; }\n%s",
-		awsCLI, g.url(), region, musterBinary, g.address, command)
+		awsCLI(g.t), g.url(), region, musterBinary, g.address, command)
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Env = g.env
 	var errs strings.Builder

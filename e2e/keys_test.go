@@ -144,7 +144,7 @@ func TestClockSkew(t *testing.T) {
 	s.start()
 	c := newCLI(s, "AWS_ACCESS_KEY_ID="+id, "AWS_SECRET_ACCESS_KEY="+secret)
 	c.ok("list-fleets")
-	cmd := exec.Command("faketime", "-f", "-10m", awsCLI, "--endpoint-url", s.url(), "--region", region, "gamelift", "list-fleets")
+	cmd := exec.Command("faketime", "-f", "-10m", debianAWS, "--endpoint-url", s.url(), "--region", region, "gamelift", "list-fleets")
 	cmd.Env = c.env
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "InvalidSignatureException") {
 		t.Errorf("ten minutes late: got %v\n%s", err, out)
@@ -163,7 +163,7 @@ func TestAWSProfile(t *testing.T) {
 		t.Fatalf("aws-profile: %v, or no warning of old CLIs:\n%s", err, out)
 	}
 	s.start()
-	cmd := exec.Command(awsCLI, "--profile", "muster-test", "--endpoint-url", s.url(), "gamelift", "list-fleets")
+	cmd := exec.Command(debianAWS, "--profile", "muster-test", "--endpoint-url", s.url(), "gamelift", "list-fleets")
 	cmd.Env = cleanEnvironment("HOME="+home, "AWS_PAGER=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -17,7 +17,7 @@ func TestGuideFromGameLift(t *testing.T) {
 	shell := func(s *service, command string) string {
 		t.Helper()
 		aws := func(to *service) string {
-			return fmt.Sprintf("%s --endpoint-url %s --region us-east-1 --output json gamelift \"$@\"", awsCLI, to.url())
+			return fmt.Sprintf("%s --endpoint-url %s --region us-east-1 --output json gamelift \"$@\"", awsCLI(t), to.url())
 		}
 		script := fmt.Sprintf("set -eo pipefail\ncloud() { %s; }\ngl() { %s; }\nmuster() { %s \"$@\"; }\n%s", aws(cloud), aws(s), musterBinary, command)
 		cmd := exec.Command("bash", "-c", script)

@@ -46,7 +46,7 @@ func TestGuideToPlayerFlow(t *testing.T) {
 	const mark = "== block "
 	script := new(bytes.Buffer)
 	fmt.Fprintf(script, "set -eo pipefail\ntrap 'echo \"%sthe end: $?\"' EXIT\n", mark)
-	fmt.Fprintf(script, "gl() { %s --endpoint-url %s --region %s --output json gamelift \"$@\"; }\n", awsCLI, s.url(), region)
+	fmt.Fprintf(script, "gl() { %s --endpoint-url %s --region %s --output json gamelift \"$@\"; }\n", awsCLI(t), s.url(), region)
 	for i, block := range blocks {
 		fmt.Fprintf(script, "echo '%s%d'\n%s", mark, i, strings.ReplaceAll(block[0], "127.0.0.1:8080", s.address))
 	}

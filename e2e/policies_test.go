@@ -47,7 +47,7 @@ type holder struct {
 
 // aws runs the AWS CLI.
 func (h *holder) aws(args ...string) string {
-	cmd := exec.Command(awsCLI, append([]string{"--endpoint-url", h.url(), "--region", region, "--output", "json"}, args...)...)
+	cmd := exec.Command(awsCLI(h.t), append([]string{"--endpoint-url", h.url(), "--region", region, "--output", "json"}, args...)...)
 	cmd.Env = cleanEnvironment("HOME="+h.t.TempDir(), "AWS_MAX_ATTEMPTS=1", "AWS_PAGER=", "LC_ALL=C.UTF-8", "AWS_ACCESS_KEY_ID="+h.id, "AWS_SECRET_ACCESS_KEY="+h.secret)
 	out, _ := cmd.CombinedOutput()
 	return string(out)

@@ -264,12 +264,12 @@ func TestSSOWithTheAWSCLI(t *testing.T) {
 	x.start()
 	x.mustMuster("aws-profile", "studio", "--sso", "--public-url", x.url())
 	env := x.environment("AWS_DATA_PATH=" + x.oldModels())
-	out, err := x.run(env, awsCLI, "sso", "login", "--profile", "studio")
+	out, err := x.run(env, debianAWS, "sso", "login", "--profile", "studio")
 	if err != nil || !strings.Contains(out, "Successfully logged into") {
 		t.Fatalf("aws sso login: %v\n%s", err, out)
 	}
 	call := func(args ...string) (string, error) {
-		return x.run(env, awsCLI, append([]string{"--profile", "studio", "--endpoint-url", x.url(), "--output", "json"}, args...)...)
+		return x.run(env, debianAWS, append([]string{"--profile", "studio", "--endpoint-url", x.url(), "--output", "json"}, args...)...)
 	}
 	if out, err := call("sts", "get-caller-identity"); err != nil || !strings.Contains(out, ":assumed-role/backend/") {
 		t.Errorf("who am I: %v\n%s", err, out)
@@ -280,16 +280,16 @@ func TestSSOWithTheAWSCLI(t *testing.T) {
 	if out, err := call("gamelift", "create-location", "--location-name", "custom-x"); err == nil || !strings.Contains(out, "may not call CreateLocation") {
 		t.Errorf("what the role backend may not: %v\n%s", err, out)
 	}
-	exported, err := x.run(env, awsCLI, "configure", "export-credentials", "--profile", "studio")
+	exported, err := x.run(env, debianAWS, "configure", "export-credentials", "--profile", "studio")
 	must(t, err)
 	var key struct{ AccessKeyId, SecretAccessKey, SessionToken string }
 	must(t, json.Unmarshal([]byte(exported), &key))
 
-	if out, err := x.run(env, awsCLI, "sso", "logout", "--profile", "studio"); err != nil {
+	if out, err := x.run(env, debianAWS, "sso", "logout", "--profile", "studio"); err != nil {
 		t.Fatalf("aws sso logout: %v\n%s", err, out)
 	}
 	if out, err := x.run(cleanEnvironment("HOME="+t.TempDir(), "AWS_ACCESS_KEY_ID="+key.AccessKeyId, "AWS_SECRET_ACCESS_KEY="+key.SecretAccessKey, "AWS_SESSION_TOKEN="+key.SessionToken),
-		awsCLI, "--endpoint-url", x.url(), "--region", region, "gamelift", "list-fleets"); err == nil || !strings.Contains(out, "UnrecognizedClientException") && !strings.Contains(out, "invalid") {
+		debianAWS, "--endpoint-url", x.url(), "--region", region, "gamelift", "list-fleets"); err == nil || !strings.Contains(out, "UnrecognizedClientException") && !strings.Contains(out, "invalid") {
 		t.Errorf("credentials of an ended sign-in: %v\n%s", err, out)
 	}
 	if p, err := x.open(x.url() + "/device"); err != nil || !strings.Contains(p.text, "user_code") {

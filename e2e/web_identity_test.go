@@ -40,7 +40,7 @@ func TestWebIdentityOfMachines(t *testing.T) {
 	}
 	tokenFile := write("token", []byte(token(subject)))
 	cli := func(env []string, args ...string) string {
-		cmd := exec.Command(awsCLI, append([]string{"--endpoint-url", s.url(), "--region", region, "--output", "json"}, args...)...)
+		cmd := exec.Command(awsCLI(t), append([]string{"--endpoint-url", s.url(), "--region", region, "--output", "json"}, args...)...)
 		cmd.Env = cleanEnvironment(append([]string{"HOME=" + t.TempDir(), "AWS_MAX_ATTEMPTS=1", "AWS_PAGER=", "LC_ALL=C.UTF-8"}, env...)...)
 		out, _ := cmd.CombinedOutput()
 		return string(out)
