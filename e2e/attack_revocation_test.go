@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -20,8 +19,8 @@ type held struct {
 	ended <-chan struct{} // closed when the service has ended it
 }
 
-// hold sends the head of a request, waits for the first line of the answer, and reads until the service ends the connection.
-func hold(t *testing.T, what, address, head, firstLine string) *held {
+// hold sends the head of a request, waits for the head of the answer, and reads until the service ends the answer, or the connection.
+func hold(t *testing.T, what, address, head string, status int) *held {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	must(t, err)
@@ -29,17 +28,20 @@ func hold(t *testing.T, what, address, head, firstLine string) *held {
 	_, err = fmt.Fprintf(conn, "%sHost: %s\r\n\r\n", head, address)
 	must(t, err)
 	reader := bufio.NewReader(conn)
-	line, err := reader.ReadString('\n')
+	answer, err := http.ReadResponse(reader, nil)
 	must(t, err)
-	if !strings.Contains(line, firstLine) {
-		rest := make([]byte, 500)
-		n, _ := reader.Read(rest)
-		t.Fatalf("%s: %s%s", what, line, rest[:n])
+	if answer.StatusCode != status {
+		said, _ := io.ReadAll(answer.Body)
+		t.Fatalf("%s: %s: %s", what, answer.Status, said)
+	}
+	rest := io.Reader(answer.Body) // it may end in order, and leave the connection for another request
+	if status == http.StatusSwitchingProtocols {
+		rest = reader
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(io.Discard, reader) // until the end, whichever it is
+		_, _ = io.Copy(io.Discard, rest) // until the end, whichever it is
 	}()
 	return &held{what, ended}
 }
@@ -75,8 +77,8 @@ func TestAttackRevokedKeyKeepsItsStreams(t *testing.T) {
 		must(t, err)
 		return []*held{
 			hold(t, "partner's stream", partner, "GET /playerflow/v1/partner/events?subscription_id="+subscription+" HTTP/1.1\r\n"+
-				"Sec-WebSocket-Protocol: playerflow.events.v1\r\n"+webSocket+basic, "101"),
-			hold(t, "event stream of scripts", p.address, "GET /session/v1/events HTTP/1.1\r\nX-Client-Id: "+name+"\r\n"+basic, "200"),
+				"Sec-WebSocket-Protocol: playerflow.events.v1\r\n"+webSocket+basic, http.StatusSwitchingProtocols),
+			hold(t, "event stream of scripts", p.address, "GET /session/v1/events HTTP/1.1\r\nX-Client-Id: "+name+"\r\n"+basic, http.StatusOK),
 			{"game server's link", link.Closed()},
 		}
 	}

@@ -194,7 +194,7 @@ func TestPoliciesAtEveryDoor(t *testing.T) {
 	server, err := p.link("kept", h.signs(h.id, h.secret, time.Now().UTC()))
 	must(t, err)
 	p.policies("update", "ci", law(t, statement("Allow", "muster:Session.Events muster:GameServer.Connect", "*")))
-	stream := hold(t, "event stream of scripts", p.address, "GET /session/v1/events HTTP/1.1\r\nX-Client-Id: a\r\nAuthorization: Bearer "+h.id+"."+h.secret+"\r\n", "200")
+	stream := hold(t, "event stream of scripts", p.address, "GET /session/v1/events HTTP/1.1\r\nX-Client-Id: a\r\nAuthorization: Bearer "+h.id+"."+h.secret+"\r\n", http.StatusOK)
 	if h.connect() != "connected" {
 		t.Error("a game server may not connect")
 	}
