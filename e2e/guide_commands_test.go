@@ -259,7 +259,7 @@ func TestGuideToTheFirstSession(t *testing.T) {
 				continue
 			case strings.HasPrefix(command, "bin/arena-server "):
 				server := strings.NewReplacer("bin/arena-server", "muster arena-server", "-port 7777", "-port 0 -bind 127.0.0.1 -log=error").Replace(command)
-				command = strings.Repeat(server+" &\n", 4) + untilMetric("muster_server_processes_available", "", "4") // three for the second page
+				command = strings.Repeat(server+"\n", 4) + untilMetric("muster_server_processes_available", "", "4") // three for the second page
 			case strings.HasPrefix(command, "gl search-game-sessions"):
 				script += untilMetric("muster_game_sessions", `status="ACTIVE"`, "4")
 			}
