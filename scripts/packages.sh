@@ -12,11 +12,7 @@ if ((${#missing[@]})); then
 	packages=("${packages[@]/systemd-analyze/systemd}")
 	packages=("${packages[@]/setpriv/util-linux}")
 	packages=("${packages[@]/#ip/iproute2}")
-	echo "installing ${packages[*]}"
-	as_root=()
-	((EUID == 0)) || as_root=(sudo)
-	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null
-	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${packages[@]}" >/dev/null
+	scripts/install.sh "${packages[@]}" || { echo "make packages wants all of its tools; make test leaves out what is not there"; exit 1; }
 fi
 
 export GOWORK=off PACKAGE_TOOLS=required

@@ -31,12 +31,7 @@ patiently() {
 }
 
 if ((${#missing[@]})); then
-	echo "installing ${missing[*]}"
-	as_root=()
-	((EUID == 0)) || as_root=(sudo)
-	apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >/dev/null; }
-	install() { apt update && apt install -y --no-install-recommends "${missing[@]}"; }
-	patiently install
+	patiently scripts/install.sh "${missing[@]}"
 fi
 
 if ! node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)'; then
