@@ -146,6 +146,7 @@ func cborHead(major byte, n uint32) []byte {
 func cborText(s string) []byte { return append(cborHead(3, uint32(len(s))), s...) }
 
 // Any player can take the key out of a client. Bodies of many small structures decode to fifty times their size.
+// It runs before the parallel tests: how much memory the service takes depends on how fast garbage is collected.
 func TestAttackWorstBodiesOfAClientKey(t *testing.T) {
 	s, admin := startProduction(t)
 	id, secret := s.key("client")
@@ -201,6 +202,7 @@ func TestAttackWorstBodiesOfAClientKey(t *testing.T) {
 
 // A CBOR bignum of a few megabytes costs the decoder half a minute of processor time when it spells its error.
 func TestAttackCBORBignum(t *testing.T) {
+	t.Parallel()
 	s, _ := startProduction(t)
 	id, secret := s.key("client")
 	c := s.rawClient(id, secret, "127.0.0.2")
@@ -223,6 +225,7 @@ func TestAttackCBORBignum(t *testing.T) {
 
 // Bodies that begin and stop hold no place that another client needs, and lose their own.
 func TestAttackHalfSentBodies(t *testing.T) {
+	t.Parallel()
 	s, admin := startProduction(t)
 	id, _ := s.key("client") // the secret is not known: the id of a key is no secret
 	c := s.rawClient(id, "guessed", "127.0.0.2")

@@ -47,6 +47,7 @@ func (w *clientWorld) release(p *types.PlayerSession) (status int, answer string
 // A client key, which any player can take out of the game, touches nothing that was made with another key: it cannot list,
 // describe, stop or answer it. Its own it can.
 func TestAttackThingsOfOthersWithAClientKey(t *testing.T) {
+	t.Parallel()
 	w := startClientWorld(t)
 	ctx := t.Context()
 	startTicket := func(api *gamelift.Client, id, player string) error {
@@ -101,6 +102,7 @@ func TestAttackThingsOfOthersWithAClientKey(t *testing.T) {
 
 // Seats: a client key lists and gives back those that were taken with it, and never learns the id of another.
 func TestAttackSeatsOfOthersWithAClientKey(t *testing.T) {
+	t.Parallel()
 	w := startClientWorld(t)
 	ctx := t.Context()
 	_, id := w.hosting(sdkOptions{}, 10)
@@ -146,7 +148,7 @@ func TestAttackSeatsOfOthersWithAClientKey(t *testing.T) {
 }
 
 // 4,000 placements with all the data that they may have were 1.8 GiB. A client key now has half of a bound, and a backend
-// finds the rest.
+// finds the rest. Like TestAttackWorstBodiesOfAClientKey it runs before the parallel tests.
 func TestAttackPlacementsThatHoldMemory(t *testing.T) {
 	w := startClientWorld(t, "--limit-placement-bytes", "64MiB")
 	ctx := t.Context()
@@ -178,6 +180,7 @@ func TestAttackPlacementsThatHoldMemory(t *testing.T) {
 
 // Tickets that one key watches leave room for others.
 func TestAttackWatchesOfAClientKey(t *testing.T) {
+	t.Parallel()
 	w := startClientWorld(t, "--client-address-rate", "0", "--client-key-rate", "0")
 	id, secret := w.key("client")
 	_, err := w.apiWith(id, secret).StartMatchmaking(t.Context(), &gamelift.StartMatchmakingInput{

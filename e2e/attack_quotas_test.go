@@ -17,6 +17,7 @@ import (
 // A backend whose loop never ends, with as many temporary credentials as it likes, is refused at its quota with the quota, what it holds, the limit and its own
 // name. Another key finds room all the time. A crash and a restart forget nothing, and what is deleted makes room.
 func TestAttackKeyThatCreatesWithoutEnd(t *testing.T) {
+	t.Parallel()
 	w := startClientWorld(t, "--quotas", "queues=5 tickets=6 placements=7")
 	ctx := t.Context()
 	runaway, runawaySecret := w.key("admin")

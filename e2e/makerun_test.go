@@ -15,6 +15,7 @@ import (
 
 // make run plays the demo with a release's binary, also from an archive, if its checksum is right. It needs no Go then.
 func TestRunFromARelease(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	binary, err := os.ReadFile(musterBinary)
 	must(t, err)

@@ -298,6 +298,7 @@ func (r *racks) play(id, player string) {
 
 // TestTenHosts is the way of docs/guide/ten-hosts.md, and what happens to hosts later.
 func TestTenHosts(t *testing.T) {
+	t.Parallel()
 	const n = 10
 	r := startRacks(t, n)
 	r.managedFleet()

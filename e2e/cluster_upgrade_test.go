@@ -35,7 +35,7 @@ func (*madeUp) Level() uint             { return kernel.Level + 1 }
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
 	binary := filepath.Join(dir, "muster")
-	cmd := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "../cmd/muster")
+	cmd := exec.Command("go", "build", "-ldflags=-w", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "../cmd/muster")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off") // as the other binaries
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the next release: %v\n%s", err, out)
