@@ -32,11 +32,13 @@ step "build"
 export GOWORK=off # as lint.sh has compiled it: in the workspace the libraries and what imports them would be compiled once more
 make --no-print-directory build
 
-# Many tests wait. staticcheck has the processor meanwhile, and ends with this script.
-report=$(mktemp)
+# Many tests wait. Two quiet steps have the processor meanwhile, and end with this script.
+report=$(mktemp) others=$(mktemp)
 nice -n 19 scripts/staticcheck.sh >"$report" 2>&1 &
 staticcheck=$!
-trap 'kill $staticcheck $fetching 2>/dev/null || true; rm -f "$report" "$newest"' EXIT
+nice -n 19 scripts/test-modules.sh >"$others" 2>&1 &
+modules=$!
+trap 'kill $staticcheck $modules $fetching 2>/dev/null || true; rm -f "$report" "$others" "$newest"' EXIT
 
 step "the newest AWS clients"
 wait $fetching || { cat "$newest"; exit 1; }
@@ -46,20 +48,16 @@ step "tests"
 # Tests of e2e mostly wait, hence -parallel.
 go test $tests -parallel 4 ./...
 
-step "staticcheck"
-wait $staticcheck || { cat "$report"; exit 1; }
-
 step "tests with the race detector"
 # pebblegozstd is the compression of the binary, which has no cgo.
 race="$tests -tags pebblegozstd -race -short"
 CGO_ENABLED=1 go test $race ./e2e/libraries ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
 
 step "tests of the other modules"
-for module in $(git ls-files '*/go.mod' ':!scripts/charts/go.mod'); do # make packages tests that one
-	(cd "$(dirname "$module")" && go test $tests ./...)
-done
-for library in gameclient gameserver; do
-	(cd $library && CGO_ENABLED=1 go test $race ./...)
-done
+wait $modules || { cat "$others"; exit 1; }
+cat "$others"
+
+step "staticcheck"
+wait $staticcheck || { cat "$report"; exit 1; }
 
 step "done"
