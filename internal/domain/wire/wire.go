@@ -29,6 +29,7 @@ type Message interface{ Fields(c *Codec) }
 type Codec struct {
 	Buf     []byte
 	reading bool
+	body    []byte // that is read
 	fields  []field
 	next    int
 	err     error
@@ -36,11 +37,12 @@ type Codec struct {
 	inner   *Codec  // reads the messages inside of this one, one after another; nil before the first
 }
 
+// field is where a field is. It has no pointer, so that lists of them are written without a look at the collector.
 type field struct {
 	num   uint32
-	kind  uint8 // protobuf wire type
-	value uint64
-	bytes []byte
+	at    uint32 // of kind length: where it begins in the body
+	value uint64 // the number; of kind length: how many bytes it has
+	kind  uint8  // protobuf wire type
 }
 
 const (
@@ -84,45 +86,59 @@ func (c *Codec) read(b []byte, fields func(*Codec)) error {
 	return c.err
 }
 
-// split appends the fields of b to the list, in ascending order, because take only searches forward.
-func (c *Codec) split(b []byte) error {
-	ordered := true
-	for len(b) > 0 {
-		tag, n := binary.Uvarint(b)
+// split appends the fields of body to the list, in ascending order, because take only searches forward. Most tags and lengths are single bytes, which
+// it reads by itself.
+func (c *Codec) split(body []byte) error {
+	if uint64(len(body)) > math.MaxUint32 {
+		return ErrMalformed
+	}
+	c.body = body
+	ordered, before := true, uint32(0)
+	for at := 0; at < len(body); {
+		tag, n := uint64(body[at]), 1
+		if tag >= 0x80 {
+			tag, n = binary.Uvarint(body[at:])
+		}
 		if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
 			return ErrMalformed
 		}
-		b = b[n:]
+		at += n
 		f := field{num: uint32(tag >> 3), kind: uint8(tag & 7)}
 		switch f.kind {
-		case varint:
-			v, n := binary.Uvarint(b)
+		case varint, length:
+			if at == len(body) {
+				return ErrMalformed
+			}
+			if f.value, n = uint64(body[at]), 1; f.value >= 0x80 {
+				f.value, n = binary.Uvarint(body[at:])
+			}
 			if n <= 0 {
 				return ErrMalformed
 			}
-			f.value, b = v, b[n:]
+			if at += n; f.kind == length {
+				if f.value > uint64(len(body)-at) {
+					return ErrMalformed
+				}
+				f.at = uint32(at)
+				at += int(f.value)
+			}
 		case fixed64:
-			if len(b) < 8 {
+			if len(body)-at < 8 {
 				return ErrMalformed
 			}
-			f.value, b = binary.LittleEndian.Uint64(b), b[8:]
-		case length:
-			l, n := binary.Uvarint(b)
-			if n <= 0 || l > uint64(len(b)-n) {
-				return ErrMalformed
-			}
-			f.bytes, b = b[n:n+int(l)], b[n+int(l):]
+			f.value = binary.LittleEndian.Uint64(body[at:])
+			at += 8
 		case fixed32:
-			if len(b) < 4 {
+			if len(body)-at < 4 {
 				return ErrMalformed
 			}
-			f.value, b = uint64(binary.LittleEndian.Uint32(b)), b[4:]
+			f.value = uint64(binary.LittleEndian.Uint32(body[at:]))
+			at += 4
 		default:
 			return ErrMalformed
 		}
-		if k := len(c.fields); k > 0 && c.fields[k-1].num > f.num {
-			ordered = false
-		}
+		ordered = ordered && before <= f.num
+		before = f.num
 		c.fields = append(c.fields, f)
 	}
 	if !ordered {
@@ -130,6 +146,9 @@ func (c *Codec) split(b []byte) error {
 	}
 	return nil
 }
+
+// bytes returns what a field of kind length has.
+func (c *Codec) bytes(f *field) []byte { return c.body[f.at : uint64(f.at)+f.value] }
 
 // take returns the next field with number n, or nil if there is no other.
 func (c *Codec) take(n uint32, kind uint8) *field {
@@ -259,7 +278,7 @@ func (c *Codec) Bytes(n uint32, v *[]byte) {
 func (c *Codec) String(n uint32, v *string) {
 	if c.reading {
 		if f := c.take(n, length); f != nil {
-			*v = string(f.bytes)
+			*v = string(c.bytes(f))
 		}
 		return
 	}
@@ -289,7 +308,7 @@ func (c *Codec) SharedFrom(n uint32, v *string, least int) {
 		return
 	}
 	if f := c.take(n, length); f != nil {
-		*v = c.strings.of(f.bytes, least)
+		*v = c.strings.of(c.bytes(f), least)
 	}
 }
 
@@ -297,11 +316,11 @@ func (c *Codec) SharedFrom(n uint32, v *string, least int) {
 func (c *Codec) UUID(n uint32, v *domain.UUID) {
 	if c.reading {
 		if f := c.take(n, length); f != nil {
-			if len(f.bytes) != len(v) {
-				c.err = fmt.Errorf("field %d has %d bytes, want 16: %w", n, len(f.bytes), ErrMalformed)
+			if f.value != uint64(len(v)) {
+				c.err = fmt.Errorf("field %d has %d bytes, want 16: %w", n, f.value, ErrMalformed)
 				return
 			}
-			copy(v[:], f.bytes)
+			copy(v[:], c.bytes(f))
 		}
 		return
 	}
@@ -320,7 +339,7 @@ func (c *Codec) Strings(n uint32, v *[]string) {
 	if c.reading {
 		*v = slices.Grow(*v, c.count(n))
 		for f := c.take(n, length); f != nil; f = c.take(n, length) {
-			*v = append(*v, string(f.bytes))
+			*v = append(*v, string(c.bytes(f)))
 		}
 		return
 	}
@@ -338,7 +357,7 @@ func Sub[T any](c *Codec, n uint32, v *T, present bool, fields func(*T, *Codec))
 		if f == nil {
 			return false
 		}
-		c.nested(f.bytes, func(in *Codec) { fields(v, in) })
+		c.nested(c.bytes(f), func(in *Codec) { fields(v, in) })
 		return true
 	}
 	if present {
@@ -356,7 +375,7 @@ func Many[T any](c *Codec, n uint32, v *[]T, fields func(*T, *Codec)) {
 			var zero T
 			*v = append(*v, zero)
 			x := &(*v)[len(*v)-1]
-			c.nested(f.bytes, func(in *Codec) { fields(x, in) })
+			c.nested(c.bytes(f), func(in *Codec) { fields(x, in) })
 		}
 		return
 	}
