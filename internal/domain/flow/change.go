@@ -12,14 +12,13 @@ type Change struct {
 	Player  string
 	At      domain.Time
 	Commit  uint64 // number of the journal entry
-	Part    uint32 // number of the transaction in it; 0: written by a release that did not note it
 	Rev     uint64 // of the flow record after it
 	Keys    Keys   // after it
 	Cause   string // the call or the deadline
 	By      Actor
-	Changed uint64
+	Part    uint32 // number of the transaction in the journal entry; 0: written by a release that did not note it
 
-	next ChangeRef // of the same player; 0: none waits behind it
+	next ChangeRef // of the same player; behind the latest one: the oldest
 }
 
 func (x *Change) Fields(c *wire.Codec) {
@@ -71,53 +70,51 @@ func (a Actor) String() string {
 	return a.Kind.String() + " " + a.ID
 }
 
-// waitingChanges are the changes of one player that are not in the archive yet, linked from the oldest to the latest.
-type waitingChanges struct{ first, last ChangeRef }
-
 // AddChange stores a change behind the earlier ones of its player.
 func (s *State) AddChange(x Change) ChangeRef {
-	r, rec := s.Changes.Add()
-	x.next = 0
-	*rec = x
-	of, ok := s.changes[x.Player]
-	if ok {
-		s.Changes.Mut(of.last).next = r
-		of.last = r
-	} else {
-		of = waitingChanges{r, r}
-	}
-	s.changes[x.Player] = of
+	r, _ := s.Changes.Add()
+	s.linkChange(r, &x)
+	*s.Changes.Mut(r) = x
+	s.changes.put(x.Player, r)
 	return r
+}
+
+// linkChange makes a change the latest one of its player.
+func (s *State) linkChange(r ChangeRef, x *Change) {
+	x.next = r
+	if last, ok := s.changes.find(x.Player); ok {
+		before := s.Changes.Mut(last)
+		x.next, before.next = before.next, r
+	}
 }
 
 // RemoveChange drops a player's oldest change.
 func (s *State) RemoveChange(r ChangeRef) {
 	x := *s.Changes.Get(r)
-	if of := s.changes[x.Player]; x.next == 0 {
-		delete(s.changes, x.Player)
+	if last, _ := s.changes.find(x.Player); last == r {
+		s.changes.remove(x.Player)
 	} else {
-		of.first = x.next
-		s.changes[x.Player] = of
+		s.Changes.Mut(last).next = x.next
 	}
 	s.Changes.Remove(r)
 }
 
 // ChangesOf calls f for the changes of a player, oldest first, until it returns false.
 func (s *State) ChangesOf(player string, f func(*Change) bool) {
-	for r := s.changes[player].first; r != 0; {
-		x := s.Changes.Get(r)
-		if !f(x) {
+	last, ok := s.changes.find(player)
+	for r := last; ok; ok = r != last {
+		r = s.Changes.Get(r).next
+		if !f(s.Changes.Get(r)) {
 			return
 		}
-		r = x.next
 	}
 }
 
 // LastChange is the latest change of a player, if it is not in the archive yet.
 func (s *State) LastChange(player string) (*Change, bool) {
-	of, ok := s.changes[player]
+	r, ok := s.changes.find(player)
 	if !ok {
 		return nil, false
 	}
-	return s.Changes.Get(of.last), true
+	return s.Changes.Get(r), true
 }

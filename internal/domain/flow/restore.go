@@ -12,7 +12,9 @@ import (
 // other: each one builds an index of its own, or sets fields that no other one uses. An error says that records contradict each other.
 
 // Found returns the tasks that build the indexes which the next step needs, and those that need nothing else.
-func (s *State) Found() []func() error { return []func() error{s.findPlayers, s.findParties} }
+func (s *State) Found() []func() error {
+	return []func() error{s.findChanges, s.findPlayers, s.findParties}
+}
 
 // Connected returns the tasks that connect records with each other.
 func (s *State) Connected() []func() error {
@@ -23,41 +25,55 @@ func (s *State) Connected() []func() error {
 func (s *State) Indexed() []func() error { return []func() error{s.findLogins, s.findTokens} }
 
 func (s *State) findPlayers() error {
-	s.players = make(map[string]PlayerRef, s.Players.Len())
-	for r, p := range s.Players.All() {
-		s.players[p.ID] = r
-	}
-	return once("players", len(s.players), s.Players.Len())
+	s.players.rebuild(func(p *Player) string { return p.ID })
+	return once("players", s.players.len(), s.Players.Len())
 }
 
 func (s *State) findParties() error {
-	s.parties = make(map[PartyID]PartyRef, s.Parties.Len())
+	s.parties.rebuild(func(p *Party) PartyID { return p.ID })
 	coded := 0
 	for _, p := range s.Parties.All() {
 		if p.Code != "" {
 			coded++
 		}
 	}
-	s.codes = make(map[string]PartyRef, coded)
+	s.codes.refs.Expect(coded)
 	for r, p := range s.Parties.All() {
-		s.parties[p.ID] = r
 		s.indexParty(r, p)
 	}
-	return once("parties", len(s.parties), s.Parties.Len())
+	return once("parties", s.parties.len(), s.Parties.Len())
 }
 
 func (s *State) findLogins() error {
-	s.logins = make(map[LoginSessionID]LoginRef, s.Logins.Len())
-	for r, l := range s.Logins.All() {
-		s.logins[l.ID] = r
-	}
-	return once("login sessions", len(s.logins), s.Logins.Len())
+	s.logins.rebuild(func(l *Login) LoginSessionID { return l.ID })
+	return once("login sessions", s.logins.len(), s.Logins.Len())
 }
 
 func (s *State) findTokens() error {
-	s.tokens = make(map[domain.UUID]LoginRef, s.Logins.Len())
+	s.tokens.rebuild(func(l *Login) domain.UUID { return l.Token })
 	for r, l := range s.Logins.All() {
-		s.indexTokens(r, l)
+		if !l.Previous.IsZero() {
+			s.tokens.put(l.Previous, r)
+		}
+	}
+	return nil
+}
+
+// findChanges links the changes of each player, from the oldest to the latest.
+func (s *State) findChanges() error {
+	type numbered struct {
+		no uint64
+		r  ChangeRef
+	}
+	all := make([]numbered, 0, s.Changes.Len())
+	for r, x := range s.Changes.All() {
+		all = append(all, numbered{x.EndedNo, r})
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })
+	for _, of := range all {
+		x := s.Changes.Mut(of.r)
+		s.linkChange(of.r, x)
+		s.changes.put(x.Player, of.r)
 	}
 	return nil
 }
@@ -72,7 +88,7 @@ func once(what string, ids, records int) error {
 
 // same returns a player's id in the memory of the player's record, since one that was read has memory of its own.
 func (s *State) same(player string) string {
-	if r, ok := s.players[player]; ok {
+	if r, ok := s.players.find(player); ok {
 		return s.Players.Get(r).ID
 	}
 	return player
@@ -81,7 +97,7 @@ func (s *State) same(player string) string {
 func (s *State) connectLogins() error {
 	for r := range s.Logins.All() {
 		l := s.Logins.Mut(r)
-		player, known := s.players[l.Player]
+		player, known := s.players.find(l.Player)
 		if !known {
 			if l.State == LoginLive {
 				return fmt.Errorf("login session %s of an unknown player", l.ID)
@@ -107,10 +123,18 @@ func (s *State) connectMembers() error {
 	return nil
 }
 
+func (s *State) connectChanges() error {
+	for r := range s.Changes.All() {
+		x := s.Changes.Mut(r)
+		x.Player = s.same(x.Player)
+	}
+	return nil
+}
+
 func (s *State) connectMemberships() error {
 	for r := range s.Memberships.All() {
 		m := s.Memberships.Mut(r)
-		player, member := s.players[m.Player]
+		player, member := s.players.find(m.Player)
 		instance, ok := s.instances[m.Instance]
 		if !ok || !member {
 			return fmt.Errorf("membership of player %q in %s without one of them", m.Player, m.Instance)
@@ -122,29 +146,6 @@ func (s *State) connectMemberships() error {
 		m.player, m.instance, m.Player = player, instance, p.ID
 		p.membership = r
 		x.members = append(x.members, r)
-	}
-	return nil
-}
-
-// connectChanges links the changes of each player, from the oldest to the latest.
-func (s *State) connectChanges() error {
-	all := make([]ChangeRef, 0, s.Changes.Len())
-	for r := range s.Changes.All() {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b ChangeRef) int { return cmp.Compare(s.Changes.Get(a).EndedNo, s.Changes.Get(b).EndedNo) })
-	s.changes = make(map[string]waitingChanges, len(all))
-	for _, r := range all {
-		x := s.Changes.Mut(r)
-		x.next, x.Player = 0, s.same(x.Player)
-		of, ok := s.changes[x.Player]
-		if !ok {
-			of.first = r
-		} else {
-			s.Changes.Mut(of.last).next = r
-		}
-		of.last = r
-		s.changes[x.Player] = of
 	}
 	return nil
 }

@@ -25,11 +25,11 @@ type State struct {
 	Changes     chunk.Table[Change]
 	Studio      Studio
 
-	players     map[string]PlayerRef
-	logins      map[LoginSessionID]LoginRef
-	tokens      map[domain.UUID]LoginRef
-	parties     map[PartyID]PartyRef
-	codes       map[string]PartyRef
+	players     *index[string, Player]
+	logins      *index[LoginSessionID, Login]
+	tokens      *index[domain.UUID, Login] // by Token and Previous
+	parties     *index[PartyID, Party]
+	codes       *index[string, Party]
 	searches    map[domain.TicketID]PartyRef // parties by ticket
 	invites     map[InviteID]InviteRef
 	invitesTo   map[string][]InviteRef
@@ -44,25 +44,30 @@ type State struct {
 	queues      map[string]QueueRef
 	searching   map[string]sorted.Set[domain.TicketID] // tickets of parties by queue
 	advised     map[domain.TicketID]AdviceRef          // by ticket
-	changes     map[string]waitingChanges
+	changes     *index[string, Change]                 // the latest of each player that is not in the archive yet
 }
 
 // New returns an empty State.
 func New() *State {
-	return &State{
+	s := &State{
 		Players: chunk.New[Player](), Logins: chunk.New[Login](), Parties: chunk.New[Party](), Invites: chunk.New[Invite](), Instances: chunk.New[Instance](), Memberships: chunk.New[Membership](),
 		Tickets: chunk.New[LoginTicket](), Requests: chunk.New[Request](), Queues: chunk.New[Queue](), Advices: chunk.New[Advice](), Changes: chunk.New[Change](),
-		players: map[string]PlayerRef{}, logins: map[LoginSessionID]LoginRef{}, tokens: map[domain.UUID]LoginRef{}, parties: map[PartyID]PartyRef{},
-		codes: map[string]PartyRef{}, searches: map[domain.TicketID]PartyRef{}, invites: map[InviteID]InviteRef{}, invitesTo: map[string][]InviteRef{},
+		searches: map[domain.TicketID]PartyRef{}, invites: map[InviteID]InviteRef{}, invitesTo: map[string][]InviteRef{},
 		invitesOf: map[PartyID][]InviteRef{}, instances: map[InstanceID]InstanceRef{}, placements: map[string]InstanceRef{}, games: map[string]InstanceRef{},
-		tickets: map[domain.UUID]LoginTicketRef{}, requests: map[uint64]RequestRef{}, queues: map[string]QueueRef{}, searching: map[string]sorted.Set[domain.TicketID]{}, advised: map[domain.TicketID]AdviceRef{}, changes: map[string]waitingChanges{},
+		tickets: map[domain.UUID]LoginTicketRef{}, requests: map[uint64]RequestRef{}, queues: map[string]QueueRef{}, searching: map[string]sorted.Set[domain.TicketID]{}, advised: map[domain.TicketID]AdviceRef{},
 	}
+	s.players = newIndex(s.Players, func(p *Player, id string) bool { return p.ID == id })
+	s.logins = newIndex(s.Logins, func(l *Login, id LoginSessionID) bool { return l.ID == id })
+	s.tokens = newIndex(s.Logins, func(l *Login, token domain.UUID) bool { return l.Token == token || l.Previous == token })
+	s.parties = newIndex(s.Parties, func(p *Party, id PartyID) bool { return p.ID == id })
+	s.codes = newIndex(s.Parties, func(p *Party, code string) bool { return p.Code == code })
+	s.changes = newIndex(s.Changes, func(x *Change, player string) bool { return x.Player == player })
+	return s
 }
 
 // Player finds a player.
 func (s *State) Player(id string) (PlayerRef, bool) {
-	r, ok := s.players[id]
-	return r, ok
+	return s.players.find(id)
 }
 
 // AddPlayer stores a new player.
@@ -71,7 +76,7 @@ func (s *State) AddPlayer(p Player) PlayerRef {
 	*rec = p
 	rec.login, rec.membership = 0, 0
 	rec.Loaded()
-	s.players[p.ID] = r
+	s.players.put(p.ID, r)
 	return r
 }
 
@@ -85,7 +90,7 @@ func (p *Player) Loaded() {
 
 // RemovePlayer forgets a player.
 func (s *State) RemovePlayer(r PlayerRef) {
-	delete(s.players, s.Players.Get(r).ID)
+	s.players.remove(s.Players.Get(r).ID)
 	s.Players.Remove(r)
 }
 
@@ -131,26 +136,22 @@ const EventsLimit = eventsLimit
 
 // Login finds a login session, also one that was replaced a while ago.
 func (s *State) Login(id LoginSessionID) (LoginRef, bool) {
-	r, ok := s.logins[id]
-	return r, ok
+	return s.logins.find(id)
 }
 
 // LoginByToken finds the login session of an access token.
 func (s *State) LoginByToken(token domain.UUID) (LoginRef, bool) {
-	r, ok := s.tokens[token]
-	return r, ok
+	return s.tokens.find(token)
 }
 
 // PutLogin stores a login session or replaces it.
 func (s *State) PutLogin(l Login) LoginRef {
-	r, ok := s.logins[l.ID]
+	r, ok := s.logins.find(l.ID)
 	if ok {
-		old := s.Logins.Get(r)
-		delete(s.tokens, old.Token)
-		delete(s.tokens, old.Previous)
+		s.unindexTokens(s.Logins.Get(r))
 	} else {
 		r, _ = s.Logins.Add()
-		s.logins[l.ID] = r
+		s.logins.put(l.ID, r)
 	}
 	player, known := s.Player(l.Player)
 	if known {
@@ -171,18 +172,24 @@ func (s *State) PutLogin(l Login) LoginRef {
 }
 
 func (s *State) indexTokens(r LoginRef, l *Login) {
-	s.tokens[l.Token] = r
+	s.tokens.put(l.Token, r)
 	if !l.Previous.IsZero() {
-		s.tokens[l.Previous] = r
+		s.tokens.put(l.Previous, r)
+	}
+}
+
+func (s *State) unindexTokens(l *Login) {
+	s.tokens.remove(l.Token)
+	if !l.Previous.IsZero() {
+		s.tokens.remove(l.Previous)
 	}
 }
 
 // RemoveLogin forgets a login session.
 func (s *State) RemoveLogin(r LoginRef) {
 	l := *s.Logins.Get(r)
-	delete(s.tokens, l.Token)
-	delete(s.tokens, l.Previous)
-	delete(s.logins, l.ID)
+	s.unindexTokens(&l)
+	s.logins.remove(l.ID)
 	if player, ok := s.Player(l.Player); ok && s.Players.Get(player).login == r {
 		s.Players.Mut(player).login = 0
 	}
@@ -191,14 +198,12 @@ func (s *State) RemoveLogin(r LoginRef) {
 
 // Party finds a party.
 func (s *State) Party(id PartyID) (PartyRef, bool) {
-	r, ok := s.parties[id]
-	return r, ok
+	return s.parties.find(id)
 }
 
 // PartyByCode finds a party by its invite code.
 func (s *State) PartyByCode(code string) (PartyRef, bool) {
-	r, ok := s.codes[code]
-	return r, ok
+	return s.codes.find(code)
 }
 
 // PartyByTicket finds the party of a ticket.
@@ -209,12 +214,12 @@ func (s *State) PartyByTicket(ticket domain.TicketID) (PartyRef, bool) {
 
 // PutParty stores a party or replaces it.
 func (s *State) PutParty(p Party) PartyRef {
-	r, ok := s.parties[p.ID]
+	r, ok := s.parties.find(p.ID)
 	if ok {
 		s.unindexParty(s.Parties.Get(r))
 	} else {
 		r, _ = s.Parties.Add()
-		s.parties[p.ID] = r
+		s.parties.put(p.ID, r)
 	}
 	*s.Parties.Mut(r) = p
 	s.indexParty(r, &p)
@@ -223,7 +228,7 @@ func (s *State) PutParty(p Party) PartyRef {
 
 func (s *State) indexParty(r PartyRef, p *Party) {
 	if p.Code != "" {
-		s.codes[p.Code] = r
+		s.codes.put(p.Code, r)
 	}
 	if p.Search != nil {
 		s.searches[p.Search.Ticket] = r
@@ -233,7 +238,7 @@ func (s *State) indexParty(r PartyRef, p *Party) {
 
 func (s *State) unindexParty(p *Party) {
 	if p.Code != "" {
-		delete(s.codes, p.Code)
+		s.codes.remove(p.Code)
 	}
 	if p.Search != nil {
 		delete(s.searches, p.Search.Ticket)
@@ -245,7 +250,7 @@ func (s *State) unindexParty(p *Party) {
 func (s *State) RemoveParty(r PartyRef) {
 	p := s.Parties.Get(r)
 	s.unindexParty(p)
-	delete(s.parties, p.ID)
+	s.parties.remove(p.ID)
 	s.Parties.Remove(r)
 }
 

@@ -83,8 +83,9 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 			r, _ := c.Flow.Player(id)
 			p := c.Flow.Players.Get(r)
 			x := flow.Change{
-				EndedNo: c.Ended.Next(), Player: p.ID, At: at, Commit: c.Number(), Part: c.Part(), Rev: p.Rev, Keys: p.Keys, Cause: e.Cause, By: e.By, Changed: c.Touch(),
+				EndedNo: c.Ended.Next(), Player: p.ID, At: at, Commit: c.Number(), Part: c.Part(), Rev: p.Rev, Keys: p.Keys, Cause: e.Cause, By: e.By,
 			}
+			c.Touch()
 			c.Ended.Push(kernel.Ended{Room: Room, Kind: endedChange, Ref: c.Flow.AddChange(x).Any()})
 		}
 	case *FlowQueueChanged:
