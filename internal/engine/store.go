@@ -58,19 +58,9 @@ func loadFrom(ctx context.Context, config Config, from store, until uint64) (c *
 			return nil, at, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
 		}
 	}
-	last = at
-	for entry, err := range from.Read(ctx, at+1) {
-		if err != nil {
-			return nil, at, 0, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
-		}
-		if entry.Number > until {
-			break
-		}
-		if err := c.Replay(entry.Number, entry.Batch); err != nil {
-			return nil, at, 0, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
-		}
-		last = entry.Number
-		unsaved += int64(len(entry.Batch))
+	last, unsaved, err = replay(ctx, c, from, at, until)
+	if err != nil {
+		return nil, at, 0, 0, err
 	}
 	v := c.View()
 	totals := v.Totals()

@@ -51,6 +51,26 @@ func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(do
 	})
 }
 
+// Entry is a journal entry whose events are decoded.
+type Entry struct {
+	Number uint64
+	events []decoded
+}
+
+type decoded struct {
+	event Event
+	at    domain.Time
+	part  uint32 // number of the transaction in the entry, from 1
+}
+
+// ReadEntry decodes a journal entry for ReplayEntry. It uses nothing of the state, so that it may run while earlier entries are replayed.
+func (k *Kernel) ReadEntry(r *wire.Reader, number uint64, batch []byte) (Entry, error) {
+	entry := Entry{Number: number}
+	part := uint32(0)
+	err := k.eachEvent(batch, r, func() { part++ }, func(at domain.Time, e Event) { entry.events = append(entry.events, decoded{e, at, part}) })
+	return entry, err
+}
+
 // eachBody walks a journal entry without decoding its events.
 func eachBody(batch []byte, begin func(), f func(at domain.Time, kind uint64, body []byte) error) error {
 	for len(batch) > 0 {

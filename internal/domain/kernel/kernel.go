@@ -208,13 +208,27 @@ func (k *Kernel) ReplayFor(number uint64, batch []byte, follow KindMask) (events
 
 func (k *Kernel) replay(number uint64, batch []byte, apply func(domain.Time, Event)) error {
 	k.begin(number)
-	err := k.eachEvent(batch, &k.replayed, func() { k.part++ }, apply)
+	defer k.reset()
+	return k.eachEvent(batch, &k.replayed, func() { k.part++ }, apply)
+}
+
+// ReplayEntry is Replay of an entry that is decoded already.
+func (k *Kernel) ReplayEntry(entry Entry) {
+	k.begin(entry.Number)
+	defer k.reset()
+	for _, x := range entry.events {
+		k.part = x.part
+		k.apply(x.at, x.event)
+	}
+}
+
+// reset ends a replay: the consequences of the events are events of their own.
+func (k *Kernel) reset() {
 	for _, room := range k.rooms {
 		if room != nil {
-			room.Reset() // the consequences of the events are events of their own
+			room.Reset()
 		}
 	}
-	return err
 }
 
 // apply applies an event to the state of its room.

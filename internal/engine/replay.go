@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// piece has journal entries that follow each other, and what stopped the reader behind them.
+type piece struct {
+	entries []kernel.Entry
+	bytes   int64 // of the entries in the journal
+	err     error
+}
+
+// pieceBytes is from when on a piece takes no more entries. Three pieces are in memory at a time, so that is their bound, together with the three largest entries.
+const pieceBytes = 256 << 10
+
+// replay applies the journal after entry `after` to a cell, up to entry `until` or the last one, and returns the number of that entry and the size of all of them. A
+// goroutine reads and decodes entries while the ones before are applied.
+func replay(ctx context.Context, c *cell.Cell, from store, after, until uint64) (last uint64, bytes int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	pieces := make(chan piece, 1)
+	var reader sync.WaitGroup
+	defer reader.Wait()
+	defer cancel()
+	reader.Go(func() {
+		defer close(pieces)
+		readPieces(ctx, c, from, after, until, pieces)
+	})
+	last = after
+	for p := range pieces {
+		for _, entry := range p.entries {
+			c.ReplayEntry(entry)
+			last = entry.Number
+		}
+		bytes += p.bytes
+		if p.err != nil {
+			return last, bytes, p.err
+		}
+	}
+	return last, bytes, ctx.Err()
+}
+
+// readPieces sends the journal to replay, until that ends ctx.
+func readPieces(ctx context.Context, c *cell.Cell, from store, after, until uint64, to chan<- piece) {
+	var p piece
+	send := func() {
+		select {
+		case to <- p:
+			p = piece{}
+		case <-ctx.Done():
+		}
+	}
+	var r wire.Reader
+	last := after
+	for stored, err := range from.Read(ctx, after+1) {
+		if err != nil {
+			p.err = fmt.Errorf("read the journal after entry %d: %w", last, err)
+			break
+		}
+		if stored.Number > until {
+			break
+		}
+		entry, err := c.ReadEntry(&r, stored.Number, stored.Batch)
+		if err != nil {
+			p.err = fmt.Errorf("replay journal entry %d: %w", stored.Number, err)
+			break
+		}
+		p.entries = append(p.entries, entry)
+		p.bytes += int64(len(stored.Batch))
+		last = stored.Number
+		if p.bytes >= pieceBytes {
+			send()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	send()
+}
