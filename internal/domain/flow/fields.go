@@ -35,10 +35,14 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Int(c, 13, &p.Replaced)
 	wire.Int(c, 14, &p.ReplacedSince)
 	wire.Int(c, 15, &p.FlapUntil)
-	wire.Int(c, 16, &p.Leaves)
-	wire.Int(c, 17, &p.LeavesSince)
-	wire.Int(c, 18, &p.RequeueLevel)
-	wire.Int(c, 19, &p.RequeueUntil)
+	requeues := p.Requeues()
+	wire.Int(c, 16, &requeues.Leaves)
+	wire.Int(c, 17, &requeues.Since)
+	wire.Int(c, 18, &requeues.Level)
+	wire.Int(c, 19, &requeues.Until)
+	if requeues != p.Requeues() { // writing changes nothing
+		p.SetRequeues(requeues)
+	}
 	wire.Optional(c, 20, &p.Profile, (*Profile).Fields)
 	wire.Optional(c, 21, &p.LastGame, (*LastGame).Fields)
 	wire.Many(c, 22, &p.Penalties, (*Penalty).Fields)

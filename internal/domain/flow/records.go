@@ -123,10 +123,7 @@ type Player struct {
 
 	ReplacedSince domain.Time
 	FlapUntil     domain.Time // no new login until then
-	Leaves        int32       // own LeaveMatchmaking since LeavesSince
-	RequeueLevel  int32
-	LeavesSince   domain.Time
-	RequeueUntil  domain.Time // no search until then
+	requeues      *Requeues   // nil: none that count
 	UnlockAt      domain.Time // end of the next lock that ends, whether it is enforced or not; 0: there is none
 
 	Profile   *Profile  // nil: nothing is known
@@ -140,6 +137,30 @@ type Player struct {
 	bytes      int32         // of the outbox
 	login      LoginRef      // the live one
 	membership MembershipRef // the live one
+}
+
+// Requeues says how often a player has entered and left matchmaking of late. Most players have none, so it is not in the record of each.
+type Requeues struct {
+	Leaves int32 // own LeaveMatchmaking since Since
+	Level  int32
+	Since  domain.Time
+	Until  domain.Time // no search until then
+}
+
+// Requeues returns how often the player has entered and left matchmaking of late.
+func (p *Player) Requeues() Requeues {
+	if p.requeues == nil {
+		return Requeues{}
+	}
+	return *p.requeues
+}
+
+// SetRequeues replaces what Requeues returns.
+func (p *Player) SetRequeues(x Requeues) {
+	p.requeues = nil
+	if x != (Requeues{}) {
+		p.requeues = &x
+	}
 }
 
 // Outbox returns the latest events of the player, oldest first. The number of the last one is Seq.

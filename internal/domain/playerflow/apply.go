@@ -225,9 +225,8 @@ func (c *State) applyPlayer(at domain.Time, event kernel.Event) {
 			c.Flow.AddPlayer(flow.Player{ID: e.Player, OfflineSince: at})
 		}
 		c.mutPlayer(e.Player, func(p *flow.Player) {
-			p.Banned, p.Leaves, p.LeavesSince = e.Banned, e.Leaves, e.LeavesSince
-			p.RequeueLevel, p.RequeueUntil = e.RequeueLevel, e.RequeueUntil
-			p.Profile, p.LastGame, p.Penalties, p.Blocked, p.UnlockAt = e.Profile, e.LastGame, e.Penalties, e.Blocked, e.UnlockAt
+			p.SetRequeues(flow.Requeues{Leaves: e.Leaves, Level: e.RequeueLevel, Since: e.LeavesSince, Until: e.RequeueUntil})
+			p.Banned, p.Profile, p.LastGame, p.Penalties, p.Blocked, p.UnlockAt = e.Banned, e.Profile, e.LastGame, e.Penalties, e.Blocked, e.UnlockAt
 		})
 	case *PlayerForgotten:
 		r, _ := c.Flow.Player(e.Player)

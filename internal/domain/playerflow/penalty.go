@@ -116,8 +116,8 @@ func checkLevel(level int32) error {
 
 // Locks are the locks that keep a player from searching at a time.
 func (c *State) Locks(p *flow.Player, now domain.Time) (all []flow.Penalty) {
-	if p.RequeueUntil > now {
-		all = append(all, flow.Penalty{Kind: flow.Requeue, Level: p.RequeueLevel, Since: p.LeavesSince, Until: p.RequeueUntil, Reason: flow.Requested})
+	if x := p.Requeues(); x.Until > now {
+		all = append(all, flow.Penalty{Kind: flow.Requeue, Level: x.Level, Since: x.Since, Until: x.Until, Reason: flow.Requested})
 	}
 	for _, x := range p.Penalties {
 		if x.Until > now && (x.Kind == flow.ByOperator || c.Config.Penalties.Mode == flow.PenaltiesEnforced) {

@@ -36,7 +36,7 @@ func (t *transaction) noteActions(event kernel.Event) {
 			return
 		}
 		p := t.Flow.Players.Get(r)
-		if e.UnlockAt != p.UnlockAt || e.RequeueUntil != p.RequeueUntil || !slices.Equal(e.Penalties, p.Penalties) {
+		if e.UnlockAt != p.UnlockAt || e.RequeueUntil != p.Requeues().Until || !slices.Equal(e.Penalties, p.Penalties) {
 			t.noteActor(e.Player)
 			t.noteLeaders(r)
 		}

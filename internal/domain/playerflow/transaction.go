@@ -82,8 +82,9 @@ func (t *transaction) setKeys(r flow.PlayerRef, change func(*flow.Keys)) {
 // changePlayer lets f change the fields of a player other than keys and presence.
 func (t *transaction) changePlayer(r flow.PlayerRef, f func(*PlayerChanged)) {
 	p := t.Flow.Players.Get(r)
+	requeues := p.Requeues()
 	e := &PlayerChanged{
-		Player: p.ID, Banned: p.Banned, Leaves: p.Leaves, LeavesSince: p.LeavesSince, RequeueLevel: p.RequeueLevel, RequeueUntil: p.RequeueUntil,
+		Player: p.ID, Banned: p.Banned, Leaves: requeues.Leaves, LeavesSince: requeues.Since, RequeueLevel: requeues.Level, RequeueUntil: requeues.Until,
 		Profile: p.Profile, LastGame: p.LastGame, Penalties: p.Penalties, Blocked: p.Blocked,
 	}
 	f(e)

@@ -69,8 +69,8 @@ func (t *timers) ofPlayer(p *flow.Player, now domain.Time) {
 	if p.FlapUntil > now {
 		t.wall("replaceBurst", p.ID, p.FlapUntil, "another login is allowed")
 	}
-	if p.RequeueUntil > now {
-		t.wall("requeueLock", p.ID, p.RequeueUntil, "the player may search again")
+	if until := p.Requeues().Until; until > now {
+		t.wall("requeueLock", p.ID, until, "the player may search again")
 	}
 	for _, x := range p.Penalties {
 		if x.Until > now {
