@@ -30,7 +30,7 @@ type benchCommand struct {
 	Repeats     int            `placeholder:"N" help:"How often the leader dies in the scenario cluster; it hands over twice as often. Default: 5."`
 	Build       settings.Bytes `placeholder:"BYTES" help:"Size of the build in the scenario agents. Default: 1GiB."`
 	Dir         string         `placeholder:"DIR" help:"Directory for the data, on the disk to measure. Default: the system's temporary directory."`
-	Profiles    string         `placeholder:"DIR" help:"Write processor profiles and execution traces of the service to this directory."`
+	Profiles    string         `placeholder:"DIR" help:"Write profiles of the service to this directory: processor time, allocations, execution traces."`
 }
 
 // Run measures this very binary and writes the table. After a failure the table has the results up to it.

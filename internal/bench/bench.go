@@ -33,7 +33,7 @@ type Options struct {
 	Soak        time.Duration // how long the scenario soak takes; 0: 20 min
 	Quick       bool          // only tests that everything works, in seconds; the numbers are meaningless
 	Dir         string        // for the data; empty: the system's directory for temporary files
-	Profiles    string        // where profiles of the server's processor time and execution traces go; empty: none are taken
+	Profiles    string        // where profiles of the server go; empty: none are taken
 	Progress    io.Writer     // for lines about the progress; nil: none
 }
 
@@ -148,11 +148,7 @@ func (b *bench) profileHeap(ctx context.Context, s *server, name string) error {
 	if b.options.Profiles == "" {
 		return nil
 	}
-	text, err := s.profile(ctx, "heap?gc=1")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(b.options.Profiles, name+"-heap.pprof"), text, 0o666)
+	return b.saveProfile(ctx, s, "heap?gc=1", name+"-heap.pprof")
 }
 
 // runProfiled runs a load, and takes a processor profile of the server meanwhile.
@@ -164,7 +160,8 @@ func (b *bench) runProfiled(ctx context.Context, s *server, name string, l load,
 	return m, err
 }
 
-// profileWhile takes a processor profile of the server while f runs, and then a short execution trace, which slows the server down.
+// profileWhile takes profiles of the server while f runs: of its processor time and of what it allocates, and then a short execution trace, which slows the
+// server down.
 func (b *bench) profileWhile(ctx context.Context, s *server, name string, f func() error) error {
 	if b.options.Profiles == "" {
 		return f()
@@ -172,18 +169,25 @@ func (b *bench) profileWhile(ctx context.Context, s *server, name string, f func
 	taken := make(chan error, 1)
 	go func() {
 		time.Sleep(b.options.Measure / 4) // past the beginning
-		text, err := s.profile(ctx, fmt.Sprintf("profile?seconds=%d", max(1, int(b.options.Measure.Seconds()/2))))
+		seconds := max(1, int(b.options.Measure.Seconds()/2))
+		allocated := make(chan error, 1)
+		go func() {
+			allocated <- b.saveProfile(ctx, s, fmt.Sprintf("allocs?seconds=%d", seconds), name+"-allocs.pprof")
+		}()
+		err := errors.Join(b.saveProfile(ctx, s, fmt.Sprintf("profile?seconds=%d", seconds), name+".pprof"), <-allocated)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(b.options.Profiles, name+".pprof"), text, 0o666)
-		}
-		if err == nil {
-			text, err = s.profile(ctx, "trace?seconds=2")
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(b.options.Profiles, name+".trace"), text, 0o666)
+			err = b.saveProfile(ctx, s, "trace?seconds=2", name+".trace")
 		}
 		taken <- err
 	}()
 	err := f()
 	return errors.Join(err, <-taken)
+}
+
+func (b *bench) saveProfile(ctx context.Context, s *server, what, file string) error {
+	text, err := s.profile(ctx, what)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.options.Profiles, file), text, 0o666)
 }
