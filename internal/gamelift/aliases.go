@@ -110,7 +110,7 @@ func aliasToWire(a *fleet.Alias) types.Alias {
 		strategy = &types.RoutingStrategy{Type: types.RoutingStrategyTypeTerminal, Message: &a.Message}
 	}
 	return types.Alias{
-		AliasId: &a.ID, AliasArn: makeARN(a.Region, a.Account, "alias/"+a.ID), Name: &a.Name, Description: text(a.Description),
+		AliasId: &a.ID, AliasArn: makeARN(a.Region, a.Account, "alias/", a.ID), Name: &a.Name, Description: text(a.Description),
 		RoutingStrategy: strategy, CreationTime: &created, LastUpdatedTime: &updated,
 	}
 }

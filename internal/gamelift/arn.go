@@ -14,26 +14,27 @@ import (
 // ARNs have the region and the account of the principal who created the resource. In ARNs from clients only the
 // last part counts: partition, region and account are not checked.
 
-func makeARN(region, account, resource string) *string {
-	s := "arn:aws:gamelift:" + region + ":" + account + ":" + resource
+// makeARN joins everything at once: each request makes some. The kind of the resource ends in a slash.
+func makeARN(region, account, kind, name string) *string {
+	s := "arn:aws:gamelift:" + region + ":" + account + ":" + kind + name
 	return &s
 }
 
-func fleetARN(f *fleet.Fleet) *string { return makeARN(f.Region, f.Account, "fleet/"+f.ID) }
+func fleetARN(f *fleet.Fleet) *string { return makeARN(f.Region, f.Account, "fleet/", f.ID) }
 
 func computeARN(f *fleet.Fleet, name string) *string {
-	return makeARN(f.Region, f.Account, "compute/"+name)
+	return makeARN(f.Region, f.Account, "compute/", name)
 }
 
-func locationARN(l *fleet.Location) *string { return makeARN(l.Region, l.Account, "location/"+l.Name) }
+func locationARN(l *fleet.Location) *string { return makeARN(l.Region, l.Account, "location/", l.Name) }
 
 func queueARN(q *placement.Queue) *string {
-	return makeARN(q.Region, q.Account, "gamesessionqueue/"+q.Name)
+	return makeARN(q.Region, q.Account, "gamesessionqueue/", q.Name)
 }
 
 // gameSessionARN is a game session's id as clients know it. Its account part is empty, unlike all others.
 func gameSessionARN(region string, id session.ID) *string {
-	return makeARN(region, "", "gamesession/"+string(id))
+	return makeARN(region, "", "gamesession/", string(id))
 }
 
 // lastPart returns the id in an ARN; an id is returned unchanged.

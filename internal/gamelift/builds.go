@@ -112,7 +112,7 @@ func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.Req
 func buildToWire(b *fleet.Build) types.Build {
 	created := b.Created.Std()
 	wire := types.Build{
-		BuildId: &b.ID, BuildArn: makeARN(b.Region, b.Account, "build/"+b.ID), Name: text(b.Name), Version: text(b.Version),
+		BuildId: &b.ID, BuildArn: makeARN(b.Region, b.Account, "build/", b.ID), Name: text(b.Name), Version: text(b.Version),
 		OperatingSystem: types.OperatingSystem(b.OperatingSystem), ServerSdkVersion: &b.SDK, Status: buildStatus(b), CreationTime: &created,
 	}
 	if b.Storage == (fleet.Storage{}) {

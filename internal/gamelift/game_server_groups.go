@@ -119,7 +119,7 @@ func (s *Service) DescribeGameServerInstances(ctx context.Context, in *gamelift.
 }
 
 func groupARN(g *gameservers.Group) *string {
-	return makeARN(g.Region, g.Account, "gameservergroup/"+g.Name)
+	return makeARN(g.Region, g.Account, "gameservergroup/", g.Name)
 }
 
 func groupToWire(g *gameservers.Group) types.GameServerGroup {

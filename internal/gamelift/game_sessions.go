@@ -87,7 +87,7 @@ func (s *Service) gameRefusal(ctx context.Context, id session.ID, refused error)
 func gameSessionToWire(g *session.GameSession) types.GameSession {
 	created, port := g.Created.Std(), int32(g.Port)
 	wire := types.GameSession{
-		GameSessionId: gameSessionARN(g.Region, g.ID), FleetId: &g.FleetID, FleetArn: makeARN(g.Region, g.Account, "fleet/"+g.FleetID),
+		GameSessionId: gameSessionARN(g.Region, g.ID), FleetId: &g.FleetID, FleetArn: makeARN(g.Region, g.Account, "fleet/", g.FleetID),
 		Location: &g.Location, Name: text(g.Name), CreatorId: text(g.Creator), ComputeName: text(g.ComputeName),
 		GameSessionData: text(g.Data), MatchmakerData: text(g.MatchmakerData), GameProperties: propertiesToWire(g.Properties),
 		IpAddress: text(g.IPAddress), DnsName: text(g.DNSName), Port: &port,

@@ -95,7 +95,7 @@ func addManaged(a *types.FleetAttributes, f *fleet.Fleet) {
 	if m.Spot {
 		a.FleetType = types.FleetTypeSpot
 	}
-	a.BuildId, a.BuildArn = &m.Build, makeARN(m.BuildRegion, m.BuildAccount, "build/"+m.Build)
+	a.BuildId, a.BuildArn = &m.Build, makeARN(m.BuildRegion, m.BuildAccount, "build/", m.Build)
 	a.OperatingSystem, a.InstanceType = types.OperatingSystem(m.OperatingSystem), types.EC2InstanceType(m.InstanceType)
 	a.LogPaths, a.InstanceRoleArn = m.LogPaths, text(m.Role)
 	a.InstanceRoleCredentialsProvider = types.InstanceRoleCredentialsProvider(m.RoleCredentials)

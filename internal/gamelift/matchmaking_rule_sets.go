@@ -135,5 +135,5 @@ func ruleSetToWire(x *matchmaking.RuleSet) types.MatchmakingRuleSet {
 }
 
 func ruleSetARN(x *matchmaking.RuleSet) *string {
-	return makeARN(x.Region, x.Account, "matchmakingruleset/"+x.Name)
+	return makeARN(x.Region, x.Account, "matchmakingruleset/", x.Name)
 }

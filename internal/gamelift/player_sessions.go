@@ -187,7 +187,7 @@ func playerSessionToWire(p *hosting.PlayerSession) types.PlayerSession {
 	id, created, port := p.ID.String(), p.Created.Std(), int32(p.Port)
 	wire := types.PlayerSession{
 		PlayerSessionId: &id, PlayerId: &p.Player, GameSessionId: gameSessionARN(p.Region, p.GameID),
-		FleetId: &p.FleetID, FleetArn: makeARN(p.Region, p.Account, "fleet/"+p.FleetID),
+		FleetId: &p.FleetID, FleetArn: makeARN(p.Region, p.Account, "fleet/", p.FleetID),
 		CreationTime: &created, Status: types.PlayerSessionStatus(p.Status.String()),
 		IpAddress: text(p.IPAddress), DnsName: text(p.DNSName), Port: &port, PlayerData: text(p.Data),
 	}
