@@ -5,5 +5,16 @@ package listen
 // readsNow says whether readNow can read.
 const readsNow = false
 
-// readNow reads nothing: Await does, with more room.
+// readNow reads nothing: await does, with more room.
 func (c *conn) readNow([]byte) (int, error) { return 0, nothingYet{} }
+
+// await waits until data has arrived, and reads it.
+func (c *conn) await() error {
+	room := c.room[:] // enough for an answer to a ping, over TLS too
+	if c.more {
+		room = make([]byte, 4096)
+	}
+	n, err := c.TCPConn.Read(room)
+	c.unread, c.more = room[:n], n == len(room)
+	return err
+}

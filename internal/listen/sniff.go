@@ -25,7 +25,7 @@ type conn struct {
 	unread []byte // read and not returned yet
 	room   [64]byte
 	turn   atomic.Bool // its TLS handshake has a turn
-	more   bool        // the last read filled its buffer
+	more   bool        // the last read filled its buffer, or something has come that was not read
 	noWait bool        // Read returns only data that Await has found
 
 	closed bool // guarded by server.mu
@@ -139,13 +139,7 @@ func (c *conn) Await() error {
 		emptyBuffers(c.secured)
 	}
 	c.unread = nil
-	room := c.room[:] // enough for an answer to a ping, over TLS too
-	if c.more && !readsNow {
-		room = make([]byte, 4096)
-	}
-	n, err := c.TCPConn.Read(room)
-	c.unread, c.more = room[:n], n == len(room)
-	return err
+	return c.await()
 }
 
 // nothingYet is a temporary error: TLS continues after it.
