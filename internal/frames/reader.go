@@ -1,11 +1,10 @@
 // Package frames is for reading what WebSocket clients send, from thousands of connections that are silent most of the time.
 //
-// What waits for a silent client is a goroutine that has called next to nothing, so it keeps the stack it began with; the
-// goroutine that reads, and does what was asked for, ends when nothing more has come. A reader that waits where it reads
-// costs an idle connection over TLS about twice as much.
+// What waits for a silent client is a goroutine that has called next to nothing, so it keeps the stack it began with. When something comes, it reads
+// and does what was asked for, and ends when nothing more has come; another one waits for the rest. A reader that waits after it has read costs an idle
+// connection over TLS about twice as much.
 //
-// A Reader needs no lock: await and read start each other as the last thing they do, so there is one goroutine for a connection at
-// any time.
+// A Reader needs no lock: read starts await as the last thing it does, so there is one goroutine for a connection at any time.
 //
 // # Buffers
 //
@@ -126,7 +125,7 @@ func (r *Reader) await() {
 		r.end(err)
 		return
 	}
-	r.config.Running.Go(r.read)
+	r.read()
 }
 
 func (r *Reader) end(err error) {
