@@ -44,8 +44,8 @@ func (x *Index) Find(hash uint64, is func(AnyRef) bool) AnyRef {
 	return 0
 }
 
-// Put adds a record. It replaces one for which is returns true.
-func (x *Index) Put(hash uint64, r AnyRef, is func(AnyRef) bool) {
+// Put adds a record. It replaces one for which is returns true, and returns that; 0 if there is none.
+func (x *Index) Put(hash uint64, r AnyRef, is func(AnyRef) bool) (replaced AnyRef) {
 	s, h := x.shard(hash)
 	at, found := s.find(h, is)
 	if !found {
@@ -56,7 +56,9 @@ func (x *Index) Put(hash uint64, r AnyRef, is func(AnyRef) bool) {
 			at, _ = s.find(h, is)
 		}
 	}
+	replaced = s.slots[at].ref
 	s.slots[at] = indexSlot{h, r}
+	return replaced
 }
 
 // Remove removes the record with the hash for which is returns true, if there is one.

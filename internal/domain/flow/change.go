@@ -75,14 +75,13 @@ func (s *State) AddChange(x Change) ChangeRef {
 	r, _ := s.Changes.Add()
 	s.linkChange(r, &x)
 	*s.Changes.Mut(r) = x
-	s.changes.put(x.Player, r)
 	return r
 }
 
 // linkChange makes a change the latest one of its player.
 func (s *State) linkChange(r ChangeRef, x *Change) {
 	x.next = r
-	if last, ok := s.changes.find(x.Player); ok {
+	if last := s.changes.put(x.Player, r); last != 0 {
 		before := s.Changes.Mut(last)
 		x.next, before.next = before.next, r
 	}

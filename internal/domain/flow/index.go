@@ -25,9 +25,9 @@ func (x *index[K, T]) find(key K) (chunk.Ref[T], bool) {
 	return chunk.Ref[T](r), r != 0
 }
 
-// put adds a record, which has the key. Another one that has it is not found any more.
-func (x *index[K, T]) put(key K, r chunk.Ref[T]) {
-	x.refs.Put(maphash.Comparable(x.seed, key), r.Any(), func(r chunk.AnyRef) bool { return x.has(x.table.Get(chunk.Ref[T](r)), key) })
+// put adds a record, which has the key. Another one that has it is not found any more, and returned; 0 if there is none.
+func (x *index[K, T]) put(key K, r chunk.Ref[T]) (replaced chunk.Ref[T]) {
+	return chunk.Ref[T](x.refs.Put(maphash.Comparable(x.seed, key), r.Any(), func(r chunk.AnyRef) bool { return x.has(x.table.Get(chunk.Ref[T](r)), key) }))
 }
 
 // remove removes the record that has the key, which must still have it.

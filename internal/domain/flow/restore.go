@@ -71,9 +71,7 @@ func (s *State) findChanges() error {
 	}
 	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })
 	for _, of := range all {
-		x := s.Changes.Mut(of.r)
-		s.linkChange(of.r, x)
-		s.changes.put(x.Player, of.r)
+		s.linkChange(of.r, s.Changes.Mut(of.r))
 	}
 	return nil
 }
