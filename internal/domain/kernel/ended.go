@@ -72,13 +72,19 @@ func (k *Kernel) restoreEnded(no uint64) {
 		no uint64
 		e  Ended
 	}
-	var all []numbered
-	for _, room := range k.rooms {
-		if room != nil {
-			room.EachEnded(func(no uint64, e Ended) { all = append(all, numbered{no, e}) })
+	each := func(yield func(no uint64, e Ended)) {
+		for _, room := range k.rooms {
+			if room != nil {
+				room.EachEnded(yield)
+			}
 		}
 	}
+	n := 0
+	each(func(uint64, Ended) { n++ })
+	all := make([]numbered, 0, n)
+	each(func(no uint64, e Ended) { all = append(all, numbered{no, e}) })
 	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })
+	k.Ended.ring = make([]Ended, n+n/8)
 	for _, x := range all {
 		k.Ended.Push(x.e)
 	}
