@@ -1,0 +1,219 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+)
+
+// Nodes of two releases serve one load, with one of either as the leader, and each of them is killed while it follows and while it leads. An empty node of each release joins them, and
+// gets a snapshot. At the end every node has the same state, which is what the journal says, and the same records of what has ended.
+//
+// MUSTER_PREVIOUS names a binary to go from, such as that of the last release. Without it, the way is from this build to one with a later level of the data.
+func TestUpgradeUnderLoad(t *testing.T) {
+	t.Parallel()
+	const reservation = 20 * time.Second
+	previous, next := os.Getenv("MUSTER_PREVIOUS"), musterBinary
+	if previous == "" {
+		previous, next = musterBinary, nextRelease(t)
+	}
+	node := func(binary string, args ...string) *service {
+		t.Helper()
+		n := newService(t, append([]string{"--cluster-listen", freeAddress(t), "--reservation", reservation.String(), "--ended-linger", "3s", "--snapshot-every", "1MiB"}, args...)...)
+		n.binary = binary
+		n.start()
+		return n
+	}
+	nodes := []*service{node(previous)}
+	allReady := func() {
+		t.Helper()
+		for _, n := range nodes {
+			eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+		}
+		eventually(t, "all nodes to vote and to be up to date", func() bool {
+			s := clusterStatus(t, nodes[0])
+			for _, m := range s.Members {
+				if m.Role == "observer" || m.Missing {
+					return false
+				}
+			}
+			return s.Leader != "" && len(s.Members) == len(nodes)
+		})
+	}
+	join := func(binary string) {
+		t.Helper()
+		nodes = append(nodes, node(binary, "--join", mustCluster(t, nodes[0], "join-token")))
+		allReady()
+	}
+	allReady()
+	join(previous)
+	join(previous)
+
+	p := (&service{t: t, address: throughAny(t, nodes[:3]), data: nodes[0].data, logs: nodes[0].logs})
+	p.client = p.apiWith("any", "any")
+	at := p.prepare()
+	at.queue("queue")
+	_, err := p.client.CreateGameSessionQueue(t.Context(), &gamelift.CreateGameSessionQueueInput{Name: aws.String("nowhere")})
+	must(t, err)
+	h := newHistory(at, reservation)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	work := h.start(ctx, 3, 6, 12)
+	more := func() { // the load goes on
+		t.Helper()
+		h.mu.Lock()
+		want := len(h.order) + 10
+		h.mu.Unlock()
+		eventually(t, "the load to go on", func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return len(h.order) >= want
+		})
+	}
+	killed := func(n *service) {
+		t.Helper()
+		more()
+		n.kill()
+		h.run.Add(1)
+		more()
+		n.start()
+		allReady()
+		more()
+	}
+	for i, n := range nodes[:3] {
+		n.stop()
+		n.binary = next
+		n.start()
+		h.run.Add(1)
+		allReady()
+		more()
+		for j, n := range nodes[:3] {
+			mustCluster(t, n, "hand-over", idOf(t, n))
+			killed(nodes[(j+1)%3]) // follows
+			killed(n)              // leads
+		}
+		if i < 2 { // of two releases: one node of each may come
+			h.outgrowLog(t, nodes)
+			join([]string{previous, next}[i])
+			if log := nodes[3].logs.String(); !strings.Contains(log, "a snapshot of the leader has replaced this node's journal") {
+				t.Errorf("the node that joined got no snapshot:\n%s", log)
+			}
+			mustCluster(t, nodes[0], "remove", idOf(t, nodes[3]))
+			nodes[3].kill()
+			nodes = nodes[:3]
+			allReady()
+		}
+		if testing.Short() {
+			break
+		}
+	}
+	time.Sleep(time.Second)
+	stop()
+	work.Wait()
+	h.check(t)
+	sameEverywhere(t, nodes)
+}
+
+// outgrowLog writes until a node that joins needs a snapshot: until every node has one, and the last entries that it keeps nevertheless are not all.
+func (h *history) outgrowLog(t *testing.T, nodes []*service) {
+	t.Helper()
+	saved := regexp.MustCompile(`msg="snapshot saved" entry=([2-9]|\d\d)\d{3} `)
+	data := strings.Repeat("x", 16<<10)
+	for i := 0; slices.ContainsFunc(nodes, func(n *service) bool { return !saved.MatchString(n.logs.String()) }); i++ {
+		id := fmt.Sprintf("large-%d-%d", h.run.Load(), i)
+		_, err := untilAnswered(t.Context(), func(ctx context.Context) (*gamelift.StartGameSessionPlacementOutput, error) {
+			return h.api.StartGameSessionPlacement(ctx, &gamelift.StartGameSessionPlacementInput{GameSessionQueueName: aws.String("nowhere"), PlacementId: &id, MaximumPlayerSessionCount: aws.Int32(2), GameSessionData: &data})
+		})
+		must(t, err)
+		_, err = untilAnswered(t.Context(), func(ctx context.Context) (*gamelift.StopGameSessionPlacementOutput, error) {
+			return h.api.StopGameSessionPlacement(ctx, &gamelift.StopGameSessionPlacementInput{PlacementId: &id})
+		})
+		must(t, err)
+	}
+}
+
+// throughAny is an address that leads each connection to one of the nodes that take it.
+func throughAny(t *testing.T, nodes []*service) string {
+	t.Helper()
+	address := freeAddress(t)
+	l, err := net.Listen("tcp", address)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	to := make([]string, len(nodes))
+	for i, n := range nodes {
+		to[i] = n.address
+	}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			go func() {
+				defer in.Close()
+				for _, i := range rand.Perm(len(to)) {
+					out, err := net.Dial("tcp", to[i])
+					if err != nil {
+						continue
+					}
+					defer out.Close()
+					go func() {
+						_, _ = io.Copy(out, in) // either end may go at any time
+						out.Close()
+					}()
+					_, _ = io.Copy(in, out)
+					return
+				}
+			}()
+		}
+	}()
+	return address
+}
+
+// idOf is the id of a node in its cluster.
+func idOf(t *testing.T, n *service) string {
+	t.Helper()
+	for _, m := range clusterStatus(t, n).Members {
+		if m.Address == n.args[1] {
+			return m.ID
+		}
+	}
+	t.Fatalf("no node is at %s", n.args[1])
+	return ""
+}
+
+// sameEverywhere compares what nodes have that are left in peace. Backups at all of them build on each other, so that each state is compared with the state of another node and the
+// journal between.
+func sameEverywhere(t *testing.T, nodes []*service) {
+	t.Helper()
+	ended := func(n *service) []string {
+		lines := strings.Split(n.command("export", "--data", n.data, "--to", "-", "--rate", "64MiB"), "\n")
+		slices.Sort(lines)
+		return lines
+	}
+	eventually(t, "all nodes to have the same records of what has ended", func() bool {
+		first := ended(nodes[0])
+		return !slices.ContainsFunc(nodes[1:], func(n *service) bool { return !slices.Equal(ended(n), first) })
+	})
+	dir := filepath.Join(t.TempDir(), "backups") + "/"
+	for i := range 2 * len(nodes) {
+		n := nodes[i%len(nodes)]
+		createLocation(t, "custom-backup-"+string(rune('a'+i)), n, nodes[(i+1)%len(nodes)])
+		n.command("backup", "--data", n.data, "--to", dir)
+		if out := n.command("restore", "--verify", dir); !strings.Contains(out, "The backup is whole") || i > 0 && !strings.Contains(out, "replayed") {
+			t.Errorf("backup %d: %s", i, out)
+		}
+	}
+}
