@@ -127,7 +127,7 @@ func (e *Entry) Fields(c *wire.Codec) {
 }
 
 // Stored returns the form in which the entry is stored, which its hash covers.
-func (e *Entry) Stored() []byte { return wire.Append(nil, e) }
+func (e *Entry) Stored() []byte { return wire.Marshal(e) }
 
 // Decode reads the stored form.
 func Decode(stored []byte) (e Entry, err error) {

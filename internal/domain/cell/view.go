@@ -73,7 +73,7 @@ func (v *View) Forgotten() uint64 {
 // Ended returns up to `most` of the records that ended before `before`, in the order they ended, beginning with the
 // skip-th.
 func (v *View) Ended(skip, most int, before domain.Time) []kernel.EndedRecord {
-	var all []kernel.EndedRecord
+	all := make([]kernel.EndedRecord, 0, max(0, min(most, v.c.Kernel.Ended.Len()-skip)))
 	for i := skip; i < v.c.Kernel.Ended.Len() && len(all) < most; i++ {
 		x := v.endedRecord(v.c.Kernel.Ended.At(i))
 		if x.Ended > before {

@@ -60,12 +60,12 @@ func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
 		if g.Replaced {
 			return kernel.EndedRecord{Ended: g.Ended}
 		}
-		return kernel.EndedRecord{Kind: kernel.AGameSession, ID: string(g.ID), Created: g.Created, Ended: g.Ended, Fleet: g.FleetID, Data: wire.Append(nil, &g)}
+		return kernel.EndedRecord{Kind: kernel.AGameSession, ID: string(g.ID), Created: g.Created, Ended: g.Ended, Fleet: g.FleetID, Data: wire.Marshal(&g)}
 	case endedPlacement:
 		p := v.placement(placement.Ref(e.Ref))
-		return kernel.EndedRecord{Kind: kernel.APlacement, ID: p.ID, Created: p.Start, Ended: p.End, Data: wire.Append(nil, &p)}
+		return kernel.EndedRecord{Kind: kernel.APlacement, ID: p.ID, Created: p.Start, Ended: p.End, Data: wire.Marshal(&p)}
 	default:
 		p := v.player(v.c.PlayerSession(session.PlayerRef(e.Ref)))
-		return kernel.EndedRecord{Kind: kernel.APlayerSession, ID: string(p.ID[:]), Created: p.Created, Ended: p.Ended, GameID: string(p.GameID), Player: p.Player, Data: wire.Append(nil, &p)}
+		return kernel.EndedRecord{Kind: kernel.APlayerSession, ID: string(p.ID[:]), Created: p.Created, Ended: p.Ended, GameID: string(p.GameID), Player: p.Player, Data: wire.Marshal(&p)}
 	}
 }

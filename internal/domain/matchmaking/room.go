@@ -249,7 +249,7 @@ func (c *State) Restore(h *kernel.Head) error {
 // EndedRecord returns a ticket that has ended, for the archive.
 func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
 	x := v.ticket(TicketRef(e.Ref)).Ticket
-	return kernel.EndedRecord{Kind: kernel.ATicket, ID: x.ID, Created: x.Start, Ended: x.End, Data: wire.Append(nil, &x)}
+	return kernel.EndedRecord{Kind: kernel.ATicket, ID: x.ID, Created: x.Start, Ended: x.End, Data: wire.Marshal(&x)}
 }
 
 // MatchmakingCounts counts the records of the room.

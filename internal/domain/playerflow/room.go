@@ -178,5 +178,5 @@ func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
 	x := *v.c.Flow.Changes.Get(flow.ChangeRef(e.Ref))
 	v.Saw(x.Commit)
 	id := binary.BigEndian.AppendUint64(nil, x.EndedNo) // those of one millisecond come in order
-	return kernel.EndedRecord{Kind: kernel.AChange, ID: string(id), Created: x.At, Ended: x.At, Player: x.Player, Data: wire.Append(nil, &x)}
+	return kernel.EndedRecord{Kind: kernel.AChange, ID: string(id), Created: x.At, Ended: x.At, Player: x.Player, Data: wire.Marshal(&x)}
 }

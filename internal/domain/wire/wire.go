@@ -10,12 +10,14 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -55,11 +57,34 @@ const (
 // ErrMalformed says that bytes are not a message in the wire format.
 var ErrMalformed = errors.New("malformed protobuf bytes")
 
+// writers are Codecs that write. A message may keep the one that it is given, as far as the compiler knows, so each would be an allocation.
+var writers = sync.Pool{New: func() any { return new(Codec) }}
+
 // Append appends m to b.
 func Append(b []byte, m Message) []byte {
-	c := Codec{Buf: b}
-	m.Fields(&c)
-	return c.Buf
+	c := writers.Get().(*Codec)
+	own := c.Buf
+	c.Buf = b
+	m.Fields(c)
+	b, c.Buf = c.Buf, own
+	writers.Put(c)
+	return b
+}
+
+// keptBuffer is the largest buffer that a writer keeps: a rare huge message must not hold its memory for ever.
+const keptBuffer = 64 << 10
+
+// Marshal returns m in memory of exactly its size.
+func Marshal(m Message) []byte {
+	c := writers.Get().(*Codec)
+	c.Buf = c.Buf[:0]
+	m.Fields(c)
+	b := bytes.Clone(c.Buf)
+	if cap(c.Buf) > keptBuffer {
+		c.Buf = nil
+	}
+	writers.Put(c)
+	return b
 }
 
 // Reader reads many messages and keeps its scratch space between them.
