@@ -23,7 +23,8 @@ const aheadBy = 2 * time.Second
 // ahead says how far the archive of a replica is. It counts in the order of their ends the records that ended since the cell was loaded or this node became a
 // replica, and those that were in memory then.
 type ahead struct {
-	storing sync.Mutex // held from the look at the state until what it had is stored
+	storing sync.Mutex   // held from the look at the state until what it had is stored
+	ended   endedRecords // of the present pass; guarded by storing
 
 	// These are guarded by Engine.stateLock.
 	gone      int    // so many have left memory
@@ -66,12 +67,14 @@ func (x *ahead) store(ctx context.Context, e *Engine, leave int) (full bool, err
 	x.storing.Lock()
 	defer x.storing.Unlock()
 	e.stateLock.RLock()
-	next := &endedRecords{from: x.stored, forgotten: x.forgotten}
-	must := x.gone + leave - x.stored
+	stored, forgotten := x.stored, x.forgotten
+	must := x.gone + leave - stored
 	e.stateLock.RUnlock()
 	if leave > 0 && must <= 0 { // they were being stored
 		return false, nil
 	}
+	next := &x.ended
+	next.begin(stored, forgotten)
 	if err := next.take(ctx, e, must, math.MaxInt64); err != nil {
 		return false, err
 	}

@@ -72,8 +72,10 @@ func (r *run) archiveEnded(ctx context.Context) {
 // their positions stay valid.
 func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
 	r.e.stateLock.RLock()
-	x := &endedRecords{from: r.e.ahead.gone, forgotten: r.e.seq.Cell().Forgotten()}
+	gone, forgotten := r.e.ahead.gone, r.e.seq.Cell().Forgotten()
 	r.e.stateLock.RUnlock()
+	x := &r.ended
+	x.begin(gone, forgotten)
 	err = x.take(ctx, r.e, archiveMost, domain.TimeOf(r.e.Now().Add(-r.e.config.EndedLinger)))
 	if err != nil || x.taken == 0 {
 		return false, err
@@ -89,7 +91,7 @@ func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
 	return x.full, nil
 }
 
-// endedRecords are records in memory that ended one after the other, from a place in the list of all that ended.
+// endedRecords are records in memory that ended one after the other, from a place in the list of all that ended: those of one pass.
 type endedRecords struct {
 	from      int // the place of the first one, counted as in ahead
 	batch     []archive.Record
@@ -97,6 +99,16 @@ type endedRecords struct {
 	taken     int    // with those that need not be kept
 	full      bool   // no more were looked for
 	forgotten uint64 // Kernel.Forgotten once they have left memory
+}
+
+// begin begins the next pass. It uses the memory of the last one again, unless that pass had far fewer records than there is room for.
+func (x *endedRecords) begin(from int, forgotten uint64) {
+	batch := x.batch[:0]
+	clear(x.batch)
+	if len(x.batch) < cap(x.batch)/4 {
+		batch = nil
+	}
+	*x = endedRecords{from: from, batch: batch, forgotten: forgotten}
 }
 
 // take adds records that ended before `before`, until there are `most` or they have archiveBytes.

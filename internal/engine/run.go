@@ -28,6 +28,7 @@ type run struct {
 	taken   chan struct{} // the group was taken: there is room for more
 	decided chan struct{} // closed when no more commands are decided
 
+	ended endedRecords       // of the present pass; of archiveEnded
 	carry chan chan struct{} // asks for a pass over the ended records, after which the channel in it is closed
 
 	failure atomic.Pointer[error]
