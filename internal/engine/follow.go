@@ -130,14 +130,20 @@ func (e *Engine) feed(g *Group) {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()
 	for _, x := range e.followers {
-		var mine []kernel.Emitted
+		wanted := 0
+		for i := range g.Events {
+			if x.kinds.Has(g.Events[i].Event.Kind()) {
+				wanted++
+			}
+		}
+		if wanted == 0 {
+			continue
+		}
+		mine := make([]kernel.Emitted, 0, wanted)
 		for _, event := range g.Events {
 			if x.kinds.Has(event.Event.Kind()) {
 				mine = append(mine, event)
 			}
-		}
-		if len(mine) == 0 {
-			continue
 		}
 		x.add(Committed{Number: g.Number, At: g.At, Events: mine})
 	}

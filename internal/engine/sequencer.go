@@ -99,11 +99,12 @@ func (s *Sequencer) Take(spare *Group) *Group {
 	if len(g.Batch) == 0 {
 		return nil
 	}
-	if cap(spare.Batch) > 1<<22 {
-		spare.Batch = nil // one large group must not keep its memory for ever
+	if cap(spare.Batch) > 1<<22 { // one large group must not keep its memory for ever
+		spare.Batch, spare.Events = nil, nil
 	}
 	clear(spare.calls)
-	*spare = Group{Number: g.Number + 1, Batch: spare.Batch[:0], calls: spare.calls[:0]}
+	clear(spare.Events)
+	*spare = Group{Number: g.Number + 1, Batch: spare.Batch[:0], Events: spare.Events[:0], calls: spare.calls[:0]}
 	s.building = spare
 	return g
 }
