@@ -34,7 +34,8 @@ func (x echo) End(error)               { _ = x.conn.Close() }
 func (x echo) Message(data []byte) {
 	if r, ok := readRequest(data); ok {
 		b := newFrame()
-		*b = appendOK(*b, &r)
+		*b = appendOK(*b, r)
+		r.free()
 		x.write(b, opText)
 	}
 }

@@ -67,6 +67,7 @@ func BenchmarkAcceptRoundTrip(b *testing.B) {
 		if !ok {
 			b.Fatal("not read")
 		}
-		out = appendOK(out[:0], &r)
+		out = appendOK(out[:0], r)
+		r.free()
 	}
 }

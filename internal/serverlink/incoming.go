@@ -36,8 +36,13 @@ func (x incoming) Message(data []byte) {
 	now := l.process.server.now()
 	l.heard.Store(steady.Nanos(now))
 	r, ok := readRequest(data)
-	r.bytes = len(data)
-	l.receive(r, ok, now)
+	if !ok {
+		l.process.server.counters.garbage.Add(1)
+		return
+	}
+	if !l.receive(r, now) {
+		r.free()
+	}
 }
 
 // Wrong ends the connection of a game server that violates the WebSocket protocol. It may come back.

@@ -3,6 +3,7 @@ package serverlink
 import (
 	"bytes"
 	"fmt"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -42,7 +43,7 @@ const requestIDMax = 128
 // and languages send unset ones or leave them out.
 type request struct {
 	action, id string
-	bytes      int // of the message; its reader sets it
+	bytes      int // of the message
 
 	sdkVersion, sdkLanguage, toolName, toolVersion string
 	port                                           int
@@ -74,17 +75,27 @@ var actions = func() map[string]string {
 	return m
 }()
 
+// requests are empty ones for the next messages.
+var requests = sync.Pool{New: func() any { return new(request) }}
+
 // readRequest reads a message. It returns false for a message that cannot be answered, no JSON object or no RequestId; a request
-// whose members have wrong types comes back with its fault. The message's bytes are not kept.
-func readRequest(message []byte) (request, bool) {
-	var r request
+// whose members have wrong types comes back with its fault. The message's bytes are not kept. Once the request is answered, free takes it back.
+func readRequest(message []byte) (*request, bool) {
+	r := requests.Get().(*request)
 	if !members(message, r.set) || r.id == "" {
-		return request{}, false
+		r.free()
+		return nil, false
 	}
 	if r.fault == "" && len(r.id) > requestIDMax && utf8.RuneCountInString(r.id) > requestIDMax {
 		r.fault = fmt.Sprintf("RequestId has more than %d characters", requestIDMax)
 	}
+	r.bytes = len(message)
 	return r, true
+}
+
+func (r *request) free() {
+	*r = request{}
+	requests.Put(r)
 }
 
 // requestMembers are the members that requests have, and where their values go.

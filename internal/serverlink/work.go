@@ -16,45 +16,42 @@ const (
 	waitingMax = 4 * messageMax
 )
 
-// task is one piece of work for a link, in the order in which its messages arrived: a request to carry out, or, without an
-// action, work of the door itself.
+// task is one piece of work for a link, in the order in which its messages arrived: a request to carry out, or work of the door itself.
 type task struct {
-	request request
+	request *request
 	own     func(*link)
 }
 
-// receive handles a message. It never waits, so that pongs go out regardless of the cost of requests.
-func (l *link) receive(r request, ok bool, now time.Time) {
+// receive handles a request, and reports whether it is kept for later. It never waits, so that pongs go out regardless of the cost of requests.
+func (l *link) receive(r *request, now time.Time) (kept bool) {
 	s := l.process.server
-	if !ok {
-		s.counters.garbage.Add(1)
-		return
-	}
 	s.counters.requests.Add(1)
 	switch r.action {
 	case pushCreateGameSession, pushUpdateGameSession, pushTerminateProcess, pushRefreshConnection:
 		s.counters.garbage.Add(1) // an SDK would treat an answer with such an Action as the push
-		return
+		return false
 	}
 	class, known := rateOf(r.action)
 	switch {
 	case r.fault != "":
-		l.fail(&r, 400, r.fault)
+		l.fail(r, 400, r.fault)
 	case !known:
-		l.fail(&r, 400, fmt.Sprintf("unknown action %.100q", r.action))
+		l.fail(r, 400, fmt.Sprintf("unknown action %.100q", r.action))
 	case !l.process.buckets[class].Take(s.config.Rates.of(class), steady.Nanos(now)):
 		s.counters.throttled.Add(1)
-		l.fail(&r, 429, "too many "+r.action+" requests of this process; send again later")
+		l.fail(r, 429, "too many "+r.action+" requests of this process; send again later")
 	case r.action == actHeartbeatServerProcess && l.idle():
 		began := time.Now()
-		l.heartbeat(&r)
+		l.heartbeat(r)
 		s.calls.Done(r.action, callstats.OK, began)
 	default:
-		if !l.enqueue(&r) {
-			s.counters.throttled.Add(1)
-			l.fail(&r, 429, fmt.Sprintf("%d requests of this connection, or %d bytes of them, are waiting; send again later", tasksMax, waitingMax))
+		if l.enqueue(r) {
+			return true
 		}
+		s.counters.throttled.Add(1)
+		l.fail(r, 429, fmt.Sprintf("%d requests of this connection, or %d bytes of them, are waiting; send again later", tasksMax, waitingMax))
 	}
+	return false
 }
 
 // rateOf returns the rate that an action counts for, and whether there is such an action.
@@ -88,7 +85,7 @@ func (l *link) enqueue(r *request) bool {
 		return false
 	}
 	l.work.bytes += r.bytes
-	l.addTask(task{request: *r})
+	l.addTask(task{request: r})
 	return true
 }
 
@@ -132,7 +129,8 @@ func (l *link) do(t *task) {
 	if t.own != nil {
 		t.own(l)
 	} else {
-		l.handle(s.ctx, &t.request)
+		l.handle(s.ctx, t.request)
+		t.request.free()
 	}
 }
 
