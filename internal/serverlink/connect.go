@@ -62,6 +62,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusServiceUnavailable, err)
 		return
 	}
+	h.key = kept(h.key)
 	connect := hosting.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: h.sdk(), Token: shown.generation, Node: s.config.Node()}
 	if err := s.engine.Do(r.Context(), &connect); err != nil {
 		connlimit.Leave(r.Context())
@@ -78,6 +79,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l := &link{id: connect.Link, node: connect.Node, conn: conn, shown: shown, endpoint: s.endpoint(r)}
 	l.heard.Store(steady.Nanos(s.now()))
 	s.open(l, &h, connect.Found)
+}
+
+// kept is a key for the core, which has it as long as the process. The strings of the query would keep the whole request line; thousands of processes share
+// fleets and computes.
+func kept(k fleet.Key) fleet.Key {
+	return fleet.Key{Fleet: unique.Make(k.Fleet).Value(), Compute: unique.Make(k.Compute).Value(), Process: strings.Clone(k.Process)}
 }
 
 // newLinkID makes a number that no other connection of the cell has.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
@@ -123,4 +124,23 @@ func FuzzParseHello(f *testing.F) {
 			t.Errorf("%q is signed without the secret", query)
 		}
 	})
+}
+
+// The core keeps the key of a process, so its strings must not keep the request line, which is several times as long.
+func TestKeptKeyIsNoPartOfTheQuery(t *testing.T) {
+	query := strings.Clone(exampleQuery)
+	h, err := parseHello(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := kept(h.key)
+	if got != h.key {
+		t.Errorf("kept %v of %v", got, h.key)
+	}
+	first := uintptr(unsafe.Pointer(unsafe.StringData(query)))
+	for _, text := range []string{got.Fleet, got.Compute, got.Process} {
+		if at := uintptr(unsafe.Pointer(unsafe.StringData(text))); at >= first && at < first+uintptr(len(query)) {
+			t.Errorf("%q is a part of the query", text)
+		}
+	}
 }
