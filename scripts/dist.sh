@@ -46,4 +46,4 @@ mkdir "$shared/completions"
 "$own" completion fish >"$shared/completions/muster.fish"
 
 cp LICENSE "$to/"
-(cd scripts/release && go run . -source ../.. -version "$version" -time "$SOURCE_DATE_EPOCH" -shared "$shared" -to "$to" "${binaries[@]}")
+(cd scripts/release && go run . -source ../.. -version "$version" -revision "$(git rev-parse HEAD)" -time "$SOURCE_DATE_EPOCH" -shared "$shared" -to "$to" "${binaries[@]}")

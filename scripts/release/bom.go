@@ -15,7 +15,7 @@ import (
 
 // writeBill writes a bill of materials, CycloneDX in JSON, beside an artefact. It lists what the linker recorded in the artefact's binary, so the modules that are really inside and not those that
 // go.mod mentions. It has no time and no random serial number.
-func writeBill(artefact string, info *buildinfo.BuildInfo) error {
+func writeBill(artefact, revision string, info *buildinfo.BuildInfo) error {
 	sum, err := digest(artefact)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func writeBill(artefact string, info *buildinfo.BuildInfo) error {
 		return err
 	}
 	encoder := cdx.NewBOMEncoder(f, cdx.BOMFileFormatJSON).SetPretty(true)
-	if err := encoder.EncodeVersion(describe(filepath.Base(artefact), sum, info), cdx.SpecVersion1_6); err != nil {
+	if err := encoder.EncodeVersion(describe(filepath.Base(artefact), revision, sum, info), cdx.SpecVersion1_6); err != nil {
 		f.Close()
 		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
@@ -33,10 +33,10 @@ func writeBill(artefact string, info *buildinfo.BuildInfo) error {
 }
 
 // describe lists the Go standard library and every linked module.
-func describe(name, sum string, info *buildinfo.BuildInfo) *cdx.BOM {
+func describe(name, revision, sum string, info *buildinfo.BuildInfo) *cdx.BOM {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Component: &cdx.Component{
-		BOMRef: "main", Type: cdx.ComponentTypeApplication, Name: name, Version: setting(info, "vcs.revision"),
+		BOMRef: "main", Type: cdx.ComponentTypeApplication, Name: name, Version: revision,
 		Hashes:   &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: sum}},
 		Licenses: &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}},
 	}}

@@ -29,7 +29,7 @@ func TestBillNamesLinkedModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := writeBill(binary, info); err != nil {
+	if err := writeBill(binary, "0123abc", info); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.Open(binary + ".cdx.json")
@@ -40,6 +40,9 @@ func TestBillNamesLinkedModules(t *testing.T) {
 	var bom cdx.BOM
 	if err := cdx.NewBOMDecoder(f, cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
 		t.Fatal(err)
+	}
+	if got := bom.Metadata.Component.Version; got != "0123abc" {
+		t.Errorf("the bill is of commit %q", got)
 	}
 	if got, want := len(*bom.Components), len(info.Deps)+1; got != want {
 		t.Errorf("%d components, want the standard library and %d modules", got, want-1)
@@ -68,7 +71,7 @@ func TestStandInsAreNotListed(t *testing.T) {
 		{Path: "example.org/a", Version: "v0.1.0", Replace: &debug.Module{Path: "./internal/a", Version: "(devel)"}},
 		{Path: "example.org/b", Version: "v0.1.0"},
 	}}
-	if got := *describe("muster", "", info).Components; len(got) != 2 || got[1].Name != "example.org/b" {
+	if got := *describe("muster", "", "", info).Components; len(got) != 2 || got[1].Name != "example.org/b" {
 		t.Errorf("%+v, want the standard library and example.org/b", got)
 	}
 }

@@ -47,7 +47,7 @@ func (t *target) image() (string, error) {
 	layout := layout{blobs: map[string][]byte{}}
 	labels := map[string]string{
 		"org.opencontainers.image.title": "Muster", "org.opencontainers.image.version": t.version, "org.opencontainers.image.created": t.time.Format(time.RFC3339),
-		"org.opencontainers.image.source": "https://github.com/musterhq/muster", "org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.revision": setting(t.info, "vcs.revision"),
+		"org.opencontainers.image.source": "https://github.com/musterhq/muster", "org.opencontainers.image.licenses": "Apache-2.0", "org.opencontainers.image.revision": t.revision,
 	}
 	config := layout.add("application/vnd.oci.image.config.v1+json", asJSON(map[string]any{
 		"created": t.time.Format(time.RFC3339), "architecture": t.arch, "os": t.os,

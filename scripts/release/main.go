@@ -2,7 +2,7 @@
 //
 // The same commit gives the same bytes on every machine: entries are sorted, owned by root, and have the time of the commit.
 //
-//	go run . -source ../.. -version v0.2.0 -time 1700000000 -shared DIR -to DIR BINARY...
+//	go run . -source ../.. -version v0.2.0 -revision 0123abc -time 1700000000 -shared DIR -to DIR BINARY...
 package main
 
 import (
@@ -26,6 +26,7 @@ func main() {
 	var r release
 	flag.StringVar(&r.source, "source", "../..", "directory of the repository")
 	flag.StringVar(&r.version, "version", "", "what git describe says: v0.2.0, or v0.2.0-3-gabcdef0 between two releases")
+	flag.StringVar(&r.revision, "revision", "", "the commit")
 	seconds := flag.Int64("time", 0, "time of the commit, in seconds since 1970")
 	flag.StringVar(&r.shared, "shared", "", "directory with man1 and completions, as muster writes them")
 	flag.StringVar(&r.to, "to", "", "directory for the results")
@@ -39,12 +40,13 @@ func main() {
 
 // release is what all targets have in common.
 type release struct {
-	source  string
-	version string
-	time    time.Time
-	shared  string
-	to      string
-	shown   io.Writer // names of the results; nil: standard output
+	source   string
+	version  string
+	revision string
+	time     time.Time
+	shared   string
+	to       string
+	shown    io.Writer // names of the results; nil: standard output
 }
 
 // target is one binary.
@@ -57,8 +59,8 @@ type target struct {
 }
 
 func (r *release) run(binaries []string) error {
-	if r.version == "" || r.shared == "" || r.to == "" || len(binaries) == 0 {
-		return errors.New("want -version, -shared, -to and at least one binary")
+	if r.version == "" || r.revision == "" || r.shared == "" || r.to == "" || len(binaries) == 0 {
+		return errors.New("want -version, -revision, -shared, -to and at least one binary")
 	}
 	for _, binary := range binaries {
 		t, err := r.target(binary)
@@ -93,7 +95,7 @@ func (t *target) pack() error {
 		if err != nil {
 			return err
 		}
-		if err := writeBill(path, t.info); err != nil {
+		if err := writeBill(path, t.revision, t.info); err != nil {
 			return err
 		}
 		shown := t.shown
@@ -102,7 +104,7 @@ func (t *target) pack() error {
 		}
 		fmt.Fprintln(shown, filepath.Base(path))
 	}
-	return writeBill(t.binary, t.info)
+	return writeBill(t.binary, t.revision, t.info)
 }
 
 // name is that of the target's archive, without its suffix.

@@ -113,7 +113,7 @@ func newRelease(t *testing.T, version, to string) *release {
 			t.Fatal(err)
 		}
 	}
-	return &release{source: "../..", version: version, time: time.Unix(1700000000, 0).UTC(), shared: shared, to: to, shown: io.Discard}
+	return &release{source: "../..", version: version, revision: "0123abc", time: time.Unix(1700000000, 0).UTC(), shared: shared, to: to, shown: io.Discard}
 }
 
 // copied is a copy of a binary where the release has it.
@@ -343,6 +343,7 @@ func TestImage(t *testing.T) {
 			User        string
 			Env         []string
 			Healthcheck struct{ Test []string }
+			Labels      map[string]string
 		}
 		RootFS struct {
 			DiffIDs []string `json:"diff_ids"`
@@ -351,6 +352,9 @@ func TestImage(t *testing.T) {
 	read(blobName(manifest.Config.Digest), &config)
 	if config.Config.User != "65532:65532" || !slices.Equal(config.Config.Healthcheck.Test, []string{"CMD", "/usr/bin/muster", "health"}) {
 		t.Errorf("%+v", config.Config)
+	}
+	if got := config.Config.Labels["org.opencontainers.image.revision"]; got != "0123abc" {
+		t.Errorf("the image is of commit %q", got)
 	}
 	plain, err := io.ReadAll(unzip(t, filepath.Join(layout, blobName(manifest.Layers[0].Digest))))
 	if err != nil || sha(plain) != config.RootFS.DiffIDs[0] {
