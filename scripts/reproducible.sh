@@ -7,9 +7,9 @@ cd "$(dirname "$0")/.."
 targets=("$@")
 ((${#targets[@]})) || targets=(linux/amd64)
 work=$(mktemp -d)
-trap 'git worktree remove --force "$work/first" 2>/dev/null || true; git worktree remove --force "$work/second/of/two" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'rm -rf "$work"' EXIT
 for dir in "$work/first" "$work/second/of/two"; do
-	git worktree add --quiet --detach "$dir" HEAD
+	git clone --quiet --shared . "$dir" # as releases are made: go build does not record the commit in a worktree
 done
 (cd "$work/first" && scripts/dist.sh "${targets[@]}" >/dev/null)
 (cd "$work/second/of/two" && GOCACHE=$work/cache scripts/dist.sh "${targets[@]}" >/dev/null)
