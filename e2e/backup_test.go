@@ -20,6 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/musterhq/muster/internal/doctor"
 )
 
 // A rehearsal of the worst day: a backup that was made while others wrote, of a single machine and of a follower in a cluster, becomes a single machine, and that a
@@ -389,5 +391,45 @@ func TestBackupThatCannotBeUsed(t *testing.T) {
 	s.stop()
 	if out, err := s.commandFails("backup", "--data", s.data, "--to", file+"2"); err == nil || !strings.Contains(out, "needs the running service") {
 		t.Errorf("without a service: %v, %s", err, out)
+	}
+}
+
+// The service knows how old its last backup is, at every node and after a start, and says when there is none that is as young as expected.
+func TestLastBackupIsKnown(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "--dev=false", "--backup-age-max", "1ms")
+	s.key("admin")
+	s.start()
+	examined := func() string {
+		out, _ := s.commandFails("doctor", "--data", s.data, "--listen", s.address, "--backup-age-max", "1ms")
+		return out
+	}
+	if out := examined(); !strings.Contains(out, "No backup of this installation is known.") || !strings.Contains(out, "secret: generations in use: 1") {
+		t.Errorf("before the first backup: %s", out)
+	}
+	file := filepath.Join(t.TempDir(), "monday")
+	s.command("backup", "--data", s.data, "--to", file)
+	s.kill()
+	s.start()
+	if out := examined(); !strings.Contains(out, "The last backup is of ") || !strings.Contains(out, "backups: the last one is 0 minutes old, in "+file) {
+		t.Errorf("after a backup and a start: %s", out)
+	}
+
+	leader, follower := pairOfNodes(t)
+	const metric = "muster_backup_last_success_timestamp_seconds "
+	if _, _, page := sent(t, "GET", leader.url()+"/metrics", ""); strings.Contains(page, "\n"+metric) {
+		t.Errorf("before the first backup: %s", page)
+	}
+	dir := filepath.Join(t.TempDir(), "backups") + "/"
+	follower.command("backup", "--data", follower.data, "--to", dir)
+	for _, at := range []*service{leader, follower} {
+		eventually(t, "the node to know the backup", func() bool {
+			_, _, page := sent(t, "GET", at.url()+"/metrics", "")
+			return strings.Contains(page, "\n"+metric)
+		})
+		found, _ := examine(t, at)
+		if f := found["backups"]; f.Level != doctor.OK || !strings.Contains(f.Found, strings.TrimSuffix(dir, "/")) {
+			t.Errorf("%s: %+v", at.address, f)
+		}
 	}
 }

@@ -128,6 +128,9 @@ func (c *backupMake) add(ctx context.Context, to *repository.Repository, stdout 
 	if err != nil {
 		return err
 	}
+	if err := client.Stored(ctx, localdoor.StoredBackup{To: to.String(), Entry: m.Head.Entry, Made: m.Head.Made}); err != nil {
+		fmt.Fprintf(os.Stderr, "muster: the backup is made, and the service could not record that: it shows the one before as the last: %v\n", err)
+	}
 	text, s := &strings.Builder{}, m.Summary()
 	fmt.Fprintf(text, "%s: backup %s, %d bytes, of which %d are new\n", to, m.Name(), s.Bytes, m.Made)
 	describeBackup(text, s)

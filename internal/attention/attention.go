@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/matchmaker"
 	"github.com/musterhq/muster/internal/quotas"
+	"github.com/musterhq/muster/internal/secretrotation"
 )
 
 // Item is something that an operator should look at.
@@ -69,6 +70,10 @@ type Config struct {
 	// Exports are the receivers of the audit log that are late; none at a node that does not decide. nil: there are no receivers.
 	Exports func() []export.Late
 	Quotas  *quotas.Desk // names holders; nil: quotas are not looked at
+	// BackupAgeMax is how old the last backup may be. 0, or nil: backups are not looked at.
+	BackupAgeMax func() time.Duration
+	// Secrets lists the generations of the secret. nil: they are not looked at.
+	Secrets func(ctx context.Context) ([]secretrotation.Document, error)
 	Log     *slog.Logger
 }
 
@@ -90,11 +95,17 @@ func (f *Finder) Agents() Agents {
 func (f *Finder) Find(ctx context.Context) (*Found, error) {
 	x := &Found{}
 	x.add(service(f.config.Engine.Short(), f.config.Damage)...)
+	secrets, err := f.secrets(ctx)
+	if err != nil {
+		return x, err
+	}
+	x.add(secrets...)
 	matches := f.atLeader(ctx)
 	x.add(slices.DeleteFunc(slices.Clone(matches), func(i Item) bool { return i.Kind != "" })...)
 	matches = slices.DeleteFunc(matches, func(i Item) bool { return i.Kind == "" })
 	agents, now := f.Agents(), domain.TimeOf(f.config.Engine.Now())
-	err := f.config.Engine.Read(ctx, func(v *cell.View) error {
+	err = f.config.Engine.Read(ctx, func(v *cell.View) error {
+		x.add(f.backups(v, now)...)
 		fleets := v.Fleets(0, "", FleetsMost+1)
 		if x.More = len(fleets) > FleetsMost; x.More {
 			fleets = fleets[:FleetsMost]

@@ -3,8 +3,11 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/musterhq/muster/internal/attention"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
@@ -14,6 +17,29 @@ type overview struct {
 	Fleets  int
 	Runs    hosting.Utilization
 	Tickets int // that wait
+
+	Backup  domain.Time // the last one; 0: none is known
+	Secrets []access.SecretStanding
+}
+
+// Signing is the generation of the secret that signs.
+func (o *overview) Signing() (g access.SecretStanding) {
+	for _, x := range o.Secrets {
+		if x.Signs() {
+			g = x
+		}
+	}
+	return g
+}
+
+// NextEnd is when an earlier generation of the secret is refused; 0: none is accepted.
+func (o *overview) NextEnd() (at domain.Time) {
+	for _, x := range o.Secrets {
+		if x.Ended == 0 && x.Until != 0 && (at == 0 || x.Until < at) {
+			at = x.Until
+		}
+	}
+	return at
 }
 
 const (
@@ -29,6 +55,10 @@ func (d *Door) overview(r *http.Request) (*content, error) {
 	x := overview{Found: found}
 	err = d.engine.Read(r.Context(), func(v *cell.View) error {
 		x.Fleets = v.Totals().Fleets
+		if b, ok := v.LastBackup(); ok {
+			x.Backup = b.At
+		}
+		x.Secrets = slices.DeleteFunc(v.SecretStandings(), func(g access.SecretStanding) bool { return g.Ended != 0 })
 		for _, f := range v.Fleets(0, "", overviewFleets) {
 			for _, p := range v.Places(f.ID) {
 				x.Runs.Add(&p.Sessions)

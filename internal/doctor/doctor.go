@@ -57,7 +57,7 @@ const patience = 10 * time.Second
 func Examine(ctx context.Context, c *Config) []Finding {
 	x := &examination{Config: c}
 	for _, check := range []func(context.Context){
-		x.settings, x.dataDirectory, x.disk, x.descriptors, x.memory, x.clock, x.ports, x.certificateFiles, x.publicURL, x.service, x.cluster, x.agents, x.sdk,
+		x.settings, x.dataDirectory, x.disk, x.descriptors, x.memory, x.clock, x.ports, x.certificateFiles, x.publicURL, x.service, x.backups, x.secret, x.cluster, x.agents, x.sdk,
 	} {
 		if ctx.Err() != nil {
 			break

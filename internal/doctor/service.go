@@ -33,6 +33,43 @@ func (x *examination) service(ctx context.Context) {
 	}
 }
 
+// backups is the last one. When it is too old or not there, the service says so itself.
+func (x *examination) backups(context.Context) {
+	if x.overview == nil || x.overview.Backup == nil {
+		return
+	}
+	b := x.overview.Backup
+	x.add("backups", OK, "", "the last one is %s old, in %s", age(x.overview.At.Sub(b.Made)), b.To)
+}
+
+// secret is the secret of the installation, with its earlier generations. What has to be done of them the service says itself.
+func (x *examination) secret(context.Context) {
+	if x.overview == nil || x.overview.Secret.Generations == 0 {
+		return
+	}
+	s := x.overview.Secret
+	found := fmt.Sprintf("generations in use: %d, the present one for %s", s.Generations, age(x.overview.At.Sub(s.Since)))
+	if !s.NextEnds.IsZero() {
+		found += fmt.Sprintf("; an earlier one is accepted for %s more", age(s.NextEnds.Sub(x.overview.At)))
+	}
+	if s.AccessKeys > 0 {
+		found += fmt.Sprintf("; access keys that are derived from earlier ones: %d", s.AccessKeys)
+	}
+	x.add("secret", OK, "", "%s", found)
+}
+
+// age is a duration in the unit that people think in.
+func age(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 2*day:
+		return fmt.Sprintf("%d days", d/day)
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%d hours", d/time.Hour)
+	}
+	return fmt.Sprintf("%d minutes", max(0, d)/time.Minute)
+}
+
 // cluster is what the node knows of the others.
 func (x *examination) cluster(context.Context) {
 	const check = "cluster"

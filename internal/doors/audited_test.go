@@ -27,7 +27,7 @@ const (
 var unrecorded = map[string]string{
 	"audit.Exported":    ofAudit,
 	"access.AcceptLoss": "at the start, which has an entry of its own", "access.TakeOverAccessKeys": ofService, "access.UseConsoleLink": "a sign-in changes nothing that outlasts it",
-	"access.ActivateSecret": "a step of a rotation, whose beginning has an entry", "access.HoldSecret": "likewise", "access.EndOldSecrets": "the entry of the rotation has the date", "access.NoteSecretUses": ofService,
+	"access.ActivateSecret": "a step of a rotation, whose beginning has an entry", "access.HoldSecret": "likewise", "access.EndOldSecrets": "the entry of the rotation has the date", "access.NoteSecretUses": ofService, "access.NoteBackup": "the backup has an entry",
 	"access.NoteKeyUses": ofService, "access.VoidJoinTokens": "a part of the removal of a node, which has an entry", "answers.DropAnswers": ofService, "answers.Once": ofService, "answers.Void": ofService,
 	"audit.Given": ofAudit, "audit.Note": ofAudit, "audit.NoteRefusals": ofAudit, "capacity.Plan": ofService, "capacity.ScaleFleet": ofService,
 	"grants.AskDevice": ofClients, "grants.CollectDevice": ofClients, "grants.UseCode": ofClients,

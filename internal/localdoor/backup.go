@@ -4,13 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/backup"
 	"github.com/musterhq/muster/internal/domain"
 )
 
-const backupPath = "/v1/backup"
+// Paths of backups.
+const (
+	backupPath = "/v1/backup"
+	storedPath = "/v1/backup/stored"
+)
 
 type backupRequest struct {
 	To     string `json:"to"`
@@ -41,4 +46,24 @@ func (c *Client) Backup(ctx context.Context, path string) (s backup.Summary, err
 	patient := *c
 	patient.http.Timeout = 0
 	return s, patient.call(ctx, backupPath, backupRequest{path, c.user, c.Reason}, &s)
+}
+
+// StoredBackup is a backup that the caller has stored.
+type StoredBackup struct {
+	To    string    `json:"to"`
+	Entry uint64    `json:"entry"` // of the journal, after which its state is
+	Made  time.Time `json:"made"`
+}
+
+func (d *Door) stored(r *http.Request, body []byte) (any, error) {
+	var in StoredBackup
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	return struct{}{}, d.config.Stored(r.Context(), in)
+}
+
+// Stored tells the service that a backup is stored which it has sent.
+func (c *Client) Stored(ctx context.Context, b StoredBackup) error {
+	return c.call(ctx, storedPath, b, &struct{}{})
 }

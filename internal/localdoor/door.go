@@ -117,6 +117,8 @@ type Config struct {
 	Backup func(ctx context.Context, path string) (backup.Summary, error)
 	// Stream writes a backup that the caller stores.
 	Stream func(ctx context.Context, to io.Writer, in StreamRequest) (backup.Summary, error)
+	// Stored records that the caller has stored it.
+	Stored func(ctx context.Context, b StoredBackup) error
 	// Export writes what has ended.
 	Export func(ctx context.Context, to io.Writer, in ExportRequest) error
 	// SupportBundle gathers what the service knows for a support bundle.
@@ -155,6 +157,7 @@ func Open(c Config) (*Door, error) {
 	mux.HandleFunc("POST "+supportPath, d.wrapSlow(d.support))
 	mux.HandleFunc("POST "+reloadPath, d.wrap(d.reload))
 	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
+	mux.HandleFunc("POST "+storedPath, d.wrap(d.stored))
 	mux.HandleFunc("POST "+streamPath, d.stream("backup", d.streamBackup))
 	mux.HandleFunc("POST "+exportPath, d.stream("export", d.streamExport))
 	d.server = http.Server{

@@ -31,6 +31,22 @@ type Overview struct {
 	Matchmaking []ConfigurationLine `json:"matchmaking"`
 	Health      Health              `json:"health"`
 	Cluster     *Cluster            `json:"cluster,omitempty"` // none with a single node
+	Backup      *Backup             `json:"backup,omitempty"`  // the last one; none is known
+	Secret      Secret              `json:"secret"`
+}
+
+// Backup is the last backup that is stored.
+type Backup struct {
+	Made time.Time `json:"made"`
+	To   string    `json:"to"`
+}
+
+// Secret has figures of the generations of the secret.
+type Secret struct {
+	Generations int       `json:"generations"`          // that are in use
+	Since       time.Time `json:"since,omitzero"`       // when the one that signs began to
+	NextEnds    time.Time `json:"nextEnds,omitzero"`    // when an earlier one is refused
+	AccessKeys  int       `json:"accessKeys,omitempty"` // that work and are derived from earlier ones
 }
 
 // Sums are over everything in the service.
@@ -127,6 +143,10 @@ func (d *Door) overview(ctx context.Context) (*Overview, error) {
 	}
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		x.sum(v)
+		x.Secret = secretOf(v)
+		if b, ok := v.LastBackup(); ok {
+			x.Backup = &Backup{b.At.Std(), b.To}
+		}
 		for _, f := range v.Fleets(0, "", overviewMost) {
 			x.Fleets = append(x.Fleets, fleetLine(v, &f))
 		}
@@ -157,6 +177,24 @@ func (d *Door) overview(ctx context.Context) (*Overview, error) {
 		x.Cluster = d.config.Cluster(ctx)
 	}
 	return x, err
+}
+
+func secretOf(v *cell.View) (x Secret) {
+	for _, g := range v.SecretStandings() {
+		if g.Signs() {
+			x.Since = g.Activated.Std()
+		} else {
+			x.AccessKeys += g.Keys
+		}
+		if g.Ended != 0 {
+			continue
+		}
+		x.Generations++
+		if g.Until != 0 && (x.NextEnds.IsZero() || g.Until.Std().Before(x.NextEnds)) {
+			x.NextEnds = g.Until.Std()
+		}
+	}
+	return x
 }
 
 // sum counts what the state has counts of.

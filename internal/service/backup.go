@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/backup"
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/localdoor"
@@ -20,8 +24,42 @@ const defaultBackupRate = 64 << 20
 
 // backup writes a backup to a file while the service goes on. The disk keeps twice the reserve: with less than the reserve the service would refuse changes.
 func (x *Service) backup(ctx context.Context, path string) (s backup.Summary, err error) {
-	return x.makeBackup(ctx, path, nil, func(c backup.Content) (backup.Summary, error) {
+	s, err = x.makeBackup(ctx, path, nil, func(c backup.Content) (backup.Summary, error) {
 		return backup.WriteFile(ctx, path, 2*uint64(x.reload.current.Get().DiskReserve), defaultBackupRate, c)
+	})
+	if err == nil {
+		_ = x.noteBackup(context.WithoutCancel(ctx), localdoor.StoredBackup{To: path, Entry: s.Head.Entry, Made: s.Head.Made}) // the log says why
+	}
+	return s, err
+}
+
+// noteBackup records a backup that is stored, so that every node knows how old the last one is. A backup without the record is as good as another one.
+func (x *Service) noteBackup(ctx context.Context, b localdoor.StoredBackup) error {
+	to := strings.ToValidUTF8(b.To[:min(len(b.To), access.BackupPlaceMax)], "")
+	err := x.engine.Do(ctx, &access.NoteBackup{Backup: access.Backup{At: domain.TimeOf(b.Made), Entry: b.Entry, To: to}})
+	if err != nil {
+		x.log.Warn("a backup is stored, and the service could not record that: it shows the one before as the last", "to", to, "error", err)
+	}
+	return err
+}
+
+// lastBackup is what the state has of backups, for metrics.
+type lastBackup struct{ engine *engine.Engine }
+
+var lastBackupDesc = prometheus.NewDesc("muster_backup_last_success_timestamp_seconds", "When the last backup was begun that has been stored, since 1970. There is no value before the first one.", nil, nil)
+
+// Describe implements prometheus.Collector.
+func (lastBackup) Describe(to chan<- *prometheus.Desc) { to <- lastBackupDesc }
+
+// Collect implements prometheus.Collector.
+func (l lastBackup) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = l.engine.ReadHere(ctx, func(v *cell.View) error { // there is no value while this node has no state
+		if b, ok := v.LastBackup(); ok {
+			to <- prometheus.MustNewConstMetric(lastBackupDesc, prometheus.GaugeValue, float64(b.At.Std().UnixMilli())/1000)
+		}
+		return nil
 	})
 }
 

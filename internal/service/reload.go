@@ -67,6 +67,7 @@ func (x *Service) reloadables() []reloadable {
 			err := level.UnmarshalText([]byte(s.LogLevel))
 			return func() { x.reload.level.Set(level) }, err
 		}},
+		{settings: []string{"backup-age-max"}, prepare: plain(func(settings.Settings) {})}, // it is read at each look
 		{settings: []string{"log-events"}, prepare: plain(func(s settings.Settings) { x.events.SetEach(s.LogEvents) })},
 		{settings: coreSettings, prepare: plain(func(s settings.Settings) { engine.Configure(x.engine, s.Cell()) })},
 		// The core before the sender, which finds no notices otherwise.

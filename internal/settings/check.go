@@ -46,6 +46,7 @@ func (s Settings) Check() error {
 		s.checkClockSkew(),
 		atLeast("ended-linger", s.EndedLinger, time.Millisecond),
 		atLeast("audit-kept", s.AuditKept, audit.KeptMin),
+		atLeast("backup-age-max", s.BackupAgeMax, 0),
 		s.checkAuditExport(),
 		atLeast("limit-fleets", s.LimitFleets, 1),
 		atLeast("limit-locations", s.LimitLocations, 1),

@@ -52,6 +52,7 @@ type Settings struct {
 	TokenLifetime     time.Duration `name:"token-lifetime" reload:"yes" placeholder:"TIME" help:"Validity of a compute's auth token, at least 5m. The service replaces a token when a quarter of its validity is left, at most 15 minutes."`
 	ServerClockSkew   time.Duration `name:"server-clock-skew" placeholder:"TIME" help:"Largest error of the clock of a game server that signs with an access key. The C# SDK signs with its host's local time: a host in another time zone than UTC needs up to 14h15m, or a token, which depends on no clock."`
 	AuditKept         time.Duration `name:"audit-kept" reload:"yes" placeholder:"TIME" help:"How long entries of the audit log are kept, 720h (30 days) at least."`
+	BackupAgeMax      time.Duration `name:"backup-age-max" reload:"yes" bundle:"yes" placeholder:"TIME" help:"How old the last backup may be before the console, muster top and muster doctor warn. 0: never, because another program makes the backups. With --dev they never warn."`
 	AuditExport       string        `name:"audit-export" reload:"yes" placeholder:"RECEIVER…" help:"Send the audit log to these receivers, separated by spaces: syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT, or otlp for the collector of OpenTelemetry. syslog+tls takes ?ca=FILE, and cert=FILE&key=FILE for a certificate of its own. Empty: none."`
 	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"Time that ended records stay in memory before only the archive has them."`
 
@@ -164,6 +165,7 @@ func Defaults() Settings {
 		ServerClockSkew:   sigv4.ServerSkew,
 		EndedLinger:       20 * time.Second,
 		AuditKept:         audit.DefaultConfig().Kept,
+		BackupAgeMax:      48 * time.Hour,
 
 		LimitFleets:                core.Hosting.FleetsMax,
 		LimitLocations:             core.Hosting.LocationsMax,
@@ -231,4 +233,12 @@ func (s Settings) Cell() cell.Config {
 	c.Notify = s.notify()
 	c.PlayerFlow.Flow = s.playerFlow()
 	return c
+}
+
+// ExpectedBackups is how old the last backup may be; 0: none is expected.
+func (s Settings) ExpectedBackups() time.Duration {
+	if s.Dev {
+		return 0
+	}
+	return s.BackupAgeMax
 }

@@ -57,7 +57,9 @@ func rotateSecret(w *Wishes, v *cell.View) kernel.Command {
 		return nil
 	}
 	last, some := all[len(all)-1], all[w.chance.IntN(len(all))].Number
-	switch w.chance.IntN(6) {
+	switch w.chance.IntN(7) {
+	case 6:
+		return &access.NoteBackup{Backup: access.Backup{At: w.now, Entry: uint64(w.number()), To: "/backup/"}}
 	case 0:
 		return &access.HoldSecret{Number: last.Number, Check: last.Check, Node: fmt.Sprint("node-", w.chance.IntN(3))}
 	case 1:

@@ -10,6 +10,10 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	case *LossAccepted:
 		c.applyLoss(e)
 		return
+	case *BackupMade:
+		c.Touch()
+		c.backup = &e.Backup
+		return
 	case *JoinTokenIssued, *JoinTokenUsed, *JoinTokensForgotten:
 		c.applyJoinToken(event)
 		return

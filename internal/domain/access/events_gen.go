@@ -35,6 +35,7 @@ var events = []func() kernel.Event{
 	kernel.Empty[SecretsUsed],
 	kernel.Empty[SecretForgotten],
 	kernel.Empty[AccessKeyLimited],
+	kernel.Empty[BackupMade],
 }
 
 // AccessKeysTakenOver says that the cell owns its access keys from now on, and which ones a file held until then.
@@ -291,3 +292,10 @@ func (e *AccessKeyLimited) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &e.Expires)
 	c.Strings(3, &e.Sources)
 }
+
+// BackupMade says that a backup has been stored, in place of the one that was stored before.
+type BackupMade struct{ Backup Backup }
+
+func (*BackupMade) Kind() kernel.Kind      { return 330 }
+func (*BackupMade) Level() uint            { return 2 }
+func (e *BackupMade) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Backup, true, (*Backup).Fields) }

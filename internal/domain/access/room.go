@@ -17,6 +17,7 @@ type State struct {
 	Config  *Config
 	Records *Records
 
+	backup       *Backup       // the last one; nil: none is known; never changed in place
 	losses       []Loss        // accepted ones, the oldest first; never changed in place
 	joinTokens   []JoinToken   // the oldest first; never changed in place
 	consoleLinks []ConsoleLink // the oldest first; never changed in place
@@ -53,11 +54,15 @@ func (c *State) View() View { return View{c.Reader(), c} }
 // Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(*kernel.Head) []kernel.Frozen {
 	takenOver, losses, joinTokens, links, revocations := c.Records.TakenOver, c.losses, c.joinTokens, c.consoleLinks, c.revocations // never changed in place
-	policies, attachments, secrets := c.policies, c.attachments, c.secrets
+	policies, attachments, secrets, backup := c.policies, c.attachments, c.secrets, c.backup
 	return []kernel.Frozen{kernel.Freeze(partAccessKey, c.Records.Keys), func(w *kernel.PartWriter) {
 		if takenOver != nil {
 			copied := *takenOver
 			w.Part(partTakenOver, &copied)
+		}
+		if backup != nil {
+			copied := *backup
+			w.Part(partBackup, &copied)
 		}
 		for _, l := range losses {
 			w.Part(partLoss, &l)
@@ -92,6 +97,7 @@ const (
 	partRevocation  = 54
 	partPolicy      = 55
 	partAttachment  = 56
+	partBackup      = 57
 	partLoss        = 60
 	partSecret      = 72
 )
@@ -114,6 +120,8 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 		return true, kernel.LoadWith(l, body, func(x PolicyAttachment) { c.attachments = append(c.attachments, x) })
 	case partSecret:
 		return true, kernel.LoadWith(l, body, func(x SecretGeneration) { c.secrets = append(c.secrets, x) })
+	case partBackup:
+		return true, kernel.LoadWith(l, body, func(x Backup) { c.backup = &x })
 	case partLoss:
 		return true, kernel.LoadWith(l, body, func(x Loss) { c.losses = append(c.losses, x) })
 	}

@@ -57,6 +57,8 @@ func (s *script) accessCommand(verb string, a arguments) kernel.Command {
 		return &access.EndOldSecrets{}
 	case "use-secret":
 		return &access.NoteSecretUses{Uses: []access.SecretUse{{Number: a.generation(), At: s.now, Purpose: a.or("purpose", "token")}}}
+	case "note-backup":
+		return &access.NoteBackup{Backup: access.Backup{At: s.now.Add(a.duration("later")), Entry: uint64(a.generation()), To: a.or("to", "")}}
 	case "accept-loss":
 		return &access.AcceptLoss{Part: a.or("part", ""), What: a.or("what", ""), Secret: a.or("secret", "")}
 	case "revoke-key":
@@ -161,6 +163,8 @@ func accessDetails(e kernel.Event) string {
 		return fmt.Sprint(e.Uses[0].Number, " for ", e.Uses[0].Purpose)
 	case *access.SecretForgotten:
 		return fmt.Sprint(e.Number)
+	case *access.BackupMade:
+		return fmt.Sprintf("%s with entry %d, begun %s", e.Backup.To, e.Backup.Entry, since(int64(e.Backup.At)))
 	case *access.LossAccepted:
 		return fmt.Sprintf("%s %s%s", e.Loss.Part, e.Loss.What, when(e.Secret != "", " secret="+e.Secret))
 	}

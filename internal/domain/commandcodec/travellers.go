@@ -23,7 +23,7 @@ import (
 var travellers = []kernel.Command{
 	&access.CreateAccessKey{}, &access.RevokeAccessKey{}, &access.IssueJoinToken{}, &access.UseJoinToken{}, &access.VoidJoinTokens{},
 	&access.IssueConsoleLink{}, &access.UseConsoleLink{}, &access.RevokeCredentials{}, &access.RotateAccessKey{}, &access.FinishRotation{}, &access.LimitAccessKey{}, &access.NoteKeyUses{},
-	&access.PrepareSecret{}, &access.HoldSecret{}, &access.EndSecret{}, &access.NoteSecretUses{},
+	&access.PrepareSecret{}, &access.HoldSecret{}, &access.EndSecret{}, &access.NoteSecretUses{}, &access.NoteBackup{},
 	&access.CreatePolicy{}, &access.UpdatePolicy{}, &access.DeletePolicy{}, &access.AttachPolicy{}, &access.DetachPolicy{},
 	&gameservers.ClaimGameServer{}, &gameservers.CreateGameServerGroup{}, &gameservers.DeleteGameServerGroup{}, &gameservers.DeregisterGameServer{},
 	&gameservers.RegisterGameServer{}, &gameservers.UpdateGameServer{}, &gameservers.UpdateGameServerGroup{},

@@ -1,0 +1,50 @@
+package attention
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/secretrotation"
+)
+
+// Bounds of what generations of the secret may have before them without a warning.
+const (
+	secretWaits = 10 * time.Minute    // a new one for nodes that do not have it
+	secretSoon  = 14 * 24 * time.Hour // before the date of last use, and after a use that matters for it
+)
+
+// secrets are generations of the secret of which an operator has to do something.
+func (f *Finder) secrets(ctx context.Context) (all []Item, err error) {
+	if f.config.Secrets == nil {
+		return nil, nil
+	}
+	list, err := f.config.Secrets(ctx)
+	for i := range list {
+		all = append(all, secret(&list[i], f.config.Engine.Now())...)
+	}
+	return all, err
+}
+
+func secret(g *secretrotation.Document, now time.Time) []Item {
+	at := func(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
+	switch {
+	case g.State == secretrotation.Distributed && now.Sub(g.Created) > secretWaits:
+		return []Item{{
+			What: fmt.Sprintf("Generation %d of the secret waits since %s for nodes that do not have it: %s.", g.Number, at(g.Created), strings.Join(g.WaitsFor, ", ")),
+			Next: fmt.Sprintf("Start these nodes, or remove them from the cluster. muster secret retire %d gives the rotation up.", g.Number),
+		}}
+	case g.State == secretrotation.Accepted && !g.Until.IsZero() && g.Until.Sub(now) < secretSoon && g.LastUse != nil && now.Sub(g.LastUse.At) < secretSoon:
+		return []Item{{
+			What: fmt.Sprintf("What generation %d of the secret has signed is refused from %s on, and is still used: the last time at %s, for %s.", g.Number, at(g.Until), at(g.LastUse.At), g.LastUse.Purpose),
+			Next: "See that those who use it get a new one before; receivers of webhooks need the key that muster webhook-key prints.",
+		}}
+	case g.State == secretrotation.Ended && g.EndedBy != nil && g.AccessKeys > 0:
+		return []Item{{
+			What: fmt.Sprintf("Generation %d of the secret was retired at %s, and %d access keys that are derived from it still work: whoever has that secret knows theirs.", g.Number, at(g.Ended), g.AccessKeys),
+			Next: fmt.Sprintf("Rotate each of them (muster keys rotate), or muster secret retire %d --revoke-keys. muster secret list counts them.", g.Number),
+		}}
+	}
+	return nil
+}
