@@ -94,6 +94,14 @@ func TestReload(t *testing.T) {
 		t.Errorf("a value of the wrong kind: %v\n%s", err, out)
 	}
 
+	replaceFile(t, file, `{"limit-fleets": 7, "log-format": "json"}`)
+	s.command(local...)
+	if line := s.logs.tail(1); !strings.HasPrefix(line, "{\"time\":") {
+		t.Errorf("after a change to JSON the log has %s", line)
+	}
+	replaceFile(t, file, `{"limit-fleets": 7}`)
+	s.command(local...)
+
 	replaceFile(t, file, `{"limit-fleets": 8, "log-level": "debug"}`)
 	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	eventually(t, "the signal to be carried out", func() bool { return strings.Contains(s.logs.String(), `changed="log-level limit-fleets"`) })

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,9 +46,9 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	began := time.Now()
 	floor := heap.Tune(c.GCPercent, int64(c.HeapFloor))
 	defer floor.Release()
-	level := new(slog.LevelVar)
+	level, format := new(slog.LevelVar), new(atomic.Bool)
 	recent := support.NewRing(support.RingBytes)
-	log := newLoggerAt(io.MultiWriter(os.Stderr, recent), c.Settings, level)
+	log := newLoggerAt(io.MultiWriter(os.Stderr, recent), c.Settings, level, format)
 	hangups := make(chan os.Signal, 1) // one that comes while the service starts waits for it
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -69,7 +70,7 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	defer supervised.end()
 	x := &serving{
 		Loaded: settings.Loaded{Settings: c.Settings, File: sources.fileName, From: sources.of}, unkept: c.Unkept,
-		level: level, recent: recent, log: log, load: sources.again, hangups: hangups, supervised: supervised,
+		level: level, json: format, recent: recent, log: log, load: sources.again, hangups: hangups, supervised: supervised,
 	}
 	again, err := x.runOnce(ctx, began, accept, heap.Fill)
 	for again {
@@ -96,6 +97,7 @@ type serving struct {
 	settings.Loaded // in force, those of the last reload included
 	unkept          bool
 	level           *slog.LevelVar
+	json            *atomic.Bool  // the format of the log
 	recent          *support.Ring // the end of the log
 	log             *slog.Logger
 	load            func() (settings.Loaded, error)
@@ -110,7 +112,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 	log := x.log
 	options := service.NewOptions(x.Settings, log, accept)
 	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, x.From
-	options.Unkept, options.Fill, options.Load, options.Level = x.unkept, fill, x.load, x.level
+	options.Unkept, options.Fill, options.Load, options.Level, options.JSON = x.unkept, fill, x.load, x.level, x.json
 	options.Recent = x.recent
 	s, err := service.StartWith(ctx, options)
 	if err != nil {
@@ -207,21 +209,12 @@ func liveHeap() uint64 {
 
 // newLogger makes the log according to the settings, which Check has validated.
 func newLogger(w io.Writer, s settings.Settings) *slog.Logger {
-	return newLoggerAt(w, s, new(slog.LevelVar))
+	return newLoggerAt(w, s, new(slog.LevelVar), new(atomic.Bool))
 }
 
-// newLoggerAt is newLogger with a level that can be changed.
-func newLoggerAt(w io.Writer, s settings.Settings, level *slog.LevelVar) *slog.Logger {
+// newLoggerAt is newLogger with a level and a format that can be changed.
+func newLoggerAt(w io.Writer, s settings.Settings, level *slog.LevelVar, json *atomic.Bool) *slog.Logger {
 	_ = level.UnmarshalText([]byte(s.LogLevel))
-	options := &slog.HandlerOptions{Level: level}
-	if s.LogFormat == "json" {
-		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
-			if a.Value.Kind() == slog.KindDuration { // as in the text, not in nanoseconds
-				a.Value = slog.StringValue(a.Value.Duration().String())
-			}
-			return a
-		}
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
+	json.Store(s.LogFormat == "json")
+	return slog.New(newInForce(w, json, level))
 }

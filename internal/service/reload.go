@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/connlimit"
@@ -30,6 +31,7 @@ type reload struct {
 	turn    sync.Mutex // one reload at a time
 	load    func() (settings.Loaded, error)
 	level   *slog.LevelVar
+	json    *atomic.Bool
 	getenv  func(string) string
 	current live.Value[settings.Loaded] // in force
 	digests map[string]string           // of the files that settings name, by setting, as they were when they were read; guarded by turn
@@ -67,6 +69,16 @@ func (x *Service) reloadables() []reloadable {
 			err := level.UnmarshalText([]byte(s.LogLevel))
 			return func() { x.reload.level.Set(level) }, err
 		}},
+		{settings: []string{"log-format"}, restart: func(_, _ settings.Settings) string {
+			if x.reload.json == nil {
+				return "the log of this service has no format of its own"
+			}
+			return ""
+		}, prepare: plain(func(s settings.Settings) {
+			if x.reload.json != nil {
+				x.reload.json.Store(s.LogFormat == "json")
+			}
+		})},
 		{settings: []string{"backup-age-max"}, prepare: plain(func(settings.Settings) {})}, // it is read at each look
 		{settings: []string{"log-events"}, prepare: plain(func(s settings.Settings) { x.events.SetEach(s.LogEvents) })},
 		{settings: coreSettings, prepare: plain(func(s settings.Settings) { engine.Configure(x.engine, s.Cell()) })},
@@ -206,7 +218,7 @@ func about(setting string, err error) error {
 
 // openReload notes the settings that the service starts with.
 func (x *Service) openReload(o Options) {
-	x.reload.load, x.reload.level, x.reload.getenv, x.reload.digests = o.Load, o.Level, o.Getenv, map[string]string{}
+	x.reload.load, x.reload.level, x.reload.json, x.reload.getenv, x.reload.digests = o.Load, o.Level, o.JSON, o.Getenv, map[string]string{}
 	x.reload.current.Set(settings.Loaded{Settings: o.Settings, From: o.SourceOf})
 	x.requireTLS.Set(o.Settings.TLSRequired())
 	for _, part := range x.reloadables() {

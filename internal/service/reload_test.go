@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/musterhq/muster/internal/audit"
@@ -47,6 +48,7 @@ type reloading struct {
 	*Service
 	next  *live.Value[settings.Settings]
 	level *slog.LevelVar
+	json  *atomic.Bool
 }
 
 func newReloading(t *testing.T, change func(*settings.Settings)) *reloading {
@@ -56,9 +58,9 @@ func newReloading(t *testing.T, change func(*settings.Settings)) *reloading {
 	if change != nil {
 		change(&s)
 	}
-	x := &reloading{T: t, next: live.Of(s), level: new(slog.LevelVar)}
+	x := &reloading{T: t, next: live.Of(s), level: new(slog.LevelVar), json: new(atomic.Bool)}
 	o := NewOptions(s, slog.New(slog.DiscardHandler), nil)
-	o.Level = x.level
+	o.Level, o.JSON = x.level, x.json
 	o.Load = func() (settings.Loaded, error) {
 		return settings.Loaded{Settings: x.next.Get(), File: "muster.json"}, nil
 	}
@@ -101,17 +103,17 @@ func names(all []settings.Changed) (names []string) {
 func TestReloadChangesWhatCanChange(t *testing.T) {
 	x := newReloading(t, nil)
 	done := x.mustSet(func(s *settings.Settings) {
-		s.LogLevel, s.LimitFleets, s.TrustedProxies, s.NotifyEvents = "debug", 7, "10.0.0.0/8", "https://hooks.example/secret-path"
+		s.LogLevel, s.LogFormat, s.LimitFleets, s.TrustedProxies, s.NotifyEvents = "debug", "json", 7, "10.0.0.0/8", "https://hooks.example/secret-path"
 		s.LimitConnectionsPerAddress, s.MetricsSeries, s.DiskReserve = 17, 99, 32<<20
 	})
-	if got := names(done.Changed); !slices.Equal(got, []string{"log-level", "limit-fleets", "limit-connections-per-address", "disk-reserve", "notify-events", "trusted-proxies"}) {
+	if got := names(done.Changed); !slices.Equal(got, []string{"log-level", "log-format", "limit-fleets", "limit-connections-per-address", "disk-reserve", "notify-events", "trusted-proxies"}) {
 		t.Errorf("changed: %v", got)
 	}
 	if len(done.NeedsRestart) != 1 || done.NeedsRestart[0].Setting != "metrics-series" || done.NeedsRestart[0].After != "99" {
 		t.Errorf("needs a restart: %+v", done.NeedsRestart)
 	}
 	c := x.engine.CellConfig()
-	if x.level.Level() != slog.LevelDebug || c.Hosting.FleetsMax != 7 || c.Notify == nil || !c.Notify.Bus || len(x.proxies.Networks()) != 1 || x.limits.Limits().PerAddress != 17 || x.room.reserve.Load() != 32<<20 {
+	if x.level.Level() != slog.LevelDebug || !x.json.Load() || c.Hosting.FleetsMax != 7 || c.Notify == nil || !c.Notify.Bus || len(x.proxies.Networks()) != 1 || x.limits.Limits().PerAddress != 17 || x.room.reserve.Load() != 32<<20 {
 		t.Errorf("in force: level %s, %+v, %v, %+v", x.level.Level(), c, x.proxies.Networks(), x.limits.Limits())
 	}
 	if i := slices.IndexFunc(done.Changed, func(c settings.Changed) bool { return c.Setting == "notify-events" }); strings.Contains(done.Changed[i].After, "secret-path") {
@@ -126,7 +128,7 @@ func TestReloadChangesWhatCanChange(t *testing.T) {
 		d.Data, d.Listen = s.Data, s.Listen
 		*s = d
 	})
-	if x.level.Level() != slog.LevelInfo || x.engine.CellConfig().Hosting.FleetsMax != settings.Defaults().LimitFleets || x.engine.CellConfig().Notify != nil || len(back.NeedsRestart) != 0 {
+	if x.level.Level() != slog.LevelInfo || x.json.Load() || x.engine.CellConfig().Hosting.FleetsMax != settings.Defaults().LimitFleets || x.engine.CellConfig().Notify != nil || len(back.NeedsRestart) != 0 {
 		t.Errorf("removed settings do not have their defaults again: %+v", back)
 	}
 	page, err := audit.Read(t.Context(), x.engine, audit.Filter{}, 0, 10)

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -189,6 +190,7 @@ type Options struct {
 	// Load reads the settings again, as they were read for the start; nil: they cannot be read again. An error says all that is wrong.
 	Load   func() (settings.Loaded, error)
 	Level  *slog.LevelVar // of Log; nil: it stays as it is
+	JSON   *atomic.Bool   // whether Log writes JSON; nil: its format stays as it is
 	Recent *support.Ring  // has the end of Log; nil: it is not kept
 
 	Unkept bool // count and keep no metrics, and record no audit log; for measurements of what both cost
