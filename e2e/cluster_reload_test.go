@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+)
+
+// Each node of a cluster reloads its own settings. Limits of what exists are those of the node that decides, so a change at another node is in force once that one decides.
+func TestReloadInACluster(t *testing.T) {
+	t.Parallel()
+	files := make([]string, 2)
+	var nodes []*service
+	for i := range files {
+		files[i] = filepath.Join(t.TempDir(), "muster.json")
+		replaceFile(t, files[i], `{"limit-locations": 2}`)
+		args := []string{"--cluster-listen", freeAddress(t), "--config", files[i]}
+		if i > 0 {
+			args = append(args, "--join", mustCluster(t, nodes[0], "join-token"))
+		}
+		n := newService(t, args...)
+		n.start()
+		nodes = append(nodes, n)
+		eventually(t, "the node to be ready", func() bool { return ready(t, n) })
+	}
+	eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, nodes[0])) == 2 })
+	leads := func(i int) {
+		t.Helper()
+		if clusterStatus(t, nodes[i]).Leader != idOf(t, nodes[i]) {
+			mustCluster(t, nodes[i], "hand-over", idOf(t, nodes[i]))
+		}
+		eventually(t, "the node to decide", func() bool { return clusterStatus(t, nodes[i]).Leader == idOf(t, nodes[i]) })
+	}
+	made := 0
+	create := func(at *service) error {
+		_, err := at.client.CreateLocation(t.Context(), &gamelift.CreateLocationInput{LocationName: aws.String(fmt.Sprint("custom-", made))})
+		if err == nil {
+			made++
+		}
+		return err
+	}
+	wantFull := func(at *service) {
+		t.Helper()
+		if err := create(at); !isError[*types.LimitExceededException](err) {
+			t.Errorf("location %d at %s: %v, want it refused by the limit", made, at.address, err)
+		}
+	}
+	leads(0)
+	must(t, create(nodes[0]))
+	must(t, create(nodes[1]))
+	wantFull(nodes[1])
+
+	replaceFile(t, files[1], `{"limit-locations": 3, "log-level": "debug"}`)
+	if out := nodes[1].command("reload", "--data", nodes[1].data); !strings.Contains(out, "limit-locations: 2 → 3") || !strings.Contains(out, "log-level: info → debug") {
+		t.Errorf("the node that does not decide: %s", out)
+	}
+	wantFull(nodes[1]) // the other node decides, and has another limit
+	if out := nodes[0].command("reload", "--data", nodes[0].data); strings.Contains(out, "limit-locations") {
+		t.Errorf("the other node, whose file did not change: %s", out)
+	}
+	leads(1)
+	must(t, create(nodes[0])) // by the limit of the node that decides now
+	wantFull(nodes[0])
+
+	replaceFile(t, files[0], `{"limit-locations": 3}`)
+	nodes[0].command("reload", "--data", nodes[0].data)
+	leads(0)
+	wantFull(nodes[1]) // what exists stays, and both nodes have the same limit
+}
