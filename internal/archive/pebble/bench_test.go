@@ -41,7 +41,7 @@ func newID(random *rand.Rand, prefix string) string {
 // BenchmarkPut puts the batches of half a second at 30,000 records a second. CPU is the processor time of the whole process with
 // compactions, without making the records. TMPDIR chooses the disk.
 func BenchmarkPut(b *testing.B) {
-	for _, size := range []int{1000, 2500, 15_000} {
+	for _, size := range []int{1000, 15_000} {
 		b.Run(fmt.Sprintf("%d", size), func(b *testing.B) {
 			a, err := Open(Options{Dir: b.TempDir()})
 			if err != nil {

@@ -48,13 +48,12 @@ func check(r *archive.Record) error {
 
 // put stores a coverage instead of the mark, unless it is nil.
 func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
+	write := a.db.NewBatch()
 	pace := a.db.Pace(putRests)
 	most := batchBytes
 	if len(records) < manyRecords {
 		most = smallBatchBytes
 	}
-	left := batchBytesOf(records) // a batch that grows leaves twice its size behind as garbage
-	write := a.db.NewBatchWithSize(min(left, most+blockRoom))
 	for block := range blocks(records) {
 		if err := a.buffer.add(write, a.nextBlock, block); err != nil {
 			return err
@@ -66,8 +65,7 @@ func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 				return err
 			}
 			pace.Rest()
-			left = max(left-write.Len(), 0)
-			write = a.db.NewBatchWithSize(min(left, most+blockRoom))
+			write = a.db.NewBatch()
 		}
 	}
 	var err error
@@ -83,21 +81,6 @@ func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 		return err
 	}
 	return a.checked(a.db.FlushAll())
-}
-
-const (
-	blockRoom  = 32 << 10 // of a block that is added to a batch which is almost full, and its keys
-	recordKeys = 150      // bytes of the keys that lead to a record, and of its numbers, at most
-)
-
-// batchBytesOf is about what records take in batches, hardly ever less.
-func batchBytesOf(records []archive.Record) (bytes int) {
-	bytes = blockRoom
-	for i := range records {
-		r := &records[i]
-		bytes += len(r.Data) + len(r.ID) + len(r.Fleet) + len(r.Group) + len(r.Player) + recordKeys
-	}
-	return bytes
 }
 
 func (a *Archive) apply(write embeddb.Batch) error {
