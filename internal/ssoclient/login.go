@@ -83,8 +83,8 @@ func (l *Login) WithBrowser(ctx context.Context) error {
 	}
 	back := callback{state: rand.Text(), answers: make(chan url.Values, 1)}
 	server := &http.Server{Handler: &back, ReadHeaderTimeout: 10 * time.Second}
-	go server.Serve(port) //nolint:errcheck // it ends with Close
-	defer server.Close()
+	go server.Serve(port) //nolint:errcheck // it ends with shut
+	defer shut(server)
 	verifier := rand.Text() + rand.Text()
 	sum := sha256.Sum256([]byte(verifier))
 	redirect := "http://" + port.Addr().String() + callbackPath
@@ -110,6 +110,15 @@ func (l *Login) WithBrowser(ctx context.Context) error {
 		return fmt.Errorf("exchange the code: %w", err)
 	}
 	return l.keep(x, out)
+}
+
+// shut ends a server that may still be writing its page to the browser.
+func shut(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		server.Close()
+	}
 }
 
 func (l *Login) open(at string) {
