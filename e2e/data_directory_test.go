@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,7 +122,7 @@ func TestDamagedArchive(t *testing.T) {
 	end := func(id string) {
 		t.Helper()
 		_, err := admin.StartGameSessionPlacement(ctx, &gamelift.StartGameSessionPlacementInput{
-			PlacementId: &id, GameSessionQueueName: &queue, MaximumPlayerSessionCount: aws.Int32(2), GameSessionData: aws.String(strings.Repeat(id, 200)),
+			PlacementId: &id, GameSessionQueueName: &queue, MaximumPlayerSessionCount: aws.Int32(2), GameSessionData: aws.String(id + " " + incompressible(16<<10)),
 		})
 		must(t, err)
 		_, err = admin.StopGameSessionPlacement(ctx, &gamelift.StopGameSessionPlacementInput{PlacementId: &id})
@@ -145,9 +146,10 @@ func TestDamagedArchive(t *testing.T) {
 	}
 	archived(30)
 	s.stop()
-	// The service refuses to start when the newest record is damaged, so that has to be in another table. The store may merge the two, and then one more is needed.
-	damaged := false
-	for n := 0; !damaged; n++ {
+	// The service refuses to start when the newest record is damaged, so that has to be in another table. The store may merge the two, and then one more is needed. A start reads the last block of
+	// each table as well: the largest table has more than one.
+	var damaged string
+	for n := 0; damaged == ""; n++ {
 		if n == 10 {
 			t.Fatal("no table has first records alone")
 		}
@@ -157,15 +159,17 @@ func TestDamagedArchive(t *testing.T) {
 		s.stop()
 		tables, err := filepath.Glob(filepath.Join(s.data, "archive", "*.sst"))
 		must(t, err)
+		var largest []byte
 		for _, table := range tables {
 			content, err := os.ReadFile(table)
 			must(t, err)
-			if bytes.Contains(content, []byte("first-")) && !bytes.Contains(content, []byte("last-")) {
-				content[200] ^= 4
-				must(t, os.WriteFile(table, content, 0o600))
-				damaged = true
-				break
+			if bytes.Contains(content, []byte("first-")) && !bytes.Contains(content, []byte("last-")) && len(content) > len(largest) {
+				damaged, largest = table, content
 			}
+		}
+		if damaged != "" {
+			largest[200] ^= 4
+			must(t, os.WriteFile(damaged, largest, 0o600))
 		}
 	}
 	s.start()
@@ -216,4 +220,13 @@ func TestDamagedArchive(t *testing.T) {
 			t.Errorf("placement second-%d is lost", n)
 		}
 	}
+}
+
+// incompressible is a text of n characters that a database cannot make much smaller.
+func incompressible(n int) string {
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = 'a' + byte(rand.IntN(26))
+	}
+	return string(text)
 }
