@@ -3,7 +3,6 @@ package console
 import (
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/domain"
@@ -18,28 +17,8 @@ type overview struct {
 	Runs    hosting.Utilization
 	Tickets int // that wait
 
-	Backup  domain.Time // the last one; 0: none is known
-	Secrets []access.SecretStanding
-}
-
-// Signing is the generation of the secret that signs.
-func (o *overview) Signing() (g access.SecretStanding) {
-	for _, x := range o.Secrets {
-		if x.Signs() {
-			g = x
-		}
-	}
-	return g
-}
-
-// NextEnd is when an earlier generation of the secret is refused; 0: none is accepted.
-func (o *overview) NextEnd() (at domain.Time) {
-	for _, x := range o.Secrets {
-		if x.Ended == 0 && x.Until != 0 && (at == 0 || x.Until < at) {
-			at = x.Until
-		}
-	}
-	return at
+	Backup domain.Time // the last one; 0: none is known
+	Secret access.SecretSummary
 }
 
 const (
@@ -58,7 +37,7 @@ func (d *Door) overview(r *http.Request) (*content, error) {
 		if b, ok := v.LastBackup(); ok {
 			x.Backup = b.At
 		}
-		x.Secrets = slices.DeleteFunc(v.SecretStandings(), func(g access.SecretStanding) bool { return g.Ended != 0 })
+		x.Secret = v.SecretSummary()
 		for _, f := range v.Fleets(0, "", overviewFleets) {
 			for _, p := range v.Places(f.ID) {
 				x.Runs.Add(&p.Sessions)

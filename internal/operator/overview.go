@@ -179,20 +179,14 @@ func (d *Door) overview(ctx context.Context) (*Overview, error) {
 	return x, err
 }
 
-func secretOf(v *cell.View) (x Secret) {
-	for _, g := range v.SecretStandings() {
-		if g.Signs() {
-			x.Since = g.Activated.Std()
-		} else {
-			x.AccessKeys += g.Keys
-		}
-		if g.Ended != 0 {
-			continue
-		}
-		x.Generations++
-		if g.Until != 0 && (x.NextEnds.IsZero() || g.Until.Std().Before(x.NextEnds)) {
-			x.NextEnds = g.Until.Std()
-		}
+func secretOf(v *cell.View) Secret {
+	s := v.SecretSummary()
+	x := Secret{Generations: s.Generations, AccessKeys: s.Keys}
+	if s.Since != 0 {
+		x.Since = s.Since.Std()
+	}
+	if s.NextEnds != 0 {
+		x.NextEnds = s.NextEnds.Std()
 	}
 	return x
 }

@@ -376,3 +376,30 @@ func (v *View) SecretStandings() (all []SecretStanding) {
 	}
 	return all
 }
+
+// SecretSummary has figures of the generations of the secret.
+type SecretSummary struct {
+	Generations int         // that are in use
+	Since       domain.Time // when the one that signs began to
+	NextEnds    domain.Time // when an earlier one is refused; 0: none is accepted
+	Keys        int         // access keys that work and are derived from earlier ones
+}
+
+// SecretSummary returns the figures of SecretStandings.
+func (v *View) SecretSummary() (x SecretSummary) {
+	for _, g := range v.SecretStandings() {
+		if g.Signs() {
+			x.Since = g.Activated
+		} else {
+			x.Keys += g.Keys
+		}
+		if g.Ended != secretNeverEnded {
+			continue
+		}
+		x.Generations++
+		if g.Until != 0 && (x.NextEnds == 0 || g.Until < x.NextEnds) {
+			x.NextEnds = g.Until
+		}
+	}
+	return x
+}
