@@ -18,10 +18,16 @@ func newIndex[K comparable, T any](table chunk.Table[T], has func(*T, K) bool) *
 	return &index[K, T]{seed: maphash.MakeSeed(), table: table, has: has}
 }
 
+func (x *index[K, T]) hash(key K) uint64 { return maphash.Comparable(x.seed, key) }
+
+func (x *index[K, T]) is(key K) func(chunk.AnyRef) bool {
+	return func(r chunk.AnyRef) bool { return x.has(x.table.Get(chunk.Ref[T](r)), key) }
+}
+
 func (x *index[K, T]) len() int { return x.refs.Len() }
 
 func (x *index[K, T]) find(key K) (chunk.Ref[T], bool) {
-	r := x.refs.Find(maphash.Comparable(x.seed, key), func(r chunk.AnyRef) bool { return x.has(x.table.Get(chunk.Ref[T](r)), key) })
+	r := x.refs.Find(x.hash(key), x.is(key))
 	return chunk.Ref[T](r), r != 0
 }
 
@@ -32,7 +38,7 @@ func (x *index[K, T]) put(key K, r chunk.Ref[T]) (replaced chunk.Ref[T]) {
 
 // remove removes the record that has the key, which must still have it.
 func (x *index[K, T]) remove(key K) {
-	x.refs.Remove(maphash.Comparable(x.seed, key), func(r chunk.AnyRef) bool { return x.has(x.table.Get(chunk.Ref[T](r)), key) })
+	x.refs.Remove(x.hash(key), x.is(key))
 }
 
 // rebuild finds the keys of all records of the table.
