@@ -74,11 +74,7 @@ func (x *Service) reloadables() []reloadable {
 				return "the log of this service has no format of its own"
 			}
 			return ""
-		}, prepare: plain(func(s settings.Settings) {
-			if x.reload.json != nil {
-				x.reload.json.Store(s.LogFormat == "json")
-			}
-		})},
+		}, prepare: plain(func(s settings.Settings) { x.reload.json.Store(s.LogFormat == "json") })},
 		{settings: []string{"backup-age-max"}, prepare: plain(func(settings.Settings) {})}, // it is read at each look
 		{settings: []string{"log-events"}, prepare: plain(func(s settings.Settings) { x.events.SetEach(s.LogEvents) })},
 		{settings: coreSettings, prepare: plain(func(s settings.Settings) { engine.Configure(x.engine, s.Cell()) })},
