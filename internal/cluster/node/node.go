@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/cluster/exchange"
 	"github.com/musterhq/muster/internal/cluster/link"
 	"github.com/musterhq/muster/internal/cluster/presence"
@@ -159,6 +160,9 @@ func (n *Node) openJournal(ctx context.Context, address string) (err error) {
 	} else if id := n.journal.Installation(); id != n.data.Cluster() {
 		err = &datadir.NodeProblem{Path: options.Dir, Node: n.data.ID(), What: fmt.Sprintf("belongs to the installation %s, and the node to %s", id, n.data.Cluster())}
 	}
+	if err == nil && n.data.Adopted() && !n.data.Complete() {
+		err = markAdopted(ctx, n.data.Archive, n.journal.Last())
+	}
 	if err != nil {
 		return err
 	}
@@ -173,6 +177,18 @@ func (n *Node) openJournal(ctx context.Context, address string) (err error) {
 		}
 	})
 	return nil
+}
+
+// markAdopted stores in the archive of a single machine how far its journal has come. The archive has all that left memory until then; but one of a machine on
+// which nothing has ended yet looks like that of a node which has just joined, and which lacks what left memory before.
+func markAdopted(ctx context.Context, a archive.Archive, last uint64) error {
+	mark, _, err := a.Mark()
+	if err != nil || mark.Journal > 0 {
+		return err
+	}
+	mark.Journal = last
+	a.SetMark(mark)
+	return a.Put(ctx, nil)
 }
 
 func (n *Node) dial(ctx context.Context, address, node string) (net.Conn, error) {

@@ -308,6 +308,45 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
+// A single machine of which nothing has ended yet, and whose directory was made by `muster keys create`, becomes a cluster whose first node has all archived
+// records: there are none. Without that no node could make a backup, or give another one a copy.
+func TestAdoptedBeforeAnythingEnded(t *testing.T) {
+	dir := t.TempDir()
+	single, err := datadir.Open(datadir.Options{Dir: dir})
+	if err == nil {
+		err = single.Commit(t.Context()) // before the first entry, as that command does
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(t.Context(), engine.Config{Journal: single.Journal, Archive: single.Archive, Cell: cell.DefaultConfig(), Loaded: single.CheckState, SnapshotEvery: 1})
+	if err == nil {
+		err = e.Do(t.Context(), &hosting.CreateLocation{Name: "custom-1"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for saved := uint64(0); saved == 0; { // a cluster takes a state that begins with a snapshot for another node's
+		at, snapshot, err := single.Journal.LatestSnapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if snapshot != nil {
+			_ = snapshot.Close()
+		}
+		saved = at
+		time.Sleep(time.Millisecond)
+	}
+	if err := errors.Join(e.Close(), single.Close()); err != nil {
+		t.Fatal(err)
+	}
+	m := start(t, options(dir, ""))
+	m.sees("custom-1")
+	if from, lacks := m.ArchiveLacks(); lacks {
+		t.Errorf("its archive lacks what ended from %v on", from)
+	}
+}
+
 // The last node of a cluster becomes a single machine again, and a survivor goes on alone. Both have everything.
 func TestLeaveAndRecover(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
