@@ -1,9 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +112,74 @@ func TestAttackKeyThatCreatesWithoutEnd(t *testing.T) {
 	if !strings.Contains(top, "Access key "+runaway+" has 6 tickets; its quota is 6") {
 		t.Errorf("muster top does not show who has reached a quota: %s", top)
 	}
+}
+
+// A join token in wrong hands admits hosts, and these become computes, up to the quotas of who issued it. The agents of the others say why, go on trying, and have their turn
+// when there is room.
+func TestAttackJoinTokenWithoutEnd(t *testing.T) {
+	t.Parallel()
+	s, admin := startProduction(t, "--quotas", "hosts=2 computes=1")
+	s.client = admin
+	p := s.prepare()
+	issuer, secret := s.key("admin")
+	dir := t.TempDir()
+	token := filepath.Join(dir, "join")
+	hosts := func(args ...string) string {
+		cmd := exec.Command(musterBinary, append(append([]string{"hosts"}, args...), "--data", s.data, "--listen", s.address)...)
+		cmd.Env = cleanEnvironment("HOME="+dir, "AWS_ACCESS_KEY_ID="+issuer, "AWS_SECRET_ACCESS_KEY="+secret)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("muster hosts %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	must(t, os.WriteFile(token, []byte(hosts("join-token", "--fleet", p.fleet, "--location", p.location, "--uses", "100")), 0o600))
+	agent := func(name string) *output {
+		t.Helper()
+		logs := newOutput()
+		cmd := exec.Command(musterBinary, "agent", "--server", s.url(), "--join-token-file", token, "--compute-name", name, "--ip", "127.0.0.1", "--state-dir", filepath.Join(dir, name))
+		cmd.Env, cmd.Stdout, cmd.Stderr = cleanEnvironment(), logs, logs
+		must(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+		})
+		return logs
+	}
+	says := func(logs *output, text string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := logs.until(ctx, text); err != nil {
+			t.Fatalf("no %q in the log of the agent:\n%s", text, logs.tail(20))
+		}
+	}
+	computes := func(names ...string) {
+		t.Helper()
+		eventually(t, fmt.Sprint("one of ", names, " to be a compute"), func() bool {
+			out, err := admin.ListCompute(t.Context(), &gamelift.ListComputeInput{FleetId: &p.fleet})
+			must(t, err)
+			return slices.ContainsFunc(out.ComputeList, func(c types.Compute) bool { return slices.Contains(names, *c.ComputeName) })
+		})
+	}
+	agent("rack-1")
+	computes("rack-1")
+	says(agent("rack-2"), "computes of this holder: 1; its quota computes is 1; the holder is "+issuer)
+	says(agent("rack-3"), "hosts of this holder: 2; its quota hosts is 2; the holder is "+issuer)
+	if page := s.page(issuer, secret, "/metrics"); !strings.Contains(page, `muster_quota_held{holder="`+issuer+`",quota="hosts"} 2`) || strings.Contains(page, `muster_quota_refused_total{quota="hosts"} 0`) {
+		t.Errorf("/metrics has no hosts of %s, or no refusal", issuer)
+	}
+	s.kill()
+	s.start()
+	late := agent("rack-4")
+	says(late, "its quota hosts is 2; the holder is "+issuer) // which made no request since the start
+
+	hosts("revoke", "rack-1")
+	computes("rack-2", "rack-3", "rack-4")
+	eventually(t, "an agent that was refused to join", func() bool {
+		table := hosts()
+		return strings.Contains(table, "rack-3") || strings.Contains(table, "rack-4")
+	})
 }
 
 // page reads a page with a key.

@@ -56,7 +56,7 @@ func (s *Server) welcomeHost(r *http.Request, h *hello) error {
 		return s.failed(h, signin.Clock, fmt.Errorf("%w: the clock of host %s is off by %v; want at most %v", errForbidden, known.ID, off.Round(time.Second), clockSkew))
 	}
 	cmd := hosts.Attach{Host: known.ID, Signed: domain.Time(proof.At), IP: proof.IP, DNS: proof.DNS}
-	err = s.engine.Do(r.Context(), &cmd)
+	err = s.engine.Do(s.countedFor(r.Context(), known.Holder), &cmd)
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.Conflict {
 		return s.failed(h, signin.Clock, fmt.Errorf("%w: %s", errForbidden, refusal.Detail))
 	}

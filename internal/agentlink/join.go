@@ -1,18 +1,22 @@
 package agentlink
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosts"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/hostproof"
+	"github.com/musterhq/muster/internal/quotas"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -56,12 +60,14 @@ func (s *Server) ServeJoin(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) join(r *http.Request, in *hostproof.Join) (hosts.Host, error) {
 	h := &hello{from: s.config.Proxies.Of(r)}
+	var issuer quota.Holder
 	id, hash, ok := hostproof.ReadToken(strings.TrimSpace(in.Token))
 	if ok { // a token that does not exist costs no command
 		err := s.engine.Read(r.Context(), func(v *cell.View) error {
-			ok = false
-			for _, x := range v.HostTokens() {
-				ok = ok || x.ID == id && x.Hash == hash
+			tokens := v.HostTokens()
+			at := slices.IndexFunc(tokens, func(x hosts.Token) bool { return x.ID == id && x.Hash == hash })
+			if ok = at >= 0; ok {
+				issuer = tokens[at].Holder
 			}
 			return nil
 		})
@@ -78,11 +84,27 @@ func (s *Server) join(r *http.Request, in *hostproof.Join) (hosts.Host, error) {
 		return hosts.Host{}, s.failed(h, signin.WrongToken, errJoinToken)
 	}
 	cmd := hosts.Join{Token: id, Hash: hash, Name: in.Name, Location: in.Location, Fleet: in.Fleet, Key: in.Key}
-	err := s.engine.Do(r.Context(), &cmd)
+	err := s.engine.Do(s.countedFor(r.Context(), issuer), &cmd)
 	if refusal, refused := errors.AsType[*domain.Refusal](err); refused && refusal.Reason == domain.NotFound && refusal.Detail == hosts.ErrToken.Detail {
 		return cmd.Host, s.failed(h, signin.WrongToken, errJoinToken)
 	}
 	return cmd.Host, err
+}
+
+// issuer is the caller for whom a host counts: who issued its join token. The name is found when it is asked for, which is in refusals.
+type issuer struct {
+	holder quota.Holder
+	name   func(quota.Holder) string
+}
+
+// Quota implements quotas.Caller.
+func (i issuer) Quota() string { return i.name(i.holder) }
+
+func (s *Server) countedFor(ctx context.Context, h quota.Holder) context.Context {
+	if h == 0 || s.config.Holder == nil {
+		return ctx
+	}
+	return quotas.With(ctx, issuer{h, s.config.Holder})
 }
 
 // refusalStatus is the HTTP status for a refusal of the core.

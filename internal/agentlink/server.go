@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/hostproof"
@@ -41,6 +42,9 @@ type Config struct {
 	Proxies  *clientaddress.Proxies
 	Signins  *signin.Door
 	Policies Policies // nil: none hold for agents
+
+	// Holder names who issued the join token of a host that is refused because of that holder's quota; nil: they have no names.
+	Holder func(quota.Holder) string
 
 	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, DropLinks must
 	// be called.

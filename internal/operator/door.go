@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/quotas"
 	"github.com/musterhq/muster/internal/secretrotation"
 	"github.com/musterhq/muster/internal/tracing"
 )
@@ -172,7 +173,7 @@ func originOf(r *http.Request, by *identity.Principal) audit.Origin {
 	return audit.Origin{Principal: by.ID, Door: audit.DoorOperator, Address: by.Address, Agent: r.UserAgent(), Operation: operation}
 }
 
-// recorded returns a request whose changes are in the audit log. It answers the request itself if its reason is none.
+// recorded returns a request whose changes are in the audit log, and whose records count for the caller. It answers the request itself if its reason is none.
 func (d *Door) recorded(w http.ResponseWriter, r *http.Request, by *identity.Principal) (*http.Request, bool) {
 	if r.Method != http.MethodPost {
 		return r, true
@@ -183,7 +184,7 @@ func (d *Door) recorded(w http.ResponseWriter, r *http.Request, by *identity.Pri
 		d.refuse(w, r, err)
 		return nil, false
 	}
-	return r.WithContext(audit.With(r.Context(), origin)), true
+	return r.WithContext(quotas.With(audit.With(r.Context(), origin), by)), true
 }
 
 // Problem is the body of every refusal.

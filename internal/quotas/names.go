@@ -21,6 +21,7 @@ func (d *Desk) Namer(list func() []access.Key) func(quota.Holder) string {
 			}
 		}
 		if id, ok := keys[h]; ok {
+			d.remember(h, id)
 			return id
 		}
 		return fmt.Sprintf("%016x", uint64(h))

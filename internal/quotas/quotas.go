@@ -108,6 +108,10 @@ func (d *Desk) Hold(ctx context.Context, cmd kernel.Command) {
 	if taker.Hold(h); h == 0 {
 		return
 	}
+	d.remember(h, name)
+}
+
+func (d *Desk) remember(h quota.Holder, name string) {
 	if _, known := d.names.Load(h); !known && d.named.Load() < namesMax {
 		d.named.Add(1)
 		d.names.Store(h, name)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
@@ -24,6 +26,15 @@ func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err
 	}
 	x.once = append(x.once, &keysOffice{x: x})
 	return nil
+}
+
+// holderName names who has a quota.
+func (x *Service) holderName(h quota.Holder) (name string) {
+	_ = x.engine.ReadHere(context.Background(), func(v *cell.View) error { // the name need not be durable, so it cannot fail
+		name = x.quotas.Namer(v.AccessKeys)(h)
+		return nil
+	})
+	return name
 }
 
 // openSecrets keeps the generations of the secret equal to the state.

@@ -346,8 +346,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		api.Logs, doors.logs, logUpload = logs, logs, logs.UploadURL
 	}
 	x.agents = agentlink.New(links, agentlink.Config{
-		Policies: x.keys,
-		Engine:   x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
+		Policies: x.keys, Holder: x.holderName,
+		Engine: x.engine, Secret: secret, SDKEndpoint: socketURL(x.publicURL), Endpoint: socketURL(x.publicURL) + "/agent",
 		Proxies: x.proxies, Signins: x.signins.Door("host_agents"), Panics: x.panics, Calls: calls, Log: log, Node: x.incarnation(),
 		LogUpload: logUpload, BuildURL: x.buildURL,
 	})

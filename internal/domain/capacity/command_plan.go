@@ -160,7 +160,7 @@ func (t *Tx) do(m Move, location string) {
 		t.pool.EachHost(func(h Host) bool { host = h; return h.ID != m.Host })
 		a := Assignment{Host: host.ID, Fleet: m.Fleet, Location: location, Compute: host.Name, Since: t.Now}
 		t.Emit(&HostAssigned{a})
-		t.fleets.JoinHost(fleet.Compute{FleetID: a.Fleet, Name: a.Compute, Location: location, IPAddress: host.IP, DNSName: host.DNS})
+		t.fleets.JoinHost(fleet.Compute{FleetID: a.Fleet, Name: a.Compute, Location: location, IPAddress: host.IP, DNSName: host.DNS, Holder: host.Holder})
 		return
 	}
 	r, _ := t.assignments.Find(m.Host)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // This file decides which host serves which fleet. It is a pure function of one location: its hosts, what the fleets want there, and
@@ -33,6 +35,7 @@ type Host struct {
 	MemoryMB int64 // 0: unknown
 	Ports    int32 // in its pool; 0: it has none
 	IP, DNS  string
+	Holder   quota.Holder // of the compute that it becomes
 }
 
 // Needs is what one host must have to run a fleet's processes.

@@ -13,7 +13,7 @@ type joinedHosts struct{ *hosts.State }
 // EachHost yields the hosts with what a plan has to know of them.
 func (p *joinedHosts) EachHost(yield func(capacity.Host) bool) {
 	p.Each(func(h *hosts.Host) bool {
-		x := capacity.Host{ID: h.ID, Name: h.Name, Location: h.Location, Fleet: h.Fleet, MemoryMB: h.MemoryMB, Ports: h.Ports, IP: h.IP, DNS: h.DNS}
+		x := capacity.Host{ID: h.ID, Name: h.Name, Location: h.Location, Fleet: h.Fleet, MemoryMB: h.MemoryMB, Ports: h.Ports, IP: h.IP, DNS: h.DNS, Holder: h.Holder}
 		switch {
 		case h.Drained:
 			x.Standing = capacity.Drained
@@ -41,7 +41,7 @@ func (f *hostFleets) CheckName(fleetID, name string) error {
 }
 
 func (f *hostFleets) Admit(h *hosts.Host) error {
-	x := fleet.Compute{FleetID: h.Fleet, Name: h.Name, Location: h.Location, IPAddress: h.IP, DNSName: h.DNS}
+	x := fleet.Compute{FleetID: h.Fleet, Name: h.Name, Location: h.Location, IPAddress: h.IP, DNSName: h.DNS, Holder: h.Holder}
 	if a, ok := f.c.capacity.AssignmentOf(h.ID); ok {
 		if _, there := f.c.hosting.HostCompute(a.Fleet, a.Compute); !there {
 			return nil // the next plan ends the assignment

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/capacity"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -44,11 +46,21 @@ func quotaWorld(t *testing.T) *flowWorld {
 	w.matchmaker(func(c *matchmaking.Configuration) { c.Standalone = true })
 	w.registry("group")
 	w.game("open", 100)
+	for _, h := range []quota.Holder{runaway, tidy, 0} {
+		w.must(by(h, &hosts.IssueToken{ID: tokenOf(h), Hash: "h", Location: testLocation, Uses: 9, Valid: time.Hour}))
+	}
 	for i := range 6 {
 		w.server(fmt.Sprint("spare-", i))
 	}
 	return w
 }
+
+func tokenOf(h quota.Holder) string { return fmt.Sprint("token-", h) }
+
+// joinFor joins a host with the token of a holder: the machine itself has none.
+type joinFor struct{ hosts.Join }
+
+func (cmd *joinFor) Hold(h quota.Holder) { cmd.Token = tokenOf(h) }
 
 // makers has, for each kind that callers can create, a command that makes a record with a name.
 func makers(w *flowWorld) map[quota.Kind]func(name string) kernel.Command {
@@ -74,6 +86,9 @@ func makers(w *flowWorld) map[quota.Kind]func(name string) kernel.Command {
 		},
 		quota.Computes: func(name string) kernel.Command {
 			return &hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: name, Location: testLocation, IPAddress: "127.0.0.1"}}
+		},
+		quota.Hosts: func(name string) kernel.Command {
+			return &joinFor{hosts.Join{Hash: "h", Name: name, Key: fmt.Appendf(nil, "%32s", name)}}
 		},
 		quota.Builds: func(name string) kernel.Command {
 			return &hosting.CreateBuild{Build: fleet.Build{ID: "build-" + name, Name: name}}
@@ -138,7 +153,7 @@ func TestQuotaOfEachKind(t *testing.T) {
 			if err := w.do(by(runaway, make("above"))); err == nil {
 				t.Error("above a quota of its own")
 			}
-			w.must(by(0, make("nobody's")))
+			w.must(by(0, make("unheld")))
 			if err := errors.Join(w.cell.checkHeld()...); err != nil {
 				t.Error(err)
 			}
@@ -168,7 +183,7 @@ func TestWhatEndsIsCountedDown(t *testing.T) {
 		name := fmt.Sprint("x", i)
 		for _, cmd := range []kernel.Command{
 			&matchmaking.DeleteConfiguration{Name: name}, &matchmaking.DeleteRuleSet{Name: name}, &hosting.DeleteQueue{Name: name}, &hosting.DeleteAlias{ID: "alias-" + name},
-			&hosting.DeleteBuild{ID: "build-" + name}, &hosting.DeregisterCompute{Fleet: testFleet, Name: name}, &hosting.DeleteFleet{ID: "fleet-" + name},
+			&hosting.DeleteBuild{ID: "build-" + name}, &hosting.DeregisterCompute{Fleet: testFleet, Name: name}, &hosts.Revoke{Host: name}, &hosting.DeleteFleet{ID: "fleet-" + name},
 			&gameservers.DeregisterGameServer{Group: "group", ID: name}, &gameservers.DeleteGameServerGroup{Name: name},
 		} {
 			if err := w.do(cmd); err != nil {
@@ -230,6 +245,53 @@ func TestHoldersStay(t *testing.T) {
 	if err := errors.Join(w.cell.checkHeld()...); err != nil {
 		t.Error(err)
 	}
+}
+
+// A host counts for the holder that issued its join token until it is revoked, and so does the compute that it is, whichever fleet it serves.
+func TestHostsCountForTheIssuerOfTheirToken(t *testing.T) {
+	w := hostHall(t, 2)
+	w.must(&hosting.CreateFleet{Locations: []string{testLocation}, Fleet: fleet.Fleet{ID: "fleet-any", Region: "us-east-1"}})
+	w.must(by(runaway, &hosts.IssueToken{ID: "any", Hash: "h", Fleet: "fleet-any", Uses: 9, Valid: time.Hour}))
+	w.must(by(runaway, &hosts.IssueToken{ID: "built", Hash: "h", Location: testLocation, Uses: 9, Valid: time.Hour}))
+	held := func(kind quota.Kind, want int) {
+		t.Helper()
+		if held, _ := w.cell.held(kind); held.Of(runaway).Count != want {
+			t.Errorf("%s: %+v, want %d", kind, held, want)
+		}
+		if err := errors.Join(w.cell.checkHeld()...); err != nil {
+			t.Error(err)
+		}
+	}
+	var ids []string
+	for i, token := range []string{"any", "built", "any"} {
+		join := &hosts.Join{Token: token, Hash: "h", Name: fmt.Sprint("rack-", i), Location: testLocation, Key: hostKey(i)}
+		w.must(join)
+		ids = append(ids, join.Host.ID)
+	}
+	held(quota.Hosts, 3)
+	held(quota.Computes, 0) // until their agents connect
+
+	w.attach(ids[0])
+	w.attach(ids[1])
+	w.must(&capacity.Plan{})
+	held(quota.Computes, 2)
+	var one quota.Numbers
+	one[quota.Computes] = 2
+	w.cell.Quotas = &quota.Quotas{}
+	w.cell.Quotas.Set(&quota.Table{Each: one})
+	why := w.refusedFor(domain.LimitExceeded, &hosts.Attach{Host: ids[2], Signed: w.now, IP: "10.0.0.1"})
+	if !strings.Contains(why, "computes of this holder: 2; its quota computes is 2") {
+		t.Errorf("one more is refused with %q", why)
+	}
+	w.now++
+	w.attach(ids[0]) // what is there goes on
+	w.must(&hosts.Revoke{Host: ids[0]})
+	held(quota.Hosts, 2)
+	held(quota.Computes, 1)
+	w.attach(ids[2])
+	w.restart()
+	held(quota.Hosts, 2)
+	held(quota.Computes, 2)
 }
 
 // A backend that describes players without end leaves room for those who log in, and one that issues login tickets for those who come with signed tokens.

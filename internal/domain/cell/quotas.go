@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/quota"
@@ -52,6 +53,8 @@ func (c *Cell) held(k quota.Kind) (held *quota.Held, limit int) {
 		return &f.Held().Locations, most.Hosting.LocationsMax
 	case quota.Computes:
 		return &f.Held().Computes, 0
+	case quota.Hosts:
+		return c.hosts.Records.Held(), hosts.HostsMax
 	case quota.Builds:
 		return f.Builds.Held(), most.Hosting.BuildsMax
 	case quota.Aliases:
@@ -95,6 +98,12 @@ func (c *Cell) Recount() (wrong []string) {
 	recount(&all[quota.Fleets], f.Fleets, func(x *fleet.Fleet) quota.Holder { return x.Holder })
 	recount(&all[quota.Locations], f.Locations, func(x *fleet.Location) quota.Holder { return x.Holder })
 	recount(&all[quota.Computes], f.Computes, func(x *fleet.Compute) quota.Holder { return x.Holder })
+	recount(&all[quota.Hosts], chunk.Table[hosts.Host](c.hosts.Records), func(x *hosts.Host) quota.Holder {
+		if x.Revoked != 0 {
+			return 0
+		}
+		return x.Holder
+	})
 	recount(&all[quota.Builds], chunk.Table[fleet.Build](f.Builds), func(x *fleet.Build) quota.Holder { return x.Holder })
 	recount(&all[quota.Aliases], chunk.Table[fleet.Alias](f.Aliases), func(x *fleet.Alias) quota.Holder { return x.Holder })
 	recount(&all[quota.Queues], p.Queues, func(x *placement.Queue) quota.Holder { return x.Holder })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // keyBytes is the length of a public key.
@@ -78,10 +79,13 @@ func (cmd *Join) Decide(k *kernel.Tx) error {
 	if n := t.Records.Len() - len(old); n >= HostsMax {
 		return domain.Refuse(domain.LimitExceeded, "%d hosts have joined, which is the limit; a revoked one counts until %v after that", n, RevokedKept)
 	}
+	if err := t.Quotas.Check(quota.Hosts, t.Records.Held(), token.Holder, 1, HostsMax); err != nil {
+		return err
+	}
 	if len(old) > 0 {
 		t.Emit(&HostsForgotten{old})
 	}
-	cmd.Host = Host{ID: ID(t.NewID()).String(), Name: cmd.Name, Location: location, Fleet: token.Fleet, Key: cmd.Key, Joined: t.Now, Token: token.ID}
+	cmd.Host = Host{ID: ID(t.NewID()).String(), Name: cmd.Name, Location: location, Fleet: token.Fleet, Key: cmd.Key, Joined: t.Now, Token: token.ID, Holder: token.Holder}
 	t.Emit(&HostJoined{cmd.Host})
 	return nil
 }

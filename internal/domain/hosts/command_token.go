@@ -6,10 +6,13 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/quota"
 )
 
 // IssueToken makes a token with which hosts may join. Tokens that have expired or are used up leave the state.
 type IssueToken struct {
+	quota.Taking // of the hosts that join
+
 	ID, Hash        string
 	Fleet, Location string // at least one of them
 	Uses            uint32 // 1 to UsesMax
@@ -58,7 +61,7 @@ func (cmd *IssueToken) Decide(k *kernel.Tx) error {
 	}
 	cmd.Expires = t.Now.Add(cmd.Valid)
 	t.Emit(&HostTokenIssued{Token{
-		ID: cmd.ID, Hash: cmd.Hash, Fleet: cmd.Fleet, Location: cmd.Location, Uses: cmd.Uses, Issued: t.Now, Expires: cmd.Expires, By: cmd.By,
+		ID: cmd.ID, Hash: cmd.Hash, Fleet: cmd.Fleet, Location: cmd.Location, Uses: cmd.Uses, Issued: t.Now, Expires: cmd.Expires, By: cmd.By, Holder: cmd.Holder,
 	}})
 	return nil
 }

@@ -3,6 +3,7 @@ package hosts
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -38,6 +39,8 @@ type Host struct {
 	Ports    int32  // in the pool for server processes
 	MemoryMB int64  // 0: unknown
 
+	Holder quota.Holder // of its quota, and of that of the computes that it is: the token's
+
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
 
@@ -67,6 +70,15 @@ func (h *Host) Fields(c *wire.Codec) {
 	c.Shared(16, &h.Version)
 	wire.Int(c, 17, &h.Ports)
 	wire.Int(c, 18, &h.MemoryMB)
+	c.Fixed64(19, (*uint64)(&h.Holder))
+}
+
+// countsFor is for whom a host counts: for the holder, until it is revoked.
+func countsFor(h *Host) quota.Holder {
+	if h.Revoked != 0 {
+		return 0
+	}
+	return h.Holder
 }
 
 func place(h *Host) catalog.Place { return catalog.Place{Created: h.Joined, ID: h.ID} }
@@ -79,7 +91,8 @@ type Token struct {
 	Uses     uint32 // how many more hosts may join with it
 	Issued   domain.Time
 	Expires  domain.Time
-	By       string // principal that asked for it
+	By       string       // principal that asked for it
+	Holder   quota.Holder // of the hosts that join with it
 }
 
 // Level returns the level of the snapshot part.
@@ -95,4 +108,5 @@ func (x *Token) Fields(c *wire.Codec) {
 	wire.Int(c, 6, &x.Issued)
 	wire.Int(c, 7, &x.Expires)
 	c.Shared(8, &x.By)
+	c.Fixed64(9, (*uint64)(&x.Holder))
 }

@@ -79,7 +79,7 @@ type Tx struct {
 
 // New returns an empty room.
 func New(k *kernel.Kernel) *Tx {
-	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Records: catalog.New(place)}}
+	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Records: catalog.NewHeld(place, countsFor)}}
 }
 
 // Connect sets what the room needs of others. It is called once, before the first command.

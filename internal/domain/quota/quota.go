@@ -69,6 +69,7 @@ const (
 	Fleets
 	Locations
 	Computes
+	Hosts // that have joined and were not revoked: for the one who issued their join token
 	Builds
 	Aliases
 	Queues
@@ -83,7 +84,7 @@ const (
 
 var names = [kinds]string{
 	GameSessions: "game_sessions", PlayerSessions: "player_sessions", Placements: "placements", Tickets: "tickets", Fleets: "fleets", Locations: "locations",
-	Computes: "computes", Builds: "builds", Aliases: "aliases", Queues: "queues", RuleSets: "rule_sets", Configurations: "matchmaking_configurations",
+	Computes: "computes", Hosts: "hosts", Builds: "builds", Aliases: "aliases", Queues: "queues", RuleSets: "rule_sets", Configurations: "matchmaking_configurations",
 	GameServerGroups: "game_server_groups", GameServers: "game_servers", Subscriptions: "event_subscriptions",
 }
 
