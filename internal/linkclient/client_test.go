@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,6 +87,22 @@ func dial(t *testing.T, opt Options) *Client {
 func TestRefused(t *testing.T) {
 	if dial(t, Options{Token: "wrong"}) != nil {
 		t.Error("connected with a wrong token")
+	}
+}
+
+// A public URL such as https://muster.example.com names no port.
+func TestDefaultPort(t *testing.T) {
+	for url, want := range map[string]string{
+		"wss://muster.example.com": "muster.example.com:443", "ws://muster.example.com/path": "muster.example.com:80", "wss://[::1]": "[::1]:443", "ws://127.0.0.1:8080": "127.0.0.1:8080",
+	} {
+		got := ""
+		_, err := Dial(t.Context(), Options{URL: url, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+			got = address
+			return nil, net.ErrClosed
+		}})
+		if got != want || !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: got %q %v, want %q", url, got, err, want)
+		}
 	}
 }
 

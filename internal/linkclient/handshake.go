@@ -32,6 +32,9 @@ const (
 	wsAccept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 )
 
+// defaultPorts are those of URLs that name none.
+var defaultPorts = map[string]string{"ws": "80", "wss": "443"}
+
 func handshake(ctx context.Context, opt *Options) (net.Conn, reader, error) {
 	u, err := url.Parse(opt.URL)
 	if err != nil {
@@ -41,7 +44,7 @@ func handshake(ctx context.Context, opt *Options) (net.Conn, reader, error) {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
-	conn, err := dial(ctx, "tcp", u.Host)
+	conn, err := dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPorts[u.Scheme])))
 	if err != nil {
 		return nil, reader{}, err
 	}
