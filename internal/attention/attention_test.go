@@ -150,6 +150,23 @@ func TestFleetWithoutFreeProcess(t *testing.T) {
 	}
 }
 
+// A fleet of a build has its home region as a location. It is told to have hosts in one of its locations, and lacks them there alone.
+func TestFleetThatWantsHostsInOneLocation(t *testing.T) {
+	n := newNight(t)
+	n.do(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "b", Key: "k"}}})
+	n.do(&hosting.CreateFleet{Locations: []string{"custom-a"}, Fleet: fleet.Fleet{
+		ID: "fleet-2", Region: "us-east-1", Name: "built", Managed: &fleet.Managed{Build: "build-1"}, Runtime: &fleet.Runtime{Launches: []fleet.Launch{{Path: "/local/game/server", Copies: 1}}},
+	}})
+	n.finds("fleet", "fleet-2", "Fleet built can start no game session in us-east-1", "--location us-east-1 --desired-instances 1")
+	n.do(&hosting.SetCapacity{Fleet: "fleet-2", Location: "custom-a", Desired: new(int32(1))})
+	n.finds("fleet", "fleet-2", "Fleet built can start no game session in custom-a", "--location custom-a --desired-instances 1")
+	for _, x := range n.find().Items {
+		if strings.Contains(x.What, "in us-east-1") {
+			t.Errorf("hosts are wanted elsewhere alone: %+v", x)
+		}
+	}
+}
+
 func TestExpiredToken(t *testing.T) {
 	n := newNight(t)
 	n.compute()

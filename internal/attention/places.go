@@ -17,6 +17,9 @@ const computesLooked = 200
 // fleetPlaces are the locations of a fleet that can start no game session, and hosts in others on which server processes do not run.
 func fleetPlaces(v *cell.View, f *fleet.Fleet, agents Agents, now domain.Time) (all []Item) {
 	for _, p := range v.Places(f.ID) {
+		if p.Hosts.Computes == 0 && wantedElsewhere(f, p.Location) {
+			continue
+		}
 		if why, next := Place(v, f, &p, agents, now); why != "" {
 			all = append(all, Item{fmt.Sprintf("Fleet %s can start no game session in %s: %s.", f.Name, p.Location, why), next, "fleet", f.ID})
 		}
@@ -32,6 +35,14 @@ func fleetPlaces(v *cell.View, f *fleet.Fleet, agents Agents, now domain.Time) (
 		}
 	}
 	return all
+}
+
+// wantedElsewhere reports whether a fleet of a build is to have hosts, and none in a location. Every such fleet has its home region as a location, where a service
+// with machines of its own has no hosts.
+func wantedElsewhere(f *fleet.Fleet, location string) bool {
+	wants := func(l fleet.FleetLocation) bool { return l.Capacity.Desired > 0 }
+	return f.Managed != nil && slices.ContainsFunc(f.Locations, wants) &&
+		!slices.ContainsFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Name == location && wants(l) })
 }
 
 // Place says why no server process of a fleet is free in a location, and what to do; empty if one is free.
