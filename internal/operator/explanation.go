@@ -84,6 +84,9 @@ func (x *Explanation) place(t *placement.Try, free int) {
 	x.Places = append(x.Places, Place{Fleet: t.Fleet, Location: t.Location, Outcome: t.Outcome.String(), Free: free, Detail: t.Detail})
 }
 
+// latestFirst says that the moments from a place on were added with the latest first.
+func (x *Explanation) latestFirst(from int) { slices.Reverse(x.Timeline[from:]) }
+
 // sorted orders the time line; moments of one transaction keep the order in which they were added.
 func (x *Explanation) sorted() *Explanation {
 	slices.SortStableFunc(x.Timeline, func(a, b Moment) int { return a.At.Compare(b.At) })

@@ -72,8 +72,8 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 	x.standings(&all)
 	x.fact("game sessions", fmt.Sprint(games))
 	x.fact("player sessions", fmt.Sprint(players))
-	for i := range events {
-		x.moment(events[i].At, events[i].Code, timesOver(&events[i]))
+	for _, e := range slices.Backward(events) { // the log has the latest first
+		x.moment(e.At, e.Code, timesOver(&e))
 	}
 	for _, s := range short {
 		x.fact("hosts", s)
@@ -231,6 +231,7 @@ func (d *Door) compute(ctx context.Context, id string) (found fleet.Compute, err
 // computeEvents adds the newest entries of the fleet's event log that name the compute.
 func (d *Door) computeEvents(ctx context.Context, x *Explanation, c *fleet.Compute) error {
 	on, shown := " on compute "+c.Name+" ", 0
+	defer x.latestFirst(len(x.Timeline))
 	for before, done := uint64(0), false; !done && shown < eventsShown; {
 		var page []fleet.Event
 		err := d.engine.Read(ctx, func(v *cell.View) error {

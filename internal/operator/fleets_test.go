@@ -2,6 +2,7 @@ package operator
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,10 @@ func TestWhyAFleetTakesNoGameSessions(t *testing.T) {
 	if x.known("server processes") != "1: 1 HOSTING" || x.known("game sessions") != "1" || len(x.Places) != 2 ||
 		x.Places[0].Outcome != "NO_FREE_PROCESS" || x.Places[0].Detail == "" || !strings.Contains(x.Places[1].Detail, "no compute") {
 		t.Errorf("got %+v", x)
+	}
+	order := slices.IndexFunc(x.Timeline, func(m Moment) bool { return m.What == "FLEET_CREATED" })
+	if active := slices.IndexFunc(x.Timeline, func(m Moment) bool { return m.What == "FLEET_STATE_ACTIVE" }); order != 0 || active < 1 {
+		t.Errorf("a fleet is not created first: %v", x.Timeline)
 	}
 	if status, _ := o.ask("explain/fleet/fleet-9"); status != http.StatusNotFound {
 		t.Errorf("a fleet that there is not: %d", status)

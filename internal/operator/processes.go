@@ -164,6 +164,7 @@ func (d *Door) forgottenProcess(ctx context.Context, id string, keys []fleet.Key
 func (d *Door) processEvents(ctx context.Context, x *Explanation, key fleet.Key, since domain.Time) error {
 	name := "process " + key.Process + " on compute " + key.Compute + " "
 	before := uint64(0)
+	defer x.latestFirst(len(x.Timeline))
 	for {
 		var page []fleet.Event
 		err := d.engine.Read(ctx, func(v *cell.View) error {
