@@ -103,7 +103,8 @@ func (r *Ring) ExplainAccess(q AccessQuestion, roles RolesOf) (AccessAnswer, err
 		}
 		a.Why = capital(d.By.String()) + " " + verb + " it."
 	default:
-		a.Why = fmt.Sprintf("No statement allows it, and policies are attached to %s.", names(who.targets))
+		bare := func(t access.Target) bool { return len(r.PolicyNames(t)) == 0 }
+		a.Why = fmt.Sprintf("No statement allows it, and policies are attached to %s.", names(slices.DeleteFunc(slices.Clone(who.targets), bare)))
 	}
 	return a, nil
 }

@@ -419,7 +419,7 @@ func TestPolicies(t *testing.T) {
 	if _, err := x.With(c.ID, c.Token, "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
-	check(c.ARN(), "gamelift:ListFleets", "*", false, "No statement allows it, and policies are attached to key:"+key.ID+" and role:admin.")
+	check(c.ARN(), "gamelift:ListFleets", "*", false, "No statement allows it, and policies are attached to key:"+key.ID+".")
 	if _, err := x.UpdatePolicy(t.Context(), ops, "look", PolicyChange{Version: 2, Document: []byte(document)}); !isRefusal(err, domain.Conflict) {
 		t.Errorf("an update of another version: %v", err)
 	}
