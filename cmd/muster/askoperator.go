@@ -86,7 +86,7 @@ func (s *remoteService) ask(ctx context.Context, method, path string, body []byt
 		return nil, fmt.Errorf("ask the service: %w", err)
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return nil, refusalOf(text)
+		return nil, s.refusal(text)
 	}
 	return text, nil
 }
@@ -124,11 +124,18 @@ func (s *remoteService) send(ctx context.Context, method, path string, body []by
 	return answer, nil
 }
 
-// refusalOf is the error of an answer that refuses.
-func refusalOf(text []byte) error {
+// refusal is the error of an answer that refuses. Of a refused signature it says which key the command had, since that may be of the environment.
+func (s *remoteService) refusal(text []byte) error {
 	var problem operator.Problem
 	if json.Unmarshal(text, &problem) != nil || problem.Message == "" {
 		problem.Message = strings.TrimSpace(string(text))
+	}
+	switch m := problem.Message; {
+	case s.person != nil:
+	case s.key.AccessKeyID == "" && strings.Contains(m, "MissingAuthenticationToken"):
+		problem.Message += ". This command found no access key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with --profile, sign in with muster login, or name the data directory of a service on this machine with --data"
+	case strings.Contains(m, "InvalidSignature"), strings.Contains(m, "UnrecognizedClient"):
+		problem.Message += " The access key of this command is " + s.key.AccessKeyID + "."
 	}
 	return &top.Refusal{Message: problem.Message}
 }

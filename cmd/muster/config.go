@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/musterhq/muster/internal/settings"
@@ -23,10 +24,15 @@ type configCheck struct {
 
 // Run reports every mistake that it finds.
 func (c *configCheck) Run(ctx context.Context, stdout io.Writer) error {
-	if err := run(ctx, []string{"config", "show", "--config", c.File}, nil, io.Discard); err != nil {
+	err := run(ctx, []string{"config", "show", "--config", c.File}, nil, io.Discard)
+	switch {
+	case err == nil:
+	case strings.Contains(err.Error(), c.File): // with the line
+		return err
+	default:
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	_, err := fmt.Fprintf(stdout, "%s: all settings are valid\n", c.File)
+	_, err = fmt.Fprintf(stdout, "%s: all settings are valid\n", c.File)
 	return err
 }
 

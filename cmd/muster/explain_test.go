@@ -90,7 +90,7 @@ func TestExplain(t *testing.T) {
 	if out := mustRun(t, nil, "explain", "--listen", address, "--data", dir, "placement", "p1"); !strings.Contains(out, "PENDING") {
 		t.Errorf("with a key of the data directory:\n%s", out)
 	}
-	if out, err := runForTest(t, nil, ask...); err == nil || !strings.Contains(err.Error(), "Authentication") {
+	if out, err := runForTest(t, nil, ask...); err == nil || !strings.Contains(err.Error(), "Authentication") || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
 		t.Errorf("without a key: %s, %v", out, err)
 	}
 	if out, err := runForTest(t, envOf(keys[identity.Client]), ask...); err == nil || !strings.Contains(err.Error(), "client") {
@@ -98,7 +98,7 @@ func TestExplain(t *testing.T) {
 	}
 	wrong := keys[identity.Admin]
 	wrong.Secret = "wrong"
-	if out, err := runForTest(t, envOf(wrong), ask...); err == nil || !strings.Contains(err.Error(), "signature") {
+	if out, err := runForTest(t, envOf(wrong), ask...); err == nil || !strings.Contains(err.Error(), "signature") || !strings.Contains(err.Error(), wrong.ID) {
 		t.Errorf("with a wrong secret: %s, %v", out, err)
 	}
 	for _, id := range []string{"arn:aws:gamelift:eu-central-1::gamesession/fleet-1/custom-a/x y", "a%2Fb"} {

@@ -53,7 +53,7 @@ func (c *logsCommand) Run(ctx context.Context, stdout io.Writer, env environment
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
-		return errors.Join(err, refusalOf(text))
+		return errors.Join(err, service.refusal(text))
 	}
 	if note := answer.Header.Get(operator.LogsNote); note != "" {
 		fmt.Fprintln(os.Stderr, "muster:", printable(note))

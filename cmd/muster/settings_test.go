@@ -115,8 +115,8 @@ func TestConfigCheck(t *testing.T) {
 		file := settingsFile(t, text)
 		var out strings.Builder
 		err := run(t.Context(), []string{"config", "check", file}, nil, &out)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) {
-			t.Errorf("%s: got %v, want it to name %q and the file", text, err, want)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), file) != 1 {
+			t.Errorf("%s: got %v, want it to name %q, and the file once", text, err, want)
 		}
 	}
 }

@@ -37,14 +37,14 @@ type InUse struct {
 
 func (e *InUse) Error() string {
 	if e.Holder.PID == 0 {
-		return fmt.Sprintf("data directory %s is in use by another process (%v)", e.Dir, e.Err)
+		return fmt.Sprintf("%s is in use by another process (%v)", e.Dir, e.Err)
 	}
 	host, _ := os.Hostname()
 	elsewhere := ""
 	if e.Holder.Host != host {
 		elsewhere = " on " + e.Holder.Host
 	}
-	return fmt.Sprintf("data directory %s is in use by pid %d%s (%s, since %s)",
+	return fmt.Sprintf("%s is in use by pid %d%s (%s, since %s)",
 		e.Dir, e.Holder.PID, elsewhere, e.Holder.Program, e.Holder.Since.Format(time.RFC3339))
 }
 

@@ -46,16 +46,24 @@ func NewClient(dir string, key *secretkey.Key, user string) (*Client, error) {
 		return nil, ErrNoService
 	}
 	if err != nil {
-		return nil, err
+		return nil, notOurs(err, dir)
 	}
 	secret, err := identity.ReadCellSecret(dir, key)
 	if err != nil {
-		return nil, err
+		return nil, notOurs(err, dir)
 	}
 	c := &Client{file: file, secret: secret, user: user}
 	c.http.Timeout = answerPatience
 	c.http.Transport = &http.Transport{DialContext: (&net.Dialer{Timeout: readPatience}).DialContext, DisableKeepAlives: true}
 	return c, nil
+}
+
+// notOurs adds what to do about a data directory of another user.
+func notOurs(err error, dir string) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: run this as the user to whom %s belongs, or as root", err, dir)
+	}
+	return err
 }
 
 // List returns all keys in order of creation, revoked ones too.

@@ -33,7 +33,7 @@ func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadi
 		Panics: x.panics, Log: x.log,
 	})
 	if err != nil {
-		return inUse(err, "--cluster-listen")
+		return portError(err, "--cluster-listen")
 	}
 	x.secret, x.archive = x.node.Data().Secret, x.node.Data().Archive
 	x.room = watchRoom(uint64(s.DiskReserve), x.log, x.node.Journal(), x.archive)

@@ -3,7 +3,13 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
@@ -42,6 +48,21 @@ func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept 
 	x.secret, x.archive = x.data.Secret, x.data.Archive
 	x.room = watchRoom(uint64(x.settings.DiskReserve), x.log, x.data.Journal, x.archive)
 	return nil
+}
+
+// dataError adds to an error of opening the data directory what to do about it.
+func dataError(err error, dir string) error {
+	if used, ok := errors.AsType[*embeddb.InUse](err); ok {
+		return fmt.Errorf("open data directory: %w: end that process first, or choose another directory with --data", used)
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(at, fs.ErrPermission) && runtime.GOOS != "windows" {
+		own := strconv.Itoa(os.Geteuid())
+		if u, err := user.Current(); err == nil {
+			own = u.Username
+		}
+		return fmt.Errorf("%w: the data directory and all in it must belong to the user %s, who runs this service: as root, mkdir -p %s && chown -R %[2]s %[3]s; or run it as the owner", err, own, dir)
+	}
+	return err
 }
 
 // openEngine loads the state of a single machine, and makes the data directory complete.

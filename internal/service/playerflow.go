@@ -148,7 +148,7 @@ func (x *Service) openBeside(flag, address string, clients func() *x509.CertPool
 		Certificate: certificate, Clients: clients, ReleaseBuffers: x.settings.TLSReleaseBuffers,
 	})
 	if err != nil {
-		return inUse(err, flag)
+		return portError(err, flag)
 	}
 	x.beside = append(x.beside, port)
 	x.log.Info("listening", "address", port.Addr().String())

@@ -237,7 +237,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		err = x.openData(ctx, connlimit.ReserveOf(descriptors), o.AcceptLoss)
 	}
 	if err != nil {
-		return nil, err
+		return nil, dataError(err, s.Data)
 	}
 	x.descriptors = descriptors
 	limits, err := connlimit.Derive(descriptors, s.Connections())
@@ -460,7 +460,7 @@ func (x *Service) openPort(doors *router) (*listen.Server, error) {
 	config.Certificate, config.Challenges = certificate, x.acme != nil
 	port, err := listen.Open(config)
 	if err != nil {
-		return nil, inUse(err, "--listen")
+		return nil, portError(err, "--listen")
 	}
 	return port, nil
 }
@@ -468,12 +468,24 @@ func (x *Service) openPort(doors *router) (*listen.Server, error) {
 // wsaInUse is the Windows error of an address that another program uses.
 const wsaInUse = syscall.Errno(10048)
 
-// inUse adds to the error of a port in use which flag chooses another one.
-func inUse(err error, flag string) error {
-	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaInUse) {
+// portError adds to the error of a port what to do about it, and which flag names another one.
+func portError(err error, flag string) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaInUse):
 		return fmt.Errorf("%w: another program, or another Muster, uses this port; choose a free one with %s HOST:PORT", err, flag)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w: this machine does not have the address; name one of its own with %s HOST:PORT, or :PORT for all", err, flag)
+	case isBind(err) && errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w: this user may not bind the port; give the program the right (AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd unit, or setcap cap_net_bind_service=+ep FILE), "+
+			"or choose a port from 1024 on with %s HOST:PORT", err, flag)
 	}
 	return err
+}
+
+// isBind tells the error of a port from that of a file.
+func isBind(err error) bool {
+	_, ok := errors.AsType[*net.OpError](err)
+	return ok
 }
 
 // openACME prepares for a certificate from an authority, if the settings name one.
