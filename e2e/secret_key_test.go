@@ -84,6 +84,13 @@ func TestSecretKeyFile(t *testing.T) {
 	if out, err := s.commandFails("keys", "list", "--data", s.data); err == nil || !strings.Contains(out, "--secret-key-file") {
 		t.Errorf("a command without the key: %v, %s", err, out)
 	}
+	examined := []string{"doctor", "--data", s.data, "--listen", s.address}
+	if out, _ := s.commandFails(append(examined, "--secret-key-file", key)...); !strings.Contains(out, "nothing needs attention") {
+		t.Errorf("the doctor does not ask the service: %s", out)
+	}
+	if out, _ := s.commandFails(examined...); !strings.Contains(out, "the service is not asked: ") || !strings.Contains(out, "--secret-key-file") {
+		t.Errorf("the doctor does not say that it lacks the key: %s", out)
+	}
 	if out, err := s.commandFails("secret-key", "change", "--data", s.data, "--secret-key-file", key, "--to", other); err == nil || !strings.Contains(out, "muster serve") {
 		t.Errorf("a change while the service runs: %v, %s", err, out)
 	}

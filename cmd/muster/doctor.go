@@ -42,12 +42,13 @@ func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environme
 		return err
 	}
 	x := &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText()}
-	data := dataFlag{Data: c.Data}
+	data := dataFlag{Data: c.Data, SecretKeyFile: c.SecretKeyFile}
 	key, err := accessKey(ctx, env, c.Profile, &data, identity.MayOperate)
 	remote := remoteService{endpoint: endpoint, key: key, region: signingRegion(env)}
 	if err == nil && (key.AccessKeyID != "" || c.Dev) {
 		x.Service = &doctorService{topService{remote}}
 	}
+	x.NoService = err
 	try := &sdkTrial{remote: remote, fleet: c.Fleet, compute: c.Compute}
 	if x.NoSDK = try.prepare(ctx); x.NoSDK == "" {
 		x.InitSDK = try.run

@@ -42,9 +42,11 @@ type Service interface {
 // Config is what an examination needs.
 type Config struct {
 	Settings settings.Settings
-	Endpoint string  // URL of the service for clients
-	Service  Service // nil: no access key is known, so nothing is asked
-	Version  string  // of this program
+	Endpoint string // URL of the service for clients
+	Version  string // of this program
+	// Service is asked. nil: it is not, since no access key is known; NoService says why, if looking for one failed.
+	Service   Service
+	NoService error
 	// InitSDK connects a server process as a server SDK does, and ends it. nil: it is not tried, for the reason NoSDK.
 	InitSDK func(ctx context.Context, trust *tls.Config) error
 	NoSDK   string

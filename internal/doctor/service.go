@@ -11,7 +11,12 @@ import (
 func (x *examination) service(ctx context.Context) {
 	const check = "service"
 	if x.Service == nil {
-		x.add(check, Skipped, "name an access key by --profile or the environment, or run the command as a user who may read the data directory", "no access key is known, so the service is not asked")
+		const do, found = "name an access key by --profile or the environment, or run the command as a user who may read the data directory", "no access key is known, so the service is not asked"
+		if x.NoService != nil {
+			x.add(check, Skipped, do, "%s: %v", found, x.NoService)
+		} else {
+			x.add(check, Skipped, do, found)
+		}
 		return
 	}
 	overview, err := x.Service.Overview(ctx)
