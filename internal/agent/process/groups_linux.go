@@ -42,6 +42,9 @@ func NewGroups(dir string) (*Groups, error) {
 		_, err = os.Stat(filepath.Join(probe, "cgroup.kill")) // Linux 5.14
 		os.Remove(probe)
 	}
+	if err == nil {
+		err = canStartInside()
+	}
 	if err != nil && lock != nil {
 		lock.Close()
 	}
@@ -54,6 +57,14 @@ func NewGroups(dir string) (*Groups, error) {
 	// Accounting and limits of memory need the controller. systemd and containers often pass it on; where not, groups still hold processes together.
 	os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0)
 	return &Groups{dir: dir, lock: lock}, nil
+}
+
+// canStartInside says whether a process can start in a cgroup, which takes clone3. Filters of system calls cannot look into its arguments, so some deny it: RestrictNamespaces= of systemd, and profiles of containers.
+func canStartInside() error {
+	if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); errno != unix.EINVAL { // what the kernel says to arguments of no size
+		return fmt.Errorf("clone3: %w; a filter of system calls denies it, such as RestrictNamespaces= in the unit", errno)
+	}
+	return nil
 }
 
 // share removes the groups that agents left which were killed, if no other agent has groups in the directory, and returns a shared lock of it. A group of a

@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -286,4 +289,48 @@ func TestGroupOfAnotherAgentStays(t *testing.T) {
 	if _, err := os.Stat(group); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the group of an agent that is gone: got %v, want none", err)
 	}
+}
+
+// TestNoClone3: where a filter denies clone3, as RestrictNamespaces= of systemd and profiles of containers do, no process can start in a cgroup, so it starts without one.
+func TestNoClone3(t *testing.T) {
+	before, err := NewGroups("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread() // for ever: the thread ends with this goroutine, and the filter with it
+	if err := denyClone3(); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := NewGroups("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := world{t, groups, filepath.Join(t.TempDir(), "output")}
+	if exit := w.ends(w.start("exit", "3")); exit.Code != 3 {
+		t.Errorf("%+v", exit)
+	}
+	if before.dir == "" {
+		t.Skip("this host has no cgroups: ", before.Describe())
+	}
+	if !strings.Contains(groups.Describe(), "clone3") {
+		t.Errorf("groups: %s", groups.Describe())
+	}
+	if _, err := NewGroups(before.dir); err == nil || !strings.Contains(err.Error(), "RestrictNamespaces") {
+		t.Errorf("with a directory that was named: %v", err)
+	}
+}
+
+// denyClone3 has the kernel answer clone3 of this thread with ENOSYS.
+func denyClone3() error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the number of the system call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE3, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }

@@ -33,7 +33,7 @@ if command -v systemd-analyze >/dev/null; then
 	say units
 	systemd-analyze verify --man=no muster.service muster-agent.service
 	systemd-analyze security --offline=true --threshold=20 muster.service >/tmp/security || { cat /tmp/security; fail 'the service has more rights than before'; }
-	systemd-analyze security --offline=true --threshold=55 muster-agent.service >/tmp/security || { cat /tmp/security; fail 'the agent has more rights than before'; }
+	systemd-analyze security --offline=true --threshold=50 muster-agent.service >/tmp/security || { cat /tmp/security; fail 'the agent has more rights than before'; }
 fi
 
 say run
