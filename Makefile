@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run first-minute build test attack lint screenshots windows commits audit bench soak crash chaos sim elections fuzz dist packages reproducible generate clean
+.PHONY: run first-minute build test attack lint screenshots windows commits audit bench soak crash chaos sim elections fuzz dist packages systemd reproducible generate clean
 
 run: ## play the demo: from a release at hand, or compiled; stay up
 	scripts/run.sh
@@ -71,6 +71,9 @@ dist: ## a release, into dist/: binaries, archives, packages and images, with ch
 
 packages: ## the tests of packages, images, the Helm chart and the Compose file with all their tools; installs those
 	scripts/packages.sh
+
+systemd: build ## the .deb on a real systemd, in a container of its own; takes root. SUITE=trixie takes that Debian
+	scripts/systemd.sh
 
 reproducible: ## builds a release twice, and compares
 	scripts/reproducible.sh

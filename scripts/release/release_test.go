@@ -393,3 +393,27 @@ func TestInstall(t *testing.T) {
 		artefact(t, muster(t), "v0.2.0", "deb"), artefact(t, muster(t), "v0.2.0-12-gabcdef0", "deb"))
 	t.Log(out)
 }
+
+// TestSystemd does on a real systemd what TestInstall does without one, and what needs one. SYSTEMD_ROOT is the root file system of a Debian, which stays as it is.
+func TestSystemd(t *testing.T) {
+	root := os.Getenv("SYSTEMD_ROOT")
+	if root == "" {
+		t.Skip("make systemd")
+	}
+	scripts, out := t.TempDir(), t.TempDir()
+	run(t, "cp", "testdata/systemd.sh", scripts)
+	run(t, "cp", artefact(t, muster(t), "v0.2.0", "deb"), filepath.Join(scripts, "old.deb"))
+	run(t, "cp", artefact(t, muster(t), "v0.2.0-12-gabcdef0", "deb"), filepath.Join(scripts, "new.deb"))
+	run(t, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+		"-keyout", filepath.Join(scripts, "tls.key"), "-out", filepath.Join(scripts, "tls.crt"))
+	boot := exec.Command("systemd-nspawn", "--quiet", "--directory="+root, "--volatile=overlay", "--boot", "--register=no", "--keep-unit", "--private-network", "--console=pipe",
+		"--bind-ro="+scripts+":/test", "--bind="+out+":/out",
+		"systemd.unified_cgroup_hierarchy=1", "systemd.run=/test/systemd.sh", "systemd.run_success_action=exit", "systemd.run_failure_action=exit")
+	boot.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1") // also where this machine has the older one
+	said, err := boot.CombinedOutput()
+	log, _ := os.ReadFile(filepath.Join(out, "log"))
+	t.Logf("%s", log)
+	if err != nil || !bytes.HasSuffix(log, []byte("-- passed\n")) {
+		t.Errorf("%v: %s", err, said)
+	}
+}
