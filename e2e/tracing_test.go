@@ -6,9 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -399,5 +401,84 @@ func TestCollectorDown(t *testing.T) {
 		failed, _ := e.value("muster_telemetry_exports_failed_total", "signal", "metrics")
 		return dropped > 0 && failed > 0
 	})
+	s.stop()
+}
+
+// A reload has traces, metrics and the audit log go to another collector, to none, and to one again. One that is refused leaves them where they are.
+func TestReloadMovesTelemetry(t *testing.T) {
+	t.Parallel()
+	first, second, wrong := startCollector(t), startCollector(t), startCollector(t)
+	file := filepath.Join(t.TempDir(), "muster.json")
+	to := func(c *collector) string {
+		return `{"audit-export": "otlp", "otlp-endpoint": "` + c.url + `"}`
+	}
+	replaceFile(t, file, to(first))
+	s := newService(t, "--dev=false", "--config", file)
+	s.wrap = []string{"env", "OTEL_BSP_SCHEDULE_DELAY=20", "OTEL_METRIC_EXPORT_INTERVAL=100"}
+	id, secret := s.key("admin")
+	s.start()
+	api := s.apiWith(id, secret)
+	fleets := func(c *collector) int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		n := 0
+		for _, x := range c.spans {
+			if x.name == "ListFleets" {
+				n++
+			}
+		}
+		return n
+	}
+	calls := func(c *collector) {
+		t.Helper()
+		before := fleets(c)
+		_, err := api.ListFleets(t.Context(), &gamelift.ListFleetsInput{})
+		must(t, err)
+		eventually(t, "the span of the call", func() bool { return fleets(c) == before+1 })
+		eventually(t, "metrics", func() bool { return c.has("muster_telemetry_spans_waiting") })
+	}
+	reload := func(text string) {
+		t.Helper()
+		replaceFile(t, file, text)
+		if out := s.command("reload", "--data", s.data); !strings.Contains(out, "In force now:\n  ") || strings.Contains(out, "restart") {
+			t.Errorf("the reload printed %s", out)
+		}
+	}
+	logs := func(c *collector) int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.logs)
+	}
+	calls(first)
+	reload(to(second))
+	calls(second)
+	eventually(t, "the entry of the reload in the log of the second collector", func() bool { return logs(second) > 0 })
+
+	replaceFile(t, file, strings.Replace(to(wrong), "{", `{"people": "/no/such/file", `, 1))
+	if out, err := s.commandFails("reload", "--data", s.data); err == nil || !strings.Contains(out, "/no/such/file") {
+		t.Errorf("a reload with a mistake: %v\n%s", err, out)
+	}
+	replaceFile(t, file, strings.Replace(to(wrong), "http:", "ftp:", 1))
+	if out, err := s.commandFails("reload", "--data", s.data); err == nil || !strings.Contains(out, "otlp-endpoint") {
+		t.Errorf("a reload with an endpoint that is none: %v\n%s", err, out)
+	}
+	calls(second)
+
+	reload(`{}`)
+	if page := s.page(id, secret, "/metrics"); strings.Contains(page, "muster_telemetry_") {
+		t.Error("/metrics has numbers of a collector, and there is none")
+	}
+	_, err := api.ListFleets(t.Context(), &gamelift.ListFleetsInput{})
+	must(t, err)
+	if n, m := fleets(first), fleets(second); n != 1 || m != 2 {
+		t.Errorf("%d and %d spans of calls, want 1 and 2", n, m)
+	}
+	replaceFile(t, file, to(first))
+	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	eventually(t, "the signal to be carried out", func() bool { return strings.Count(s.logs.String(), "settings reloaded") == 3 })
+	calls(first)
+	if n := len(wrong.spans) + logs(wrong); n != 0 || wrong.has("muster_telemetry_spans_waiting") {
+		t.Errorf("a collector of refused settings got %d spans and records", n)
+	}
 	s.stop()
 }

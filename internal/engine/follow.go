@@ -113,7 +113,7 @@ func (e *Engine) followed() kernel.KindMask {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()
 	var all kernel.KindMask
-	if e.config.Tracing != nil {
+	if e.config.Tracing.On() {
 		all = tracedKinds
 	}
 	for _, x := range e.followers {

@@ -129,7 +129,7 @@ func (e *Engine) doOnce(ctx context.Context, cmd kernel.Command) error {
 		return err
 	}
 	r := &Request{Asker: e.asker.id, Command: form.Asked()}
-	if e.config.Tracing != nil {
+	if e.config.Tracing.On() {
 		r.Trace = tracing.Text(ctx)
 	}
 	r.No, r.Settled = e.asker.begin()

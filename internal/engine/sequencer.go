@@ -66,7 +66,7 @@ func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call)
 		if c.trace != nil {
 			c.trace.decided(env.Events[before:])
 		}
-		if s.tracing != nil {
+		if s.tracing.On() {
 			traceMatches(s.tracing, env.Events[before:])
 		}
 		// A command that changed nothing may have read changes that are not durable yet, and its answer would reveal them.

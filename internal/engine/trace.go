@@ -28,7 +28,7 @@ func (e *Engine) doTraced(ctx context.Context, cmd kernel.Command) error {
 
 // executeTraced executes a request, in the trace that another node says.
 func (e *Engine) executeTraced(ctx context.Context, text string, once *answers.Once) error {
-	if e.config.Tracing == nil || text == "" {
+	if !e.config.Tracing.On() || text == "" {
 		return e.execute(ctx, once)
 	}
 	ctx, span := e.startCommit(tracing.WithText(ctx, text), once.Command)

@@ -135,7 +135,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // traced begins the span of an authorized request, by the pattern of its path.
 func (d *Door) traced(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
-	if d.config.Tracing == nil {
+	if !d.config.Tracing.On() {
 		return w, r, func() {}
 	}
 	_, pattern := d.routes.Handler(r)

@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/people/providers"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/tracing/otlp"
 )
 
 // reload has what a reload of the settings needs.
@@ -163,9 +164,17 @@ func (x *Service) reloadables() []reloadable {
 			authorities, err := openCertificates(s, x.log)
 			return func() { x.backends.Set(authorities) }, err
 		}},
-		{settings: []string{"audit-export"}, prepare: func(ctx context.Context, s settings.Settings) (func(), error) {
-			exporter, err := x.newAuditExport(context.WithoutCancel(ctx), s, x.reload.getenv)
-			return func() { x.exports.Set(exporter) }, err
+		{settings: []string{"otlp-endpoint", "audit-export"}, prepare: func(ctx context.Context, s settings.Settings) (func(), error) {
+			ctx = context.WithoutCancel(ctx)
+			exporter, err := x.newAuditExport(ctx, s, x.reload.getenv)
+			if err != nil || s.OTLPEndpoint == x.reload.current.Get().OTLPEndpoint {
+				return func() { x.exports.Set(exporter) }, err
+			}
+			collector, err := otlp.Open(ctx, x.collector(s, x.reload.getenv))
+			return func() {
+				x.exports.Set(exporter)
+				x.exportTo(ctx, collector)
+			}, about("otlp-endpoint", err)
 		}},
 		{settings: []string{
 			"webhook-allow", "player-oidc-issuer", "player-oidc-audience", "player-oidc-keys", "player-oidc-claim", "player-oidc-prefix",

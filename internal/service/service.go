@@ -119,9 +119,10 @@ type Service struct {
 	uses      hostUses
 	kept      *series.Store // nil: no metrics are kept
 	metrics   *metrics.Door
-	otlp      *otlp.Exporter                // nil: no telemetry is exported
+	otlp      live.Value[*otlp.Exporter]    // nil: no telemetry is exported
+	instance  string                        // names this process to collectors
 	exports   office.Slot[*export.Exporter] // of the audit log; empty without receivers
-	tracing   *tracing.Tracer               // nil: nothing is traced
+	tracing   *tracing.Tracer
 	signins   *signin.Watch
 	hooks     *playerhooks.Hooks // nil without any
 	once      office.Parts       // what runs only while this node decides
@@ -402,9 +403,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if x.node != nil {
 		x.metrics.Register(x.node)
 	}
-	if err := x.exportMetrics(ctx); err != nil {
-		return nil, err
-	}
+	x.beginTelemetry()
 	if err := x.openLocalDoor(); err != nil {
 		return nil, err
 	}
@@ -682,7 +681,7 @@ func (x *Service) close(ctx context.Context) error {
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())
 	}
-	x.otlp.Close(ctx)
+	x.otlp.Get().Close(ctx)
 	if x.room != nil {
 		x.room.close()
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/audit/export"
@@ -13,35 +14,60 @@ import (
 	"github.com/musterhq/muster/internal/domain/audit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/office"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/tracing"
 	"github.com/musterhq/muster/internal/tracing/otlp"
 )
 
-// openTelemetry begins to export traces, if a collector is named.
-func (x *Service) openTelemetry(ctx context.Context, getenv func(string) string) (err error) {
-	if x.otlp, err = otlp.Open(ctx, x.collector(getenv)); err != nil {
-		return err
-	}
-	x.tracing = x.otlp.Tracer()
+// openTelemetry prepares to export traces and metrics, if a collector is named.
+func (x *Service) openTelemetry(ctx context.Context, getenv func(string) string) error {
+	x.tracing, x.instance = tracing.New(), uuid.NewString()
 	if x.node != nil {
+		x.instance = x.node.Requests().Self()
 		x.tracing.AskWith(func(ctx context.Context, question []byte) ([]byte, error) {
 			return x.node.Ask(ctx, exchange.Cause, question)
 		})
 	}
-	return nil
+	exporter, err := otlp.Open(ctx, x.collector(x.settings, getenv))
+	x.otlp.Set(exporter)
+	return err
+}
+
+// beginTelemetry begins to export traces, and what /metrics has.
+func (x *Service) beginTelemetry() {
+	x.metrics.Register(sent{&x.otlp})
+	x.otlp.Get().Begin(x.tracing, x.metrics.Gatherer())
+}
+
+// exportTo has telemetry go to another collector; nil: to none. The one before gets what waits for it.
+func (x *Service) exportTo(ctx context.Context, next *otlp.Exporter) {
+	before := x.otlp.Get()
+	next.Begin(x.tracing, x.metrics.Gatherer())
+	x.otlp.Set(next)
+	before.Close(ctx)
 }
 
 // collector is where telemetry goes, and as whose.
-func (x *Service) collector(getenv func(string) string) otlp.Config {
+func (x *Service) collector(s settings.Settings, getenv func(string) string) otlp.Config {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	c := otlp.Config{Endpoint: x.settings.OTLPEndpoint, Getenv: getenv, Version: x.version, Log: x.log}
-	if x.node != nil {
-		c.Instance = x.node.Requests().Self()
+	return otlp.Config{Endpoint: s.OTLPEndpoint, Getenv: getenv, Version: x.version, Instance: x.instance, Log: x.log}
+}
+
+// sent are the metrics of the collector that is in force.
+type sent struct{ to *live.Value[*otlp.Exporter] }
+
+// Describe implements prometheus.Collector.
+func (s sent) Describe(to chan<- *prometheus.Desc) { s.to.Get().Describe(to) }
+
+// Collect implements prometheus.Collector.
+func (s sent) Collect(to chan<- prometheus.Metric) {
+	if x := s.to.Get(); x != nil {
+		x.Collect(to)
 	}
-	return c
 }
 
 // auditSource is the engine as the export of the audit log reads it.
@@ -89,7 +115,7 @@ func (x *Service) newAuditExport(ctx context.Context, s settings.Settings, geten
 	host, _ := os.Hostname() // without one, messages have none
 	c := export.Config{Engine: auditSource{x.engine}, Targets: targets, Header: export.Header{Host: host, Version: x.version}, Log: x.log}
 	if slices.ContainsFunc(targets, func(t export.Target) bool { return t.Name == export.OTLP }) {
-		if c.Logs, err = otlp.OpenLogs(ctx, x.collector(getenv)); err != nil {
+		if c.Logs, err = otlp.OpenLogs(ctx, x.collector(s, getenv)); err != nil {
 			return nil, fmt.Errorf("audit-export: otlp: %w", err)
 		}
 	}
@@ -106,13 +132,4 @@ func (x *Service) lateExports() []export.Late {
 		return e.Late()
 	}
 	return nil
-}
-
-// exportMetrics begins to export what /metrics has.
-func (x *Service) exportMetrics(ctx context.Context) error {
-	if x.otlp == nil {
-		return nil
-	}
-	x.metrics.Register(x.otlp)
-	return x.otlp.ExportMetrics(ctx, x.metrics.Gatherer())
 }

@@ -48,7 +48,7 @@ type causes struct {
 // Remember notes that the work that ctx is for made a thing.
 func (t *Tracer) Remember(ctx context.Context, c Cause) {
 	s := trace.SpanContextFromContext(ctx)
-	if t == nil || !s.IsSampled() {
+	if !t.On() || !s.IsSampled() {
 		return
 	}
 	x := &t.causes
@@ -78,7 +78,7 @@ func (t *Tracer) AskWith(ask func(ctx context.Context, question []byte) ([]byte,
 
 // Continue begins a span that follows from the first of these things that a traced command made, and is nil if none was.
 func (t *Tracer) Continue(ctx context.Context, name string, kind trace.SpanKind, of ...Cause) (context.Context, *Span) {
-	if t == nil {
+	if !t.On() {
 		return ctx, nil
 	}
 	s := t.causeOf(ctx, of)
@@ -90,7 +90,7 @@ func (t *Tracer) Continue(ctx context.Context, name string, kind trace.SpanKind,
 
 // ContinueHere is Continue without a question to another node.
 func (t *Tracer) ContinueHere(ctx context.Context, name string, kind trace.SpanKind, of Cause) (context.Context, *Span) {
-	if t == nil {
+	if !t.On() {
 		return ctx, nil
 	}
 	s := t.known([]Cause{of})
@@ -102,6 +102,10 @@ func (t *Tracer) ContinueHere(ctx context.Context, name string, kind trace.SpanK
 
 // Join notes that things which traced commands made have made another one together. It is a span in the trace of the first of them, with links to the others.
 func (t *Tracer) Join(name string, made Cause, of []Cause) {
+	x := t.export()
+	if x == nil {
+		return
+	}
 	var spans []trace.SpanContext
 	t.causes.mu.Lock()
 	for _, c := range of {
@@ -117,7 +121,7 @@ func (t *Tracer) Join(name string, made Cause, of []Cause) {
 	for _, s := range spans[1:min(len(spans), linksMax+1)] {
 		links = append(links, trace.Link{SpanContext: s})
 	}
-	ctx, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), spans[0]), name, trace.WithLinks(links...))
+	ctx, span := x.Start(trace.ContextWithRemoteSpanContext(context.Background(), spans[0]), name, trace.WithLinks(links...))
 	t.Remember(ctx, made)
 	span.SetAttributes(attribute.String("muster."+made.Kind+".id", made.ID))
 	span.End()

@@ -1,7 +1,7 @@
 // Package tracing makes spans of what one request causes: the call at its door, the commit of its commands, the push to a server process and the
 // answer of that, the webhooks. Package otlp exports them.
 //
-// A nil *Tracer traces nothing, and costs a comparison. Of a call that is not chosen, no span exists.
+// A Tracer without a provider, and a nil one, trace nothing, and cost a comparison. Of a call that is not chosen, no span exists.
 //
 // # Whose decision counts
 //
@@ -18,6 +18,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -38,15 +39,37 @@ type Sampling struct {
 
 // Tracer makes spans. All methods may be called at the same time.
 type Tracer struct {
-	tracer   trace.Tracer
-	sampling Sampling
-	causes   causes
+	to     atomic.Pointer[export] // nil: nothing is traced
+	causes causes
 }
 
-// New makes a Tracer whose spans go to a provider. The provider must record every span that has no parent or a sampled one.
-func New(provider trace.TracerProvider, s Sampling) *Tracer {
-	return &Tracer{tracer: provider.Tracer(Scope), sampling: s, causes: causes{most: causesMax, quiet: quiet}}
+// export is where spans go, and of which calls there are any.
+type export struct {
+	trace.Tracer
+	sampling Sampling
 }
+
+// New makes a Tracer that traces nothing before ExportTo.
+func New() *Tracer { return &Tracer{causes: causes{most: causesMax, quiet: quiet}} }
+
+// ExportTo has the spans that begin from now on go to a provider, which must record every span that has no parent or a sampled one. nil: nothing is traced.
+func (t *Tracer) ExportTo(provider trace.TracerProvider, s Sampling) {
+	if provider == nil {
+		t.to.Store(nil)
+		return
+	}
+	t.to.Store(&export{provider.Tracer(Scope), s})
+}
+
+func (t *Tracer) export() *export {
+	if t == nil {
+		return nil
+	}
+	return t.to.Load()
+}
+
+// On reports whether calls are traced at present.
+func (t *Tracer) On() bool { return t.export() != nil }
 
 // Call is a call at a door.
 type Call struct {
@@ -59,18 +82,19 @@ type Call struct {
 // Begin begins the span of an authenticated call. Work for the call uses the returned context. The Span is nil if the call is not traced.
 func (t *Tracer) Begin(r *http.Request, c Call) (context.Context, *Span) {
 	ctx := r.Context()
-	if t == nil {
+	x := t.export()
+	if x == nil {
 		return ctx, nil
 	}
 	parent := extract(r.Header)
 	if parent.IsValid() {
-		parent = parent.WithTraceFlags(parent.TraceFlags().WithSampled(t.chooses(parent, c.Trusted)))
+		parent = parent.WithTraceFlags(parent.TraceFlags().WithSampled(x.chooses(parent, c.Trusted)))
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
-	if parent.IsValid() && !parent.IsSampled() || !parent.IsValid() && !t.chance() {
+	if parent.IsValid() && !parent.IsSampled() || !parent.IsValid() && !x.chance() {
 		return ctx, nil
 	}
-	ctx, span := t.tracer.Start(ctx, c.Operation, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(c.Began), trace.WithAttributes(
+	ctx, span := x.Start(ctx, c.Operation, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(c.Began), trace.WithAttributes(
 		attribute.String("muster.door", c.Door), attribute.String("rpc.method", c.Operation)))
 	if c.RequestID != "" {
 		span.SetAttributes(attribute.String("aws.request_id", c.RequestID))
@@ -78,19 +102,19 @@ func (t *Tracer) Begin(r *http.Request, c Call) (context.Context, *Span) {
 	return ctx, &Span{span}
 }
 
-func (t *Tracer) chooses(parent trace.SpanContext, trusted bool) bool {
-	if trusted && t.sampling.Parents {
+func (x *export) chooses(parent trace.SpanContext, trusted bool) bool {
+	if trusted && x.sampling.Parents {
 		return parent.IsSampled()
 	}
-	return t.chance()
+	return x.chance()
 }
 
 // chance does not look at the trace id, which callers choose.
-func (t *Tracer) chance() bool { return rand.Float64() < t.sampling.Share }
+func (x *export) chance() bool { return rand.Float64() < x.sampling.Share }
 
 // Serve is Begin for a handler: it returns what replaces the handler's parameters, and a function to defer.
 func (t *Tracer) Serve(w http.ResponseWriter, r *http.Request, c Call) (http.ResponseWriter, *http.Request, func()) {
-	if t == nil {
+	if !t.On() {
 		return w, r, func() {}
 	}
 	ctx, span := t.Begin(r, c)
@@ -106,19 +130,21 @@ func (t *Tracer) Serve(w http.ResponseWriter, r *http.Request, c Call) (http.Res
 
 // Start begins a span for a part of the work that ctx is for. It is nil if that is not traced.
 func (t *Tracer) Start(ctx context.Context, name string, kind trace.SpanKind) (context.Context, *Span) {
-	if t == nil || !trace.SpanContextFromContext(ctx).IsSampled() {
+	x := t.export()
+	if x == nil || !trace.SpanContextFromContext(ctx).IsSampled() {
 		return ctx, nil
 	}
-	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind))
+	ctx, span := x.Start(ctx, name, trace.WithSpanKind(kind))
 	return ctx, &Span{span}
 }
 
 // Root begins the span of a request that carries no trace, if chance chooses it.
 func (t *Tracer) Root(ctx context.Context, name string) (context.Context, *Span) {
-	if t == nil || !t.chance() {
+	x := t.export()
+	if x == nil || !x.chance() {
 		return ctx, nil
 	}
-	ctx, span := t.tracer.Start(ctx, name, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := x.Start(ctx, name, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer))
 	return ctx, &Span{span}
 }
 
@@ -134,7 +160,7 @@ func Child(ctx context.Context, name string, kind trace.SpanKind) (context.Conte
 
 // Traced reports whether the work that ctx is for is traced.
 func (t *Tracer) Traced(ctx context.Context) bool {
-	return t != nil && trace.SpanContextFromContext(ctx).IsSampled()
+	return t.On() && trace.SpanContextFromContext(ctx).IsSampled()
 }
 
 // Detach returns a context that ends with ctx and belongs to the trace of from: for work that outlives the call that began it.
@@ -160,8 +186,10 @@ func Number(key string, value uint64) attribute.KeyValue { return attribute.Int6
 
 // Part adds a part of the span of ctx that is over already.
 func (t *Tracer) Part(ctx context.Context, name string, from, to time.Time, has ...attribute.KeyValue) {
-	_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(has...))
-	span.End(trace.WithTimestamp(to))
+	if x := t.export(); x != nil {
+		_, span := x.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(has...))
+		span.End(trace.WithTimestamp(to))
+	}
 }
 
 // End ends the span of a call.

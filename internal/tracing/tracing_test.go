@@ -25,7 +25,9 @@ const (
 
 func newTracer(s Sampling) (*Tracer, *tracetest.SpanRecorder) {
 	recorder := tracetest.NewSpanRecorder()
-	return New(sdk.NewTracerProvider(sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())), sdk.WithSpanProcessor(recorder)), s), recorder
+	t := New()
+	t.ExportTo(sdk.NewTracerProvider(sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())), sdk.WithSpanProcessor(recorder)), s)
+	return t, recorder
 }
 
 func request(header http.Header) *http.Request {
@@ -124,11 +126,38 @@ func TestWhoDecides(t *testing.T) {
 	}
 }
 
+// Spans go to the provider that is the present one when they begin, and there are none without one.
+func TestExportTo(t *testing.T) {
+	t.Parallel()
+	tracer, first := newTracer(Sampling{1, true})
+	begin := func() (context.Context, *Span) {
+		return tracer.Begin(request(http.Header{}), Call{Door: "api", Operation: "CreateGameSession", Began: time.Now()})
+	}
+	ctx, earlier := begin()
+	tracer.Remember(ctx, Cause{GameSession, "1"})
+	second := tracetest.NewSpanRecorder()
+	tracer.ExportTo(sdk.NewTracerProvider(sdk.WithSpanProcessor(second)), Sampling{1, true})
+	_, later := begin()
+	_, push := tracer.Continue(t.Context(), "push", trace.SpanKindClient, Cause{GameSession, "1"})
+	tracer.ExportTo(nil, Sampling{})
+	if _, none := begin(); none != nil || tracer.On() || tracer.Traced(ctx) {
+		t.Error("a span without a provider")
+	}
+	tracer.Part(ctx, "append", time.Now(), time.Now())
+	tracer.Join("match", Cause{Placement, "1"}, []Cause{{GameSession, "1"}})
+	for _, s := range []*Span{earlier, later, push} {
+		s.End(callstats.OK)
+	}
+	if n, m := len(first.Ended()), len(second.Ended()); n != 1 || m != 2 {
+		t.Errorf("%d spans went to the first provider and %d to the second, want 1 and 2", n, m)
+	}
+}
+
 // Calls that are not traced cost no memory.
 func TestNoAllocations(t *testing.T) {
 	off, _ := newTracer(Sampling{0, true})
 	ctx, r, header := t.Context(), request(http.Header{}), http.Header{}
-	for name, tracer := range map[string]*Tracer{"off": nil, "not chosen": off} {
+	for name, tracer := range map[string]*Tracer{"off": New(), "not chosen": off} {
 		if n := testing.AllocsPerRun(100, func() { untraced(ctx, tracer, r, header) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
@@ -154,7 +183,7 @@ func untraced(ctx context.Context, tracer *Tracer, r *http.Request, header http.
 
 func BenchmarkUntraced(b *testing.B) {
 	off, _ := newTracer(Sampling{0, true})
-	for name, tracer := range map[string]*Tracer{"off": nil, "not chosen": off} {
+	for name, tracer := range map[string]*Tracer{"off": New(), "not chosen": off} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			ctx, r, header := b.Context(), request(http.Header{}), http.Header{}

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
 	"go.opentelemetry.io/otel"
@@ -42,22 +41,28 @@ type Config struct {
 	Endpoint string              // URL of the collector; empty: the standard variables say
 	Getenv   func(string) string // reads these
 	Version  string              // of the release
-	Instance string              // tells services with one name apart; empty: an id of its own for each start
+	Instance string              // tells services with one name apart
 	Log      *slog.Logger
 }
 
 // Exporter sends to a collector. A nil Exporter exports nothing.
 type Exporter struct {
-	tracer   *tracing.Tracer
-	spans    *trace.TracerProvider // nil: none are exported
-	toSpans  trace.SpanExporter    // of spans
-	metrics  meters                // nil: none are exported yet
-	to       plan
-	resource *resource.Resource
-	log      *slog.Logger
-	told     rate.Lines
+	counts
+	to        plan
+	toSpans   trace.SpanExporter // nil: none are exported
+	toMetrics metric.Exporter    // nil: none are exported
+	resource  *resource.Resource
+	log       *slog.Logger
+	told      rate.Lines
 
+	// Since Begin.
+	spans   *trace.TracerProvider
+	metrics meters
 	waiting atomic.Int64 // spans
+}
+
+// counts are what an Exporter counts.
+type counts struct {
 	sent    prometheus.Counter
 	dropped *prometheus.CounterVec // spans, by reason
 	failed  *prometheus.CounterVec // exports, by signal
@@ -72,15 +77,32 @@ const (
 	exportFailed = "export_failed"
 )
 
-// Open begins to export spans, if the settings or the standard variables name a collector; else the Exporter is nil. A collector that does not answer is
-// no error.
+// Open prepares to export, if the settings or the standard variables name a collector; else the Exporter is nil. Nothing runs and nothing is sent before Begin. A
+// collector that does not answer is no error.
 func Open(ctx context.Context, c Config) (*Exporter, error) {
 	p, err := planOf(c.Endpoint, c.Getenv)
 	if err != nil || p.traces == "" && p.metrics == "" {
 		return nil, err
 	}
-	x := &Exporter{
-		to: p, log: c.Log, told: rate.Lines{Most: 1, Period: sayEvery},
+	x := &Exporter{counts: newCounts(), to: p, log: c.Log, told: rate.Lines{Most: 1, Period: sayEvery}}
+	if x.resource, err = resourceOf(ctx, c); err != nil {
+		return nil, err
+	}
+	if p.traces != "" {
+		if x.toSpans, err = otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(p.traces)); err != nil {
+			return nil, fmt.Errorf("exporter of traces: %w", err)
+		}
+	}
+	if p.metrics != "" {
+		if x.toMetrics, err = otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(p.metrics)); err != nil {
+			return nil, fmt.Errorf("exporter of metrics: %w", err)
+		}
+	}
+	return x, nil
+}
+
+func newCounts() (c counts) {
+	c = counts{
 		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_telemetry_spans_exported_total", Help: "Spans that the collector of OpenTelemetry took."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_telemetry_spans_dropped_total", Help: "Spans that it did not get: too many waited (queue_full), or it did not take them (export_failed).",
@@ -90,41 +112,43 @@ func Open(ctx context.Context, c Config) (*Exporter, error) {
 		}, []string{"signal"}),
 	}
 	for _, reason := range []string{queueFull, exportFailed} {
-		x.dropped.WithLabelValues(reason)
+		c.dropped.WithLabelValues(reason)
 	}
 	for _, signal := range []string{"traces", "metrics"} {
-		x.failed.WithLabelValues(signal)
+		c.failed.WithLabelValues(signal)
+	}
+	return c
+}
+
+// Begin begins to export the spans of a Tracer, and what a registry has. It is called once. A nil Exporter ends the traces.
+func (x *Exporter) Begin(tracer *tracing.Tracer, from prometheus.Gatherer) {
+	if x == nil {
+		tracer.ExportTo(nil, tracing.Sampling{})
+		return
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(x.say)) // the libraries write to the standard error otherwise
-	if x.resource, err = resourceOf(ctx, c); err != nil {
-		return nil, err
+	if x.toMetrics != nil {
+		reader := metric.NewPeriodicReader(&metricExporter{x.toMetrics, x}, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from))))
+		x.metrics = metric.NewMeterProvider(metric.WithResource(x.resource), metric.WithReader(reader))
 	}
-	if p.traces == "" {
-		return x, nil
-	}
-	to, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(p.traces))
-	if err != nil {
-		return nil, fmt.Errorf("exporter of traces: %w", err)
+	if x.toSpans == nil {
+		tracer.ExportTo(nil, tracing.Sampling{})
+		return
 	}
 	limits := trace.NewSpanLimits()
 	if limits.AttributeValueLengthLimit < 0 || limits.AttributeValueLengthLimit > textMax {
 		limits.AttributeValueLengthLimit = textMax
 	}
-	x.toSpans = to
-	batches := trace.NewBatchSpanProcessor(&spanExporter{to, x}, trace.WithMaxQueueSize(spansMax))
+	batches := trace.NewBatchSpanProcessor(&spanExporter{x.toSpans, x}, trace.WithMaxQueueSize(spansMax))
 	x.spans = trace.NewTracerProvider(
 		trace.WithSampler(trace.ParentBased(trace.AlwaysSample())), // package tracing has decided before
 		trace.WithResource(x.resource), trace.WithRawSpanLimits(limits), trace.WithSpanProcessor(&bounded{batches, x}),
 	)
-	x.tracer = tracing.New(x.spans, p.sampling)
-	return x, nil
+	tracer.ExportTo(x.spans, x.to.sampling)
 }
 
 // resourceOf says who exports.
 func resourceOf(ctx context.Context, c Config) (*resource.Resource, error) {
-	if c.Instance == "" {
-		c.Instance = uuid.NewString()
-	}
 	attributes := []attribute.KeyValue{attribute.String("service.name", "muster"), attribute.String("service.instance.id", c.Instance)}
 	if c.Version != "" {
 		attributes = append(attributes, attribute.String("service.version", c.Version))
@@ -134,28 +158,6 @@ func resourceOf(ctx context.Context, c Config) (*resource.Resource, error) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	return r, nil
-}
-
-// Tracer makes the spans; nil if none are exported.
-func (x *Exporter) Tracer() *tracing.Tracer {
-	if x == nil {
-		return nil
-	}
-	return x.tracer
-}
-
-// ExportMetrics begins to export what a registry has. It is called once.
-func (x *Exporter) ExportMetrics(ctx context.Context, from prometheus.Gatherer) error {
-	if x == nil || x.to.metrics == "" {
-		return nil
-	}
-	to, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(x.to.metrics))
-	if err != nil {
-		return fmt.Errorf("exporter of metrics: %w", err)
-	}
-	reader := metric.NewPeriodicReader(&metricExporter{to, x}, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from))))
-	x.metrics = metric.NewMeterProvider(metric.WithResource(x.resource), metric.WithReader(reader))
-	return nil
 }
 
 // Close sends what waits, and gives up after a moment.
@@ -250,11 +252,12 @@ func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetri
 	return nil
 }
 
-// Describe implements prometheus.Collector.
-func (x *Exporter) Describe(to chan<- *prometheus.Desc) {
-	x.sent.Describe(to)
-	x.dropped.Describe(to)
-	x.failed.Describe(to)
+// Describe implements prometheus.Collector. It describes what any Exporter has, so it may be called of a nil one.
+func (*Exporter) Describe(to chan<- *prometheus.Desc) {
+	c := newCounts()
+	c.sent.Describe(to)
+	c.dropped.Describe(to)
+	c.failed.Describe(to)
 	to <- waitingDesc
 	to <- waitingLimitDesc
 }
