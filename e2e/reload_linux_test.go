@@ -61,9 +61,9 @@ func TestReload(t *testing.T) {
 	s, file := withSettings(t, `{"limit-fleets": 5}`, "--log-events", "7")
 	local := []string{"reload", "--data", s.data}
 
-	replaceFile(t, file, "{\n\"limit-fleets\": 6,\n\"log-events\": 3,\n\"metrics-series\": 1000}")
+	replaceFile(t, file, "{\n\"limit-fleets\": 6,\n\"log-events\": 3,\n\"snapshot-every\": \"9MiB\"}")
 	out := s.command(append(local, "--reason", "the cup begins")...)
-	for _, want := range []string{"In force now:\n  limit-fleets: 5 → 6  (" + file + ":2)\n", "Need a restart:\n  metrics-series: 20000 → 1000  (" + file + ":4)\n", "log-events: " + file + ":3 is overridden by --log-events\n"} {
+	for _, want := range []string{"In force now:\n  limit-fleets: 5 → 6  (" + file + ":2)\n", "Need a restart:\n  snapshot-every: 128MiB → 9MiB  (" + file + ":4)\n", "log-events: " + file + ":3 is overridden by --log-events\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the answer has no %q:\n%s", want, out)
 		}

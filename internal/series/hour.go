@@ -195,7 +195,8 @@ func (s *Store) forgetOld(batch embeddb.Batch, hour int64) error {
 
 // keepBudget removes the oldest minutes, and once less than a day of them is left the oldest hours, while the store needs more than its budget.
 func (s *Store) keepBudget(hour int64) error {
-	if int64(s.db.DiskUsed()) <= s.BytesMax {
+	budget, _ := s.Limits()
+	if int64(s.db.DiskUsed()) <= budget {
 		return nil
 	}
 	kind, newest, unit := byte('b'), hour, int64(minutesInHour)
@@ -213,7 +214,7 @@ func (s *Store) keepBudget(hour int64) error {
 		return err
 	}
 	s.Log.Warn("the kept metrics reached their disk budget: the oldest were removed early; raise --metrics-max to keep them longer",
-		"budget", s.BytesMax, "removed_until", timeOf(until*unit))
+		"budget", budget, "removed_until", timeOf(until*unit))
 	if err := s.db.Compact(background, from, to, false); err != nil {
 		return err
 	}

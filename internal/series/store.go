@@ -48,8 +48,8 @@ type Options struct {
 //
 // At the end of an hour one batch turns its m entries into b, h and c entries. So a kill loses the minute that was not appended yet, and nothing else.
 type Store struct {
-	Options
-	db *embeddb.DB
+	Options // the limits in it are guarded by mu
+	db      *embeddb.DB
 
 	mu     sync.RWMutex
 	byKey  map[Key]*series
@@ -112,6 +112,20 @@ func open(o Options) (*Store, error) {
 
 // Close releases the directory.
 func (s *Store) Close() error { return s.db.Close() }
+
+// SetLimits changes the disk budget and the number of series. What is beyond a lower budget goes at the end of the hour; series beyond a lower number stay.
+func (s *Store) SetLimits(bytesMax int64, seriesMax int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.BytesMax, s.SeriesMax = bytesMax, seriesMax
+}
+
+// Limits returns the disk budget and the number of series.
+func (s *Store) Limits() (bytesMax int64, seriesMax int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.BytesMax, s.SeriesMax
+}
 
 // StopWaiting ends a write that waits for room on the disk. It is for a service that ends.
 func (s *Store) StopWaiting() { s.db.StopWaiting() }

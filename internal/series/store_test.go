@@ -236,6 +236,13 @@ func TestSeriesAreBounded(t *testing.T) {
 	if all, err := s.Minutes(keyNo(7), start, start*2); err != nil || len(all) != 1 {
 		t.Errorf("the new series has %v %v", all, err)
 	}
+	s.SetLimits(1<<40, 4)
+	if err := s.Append(start+2*24*60+1, points(8, 9, 10)); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := s.Used(); n != 4 {
+		t.Errorf("%d series after the limit was raised to 4", n)
+	}
 }
 
 // A store that needs more than its budget keeps the newest.

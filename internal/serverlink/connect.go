@@ -215,7 +215,8 @@ func (s *Server) checkSignature(ctx context.Context, h *hello, live bool) (crede
 	if slow := s.config.Signins.Refuse(h.from, key); slow != nil {
 		return credential{}, slow
 	}
-	allowed := s.config.ClockSkew
+	skew := s.skew.Get()
+	allowed := skew
 	if live {
 		allowed += signatureReturn
 	}
@@ -223,11 +224,11 @@ func (s *Server) checkSignature(ctx context.Context, h *hello, live bool) (crede
 		return credential{}, s.failed(h, signin.WrongSecret, fmt.Errorf("%w: %w", errForbidden, err))
 	}
 	// Not the engine's clock, which tests move: a signature comes from a real one.
-	age, err := h.signature.checkAge(time.Now(), allowed, s.config.ClockSkew)
+	age, err := h.signature.checkAge(time.Now(), allowed, skew)
 	if err != nil {
 		return credential{}, s.failed(h, signin.Clock, fmt.Errorf("%w: %w", errForbidden, err))
 	}
-	left := s.config.ClockSkew + signatureReturn - age // within this time the process may come back with it
+	left := skew + signatureReturn - age // within this time the process may come back with it
 	s.config.Signins.Trust(h.from, key)
 	if key.Role != identity.Admin && key.Role != identity.Backend {
 		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)

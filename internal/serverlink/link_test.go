@@ -3,6 +3,7 @@ package serverlink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -77,18 +78,18 @@ func TestGameServersClockMayBeFifteenMinutesOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for off, accepted := range map[time.Duration]bool{
-		-sigv4.ServerSkew - time.Minute: false, -sigv4.ServerSkew + time.Minute: true, 0: true,
-		sigv4.ServerSkew - time.Minute: true, sigv4.ServerSkew + time.Minute: false,
-	} {
-		_, err := w.tryConnect("p"+off.String(), func(o *linkclient.Options) {
-			o.Query = linkclient.SigV4Query(*o, key.ID, key.Secret, testRegion, time.Now().UTC().Add(off))
-		})
-		if accepted && err != nil {
-			t.Errorf("a clock that is off by %s: %v", off, err)
-		}
-		if !accepted {
-			refusedWith(t, err, http.StatusForbidden)
+	for _, skew := range []time.Duration{sigv4.ServerSkew, 2 * sigv4.ServerSkew} { // the second one by a reload
+		w.door.SetClockSkew(skew)
+		for off, accepted := range map[time.Duration]bool{-skew - time.Minute: false, -skew + time.Minute: true, 0: true, skew - time.Minute: true, skew + time.Minute: false} {
+			_, err := w.tryConnect(fmt.Sprintf("p%v%v", skew, off), func(o *linkclient.Options) {
+				o.Query = linkclient.SigV4Query(*o, key.ID, key.Secret, testRegion, time.Now().UTC().Add(off))
+			})
+			if accepted && err != nil {
+				t.Errorf("a clock that is off by %s: %v", off, err)
+			}
+			if !accepted {
+				refusedWith(t, err, http.StatusForbidden)
+			}
 		}
 	}
 }

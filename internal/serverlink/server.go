@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/live"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/sigv4"
@@ -105,6 +106,7 @@ type Server struct {
 	calls    *callstats.Door
 	refusals *signin.Refusals
 	warned   sync.Map // releases of SDKs, see warnOfSDK
+	skew     live.Value[time.Duration]
 
 	passing sync.Mutex // one pass over all processes at a time
 	watched []*process // scratch memory of that pass
@@ -113,6 +115,9 @@ type Server struct {
 	processes map[fleet.Key]*process
 	closed    bool
 }
+
+// SetClockSkew changes how far the clock of a game server that signs may be off. Connections stay.
+func (s *Server) SetClockSkew(skew time.Duration) { s.skew.Set(skew) }
 
 // messageMax is the largest accepted message of a game server. The largest that an SDK sends, a backfill request with 199
 // players, stays below 1 MiB.
@@ -127,7 +132,6 @@ func New(ctx context.Context, config Config) *Server {
 	if config.Periods == (Periods{}) {
 		config.Periods = DefaultPeriods()
 	}
-	config.ClockSkew = cmp.Or(config.ClockSkew, sigv4.ServerSkew)
 	config.Links = cmp.Or(config.Links, &LinkClock{})
 	if config.Node == nil {
 		config.Node = func() domain.UUID { return domain.UUID{} }
@@ -137,6 +141,7 @@ func New(ctx context.Context, config Config) *Server {
 		config.Endpoint = "ws" + rest
 	}
 	s := &Server{refusals: signin.NewRefusals(config.Log, "game server refused"), config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
+	s.SetClockSkew(cmp.Or(config.ClockSkew, sigv4.ServerSkew))
 	// SDKs send the texts of games unchanged. A wrong byte in a player's name must not cost the game server its link: see unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(kernel.Kinds(new(hosting.GameSessionCreated), new(hosting.ProcessTerminationAsked), new(hosting.ProcessEnded), new(matchmaking.HostedChanged),

@@ -85,6 +85,7 @@ func (x *Service) reloadables() []reloadable {
 			x.notify.Set(x.newSender(s))
 		})},
 		{settings: []string{"quotas"}, prepare: plain(func(s settings.Settings) { _ = x.quotas.Set(s.Quotas) })}, // Check has parsed it
+		{settings: []string{"server-clock-skew"}, prepare: plain(func(s settings.Settings) { x.link.SetClockSkew(s.ServerClockSkew) })},
 		{settings: []string{"match-every"}, prepare: plain(func(s settings.Settings) { x.matches.SetPassEvery(s.MatchEvery) })},
 		{settings: []string{"limits", "limit-working-requests", "client-key-rate", "client-address-rate"}, prepare: func(_ context.Context, s settings.Settings) (func(), error) {
 			limits, err := apiLimits(s)
@@ -103,9 +104,9 @@ func (x *Service) reloadables() []reloadable {
 				x.proxies.Set(s.Proxies())
 			}, err
 		}},
-		{settings: []string{"disk-reserve", "builds-max", "session-logs-max"}, restart: func(now, next settings.Settings) string {
-			if (now.BuildsMax == 0) != (next.BuildsMax == 0) || (now.SessionLogsMax == 0) != (next.SessionLogsMax == 0) {
-				return "a store begins or ends with builds-max or session-logs-max 0"
+		{settings: []string{"disk-reserve", "builds-max", "session-logs-max", "metrics-max", "metrics-series"}, restart: func(now, next settings.Settings) string {
+			if (now.BuildsMax == 0) != (next.BuildsMax == 0) || (now.SessionLogsMax == 0) != (next.SessionLogsMax == 0) || (now.MetricsMax == 0) != (next.MetricsMax == 0) {
+				return "a store begins or ends with builds-max, session-logs-max or metrics-max 0"
 			}
 			return ""
 		}, prepare: plain(func(s settings.Settings) {
@@ -115,6 +116,9 @@ func (x *Service) reloadables() []reloadable {
 			}
 			if x.sessionLogs != nil {
 				x.sessionLogs.SetLimits(int64(s.SessionLogsMax), 2*int64(s.DiskReserve))
+			}
+			if x.kept != nil {
+				x.kept.SetLimits(int64(s.MetricsMax), s.MetricsSeries)
 			}
 		})},
 		{settings: []string{"require-tls"}, prepare: plain(func(s settings.Settings) { x.requireTLS.Set(s.TLSRequired()) })},

@@ -104,17 +104,20 @@ func TestReloadChangesWhatCanChange(t *testing.T) {
 	x := newReloading(t, nil)
 	done := x.mustSet(func(s *settings.Settings) {
 		s.LogLevel, s.LogFormat, s.LimitFleets, s.TrustedProxies, s.NotifyEvents = "debug", "json", 7, "10.0.0.0/8", "https://hooks.example/secret-path"
-		s.LimitConnectionsPerAddress, s.MetricsSeries, s.DiskReserve = 17, 99, 32<<20
+		s.LimitConnectionsPerAddress, s.MetricsSeries, s.SnapshotEvery, s.DiskReserve = 17, 99, 9<<20, 32<<20
 	})
-	if got := names(done.Changed); !slices.Equal(got, []string{"log-level", "log-format", "limit-fleets", "limit-connections-per-address", "disk-reserve", "notify-events", "trusted-proxies"}) {
+	if got := names(done.Changed); !slices.Equal(got, []string{"log-level", "log-format", "limit-fleets", "limit-connections-per-address", "metrics-series", "disk-reserve", "notify-events", "trusted-proxies"}) {
 		t.Errorf("changed: %v", got)
 	}
-	if len(done.NeedsRestart) != 1 || done.NeedsRestart[0].Setting != "metrics-series" || done.NeedsRestart[0].After != "99" {
+	if len(done.NeedsRestart) != 1 || done.NeedsRestart[0].Setting != "snapshot-every" || done.NeedsRestart[0].After != "9MiB" {
 		t.Errorf("needs a restart: %+v", done.NeedsRestart)
 	}
 	c := x.engine.CellConfig()
 	if x.level.Level() != slog.LevelDebug || !x.json.Load() || c.Hosting.FleetsMax != 7 || c.Notify == nil || !c.Notify.Bus || len(x.proxies.Networks()) != 1 || x.limits.Limits().PerAddress != 17 || x.room.reserve.Load() != 32<<20 {
 		t.Errorf("in force: level %s, %+v, %v, %+v", x.level.Level(), c, x.proxies.Networks(), x.limits.Limits())
+	}
+	if _, most := x.kept.Limits(); most != 99 {
+		t.Errorf("%d series of kept metrics, want 99", most)
 	}
 	if i := slices.IndexFunc(done.Changed, func(c settings.Changed) bool { return c.Setting == "notify-events" }); strings.Contains(done.Changed[i].After, "secret-path") {
 		t.Errorf("the answer has a secret: %+v", done.Changed[i])
