@@ -63,8 +63,13 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("with a compute that does not exist: %+v", found["InitSDK"])
 	}
 
+	found, status := examine(t, s, "--listen", freeAddress(t))
+	if do := found["public URL"].Do; status != 1 || !strings.Contains(do, "a service runs on "+s.data) {
+		t.Errorf("with settings other than the service's it ends with status %d and says %q", status, do)
+	}
+
 	s.stop()
-	found, status := examine(t, s)
+	found, status = examine(t, s)
 	if status != 1 || found["public URL"].Level != doctor.Failure || found["service"].Level != doctor.Failure || found["port of --listen"].Level != doctor.OK {
 		t.Errorf("without a service it ends with status %d and finds %+v", status, found)
 	}

@@ -81,6 +81,9 @@ func TestSecretKeyFile(t *testing.T) {
 	if out := s.command("keys", "list", "--data", s.data, "--secret-key-file", "command:/bin/cat "+key); !strings.Contains(out, id) {
 		t.Errorf("with the key of a program: %s", out)
 	}
+	if out, _ := s.commandFails("doctor", "--data", s.data, "--secret-key-file", key, "--listen", s.address); strings.Contains(out, "no access key is known") {
+		t.Errorf("the doctor cannot read the secret with its key:\n%s", out)
+	}
 	if out, err := s.commandFails("keys", "list", "--data", s.data); err == nil || !strings.Contains(out, "--secret-key-file") {
 		t.Errorf("a command without the key: %v, %s", err, out)
 	}

@@ -41,8 +41,8 @@ func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environme
 	if err != nil {
 		return err
 	}
-	x := &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText()}
 	data := dataFlag{Data: c.Data, SecretKeyFile: c.SecretKeyFile}
+	x := &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText(), Running: data.served(ctx)}
 	key, err := accessKey(ctx, env, c.Profile, &data, identity.MayOperate)
 	remote := remoteService{endpoint: endpoint, key: key, region: signingRegion(env)}
 	if err == nil && (key.AccessKeyID != "" || c.Dev) {
@@ -61,6 +61,15 @@ func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environme
 		return errUnwell
 	}
 	return nil
+}
+
+// served reports whether a service runs on the data directory.
+func (f *dataFlag) served(ctx context.Context) bool {
+	client, err := f.client()
+	if err == nil {
+		_, err = client.List(ctx)
+	}
+	return err == nil
 }
 
 func (c *doctorCommand) print(stdout io.Writer, found []doctor.Finding) error {

@@ -47,6 +47,7 @@ type Config struct {
 	// Service is asked. nil: it is not, since no access key is known; NoService says why, if looking for one failed.
 	Service   Service
 	NoService error
+	Running   bool // a service runs on the data directory; perhaps not with these settings
 	// InitSDK connects a server process as a server SDK does, and ends it. nil: it is not tried, for the reason NoSDK.
 	InitSDK func(ctx context.Context, trust *tls.Config) error
 	NoSDK   string

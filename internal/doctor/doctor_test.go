@@ -143,6 +143,7 @@ func TestPublicURL(t *testing.T) {
 		{"another program", answer(200, "<html>hello"), "public URL", Failure, "no service of Muster"},
 		{"an error of a proxy", answer(502, "bad gateway"), "public URL", Failure, "502"},
 		{"a service that cannot work", answer(503, `{"status":"failed"}`), "public URL", Failure, "log of the service"},
+		{"one that says why", answer(503, `{"reason":"the disk is full","status":"failed"}`), "public URL", Failure, "the disk is full"},
 		{"a proxy without WebSockets", answer(200, `{"status":"ok"}`), "WebSockets", Failure, "Upgrade"},
 		{"a wrong clock", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))

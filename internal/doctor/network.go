@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -173,13 +174,17 @@ func (x *examination) publicURL(ctx context.Context) {
 	trust := x.trust()
 	body, header, err := fetch(ctx, strings.TrimSuffix(at, "/")+"/healthz", trust)
 	if err != nil {
-		x.add(check, Failure, whyUnreachable(err), "%v", err)
+		x.add(check, Failure, x.whyUnreachable(err), "%v", err)
 		return
 	}
-	switch {
-	case strings.HasPrefix(body, `{"status":"ok"`):
+	var health struct{ Status string }
+	if json.Unmarshal([]byte(body), &health) != nil {
+		health.Status = ""
+	}
+	switch health.Status {
+	case "ok":
 		x.add(check, OK, "", "the service at %s is healthy", at)
-	case strings.HasPrefix(body, `{"status":`):
+	case "failed":
 		x.add(check, Failure, "read the log of the service", "the service at %s cannot work: %.200s", at, body)
 	default:
 		x.add(check, Failure, "lead "+u.Host+" to the service", "what answers at %s is no service of Muster: %.80q", at, body)
@@ -203,17 +208,25 @@ func (x *examination) trust() *tls.Config {
 	return c
 }
 
-func whyUnreachable(err error) string {
+func (x *examination) whyUnreachable(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "give the service the whole chain of a certificate for this name, by an authority that clients trust: Go clients and servers check it"
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return "start the service, or open the port in front of it"
+		return x.start("start the service, or open the port in front of it")
 	}
 	if os.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
 		return "open the port in the firewall: nothing answers at all"
 	}
 	return "make sure that the address leads to the service"
+}
+
+// start is what to do where no service answers. One that runs on the data directory answers elsewhere.
+func (x *examination) start(do string) string {
+	if x.Running {
+		return "a service runs on " + x.Settings.Data + " with other settings: give this command the same, by --config FILE or the flags and variables of the service"
+	}
+	return do
 }
 
 // chain is the certificate that clients see, also when a proxy terminates TLS.
@@ -228,7 +241,7 @@ func (x *examination) chain(ctx context.Context, u *url.URL, trust *tls.Config) 
 	d := tls.Dialer{Config: trust}
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
-		x.add(check, Failure, whyUnreachable(err), "%v", err)
+		x.add(check, Failure, x.whyUnreachable(err), "%v", err)
 		return
 	}
 	defer conn.Close()

@@ -21,7 +21,7 @@ func (x *examination) service(ctx context.Context) {
 	}
 	overview, err := x.Service.Overview(ctx)
 	if err != nil {
-		x.add(check, Failure, "start it, or read its log", "%v", err)
+		x.add(check, Failure, x.start("start it, or read its log"), "%v", err)
 		return
 	}
 	x.overview = overview
