@@ -82,7 +82,11 @@ func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecr
 			return err
 		}
 		cmd := &access.TakeOverAccessKeys{Digest: digest, Secret: secret.Check(), Keys: keys, At: at}
-		if err := s.Do(ctx, cmd); err != nil {
+		err = s.Do(ctx, cmd)
+		if err != nil && content == nil {
+			return fmt.Errorf("begin the access keys of a new installation: %w", err)
+		}
+		if err != nil {
 			return fmt.Errorf("take over %s: %w", path, err)
 		}
 		if content != nil {

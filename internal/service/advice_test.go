@@ -32,7 +32,8 @@ func TestAdvice(t *testing.T) {
 		{dataError(fmt.Errorf("open journal: %w", &embeddb.InUse{Dir: "/data/journal", Holder: holder}), "/data"), "end that process first"},
 		{dataError(file(syscall.EACCES), "/data"), "chown -R"},
 		{dataError(bind(syscall.EACCES), "/data"), ""},
-		{dataError(file(syscall.ENOSPC), "/data"), ""},
+		{dataError(file(syscall.ENOSPC), "/data"), "make room"},
+		{dataError(file(syscall.EIO), "/data"), ""},
 	} {
 		if runtime.GOOS == "windows" && c.says == "chown -R" {
 			continue

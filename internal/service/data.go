@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
@@ -54,6 +55,9 @@ func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept 
 func dataError(err error, dir string) error {
 	if used, ok := errors.AsType[*embeddb.InUse](err); ok {
 		return fmt.Errorf("open data directory: %w: end that process first, or choose another directory with --data", used)
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: make room on the disk of %s, at least --disk-reserve, and start again", err, dir)
 	}
 	if at, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(at, fs.ErrPermission) && runtime.GOOS != "windows" {
 		own := strconv.Itoa(os.Geteuid())
