@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/warm"
 )
 
 // Config has the parts and the limits of the door.
@@ -84,7 +85,7 @@ type Server struct {
 	stopping context.Context // ends when the service is stopping
 	ctx      context.Context // never ends: work that has begun is completed
 	unfollow func()
-	running  sync.WaitGroup
+	running  warm.Group
 	calls    *callstats.Door
 	refusals *signin.Refusals
 	counters counters

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/warm"
 )
 
 // counter is a handler that counts.
@@ -50,7 +51,7 @@ func TestPace(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var running sync.WaitGroup
+				var running warm.Group
 				began := time.Now()
 				frames.Read(&pieces{rest: c.sent, size: 4096}, &frames.Config{MessageMax: most, Running: &running, Pace: rate.PerSecond(50, 100)}, &counter{})
 				running.Wait()
@@ -84,7 +85,8 @@ func (p *promises) Read(b []byte) (int, error) {
 // The head of a frame reserves no room: a client must send what it wants to be kept.
 func TestPromisesTakeNoRoom(t *testing.T) {
 	const clients, size = 100, 8 << 20
-	var running, taken sync.WaitGroup
+	var running warm.Group
+	var taken sync.WaitGroup
 	config := &frames.Config{MessageMax: size, Running: &running}
 	taken.Add(clients)
 	end := make(chan struct{})
@@ -112,7 +114,7 @@ type closable struct {
 func (c *closable) Close() error { c.closed = true; return nil }
 
 func TestPanicEndsTheConnection(t *testing.T) {
-	var running sync.WaitGroup
+	var running warm.Group
 	conn, handler := &closable{pieces: pieces{rest: frame(text, "x"), size: 100}}, &panicking{}
 	frames.Read(conn, &frames.Config{MessageMax: most, Running: &running, Panics: panics.New(slog.New(slog.DiscardHandler)), Door: "test"}, handler)
 	running.Wait()

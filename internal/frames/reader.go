@@ -29,6 +29,7 @@ import (
 
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/warm"
 )
 
 // Handler is told what a client sends: in order, one call at a time. What it is given is good until it returns.
@@ -85,9 +86,9 @@ type Config struct {
 
 	AnyText bool // texts that are not UTF-8 are taken, too, where RFC 6455, 8.1, ends the connection
 
-	Running *sync.WaitGroup // counts the goroutines
-	Panics  *panics.Guard   // a panic ends the connection; nil: the process
-	Door    string          // what Panics counts it under
+	Running *warm.Group   // counts the goroutines
+	Panics  *panics.Guard // a panic ends the connection; nil: the process
+	Door    string        // what Panics counts it under
 }
 
 // Reader reads one connection. It holds nothing while the client is silent.
@@ -125,7 +126,7 @@ func (r *Reader) await() {
 		r.end(err)
 		return
 	}
-	r.read()
+	r.config.Running.Go(r.read)
 }
 
 func (r *Reader) end(err error) {
@@ -175,7 +176,7 @@ func (r *Reader) read() {
 		if len(*r.held) == 0 {
 			r.put()
 		}
-		r.config.Running.Go(r.await)
+		r.config.Running.GoNew(r.await)
 		return
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/warm"
 )
 
 // frame is what a client sends: first has the opcode and the bits beside it.
@@ -84,7 +84,7 @@ const most = 10_000
 // heard is what a handler is told of bytes that come in pieces.
 func heard(all []byte, size int) string {
 	n := &notes{ended: make(chan struct{})}
-	var running sync.WaitGroup
+	var running warm.Group
 	frames.Read(&pieces{rest: bytes.Clone(all), size: size}, &frames.Config{MessageMax: most, Running: &running}, n)
 	running.Wait()
 	return n.String()
@@ -171,7 +171,7 @@ func TestOverThePort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var running sync.WaitGroup
+	var running warm.Group
 	ended := make(chan error, 1)
 	s, err := listen.Open(listen.Config{Addr: "127.0.0.1:0", Certificate: ca.Certificate, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := w.(http.Hijacker).Hijack()

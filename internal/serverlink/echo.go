@@ -3,15 +3,15 @@ package serverlink
 import (
 	"net"
 	"net/http"
-	"sync"
 
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/warm"
 )
 
 // Echo is a door without a core: it accepts every game server and answers every request with 200. `muster bench`
 // measures with it the cost of the connections alone.
 func Echo() http.Handler {
-	reading := &frames.Config{MessageMax: messageMax, Running: new(sync.WaitGroup)}
+	reading := &frames.Config{MessageMax: messageMax, Running: new(warm.Group)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, err := frames.Upgrade(w, r, ""); err == nil {
 			frames.Read(conn, reading, echo{conn})

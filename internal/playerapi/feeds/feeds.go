@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/warm"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -39,7 +40,7 @@ type Feeds struct {
 	events  events.Writer
 	ctx     context.Context // ends when the door closes
 	stop    context.CancelFunc
-	running sync.WaitGroup // connections
+	running warm.Group // connections
 	client  *http.Client
 
 	unfollow func()

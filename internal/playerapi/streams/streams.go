@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/state"
 	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/steady"
+	"github.com/musterhq/muster/internal/warm"
 )
 
 // StreamsConfig is what the streams need.
@@ -45,7 +46,7 @@ type Streams struct {
 	ctx      context.Context // ends when the door closes
 	stop     context.CancelFunc
 	unfollow func()
-	running  sync.WaitGroup
+	running  warm.Group
 	seed     maphash.Seed
 
 	// attaching orders two attaches of one player, so that the core and we agree which came last.
