@@ -1,6 +1,7 @@
 package embeddb
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -73,13 +74,28 @@ func (c *compactions) next() {
 	c.running = false
 }
 
-// debtMost is how many bytes may wait to be merged before compactions hurry.
+// debtMost is how many bytes may wait to be merged before compactions are behind.
 const debtMost = 256 << 20
 
-// behind reports whether compactions have to catch up.
-func (c *compactions) behind() bool {
+// lag is how far compactions are behind.
+type lag int
+
+const (
+	inTime    lag = iota
+	behind        // they rest as long as they work
+	farBehind     // they do not rest
+)
+
+func (c *compactions) lag() lag {
 	m := c.db.Metrics()
-	return int(m.Levels[0].Sublevels) >= c.crowd || m.Compact.EstimatedDebt > debtMost
+	layers, debt := int(m.Levels[0].Sublevels), m.Compact.EstimatedDebt
+	switch {
+	case layers >= 2*c.crowd || debt > 2*debtMost:
+		return farBehind
+	case layers >= c.crowd || debt > debtMost:
+		return behind
+	}
+	return inTime
 }
 
 // Within these times a compaction finds out that it is behind, and may rest.
@@ -93,7 +109,7 @@ type compaction struct {
 	all    *compactions
 	pace   Pace
 	looked time.Time
-	hurry  bool
+	lag    lag
 }
 
 // Started is called once, before the others.
@@ -105,10 +121,15 @@ func (c *compaction) MeasureCPU(pebble.CompactionGoroutineKind) {}
 // CumulativeStats is called after each 128 keys, and may block.
 func (c *compaction) CumulativeStats(pebble.CompactionGrantHandleStats) {
 	if time.Since(c.looked) > lookEvery {
-		c.looked, c.hurry = time.Now(), c.all.behind()
+		c.looked, c.lag = time.Now(), c.all.lag()
 	}
-	if !c.hurry {
+	switch c.lag {
+	case inTime:
 		c.pace.Rest()
+	case behind:
+		c.pace.rest(1)
+	case farBehind:
+		runtime.Gosched() // goroutines that are ready go first; otherwise they wait until its time slice of ten milliseconds is over
 	}
 }
 

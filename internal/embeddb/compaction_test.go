@@ -2,6 +2,8 @@ package embeddb
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -13,9 +15,10 @@ type waitingDB struct {
 	waiting int
 	late    int // come while it is asked in vain
 	begun   []pebble.CompactionGrantHandle
+	metrics pebble.Metrics
 }
 
-func (d *waitingDB) Metrics() *pebble.Metrics { return &pebble.Metrics{} }
+func (d *waitingDB) Metrics() *pebble.Metrics { return &d.metrics }
 
 func (d *waitingDB) Schedule(h pebble.CompactionGrantHandle) bool {
 	if d.waiting == 0 {
@@ -62,5 +65,38 @@ func TestOneCompactionAtATime(t *testing.T) {
 	h.Done()
 	if granted, _ := c.TrySchedule(); granted || len(db.begun) != 2 {
 		t.Error("a compaction began after the database closed")
+	}
+}
+
+// The further compactions are behind, the less they rest.
+func TestCompactionsThatAreBehindHurry(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		layers int32
+		debt   uint64
+		want   time.Duration // of ten stints of two milliseconds
+	}{
+		{"in time", 7, debtMost, 100 * time.Millisecond},
+		{"level 0 is crowded", 8, 0, 40 * time.Millisecond},
+		{"much waits to be merged", 0, debtMost + 1, 40 * time.Millisecond},
+		{"level 0 is twice as crowded", 16, 0, 20 * time.Millisecond},
+		{"twice as much waits", 0, 2*debtMost + 1, 20 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			db := &waitingDB{}
+			db.metrics.Levels[0].Sublevels, db.metrics.Compact.EstimatedDebt = test.layers, test.debt
+			c := &compactions{crowd: 8, stop: make(chan struct{})}
+			c.Register(1, db)
+			h := &compaction{all: c}
+			h.Started()
+			began := time.Now()
+			for range 10 {
+				time.Sleep(2 * time.Millisecond)
+				h.CumulativeStats(pebble.CompactionGrantHandleStats{})
+			}
+			if got := time.Since(began); got != test.want {
+				t.Errorf("%s: the work took %s, want %s", test.name, got, test.want)
+			}
+		})
 	}
 }

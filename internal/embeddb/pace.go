@@ -22,12 +22,15 @@ func newPace(stop <-chan struct{}, most time.Duration) Pace {
 }
 
 // Rest rests, if it is time to. It costs next to nothing otherwise, so it can be called often.
-func (p *Pace) Rest() {
+func (p *Pace) Rest() { p.rest(rests) }
+
+// rest rests so many times as long as the stint before.
+func (p *Pace) rest(times time.Duration) {
 	worked := time.Since(p.resumed)
 	if worked < stint || p.left <= 0 {
 		return
 	}
-	rest := min(rests*worked, longest, p.left)
+	rest := min(times*worked, longest, p.left)
 	p.left -= rest
 	select {
 	case <-time.After(rest):
