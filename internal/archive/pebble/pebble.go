@@ -52,9 +52,10 @@ func tune(o *pebble.Options, options Options) {
 	o.MemTableSize = cmp.Or(options.MemTable, memTableBytes)
 	o.MaxOpenFiles = cmp.Or(options.TableFiles, 500)
 	o.TargetFileSizes[0] = 2 << 20 // the removal of a large file delays the syncs of the journal
-	// Each Put leaves a file in level 0 that overlaps all others. Merging many of them at once costs less for each record;
-	// filters spare look-ups the others.
-	o.L0CompactionThreshold = 16
+	// Each Put leaves a file in level 0 that overlaps all others. Half as many are merged at once, with all of the level below: the more of them and the less
+	// of it, the less that costs for each record. Filters spare look-ups the others.
+	o.L0CompactionThreshold = 32
+	o.LBaseMaxBytes = 16 << 20
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = 16 << 10
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most ids that are looked up are new
