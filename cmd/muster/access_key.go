@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/ssoclient"
 )
 
 // accessKey finds an access key to sign with: of the environment, of a profile, or one with a suitable role of the service that runs
@@ -63,6 +64,26 @@ func environmentKey(env environment, profile string) (aws.Credentials, error) {
 		return aws.Credentials{}, fmt.Errorf("profile %q: no access key in %s", profile, name)
 	}
 	return credentialsOf(id, secret, file.Get(profile, "aws_session_token")), nil
+}
+
+// profileEndpoint is the endpoint of the profile whose access key environmentKey takes; empty when it takes that of the variables, or the profile names no endpoint.
+func profileEndpoint(env environment, profile string) (string, error) {
+	if profile == "" && env["AWS_ACCESS_KEY_ID"] != "" && env["AWS_SECRET_ACCESS_KEY"] != "" {
+		return "", nil
+	}
+	profile = cmp.Or(profile, env["AWS_PROFILE"])
+	if profile == "" {
+		return "", nil
+	}
+	name, _, err := awsFiles(env)
+	if err != nil {
+		return "", err
+	}
+	file, err := awsfile.Open(name)
+	if err != nil {
+		return "", err
+	}
+	return file.Get(ssoclient.Section(profile), "endpoint_url"), nil
 }
 
 // credentialsOf leaves out a session token that another key has left behind: the service would refuse it.

@@ -107,6 +107,14 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: got %v", id, err)
 		}
 	}
+	home := t.TempDir() // muster aws-profile writes the endpoint beside the key
+	mustRun(t, []string{"HOME=" + home, "MUSTER_DATA=" + dir, "MUSTER_LISTEN=" + address}, "aws-profile", "studio")
+	for variable, flags := range map[string][]string{"AWS_PROFILE=studio": nil, "AWS_PROFILE=other": {"--profile", "studio"}} {
+		args := append([]string{"explain", "--data", filepath.Join(t.TempDir(), "none"), "placement", "p1"}, flags...)
+		if out := mustRun(t, []string{"HOME=" + home, variable}, args...); !strings.Contains(out, "PENDING") {
+			t.Errorf("with the endpoint of a profile, %s %v:\n%s", variable, flags, out)
+		}
+	}
 	answer, err := http.Get(url + operator.Prefix + "explain/placement/p1")
 	if err != nil {
 		t.Fatal(err)

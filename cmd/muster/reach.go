@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -11,7 +12,7 @@ import (
 // serviceFlags give the address of a running service and the access key to use.
 type serviceFlags struct {
 	dataFlag
-	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service. Without this and --public-url, that of the profile, if a person signs in with it."`
+	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service. Without this and --public-url, that of the profile that is used."`
 	PublicURL string `name:"public-url" aliases:"server" placeholder:"URL" help:"URL of the service, if not at --listen. --server is the same."`
 	Profile   string `placeholder:"NAME" help:"AWS profile whose access key or sign-in to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, the sign-in of muster login, a key of the data directory, or none."`
 }
@@ -26,14 +27,19 @@ func (f *serviceFlags) reach(ctx context.Context, env environment, may identity.
 	if err != nil {
 		return s, err
 	}
-	if who != nil && f.PublicURL == "" && f.Listen == settings.Defaults().Listen {
+	named := f.PublicURL != "" || f.Listen != settings.Defaults().Listen
+	if who != nil && !named {
 		s.endpoint = who.profile.Endpoint
 	}
 	if who != nil && (!who.implied || s.endpoint == who.profile.Endpoint) {
 		s.person = who.credentials()
 		return s, nil
 	}
-	s.key, err = accessKey(ctx, env, f.Profile, &f.dataFlag, may)
+	if s.key, err = accessKey(ctx, env, f.Profile, &f.dataFlag, may); err != nil || named {
+		return s, err
+	}
+	at, err := profileEndpoint(env, f.Profile)
+	s.endpoint = cmp.Or(at, s.endpoint)
 	return s, err
 }
 
