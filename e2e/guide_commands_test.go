@@ -47,7 +47,7 @@ var notRun = map[string]map[string]string{
 	"docs/guide/getting-started.md": {
 		"make run":         "starts the demo, which TestDemo plays",
 		"bin/muster serve": "runs until it is stopped: the test starts it itself", "bin/muster aws-profile": "writes into the home directory: TestAWSProfile runs it",
-		"aws --profile": "a CLI that ignores the endpoint in a profile would leave this machine",
+		"aws --profile": "a CLI that ignores the endpoint in a profile would leave this machine", "bin/muster top": "runs until a key ends it: TestTop presses keys",
 	},
 	"docs/guide/install.md": {
 		"muster keys create": "/etc/muster is not the test's: TestInstall of scripts/release makes a key so", "muster config": "as above",
@@ -260,6 +260,10 @@ func TestGuideToTheFirstSession(t *testing.T) {
 			case strings.HasPrefix(command, "bin/arena-server "):
 				server := strings.NewReplacer("bin/arena-server", "muster arena-server", "-port 7777", "-port 0 -bind 127.0.0.1 -log=error").Replace(command)
 				command = strings.Repeat(server+"\n", 4) + untilMetric("muster_server_processes_available", "", "4") // three for the second page
+			case strings.HasPrefix(command, "bin/arena-client "):
+				at := "$(gl describe-player-sessions --player-id PlayerOne --query 'PlayerSessions[0].[IpAddress,Port]' --output text | tr '\t' ':')"
+				command = strings.NewReplacer("bin/arena-client", "muster arena-client", "127.0.0.1:7777", at).Replace(command) +
+					"\nuntil gl describe-player-sessions --player-id PlayerOne | grep -q COMPLETED; do sleep 0.1; done" // the game server tells the service
 			case strings.HasPrefix(command, "gl search-game-sessions"):
 				script += untilMetric("muster_game_sessions", `status="ACTIVE"`, "4")
 			}
@@ -270,7 +274,7 @@ func TestGuideToTheFirstSession(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	wantAll(t, out, `"PlayerId": "PlayerOne"`, `"Status": "RESERVED"`, "Ann's duel\t127.0.0.1\t")
+	wantAll(t, out, `"PlayerId": "PlayerOne"`, `"Status": "RESERVED"`, "said PlayerOne: hello", `"COMPLETED"`, "Ann's duel\t127.0.0.1\t")
 	_, races, _ := strings.Cut(out, "--sort-expression")
 	if late, big := strings.Index(races, "Late race"), strings.Index(races, "Big race"); late < 0 || big < late {
 		t.Errorf("the newest race is not the first:\n%s", races)
