@@ -37,7 +37,7 @@ type backupMake struct {
 	To   string         `name:"to" required:"" placeholder:"PLACE" help:"A file to write, which must not exist; or a directory or s3://BUCKET/PREFIX that keeps many backups and stores only what is new. A directory exists, or its name ends with a slash."`
 	Full bool           `name:"full" help:"Store everything again, and build on no earlier backup."`
 	Keep int            `name:"keep" placeholder:"N" help:"Then remove all backups of the directory or bucket but the latest N, and those of the last ten minutes; 0: keep all."`
-	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes a second that the service reads for a directory or bucket, so that it leaves the disk to players; 0: no bound."`
+	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes a second that the service reads for the backup, so that it leaves the disk to players; 0: no bound."`
 }
 
 // Run asks the running service. It never opens the directory itself: while the service is stopped, a copy of the directory is a backup.
@@ -90,8 +90,13 @@ func backupsAt(ctx context.Context, env environment, place string) (*repository.
 	return nil, nil
 }
 
+// toFile writes a file with a backup. This process writes it, so the path and the rights are those of the user, also where the service sees other directories or may write to none.
 func (c *backupMake) toFile(ctx context.Context, stdout io.Writer) error {
 	to, err := filepath.Abs(c.To)
+	if err != nil {
+		return err
+	}
+	key, err := c.key()
 	if err != nil {
 		return err
 	}
@@ -100,10 +105,18 @@ func (c *backupMake) toFile(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	client.Reason = c.Reason
-	s, err := client.Backup(ctx, to)
+	s, err := backup.WriteFile(ctx, to, backup.LeaveFree, func(file io.Writer) (s backup.Summary, err error) {
+		stream, err := client.Stream(ctx, localdoor.StreamRequest{To: to, Rate: int64(c.Rate), Alone: true})
+		if err != nil {
+			return s, err
+		}
+		defer stream.Close()
+		return backup.Copy(file, stream, key)
+	})
 	if err != nil {
 		return err
 	}
+	stored(ctx, client, to, s.Head)
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "%s: %d bytes\n", to, s.Bytes)
 	describeBackup(text, s)
@@ -128,9 +141,7 @@ func (c *backupMake) add(ctx context.Context, to *repository.Repository, stdout 
 	if err != nil {
 		return err
 	}
-	if err := client.Stored(ctx, localdoor.StoredBackup{To: to.String(), Entry: m.Head.Entry, Made: m.Head.Made}); err != nil {
-		fmt.Fprintf(os.Stderr, "muster: the backup is made, and the service could not record that: it shows the one before as the last: %v\n", err)
-	}
+	stored(ctx, client, to.String(), m.Head)
 	text, s := &strings.Builder{}, m.Summary()
 	fmt.Fprintf(text, "%s: backup %s, %d bytes, of which %d are new\n", to, m.Name(), s.Bytes, m.Made)
 	describeBackup(text, s)
@@ -150,6 +161,13 @@ func (c *backupMake) add(ctx context.Context, to *repository.Repository, stdout 
 		_, err = fmt.Fprintf(stdout, "removed    %d older backups\n", removed)
 	}
 	return err
+}
+
+// stored tells the service that a backup is stored.
+func stored(ctx context.Context, client *localdoor.Client, to string, h backup.Head) {
+	if err := client.Stored(ctx, localdoor.StoredBackup{To: to, Entry: h.Entry, Made: h.Made}); err != nil {
+		fmt.Fprintf(os.Stderr, "muster: the backup is made, and the service could not record that: it shows the one before as the last: %v\n", err)
+	}
 }
 
 type backupList struct {

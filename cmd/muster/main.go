@@ -40,7 +40,7 @@ type commandLine struct {
 	SecretKey   secretKeyCommand   `cmd:"" name:"secret-key" help:"The key that encrypts the secrets of a data directory: create, change, remove."`
 	Cluster     clusterCommand     `cmd:"" help:"The nodes of a cluster: let one join, see them, remove one, change the leader."`
 	Build       buildCommand       `cmd:"" help:"Builds: upload the files of a game server, list builds."`
-	Backup      backupCommand      `cmd:"" help:"Have the running service write a backup of everything to a file. Works at any node of a cluster."`
+	Backup      backupCommand      `cmd:"" help:"Make a backup of everything while the service runs. Works at any node of a cluster."`
 	Restore     restoreCommand     `cmd:"" help:"Make a new data directory from a backup, or check one."`
 	Export      exportCommand      `cmd:"" help:"Write what has ended, such as game sessions and tickets, as JSON lines for analysts: each record once, over any number of runs."`
 	Archive     archiveCommand     `cmd:"" help:"The archive of ended records: find damage on the disk, and repair it."`

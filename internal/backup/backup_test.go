@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/uuid"
@@ -63,10 +64,14 @@ func newContent(t *testing.T) (c Content, records []archive.Record) {
 	}, records
 }
 
+func toFile(ctx context.Context, path string, leave uint64, c Content) (Summary, error) {
+	return WriteFile(ctx, path, leave, func(file io.Writer) (Summary, error) { return Write(ctx, file, c) })
+}
+
 func TestBackupHasEverything(t *testing.T) {
 	c, want := newContent(t)
 	path := filepath.Join(t.TempDir(), "backup")
-	written, err := WriteFile(t.Context(), path, 0, 0, c)
+	written, err := toFile(t.Context(), path, 0, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +109,7 @@ func TestBackupHasEverything(t *testing.T) {
 	if archive.Sum(got) != archive.Sum(want) || len(got) != len(want) {
 		t.Errorf("records %+v, want %+v", got, want)
 	}
-	if _, err := WriteFile(t.Context(), path, 0, 0, c); !refused(err, domain.Conflict) {
+	if _, err := toFile(t.Context(), path, 0, c); !refused(err, domain.Conflict) {
 		t.Errorf("over an existing file: %v", err)
 	}
 }
@@ -244,6 +249,27 @@ func TestPartsThatDoNotFit(t *testing.T) {
 	}
 }
 
+// What is copied from a stream is the same, and an error at the end of the stream counts, after all of the backup.
+func TestCopy(t *testing.T) {
+	c, _ := newContent(t)
+	var sent, got bytes.Buffer
+	written, err := Write(t.Context(), &sent, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Copy(&got, bytes.NewReader(sent.Bytes()), nil)
+	if err != nil || !bytes.Equal(got.Bytes(), sent.Bytes()) || s.Head != written.Head || s.Bytes != written.Bytes {
+		t.Errorf("%+v, %v, %d bytes; want %+v and %d bytes", s, err, got.Len(), written, sent.Len())
+	}
+	if _, err := Copy(io.Discard, bytes.NewReader(sent.Bytes()[:sent.Len()-1]), nil); !errors.Is(err, ErrDamaged) {
+		t.Errorf("cut off: %v", err)
+	}
+	unproven := errors.New("unproven")
+	if _, err := Copy(io.Discard, io.MultiReader(&sent, iotest.ErrReader(unproven)), nil); !errors.Is(err, unproven) {
+		t.Errorf("with an error at the end: %v", err)
+	}
+}
+
 // A backup that cannot be finished leaves nothing, and one that was killed does not keep the next one from being made.
 func TestUnfinishedBackup(t *testing.T) {
 	c, _ := newContent(t)
@@ -255,23 +281,23 @@ func TestUnfinishedBackup(t *testing.T) {
 			t.Errorf("%s: left %v, %v", what, left, err)
 		}
 	}
-	if _, err := WriteFile(t.Context(), path, 1<<62, 0, c); !refused(err, domain.Overloaded) {
+	if _, err := toFile(t.Context(), path, 1<<62, c); !refused(err, domain.Overloaded) {
 		t.Errorf("without room: %v", err)
 	}
 	none("without room")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := WriteFile(ctx, path, 0, 0, c); !errors.Is(err, context.Canceled) {
+	if _, err := toFile(ctx, path, 0, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 	none("interrupted")
-	if _, err := WriteFile(t.Context(), "backup", 0, 0, c); !refused(err, domain.Invalid) {
+	if _, err := toFile(t.Context(), "backup", 0, c); !refused(err, domain.Invalid) {
 		t.Errorf("a relative path: %v", err)
 	}
 	if err := os.WriteFile(path+partialSuffix, []byte("of a killed service"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteFile(t.Context(), path, 0, 0, c); err != nil {
+	if _, err := toFile(t.Context(), path, 0, c); err != nil {
 		t.Error(err)
 	}
 }

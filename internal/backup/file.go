@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,12 +17,15 @@ import (
 // partialSuffix is that of a file which is being written. Nothing reads it; the next backup to that path replaces it.
 const partialSuffix = ".partial"
 
+// LeaveFree is how many bytes of a disk backups leave free. It may be the disk of the service, which needs them more.
+const LeaveFree = 256 << 20
+
 // spaceEvery is how many bytes are written between two looks at the free space.
 const spaceEvery = 4 << 20
 
-// WriteFile writes a backup to a path where there is no file yet. The file has its name only once it is whole and on the disk. At least leave bytes of the disk stay free;
-// rate is as for Paced.
-func WriteFile(ctx context.Context, path string, leave uint64, rate int64, c Content) (s Summary, err error) {
+// WriteFile makes a file of the backup that write writes, at a path where there is no file yet. The file has its name only once it is whole and on the disk. At least leave bytes of the disk
+// stay free.
+func WriteFile(ctx context.Context, path string, leave uint64, write func(io.Writer) (Summary, error)) (s Summary, err error) {
 	if !filepath.IsAbs(path) {
 		return s, domain.Refuse(domain.Invalid, "%s: want an absolute path", path)
 	}
@@ -45,7 +49,7 @@ func WriteFile(ctx context.Context, path string, leave uint64, rate int64, c Con
 		}
 	}()
 	out := &bounded{ctx: ctx, file: f, dir: filepath.Dir(path), leave: leave}
-	if s, err = Write(ctx, Paced(ctx, out, rate), c); err != nil {
+	if s, err = write(out); err != nil {
 		return s, err
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {

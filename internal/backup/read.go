@@ -162,6 +162,28 @@ func (r *Reader) End() (s Summary, err error) {
 	return s, nil
 }
 
+// Copy copies a backup that has everything, checks its blocks on the way, and returns what its end says. It reads up to the end of the stream, which may have a proof there. key is as in NewReader.
+func Copy(to io.Writer, from io.Reader, key *secretkey.Key) (s Summary, err error) {
+	in := io.TeeReader(from, to)
+	r, err := NewReader(in, key)
+	if err != nil {
+		return s, err
+	}
+	if _, err := io.Copy(io.Discard, r.State()); err != nil {
+		return s, err
+	}
+	for _, err := range r.Records() {
+		if err != nil {
+			return s, err
+		}
+	}
+	if s, err = r.End(); err != nil {
+		return s, err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return s, err
+}
+
 // Verify reads a whole backup, loads its state and returns it with what the end says. key is as in NewReader.
 func Verify(in io.Reader, config cell.Config, key *secretkey.Key) (s Summary, state *cell.Cell, err error) {
 	r, err := NewReader(in, key)

@@ -113,8 +113,6 @@ type Config struct {
 	Audit   *audit.Log
 	RolesOf keyring.RolesOf // for explanations
 	Cluster Cluster         // nil: a single machine
-	// Backup writes a backup to a path on this machine.
-	Backup func(ctx context.Context, path string) (backup.Summary, error)
 	// Stream writes a backup that the caller stores.
 	Stream func(ctx context.Context, to io.Writer, in StreamRequest) (backup.Summary, error)
 	// Stored records that the caller has stored it.
@@ -156,7 +154,6 @@ func Open(c Config) (*Door, error) {
 	d.clusterPaths(mux)
 	mux.HandleFunc("POST "+supportPath, d.wrapSlow(d.support))
 	mux.HandleFunc("POST "+reloadPath, d.wrap(d.reload))
-	mux.HandleFunc("POST "+backupPath, d.wrapSlow(d.backup))
 	mux.HandleFunc("POST "+storedPath, d.wrap(d.stored))
 	mux.HandleFunc("POST "+streamPath, d.stream("backup", d.streamBackup))
 	mux.HandleFunc("POST "+exportPath, d.stream("export", d.streamExport))

@@ -29,6 +29,7 @@ type StreamRequest struct {
 	To    string        `json:"to"`              // where the caller stores it, for the log and the audit log
 	Since *backup.Since `json:"since,omitempty"` // what the caller has; nil: nothing
 	Rate  int64         `json:"rate"`            // bytes a second at most; 0: no bound
+	Alone bool          `json:"alone,omitempty"` // no later backup builds on this one, so nothing is kept for it
 
 	User   string `json:"user"`
 	Reason string `json:"reason,omitempty"`

@@ -19,20 +19,6 @@ import (
 	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// defaultBackupRate is how many bytes of a backup are written in a second, so that it leaves the disk and the processors to the service.
-const defaultBackupRate = 64 << 20
-
-// backup writes a backup to a file while the service goes on. The disk keeps twice the reserve: with less than the reserve the service would refuse changes.
-func (x *Service) backup(ctx context.Context, path string) (s backup.Summary, err error) {
-	s, err = x.makeBackup(ctx, path, nil, func(c backup.Content) (backup.Summary, error) {
-		return backup.WriteFile(ctx, path, 2*uint64(x.reload.current.Get().DiskReserve), defaultBackupRate, c)
-	})
-	if err == nil {
-		_ = x.noteBackup(context.WithoutCancel(ctx), localdoor.StoredBackup{To: path, Entry: s.Head.Entry, Made: s.Head.Made}) // the log says why
-	}
-	return s, err
-}
-
 // noteBackup records a backup that is stored, so that every node knows how old the last one is. A backup without the record is as good as another one.
 func (x *Service) noteBackup(ctx context.Context, b localdoor.StoredBackup) error {
 	to := strings.ToValidUTF8(b.To[:min(len(b.To), access.BackupPlaceMax)], "")
@@ -74,7 +60,7 @@ func (x *Service) streamBackup(ctx context.Context, to io.Writer, in localdoor.S
 	s, err = x.makeBackup(ctx, in.To, in.Since, func(c backup.Content) (backup.Summary, error) {
 		return backup.Write(ctx, backup.Paced(ctx, to, in.Rate), c)
 	})
-	if err == nil {
+	if err == nil && !in.Alone {
 		engine.KeepJournal(x.engine, s.Head.Entry+1)
 	}
 	return s, err

@@ -87,7 +87,7 @@ func (x *Service) warnOfNoKeys(ctx context.Context) {
 // openLocalDoor lets commands on this machine reach the service.
 func (x *Service) openLocalDoor() (err error) {
 	c := localdoor.Config{
-		Dir: x.settings.Data, Keys: x.keys, Secrets: x.secrets, Log: x.log, Audit: x.audit, Backup: x.backup, Stream: x.streamBackup, Stored: x.noteBackup, Export: x.export, RolesOf: rolesOf, Reload: x.Reload, SupportBundle: x.supportBundle,
+		Dir: x.settings.Data, Keys: x.keys, Secrets: x.secrets, Log: x.log, Audit: x.audit, Stream: x.streamBackup, Stored: x.noteBackup, Export: x.export, RolesOf: rolesOf, Reload: x.Reload, SupportBundle: x.supportBundle,
 	}
 	if x.node != nil {
 		c.Cluster = x.node

@@ -14,10 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/backup"
 )
-
-// leaveFree is how many bytes of a disk stay free. It may be the disk of the service, which needs them more.
-const leaveFree = 256 << 20
 
 // Dir is a Store in a directory.
 type Dir struct {
@@ -27,7 +25,7 @@ type Dir struct {
 }
 
 // NewDir returns the store of a directory, which need not exist yet.
-func NewDir(path string) *Dir { return &Dir{Path: path, leave: leaveFree} }
+func NewDir(path string) *Dir { return &Dir{Path: path, leave: backup.LeaveFree} }
 
 // String implements Store.
 func (d *Dir) String() string { return d.Path }

@@ -5,6 +5,7 @@ exec >/out/log 2>&1
 cd "$(dirname "$0")"
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 SYSTEMD_PAGER='' MUSTER_CONFIG=/etc/muster/muster.json
 say() { echo "-- $*"; }
+has() { grep "$@" >/dev/null; } # grep -q would end before the program that writes
 fail() { echo "FAILED: $*"; journalctl --no-pager -n 40 -u muster -u muster-agent -o cat | cut -c1-300; exit 1; }
 eventually() { # DESCRIPTION COMMAND…: the bound is for a service that hangs
 	local what=$1 end=$((SECONDS + 120))
@@ -24,7 +25,7 @@ drop_in() { # UNIT LINE…
 	systemctl daemon-reload
 }
 settings() { sed -i "$1" /etc/muster/muster.json; }
-has_key() { muster keys list | grep -q "$1" || fail "the key $1 is lost"; }
+has_key() { muster keys list | has "$1" || fail "the key $1 is lost"; }
 examine() { muster doctor >/tmp/doctor || { cat /tmp/doctor; fail "the doctor finds failures: $*"; }; grep -q '^ok *secret: ' /tmp/doctor || { cat /tmp/doctor; fail "the doctor does not ask the service: $*"; }; }
 
 systemctl --version | head -1
@@ -36,10 +37,10 @@ dpkg -i old.deb
 muster keys create --role admin --name early >/dev/null # root, before the first start
 systemctl enable --now muster
 [ "$(systemctl show -P ActiveState muster)" = active ] || fail 'not active'
-journalctl -u muster -o cat | grep -q msg=listening || fail 'the journal has no logs'
+journalctl -u muster -o cat | has msg=listening || fail 'the journal has no logs'
 has_key early
 examine 'a new service'
-muster console | grep -q 'http://127.0.0.1:8080/console/link#' || fail 'no link to sign in with'
+muster console | has 'http://127.0.0.1:8080/console/link#' || fail 'no link to sign in with'
 
 say rights
 systemd-analyze verify --man=no muster.service muster-agent.service
@@ -47,9 +48,9 @@ systemd-analyze security --threshold=20 muster.service >/tmp/security || { cat /
 systemd-analyze security --threshold=50 muster-agent.service >/tmp/security || { cat /tmp/security; fail 'the agent has more rights than before'; }
 
 say backup
-for to in /root/many/; do
+for to in /root/one /tmp/one /root/many/; do
 	muster backup --to $to >/dev/null || fail "no backup to $to"
-	muster restore --verify $to | grep -q 'The backup is whole' || fail "the backup in $to is not whole"
+	muster restore --verify $to | has 'The backup is whole' || fail "the backup in $to is not whole"
 done
 
 say kill
@@ -64,8 +65,8 @@ systemctl restart muster
 before=$(pid muster)
 kill -STOP "$before"
 eventually 'another process after the watchdog' runs_anew muster "$before"
-journalctl -u muster | grep -q 'Watchdog timeout' || fail 'it was not the watchdog'
-journalctl -u muster -o cat | grep -q '^goroutine ' || fail 'the journal has no stacks'
+journalctl -u muster | has 'Watchdog timeout' || fail 'it was not the watchdog'
+journalctl -u muster -o cat | has '^goroutine ' || fail 'the journal has no stacks'
 has_key early
 rm -r /run/systemd/system/muster.service.d
 systemctl daemon-reload
@@ -81,13 +82,13 @@ systemctl restart muster
 has_key early
 muster keys list --secret-key-file '' 2>/dev/null && fail 'the secret is not encrypted'
 examine 'with credentials'
-muster backup --to /root/two/ >/dev/null
-muster restore --verify /root/two --secret-key-file /etc/credstore/muster.secret.key | grep -q 'The backup is whole' || fail 'the backup is not whole'
+muster backup --to /root/two >/dev/null
+muster restore --verify /root/two --secret-key-file /etc/credstore/muster.secret.key | has 'The backup is whole' || fail 'the backup is not whole'
 
 say reload
 settings 's/"log-format": "text"/"log-format": "json"/'
 systemctl reload muster || fail 'a reload fails'
-journalctl -u muster -o cat | grep -q '^{.*"settings reloaded"' || fail 'the reload did not change the log'
+journalctl -u muster -o cat | has '^{.*"settings reloaded"' || fail 'the reload did not change the log'
 settings 's/"log-format": "json"/"log-format": "jsonn"/'
 systemctl reload muster 2>/dev/null && fail 'a reload with a mistake succeeds'
 systemctl is-active -q muster || fail 'a mistake ended the service'
@@ -128,7 +129,7 @@ say stop
 systemctl stop muster
 muster keys create --role admin --name stopped >/dev/null || fail 'no key while the service is stopped'
 [ "$(systemctl show -P Result muster)" = success ] || fail "it stopped with $(systemctl show -P Result muster)"
-journalctl -u muster -o cat | grep -q '"msg":"stopped"' || fail 'it did not stop in order'
+journalctl -u muster -o cat | has '"msg":"stopped"' || fail 'it did not stop in order'
 muster health 2>/dev/null && fail 'it answers after it has stopped'
 dpkg -i --force-confold old.deb
 systemctl is-active -q muster && fail 'an update started a service that was stopped'
