@@ -267,6 +267,7 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	if from == nil && wanted != (repository.Wanted{}) {
 		return fmt.Errorf("--at and --backup are for a directory or bucket with backups, and %s is a file", c.From)
 	}
+	before, noDir := os.Stat(c.Data)
 	text := &strings.Builder{}
 	var s backup.Summary
 	var state *cell.Cell
@@ -281,6 +282,11 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	if !c.Verify {
 		if err := c.recordLater(c.Data, "restore", "backup", c.From); err != nil {
 			return err
+		}
+		if noDir == nil && isRoot() { // an empty directory of the service's user, who is to read what is in it
+			if err := ownerOfFile(before).own(c.Data); err != nil {
+				return err
+			}
 		}
 	}
 	describeBackup(text, s)

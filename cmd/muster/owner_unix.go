@@ -3,7 +3,9 @@
 package main
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -29,6 +31,16 @@ func (o owner) become() error {
 		return err
 	}
 	return syscall.Setuid(o.uid)
+}
+
+// own makes a directory and all in it the owner's.
+func (o owner) own(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			err = os.Lchown(path, o.uid, o.gid)
+		}
+		return err
+	})
 }
 
 func isRoot() bool { return os.Geteuid() == 0 }

@@ -53,6 +53,13 @@ for to in /root/one /tmp/one /root/many/; do
 	muster restore --verify $to | has 'The backup is whole' || fail "the backup in $to is not whole"
 done
 
+say restore
+systemctl stop muster
+rm -r /var/lib/muster/*
+muster restore /root/one --data /var/lib/muster >/dev/null || fail 'no restore to the directory of the package'
+systemctl start muster || fail 'the service does not start with what was restored'
+has_key early
+
 say kill
 before=$(pid muster)
 kill -KILL "$before"
