@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -29,12 +31,23 @@ type measured struct {
 	peak    int64
 }
 
+// collectRarely keeps this process from collecting garbage for some hundred MB: a collection of the load takes both processors for 10 to 20 milliseconds, which
+// would count as slow answers of the service.
+func collectRarely() (restore func()) {
+	runtime.GC()
+	before := debug.SetGCPercent(2000)
+	return func() { debug.SetGCPercent(before) }
+}
+
 func (m *measured) perSecond() float64 { return float64(m.units) / m.took.Seconds() }
 
 // run runs a load. A failed worker ends the whole run. Without a server the load is on this process, and only the time is measured.
 func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (*measured, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if s != nil {
+		defer collectRarely()()
+	}
 	const warming, measuring, over = 0, 1, 2
 	var phase atomic.Int32
 	var workers sync.WaitGroup
