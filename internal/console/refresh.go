@@ -98,6 +98,6 @@ func (d *Door) part(r *http.Request, by identity.AccessKey, build func(*http.Req
 		return nil, false, err
 	}
 	var page bytes.Buffer
-	err = templates[c.page].ExecuteTemplate(&page, "content", frame{content: c, door: d, role: by.Role})
+	err = templates[c.page]().ExecuteTemplate(&page, "content", frame{content: c, door: d, role: by.Role})
 	return page.Bytes(), !c.Ticks, err
 }

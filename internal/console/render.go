@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -63,35 +64,43 @@ type frame struct {
 	role identity.Role // of who has signed in
 }
 
-var templates = parse()
+// templates are the pages by name. Each is parsed when it is shown first: most processes of this program, such as commands and agents, show none.
+var templates = parsed()
 
-// parse joins each page to what all pages share.
-func parse() map[string]*template.Template {
-	functions := template.FuncMap{
-		"static":   func(name string) string { return urls[name] },
-		"when":     when,
-		"lower":    func(x interface{ String() string }) string { return strings.ToLower(x.String()) },
-		"word":     strings.ToLower,
-		"sections": func() []section { return navigation },
-		"page":     func(kind, id string) string { return Prefix + "/" + objectPath(kind, id) },
-	}
-	shared := []string{"layout", "explained", "offer", "table", "field", "trial", "searched"}
-	base := template.New("layout.html").Funcs(functions)
-	for _, name := range shared {
-		template.Must(base.ParseFS(pages, "pages/"+name+".html"))
-	}
-	all := map[string]*template.Template{}
+// inAllPages is what all pages consist of besides their own file.
+var inAllPages = []string{"layout", "explained", "offer", "table", "field", "trial", "searched"}
+
+func parsed() map[string]func() *template.Template {
+	base := sync.OnceValue(parseShared)
+	all := map[string]func() *template.Template{}
 	files, err := pages.ReadDir("pages")
 	if err != nil {
 		panic(err) // it is in the binary
 	}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".html")
-		if ok && !slices.Contains(shared, name) {
-			all[name] = template.Must(template.Must(base.Clone()).ParseFS(pages, "pages/"+f.Name()))
+		if ok && !slices.Contains(inAllPages, name) {
+			all[name] = sync.OnceValue(func() *template.Template {
+				return template.Must(template.Must(base().Clone()).ParseFS(pages, "pages/"+f.Name()))
+			})
 		}
 	}
 	return all
+}
+
+func parseShared() *template.Template {
+	base := template.New("layout.html").Funcs(template.FuncMap{
+		"static":   func(name string) string { return urls[name] },
+		"when":     when,
+		"lower":    func(x interface{ String() string }) string { return strings.ToLower(x.String()) },
+		"word":     strings.ToLower,
+		"sections": func() []section { return navigation },
+		"page":     func(kind, id string) string { return Prefix + "/" + objectPath(kind, id) },
+	})
+	for _, name := range inAllPages {
+		template.Must(base.ParseFS(pages, "pages/"+name+".html"))
+	}
+	return base
 }
 
 // when writes an instant for people. Scripts show it in the viewer's zone; without them it is UTC.
@@ -114,7 +123,7 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, status int, c *cont
 	if status == http.StatusOK {
 		x.Done = d.whatWasDone(r.URL.Query(), by.ID)
 	}
-	if err := templates[c.page].Execute(&page, x); err != nil {
+	if err := templates[c.page]().Execute(&page, x); err != nil {
 		d.log.Error("a page of the console failed", "path", r.URL.Path, "error", err)
 		http.Error(w, "The page failed inside the service; the log has the cause.", http.StatusInternalServerError)
 		return
