@@ -64,7 +64,7 @@ func (p *patience) failed(err error) bool {
 	defer p.mu.Unlock()
 	if p.silent.IsZero() {
 		p.silent = time.Now()
-		p.tell(fmt.Sprintf("the service does not answer, trying again for up to %v: %v", p.limit, err))
+		p.tell(fmt.Sprintf("the service does not answer or cannot do it now, trying again for up to %v: %v", p.limit, err))
 	}
 	return time.Since(p.silent) >= p.limit
 }

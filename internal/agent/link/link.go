@@ -80,6 +80,7 @@ type Config struct {
 // Link is the agent's end of the connection.
 type Link struct {
 	config Config
+	opened bool // there was a connection; Run alone uses it
 
 	mu      sync.Mutex
 	current *connection // nil: not connected, or no hello yet
@@ -137,7 +138,11 @@ func (l *Link) Run(ctx context.Context) {
 			wait = min(2*max(wait, retryFirst), retryLongest)
 		}
 		pause := time.Duration(float64(wait) * (1 + retrySpread*(2*l.config.Chance()-1)))
-		l.config.Log.Warn("connection to the service is lost: the agent connects again, and its server processes go on", "error", err, "pause", pause.Round(time.Millisecond))
+		what := "connection to the service is lost: the agent connects again, and its server processes go on"
+		if !l.opened {
+			what = "the agent is not connected to the service yet, and tries again"
+		}
+		l.config.Log.Warn(what, "error", err, "pause", pause.Round(time.Millisecond))
 		select {
 		case <-ctx.Done():
 			return
@@ -156,6 +161,7 @@ func (l *Link) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.opened = true
 	for {
 		select {
 		case <-ctx.Done():

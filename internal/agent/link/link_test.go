@@ -1,7 +1,9 @@
 package link
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -72,5 +74,24 @@ func TestPushesComeAfterHello(t *testing.T) {
 	defer func() { stop(); <-ended }()
 	if first, second := <-order, <-order; first != "old" || second != "new" {
 		t.Errorf("%s, then %s", first, second)
+	}
+}
+
+// An agent that was never connected has lost nothing: a wrong token or address is to be seen as that.
+func TestNeverConnected(t *testing.T) {
+	var log bytes.Buffer
+	ctx, stop := context.WithCancel(t.Context())
+	tries := 0
+	New(Config{
+		Target: func(context.Context) (Target, error) {
+			if tries++; tries == 2 {
+				stop()
+			}
+			return Target{}, errors.New("no such token")
+		},
+		Log: slog.New(slog.NewTextHandler(&log, nil)), Chance: func() float64 { return 0 },
+	}).Run(ctx)
+	if text := log.String(); !strings.Contains(text, "not connected to the service yet") || !strings.Contains(text, "no such token") || strings.Contains(text, "is lost") {
+		t.Errorf("got %s", text)
 	}
 }
