@@ -22,7 +22,7 @@ type benchCommand struct {
 	Rounds      int            `default:"2" placeholder:"N" help:"How often Muster and the bare service run in turn; the best run of each counts."`
 	Connections []int          `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
 	Warm        time.Duration  `placeholder:"TIME" help:"Time that this scenario runs before the measurement. Default: 25s, after which ended records leave memory as fast as they arrive."`
-	Rate        float64        `placeholder:"N" help:"Units a second of the scenarios players and games, which then run at this rate alone. Default: as many as the service can answer, and then half as many."`
+	Rate        float64        `placeholder:"N" help:"Units a second of the scenarios players, games and backups, which then run at this rate alone. Default: as many as the service can answer, and then half as many."`
 	Attack      string         `placeholder:"TEXT" help:"In the scenario siege, run only attacks whose names contain this."`
 	Part        string         `placeholder:"TEXT" help:"In the scenarios idle, cluster, console and agents, run only parts whose names contain this."`
 	Sessions    int            `placeholder:"N" help:"Live player sessions in the scenario cluster. Default: 1000000."`

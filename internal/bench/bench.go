@@ -28,7 +28,7 @@ type Options struct {
 	Rounds      int           // how often the service and the bare one alternate; the best of each counts; 0: 2
 	Connections []int         // of the players' load; empty: 64 and 256
 	Warm        time.Duration // before that load is measured; 0: until archiving keeps up
-	Rate        float64       // of the loads of players and games, which then run at this rate alone; 0: at the highest one, and at half of it
+	Rate        float64       // of the loads of players, games and backups, which then run at this rate alone; 0: at the highest one, and at half of it
 	Build       int64         // bytes of the build of the scenario agents; 0: 1 GiB
 	Soak        time.Duration // how long the scenario soak takes; 0: 20 min
 	Quick       bool          // only tests that everything works, in seconds; the numbers are meaningless
@@ -47,6 +47,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{"players", "player sessions, created, accepted and removed, beside a bare service", (*bench).players, false},
 	{"upkeep", "what metrics and the audit log cost: player sessions on the service and, side by side, on one without both", (*bench).upkeep, false},
+	{"backups", "player sessions at a constant rate while backups are made, beside 200,000 others", (*bench).backups, false},
 	{"games", "game sessions, created to ACTIVE, on game servers that start over", served("games", (*bench).games), false},
 	{"placements", "placements of ten players through a queue of ten destinations", served("placements", (*bench).placements), false},
 	{"search", "searches among 100,000 game sessions of a fleet, while they change", (*bench).search, false},

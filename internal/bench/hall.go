@@ -51,6 +51,11 @@ func (b *bench) setUpAt(c *conn, location string) (*hall, error) {
 	if _, err := callJSON[struct{}](c, "CreateLocation", map[string]any{"LocationName": location}); err != nil {
 		return nil, err
 	}
+	return b.setUpFleet(c, location)
+}
+
+// setUpFleet makes fleet and compute in a location that exists.
+func (b *bench) setUpFleet(c *conn, location string) (*hall, error) {
 	made, err := callJSON[struct{ FleetAttributes struct{ FleetId string } }](c, "CreateFleet", map[string]any{
 		"Name": "bench", "ComputeType": "ANYWHERE", "Locations": []map[string]string{{"Location": location}},
 	})

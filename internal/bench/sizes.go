@@ -8,6 +8,9 @@ type sizes struct {
 	cycleConnections []int
 	cycleWarm        time.Duration // until archiving keeps pace: an ended record stays in memory for 20 s
 
+	backupPlayers, backupGames int     // in the state
+	backupRate                 float64 // cycles a second beside backups
+
 	gameServers     int
 	gameConnections int
 	gameWarm        time.Duration
@@ -75,6 +78,7 @@ const quickMeasure = 300 * time.Millisecond
 var (
 	fullSizes = sizes{
 		cycleServers: 256, cycleConnections: []int{64, 256}, cycleWarm: 25 * time.Second,
+		backupPlayers: 200_000, backupGames: 20_000, backupRate: 1000,
 		gameServers: 4000, gameConnections: 64, gameWarm: 25 * time.Second, gameMeasure: 20 * time.Second, gameLasts: 250 * time.Millisecond,
 		placementRate: 500,
 		duels:         20_000, teamTickets: 100_000, teamRate: 5_000,
@@ -92,6 +96,7 @@ var (
 	}
 	quickSizes = sizes{
 		cycleServers: 8, cycleConnections: []int{4}, cycleWarm: 100 * time.Millisecond,
+		backupPlayers: 1000, backupGames: 100, backupRate: 50,
 		gameServers: 50, gameConnections: 4, gameWarm: 100 * time.Millisecond, gameLasts: 100 * time.Millisecond,
 		placementRate: 20,
 		duels:         200, teamTickets: 500, teamRate: 100,
