@@ -3,12 +3,15 @@ package backup
 import (
 	"context"
 	"io"
+	"math"
 	"time"
+
+	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// Paced returns a writer that writes at most so many bytes a second, with a second's worth at once; 0: as fast as it can. It ends with ctx.
+// Paced returns a writer that writes at most so many bytes a second, with a second's worth at once, and makes the work for it rest; 0: as fast as it can. It ends with ctx.
 func Paced(ctx context.Context, to io.Writer, rate int64) io.Writer {
-	return &paced{ctx: ctx, to: to, rate: rate}
+	return &paced{ctx: ctx, to: to, rate: rate, work: embeddb.NewPace(ctx.Done(), math.MaxInt64)}
 }
 
 type paced struct {
@@ -16,6 +19,7 @@ type paced struct {
 	to   io.Writer
 	rate int64
 	free time.Time // when all that was written is paid for
+	work embeddb.Pace
 }
 
 func (p *paced) Write(b []byte) (int, error) {
@@ -23,6 +27,7 @@ func (p *paced) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	if p.rate > 0 {
+		p.work.Rest()
 		now := time.Now()
 		if p.free.Before(now.Add(-time.Second)) {
 			p.free = now.Add(-time.Second)

@@ -113,7 +113,7 @@ type compaction struct {
 }
 
 // Started is called once, before the others.
-func (c *compaction) Started() { c.pace = newPace(c.all.stop, restMost) }
+func (c *compaction) Started() { c.pace = NewPace(c.all.stop, restMost) }
 
 // MeasureCPU measures nothing.
 func (c *compaction) MeasureCPU(pebble.CompactionGoroutineKind) {}

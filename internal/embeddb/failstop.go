@@ -113,7 +113,7 @@ func (s *failstop) Create(name string, category vfs.DiskWriteCategory) (vfs.File
 	}
 	file, err := s.open("create", name, func() (vfs.File, error) { return s.FS.Create(name, category) })
 	if f, ok := file.(*failstopFile); ok && f.table && category == flushing {
-		pace := newPace(s.short.closing, flushRests)
+		pace := NewPace(s.short.closing, flushRests)
 		f.pace = &pace
 	}
 	return file, err
@@ -178,7 +178,7 @@ func (s *failstop) Remove(name string) error {
 		return nil
 	}
 	if isTable(name) {
-		pace := newPace(s.short.closing, longest)
+		pace := NewPace(s.short.closing, longest)
 		defer pace.Rest()
 	}
 	return s.FS.Remove(name)

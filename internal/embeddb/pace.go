@@ -16,8 +16,8 @@ const (
 	longest = 20 * time.Millisecond
 )
 
-// newPace is for work that begins now and may rest for so long in total.
-func newPace(stop <-chan struct{}, most time.Duration) Pace {
+// NewPace is for work that begins now and may rest for so long in total.
+func NewPace(stop <-chan struct{}, most time.Duration) Pace {
 	return Pace{stop: stop, left: most, resumed: time.Now()}
 }
 
@@ -41,4 +41,4 @@ func (p *Pace) rest(times time.Duration) {
 }
 
 // Pace is for writes that begin now and may rest for so long in total. They do not rest any more when the database closes.
-func (db *DB) Pace(most time.Duration) Pace { return newPace(db.stop.short.closing, most) }
+func (db *DB) Pace(most time.Duration) Pace { return NewPace(db.stop.short.closing, most) }

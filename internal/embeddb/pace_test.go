@@ -31,7 +31,7 @@ func TestWorkInTheBackgroundRests(t *testing.T) {
 			if test.closes {
 				close(stop)
 			}
-			p := newPace(stop, test.most)
+			p := NewPace(stop, test.most)
 			if got := work(&p, 10); got != test.want {
 				t.Errorf("%s: the work took %s, want %s", test.name, got, test.want)
 			}
