@@ -70,9 +70,13 @@ func (c *simulateCommand) Run(ctx context.Context, stdout io.Writer) error {
 	outcomes := make([][]simulate.Outcome, len(sets))
 	for i, s := range sets {
 		outcomes[i] = make([]simulate.Outcome, len(arrivals))
+		tickets := newProgress(os.Stderr, s.name+": tickets that have ended", len(arrivals))
 		report, err := simulate.Run(ctx, s.rules, simulate.Settings{
 			Name: s.name, RequestTimeout: c.Timeout, Additional: c.Additional, PassEvery: c.PassEvery, Seed: c.Seed,
-			OnEnd: func(arrival int, o simulate.Outcome) { outcomes[i][arrival] = o },
+			OnEnd: func(arrival int, o simulate.Outcome) {
+				outcomes[i][arrival] = o
+				tickets.step()
+			},
 		}, arrivals)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
