@@ -244,42 +244,36 @@ func (c *policiesDelete) Run(ctx context.Context, stdout io.Writer, env environm
 	return err
 }
 
-type policiesAttach struct {
+// policyTarget names a policy, and what it is put into force for or taken from.
+type policyTarget struct {
 	policiesAt
 	reasonFlag
 	Name   string `arg:"" help:"Name of the policy."`
 	Target string `arg:"" help:"Id of an access key, role:NAME, group:NAME, host:ID, or host:* for all agents."`
 }
+
+func (c *policyTarget) change(ctx context.Context, stdout io.Writer, env environment, do func(d policyDoor, ctx context.Context, name, target string) error, now string) error {
+	door, err := c.door(env, c.Reason)
+	if err != nil {
+		return err
+	}
+	if err := do(door, ctx, c.Name, c.Target); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "policy %s is %s for %s\n", c.Name, now, c.Target)
+	return err
+}
+
+type policiesAttach struct{ policyTarget }
 
 func (c *policiesAttach) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	door, err := c.door(env, c.Reason)
-	if err != nil {
-		return err
-	}
-	if err := door.AttachPolicy(ctx, c.Name, c.Target); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "policy %s is in force for %s\n", c.Name, c.Target)
-	return err
+	return c.change(ctx, stdout, env, policyDoor.AttachPolicy, "in force")
 }
 
-type policiesDetach struct {
-	policiesAt
-	reasonFlag
-	Name   string `arg:"" help:"Name of the policy."`
-	Target string `arg:"" help:"Id of an access key, role:NAME, group:NAME, host:ID, or host:* for all agents."`
-}
+type policiesDetach struct{ policyTarget }
 
 func (c *policiesDetach) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	door, err := c.door(env, c.Reason)
-	if err != nil {
-		return err
-	}
-	if err := door.DetachPolicy(ctx, c.Name, c.Target); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "policy %s is no longer in force for %s\n", c.Name, c.Target)
-	return err
+	return c.change(ctx, stdout, env, policyDoor.DetachPolicy, "no longer in force")
 }
 
 type accessCommand struct {
