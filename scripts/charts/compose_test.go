@@ -35,6 +35,9 @@ func TestComposeServices(t *testing.T) {
 			if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || len(s.Volumes) != 1 || s.Ports[0].HostIP != "127.0.0.1" || s.HealthCheck == nil {
 				t.Errorf("%s: %+v", s.Name, s)
 			}
+			if url := *s.Environment["MUSTER_PUBLIC_URL"]; url != "http://127.0.0.1:"+s.Ports[0].Published {
+				t.Errorf("%s: game servers are sent to %s, and its port is published as %s", s.Name, url, s.Ports[0].Published)
+			}
 		}
 	}
 }
