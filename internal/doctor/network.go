@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/musterhq/muster/internal/credstore"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/listen/devca"
 )
@@ -118,7 +119,7 @@ func (x *examination) certificateFiles(context.Context) {
 	if s.TLSCert == "" {
 		return
 	}
-	pair, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
+	pair, err := tls.LoadX509KeyPair(credstore.Visible(s.TLSCert), credstore.Visible(s.TLSKey))
 	if err != nil {
 		x.add(check, Failure, "give the chain, the certificate of the host first, and its key, both in PEM", "%s, %s: %v", s.TLSCert, s.TLSKey, err)
 		return

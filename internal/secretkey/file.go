@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/credstore"
 	"github.com/musterhq/muster/internal/fileowner"
 )
 
@@ -59,23 +60,8 @@ func Read(source, dataDir string) (k *Key, err error) {
 	return k, nil
 }
 
-// visible returns the file of a credential of systemd or, as long as this process sees none, the file in the credential store from which systemd makes it: there are credentials
-// only while the service runs, and older versions of systemd hide them from ExecReload.
-func visible(path, credentials, store string) string {
-	below, err := filepath.Rel(credentials, path)
-	if err != nil || !filepath.IsLocal(below) {
-		return path
-	}
-	stored := filepath.Join(store, filepath.Base(path))
-	_, err = os.Lstat(path)
-	if _, found := os.Lstat(stored); errors.Is(err, fs.ErrNotExist) && found == nil {
-		return stored
-	}
-	return path
-}
-
 func fromFile(path, dataDir string) (*Key, error) {
-	path = visible(path, "/run/credentials", "/etc/credstore")
+	path = credstore.Visible(path)
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -118,27 +118,6 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-// TestCredentialInTheStore: what is a credential for the service of systemd is for commands the file in the store, as long as they do not see the credential.
-func TestCredentialInTheStore(t *testing.T) {
-	credentials, store := t.TempDir(), t.TempDir()
-	credential, stored := filepath.Join(credentials, "muster.service", "key"), filepath.Join(store, "key")
-	for _, step := range []struct {
-		made, want string
-	}{{"", credential}, {stored, stored}, {credential, credential}} {
-		if step.made != "" {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(step.made), 0o700), os.WriteFile(step.made, nil, 0o600)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := visible(credential, credentials, store); got != step.want {
-			t.Errorf("after %q was made: got %s, want %s", step.made, got, step.want)
-		}
-	}
-	if got := visible(filepath.Join(t.TempDir(), "muster.service", "key"), credentials, store); got == stored {
-		t.Error("a file that is no credential is taken from the store")
-	}
-}
-
 func TestAKeyInTheDataDirectory(t *testing.T) {
 	dir := t.TempDir()
 	inside := filepath.Join(dir, "..key")

@@ -135,6 +135,7 @@ examine 'after the update'
 say stop
 systemctl stop muster
 muster keys create --role admin --name stopped >/dev/null || fail 'no key while the service is stopped'
+{ muster doctor 2>/dev/null || true; } | has '^ok *certificate: ' || fail 'the doctor does not find the key of the certificate while the service is stopped'
 [ "$(systemctl show -P Result muster)" = success ] || fail "it stopped with $(systemctl show -P Result muster)"
 journalctl -u muster -o cat | has '"msg":"stopped"' || fail 'it did not stop in order'
 muster health 2>/dev/null && fail 'it answers after it has stopped'
