@@ -125,7 +125,7 @@ func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 	if t.fleet == "" {
 		list, err := api.ListFleets(ctx, &gamelift.ListFleetsInput{Limit: aws.Int32(20)})
 		if err != nil {
-			return fmt.Sprintf("no fleet could be looked for: %v", err)
+			return fmt.Sprintf("no fleet could be looked for: %v", noService(t.remote.endpoint, err))
 		}
 		fleets = list.FleetIds
 	}
@@ -140,7 +140,7 @@ func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 		}
 		described, err := api.DescribeCompute(ctx, &gamelift.DescribeComputeInput{FleetId: &fleet, ComputeName: &compute})
 		if err != nil {
-			return fmt.Sprintf("compute %s of fleet %s: %v", compute, fleet, err)
+			return fmt.Sprintf("compute %s of fleet %s: %v", compute, fleet, noService(t.remote.endpoint, err))
 		}
 		token, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &fleet, ComputeName: &compute})
 		if err != nil {
