@@ -276,6 +276,9 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	} else {
 		s, state, err = c.restore(ctx, from, wanted, key)
 	}
+	if none, ok := errors.AsType[*repository.NoneError](err); ok {
+		return none
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.From, err)
 	}

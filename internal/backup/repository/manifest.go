@@ -207,6 +207,13 @@ type Listed struct {
 	Err  error // why it cannot be used; Manifest is nil
 }
 
+// NoneError says that a directory or bucket has no backups. It is fs.ErrNotExist.
+type NoneError struct{ Place string }
+
+func (e *NoneError) Error() string { return e.Place + " has no backups" }
+
+func (e *NoneError) Is(target error) bool { return target == fs.ErrNotExist }
+
 // List returns the backups, the earliest first.
 func (r *Repository) List(ctx context.Context) (all []Listed, err error) {
 	there, err := r.exists(ctx)
@@ -214,7 +221,7 @@ func (r *Repository) List(ctx context.Context) (all []Listed, err error) {
 		return nil, err
 	}
 	if !there {
-		return nil, fmt.Errorf("%s has no backups: %w", r, fs.ErrNotExist)
+		return nil, &NoneError{r.String()}
 	}
 	names, err := r.names(ctx)
 	if err != nil {

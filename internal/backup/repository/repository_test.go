@@ -556,7 +556,7 @@ func TestPlaces(t *testing.T) {
 	if _, err := New(NewDir(dir)).Take(t.Context(), h.options()); err == nil || !strings.Contains(err.Error(), "mine") {
 		t.Errorf("a directory with something else: %v", err)
 	}
-	if _, err := New(NewDir(dir)).List(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := New(NewDir(dir)).List(t.Context()); !errors.Is(err, fs.ErrNotExist) || err.Error() != dir+" has no backups" {
 		t.Errorf("a directory without backups: %v", err)
 	}
 	full := New(&Dir{Path: filepath.Join(t.TempDir(), "full"), leave: 1 << 62})
