@@ -28,8 +28,12 @@ func (e *Engine) Level() (inForce, known uint) {
 // beginLevel puts the level of this program in force when no other one has to read the data: on a single machine, and in a cluster that begins.
 func (r *run) beginLevel() error {
 	inForce, known := r.e.Level()
-	if inForce == known || r.e.cluster != nil && r.e.durable.reached.Load() > 0 {
+	begins := r.e.durable.reached.Load() == 0
+	switch {
+	case inForce == known || r.e.cluster != nil && !begins:
 		return nil
+	case begins:
+		return r.submit(&kernel.RaiseLevel{To: known}) // no other release has read the data
 	}
 	return r.raiseLevel(inForce, known)
 }
