@@ -11,7 +11,7 @@ first-minute: ## how long make run takes from a fresh clone with an empty build 
 	scripts/firstminute.sh
 
 build: ## the binary and the example game server, into bin/
-	GOGC=off GOMEMLIMIT=1GiB go build -trimpath -o bin/ ./cmd/... ./examples/...
+	GOWORK=off GOGC=off GOMEMLIMIT=1GiB go build -trimpath -o bin/ ./cmd/... ./examples/...
 
 test: ## install what the tests need and run all of them
 	scripts/test.sh
