@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -406,6 +407,14 @@ func TestSystemd(t *testing.T) {
 	run(t, "cp", artefact(t, muster(t), "v0.2.0-12-gabcdef0", "deb"), filepath.Join(scripts, "new.deb"))
 	run(t, "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
 		"-keyout", filepath.Join(scripts, "tls.key"), "-out", filepath.Join(scripts, "tls.crt"))
+	game := exec.Command("go", "build", "-o", filepath.Join(scripts, "game"), "./testdata/game")
+	game.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if runtime.GOARCH == "amd64" {
+		game.Env = append(game.Env, "GOARCH=386") // many dedicated servers still have 32 bits
+	}
+	if out, err := game.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	boot := exec.Command("systemd-nspawn", "--quiet", "--directory="+root, "--volatile=overlay", "--boot", "--register=no", "--keep-unit", "--private-network", "--console=pipe",
 		"--bind-ro="+scripts+":/test", "--bind="+out+":/out",
 		"systemd.unified_cgroup_hierarchy=1", "systemd.run=/test/systemd.sh", "systemd.run_success_action=exit", "systemd.run_failure_action=exit")

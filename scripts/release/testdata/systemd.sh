@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Uses the packages old.deb and new.deb, which are beside this file, as an operator does. It is started by a real systemd in a container of its own, whose file system is thrown away.
+# Uses the packages old.deb and new.deb, which are beside this file as the program game is, as an operator does. It is started by a real systemd in a container of its own, whose file system is thrown away.
 set -euo pipefail
 exec >/out/log 2>&1
 cd "$(dirname "$0")"
@@ -105,14 +105,14 @@ eventually 'the reload by SIGHUP' sh -c "journalctl -u muster -o cat | grep -c '
 
 say agent
 mkdir /srv/game
-cp /bin/sleep /srv/game/
-echo '{"ServerProcesses": [{"LaunchPath": "sleep", "Parameters": "1000000", "ConcurrentExecutions": 1}]}' >/srv/game/runtime.json
+cp game /srv/game/
+echo '{"ServerProcesses": [{"LaunchPath": "game", "ConcurrentExecutions": 1}]}' >/srv/game/runtime.json
 cat >>/etc/muster/agent.env <<-'SETTINGS'
 	MUSTER_AGENT_ROOT=/srv/game
 	MUSTER_AGENT_RUNTIME_CONFIG=/srv/game/runtime.json
 SETTINGS
 systemctl start muster-agent
-game() { pgrep -u muster-game sleep; }
+game() { pgrep -u muster-game -x game; }
 eventually 'a game server' game
 first=$(game)
 grep -q 'muster-agent.service/muster-' "/proc/$first/cgroup" || fail "the game server has no group of its own: $(cat "/proc/$first/cgroup")"
