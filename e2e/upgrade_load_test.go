@@ -101,7 +101,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		allReady()
 		more()
 		for j, n := range nodes[:3] {
-			mustCluster(t, n, "hand-over", idOf(t, n))
+			handOver(t, n)
 			killed(nodes[(j+1)%3]) // follows
 			killed(n)              // leads
 		}
@@ -183,6 +183,16 @@ func throughAny(t *testing.T, nodes []*service) string {
 	return address
 }
 
+// handOver has a node lead, and asks again while the cluster is too busy for it.
+func handOver(t *testing.T, n *service) {
+	t.Helper()
+	to := idOf(t, n)
+	eventually(t, "the node to lead", func() bool {
+		_, err := clusterCommand(t, n, "hand-over", to)
+		return err == nil || clusterStatus(t, n).Leader == to
+	})
+}
+
 // idOf is the id of a node in its cluster.
 func idOf(t *testing.T, n *service) string {
 	t.Helper()
@@ -199,14 +209,30 @@ func idOf(t *testing.T, n *service) string {
 // journal between.
 func sameEverywhere(t *testing.T, nodes []*service) {
 	t.Helper()
+	// A placement gives its id to the game session of its first attempt, and to that of the second one when the first ends before it is active. Of the first one nothing is kept if it is
+	// still in memory then. Nodes that do not decide store records earlier, so they may have it in their archive, where nothing shows it beside the second one.
+	attempt := regexp.MustCompile(`"placement":"[^"]+".*"activated_at":null`)
 	ended := func(n *service) []string {
 		lines := strings.Split(n.command("export", "--data", n.data, "--to", "-", "--rate", "64MiB"), "\n")
+		lines = slices.DeleteFunc(lines, func(line string) bool { return attempt.MatchString(line) || strings.HasSuffix(line, " records") })
 		slices.Sort(lines)
 		return lines
 	}
+	var differ string
+	t.Cleanup(func() {
+		if t.Failed() && differ != "" {
+			t.Logf("records of what has ended that not all nodes have:\n%s", differ)
+		}
+	})
 	eventually(t, "all nodes to have the same records of what has ended", func() bool {
 		first := ended(nodes[0])
-		return !slices.ContainsFunc(nodes[1:], func(n *service) bool { return !slices.Equal(ended(n), first) })
+		differ = ""
+		for i, n := range nodes[1:] {
+			if other := ended(n); !slices.Equal(other, first) {
+				differ += fmt.Sprintf("the first node alone: %q\nnode %d alone: %q\n", without(first, other), i+2, without(other, first))
+			}
+		}
+		return differ == ""
 	})
 	dir := filepath.Join(t.TempDir(), "backups") + "/"
 	for i := range 2 * len(nodes) {
@@ -217,4 +243,14 @@ func sameEverywhere(t *testing.T, nodes []*service) {
 			t.Errorf("backup %d: %s", i, out)
 		}
 	}
+}
+
+// without returns the lines that others does not have. Both are sorted.
+func without(lines, others []string) (left []string) {
+	for _, line := range lines {
+		if _, ok := slices.BinarySearch(others, line); !ok {
+			left = append(left, line)
+		}
+	}
+	return left
 }
