@@ -19,7 +19,7 @@ if [[ ! -e $root ]]; then
 	echo "makes Debian $suite in $root, which takes minutes"
 	rm -rf "$root.partial"
 	mkdir -p bin
-	if ! debootstrap --variant=minbase --include=systemd-sysv,dbus,procps "$suite" "$root.partial" "${MIRROR:-http://deb.debian.org/debian}" >bin/debootstrap.log; then
+	if ! debootstrap --variant=minbase --include=systemd-sysv,dbus,procps "$suite" "$root.partial" ${MIRROR:+"$MIRROR"} >bin/debootstrap.log; then
 		tail -n 20 bin/debootstrap.log
 		exit 1
 	fi
