@@ -194,6 +194,7 @@ func TestAttackWrongSignIns(t *testing.T) {
 			t.Errorf("%s: %d slowed by the metric, %d by the client", w.name, slowed, w.slowed)
 		}
 	}
+	s.untilLogged("sign-in failed")
 	log := s.logs.String()
 	if n := strings.Count(log, "sign-in failed"); n == 0 || n > 300 {
 		t.Errorf("%d lines of the log tell of %d failures", n, each*len(kinds))

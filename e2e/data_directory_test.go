@@ -68,14 +68,10 @@ func TestMissingPartsOfTheDataDirectory(t *testing.T) {
 	}
 	s.args = append(s.args, "--accept-loss", "archive")
 	s.start()
-	if log := s.logs.String(); !strings.Contains(log, "a loss in the data directory was accepted") {
-		t.Error("the log does not tell of the accepted loss")
-	}
+	s.untilLogged("a loss in the data directory was accepted")
 	s.stop()
 	s.start() // the flag is still there, and there is nothing to accept
-	if !strings.Contains(s.logs.tail(30), "remove it from --accept-loss") {
-		t.Error("no warning that the flag is still there")
-	}
+	s.untilLogged("remove it from --accept-loss")
 	locations, err := admin.ListLocations(t.Context(), &gamelift.ListLocationsInput{})
 	must(t, err)
 	found := false
@@ -192,9 +188,7 @@ func TestDamagedArchive(t *testing.T) {
 	if status, _, text := sent(t, "GET", s.url()+"/healthz", ""); status != 200 || strings.Contains(text, "damaged") {
 		t.Errorf("health for a stranger: %d %s", status, text)
 	}
-	if !strings.Contains(s.logs.String(), "muster archive repair") {
-		t.Error("the log does not name the command")
-	}
+	s.untilLogged("muster archive repair")
 	if out, err := s.commandFails("archive", "check", "--data", s.data); err == nil || !strings.Contains(out, "lost: block") || !strings.Contains(out, "placements") {
 		t.Errorf("check: %v, %s", err, out)
 	}
@@ -212,9 +206,7 @@ func TestDamagedArchive(t *testing.T) {
 	if _, _, text := sent(t, "GET", s.url()+"/healthz", "", "Authorization", "Basic "+basic(key, secret)); strings.Contains(text, "damaged") {
 		t.Errorf("health after the repair: %s", text)
 	}
-	if !strings.Contains(s.logs.tail(20), "dropped by a repair") {
-		t.Error("the start after the repair does not tell what was dropped")
-	}
+	s.untilLogged("dropped by a repair")
 	for n := range 5 {
 		if !readable(fmt.Sprint("second-", n)) {
 			t.Errorf("placement second-%d is lost", n)

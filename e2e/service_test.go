@@ -169,6 +169,16 @@ func (s *service) healthy() bool {
 	return resp.StatusCode == http.StatusOK
 }
 
+// untilLogged waits for a line of the log. What a test has seen may be here before the line that was written ahead of it.
+func (s *service) untilLogged(part string) {
+	s.t.Helper()
+	ctx, stop := context.WithTimeout(s.t.Context(), patience)
+	defer stop()
+	if _, err := s.logs.until(ctx, part); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // staysHealthy checks that it is still there for others.
 func (s *service) staysHealthy() {
 	s.t.Helper()

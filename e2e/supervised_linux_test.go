@@ -114,9 +114,7 @@ func TestWatchdogOfAFailedStore(t *testing.T) {
 			t.Errorf("fed after the failure: %q", told)
 		}
 	}
-	if said := s.logs.String(); !strings.Contains(said, "stops to feed systemd's watchdog") {
-		t.Errorf("the log does not say so:\n%s", s.logs.tail(10))
-	}
+	s.untilLogged("stops to feed systemd's watchdog")
 }
 
 // TestWatchdogOfAStoppedProcess: a program that stands still feeds nothing.

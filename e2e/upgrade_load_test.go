@@ -108,9 +108,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		if i < 2 { // of two releases: one node of each may come
 			h.outgrowLog(t, nodes)
 			join([]string{previous, next}[i])
-			if log := nodes[3].logs.String(); !strings.Contains(log, "a snapshot of the leader has replaced this node's journal") {
-				t.Errorf("the node that joined got no snapshot:\n%s", log)
-			}
+			nodes[3].untilLogged("a snapshot of the leader has replaced this node's journal")
 			mustCluster(t, nodes[0], "remove", idOf(t, nodes[3]))
 			nodes[3].kill()
 			nodes = nodes[:3]
