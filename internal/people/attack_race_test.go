@@ -90,7 +90,7 @@ func TestAttackSignOutRace(t *testing.T) {
 func TestAttackGroupsChange(t *testing.T) {
 	p := providertest.New(t)
 	p.Person("ann", map[string]any{"groups": []string{"ops"}})
-	x := studio(t, p, map[string]any{"recheck": "10s"})
+	x := studio(t, p, nil)
 	b := x.browser()
 	b.get("/signin/start/studio?back=/")
 	id := b.session()
