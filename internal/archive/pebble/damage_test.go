@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -437,15 +438,17 @@ func TestCheckWaitsForATableThatIsBeingWritten(t *testing.T) {
 	if report, err := Check(t.Context(), dir); err != nil || report.Whole() {
 		t.Errorf("a table that stays empty: %+v, %v, want it damaged", report, err)
 	}
-	removed := make(chan error, 1)
-	go func() {
-		time.Sleep(lookAgainAfter / 5)
-		removed <- os.Remove(table)
-	}()
-	if report, err := Check(t.Context(), dir); err != nil || !report.Whole() {
-		t.Errorf("a table that was there for a moment: %+v, %v, want nothing damaged", report, err)
-	}
-	if err := <-removed; err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) { // the second reading comes behind the removal, however slow this machine is
+		removed := make(chan error, 1)
+		go func() {
+			time.Sleep(lookAgainAfter / 5)
+			removed <- os.Remove(table)
+		}()
+		if report, err := Check(t.Context(), dir); err != nil || !report.Whole() {
+			t.Errorf("a table that was there for a moment: %+v, %v, want nothing damaged", report, err)
+		}
+		if err := <-removed; err != nil {
+			t.Fatal(err)
+		}
+	})
 }
