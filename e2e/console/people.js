@@ -70,7 +70,8 @@ try {
   await ask("signed-in");
 
   // An operator ends the session: the open page leads to the sign-in.
-  await bob.page.goto(`${url.replace("127.0.0.1", "localhost")}/console/fleets`);
+  await arrive(bob.page, "/console/sign-in");
+  await bob.page.waitForSelector("form.card");
   assert.equal(await text(bob.page, "h1"), "Sign in");
 
   // A passkey that nobody here has.

@@ -303,6 +303,11 @@ func TestLive(t *testing.T) {
 	if err := lines.Err(); err != nil {
 		t.Errorf("after the key was revoked: %v", err)
 	}
+	// The browser opens the stream again. A redirect to the sign-in would be no stream, and the page would stay as it is.
+	r := x.get(livePath)
+	if said := text(t, r); r.Header.Get("Content-Type") != "text/event-stream" || !strings.HasSuffix(said, "\n\nevent: changed\ndata: \n\n") {
+		t.Errorf("the stream of a page whose person is signed out: %s, %q", r.Status, said)
+	}
 }
 
 // A page misses no change that comes after it was built and before its stream is open, or while the stream is interrupted.

@@ -96,7 +96,7 @@ func NewDoor(c Config) *Door {
 	d.routes.HandleFunc("POST "+Prefix+"/sign-out", d.signOut)
 	d.routes.HandleFunc("GET "+linkPath, d.showLink)
 	d.routes.HandleFunc("POST "+linkPath, d.useLink)
-	d.routes.HandleFunc("GET "+Prefix+"/live", d.signedIn(d.serveLive))
+	d.routes.HandleFunc("GET "+livePath, d.signedIn(d.serveLive))
 	d.routes.HandleFunc("GET "+Prefix+"/find", d.signedIn(d.find))
 	d.routes.HandleFunc("GET "+Prefix+"/find.json", d.signedIn(d.findAsJSON))
 	d.page("", d.overview)

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -104,6 +105,18 @@ func (l *live) look() (number uint64, changed <-chan struct{}) {
 // tickParameter has a stream send signs without a change, too.
 const tickParameter = "tick"
 
+const (
+	livePath   = Prefix + "/live"
+	liveBegin  = "retry: 2000\n\n" // ms, after which a browser opens a stream that has ended again
+	liveChange = "event: changed\ndata: \n\n"
+)
+
+// leadToSignIn answers the stream of a page whose person is no longer signed in. At the sign of a change the page fetches itself, and that answer leads to the sign-in.
+func leadToSignIn(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, liveBegin+liveChange) // or the page is gone
+}
+
 // serveLive streams signs of changes, each when the pace allows it, until the browser leaves, the sign-in ends, or the key is revoked. The query has the number at which the page was built: what has changed
 // since, while it had no stream, is a change, too.
 func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.AccessKey) {
@@ -141,7 +154,7 @@ func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.Ac
 	seen, err := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64)
 	known := err == nil
 	var due <-chan time.Time // when a sign may be sent; nil while none has to be
-	for ok := send("retry: 2000\n\n"); ok; {
+	for ok := send(liveBegin); ok; {
 		number, changed := d.live.look()
 		if due == nil && (!known || number != seen) {
 			due = time.After(d.live.pace.reserve(time.Now()))
@@ -158,7 +171,7 @@ func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.Ac
 		case <-due:
 			seen, _ = d.live.look()
 			known, due = true, nil
-			ok = send("event: changed\ndata: \n\n")
+			ok = send(liveChange)
 		case <-ping.C:
 			ok = send(": still here\n\n")
 		case <-key.Life().Done():

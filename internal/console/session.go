@@ -95,6 +95,10 @@ func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.A
 			next(w, r, key)
 			return
 		}
+		if r.URL.Path == livePath {
+			leadToSignIn(w)
+			return
+		}
 		target := Prefix + "/sign-in?to=" + url.QueryEscape(r.URL.RequestURI())
 		if r.Header.Get("HX-Request") != "" { // the answer must replace the page, and not a part of it
 			w.Header().Set("HX-Redirect", target)
