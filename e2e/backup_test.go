@@ -185,11 +185,16 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 		eventually(t, "the load to go on", func() bool { return told.Load() >= want || t.Failed() })
 	}
 	type moment struct {
-		had int64 // that the client had been told of before
-		at  string
+		had   int64 // that the client had been told of before
+		at    string
+		later int64 // one that was made afterwards
 	}
 	var moments []moment
-	note := func() { moments = append(moments, moment{told.Load(), time.Now().UTC().Format(time.RFC3339Nano)}) }
+	note := func() {
+		m := moment{had: told.Load(), at: time.Now().UTC().Format(time.RFC3339Nano)}
+		m.later = told.Load() + 5 // behind the one under way, and in a later millisecond
+		moments = append(moments, m)
+	}
 	more(50)
 	for i := range 4 {
 		if i > 0 {
@@ -203,7 +208,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 		node := at[i%len(at)]
 		before := told.Load()
 		out := node.command("backup", "--data", node.data, "--to", dir)
-		moments = append(moments, moment{before, ""})
+		moments = append(moments, moment{had: before})
 		if entries := strings.Contains(out, "each of which can be restored"); entries != (i > 0) {
 			t.Errorf("backup %d: %s", i, out)
 		}
@@ -255,7 +260,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 	then.command("restore", dir, "--data", then.data, "--at", between.at)
 	then.start()
 	has(then, between)
-	_, err = then.client.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: aws.String(fmt.Sprint("placement-", between.had+2))})
+	_, err = then.client.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: aws.String(fmt.Sprint("placement-", between.later))})
 	if _, ok := errors.AsType[*types.NotFoundException](err); !ok {
 		t.Errorf("a placement that came later: %v", err)
 	}

@@ -253,8 +253,11 @@ func (s *sdkServer) untilEvent(kind string, n int) sdkLine {
 	}
 }
 
-// connections is how many the SDK has made by now, as its log says.
-func (s *sdkServer) connections() int { return strings.Count(s.logs.String(), ": starting\n") }
+// connections is how many the SDK has made by now, as its log says. Its first line may come behind a reply, which has another pipe.
+func (s *sdkServer) connections() int {
+	s.until(": starting\n")
+	return strings.Count(s.logs.String(), ": starting\n")
+}
 
 // untilConnected waits until it has made one more than before. A request that it writes to a lost connection is lost: it sends
 // none again.

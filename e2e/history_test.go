@@ -217,13 +217,12 @@ func (h *history) play(ctx context.Context, who string) {
 	}
 	game := h.open[rand.IntN(len(h.open))]
 	h.mu.Unlock()
-	run := h.run.Load()
+	run, began := h.run.Load(), h.clock() // the seat's time begins before the answer is here
 	out, err := h.api.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{GameSessionId: &game.id, PlayerId: &who})
 	if err != nil {
 		sleep(ctx, 20*time.Millisecond)
 		return // it may have a seat or none
 	}
-	began := h.clock()
 	psess := *out.PlayerSession.PlayerSessionId
 	h.note(psess, types.PlayerSessionStatusReserved)
 	wait := time.Duration(rand.Float64() * 0.97 * float64(h.reservation))
