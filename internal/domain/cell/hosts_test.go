@@ -141,6 +141,26 @@ func TestLimitOfHosts(t *testing.T) {
 		t.Errorf("one host too many: %v", err)
 	}
 	w.wantCount("hosts", hosts.HostsMax, hosts.HostsMax)
+
+	v := w.cell.View()
+	all := v.Hosts()
+	for _, i := range []int{5, 3} {
+		w.now++
+		w.must(&hosts.Revoke{Host: all[i].ID})
+	}
+	for i, forgotten := range []int{5, 3} {
+		w.must(&hosts.Join{Token: "t", Hash: "h", Name: fmt.Sprint("more", i), Key: hostKey(-1 - i)})
+		v := w.cell.View()
+		_, first := v.Host(all[forgotten].ID)
+		_, later := v.Host(all[3].ID)
+		if first || later != (forgotten == 5) {
+			t.Errorf("after %d hosts more the record of the one that was revoked first is there: %v, and that of the other: %v", i+1, first, later)
+		}
+		w.wantCount("hosts", hosts.HostsMax, hosts.HostsMax)
+	}
+	w.refusedFor(domain.LimitExceeded, &hosts.Join{Token: "t", Hash: "h", Name: "too-many", Key: hostKey(-3)})
+	w.restart()
+	w.wantCount("hosts", hosts.HostsMax, hosts.HostsMax)
 }
 
 // A signature is good for one connection: a copy is refused, and so is one of a clock that was set back.

@@ -75,9 +75,9 @@ func (cmd *Join) Decide(k *kernel.Tx) error {
 	if err := t.fleets.CheckName(token.Fleet, cmd.Name); err != nil {
 		return err
 	}
-	old := t.revokedBefore(t.Now.Add(-RevokedKept))
+	old := t.forgettable()
 	if n := t.Records.Len() - len(old); n >= HostsMax {
-		return domain.Refuse(domain.LimitExceeded, "%d hosts have joined, which is the limit; a revoked one counts until %v after that", n, RevokedKept)
+		return domain.Refuse(domain.LimitExceeded, "%d hosts have joined and were not revoked, which is the limit", n)
 	}
 	if err := t.Quotas.Check(quota.Hosts, t.Records.Held(), token.Holder, 1, HostsMax); err != nil {
 		return err
@@ -96,11 +96,22 @@ func nameOK(name string) bool {
 	})
 }
 
-func (c *State) revokedBefore(at domain.Time) (ids []string) {
-	for _, h := range c.Records.All() {
-		if h.Revoked != 0 && h.Revoked < at {
+// forgettable returns the revoked hosts whose records are gone when one more host joins: those that were kept for RevokedKept, and where that leaves no
+// room, the one that was revoked first.
+func (t *Tx) forgettable() (ids []string) {
+	before := t.Now.Add(-RevokedKept)
+	var first *Host // of the others
+	for _, h := range t.Records.All() {
+		switch {
+		case h.Revoked == 0:
+		case h.Revoked < before:
 			ids = append(ids, h.ID)
+		case first == nil || cmp.Or(cmp.Compare(h.Revoked, first.Revoked), cmp.Compare(h.ID, first.ID)) < 0:
+			first = h
 		}
+	}
+	if len(ids) == 0 && first != nil && t.Records.Len() >= HostsMax {
+		return []string{first.ID}
 	}
 	slices.Sort(ids) // the order of memory must not reach the journal
 	return ids

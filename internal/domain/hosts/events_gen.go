@@ -59,7 +59,7 @@ func (e *HostsSeen) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &e.SilentBy)
 }
 
-// HostsForgotten says that the records of hosts are gone that were revoked long ago.
+// HostsForgotten says that the records of hosts are gone that were revoked: long ago, or before all others when another host needs the place.
 type HostsForgotten struct{ IDs []string }
 
 func (*HostsForgotten) Kind() kernel.Kind      { return 206 }

@@ -27,9 +27,9 @@ const level = 2
 const (
 	// SilentAfter is how long a host may be without a connection before it counts as lost.
 	SilentAfter = 3 * time.Minute
-	// HostsMax is how many hosts there are at most. Revoked ones count while they are kept.
+	// HostsMax is how many hosts there are at most, with the revoked ones whose records are kept. At the limit these make room for others.
 	HostsMax = 10_000
-	// RevokedKept is how long the record of a revoked host stays, at least.
+	// RevokedKept is how long the record of a revoked host stays, unless another host needs its place.
 	RevokedKept = 90 * 24 * time.Hour
 	// TokensMax is how many join tokens there are at most that are valid.
 	TokensMax = 256
