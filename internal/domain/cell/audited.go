@@ -259,12 +259,8 @@ func (v *View) groupSubject(name string) (string, string, any) {
 }
 
 func (v *View) hostSubject(name string) (string, string, any) {
-	for _, h := range v.Hosts() {
-		if h.ID == name || h.Name == name {
-			return found("host", h.ID, true, h)
-		}
-	}
-	return "host", name, nil
+	h, ok := v.HostNamed(name)
+	return found("host", cmp.Or(h.ID, name), ok, h)
 }
 
 func (v *View) keySubject(id string) (string, string, any) {

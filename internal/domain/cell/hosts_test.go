@@ -188,6 +188,20 @@ func TestHostSignatures(t *testing.T) {
 	}
 }
 
+// The audit log describes the host that a command changes, not one that was revoked before and had the same name.
+func TestAuditedHostIsTheOneThatChanges(t *testing.T) {
+	w := hostHall(t, 0)
+	w.join(1)
+	w.must(&hosts.Revoke{Host: "rack-1"})
+	want := w.join(1)
+	if _, id, record := (&subjects{w.cell}).Describe(&hosts.Drain{Host: "rack-1"}); id != want || record.(*hosts.Host).Revoked != 0 {
+		t.Errorf("the log has host %s, %+v; want %s", id, record, want)
+	}
+	if kind, id, record := (&subjects{w.cell}).Describe(&hosts.Drain{Host: "none"}); kind != "host" || id != "none" || record != nil {
+		t.Errorf("the log has %s %s, %+v", kind, id, record)
+	}
+}
+
 // A joined host serves a fleet of a build; one that falls silent is replaced, and one that is revoked is gone at once.
 func TestJoinedHostsServeAFleet(t *testing.T) {
 	w := hostHall(t, 1)

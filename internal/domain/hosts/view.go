@@ -26,6 +26,13 @@ func (v *View) Host(id string) (Host, bool) {
 	return h, v.Found(true, h.Changed)
 }
 
+// HostNamed returns a host by its id or name, as commands find it: one that was revoked only if no other one has the name.
+func (v *View) HostNamed(name string) (Host, bool) {
+	v.SawAll()
+	h, err := v.c.named(name)
+	return h, err == nil
+}
+
 // Hosts returns all hosts in the order in which they have joined, also revoked ones.
 func (v *View) Hosts() []Host {
 	v.SawAll()
