@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 var computeActions = []*action{{
@@ -59,7 +60,7 @@ var computeActions = []*action{{
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.prepareCompute(r, f, func(c *fleet.Compute) error {
 			f.Title, f.Confirm = "Deregister compute "+c.Name, c.Name
-			f.Effect = "Its auth tokens become void, and its " + countOf(c.Processes, "server process", "server processes") + " and " + countOf(c.Hosting, "game session", "game sessions") +
+			f.Effect = "Its auth tokens become void, and its " + plural.Of(c.Processes, "server process", "server processes") + " and " + plural.Of(c.Hosting, "game session", "game sessions") +
 				" end in the service. It cannot be undone."
 			return nil
 		})
@@ -80,7 +81,7 @@ var computeActions = []*action{{
 			if c.Draining() {
 				return domain.Refuse(domain.Invalid, "Compute %s is drained already.", c.Name)
 			}
-			f.Title, f.Effect = "Drain compute "+c.Name, "It gets no new game sessions. Now it hosts "+countOf(c.Hosting, "game session", "game sessions")+"."
+			f.Title, f.Effect = "Drain compute "+c.Name, "It gets no new game sessions. Now it hosts "+plural.Of(c.Hosting, "game session", "game sessions")+"."
 			return nil
 		})
 	},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 var gameSessionActions = []*action{{
@@ -20,7 +21,7 @@ var gameSessionActions = []*action{{
 			return domain.Refuse(domain.WrongGameStatus, "Game session %s has ended already.", g.ID)
 		}
 		f.Title = "End game session " + tail(g.ID)
-		f.Effect = "It ends for all of its players: " + countOf(g.SeatsHeld, "seat is", "seats are") + " taken. It cannot be undone."
+		f.Effect = "It ends for all of its players: " + plural.Of(g.SeatsHeld, "seat is", "seats are") + " taken. It cannot be undone."
 		f.Confirm, f.arn = tail(g.ID), gameSessionARN(&g)
 		f.Fields = []*field{
 			{Name: "mode", Label: "How", Kind: oneOf, Required: true, Value: endByServer, Choices: []pick{

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosts"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 var hostActions = []*action{{
@@ -48,7 +49,7 @@ func (d *Door) prepareDrain(r *http.Request, f *form, drained bool, title, effec
 		f.Title, f.Effect = title+h.Name, effect
 		if id, compute, ok := v.Serves(h.ID); ok && !drained {
 			n := v.ComputeCounts(id, compute)
-			f.Effect += " Now it hosts " + countOf(n.Of(fleet.Hosting), "game session", "game sessions") + "."
+			f.Effect += " Now it hosts " + plural.Of(n.Of(fleet.Hosting), "game session", "game sessions") + "."
 		}
 		return nil
 	})

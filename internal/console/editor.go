@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/rehearsal"
 	"github.com/musterhq/muster/internal/simulate"
 )
@@ -167,7 +168,7 @@ func edited(f *form) (rehearsal.Set, error) {
 func compiled(name, body string) (rehearsal.Set, error) {
 	rules, problems := ruleset.Parse(body)
 	if len(problems) > 0 {
-		return rehearsal.Set{}, domain.Refuse(domain.Invalid, "%s has %s; a trial wants a valid rule set", name, countOf(len(problems), "error", "errors"))
+		return rehearsal.Set{}, domain.Refuse(domain.Invalid, "%s has %s; a trial wants a valid rule set", name, plural.Of(len(problems), "error", "errors"))
 	}
 	return rehearsal.Set{Name: name + ".json", Rules: rules}, nil
 }

@@ -248,11 +248,3 @@ func (x *field) Described() string {
 	}
 	return strings.Join(ids, " ")
 }
-
-// countOf writes a number of things.
-func countOf[N int | int32](n N, singular, plural string) string {
-	if n == 1 {
-		return "1 " + singular
-	}
-	return strconv.Itoa(int(n)) + " " + plural
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/simulate"
 )
 
@@ -161,7 +162,7 @@ func missing(n int, what string) string {
 	if n == 0 {
 		return ""
 	}
-	return countOf(n, "player", "players") + " " + what + "."
+	return plural.Of(n, "player", "players") + " " + what + "."
 }
 
 func attributePlot(players []matchmaking.Player, a *ruleset.Attribute) poolPlot {

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // Bounds of what a round reads around an object.
@@ -293,7 +294,7 @@ func (s *feedScope) placementsIn(ctx context.Context, queue string) error {
 	for i := range slices.Backward(ended.All) {
 		p := &ended.All[i]
 		s.known = true
-		detail := "after " + p.End.Sub(p.Start).String() + ", for " + counted(int(p.PlayersMax), "seat")
+		detail := "after " + p.End.Sub(p.Start).String() + ", for " + plural.Of(int(p.PlayersMax), "seat", "seats")
 		if p.Game != "" {
 			detail += "; game session " + p.Game
 		}

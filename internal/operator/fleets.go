@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // eventsShown is how many entries of a fleet's event log an explanation shows, the newest.
@@ -121,7 +122,7 @@ func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, whys, steps []string
 				at = append(at, fmt.Sprintf("%d in %s", free, places[i].Location))
 			}
 		}
-		return fmt.Sprintf("It takes game sessions: %s free, %s.", processesAre(all.Idle), strings.Join(at, ", ")), ""
+		return fmt.Sprintf("It takes game sessions: %s free, %s.", plural.Of(all.Idle, "server process is", "server processes are"), strings.Join(at, ", ")), ""
 	case len(places) == 1:
 		return "It takes no game sessions: " + whys[0] + ".", steps[0]
 	}
@@ -135,13 +136,6 @@ func timesOver(e *fleet.Event) string {
 		return fmt.Sprintf("%s (and %d more like it before)", e.Message, n-1)
 	}
 	return e.Message
-}
-
-func processesAre(n int32) string {
-	if n == 1 {
-		return "1 server process is"
-	}
-	return fmt.Sprintf("%d server processes are", n)
 }
 
 // explainCompute takes FLEET/COMPUTE, or the name of a compute alone.
@@ -255,7 +249,7 @@ func (d *Door) computeEvents(ctx context.Context, x *Explanation, c *fleet.Compu
 func whyCompute(c *fleet.Compute, n *fleet.SiteCounts, agents attention.Agents, now domain.Time) (why, next string) {
 	switch {
 	case n.Idle > 0:
-		return fmt.Sprintf("It takes game sessions: %s free.", processesAre(n.Idle)), ""
+		return fmt.Sprintf("It takes game sessions: %s free.", plural.Of(n.Idle, "server process is", "server processes are")), ""
 	case c.Draining():
 		why = "It takes no game sessions: it is being drained"
 		if hosting := n.Of(fleet.Hosting); hosting > 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // whyTicket says in sentences why a ticket is as it is.
@@ -68,7 +69,7 @@ func whyWaiting(s *Search) string {
 	}
 	switch s.Effort {
 	case "CONTINUED":
-		text += fmt.Sprintf(" The search for a match used up its budget, and goes on while the matchmaker is idle: %s so far.", counted(s.Turns, "turn"))
+		text += fmt.Sprintf(" The search for a match used up its budget, and goes on while the matchmaker is idle: %s so far.", plural.Of(s.Turns, "turn", "turns"))
 	case "GIVEN_UP":
 		text += " The search for a match used up its budget, went on for as long as it may, and was given up until something changes."
 	}
@@ -76,9 +77,9 @@ func whyWaiting(s *Search) string {
 }
 
 func othersInWords(s *Search) string {
-	others := counted(s.Now.Looked, "other ticket")
+	others := plural.Of(s.Now.Looked, "other ticket", "other tickets")
 	if s.Now.More {
-		others = fmt.Sprintf("the %d oldest of %s", s.Now.Looked, counted(s.Others, "other ticket"))
+		others = fmt.Sprintf("the %d oldest of %s", s.Now.Looked, plural.Of(s.Others, "other ticket", "other tickets"))
 	}
 	text := fmt.Sprintf("Of %s, %d could be in a match with it", others, s.Now.Possible)
 	if len(s.Now.Rejected) == 0 {
@@ -106,20 +107,13 @@ func playersInNumbers(s *Search) string {
 		if s.Short == 0 {
 			return ""
 		}
-		return fmt.Sprintf(" Its game session has %s, and needs at least %d more.", counted(int(s.players), "player"), s.Short)
+		return fmt.Sprintf(" Its game session has %s, and needs at least %d more.", plural.Of(int(s.players), "player", "players"), s.Short)
 	}
-	text := fmt.Sprintf(" A match has at least %s", counted(int(s.Needed), "player"))
+	text := fmt.Sprintf(" A match has at least %s", plural.Of(int(s.Needed), "player", "players"))
 	if s.Short > 0 {
 		text += fmt.Sprintf("; this ticket and those have %d, so %d are missing", s.Needed-s.Short, s.Short)
 	}
 	return text + "."
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }
 
 func inWords(what string, names []string) string { return what + " " + strings.Join(names, " and ") }

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	domaingrants "github.com/musterhq/muster/internal/domain/grants"
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -129,7 +130,7 @@ func (d *Door) collect(r *http.Request, token string, x *deviceCode) (signIn str
 		return "", false, expiredToken.because("No person has answered in time.")
 	}
 	if !d.polls.Allow(token) {
-		return "", false, slowDown.because("The device asks too often; want once in " + plural(pollInterval, "second") + ".")
+		return "", false, slowDown.because("The device asks too often; want once in " + plural.Of(pollInterval, "second", "seconds") + ".")
 	}
 	device, err := d.device(r, token)
 	if err != nil {

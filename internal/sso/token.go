@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/musterhq/muster/internal/connlimit"
@@ -170,10 +169,3 @@ func (d *Door) byRefresh(r *http.Request, in *tokenAsks) (string, *problem) {
 }
 
 func refusalOf(err error) (*domain.Refusal, bool) { return errors.AsType[*domain.Refusal](err) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
