@@ -14,12 +14,13 @@ import (
 	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 type hostsCommand struct {
 	List        hostsList        `cmd:"" default:"withargs" help:"List the hosts that have joined, and the join tokens that can still be used."`
 	JoinToken   hostsJoinToken   `cmd:"" name:"join-token" help:"Print a token with which hosts can join. It is shown once."`
-	RevokeToken hostsRevokeToken `cmd:"" name:"revoke-token" help:"Make a join token void. Hosts that have joined with it stay."`
+	RevokeToken hostsRevokeToken `cmd:"" name:"revoke-token" help:"Make a join token void. Hosts that have joined with it stay, unless told otherwise."`
 	Revoke      hostsRevoke      `cmd:"" help:"Revoke a host for good: its connection is closed, its server processes and their game sessions end."`
 	Drain       hostsDrain       `cmd:"" help:"Empty a host: it gets no new game sessions, those that it has finish, and it leaves its fleet."`
 }
@@ -101,12 +102,23 @@ func (c *hostsJoinToken) Run(ctx context.Context, stdout io.Writer, env environm
 
 type hostsRevokeToken struct {
 	adminChange
-	ID string `arg:"" help:"Id of the token, as muster hosts shows it."`
+	Hosts bool   `help:"Revoke all hosts that have joined with the token, too, for good. The token may be used up."`
+	ID    string `arg:"" help:"Id of the token, as muster hosts shows it; of one that is used up, as muster hosts --json shows it of each host."`
 }
 
 func (c *hostsRevokeToken) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	path := "hosts/tokens/" + url.PathEscape(c.ID)
+	if c.Hosts {
+		var done operator.HostsRevoked
+		if err := c.post(ctx, env, path+"/revoke-hosts", struct{}{}, &done); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(stdout, "join token %s is void, and %s have ended\n", done.ID,
+			plural.Of(len(done.Hosts), "host was revoked that joined with it: its game sessions", "hosts were revoked that joined with it: their game sessions"))
+		return err
+	}
 	var done operator.HostNamed
-	if err := c.post(ctx, env, "hosts/tokens/"+url.PathEscape(c.ID)+"/revoke", struct{}{}, &done); err != nil {
+	if err := c.post(ctx, env, path+"/revoke", struct{}{}, &done); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(stdout, "join token %s is void\n", done.ID)

@@ -17,39 +17,40 @@ type call struct {
 
 // calls has every request of this door, by its pattern. Their resource is policy.AnyResource, but for those of resources.
 var calls = map[string]call{
-	"GET " + FeedPath:                {policy.MustBe("muster:Service.Feed"), identity.MayLook},
-	"GET logs/{id...}":               {policy.MustBe("muster:Service.ReadOutput"), identity.MayLook},
-	"POST computes/rotate-token":     {policy.MustBe("muster:Service.RotateComputeToken"), identity.MayAdminister},
-	"POST console/links":             {policy.MustBe("muster:Service.CreateConsoleLink"), identity.MayLook},
-	"GET keys":                       {policy.MustBe("muster:Service.ListKeys"), identity.MayAdminister},
-	"POST keys":                      {policy.MustBe("muster:Service.CreateKey"), identity.MayAdminister},
-	"POST keys/{id}/rotate":          {policy.MustBe("muster:Service.RotateKey"), identity.MayAdminister},
-	"POST keys/{id}/finish-rotation": {policy.MustBe("muster:Service.RevokeKey"), identity.MayAdminister},
-	"POST keys/{id}/revoke":          {policy.MustBe("muster:Service.RevokeKey"), identity.MayAdminister},
-	"POST keys/{id}/limit":           {policy.MustBe("muster:Service.LimitKey"), identity.MayAdminister},
-	"POST keys/revoke-credentials":   {policy.MustBe("muster:Service.RevokeCredentials"), identity.MayAdminister},
-	"GET " + SecretPath:              {policy.MustBe("muster:Service.ListSecrets"), identity.MayAdminister},
-	"POST secret/rotate":             {policy.MustBe("muster:Service.RotateSecret"), identity.MayAdminister},
-	"POST secret/{number}/retire":    {policy.MustBe("muster:Service.RetireSecret"), identity.MayAdminister},
-	"GET " + PoliciesPath:            {policy.MustBe("muster:Service.ListPolicies"), identity.MayAdminister},
-	"POST " + PoliciesPath:           {policy.MustBe("muster:Service.CreatePolicy"), identity.MayAdminister},
-	"GET policies/{name}":            {policy.MustBe("muster:Service.ShowPolicy"), identity.MayAdminister},
-	"POST policies/{name}/update":    {policy.MustBe("muster:Service.UpdatePolicy"), identity.MayAdminister},
-	"POST policies/{name}/delete":    {policy.MustBe("muster:Service.DeletePolicy"), identity.MayAdminister},
-	"POST policies/{name}/attach":    {policy.MustBe("muster:Service.AttachPolicy"), identity.MayAdminister},
-	"POST policies/{name}/detach":    {policy.MustBe("muster:Service.DetachPolicy"), identity.MayAdminister},
-	"GET " + ExplainAccessPath:       {policy.MustBe("muster:Service.ExplainAccess"), identity.MayAdminister},
-	"GET hosts":                      {policy.MustBe("muster:Service.ListHosts"), identity.MayLook},
-	"POST hosts/tokens":              {policy.MustBe("muster:Service.CreateHostToken"), identity.MayAdminister},
-	"POST hosts/tokens/{id}/revoke":  {policy.MustBe("muster:Service.RevokeHostToken"), identity.MayAdminister},
-	"POST hosts/{host}/revoke":       {policy.MustBe("muster:Service.RevokeHost"), identity.MayAdminister},
-	"POST hosts/{host}/drain":        {policy.MustBe("muster:Service.DrainHost"), identity.MayAdminister},
-	"GET rollouts":                   {policy.MustBe("muster:Service.ListRollouts"), identity.MayLook},
-	"POST rollouts":                  {policy.MustBe("muster:Service.StartRollout"), identity.MayAdminister},
-	"POST rollouts/undo":             {policy.MustBe("muster:Service.UndoRollout"), identity.MayAdminister},
-	"GET " + AuditPath:               {policy.MustBe("muster:Service.ListAudit"), identity.MayAdminister},
-	"GET " + AuditPath + "/verify":   {policy.MustBe("muster:Service.VerifyAudit"), identity.MayAdminister},
-	"GET " + OverviewPath:            {policy.MustBe("muster:Service.Overview"), identity.MayLook},
+	"GET " + FeedPath:                     {policy.MustBe("muster:Service.Feed"), identity.MayLook},
+	"GET logs/{id...}":                    {policy.MustBe("muster:Service.ReadOutput"), identity.MayLook},
+	"POST computes/rotate-token":          {policy.MustBe("muster:Service.RotateComputeToken"), identity.MayAdminister},
+	"POST console/links":                  {policy.MustBe("muster:Service.CreateConsoleLink"), identity.MayLook},
+	"GET keys":                            {policy.MustBe("muster:Service.ListKeys"), identity.MayAdminister},
+	"POST keys":                           {policy.MustBe("muster:Service.CreateKey"), identity.MayAdminister},
+	"POST keys/{id}/rotate":               {policy.MustBe("muster:Service.RotateKey"), identity.MayAdminister},
+	"POST keys/{id}/finish-rotation":      {policy.MustBe("muster:Service.RevokeKey"), identity.MayAdminister},
+	"POST keys/{id}/revoke":               {policy.MustBe("muster:Service.RevokeKey"), identity.MayAdminister},
+	"POST keys/{id}/limit":                {policy.MustBe("muster:Service.LimitKey"), identity.MayAdminister},
+	"POST keys/revoke-credentials":        {policy.MustBe("muster:Service.RevokeCredentials"), identity.MayAdminister},
+	"GET " + SecretPath:                   {policy.MustBe("muster:Service.ListSecrets"), identity.MayAdminister},
+	"POST secret/rotate":                  {policy.MustBe("muster:Service.RotateSecret"), identity.MayAdminister},
+	"POST secret/{number}/retire":         {policy.MustBe("muster:Service.RetireSecret"), identity.MayAdminister},
+	"GET " + PoliciesPath:                 {policy.MustBe("muster:Service.ListPolicies"), identity.MayAdminister},
+	"POST " + PoliciesPath:                {policy.MustBe("muster:Service.CreatePolicy"), identity.MayAdminister},
+	"GET policies/{name}":                 {policy.MustBe("muster:Service.ShowPolicy"), identity.MayAdminister},
+	"POST policies/{name}/update":         {policy.MustBe("muster:Service.UpdatePolicy"), identity.MayAdminister},
+	"POST policies/{name}/delete":         {policy.MustBe("muster:Service.DeletePolicy"), identity.MayAdminister},
+	"POST policies/{name}/attach":         {policy.MustBe("muster:Service.AttachPolicy"), identity.MayAdminister},
+	"POST policies/{name}/detach":         {policy.MustBe("muster:Service.DetachPolicy"), identity.MayAdminister},
+	"GET " + ExplainAccessPath:            {policy.MustBe("muster:Service.ExplainAccess"), identity.MayAdminister},
+	"GET hosts":                           {policy.MustBe("muster:Service.ListHosts"), identity.MayLook},
+	"POST hosts/tokens":                   {policy.MustBe("muster:Service.CreateHostToken"), identity.MayAdminister},
+	"POST hosts/tokens/{id}/revoke":       {policy.MustBe("muster:Service.RevokeHostToken"), identity.MayAdminister},
+	"POST hosts/tokens/{id}/revoke-hosts": {policy.MustBe("muster:Service.RevokeHost"), identity.MayAdminister},
+	"POST hosts/{host}/revoke":            {policy.MustBe("muster:Service.RevokeHost"), identity.MayAdminister},
+	"POST hosts/{host}/drain":             {policy.MustBe("muster:Service.DrainHost"), identity.MayAdminister},
+	"GET rollouts":                        {policy.MustBe("muster:Service.ListRollouts"), identity.MayLook},
+	"POST rollouts":                       {policy.MustBe("muster:Service.StartRollout"), identity.MayAdminister},
+	"POST rollouts/undo":                  {policy.MustBe("muster:Service.UndoRollout"), identity.MayAdminister},
+	"GET " + AuditPath:                    {policy.MustBe("muster:Service.ListAudit"), identity.MayAdminister},
+	"GET " + AuditPath + "/verify":        {policy.MustBe("muster:Service.VerifyAudit"), identity.MayAdminister},
+	"GET " + OverviewPath:                 {policy.MustBe("muster:Service.Overview"), identity.MayLook},
 
 	"POST " + SupportBundlePath: {policy.MustBe("muster:Service.CreateSupportBundle"), identity.MayAdminister},
 	"POST " + ReloadPath:        {policy.MustBe("muster:Service.ReloadSettings"), identity.MayAdminister},
@@ -68,6 +69,11 @@ var calls = map[string]call{
 	"GET " + OverviewPath + "/players/{id...}":       {policy.MustBe("muster:Service.Overview"), identity.MayLook},
 	"GET " + FindPath + "/{id...}":                   {policy.MustBe("muster:Service.Find"), identity.MayLook},
 	"GET explain/{kind}/{id...}":                     {policy.MustBe("muster:Service.Explain"), identity.MayLook},
+}
+
+// seconds are the requests that do what two actions are about, with the one that calls does not have.
+var seconds = map[string]policy.Action{
+	"POST hosts/tokens/{id}/revoke-hosts": policy.MustBe("muster:Service.RevokeHostToken"),
 }
 
 // resources are the requests that change fleets and aliases, with how they name them. One that names none has policy.AnyResource.
@@ -121,12 +127,13 @@ func (d *Door) handleAs(name, pattern string, h http.HandlerFunc) {
 	}
 	method, path, _ := strings.Cut(pattern, " ")
 	d.routes.HandleFunc(method+" "+Prefix+path, h)
-	d.actions[method+" "+Prefix+path] = named{c.action, resources[name]}
+	d.actions[method+" "+Prefix+path] = named{c.action, seconds[name], resources[name]}
 }
 
-// named is the action of a request, and how it names resources; nil: it names none.
+// named is the action of a request, a second one or none, and how it names resources; nil: it names none.
 type named struct {
 	action    policy.Action
+	second    policy.Action
 	resources func(q *permit.Request, r *http.Request, body []byte)
 }
 
@@ -144,5 +151,9 @@ func (d *Door) mayDo(r *http.Request, by *identity.Principal, body []byte) error
 	if x.resources != nil {
 		x.resources(&q, r, body)
 	}
-	return q.May(r.Context(), x.action)
+	err := q.May(r.Context(), x.action)
+	if err == nil && x.second != 0 {
+		err = q.May(r.Context(), x.second)
+	}
+	return err
 }

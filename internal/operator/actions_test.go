@@ -113,6 +113,12 @@ func TestEveryRequestAsksThePolicies(t *testing.T) {
 			t.Errorf("%s, allowed: %d %s", pattern, code, body)
 		}
 	}
+	for pattern, second := range seconds {
+		by = principal(identity.Admin, `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"},{"Effect":"Deny","Action":"`+second.String()+`","Resource":"*"}]}`)
+		if code, body := ask(pattern); code != http.StatusForbidden || !strings.Contains(body, "is not authorized to perform: "+second.String()) {
+			t.Errorf("%s, whose second action is denied: %d %s", pattern, code, body)
+		}
+	}
 	for _, name := range policy.Actions() {
 		if strings.HasPrefix(name, "muster:Service.") && !used[name] {
 			t.Errorf("no request is %s", name)

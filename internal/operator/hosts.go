@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -43,6 +44,7 @@ type Host struct {
 	Serves       string    `json:"serves,omitempty"`  // fleet, at present
 	Compute      string    `json:"compute,omitempty"` // that it is there
 	Joined       time.Time `json:"joined"`
+	JoinToken    string    `json:"joinToken"`     // id of the token that it joined with
 	Seen         time.Time `json:"seen,omitzero"` // when its agent was known to be connected, to the minute
 	Revoked      time.Time `json:"revoked,omitzero"`
 	RevokedBy    string    `json:"revokedBy,omitempty"`
@@ -75,10 +77,17 @@ type HostNamed struct {
 	ID string `json:"id"`
 }
 
+// HostsRevoked is the answer to POST hosts/tokens/{id}/revoke-hosts.
+type HostsRevoked struct {
+	ID    string   `json:"id"`    // of the token
+	Hosts []string `json:"hosts"` // ids of those that were revoked now
+}
+
 func (d *Door) hostRoutes() {
 	d.handle("GET hosts", d.listHosts)
 	d.handle("POST hosts/tokens", d.forAdmins("make join tokens", d.newHostToken))
 	d.handle("POST hosts/tokens/{id}/revoke", d.forAdmins("revoke join tokens", d.revokeHostToken))
+	d.handle("POST hosts/tokens/{id}/revoke-hosts", d.forAdmins("revoke hosts", d.revokeHostsOfToken))
 	d.handle("POST hosts/{host}/revoke", d.forAdmins("revoke hosts", d.revokeHost))
 	d.handle("POST hosts/{host}/drain", d.forAdmins("drain hosts", d.drainHost))
 }
@@ -116,7 +125,7 @@ func (d *Door) listHosts(w http.ResponseWriter, r *http.Request) {
 
 func hostOf(v *cell.View, h *hosts.Host) Host {
 	x := Host{
-		ID: h.ID, Name: h.Name, Location: h.Location, Fleet: h.Fleet, Joined: h.Joined.Std(), RevokedBy: h.RevokedBy, IP: h.IP, DNS: h.DNS,
+		ID: h.ID, Name: h.Name, Location: h.Location, Fleet: h.Fleet, Joined: h.Joined.Std(), JoinToken: h.Token, RevokedBy: h.RevokedBy, IP: h.IP, DNS: h.DNS,
 		Version: h.Version, Ports: h.Ports, MemoryMB: h.MemoryMB, State: v.HostState(h),
 	}
 	if h.Seen != 0 {
@@ -164,6 +173,37 @@ func (d *Door) revokeHostToken(w http.ResponseWriter, r *http.Request, by access
 	}
 	d.log.Info("join token for hosts revoked", "token", id, "principal", by.Principal)
 	answer(w, http.StatusOK, HostNamed{id})
+	return nil
+}
+
+// revokeHostsOfToken voids a token, and revokes all hosts that have joined with it. The token goes first, so that none joins meanwhile. It may be gone already.
+// A call that was cut off can be repeated.
+func (d *Door) revokeHostsOfToken(w http.ResponseWriter, r *http.Request, by access.Actor, _ []byte) error {
+	id := r.PathValue("id")
+	voided := d.engine.Do(r.Context(), &hosts.RevokeToken{ID: id})
+	if refusal, ok := errors.AsType[*domain.Refusal](voided); voided != nil && !(ok && refusal.Reason == domain.NotFound) {
+		return voided
+	}
+	var joined []hosts.Host
+	if err := d.engine.Read(r.Context(), func(v *cell.View) error { joined = v.HostsOfToken(id); return nil }); err != nil {
+		return err
+	}
+	if len(joined) == 0 && voided != nil {
+		return domain.Refuse(domain.NotFound, "there is no join token %.200q, and no host has joined with it", id)
+	}
+	done := HostsRevoked{ID: id, Hosts: []string{}}
+	for i := range joined {
+		if joined[i].Revoked != 0 {
+			continue
+		}
+		cmd := hosts.Revoke{Host: joined[i].ID, By: by.Cut().Principal} // one by one: each ends what runs on the host, and has an entry in the audit log
+		if err := d.engine.Do(r.Context(), &cmd); err != nil {
+			return err
+		}
+		done.Hosts = append(done.Hosts, cmd.ID)
+	}
+	d.log.Info("join token for hosts revoked, with the hosts that joined with it", "token", id, "hosts", len(done.Hosts), "principal", by.Principal)
+	answer(w, http.StatusOK, done)
 	return nil
 }
 

@@ -49,6 +49,12 @@ func (v *View) HostsAfter(id string, most int) []Host {
 	return v.c.Records.Page(after, most, nil)
 }
 
+// HostsOfToken returns the hosts that have joined with a token, also revoked ones.
+func (v *View) HostsOfToken(id string) []Host {
+	v.SawAll()
+	return v.c.Records.Page(catalog.Place{}, HostsMax, func(h *Host) bool { return h.Token == id })
+}
+
 // HostTokens returns the tokens in the state, the oldest first; those that are used up or have expired until the next one is issued.
 func (v *View) HostTokens() []Token {
 	v.SawAll()
