@@ -294,6 +294,29 @@ func TestHostsCountForTheIssuerOfTheirToken(t *testing.T) {
 	held(quota.Computes, 2)
 }
 
+// One administrator leaves others room for join tokens. Those that are used up, expired or revoked do not count.
+func TestJoinTokensOfOneHolder(t *testing.T) {
+	w := hostHall(t, 0)
+	issue := func(h quota.Holder, id string, valid time.Duration) kernel.Command {
+		return by(h, &hosts.IssueToken{ID: id, Hash: "h", Location: testLocation, Uses: 1, Valid: valid})
+	}
+	w.must(issue(runaway, "short", time.Second))
+	w.now = w.now.Add(time.Second)
+	for n := range hosts.TokensOfHolderMax {
+		w.must(issue(runaway, fmt.Sprint("n", n), time.Hour))
+	}
+	w.refusedFor(domain.LimitExceeded, issue(runaway, "more", time.Hour))
+	w.must(issue(runaway, "n0", time.Hour)) // a repeat
+	w.must(issue(tidy, "other", time.Hour))
+	w.must(issue(0, "of-none", time.Hour))
+	w.restart()
+	w.refusedFor(domain.LimitExceeded, issue(runaway, "more", time.Hour))
+	w.must(&hosts.RevokeToken{ID: "n1"})
+	w.must(issue(runaway, "more", time.Hour))
+	w.must(&hosts.Join{Token: "n2", Hash: "h", Name: "rack", Key: hostKey(1)})
+	w.must(issue(runaway, "and-more", time.Hour))
+}
+
 // A backend that describes players without end leaves room for those who log in, and one that issues login tickets for those who come with signed tokens.
 func TestDescribedPlayersLeaveRoom(t *testing.T) {
 	w := newFlowWorld(t, nil)

@@ -42,6 +42,7 @@ func (cmd *IssueToken) Decide(k *kernel.Tx) error {
 		return err
 	}
 	var over []string
+	var own int // valid ones of the same holder
 	for i := range t.tokens {
 		switch x := &t.tokens[i]; {
 		case x.ID == cmd.ID && x.Hash == cmd.Hash:
@@ -51,7 +52,12 @@ func (cmd *IssueToken) Decide(k *kernel.Tx) error {
 			return domain.Refuse(domain.Conflict, "join token %s exists already", cmd.ID)
 		case x.Expires <= t.Now || x.Uses == 0:
 			over = append(over, x.ID)
+		case x.Holder == cmd.Holder:
+			own++
 		}
+	}
+	if cmd.Holder != 0 && own >= TokensOfHolderMax {
+		return domain.Refuse(domain.LimitExceeded, "%d join tokens for hosts of this holder are valid, which is the limit for one; revoke one, or make one token with more uses", own)
 	}
 	if n := len(t.tokens) - len(over); n >= TokensMax {
 		return domain.Refuse(domain.LimitExceeded, "%d join tokens for hosts are valid, which is the limit; revoke one, or wait until one expires", n)

@@ -33,6 +33,8 @@ const (
 	RevokedKept = 90 * 24 * time.Hour
 	// TokensMax is how many join tokens there are at most that are valid.
 	TokensMax = 256
+	// TokensOfHolderMax is how many of them one holder may have, so that others find room.
+	TokensOfHolderMax = TokensMax - TokensMax/4
 	// UsesMax is how many hosts may join with one token.
 	UsesMax = HostsMax
 	// ValidMax is the longest life of a token.
