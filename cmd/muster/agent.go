@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/agent/process"
 	"github.com/musterhq/muster/internal/agent/resident"
 	"github.com/musterhq/muster/internal/agent/restart"
+	"github.com/musterhq/muster/internal/sdnotify"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -63,7 +64,7 @@ type agentCommand struct {
 
 // Run runs the agent until ctx ends.
 func (c *agentCommand) Run(ctx context.Context, env environment) error {
-	log := newLogger(os.Stderr, settings.Settings{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
+	log := newLogger(sdnotify.Journal(os.Stderr, env["JOURNAL_STREAM"]), settings.Settings{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
 	config, err := c.config(env, log)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/heap"
+	"github.com/musterhq/muster/internal/sdnotify"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/support"
@@ -48,7 +49,7 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	defer floor.Release()
 	level, format := new(slog.LevelVar), new(atomic.Bool)
 	recent := support.NewRing(support.RingBytes)
-	log := newLoggerAt(io.MultiWriter(os.Stderr, recent), c.Settings, level, format)
+	log := newLoggerAt(io.MultiWriter(sdnotify.Journal(os.Stderr, env["JOURNAL_STREAM"]), recent), c.Settings, level, format)
 	hangups := make(chan os.Signal, 1) // one that comes while the service starts waits for it
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
