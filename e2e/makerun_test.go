@@ -62,6 +62,20 @@ func TestRunFromARelease(t *testing.T) {
 	}
 }
 
+// Without modules and without a network, make run says in two lines what is missing and what to do.
+func TestRunWithoutModules(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "../scripts/run.sh", "--compile")
+	cmd.Env = append(os.Environ(), "GOMODCACHE="+t.TempDir(), "GOPROXY=off", "GOFLAGS=-modcacherw", "DEMO_FLAGS=--help")
+	out, err := cmd.CombinedOutput()
+	if bytes.Contains(out, []byte("which was made of this commit")) {
+		t.Skip("dist/ has a release of this commit, which needs no modules")
+	}
+	if err == nil || bytes.Count(out, []byte("\n")) != 2 || !bytes.Contains(out, []byte("module lookup disabled by GOPROXY=off")) || !bytes.Contains(out, []byte("set MUSTER_RELEASE")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func archiveOf(t *testing.T, name string, content []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

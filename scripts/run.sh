@@ -77,9 +77,18 @@ tell() {
 	done
 }
 
-# stale FLAGS...: how many packages there are, and how many of them the build cache does not have.
+# stale FLAGS...: sets all to how many packages there are, and n to how many of them the build cache does not have. It ends with the first error alone: without
+# its modules, the go command has one for each import.
 stale() {
-	go list "$@" -deps -f '{{.Stale}}' ./cmd/muster 2> >(tell 0) | awk '$1 == "true" { n++ } END { print NR, n + 0 }'
+	local found errors
+	found=$(mktemp) errors=$(mktemp)
+	if ! go list "$@" -deps -f '{{.Stale}}' ./cmd/muster 2>&1 >"$found" | tell 0 2>"$errors"; then
+		say "$(head -n 1 "$errors")" >&2
+		rm -f "$found" "$errors"
+		fail "the go command cannot load what the demo needs. Without its modules, make run needs a network, or a module proxy in GOPROXY, once; or set MUSTER_RELEASE to the file of a release"
+	fi
+	read -r all n < <(awk '$1 == "true" { n++ } END { print NR, n + 0 }' "$found")
+	rm -f "$found" "$errors"
 }
 
 # compile builds the binary and says what it does meanwhile. If most packages have never been compiled here, it compiles without inlining and without tables
@@ -87,10 +96,10 @@ stale() {
 compile() {
 	local all n flags=(-trimpath)
 	command -v go >/dev/null || fail "Go is needed to compile: https://go.dev/dl, or set MUSTER_RELEASE to the file of a release"
-	read -r all n < <(stale "${flags[@]}")
+	stale "${flags[@]}"
 	if ((n > all / 2)); then
 		flags+=("-gcflags=all=-l -dwarf=false" -ldflags=-w)
-		read -r all n < <(stale "${flags[@]}")
+		stale "${flags[@]}"
 	fi
 	if ((n > all / 2)); then
 		say "compiling $n packages for a quick start, one to two minutes on two processors (make build compiles them in full)"
