@@ -51,7 +51,11 @@ func (n *Node) Change(ctx context.Context, c Change) (s Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, changeWait)
 	defer cancel()
 	for {
+		leader, _ := n.journal.Leader()
 		s, err = n.changeOnce(ctx, c)
+		if errors.Is(err, engine.ErrStopped) {
+			c, err = n.unanswered(c, leader, err)
+		}
 		switch {
 		case c.Final || err != nil && !errors.Is(err, engine.ErrNotLeading):
 			return s, err
@@ -89,6 +93,19 @@ func (n *Node) changeOnce(ctx context.Context, c Change) (Status, error) {
 		err = json.Unmarshal(answer, &s)
 	}
 	return s, err
+}
+
+// unanswered returns what to do next when the answer of the leader was lost. One that hands over may do so before it answers: as soon as this node hears of
+// the next leader, it may end its connection to the one before.
+func (n *Node) unanswered(c Change, leader string, err error) (Change, error) {
+	next, _ := n.journal.Leader()
+	switch {
+	case (c.Do == Demote || c.Do == Remove) && c.Node == leader: // it only hands over, and the next one does the rest
+		return c, engine.ErrNotLeading
+	case c.Do == HandOver && next != "" && next != leader && (c.Node == "" || c.Node == next):
+		return Change{Do: Look}, engine.ErrNotLeading
+	}
+	return c, err
 }
 
 // locate has this node look for another one at an address that an operator gives, until the members have a new one for it or this node stops. The node
