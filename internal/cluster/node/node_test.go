@@ -469,11 +469,11 @@ func TestHandOverRestsFirst(t *testing.T) {
 		}
 		all = append(all, start(t, options(t.TempDir(), token)))
 	}
-	var led atomic.Int32
-	for _, m := range all {
+	var led [3]atomic.Int32 // how often each began
+	for i, m := range all {
 		m.until("two voters beside the leader", func(s node.Status) bool { _, voters, _ := roles(s); return voters == 2 })
 		m.began.Store(new(func() {
-			led.Add(1)
+			led[i].Add(1)
 			for _, other := range all {
 				if other != m && other.offices.Load() != 0 {
 					t.Errorf("%s began while %s was still at work", m.ID(), other.ID())
@@ -481,19 +481,20 @@ func TestHandOverRestsFirst(t *testing.T) {
 			}
 		}))
 	}
-	for i := range int32(6) {
-		to := all[(i+1)%3]
-		if s, err := all[i%3].Change(t.Context(), node.Change{Do: node.HandOver, Node: to.ID()}); err != nil || s.Leader != to.ID() {
-			t.Fatalf("handed over to %s: %v", s.Leader, err)
-		}
-		for led.Load() <= i { // it leads, and its work begins a moment later
+	for i := range 6 {
+		next := (i + 1) % 3
+		before := led[next].Load()
+		all[i%3].handOver(all[next])
+		for led[next].Load() == before && all[next].Status().Leader == all[next].ID() { // its work begins a moment later
 			time.Sleep(time.Millisecond)
 		}
 	}
+	began := func() int32 { return led[0].Load() + led[1].Load() + led[2].Load() }
+	before := began()
 	if s, err := all[0].Change(t.Context(), node.Change{Do: node.HandOver, Node: "nobody"}); err == nil {
 		t.Errorf("handed over to a node that does not exist: %s leads", s.Leader)
 	}
-	for led.Load() != 7 { // after a hand-over that fails
+	for began() == before { // after a hand-over that fails
 		time.Sleep(time.Millisecond)
 	}
 	if at := all[0].offices.Load() + all[1].offices.Load() + all[2].offices.Load(); at != 1 {
