@@ -168,6 +168,7 @@ func TestAuthorityThatIsDownAtTheStart(t *testing.T) {
 // A host that is found elsewhere is not proven.
 func TestHostThatIsElsewhere(t *testing.T) {
 	authority := acmetest.New(t)
+	authority.Forgetful = true
 	s := newScene(t, t.TempDir(), authority)
 	newScene(t, t.TempDir(), authority) // where the authority finds the host from now on
 	s.certs.Start()

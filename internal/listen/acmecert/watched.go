@@ -35,9 +35,11 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
-	if why := complaint(body); why != "" {
+	switch kind, why := complaint(body); {
+	case kind == badNonce: // the client repeats the request with a fresh one
+	case why != "":
 		w.note(why)
-	} else if answer.StatusCode >= http.StatusBadRequest {
+	case answer.StatusCode >= http.StatusBadRequest:
 		w.note(r.URL.Host + " answered " + answer.Status)
 	}
 	return answer, nil
@@ -48,21 +50,25 @@ func (w watched) note(text string) {
 	w.x.trouble.Store(&text)
 }
 
-// complaint is the error in an answer: a problem, or a challenge that failed. RFC 8555, 6.7 and 8.
-func complaint(body []byte) string {
+// badNonce is the type of the problem that an authority no longer knows a nonce. It may say so of any request (RFC 8555, 6.5), also between a failed
+// challenge and the end of the attempt.
+const badNonce = "urn:ietf:params:acme:error:badNonce"
+
+// complaint is the error in an answer: a problem with its type, or a challenge that failed. RFC 8555, 6.7 and 8.
+func complaint(body []byte) (kind, why string) {
 	var said struct {
-		Detail     string
-		Challenges []struct{ Error struct{ Detail string } }
+		Type, Detail string
+		Challenges   []struct{ Error struct{ Detail string } }
 	}
 	if json.Unmarshal(body, &said) != nil {
-		return "" // certificates
+		return "", "" // certificates
 	}
 	for _, c := range said.Challenges {
 		if c.Error.Detail != "" {
-			return c.Error.Detail
+			return "", c.Error.Detail
 		}
 	}
-	return said.Detail
+	return said.Type, said.Detail
 }
 
 func (x *Certificates) lastError() string {

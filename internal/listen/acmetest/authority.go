@@ -33,6 +33,8 @@ import (
 type Authority struct {
 	// Life is of the certificates that it issues: from so long before now until so long after. Change it before one is asked for.
 	Life [2]time.Duration
+	// Forgetful makes it refuse every second signed request because it no longer knows the nonce, as authorities may at any time. Set it before the first request.
+	Forgetful bool
 
 	t      testing.TB
 	server *httptest.Server
@@ -42,6 +44,7 @@ type Authority struct {
 	mu      sync.Mutex
 	address string // where every host is
 	down    bool
+	signs   int // requests
 	nonces  map[string]bool
 	account *jose.JSONWebKey
 	orders  []*order
@@ -145,6 +148,14 @@ func (a *Authority) signed(w http.ResponseWriter, r *http.Request) {
 	payload, err := a.verify(r)
 	if err != nil {
 		a.refuse(w, "malformed", err)
+		return
+	}
+	a.mu.Lock()
+	a.signs++
+	forgotten := a.Forgetful && a.signs%2 == 1
+	a.mu.Unlock()
+	if forgotten {
+		a.refuse(w, "badNonce", errors.New("the nonce is too old"))
 		return
 	}
 	what, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
