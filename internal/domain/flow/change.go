@@ -81,7 +81,7 @@ func (s *State) AddChange(x Change) ChangeRef {
 // linkChange makes a change the latest one of its player.
 func (s *State) linkChange(r ChangeRef, x *Change) {
 	x.next = r
-	if last := s.changes.put(x.Player, r); last != 0 {
+	if last := s.changes.Put(x.Player, r); last != 0 {
 		before := s.Changes.Mut(last)
 		x.next, before.next = before.next, r
 	}
@@ -90,8 +90,8 @@ func (s *State) linkChange(r ChangeRef, x *Change) {
 // RemoveChange drops a player's oldest change.
 func (s *State) RemoveChange(r ChangeRef) {
 	x := *s.Changes.Get(r)
-	if last, _ := s.changes.find(x.Player); last == r {
-		s.changes.remove(x.Player)
+	if last, _ := s.changes.Find(x.Player); last == r {
+		s.changes.Remove(x.Player)
 	} else {
 		s.Changes.Mut(last).next = x.next
 	}
@@ -100,7 +100,7 @@ func (s *State) RemoveChange(r ChangeRef) {
 
 // ChangesOf calls f for the changes of a player, oldest first, until it returns false.
 func (s *State) ChangesOf(player string, f func(*Change) bool) {
-	last, ok := s.changes.find(player)
+	last, ok := s.changes.Find(player)
 	for r := last; ok; ok = r != last {
 		r = s.Changes.Get(r).next
 		if !f(s.Changes.Get(r)) {
@@ -111,7 +111,7 @@ func (s *State) ChangesOf(player string, f func(*Change) bool) {
 
 // LastChange is the latest change of a player, if it is not in the archive yet.
 func (s *State) LastChange(player string) (*Change, bool) {
-	r, ok := s.changes.find(player)
+	r, ok := s.changes.Find(player)
 	if !ok {
 		return nil, false
 	}

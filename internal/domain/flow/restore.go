@@ -25,35 +25,35 @@ func (s *State) Connected() []func() error {
 func (s *State) Indexed() []func() error { return []func() error{s.findLogins, s.findTokens} }
 
 func (s *State) findPlayers() error {
-	s.players.rebuild(func(p *Player) string { return p.ID })
-	return once("players", s.players.len(), s.Players.Len())
+	s.players.Rebuild(func(p *Player) string { return p.ID })
+	return once("players", s.players.Len(), s.Players.Len())
 }
 
 func (s *State) findParties() error {
-	s.parties.rebuild(func(p *Party) PartyID { return p.ID })
+	s.parties.Rebuild(func(p *Party) PartyID { return p.ID })
 	coded := 0
 	for _, p := range s.Parties.All() {
 		if p.Code != "" {
 			coded++
 		}
 	}
-	s.codes.refs.Expect(coded)
+	s.codes.Expect(coded)
 	for r, p := range s.Parties.All() {
 		s.indexParty(r, p)
 	}
-	return once("parties", s.parties.len(), s.Parties.Len())
+	return once("parties", s.parties.Len(), s.Parties.Len())
 }
 
 func (s *State) findLogins() error {
-	s.logins.rebuild(func(l *Login) LoginSessionID { return l.ID })
-	return once("login sessions", s.logins.len(), s.Logins.Len())
+	s.logins.Rebuild(func(l *Login) LoginSessionID { return l.ID })
+	return once("login sessions", s.logins.Len(), s.Logins.Len())
 }
 
 func (s *State) findTokens() error {
-	s.tokens.rebuild(func(l *Login) domain.UUID { return l.Token })
+	s.tokens.Rebuild(func(l *Login) domain.UUID { return l.Token })
 	for r, l := range s.Logins.All() {
 		if !l.Previous.IsZero() {
-			s.tokens.put(l.Previous, r)
+			s.tokens.Put(l.Previous, r)
 		}
 	}
 	return nil
@@ -86,7 +86,7 @@ func once(what string, ids, records int) error {
 
 // same returns a player's id in the memory of the player's record, since one that was read has memory of its own.
 func (s *State) same(player string) string {
-	if r, ok := s.players.find(player); ok {
+	if r, ok := s.players.Find(player); ok {
 		return s.Players.Get(r).ID
 	}
 	return player
@@ -95,7 +95,7 @@ func (s *State) same(player string) string {
 func (s *State) connectLogins() error {
 	for r := range s.Logins.All() {
 		l := s.Logins.Mut(r)
-		player, known := s.players.find(l.Player)
+		player, known := s.players.Find(l.Player)
 		if !known {
 			if l.State == LoginLive {
 				return fmt.Errorf("login session %s of an unknown player", l.ID)
@@ -132,7 +132,7 @@ func (s *State) connectChanges() error {
 func (s *State) connectMemberships() error {
 	for r := range s.Memberships.All() {
 		m := s.Memberships.Mut(r)
-		player, member := s.players.find(m.Player)
+		player, member := s.players.Find(m.Player)
 		instance, ok := s.instances[m.Instance]
 		if !ok || !member {
 			return fmt.Errorf("membership of player %q in %s without one of them", m.Player, m.Instance)

@@ -25,11 +25,11 @@ type State struct {
 	Changes     chunk.Table[Change]
 	Studio      Studio
 
-	players     *index[string, Player]
-	logins      *index[LoginSessionID, Login]
-	tokens      *index[domain.UUID, Login] // by Token and Previous
-	parties     *index[PartyID, Party]
-	codes       *index[string, Party]
+	players     *chunk.Keyed[string, Player]
+	logins      *chunk.Keyed[LoginSessionID, Login]
+	tokens      *chunk.Keyed[domain.UUID, Login] // by Token and Previous
+	parties     *chunk.Keyed[PartyID, Party]
+	codes       *chunk.Keyed[string, Party]
 	searches    map[domain.TicketID]PartyRef // parties by ticket
 	invites     map[InviteID]InviteRef
 	invitesTo   map[string][]InviteRef
@@ -44,7 +44,7 @@ type State struct {
 	queues      map[string]QueueRef
 	searching   map[string]sorted.Set[domain.TicketID] // tickets of parties by queue
 	advised     map[domain.TicketID]AdviceRef          // by ticket
-	changes     *index[string, Change]                 // the latest of each player that is not in the archive yet
+	changes     *chunk.Keyed[string, Change]           // the latest of each player that is not in the archive yet
 }
 
 // New returns an empty State.
@@ -56,18 +56,18 @@ func New() *State {
 		invitesOf: map[PartyID][]InviteRef{}, instances: map[InstanceID]InstanceRef{}, placements: map[string]InstanceRef{}, games: map[string]InstanceRef{},
 		tickets: map[domain.UUID]LoginTicketRef{}, requests: map[uint64]RequestRef{}, queues: map[string]QueueRef{}, searching: map[string]sorted.Set[domain.TicketID]{}, advised: map[domain.TicketID]AdviceRef{},
 	}
-	s.players = newIndex(s.Players, func(p *Player, id string) bool { return p.ID == id })
-	s.logins = newIndex(s.Logins, func(l *Login, id LoginSessionID) bool { return l.ID == id })
-	s.tokens = newIndex(s.Logins, func(l *Login, token domain.UUID) bool { return l.Token == token || l.Previous == token })
-	s.parties = newIndex(s.Parties, func(p *Party, id PartyID) bool { return p.ID == id })
-	s.codes = newIndex(s.Parties, func(p *Party, code string) bool { return p.Code == code })
-	s.changes = newIndex(s.Changes, func(x *Change, player string) bool { return x.Player == player })
+	s.players = chunk.NewKeyed(s.Players, func(p *Player, id string) bool { return p.ID == id })
+	s.logins = chunk.NewKeyed(s.Logins, func(l *Login, id LoginSessionID) bool { return l.ID == id })
+	s.tokens = chunk.NewKeyed(s.Logins, func(l *Login, token domain.UUID) bool { return l.Token == token || l.Previous == token })
+	s.parties = chunk.NewKeyed(s.Parties, func(p *Party, id PartyID) bool { return p.ID == id })
+	s.codes = chunk.NewKeyed(s.Parties, func(p *Party, code string) bool { return p.Code == code })
+	s.changes = chunk.NewKeyed(s.Changes, func(x *Change, player string) bool { return x.Player == player })
 	return s
 }
 
 // Player finds a player.
 func (s *State) Player(id string) (PlayerRef, bool) {
-	return s.players.find(id)
+	return s.players.Find(id)
 }
 
 // AddPlayer stores a new player.
@@ -76,7 +76,7 @@ func (s *State) AddPlayer(p Player) PlayerRef {
 	*rec = p
 	rec.login, rec.membership = 0, 0
 	rec.Loaded()
-	s.players.put(p.ID, r)
+	s.players.Put(p.ID, r)
 	return r
 }
 
@@ -90,7 +90,7 @@ func (p *Player) Loaded() {
 
 // RemovePlayer forgets a player.
 func (s *State) RemovePlayer(r PlayerRef) {
-	s.players.remove(s.Players.Get(r).ID)
+	s.players.Remove(s.Players.Get(r).ID)
 	s.Players.Remove(r)
 }
 
@@ -136,22 +136,22 @@ const EventsLimit = eventsLimit
 
 // Login finds a login session, also one that was replaced a while ago.
 func (s *State) Login(id LoginSessionID) (LoginRef, bool) {
-	return s.logins.find(id)
+	return s.logins.Find(id)
 }
 
 // LoginByToken finds the login session of an access token.
 func (s *State) LoginByToken(token domain.UUID) (LoginRef, bool) {
-	return s.tokens.find(token)
+	return s.tokens.Find(token)
 }
 
 // PutLogin stores a login session or replaces it.
 func (s *State) PutLogin(l Login) LoginRef {
-	r, ok := s.logins.find(l.ID)
+	r, ok := s.logins.Find(l.ID)
 	if ok {
 		s.unindexTokens(s.Logins.Get(r))
 	} else {
 		r, _ = s.Logins.Add()
-		s.logins.put(l.ID, r)
+		s.logins.Put(l.ID, r)
 	}
 	player, known := s.Player(l.Player)
 	if known {
@@ -172,16 +172,16 @@ func (s *State) PutLogin(l Login) LoginRef {
 }
 
 func (s *State) indexTokens(r LoginRef, l *Login) {
-	s.tokens.put(l.Token, r)
+	s.tokens.Put(l.Token, r)
 	if !l.Previous.IsZero() {
-		s.tokens.put(l.Previous, r)
+		s.tokens.Put(l.Previous, r)
 	}
 }
 
 func (s *State) unindexTokens(l *Login) {
-	s.tokens.remove(l.Token)
+	s.tokens.Remove(l.Token)
 	if !l.Previous.IsZero() {
-		s.tokens.remove(l.Previous)
+		s.tokens.Remove(l.Previous)
 	}
 }
 
@@ -189,7 +189,7 @@ func (s *State) unindexTokens(l *Login) {
 func (s *State) RemoveLogin(r LoginRef) {
 	l := *s.Logins.Get(r)
 	s.unindexTokens(&l)
-	s.logins.remove(l.ID)
+	s.logins.Remove(l.ID)
 	if player, ok := s.Player(l.Player); ok && s.Players.Get(player).login == r {
 		s.Players.Mut(player).login = 0
 	}
@@ -198,12 +198,12 @@ func (s *State) RemoveLogin(r LoginRef) {
 
 // Party finds a party.
 func (s *State) Party(id PartyID) (PartyRef, bool) {
-	return s.parties.find(id)
+	return s.parties.Find(id)
 }
 
 // PartyByCode finds a party by its invite code.
 func (s *State) PartyByCode(code string) (PartyRef, bool) {
-	return s.codes.find(code)
+	return s.codes.Find(code)
 }
 
 // PartyByTicket finds the party of a ticket.
@@ -214,12 +214,12 @@ func (s *State) PartyByTicket(ticket domain.TicketID) (PartyRef, bool) {
 
 // PutParty stores a party or replaces it.
 func (s *State) PutParty(p Party) PartyRef {
-	r, ok := s.parties.find(p.ID)
+	r, ok := s.parties.Find(p.ID)
 	if ok {
 		s.unindexParty(s.Parties.Get(r))
 	} else {
 		r, _ = s.Parties.Add()
-		s.parties.put(p.ID, r)
+		s.parties.Put(p.ID, r)
 	}
 	*s.Parties.Mut(r) = p
 	s.indexParty(r, &p)
@@ -228,7 +228,7 @@ func (s *State) PutParty(p Party) PartyRef {
 
 func (s *State) indexParty(r PartyRef, p *Party) {
 	if p.Code != "" {
-		s.codes.put(p.Code, r)
+		s.codes.Put(p.Code, r)
 	}
 	if p.Search != nil {
 		s.searches[p.Search.Ticket] = r
@@ -238,7 +238,7 @@ func (s *State) indexParty(r PartyRef, p *Party) {
 
 func (s *State) unindexParty(p *Party) {
 	if p.Code != "" {
-		s.codes.remove(p.Code)
+		s.codes.Remove(p.Code)
 	}
 	if p.Search != nil {
 		delete(s.searches, p.Search.Ticket)
@@ -250,7 +250,7 @@ func (s *State) unindexParty(p *Party) {
 func (s *State) RemoveParty(r PartyRef) {
 	p := s.Parties.Get(r)
 	s.unindexParty(p)
-	s.parties.remove(p.ID)
+	s.parties.Remove(p.ID)
 	s.Parties.Remove(r)
 }
 
