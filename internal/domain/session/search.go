@@ -12,7 +12,7 @@ func (s *State) Search(scan *searchindex.Scan) (done bool) { return scan.Step(s.
 
 // GameRef finds a game session for a scan.
 func (s *State) GameRef(id string) (uint32, bool) {
-	r, ok := s.byID[ID(id)]
+	r, ok := s.byID.Find(ID(id))
 	return uint32(r), ok
 }
 

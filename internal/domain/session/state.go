@@ -15,10 +15,10 @@ type State struct {
 	Players chunk.Table[PlayerSession]
 	Seats   chunk.Table[Seat]
 
-	byID     map[ID]GameRef
+	byID     *chunk.Keyed[ID, GameSession]
 	byFleet  map[string]sorted.Set[entry]
-	byPlayer map[string]PlayerRef // head of each player's chain of player sessions
-	players  map[domain.PlayerSessionID]PlayerRef
+	byPlayer *chunk.Keyed[string, PlayerSession] // head of each player's chain of player sessions
+	players  *chunk.Keyed[domain.PlayerSessionID, PlayerSession]
 	counts   map[place]*Counts
 	all      Counts           // of all locations of all fleets
 	search   *searchindex.Set // the ACTIVE ones
@@ -43,27 +43,25 @@ func (a entry) before(b entry) bool {
 
 // New returns an empty State.
 func New() *State {
-	return &State{
+	s := &State{
 		Games: chunk.New[GameSession](), Players: chunk.New[PlayerSession](), Seats: chunk.New[Seat](),
-		byID:     map[ID]GameRef{},
-		byFleet:  map[string]sorted.Set[entry]{},
-		byPlayer: map[string]PlayerRef{},
-		players:  map[domain.PlayerSessionID]PlayerRef{},
-		counts:   map[place]*Counts{},
-		search:   searchindex.New(),
+		byFleet: map[string]sorted.Set[entry]{},
+		counts:  map[place]*Counts{},
+		search:  searchindex.New(),
 	}
+	s.byID = chunk.NewKeyed(s.Games, func(g *GameSession, id ID) bool { return g.ID == id })
+	s.byPlayer = chunk.NewKeyed(s.Players, func(p *PlayerSession, player string) bool { return p.Player == player })
+	s.players = chunk.NewKeyed(s.Players, func(p *PlayerSession, id domain.PlayerSessionID) bool { return p.ID == id })
+	return s
 }
 
 // Game finds a game session in memory.
-func (s *State) Game(id ID) (GameRef, bool) {
-	r, ok := s.byID[id]
-	return r, ok
-}
+func (s *State) Game(id ID) (GameRef, bool) { return s.byID.Find(id) }
 
 // AddGame stores a new game session. An older one with the same id, from a failed attempt of a placement, loses the id. In a snapshot
 // such an attempt may follow the one that has its id now.
 func (s *State) AddGame(g GameSession) GameRef {
-	if old, ok := s.byID[g.ID]; ok && !g.Replaced {
+	if old, ok := s.byID.Find(g.ID); ok && !g.Replaced {
 		x := s.Games.Mut(old)
 		x.Replaced = true
 		s.byFleet[x.FleetID].Delete(entry{x.Created, old, x.ID})
@@ -83,7 +81,7 @@ func (s *State) index(r GameRef, g *GameSession) {
 	if g.Replaced {
 		return
 	}
-	s.byID[g.ID] = r
+	s.byID.Put(g.ID, r)
 	t := s.byFleet[g.FleetID]
 	if t == nil {
 		t = sorted.NewSet(entry.before)
@@ -142,10 +140,7 @@ func (s *State) SetPlayerData(r PlayerRef, data string) *PlayerSession {
 }
 
 // PlayerByID finds a player session in memory.
-func (s *State) PlayerByID(id domain.PlayerSessionID) (PlayerRef, bool) {
-	r, ok := s.players[id]
-	return r, ok
-}
+func (s *State) PlayerByID(id domain.PlayerSessionID) (PlayerRef, bool) { return s.players.Find(id) }
 
 // Reserve stores a new player session on a new seat.
 func (s *State) Reserve(p PlayerSession) PlayerRef {
@@ -177,15 +172,12 @@ func (s *State) chain(r PlayerRef) {
 	if last == 0 {
 		g.first = r
 	}
-	head := s.byPlayer[p.Player]
+	s.players.Put(p.ID, r)
+	head := s.byPlayer.Put(p.Player, r)
 	p.prev, p.nextOfOne = last, head
-	s.players[p.ID] = r
-	if head == 0 {
-		s.byPlayer[p.Player] = r
-	} else {
+	if head != 0 {
 		// Records share the string of the first one, so that a player's id is in memory once.
 		p.Player = s.Players.Get(head).Player
-		s.byPlayer[p.Player] = r
 		s.Players.Mut(head).prevOfOne = r
 	}
 	if last != 0 {
@@ -234,7 +226,7 @@ func (s *State) PlayersIn(game GameRef, yield func(PlayerRef, *PlayerSession) bo
 
 // PlayersNamed yields the player sessions of a player, in no particular order.
 func (s *State) PlayersNamed(player string, yield func(PlayerRef, *PlayerSession) bool) {
-	for r := s.byPlayer[player]; r != 0; {
+	for r, _ := s.byPlayer.Find(player); r != 0; {
 		p := s.Players.Get(r)
 		next := p.nextOfOne
 		if !yield(r, p) {
@@ -248,7 +240,7 @@ func (s *State) PlayersNamed(player string, yield func(PlayerRef, *PlayerSession
 func (s *State) DropGame(r GameRef) {
 	g := s.Games.Get(r)
 	if !g.Replaced {
-		delete(s.byID, g.ID)
+		s.byID.Remove(g.ID)
 		t := s.byFleet[g.FleetID]
 		t.Delete(entry{g.Created, r, g.ID})
 		if t.Len() == 0 {
@@ -280,21 +272,21 @@ func (s *State) DropPlayer(r PlayerRef) {
 	case p.prevOfOne != 0:
 		s.Players.Mut(p.prevOfOne).nextOfOne = p.nextOfOne
 	case p.nextOfOne != 0:
-		s.byPlayer[p.Player] = p.nextOfOne
+		s.byPlayer.Put(p.Player, p.nextOfOne)
 	default:
-		delete(s.byPlayer, p.Player)
+		s.byPlayer.Remove(p.Player)
 	}
 	if p.nextOfOne != 0 {
 		s.Players.Mut(p.nextOfOne).prevOfOne = p.prevOfOne
 	}
-	delete(s.players, p.ID)
+	s.players.Remove(p.ID)
 	s.Players.Remove(r)
 }
 
 // RestorePlayers prepares the indexes for n player sessions.
 func (s *State) RestorePlayers(n int) {
-	s.players = make(map[domain.PlayerSessionID]PlayerRef, n)
-	s.byPlayer = make(map[string]PlayerRef, n)
+	s.players.Expect(n)
+	s.byPlayer.Expect(n)
 }
 
 // RestorePlayer stores a player session of a snapshot. Those of one game session must come in creation order.
