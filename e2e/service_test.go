@@ -7,15 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +23,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 const region = "us-east-1"
@@ -86,28 +85,9 @@ func (s *service) in(t *testing.T) *service {
 	return &service{t: t, data: s.data, address: s.address, logs: s.logs, client: s.client, calls: s.calls}
 }
 
-// freeAddress is a loopback address below the ports that the kernel gives to clients: a client that keeps trying to
-// reach a service which is down would else at times be given that very port, and connect to itself. Until the test is over
-// it holds the UDP port of the same number, so that no other test, of any run, takes the port while it is free.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(12000+rand.IntN(18000)))
-		held, err := net.ListenPacket("udp", address)
-		if err != nil {
-			continue
-		}
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			held.Close()
-			continue
-		}
-		l.Close()
-		t.Cleanup(func() { held.Close() })
-		return address
-	}
-	t.Fatal("no free port between 12000 and 30000 in 100 attempts")
-	return ""
+	return porttest.Free(t)
 }
 
 func (s *service) start() {

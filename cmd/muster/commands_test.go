@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 func TestKeysFromTheCommandLine(t *testing.T) {
@@ -121,12 +121,7 @@ func TestCA(t *testing.T) {
 
 // The error of a command whose service does not run.
 func TestNoService(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	_ = free.Close()
+	address := porttest.Free(t)
 	for _, args := range [][]string{{"explain", "player", "ann"}, {"drain", "pc"}} {
 		_, err := runForTest(t, nil, append(args, "--listen", address, "--data", t.TempDir())...)
 		if err == nil || !strings.Contains(err.Error(), "no service answers at http://"+address) || !strings.Contains(err.Error(), "--listen") {

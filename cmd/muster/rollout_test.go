@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // killable is the service as a process of its own.
@@ -48,12 +48,7 @@ func killableForTest(t *testing.T) *killable {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.address = free.Addr().String()
-	free.Close()
+	s.address = porttest.Free(t)
 	s.start()
 	t.Cleanup(s.kill)
 	return s

@@ -37,7 +37,7 @@ func TestAttackPoliciesOfAgents(t *testing.T) {
 	ended := func(conn *websocket.Conn) {
 		t.Helper()
 		for {
-			if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			if _, _, err := conn.ReadMessage(); err != nil {

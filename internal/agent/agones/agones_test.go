@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/musterhq/muster/internal/agent/agones/sdk"
+	"github.com/musterhq/muster/internal/porttest"
 	"github.com/musterhq/muster/internal/steady"
 )
 
@@ -72,12 +73,12 @@ func (g *game) reopen() {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	_, text, _ := net.SplitHostPort(porttest.Free(t))
+	port, err := strconv.Atoi(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // call calls a method of the stable service, unless the name has another one before a slash.
