@@ -3,6 +3,8 @@
 package heap
 
 import (
+	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -38,6 +40,9 @@ const (
 
 // Tune sets growth in percent between collections, and the floor in bytes, and gives memory back while the process is calm. All of it holds until Release.
 func Tune(percent int, floor int64) *Floor {
+	if _, limit, ok := Memory(); ok {
+		stayBelow(limit, os.Getenv("GOMEMLIMIT"))
+	}
 	f := &Floor{percent: percent, least: floor, most: highest(floor), at: floor, collected: time.Now(), done: make(chan struct{})}
 	debug.SetGCPercent(growth(percent, floor, scanned{}))
 	f.afterNext()
@@ -57,8 +62,16 @@ func highest(floor int64) int64 {
 	return max(floor, min(riseMost*floor, int64(total/riseShare)))
 }
 
+// stayBelow has garbage collected earlier near a limit of the control group, which would end the process, also when little of its memory is live. own is GOMEMLIMIT,
+// which Go has set already. A tenth is for what the collector does not count, such as pages of the program.
+func stayBelow(limit uint64, own string) {
+	if limit != 0 && own == "" {
+		debug.SetMemoryLimit(int64(min(limit-limit/10, math.MaxInt64)))
+	}
+}
+
 // Fill runs f, which fills an empty process with data that stays, such as the state from a snapshot. Nothing is collected meanwhile, unless a
-// memory limit (GOMEMLIMIT) is near: there is hardly any garbage, and each collection would walk through all that is there already.
+// memory limit is near: there is hardly any garbage, and each collection would walk through all that is there already.
 func Fill(f func() error) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	return f()

@@ -106,3 +106,17 @@ func TestNothingIsCollectedWhileDataFillsTheHeap(t *testing.T) {
 		t.Errorf("afterwards the heap grows by %d%% between collections, want 50%%", percent)
 	}
 }
+
+func TestHeapStaysBelowTheLimitOfTheControlGroup(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	stayBelow(0, "")
+	stayBelow(2<<30, "1GiB")
+	if got := debug.SetMemoryLimit(-1); got != before {
+		t.Errorf("without a limit, or with one of its own: %d, want %d", got, before)
+	}
+	stayBelow(2<<30, "")
+	if got := debug.SetMemoryLimit(-1); got >= 2<<30 || got < 7<<28 {
+		t.Errorf("with a limit of 2 GiB: %d", got)
+	}
+}
