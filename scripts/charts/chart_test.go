@@ -172,6 +172,13 @@ func TestPods(t *testing.T) {
 	}
 }
 
+// TestNodesStartTogether: a node alone is not ready before it has a majority, so none may wait until the one before is ready. Otherwise three nodes whose pods are gone, as after uninstalling, would never start again.
+func TestNodesStartTogether(t *testing.T) {
+	if got := manifests(t, three)["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.PodManagementPolicy; got != appsv1.ParallelPodManagement {
+		t.Errorf("pods start %s", got)
+	}
+}
+
 // TestRefusals: values that would not work are refused, with the name of what is wrong.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
