@@ -179,6 +179,16 @@ func TestNodesStartTogether(t *testing.T) {
 	}
 }
 
+// TestImages: releases have tags such as v0.2.0.
+func TestImages(t *testing.T) {
+	objects := manifests(t, all)
+	for _, pod := range []corev1.PodSpec{objects["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.Template.Spec, objects["DaemonSet/muster-agent"].(*appsv1.DaemonSet).Spec.Template.Spec} {
+		if _, tag, _ := strings.Cut(pod.Containers[0].Image, ":"); !strings.HasPrefix(tag, "v0.") {
+			t.Errorf("image %s", pod.Containers[0].Image)
+		}
+	}
+}
+
 // TestRefusals: values that would not work are refused, with the name of what is wrong.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
