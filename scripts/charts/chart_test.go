@@ -189,6 +189,31 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestAgent: the agent may do what game servers of another user take, and nothing more.
+func TestAgent(t *testing.T) {
+	pod := manifests(t, values{"publicURL": "https://muster.example.com", "agent": values{"enabled": true, "image": values{"repository": "example.com/game"}, "joinTokenSecret": "muster-hosts"}})["DaemonSet/muster-agent"].(*appsv1.DaemonSet).Spec.Template.Spec
+	c := pod.Containers[0]
+	if pod.ShareProcessNamespace == nil || !*pod.ShareProcessNamespace {
+		t.Error("the agent is the first process of its container, and reaps nothing that a game server leaves behind")
+	}
+	if slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "--compute-name") }) {
+		t.Errorf("names of machines in Kubernetes have dots, names of computes have none: %q", c.Args)
+	}
+	if len(c.SecurityContext.Capabilities.Add) > 0 || slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "--run-as") }) {
+		t.Errorf("%q, %+v", c.Args, c.SecurityContext)
+	}
+	with := values{"publicURL": "https://muster.example.com", "agent": values{"enabled": true, "image": values{"repository": "example.com/game"}, "joinTokenSecret": "muster-hosts", "runAs": "game"}}
+	c = manifests(t, with)["DaemonSet/muster-agent"].(*appsv1.DaemonSet).Spec.Template.Spec.Containers[0]
+	for _, needed := range []corev1.Capability{"CHOWN", "DAC_OVERRIDE", "KILL", "SETGID", "SETUID"} {
+		if !slices.Contains(c.SecurityContext.Capabilities.Add, needed) {
+			t.Errorf("no %s: %+v", needed, c.SecurityContext.Capabilities)
+		}
+	}
+	if !slices.Contains(c.Args, "--run-as=game") {
+		t.Errorf("%q", c.Args)
+	}
+}
+
 // TestRefusals: values that would not work are refused, with the name of what is wrong.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
