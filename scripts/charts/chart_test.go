@@ -28,8 +28,9 @@ var (
 	three = values{"publicURL": "https://muster.example.com", "replicas": 3, "cluster": values{"enabled": true, "joinSecret": "muster-join"}}
 	all   = values{
 		"publicURL": "https://muster.example.com", "replicas": 3, "cluster": values{"enabled": true, "joinSecret": "muster-join"}, "tls": values{"secretName": "muster-tls"}, "secretKey": values{"secretName": "muster-key"},
-		"trustedProxies": "10.0.0.0/8", "serviceMonitor": values{"enabled": true, "basicAuthSecret": "muster-metrics", "labels": values{"release": "prometheus"}},
-		"service": values{"type": "LoadBalancer", "annotations": values{"a": "b"}, "loadBalancerSourceRanges": []any{"192.0.2.0/24"}}, "imagePullSecrets": []any{values{"name": "pull"}},
+		"trustedProxies": "10.0.0.0/8", "files": values{"secretName": "muster-files"}, "env": []any{values{"name": "AWS_REGION", "value": "eu-west-1"}}, "serviceAccount": values{"annotations": values{"role": "backups"}},
+		"serviceMonitor": values{"enabled": true, "basicAuthSecret": "muster-metrics", "labels": values{"release": "prometheus"}},
+		"service":        values{"type": "LoadBalancer", "annotations": values{"a": "b"}, "loadBalancerSourceRanges": []any{"192.0.2.0/24"}}, "imagePullSecrets": []any{values{"name": "pull"}},
 		"networkPolicy": values{"clients": []any{values{"ipBlock": values{"cidr": "192.0.2.0/24"}}}}, "podAnnotations": values{"c": "d"}, "nodeSelector": values{"disk": "fast"},
 		"tolerations": []any{values{"key": "games", "operator": "Exists"}}, "priorityClassName": "high", "persistence": values{"storageClassName": "local", "size": "100Gi"}, "settings": values{"player-flow": true, "limit-fleets": 50},
 		"topologySpreadConstraints": []any{values{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}},
@@ -176,6 +177,20 @@ func TestPods(t *testing.T) {
 func TestNodesStartTogether(t *testing.T) {
 	if got := manifests(t, three)["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.PodManagementPolicy; got != appsv1.ParallelPodManagement {
 		t.Errorf("pods start %s", got)
+	}
+}
+
+// TestFilesAndEnvironment: files that settings name, and what a bucket needs.
+func TestFilesAndEnvironment(t *testing.T) {
+	objects := manifests(t, all)
+	pod := objects["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.Template.Spec
+	c := pod.Containers[0]
+	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "muster-files" }) ||
+		!slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/muster/files" && m.ReadOnly }) {
+		t.Errorf("no files: %+v, %+v", pod.Volumes, c.VolumeMounts)
+	}
+	if !slices.Contains(c.Env, corev1.EnvVar{Name: "AWS_REGION", Value: "eu-west-1"}) || objects["ServiceAccount/muster"].(*corev1.ServiceAccount).Annotations["role"] != "backups" {
+		t.Errorf("%+v, %+v", c.Env, objects["ServiceAccount/muster"])
 	}
 }
 
