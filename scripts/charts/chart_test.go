@@ -26,9 +26,12 @@ type values = map[string]any
 var (
 	one   = values{"publicURL": "https://muster.example.com"}
 	three = values{"publicURL": "https://muster.example.com", "replicas": 3, "cluster": values{"enabled": true, "joinSecret": "muster-join"}}
-	all   = values{
+	// agents are of a service that runs elsewhere.
+	agents = values{"publicURL": "https://muster.example.com", "replicas": 0, "agent": values{"enabled": true, "image": values{"repository": "example.com/game"}, "joinTokenSecret": "muster-hosts"}}
+	all    = values{
 		"publicURL": "https://muster.example.com", "replicas": 3, "cluster": values{"enabled": true, "joinSecret": "muster-join"}, "tls": values{"secretName": "muster-tls"}, "secretKey": values{"secretName": "muster-key"},
-		"trustedProxies": "10.0.0.0/8", "files": values{"secretName": "muster-files"}, "env": []any{values{"name": "AWS_REGION", "value": "eu-west-1"}}, "serviceAccount": values{"annotations": values{"role": "backups"}},
+		"trustedProxies": "10.0.0.0/8",
+		"files":          values{"secretName": "muster-files"}, "env": []any{values{"name": "AWS_REGION", "value": "eu-west-1"}}, "serviceAccount": values{"annotations": values{"role": "backups"}},
 		"serviceMonitor": values{"enabled": true, "basicAuthSecret": "muster-metrics", "labels": values{"release": "prometheus"}},
 		"service":        values{"type": "LoadBalancer", "annotations": values{"a": "b"}, "loadBalancerSourceRanges": []any{"192.0.2.0/24"}}, "imagePullSecrets": []any{values{"name": "pull"}},
 		"networkPolicy": values{"clients": []any{values{"ipBlock": values{"cidr": "192.0.2.0/24"}}}}, "podAnnotations": values{"c": "d"}, "nodeSelector": values{"disk": "fast"},
@@ -124,6 +127,7 @@ func TestKinds(t *testing.T) {
 	}{
 		{one, []string{"ConfigMap/muster", "NetworkPolicy/muster", "Service/muster", "Service/muster-nodes", "ServiceAccount/muster", "StatefulSet/muster"}},
 		{three, []string{"ConfigMap/muster", "NetworkPolicy/muster", "PodDisruptionBudget/muster", "Service/muster", "Service/muster-nodes", "ServiceAccount/muster", "StatefulSet/muster"}},
+		{agents, []string{"DaemonSet/muster-agent"}},
 		{all, []string{"ConfigMap/muster", "DaemonSet/muster-agent", "NetworkPolicy/muster", "PodDisruptionBudget/muster", "Service/muster", "Service/muster-nodes", "ServiceAccount/muster", "ServiceMonitor/muster", "StatefulSet/muster"}},
 	} {
 		var got []string
@@ -206,7 +210,7 @@ func TestImages(t *testing.T) {
 
 // TestAgent: the agent may do what game servers of another user take, and nothing more.
 func TestAgent(t *testing.T) {
-	pod := manifests(t, values{"publicURL": "https://muster.example.com", "agent": values{"enabled": true, "image": values{"repository": "example.com/game"}, "joinTokenSecret": "muster-hosts"}})["DaemonSet/muster-agent"].(*appsv1.DaemonSet).Spec.Template.Spec
+	pod := manifests(t, agents)["DaemonSet/muster-agent"].(*appsv1.DaemonSet).Spec.Template.Spec
 	c := pod.Containers[0]
 	if pod.ShareProcessNamespace == nil || !*pod.ShareProcessNamespace {
 		t.Error("the agent is the first process of its container, and reaps nothing that a game server leaves behind")
@@ -217,7 +221,7 @@ func TestAgent(t *testing.T) {
 	if len(c.SecurityContext.Capabilities.Add) > 0 || slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "--run-as") }) {
 		t.Errorf("%q, %+v", c.Args, c.SecurityContext)
 	}
-	with := values{"publicURL": "https://muster.example.com", "agent": values{"enabled": true, "image": values{"repository": "example.com/game"}, "joinTokenSecret": "muster-hosts", "runAs": "game"}}
+	with := values{"publicURL": "https://muster.example.com", "replicas": 0, "agent": values{"enabled": true, "image": values{"repository": "example.com/game"}, "joinTokenSecret": "muster-hosts", "runAs": "game"}}
 	c = manifests(t, with)["DaemonSet/muster-agent"].(*appsv1.DaemonSet).Spec.Template.Spec.Containers[0]
 	for _, needed := range []corev1.Capability{"CHOWN", "DAC_OVERRIDE", "KILL", "SETGID", "SETUID"} {
 		if !slices.Contains(c.SecurityContext.Capabilities.Add, needed) {
