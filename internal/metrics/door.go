@@ -74,8 +74,11 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // retryAfter is when another attempt makes sense, in seconds: Prometheus scrapes less often.
 const retryAfter = "6"
 
-// Allows reports whether the caller may read metrics.
+// Allows reports whether the caller may read metrics. A caller without a key, such as a load balancer that asks for the health, has tried nothing: it counts as no failed sign-in.
 func (d *Door) Allows(r *http.Request) bool {
+	if _, _, named := r.BasicAuth(); !named && !d.config.Dev {
+		return false
+	}
 	_, refused := d.authorize(r)
 	return refused == ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matcher"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/matchmaker"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 func door(t *testing.T, dev bool) (*Door, *identity.Keys) {
@@ -80,5 +81,20 @@ func TestWhoMayLook(t *testing.T) {
 		if status, text := ask(d, c.user, c.password); status != c.want {
 			t.Errorf("%s: got %d %s, want %d", c.who, status, text, c.want)
 		}
+	}
+}
+
+// TestHealthIsNoSignIn: a load balancer asks for the health of a node that is not ready every second or two, and has no key.
+func TestHealthIsNoSignIn(t *testing.T) {
+	d, _ := door(t, false)
+	failed := 0
+	d.config.Signins = signin.New(signin.Config{Failed: func(string, string, string, string) { failed++ }}).Door("metrics")
+	r := httptest.NewRequest(http.MethodGet, "/readyz", nil)
+	if d.Allows(r) || failed != 0 {
+		t.Errorf("a caller without a key: %d failed sign-ins", failed)
+	}
+	r.SetBasicAuth("MUSTREADER", "wrong")
+	if d.Allows(r) || failed != 1 {
+		t.Errorf("a caller with a wrong secret: %d failed sign-ins", failed)
 	}
 }
