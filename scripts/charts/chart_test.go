@@ -47,7 +47,9 @@ func render(with values) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	merged, err := chartutil.ToRenderValues(c, with, chartutil.ReleaseOptions{Name: "muster", Namespace: "games", IsInstall: true}, chartutil.DefaultCapabilities)
+	cluster := *chartutil.DefaultCapabilities
+	cluster.KubeVersion = chartutil.KubeVersion{Version: "v1.34.0", Major: "1", Minor: "34"}
+	merged, err := chartutil.ToRenderValues(c, with, chartutil.ReleaseOptions{Name: "muster", Namespace: "games", IsInstall: true}, &cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +164,9 @@ func TestPods(t *testing.T) {
 	if err := json.Unmarshal([]byte(objects["ConfigMap/muster"].(*corev1.ConfigMap).Data["muster.json"]), &settings); err != nil {
 		t.Fatal(err)
 	}
+	if settings["data"] != nil || settings["listen"] != nil {
+		t.Errorf("the environment has these settings, and each reload would say that the file's are without effect: %v", settings)
+	}
 	for name, want := range map[string]any{"player-flow": true, "limit-fleets": 50.0, "secret-key-file": "/etc/muster/key/secret.key", "tls-key": "/etc/muster/tls/tls.key", "cluster-listen": ":8090", "trusted-proxies": "10.0.0.0/8"} {
 		if settings[name] != want {
 			t.Errorf("%s: %v, want %v", name, settings[name], want)
@@ -181,6 +186,16 @@ func TestPods(t *testing.T) {
 func TestNodesStartTogether(t *testing.T) {
 	if got := manifests(t, three)["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.PodManagementPolicy; got != appsv1.ParallelPodManagement {
 		t.Errorf("pods start %s", got)
+	}
+}
+
+// TestEndingPodsStillServe: a service sends new connections to a pod until all machines know that it ends.
+func TestEndingPodsStillServe(t *testing.T) {
+	if c := manifests(t, three)["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.Template.Spec.Containers[0]; c.Lifecycle == nil || c.Lifecycle.PreStop.Sleep == nil {
+		t.Errorf("%+v", c.Lifecycle)
+	}
+	if c := manifests(t, one)["StatefulSet/muster"].(*appsv1.StatefulSet).Spec.Template.Spec.Containers[0]; c.Lifecycle != nil {
+		t.Errorf("no other pod takes connections, so an update of one node would only take longer: %+v", c.Lifecycle)
 	}
 }
 

@@ -21,7 +21,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
 {{- define "muster.settings" -}}
-{{- $s := dict "data" "/var/lib/muster/data" "listen" ":8080" "public-url" .Values.publicURL }}
+{{- $s := dict "public-url" .Values.publicURL }}
 {{- if .Values.tls.secretName }}{{ $_ := set $s "tls-cert" "/etc/muster/tls/tls.crt" }}{{ $_ := set $s "tls-key" "/etc/muster/tls/tls.key" }}{{ end }}
 {{- with .Values.trustedProxies }}{{ $_ := set $s "trusted-proxies" . }}{{ end }}
 {{- if .Values.secretKey.secretName }}{{ $_ := set $s "secret-key-file" "/etc/muster/key/secret.key" }}{{ end }}
