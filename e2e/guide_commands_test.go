@@ -52,6 +52,7 @@ var notRun = map[string]map[string]string{
 	"docs/guide/install.md": {
 		"muster keys create": "/etc/muster is not the test's: TestInstall of scripts/release makes a key so", "muster config": "as above",
 		"export COMPOSE_PROFILES": "wants Docker: TestComposeBecomesACluster of scripts/charts starts nodes with these settings", "MUSTER_JOIN=": "as above",
+		"muster hosts join-token": "for hosts in Kubernetes: TestTenHosts joins others so",
 	},
 	"docs/guide/sign-in.md": {
 		"muster aws-profile": "writes into the home directory: TestMusterLogin runs it", "muster login": "needs a person: TestMusterLogin is one", "muster top": "runs until it is stopped",
