@@ -40,7 +40,7 @@ func TestTop(t *testing.T) {
 	must(t, server.AcceptPlayer(t.Context(), game, p.mustReserve(game, "ann")))
 
 	s := p.top(80, 24)
-	s.shows("Needs attention", "Fleet dev can start no game session in custom-home", "1 fleets, 1 computes, 1 server processes (0 free), 1 game", "1 connected, 0 seats reserved, 3 seats free", "commits/s")
+	s.shows("Needs attention", "Fleet dev can start no game session in custom-home", "1 fleet, 1 compute, 1 server process (0 free), 1 game session", "1 connected, 0 seats reserved, 3 seats free", "commits/s")
 	s.press("\r") // what needs attention
 	s.shows("muster top > fleet "+p.fleet, "fleet "+p.fleet+" is ACTIVE", "Game sessions", "ACTIVE  1/4")
 	s.press("\r")
@@ -66,7 +66,7 @@ func TestTop(t *testing.T) {
 		return !strings.Contains(text, "LOST") && strings.Contains(text, "Needs attention")
 	})
 	p.mustReserve(game, "bob")
-	s.shows("1 connected, 1 seats reserved, 2 seats free")
+	s.shows("1 connected, 1 seat reserved, 2 seats free")
 
 	s.resize(40, 10)
 	s.shows("muster top", "Needs attention", "? keys") // the end of the line of keys is cut off here

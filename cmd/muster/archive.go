@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 type archiveCommand struct {
@@ -79,7 +80,7 @@ var archiveKinds = map[archive.Kind]string{
 
 func showArchive(w io.Writer, report *archivepebble.Report) error {
 	out := &strings.Builder{}
-	fmt.Fprintf(out, "%d records in %d blocks can be read\n", report.Records, report.Blocks)
+	fmt.Fprintf(out, "%s in %s can be read\n", plural.Of(report.Records, "record", "records"), plural.Of(report.Blocks, "block", "blocks"))
 	for _, place := range report.Damage {
 		fmt.Fprintf(out, "damaged: %s\n", place)
 	}

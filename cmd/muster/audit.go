@@ -18,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 type auditCommand struct {
@@ -204,6 +205,6 @@ func printVerification(stdout io.Writer, v *audit.Verification) error {
 		_, err := fmt.Fprintln(stdout, where+"the audit log has no entries")
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "%sthe audit log is whole: %d entries, from %d to %d\nanchor  %d:%s\n", where, v.Entries, v.First, v.Last, v.Last, v.Hash)
+	_, err := fmt.Fprintf(stdout, "%sthe audit log is whole: %s, from %d to %d\nanchor  %d:%s\n", where, plural.Of(v.Entries, "entry", "entries"), v.First, v.Last, v.Last, v.Hash)
 	return err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/s3"
 	"github.com/musterhq/muster/internal/secretkey"
 	"github.com/musterhq/muster/internal/settings"
@@ -158,7 +159,7 @@ func (c *backupMake) add(ctx context.Context, to *repository.Repository, stdout 
 		return fmt.Errorf("the backup is made; older ones were not removed: %w", err)
 	}
 	if removed > 0 {
-		_, err = fmt.Fprintf(stdout, "removed    %d older backups\n", removed)
+		_, err = fmt.Fprintf(stdout, "removed    %s\n", plural.Of(removed, "older backup", "older backups"))
 	}
 	return err
 }
@@ -295,7 +296,8 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	describeBackup(text, s)
 	v := state.View()
 	totals := v.Totals()
-	fmt.Fprintf(text, "in memory  %d fleets, %d game sessions, %d player sessions\n", totals.Fleets, totals.GameSessions, totals.PlayerSessions)
+	fmt.Fprintf(text, "in memory  %s, %s, %s\n", plural.Of(totals.Fleets, "fleet", "fleets"), plural.Of(totals.GameSessions, "game session", "game sessions"),
+		plural.Of(totals.PlayerSessions, "player session", "player sessions"))
 	if c.Verify {
 		fmt.Fprintln(text, "\nThe backup is whole.")
 	} else {
@@ -320,9 +322,9 @@ func (c *restoreCommand) verify(ctx context.Context, from *repository.Repository
 	if err != nil {
 		return s, nil, err
 	}
-	fmt.Fprintf(text, "read       %d objects of all backups\n", v.Objects)
+	fmt.Fprintf(text, "read       %s of all backups\n", plural.Of(v.Objects, "object", "objects"))
 	if v.Replayed > 0 {
-		fmt.Fprintf(text, "replayed   %d entries behind entry %d: they lead to the state of the backup\n", v.Replayed, v.From)
+		fmt.Fprintf(text, "replayed   %s behind entry %d, up to the state of the backup\n", plural.Of(v.Replayed, "entry", "entries"), v.From)
 	}
 	return v.Summary, v.State, nil
 }
@@ -355,6 +357,6 @@ func describeBackup(out *strings.Builder, s backup.Summary) {
 	}
 	fmt.Fprintf(out, "archive    %s\n", strings.Join(kinds, ", "))
 	if s.Damaged > 0 {
-		fmt.Fprintf(out, "missing    what %d damaged places of the archive had: see muster archive check\n", s.Damaged)
+		fmt.Fprintf(out, "missing    what %s of the archive had: see muster archive check\n", plural.Of(s.Damaged, "damaged place", "damaged places"))
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/builddoor"
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 type buildCommand struct {
@@ -114,7 +115,7 @@ func (c *buildPushCommand) Run(ctx context.Context, stdout io.Writer, env enviro
 		_, deleteErr := api.DeleteBuild(context.WithoutCancel(ctx), &gamelift.DeleteBuildInput{BuildId: created.Build.BuildId})
 		return errors.Join(fmt.Errorf("push build %s: %w", p.build, err), deleteErr)
 	}
-	_, err = fmt.Fprintf(stdout, "%s is READY: %d files, %.1f MiB, of which %.1f MiB were sent\n", p.build, len(scanned.Manifest.Files),
+	_, err = fmt.Fprintf(stdout, "%s is READY: %s, %.1f MiB, of which %.1f MiB were sent\n", p.build, plural.Of(len(scanned.Manifest.Files), "file", "files"),
 		float64(scanned.Manifest.Size())/(1<<20), float64(p.sent.Load())/(1<<20))
 	return err
 }

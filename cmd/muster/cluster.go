@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 type clusterCommand struct {
@@ -92,7 +93,7 @@ func printStatus(stdout io.Writer, s node.Status) error {
 		case m.Missing:
 			heard = "missing"
 		case m.Silent > 0 || m.Version != "":
-			behind, heard = fmt.Sprintf("%d entries", m.Behind), fmt.Sprintf("%s ago", (time.Duration(m.Silent)*time.Millisecond).Round(10*time.Millisecond))
+			behind, heard = plural.Of(m.Behind, "entry", "entries"), fmt.Sprintf("%s ago", (time.Duration(m.Silent)*time.Millisecond).Round(10*time.Millisecond))
 			clock = (time.Duration(m.Clock) * time.Millisecond).Round(10 * time.Millisecond).String()
 		}
 		if m.Copies {

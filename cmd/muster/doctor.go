@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -90,7 +91,8 @@ func (c *doctorCommand) print(stdout io.Writer, found []doctor.Finding) error {
 			fmt.Fprintf(&text, "         → %s\n", printable(f.Do))
 		}
 	}
-	fmt.Fprintf(&text, "\n%d ok, %d warnings, %d failures, %d skipped\n", counts[doctor.OK], counts[doctor.Warning], counts[doctor.Failure], counts[doctor.Skipped])
+	fmt.Fprintf(&text, "\n%d ok, %s, %s, %d skipped\n", counts[doctor.OK], plural.Of(counts[doctor.Warning], "warning", "warnings"),
+		plural.Of(counts[doctor.Failure], "failure", "failures"), counts[doctor.Skipped])
 	_, err := io.WriteString(stdout, text.String())
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/internal/export"
 	"github.com/musterhq/muster/internal/localdoor"
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -85,7 +86,7 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w; the next run with --resume continues", err)
 	}
-	fmt.Fprintf(os.Stderr, "%d records\n", records)
+	fmt.Fprintf(os.Stderr, "%s\n", plural.Of(records, "record", "records"))
 	if damaged > 0 {
 		fmt.Fprintf(os.Stderr, "places of the archive could not be read (%d): see muster archive check\n", damaged)
 	}

@@ -74,8 +74,8 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 		}
 	}
 	for _, x := range list.Tokens {
-		if _, err := fmt.Fprintf(stdout, "join token %s: %d more hosts for %s in %s, until %s\n",
-			x.ID, x.Uses, cmp.Or(x.Fleet, "any fleet of a build"), cmp.Or(x.Location, "any location of the fleet"), x.Expires.Format(time.RFC3339)); err != nil {
+		if _, err := fmt.Fprintf(stdout, "join token %s: %s for %s in %s, until %s\n",
+			x.ID, plural.Of(x.Uses, "more host", "more hosts"), cmp.Or(x.Fleet, "any fleet of a build"), cmp.Or(x.Location, "any location of the fleet"), x.Expires.Format(time.RFC3339)); err != nil {
 			return err
 		}
 	}

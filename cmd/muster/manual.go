@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/musterhq/muster/internal/manual"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 type completionCommand struct {
@@ -53,7 +54,7 @@ func (c *manCommand) Run(stdout io.Writer, env environment, parser *kong.Context
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(stdout, "%d pages in %s\n", len(pages), c.Dir)
+	_, err := fmt.Fprintf(stdout, "%s in %s\n", plural.Of(len(pages), "page", "pages"), c.Dir)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 type peopleCommand struct {
@@ -192,6 +193,6 @@ func (c *peopleEndSession) Run(ctx context.Context, stdout io.Writer, env enviro
 	if err := c.post(ctx, env, "people/end-sessions", operator.EndSignIns{Session: c.Session, Person: c.Person}, &done); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "%d sessions have ended\n", done.Ended)
+	_, err := fmt.Fprintf(stdout, "%s ended\n", plural.Of(done.Ended, "session has", "sessions have"))
 	return err
 }

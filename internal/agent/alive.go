@@ -2,7 +2,8 @@ package agent
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // Alive returns what the agent does, in a few words, once the goroutine of Run has handled what came before; an error when it does not until ctx ends. An agent without a connection
@@ -11,9 +12,9 @@ func (a *Agent) Alive(ctx context.Context) (string, error) {
 	status := make(chan string, 1)
 	ask := func() {
 		if a.connected {
-			status <- fmt.Sprintf("connected; %d server processes", len(a.running))
+			status <- "connected; " + plural.Of(len(a.running), "server process", "server processes")
 		} else {
-			status <- fmt.Sprintf("not connected; %d server processes", len(a.running))
+			status <- "not connected; " + plural.Of(len(a.running), "server process", "server processes")
 		}
 	}
 	select {

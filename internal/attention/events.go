@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // eventSteps are the codes of the fleet events that are counted, with what to do.
@@ -60,10 +61,7 @@ func fleetEvents(v *cell.View, f *fleet.Fleet, now domain.Time) (lost, others []
 			others = append(others, Item{"Fleet " + f.Name + ": " + times, next, "fleet", f.ID})
 			continue
 		}
-		who := "1 player"
-		if x.players > 1 {
-			who = fmt.Sprintf("%d players", x.players)
-		}
+		who := plural.Of(x.players, "player", "players")
 		lost = append(lost, Item{fmt.Sprintf("%s lost their game in fleet %s: %s", who, f.Name, times), next + " Place the players anew: their seats ended with the game session.", "fleet", f.ID})
 	}
 	return lost, others

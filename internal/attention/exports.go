@@ -3,6 +3,8 @@ package attention
 import (
 	"fmt"
 	"time"
+
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // exports are the receivers of the audit log that have got nothing for long.
@@ -11,7 +13,7 @@ func (f *Finder) exports() (all []Item) {
 		return nil
 	}
 	for _, late := range f.config.Exports() {
-		what := fmt.Sprintf("The audit log has not reached %s for %s: %d entries wait.", late.Receiver, late.For.Round(time.Minute), late.Waiting)
+		what := fmt.Sprintf("The audit log has not reached %s for %s: %s.", late.Receiver, late.For.Round(time.Minute), plural.Of(late.Waiting, "entry waits", "entries wait"))
 		if late.Why != "" {
 			what += " The last attempt failed: " + late.Why + "."
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // computesLooked is how many computes of a location are looked at for a reason.
@@ -29,7 +30,7 @@ func fleetPlaces(v *cell.View, f *fleet.Fleet, agents Agents, now domain.Time) (
 		if on, l, more := agents.stuckIn(v, f.ID, p.Location); l != nil {
 			what := fmt.Sprintf("Fleet %s, compute %s: %s.", f.Name, on, Launch(l))
 			if more > 0 {
-				what += fmt.Sprintf(" %d more computes in %s have such a trouble.", more, p.Location)
+				what += " " + plural.Of(more, "more compute in "+p.Location+" has", "more computes in "+p.Location+" have") + " such a trouble."
 			}
 			all = append(all, Item{what, launchStep(l), "compute", f.ID + "/" + on})
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/secretrotation"
 )
 
@@ -42,7 +43,8 @@ func secret(g *secretrotation.Document, now time.Time) []Item {
 		}}
 	case g.State == secretrotation.Ended && g.EndedBy != nil && g.AccessKeys > 0:
 		return []Item{{
-			What: fmt.Sprintf("Generation %d of the secret was retired at %s, and %d access keys that are derived from it still work: whoever has that secret knows theirs.", g.Number, at(g.Ended), g.AccessKeys),
+			What: fmt.Sprintf("Generation %d of the secret was retired at %s, and %s: whoever has that secret knows theirs.", g.Number, at(g.Ended),
+				plural.Of(g.AccessKeys, "access key that is derived from it still works", "access keys that are derived from it still work")),
 			Next: fmt.Sprintf("Rotate each of them (muster keys rotate), or muster secret retire %d --revoke-keys. muster secret list counts them.", g.Number),
 		}}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // service is what the running service says of itself, above all what an operator should look at.
@@ -72,7 +74,7 @@ func age(d time.Duration) string {
 	case d >= 2*time.Hour:
 		return fmt.Sprintf("%d hours", d/time.Hour)
 	}
-	return fmt.Sprintf("%d minutes", max(0, d)/time.Minute)
+	return plural.Of(int64(max(0, d)/time.Minute), "minute", "minutes")
 }
 
 // cluster is what the node knows of the others.
@@ -110,7 +112,7 @@ func (x *examination) cluster(context.Context) {
 	if len(versions) > 1 {
 		x.add(check, Warning, "finish the upgrade: docs/guide/cluster.md#updates", "the nodes run %d different versions", len(versions))
 	}
-	x.add(check, OK, "", "%d nodes, %d with a vote; %s", len(c.Members), voters, c.Outlook)
+	x.add(check, OK, "", "%s, %d with a vote; %s", plural.Of(len(c.Members), "node", "nodes"), voters, c.Outlook)
 }
 
 // agents on hosts may be of another release than the service, and should not be much older.
@@ -132,10 +134,10 @@ func (x *examination) agents(ctx context.Context) {
 	}
 	for version, names := range others {
 		shown := names[:min(len(names), 5)]
-		x.add(check, Warning, "put the same release on the hosts; an agent is replaced while its game servers run", "%d hosts run version %.60s of the agent, this is %s: %s", len(names), version, x.Version, strings.Join(shown, ", "))
+		x.add(check, Warning, "put the same release on the hosts; an agent is replaced while its game servers run", "%s version %.60s of the agent, this is %s: %s", plural.Of(len(names), "host runs", "hosts run"), version, x.Version, strings.Join(shown, ", "))
 	}
 	if len(others) == 0 && len(hosts.Hosts) > 0 {
-		x.add(check, OK, "", "%d hosts, all with this version", len(hosts.Hosts))
+		x.add(check, OK, "", "%s, all with this version", plural.Of(len(hosts.Hosts), "host", "hosts"))
 	}
 }
 

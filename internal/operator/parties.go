@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // flowID reads an id of player flow, with its prefix or without.
@@ -130,7 +131,7 @@ func whyGame(g *flow.Instance, members int) string {
 	case g.Status == flow.InstanceEnded:
 		return "It has ended: " + g.EndReason.String() + "."
 	case g.Suspect != 0:
-		return fmt.Sprintf("Its host is suspected to be lost; %d players wait for its return: muster explain game-session %s.", members, g.Game)
+		return fmt.Sprintf("Its host is suspected to be lost; %s for its return: muster explain game-session %s.", plural.Of(members, "player waits", "players wait"), g.Game)
 	}
-	return fmt.Sprintf("It has a host and %d players.", members)
+	return "It has a host and " + plural.Of(members, "player", "players") + "."
 }

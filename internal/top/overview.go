@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/attention"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/terminal"
 )
 
@@ -59,13 +60,14 @@ func (s *overviewSheet) figures(width int) (all []line) {
 	say := func(name, form string, values ...any) {
 		all = append(all, wrapped(fmt.Sprintf("%-9s ", name)+fmt.Sprintf(form, values...), width, plain, operator.Named{})...)
 	}
-	say("Runs", "%d fleets, %d computes, %d server processes (%d free), %d game sessions", x.Fleets, x.Computes, x.Processes, x.FreeProcesses, x.GameSessions)
-	players := fmt.Sprintf("%d connected, %d seats reserved, %d seats free", x.PlayersConnected, x.PlayersReserved, x.FreeSeats)
+	say("Runs", "%s, %s, %s (%d free), %s", plural.Of(x.Fleets, "fleet", "fleets"), plural.Of(x.Computes, "compute", "computes"), plural.Of(x.Processes, "server process", "server processes"),
+		x.FreeProcesses, plural.Of(x.GameSessions, "game session", "game sessions"))
+	players := fmt.Sprintf("%d connected, %s reserved, %s free", x.PlayersConnected, plural.Of(x.PlayersReserved, "seat", "seats"), plural.Of(x.FreeSeats, "seat", "seats"))
 	if x.LoggedIn > 0 || x.Parties > 0 {
-		players += fmt.Sprintf(", %d logged in, %d parties", x.LoggedIn, x.Parties)
+		players += fmt.Sprintf(", %d logged in, %s", x.LoggedIn, plural.Of(x.Parties, "party", "parties"))
 	}
 	say("Players", "%s", players)
-	say("Waiting", "%d placements, %d tickets, %d commands", x.Placements, x.Tickets, h.CommandsWait)
+	say("Waiting", "%s, %s, %s", plural.Of(x.Placements, "placement", "placements"), plural.Of(x.Tickets, "ticket", "tickets"), plural.Of(h.CommandsWait, "command", "commands"))
 	say("Calls", "%s", s.calls())
 	if h.Trouble != "" {
 		all = append(all, wrapped("Service   refuses changes: "+h.Trouble, width, trouble, operator.Named{})...)
