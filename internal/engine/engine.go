@@ -90,6 +90,19 @@ import (
 // ErrStopped is the error of commands and reads after the engine has stopped. It wraps the cause.
 var ErrStopped = errors.New("the engine has stopped")
 
+// Shortage is the cause of a refusal for which Config.Short has the reason. That names directories of this machine, so it is for operators.
+type Shortage struct{ why error }
+
+func (s *Shortage) Error() string { return s.why.Error() }
+
+// ForOperators returns the detail of a refusal with what is short, if that is its cause.
+func ForOperators(r *domain.Refusal) string {
+	if s, ok := r.Cause.(*Shortage); ok {
+		return r.Detail + ": " + s.Error()
+	}
+	return r.Detail
+}
+
 // Config has the parts of an engine. The caller closes Journal and Archive after Close.
 type Config struct {
 	Journal journal.Journal
@@ -336,8 +349,10 @@ func (e *Engine) do(ctx context.Context, cmd kernel.Command) error {
 
 // decide has this node execute a command.
 func (e *Engine) decide(ctx context.Context, cmd kernel.Command) error {
-	if e.config.Short() != nil && !hasHappened(cmd) {
-		return domain.Refuse(domain.Overloaded, "the service has no room to record changes at the moment")
+	if why := e.config.Short(); why != nil && !hasHappened(cmd) {
+		refusal := domain.Refuse(domain.Overloaded, "the service has no room to record changes at the moment")
+		refusal.Cause = &Shortage{why}
+		return refusal
 	}
 	if claim, ok := kernel.ClaimIn(cmd); ok {
 		return e.doClaim(ctx, cmd, claim)

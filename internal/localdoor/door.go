@@ -279,7 +279,7 @@ func (d *Door) check(r *http.Request, nonce string, body []byte) (key []byte, st
 
 func (d *Door) problem(r *http.Request, err error) (status int, p problem) {
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
-		return http.StatusConflict, problem{refusal.Reason.String(), refusal.Detail}
+		return http.StatusConflict, problem{refusal.Reason.String(), engine.ForOperators(refusal)}
 	}
 	if errors.Is(err, engine.ErrStopped) {
 		return http.StatusServiceUnavailable, problem{"Stopped", err.Error()}

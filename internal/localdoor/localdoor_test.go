@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,14 @@ type house struct {
 	keys   *keyring.Ring
 	door   *Door
 	log    *bytes.Buffer
+	full   atomic.Bool // the disk
+}
+
+func (h *house) shortage() error {
+	if h.full.Load() {
+		return errors.New("no space left on the disk of /data")
+	}
+	return nil
 }
 
 func newHouse(t *testing.T) *house {
@@ -42,7 +51,7 @@ func newHouse(t *testing.T) *house {
 	}
 	config := cell.DefaultConfig()
 	config.Access.AccessKeysMax = 3
-	e := enginetest.Open(t, engine.Config{Cell: config})
+	e := enginetest.Open(t, engine.Config{Cell: config, Short: h.shortage})
 	h.engine = e
 	log := slog.New(slog.NewTextHandler(h.log, nil))
 	if h.keys, err = keyring.Open(t.Context(), keyring.Config{Engine: e, Secret: secret, Log: log}); err != nil {
@@ -104,6 +113,16 @@ func TestKeysOverTheLocalDoor(t *testing.T) {
 	}
 	if _, err := c.Create(t.Context(), keyring.New{Role: access.Client}); !refusedFor(err, domain.LimitExceeded) {
 		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
+// A refusal on a full disk names the disk.
+func TestRefusalNamesTheFullDisk(t *testing.T) {
+	h := newHouse(t)
+	h.full.Store(true)
+	_, err := h.client(t).Create(t.Context(), keyring.New{Role: access.Client})
+	if !refusedFor(err, domain.Overloaded) || !strings.HasSuffix(err.Error(), "at the moment: no space left on the disk of /data") {
+		t.Error(err)
 	}
 }
 

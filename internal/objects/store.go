@@ -86,7 +86,7 @@ func (e *FullError) Error() string { return e.Reason }
 // full makes a FullError of an error that means a full disk, and returns others as they are.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &FullError{"the disk of the object store is full"}
+		return &FullError{"the disk of the object store is full: " + err.Error()} // with the path
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func (s *Store) take(bytes int64) error {
 	case s.used+bytes > s.Quota:
 		return &FullError{fmt.Sprintf("the object store has %d of %d MiB (--builds-max): delete builds that no fleet uses, or raise the limit", s.used>>20, s.Quota>>20)}
 	case free >= 0 && free-bytes < s.Reserve:
-		return &FullError{fmt.Sprintf("the disk of the object store has %d MiB free; %d MiB of them are reserved", free>>20, s.Reserve>>20)}
+		return &FullError{fmt.Sprintf("the disk of the object store %s has %d MiB free; %d MiB of them are reserved", s.Dir, free>>20, s.Reserve>>20)}
 	}
 	s.used += bytes
 	return nil

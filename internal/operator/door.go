@@ -201,7 +201,7 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case ok && refusal.Reason == domain.Conflict:
 		answer(w, http.StatusConflict, Problem{refusal.Detail})
 	case ok && refusal.Reason == domain.Overloaded:
-		answer(w, http.StatusServiceUnavailable, Problem{refusal.Detail})
+		answer(w, http.StatusServiceUnavailable, Problem{engine.ForOperators(refusal)})
 	case ok:
 		answer(w, http.StatusBadRequest, Problem{refusal.Detail})
 	case errors.Is(err, engine.ErrStopped):

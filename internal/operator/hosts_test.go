@@ -2,14 +2,21 @@ package operator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosts"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/enginetest"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 func (o *office) join(token, name string, key byte) string {
@@ -17,6 +24,26 @@ func (o *office) join(token, name string, key byte) string {
 	join := &hosts.Join{Token: token, Hash: "h", Name: name, Key: []byte(fmt.Sprintf("%032d", key))}
 	o.do(join)
 	return join.Host.ID
+}
+
+// A refusal on a full disk names the disk to operators.
+func TestRefusalNamesTheFullDisk(t *testing.T) {
+	e := enginetest.Open(t, engine.Config{Cell: cell.DefaultConfig(), Short: func() error { return errors.New("no space left on the disk of /data: 1 MiB are free, want 64 MiB") }})
+	door := NewDoor(Config{Engine: e, Log: slog.New(slog.DiscardHandler), Authenticate: func(*http.Request, []byte) (identity.Principal, int, error) {
+		return identity.Principal{ID: "MUSTX", Role: identity.Admin}, http.StatusOK, nil
+	}})
+	r := httptest.NewRequest(http.MethodPost, Prefix+"hosts/rack-1/revoke", strings.NewReader("{}"))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	door.ServeHTTP(w, r)
+	want := "the service has no room to record changes at the moment: no space left on the disk of /data: 1 MiB are free, want 64 MiB"
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+	}
+	err := e.Do(t.Context(), &hosts.Revoke{Host: "rack-1"})
+	if refusal, ok := errors.AsType[*domain.Refusal](err); !ok || strings.Contains(refusal.Detail, "/data") {
+		t.Errorf("other callers are told the directory: %v", err)
+	}
 }
 
 // One call ends what a stolen join token has let in, also when the token is used up. It can be repeated.

@@ -36,7 +36,7 @@ func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadi
 		return portError(err, "--cluster-listen")
 	}
 	x.secret, x.archive = x.node.Data().Secret, x.node.Data().Archive
-	x.room = watchRoom(uint64(s.DiskReserve), x.log, x.node.Journal(), x.archive)
+	x.room = watchRoom(s.Data, uint64(s.DiskReserve), x.log, x.node.Journal(), x.archive)
 	return nil
 }
 

@@ -47,7 +47,7 @@ func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept 
 		return err
 	}
 	x.secret, x.archive = x.data.Secret, x.data.Archive
-	x.room = watchRoom(uint64(x.settings.DiskReserve), x.log, x.data.Journal, x.archive)
+	x.room = watchRoom(x.settings.Data, uint64(x.settings.DiskReserve), x.log, x.data.Journal, x.archive)
 	return nil
 }
 

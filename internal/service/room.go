@@ -20,6 +20,7 @@ type store interface {
 // room watches whether the stores have space and descriptors. While space is short, changes are refused before they are
 // decided: running changes, and background work of the databases, need the rest.
 type room struct {
+	dir     string // of the data
 	stores  []store
 	reserve atomic.Uint64 // bytes
 	log     *slog.Logger
@@ -32,9 +33,9 @@ type room struct {
 // reserve has its default.
 const roomEvery = 50 * time.Millisecond
 
-func watchRoom(reserve uint64, log *slog.Logger, stores ...store) *room {
+func watchRoom(dir string, reserve uint64, log *slog.Logger, stores ...store) *room {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &room{stores: stores, log: log, done: make(chan struct{}), stop: stop}
+	r := &room{dir: dir, stores: stores, log: log, done: make(chan struct{}), stop: stop}
 	r.reserve.Store(reserve)
 	r.look()
 	go func() {
@@ -97,7 +98,7 @@ func (r *room) reason() error {
 			return fmt.Errorf("a store waits: %w", err)
 		}
 		if free, ok := s.FreeSpace(); ok && free < want {
-			return fmt.Errorf("no space left on the disk of the data directory: %d MiB are free, want %d MiB (--disk-reserve)", free>>20, want>>20)
+			return fmt.Errorf("no space left on the disk of the data directory %s: %d MiB are free, want %d MiB (--disk-reserve)", r.dir, free>>20, want>>20)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func (d *fullDisk) Rest() { <-d.gaveUp; close(d.written) }
 func TestStopOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &fullDisk{gaveUp: make(chan struct{}), written: make(chan struct{})}
-		x := &Service{room: watchRoom(1, slog.New(slog.DiscardHandler), disk), once: office.Parts{disk}}
+		x := &Service{room: watchRoom("/data", 1, slog.New(slog.DiscardHandler), disk), once: office.Parts{disk}}
 		stuck := time.AfterFunc(time.Minute, func() {
 			t.Error("the service has waited for room for a minute")
 			disk.StopWaiting()
@@ -39,4 +39,14 @@ func TestStopOnAFullDisk(t *testing.T) {
 		}
 		<-disk.written
 	})
+}
+
+// A shortage of space says on which disk, how much is free, and how much is wanted.
+func TestShortageNamesTheDisk(t *testing.T) {
+	r := watchRoom("/data", 5<<20, slog.New(slog.DiscardHandler), &fullDisk{})
+	defer r.close()
+	want := "no space left on the disk of the data directory /data: 0 MiB are free, want 5 MiB (--disk-reserve)"
+	if err := r.Short(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 }
