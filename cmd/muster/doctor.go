@@ -67,10 +67,7 @@ func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environme
 // served reports whether a service runs on the data directory.
 func (f *dataFlag) served(ctx context.Context) bool {
 	client, err := f.client()
-	if err == nil {
-		_, err = client.List(ctx)
-	}
-	return err == nil
+	return err == nil && client.Runs(ctx)
 }
 
 func (c *doctorCommand) print(stdout io.Writer, found []doctor.Finding) error {

@@ -66,6 +66,15 @@ func notOurs(err error, dir string) error {
 	return err
 }
 
+// Runs reports whether the service answers. One of an earlier release cannot be asked that, and is asked for its keys.
+func (c *Client) Runs(ctx context.Context) bool {
+	if c.call(ctx, runsPath, struct{}{}, &struct{}{}) == nil {
+		return true
+	}
+	_, err := c.List(ctx)
+	return err == nil
+}
+
 // List returns all keys in order of creation, revoked ones too.
 func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
 	return all, c.call(ctx, listPath, struct{}{}, &all)

@@ -43,6 +43,8 @@ const (
 
 // Paths of the door.
 const (
+	runsPath = "/v1/runs"
+
 	listPath   = "/v1/keys/list"
 	createPath = "/v1/keys/create"
 	revokePath = "/v1/keys/revoke"
@@ -142,6 +144,7 @@ func Open(c Config) (*Door, error) {
 	}
 	d := &Door{config: c, run: rand.Text(), served: make(chan struct{})}
 	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+runsPath, d.wrap(runs))
 	mux.HandleFunc("POST "+listPath, d.wrap(d.list))
 	mux.HandleFunc("POST "+createPath, d.wrap(d.create))
 	mux.HandleFunc("POST "+revokePath, d.wrap(d.revoke))
@@ -302,6 +305,9 @@ func recorded(r *http.Request, by access.Actor, operation, reason string) (conte
 
 // Principal names a holder of the data directory in audit records.
 func Principal(user string) string { return "data directory (user " + user + ")" }
+
+// runs answers that the service runs, whether it can work or not.
+func runs(*http.Request, []byte) (any, error) { return struct{}{}, nil }
 
 func (d *Door) list(r *http.Request, _ []byte) (any, error) {
 	all, err := d.config.Keys.List(r.Context())

@@ -126,6 +126,24 @@ func TestRefusalNamesTheFullDisk(t *testing.T) {
 	}
 }
 
+// That a service runs is known without its state.
+func TestRuns(t *testing.T) {
+	h := newHouse(t)
+	c := h.client(t)
+	if err := h.engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !c.Runs(t.Context()) {
+		t.Error("a service whose engine has stopped does not run")
+	}
+	if err := h.door.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.Runs(t.Context()) {
+		t.Error("a service that has ended runs")
+	}
+}
+
 func refusedFor(err error, reason domain.Reason) bool {
 	r, ok := errors.AsType[*domain.Refusal](err)
 	return ok && r.Reason == reason
