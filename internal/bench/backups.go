@@ -20,16 +20,11 @@ func (b *bench) backups(ctx context.Context) error {
 	if _, err := b.fillCellWith(ctx, dir, b.sizes.backupGames, b.sizes.backupPlayers); err != nil {
 		return err
 	}
-	s, err := b.start(ctx, "the service", dir, "serve", "--link-grace", "1h") // the game servers of the state do not come back
-	if err != nil {
-		return err
-	}
-	defer s.kill()
-	c, err := dial(ctx, s.addr, awsJSON, s.key)
-	if err != nil {
-		return err
-	}
-	defer c.close()
+	return b.servingIn(ctx, dir, func(s *server, setup *conn) error { return b.besideBackups(ctx, s, setup) }, "--link-grace", "1h") // the game servers of the state do not come back
+}
+
+// besideBackups measures cycles of a service that has its state.
+func (b *bench) besideBackups(ctx context.Context, s *server, c *conn) error {
 	h, err := b.setUpFleet(c, location)
 	if err != nil {
 		return err

@@ -15,6 +15,11 @@ func (b *bench) serving(ctx context.Context, name string, f func(s *server, setu
 	if err != nil {
 		return err
 	}
+	return b.servingIn(ctx, dir, f, arguments...)
+}
+
+// servingIn is serving on a directory that has a state already.
+func (b *bench) servingIn(ctx context.Context, dir string, f func(s *server, setup *conn) error, arguments ...string) error {
 	s, err := b.start(ctx, "the service", dir, append([]string{"serve"}, arguments...)...)
 	if err != nil {
 		return err
