@@ -39,6 +39,7 @@ const (
 )
 
 // Tune sets growth in percent between collections, and the floor in bytes, and gives memory back while the process is calm. All of it holds until Release.
+// The process also stays below the limit of its control group, for good.
 func Tune(percent int, floor int64) *Floor {
 	if _, limit, ok := Memory(); ok {
 		stayBelow(limit, os.Getenv("GOMEMLIMIT"))
