@@ -28,11 +28,12 @@ func startClientWorld(t *testing.T, args ...string) *clientWorld {
 	id, secret := s.key("client")
 	w.mine, w.raw, w.theirs = s.apiWith(id, secret), s.rawClient(id, secret, "127.0.0.1"), s.apiWith(s.key("client"))
 	p.queue("cup")
-	_, err := admin.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: aws.String("duel"),
-		RuleSetBody: aws.String(`{"name":"duel","ruleLanguageVersion":"1.0","teams":[{"name":"a","minPlayers":2,"maxPlayers":2}]}`)})
+	// More players than there are: a ticket waits, also where a busy machine takes a while between two steps of a test.
+	_, err := admin.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: aws.String("crowd"),
+		RuleSetBody: aws.String(`{"name":"crowd","ruleLanguageVersion":"1.0","teams":[{"name":"a","minPlayers":40,"maxPlayers":40}]}`)})
 	must(t, err)
 	_, err = admin.CreateMatchmakingConfiguration(t.Context(), &gamelift.CreateMatchmakingConfigurationInput{
-		Name: aws.String("duel"), RuleSetName: aws.String("duel"), AcceptanceRequired: aws.Bool(false), RequestTimeoutSeconds: aws.Int32(600),
+		Name: aws.String("crowd"), RuleSetName: aws.String("crowd"), AcceptanceRequired: aws.Bool(false), RequestTimeoutSeconds: aws.Int32(600),
 		FlexMatchMode: types.FlexMatchModeStandalone,
 	})
 	must(t, err)
@@ -52,7 +53,7 @@ func TestAttackThingsOfOthersWithAClientKey(t *testing.T) {
 	ctx := t.Context()
 	startTicket := func(api *gamelift.Client, id, player string) error {
 		_, err := api.StartMatchmaking(ctx, &gamelift.StartMatchmakingInput{
-			ConfigurationName: aws.String("duel"), TicketId: &id, Players: []types.Player{{PlayerId: &player}},
+			ConfigurationName: aws.String("crowd"), TicketId: &id, Players: []types.Player{{PlayerId: &player}},
 		})
 		return err
 	}
@@ -184,7 +185,7 @@ func TestAttackWatchesOfAClientKey(t *testing.T) {
 	w := startClientWorld(t, "--client-address-rate", "0", "--client-key-rate", "0")
 	id, secret := w.key("client")
 	_, err := w.apiWith(id, secret).StartMatchmaking(t.Context(), &gamelift.StartMatchmakingInput{
-		ConfigurationName: aws.String("duel"), TicketId: aws.String("t"), Players: []types.Player{{PlayerId: aws.String("mallory")}},
+		ConfigurationName: aws.String("crowd"), TicketId: aws.String("t"), Players: []types.Player{{PlayerId: aws.String("mallory")}},
 	})
 	must(t, err)
 	watch := func(id, secret, stream string) int {

@@ -39,7 +39,7 @@ func TestAttackKeyThatCreatesWithoutEnd(t *testing.T) {
 		return err
 	}
 	ticket := func(api *gamelift.Client, id string) error {
-		_, err := api.StartMatchmaking(ctx, &gamelift.StartMatchmakingInput{ConfigurationName: aws.String("duel"), TicketId: &id, Players: []types.Player{{PlayerId: &id}}})
+		_, err := api.StartMatchmaking(ctx, &gamelift.StartMatchmakingInput{ConfigurationName: aws.String("crowd"), TicketId: &id, Players: []types.Player{{PlayerId: &id}}})
 		return err
 	}
 	placement := func(api *gamelift.Client, id string) error {
