@@ -66,7 +66,7 @@ func TestRunFromARelease(t *testing.T) {
 func TestRunWithoutModules(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "../scripts/run.sh", "--compile")
-	cmd.Env = append(os.Environ(), "GOMODCACHE="+t.TempDir(), "GOPROXY=off", "GOFLAGS=-modcacherw", "DEMO_FLAGS=--help")
+	cmd.Env = append(os.Environ(), "GOMODCACHE="+t.TempDir(), "GOPROXY=off", "GOFLAGS=-modcacherw", "GOWORK=", "DEMO_FLAGS=--help") // GOWORK as a newcomer has it
 	out, err := cmd.CombinedOutput()
 	if bytes.Contains(out, []byte("which was made of this commit")) {
 		t.Skip("dist/ has a release of this commit, which needs no modules")

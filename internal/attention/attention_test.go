@@ -201,7 +201,7 @@ func TestEvents(t *testing.T) {
 	n.do(&hosting.LoseLink{Process: fleet.Key{Fleet: "fleet-1", Compute: "rack", Process: "lost"}, Link: 1})
 	n.later(n.engine.CellConfig().Hosting.LinkGrace + time.Second)
 	n.finds("fleet", "fleet-1", "1 player lost their game in fleet arena: server process crashed, 1 in the last 15 minutes", "Place the players anew")
-	n.later(lately)
+	n.later(lately + time.Second) // it may still be the millisecond of the event
 	for _, x := range n.find().Items {
 		if strings.Contains(x.What, "lost their game") {
 			t.Errorf("after %s: %+v", lately, x)
