@@ -115,8 +115,8 @@ type crowd struct {
 
 const tryAgain = time.Second
 
-// classic is what clients with OpenSSL before 3.5 offer, such as game servers in C++. OpenSSL since 3.5 and Go since 1.24 offer a hybrid with ML-KEM
-// as well, which the service takes where it is offered; nil is Go's own choice.
+// classic is what clients with OpenSSL before 3.5 offer, with which a game server in C++ may be built. OpenSSL since 3.5 and Go since 1.24 offer a hybrid
+// with ML-KEM as well, which the service takes where it is offered; nil is Go's own choice.
 var classic = []tls.CurveID{tls.X25519, tls.CurveP256}
 
 func newCrowd(h *hall, url string, n int) *crowd {
