@@ -66,11 +66,9 @@ func TestRunFromARelease(t *testing.T) {
 func TestRunWithoutModules(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "../scripts/run.sh", "--compile")
-	cmd.Env = append(os.Environ(), "GOMODCACHE="+t.TempDir(), "GOPROXY=off", "GOFLAGS=-modcacherw", "GOWORK=", "DEMO_FLAGS=--help") // GOWORK as a newcomer has it
+	cmd.Env = append(os.Environ(), "GOMODCACHE="+t.TempDir(), "GOPROXY=off", "GOFLAGS=-modcacherw -buildvcs=false", "GOWORK=", "DEMO_FLAGS=--help", // GOWORK as a newcomer has it
+		"GIT_DIR=/dev/null") // a release in dist/ is of no known commit, and not taken
 	out, err := cmd.CombinedOutput()
-	if bytes.Contains(out, []byte("which was made of this commit")) {
-		t.Skip("dist/ has a release of this commit, which needs no modules")
-	}
 	if err == nil || bytes.Count(out, []byte("\n")) != 2 || !bytes.Contains(out, []byte("module lookup disabled by GOPROXY=off")) || !bytes.Contains(out, []byte("set MUSTER_RELEASE")) {
 		t.Errorf("%v\n%s", err, out)
 	}
