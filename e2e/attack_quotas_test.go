@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -146,14 +145,6 @@ func TestAttackJoinTokenWithoutEnd(t *testing.T) {
 		})
 		return logs
 	}
-	says := func(logs *output, text string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		if _, err := logs.until(ctx, text); err != nil {
-			t.Fatalf("no %q in the log of the agent:\n%s", text, logs.tail(20))
-		}
-	}
 	computes := func(names ...string) {
 		t.Helper()
 		eventually(t, fmt.Sprint("one of ", names, " to be a compute"), func() bool {
@@ -164,15 +155,15 @@ func TestAttackJoinTokenWithoutEnd(t *testing.T) {
 	}
 	agent("rack-1")
 	computes("rack-1")
-	says(agent("rack-2"), "computes of this holder: 1; its quota computes is 1; the holder is "+issuer)
-	says(agent("rack-3"), "hosts of this holder: 2; its quota hosts is 2; the holder is "+issuer)
+	agent("rack-2").mustHave(t, "computes of this holder: 1; its quota computes is 1; the holder is "+issuer)
+	agent("rack-3").mustHave(t, "hosts of this holder: 2; its quota hosts is 2; the holder is "+issuer)
 	if page := s.page(issuer, secret, "/metrics"); !strings.Contains(page, `muster_quota_held{holder="`+issuer+`",quota="hosts"} 2`) || strings.Contains(page, `muster_quota_refused_total{quota="hosts"} 0`) {
 		t.Errorf("/metrics has no hosts of %s, or no refusal", issuer)
 	}
 	s.kill()
 	s.start()
 	late := agent("rack-4")
-	says(late, "its quota hosts is 2; the holder is "+issuer) // which made no request since the start
+	late.mustHave(t, "its quota hosts is 2; the holder is "+issuer) // which made no request since the start
 
 	hosts("revoke", "rack-1")
 	computes("rack-2", "rack-3", "rack-4")

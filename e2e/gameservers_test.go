@@ -64,11 +64,7 @@ func (p *program) exitCode() int {
 
 func (p *program) until(part string) string {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
-	line, err := p.logs.until(ctx, part)
-	must(p.t, err)
-	return line
+	return p.logs.mustHave(p.t, part)
 }
 
 // hurried makes the Go SDK report its health every second instead of every minute, and reconnect without the pause

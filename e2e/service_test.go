@@ -152,11 +152,7 @@ func (s *service) healthy() bool {
 // untilLogged waits for a line of the log. What a test has seen may be here before the line that was written ahead of it.
 func (s *service) untilLogged(part string) {
 	s.t.Helper()
-	ctx, stop := context.WithTimeout(s.t.Context(), patience)
-	defer stop()
-	if _, err := s.logs.until(ctx, part); err != nil {
-		s.t.Fatal(err)
-	}
+	s.logs.mustHave(s.t, part)
 }
 
 // staysHealthy checks that it is still there for others.
@@ -432,6 +428,16 @@ func (o *output) until(ctx context.Context, part string) (string, error) {
 			return "", fmt.Errorf("wait for output %q: %w; there is:\n%s", part, ctx.Err(), o.tail(20))
 		}
 	}
+}
+
+// mustHave is until, for as long as a test has patience.
+func (o *output) mustHave(t *testing.T, part string) (line string) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	line, err := o.until(ctx, part)
+	must(t, err)
+	return line
 }
 
 func (o *output) tail(lines int) string {
