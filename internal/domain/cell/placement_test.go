@@ -132,6 +132,39 @@ func TestPlacementTakesItsIDBackFromAFailedAttempt(t *testing.T) {
 	}
 }
 
+// A backend may name a game session and a placement alike, for example when it asks for a placement because the answer to its CreateGameSession was lost.
+func TestPlacementLeavesTheGameSessionThatHasItsName(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	first := w.serverAt("custom-a", "s1")
+	create := &hosting.CreateGameSession{Fleet: testFleet, Location: "custom-a", PlayersMax: 8}
+	create.Choose("m1")
+	w.must(create)
+	w.must(&hosting.ActivateGameSession{Process: first, Game: create.ID()})
+	w.must(&hosting.ReservePlayers{Game: create.ID(), Players: []hosting.NewPlayer{{ID: playerID(1), Player: "ann"}}})
+
+	second := w.serverAt("custom-a", "s2")
+	w.start(placement.Placement{ID: "m1"})
+	placed := session.ID(w.placement("m1").Game)
+	if placed == "" || placed == create.ID() {
+		t.Fatalf("the placement has the game session %q", placed)
+	}
+	w.must(&hosting.ActivateGameSession{Process: second, Game: placed})
+	w.must(&hosting.AcceptPlayer{Process: first, Game: create.ID(), Player: playerID(1), Request: 1})
+	w.must(&hosting.EndProcess{Process: first, Request: 2})
+
+	v := w.cell.View()
+	if g, ok := v.GameSession(create.ID()); !ok || g.ProcessID != "s1" || g.Status != session.Terminated {
+		t.Errorf("the one that was there before: %+v", g)
+	}
+	if g, ok := v.GameSession(placed); !ok || g.ProcessID != "s2" || g.Status != session.Active {
+		t.Errorf("the one of the placement: %+v", g)
+	}
+	if p := w.placement("m1"); p.Status != placement.Fulfilled {
+		t.Errorf("the placement is %s", p.Status)
+	}
+}
+
 // Records take the place of those that have left memory, so a snapshot may bring the failed attempt after the one that
 // succeeded, which has the id all the same.
 func TestFailedAttemptBehindItsSuccessorInASnapshot(t *testing.T) {

@@ -318,9 +318,21 @@ func (t *Tx) place(r placement.Ref, at placement.Place) bool {
 	in, _ := t.Fleets.Fleet(at.Fleet)
 	f, p := t.fleet(in), t.Placement(r)
 	t.Emit(&GameSessionCreated{
-		ID: session.MakeID(at.Fleet, at.Location, p.ID), Process: t.Process(process).Key,
+		ID: t.idOfAttempt(p, at), Process: t.Process(process).Key,
 		Name: p.Name, Data: p.Data, MatchmakerData: p.MatchmakerData, Properties: p.Properties, PlayersMax: p.PlayersMax,
 		FullProtection: f.FullProtection, ActivateBy: t.activateBy(f), Placement: p.ID,
 	})
 	return true
+}
+
+// idOfAttempt returns the id of a placement's game session at a place: the placement's own, which a failed attempt there gives up. Another game session can
+// have it, too, since a caller of CreateGameSession chooses from the same names; then the new one gets an id of ours. See B213.
+func (t *Tx) idOfAttempt(p *placement.Placement, at placement.Place) session.ID {
+	id := session.MakeID(at.Fleet, at.Location, p.ID)
+	if r, taken := t.Sessions.Game(id); taken {
+		if g := t.Game(r); g.Placement != p.ID || g.Created < p.Start {
+			return session.MakeID(at.Fleet, at.Location, session.NameID(t.NewID()).String())
+		}
+	}
+	return id
 }
