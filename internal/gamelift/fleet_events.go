@@ -3,6 +3,7 @@ package gamelift
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
@@ -24,15 +25,13 @@ func (s *Service) DescribeFleetEvents(ctx context.Context, in *gamelift.Describe
 			return nil, invalid("NextToken is not one of this version of Muster")
 		}
 	}
-	var from, to domain.Time
-	if in.StartTime != nil {
-		from = domain.TimeOf(*in.StartTime)
-	}
-	if in.EndTime != nil {
-		to = domain.TimeOf(*in.EndTime)
-	}
-	if to != 0 && to < from {
+	from, to := timeFromWire(in.StartTime), timeFromWire(in.EndTime)
+	switch {
+	case in.EndTime == nil:
+	case in.StartTime != nil && to < from:
 		return nil, invalid("EndTime is before StartTime")
+	case to == 0:
+		to = -1 // in the core, zero is no end
 	}
 	id, size := lastPart(*in.FleetId), pageSize(in.Limit, pageMax)
 	page, err := read(ctx, s, func(v *cell.View) ([]fleet.Event, error) {
@@ -43,6 +42,14 @@ func (s *Service) DescribeFleetEvents(ctx context.Context, in *gamelift.Describe
 	})
 	page, next := cutPage("DescribeFleetEvents", in, page, size, func(e *fleet.Event) string { return strconv.FormatUint(e.No, 10) })
 	return &gamelift.DescribeFleetEventsOutput{Events: wires(page, eventToWire), NextToken: next}, err
+}
+
+// timeFromWire rounds, because CBOR clients send the milliseconds of a time as a binary fraction, which can be a little too small. Absent is zero.
+func timeFromWire(t *time.Time) domain.Time {
+	if t == nil {
+		return 0
+	}
+	return domain.TimeOf(t.Round(time.Millisecond))
 }
 
 func eventToWire(e *fleet.Event) types.Event {

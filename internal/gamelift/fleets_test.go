@@ -2,6 +2,7 @@ package gamelift
 
 import (
 	"encoding/hex"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/domain"
 )
 
 const nowhere = "fleet-00000000-0000-4000-8000-000000000000"
@@ -255,10 +258,32 @@ func TestFleetEvents(t *testing.T) {
 	if len(none.Events) != 0 {
 		t.Errorf("got %+v of an hour ago", none.Events)
 	}
+	none = must(h.sdk.DescribeFleetEvents(t.Context(), &gamelift.DescribeFleetEventsInput{FleetId: &id, EndTime: aws.Time(time.Unix(0, 0))}))(t)
+	if len(none.Events) != 0 {
+		t.Errorf("got %+v of before 1970", none.Events)
+	}
 	_, err := h.sdk.DescribeFleetEvents(t.Context(), &gamelift.DescribeFleetEventsInput{FleetId: &id, EndTime: &early, StartTime: aws.Time(time.Now())})
 	refused(t, err, codeInvalidRequest)
 	_, err = h.sdk.DescribeFleetEvents(t.Context(), &gamelift.DescribeFleetEventsInput{FleetId: aws.String(nowhere)})
 	refused(t, err, "NotFoundException")
+}
+
+// A time that a client got and sends back is the same millisecond, in both codecs: the fraction of 1795759472.12 is 0.1199… in binary.
+func TestTimesComeBackToTheMillisecond(t *testing.T) {
+	for ms := range int64(1000) {
+		sent := time.UnixMilli(1795759472000 + ms).UTC()
+		wire := wirePlans{}.plan(reflect.TypeFor[gamelift.DescribeFleetEventsInput]())
+		for _, c := range []codec{jsonCodec{}, cborCodec{}} {
+			var in gamelift.DescribeFleetEventsInput
+			body := c.appendOutput(nil, wire, reflect.ValueOf(&gamelift.DescribeFleetEventsInput{StartTime: &sent}).Elem())
+			if err := c.decode(body, &in); err != nil {
+				t.Fatal(err)
+			}
+			if got := timeFromWire(in.StartTime); got != domain.TimeOf(sent) {
+				t.Errorf("%T: sent %v, got %v", c, sent, got.Std())
+			}
+		}
+	}
 }
 
 // Ids of one cell begin with its code, and those of another cell with another one; a router can tell them from the random ids of earlier releases.
