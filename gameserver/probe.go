@@ -94,7 +94,7 @@ func awaitService(ctx context.Context, o Options, log *slog.Logger) error {
 		case refused == nil:
 			return nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return fmt.Errorf("connect to %s: %w", o.WebSocketURL, ctx.Err())
 		case refused.kind() != ErrUnavailable || time.Since(began)+pause > connectPatience:
 			return refused
 		}
@@ -102,7 +102,7 @@ func awaitService(ctx context.Context, o Options, log *slog.Logger) error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return fmt.Errorf("connect to %s: %w", o.WebSocketURL, ctx.Err())
 		}
 	}
 }

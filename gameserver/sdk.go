@@ -1,7 +1,6 @@
 package gameserver
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"sync/atomic"
@@ -35,7 +34,7 @@ type SDK interface {
 // Destroy does not reset: a second server process in one program would miss reconnections.
 var started atomic.Bool
 
-// official is the official SDK. Before it connects, it asks whether the service would accept this process.
+// official is the official SDK.
 type official struct {
 	options Options
 	log     *slog.Logger
@@ -48,13 +47,8 @@ func (official) begin() bool { return started.CompareAndSwap(false, true) }
 // release allows another attempt after a failed one.
 func (official) release() { started.Store(false) }
 
-// connect waits for the service and connects to it.
-func (x official) connect(ctx context.Context, p server.ServerParameters) error {
-	if x.options.canAsk() {
-		if err := awaitService(ctx, x.options, x.log); err != nil {
-			return err
-		}
-	}
+// connect connects to the service, and says why it did not.
+func (x official) connect(p server.ServerParameters) error {
 	log := &sdkLog{log: x.log}
 	log.connecting.Store(true)
 	defer log.connecting.Store(false)

@@ -88,11 +88,11 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Start is Connect followed by NotifyProcessReady.
 func (s *Server) Start(ctx context.Context) error {
-	return s.advance(ctx, "Start", fresh, ready, func(ctx context.Context) error {
-		if err := s.connect(ctx); err != nil {
+	return s.advance(ctx, "Start", fresh, ready, func() error {
+		if err := s.connect(); err != nil {
 			return err
 		}
-		return s.processReady(ctx)
+		return s.processReady()
 	})
 }
 
@@ -103,7 +103,8 @@ func (s *Server) Start(ctx context.Context) error {
 // A wrong option is an *OptionError. Connect returns it at once, and other permanent failures, too, with a *ConnectError that has the
 // service's reason: ErrUnauthorized for a wrong token or key, ErrWrongEndpoint for a certificate that is not trusted, a host name that does
 // not exist, or a server that is not a game session service. Connect tries for three minutes to reach a service, logs each attempt, and
-// then fails with ErrUnavailable; a deadline of ctx ends that sooner.
+// then fails with ErrUnavailable; a deadline of ctx ends that sooner. Only when ctx ends while the SDK itself connects, which cannot be stopped, the
+// next Server fails with ErrAlreadyStarted until the SDK has given up.
 func (s *Server) Connect(ctx context.Context) error {
 	return s.advance(ctx, "Connect", fresh, connected, s.connect)
 }
@@ -116,34 +117,18 @@ func (s *Server) NotifyProcessReady(ctx context.Context) error {
 }
 
 // advance brings the Server from one stage to another with blocking calls of the SDK.
-func (s *Server) advance(ctx context.Context, call string, from, to stage, do func(context.Context) error) error {
+func (s *Server) advance(ctx context.Context, call string, from, to stage, do func() error) error {
 	if err := s.options.check(os.Getenv("GAMELIFT_COMPUTE_TYPE") == "CONTAINER"); err != nil {
 		return err
 	}
 	if err := s.depart(call, from); err != nil {
 		return err
 	}
-	came := make(chan error, 1)
-	go func() { came <- do(ctx) }()
-	reached := to
-	var err error
-	select {
-	case err = <-came:
-		if err != nil {
-			s.abandon()
-			reached = fresh
-		}
-	case <-ctx.Done():
-		// The SDK cannot be stopped. If it connects after all, the process ends at once.
-		go func() {
-			if <-came != nil {
-				s.abandon()
-				return
-			}
-			s.report()
-			s.disconnect()
-		}()
-		reached, err = gone, fmt.Errorf("connect to %s: %w", s.options.WebSocketURL, ctx.Err())
+	reached, err := fresh, s.await(ctx, from)
+	if err == nil {
+		reached, err = s.carryOut(ctx, to, do)
+	} else {
+		s.abandon()
 	}
 	s.mu.Lock()
 	s.stage, s.living = reached, reached == ready
@@ -157,6 +142,39 @@ func (s *Server) advance(ctx context.Context, call string, from, to stage, do fu
 		go s.live(ctx)
 	}
 	return nil
+}
+
+// await waits for the service before the SDK connects. It ends with ctx, and leaves the SDK to other Servers.
+func (s *Server) await(ctx context.Context, from stage) error {
+	if x, ok := s.sdk.(official); ok && from == fresh && x.options.canAsk() {
+		return awaitService(ctx, x.options, x.log)
+	}
+	return nil
+}
+
+// carryOut makes a blocking call of the SDK, and returns the stage that the Server has reached.
+func (s *Server) carryOut(ctx context.Context, to stage, do func() error) (stage, error) {
+	came := make(chan error, 1)
+	go func() { came <- do() }()
+	select {
+	case err := <-came:
+		if err != nil {
+			s.abandon()
+			return fresh, err
+		}
+		return to, nil
+	case <-ctx.Done():
+		// The SDK cannot be stopped. If it connects after all, the process ends at once.
+		go func() {
+			if <-came != nil {
+				s.abandon()
+				return
+			}
+			s.report()
+			s.disconnect()
+		}()
+		return gone, fmt.Errorf("connect to %s: %w", s.options.WebSocketURL, ctx.Err())
+	}
 }
 
 // depart leaves the stage from, or fails if the Server is in another one.
@@ -176,7 +194,7 @@ func (s *Server) depart(call string, from stage) error {
 	return nil
 }
 
-func (s *Server) connect(ctx context.Context) error {
+func (s *Server) connect() error {
 	o := s.options
 	p := server.ServerParameters{
 		WebSocketURL: o.WebSocketURL,
@@ -190,12 +208,12 @@ func (s *Server) connect(ctx context.Context) error {
 		SessionToken: o.SessionToken,
 	}
 	if x, ok := s.sdk.(official); ok {
-		return x.connect(ctx, p)
+		return x.connect(p)
 	}
 	return s.sdk.InitSDK(p)
 }
 
-func (s *Server) processReady(context.Context) error {
+func (s *Server) processReady() error {
 	return s.sdk.ProcessReady(server.ProcessParameters{
 		OnStartGameSession:  s.onStart,
 		OnUpdateGameSession: s.onUpdate,
