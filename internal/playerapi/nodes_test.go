@@ -1,8 +1,8 @@
 package playerapi
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,9 +17,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/membership"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/socket"
+	"github.com/musterhq/muster/internal/playerapi/streams"
 )
 
 // lobbyNode is one of two nodes in front of the same cell.
@@ -186,22 +188,21 @@ func TestGivenUpNodeDropsItsStreams(t *testing.T) {
 // TestPollThatBeginsWhileItsNodeIsGivenUp: it was recorded before the loss, and ends all the same.
 func TestPollThatBeginsWhileItsNodeIsGivenUp(t *testing.T) {
 	a, _ := twoLobbies(t)
-	anna := a.login("anna")
-	_, first := a.call(anna, "Session.PollEvents", `{}`)
+	if err := a.door.state.Do(t.Context(), &playerflow.SetFlowConfig{Document: `{"SessionServiceConfig": {"deadAfter": "1h"}}`, By: "test", Reason: "a poll that waits long"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.door.state.Reconfigure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, first := a.call(a.login("anna"), "Session.PollEvents", `{}`)
+	head, _ := first["head_seq"].(float64)
+	by := playerflow.Caller{Player: "anna", LoginSessionID: flow.LoginSessionID(a.sessionOf("anna"))}
 	a.behind.Store(new(func() { a.door.DropStreams() }))
-	polled := make(chan int)
-	go func() {
-		status, _ := a.send(a.door.Player(), anna, objects.PlayerPrefix+"Session.PollEvents", fmt.Sprintf(`{"after_seq": %v, "wait_ms": 25000}`, first["head_seq"]))
-		polled <- status
-	}()
-	select {
-	case status := <-polled:
-		if status != http.StatusOK {
-			t.Errorf("the poll was answered with %d", status)
-		}
-	case <-time.After(15 * time.Second): // it would wait for 20 s
-		t.Error("the poll waits on")
-		<-polled
+	ctx, giveUp := context.WithTimeout(t.Context(), time.Minute)
+	defer giveUp()
+	const wait = 50 * time.Minute // more than clients may ask for, and than a busy machine takes
+	if _, err := a.door.streams.Poll(ctx, &by, &streams.PollRequest{AfterSeq: uint64(head), WaitMS: wait.Milliseconds()}); err != nil {
+		t.Errorf("the poll waits on: %v", err)
 	}
 }
 
