@@ -163,6 +163,8 @@ func TestAuditExport(t *testing.T) {
 		}
 		return all
 	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if _, text := r.entries(); strings.Contains(text, secret) || strings.Contains(strings.Join(c.logs, ""), secret) {
 		t.Error("a secret was exported")
 	}
