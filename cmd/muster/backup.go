@@ -35,7 +35,7 @@ type backupCommand struct {
 type backupMake struct {
 	dataFlag
 	reasonFlag
-	To   string         `name:"to" required:"" placeholder:"PLACE" help:"A file to write, which must not exist; or a directory or s3://BUCKET/PREFIX that keeps many backups and stores only what is new. A directory exists, or its name ends with a slash."`
+	To   string         `name:"to" required:"" placeholder:"PLACE" help:"A file to write, which must not exist; or a directory or s3://BUCKET/PREFIX that keeps many backups and stores only what is new; or - for the standard output. A directory exists, or its name ends with a slash."`
 	Full bool           `name:"full" help:"Store everything again, and build on no earlier backup."`
 	Keep int            `name:"keep" placeholder:"N" help:"Then remove all backups of the directory or bucket but the latest N, and those of the last ten minutes; 0: keep all."`
 	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes a second that the service reads for the backup, so that it leaves the disk to players; 0: no bound."`
@@ -49,22 +49,31 @@ func (c *backupMake) Run(ctx context.Context, stdout io.Writer, env environment)
 	if c.Keep < 0 {
 		return fmt.Errorf("--keep: %d; want 0 or more", c.Keep)
 	}
-	place, err := backupsAt(ctx, env, c.To)
-	if err != nil {
-		return err
-	}
-	if place == nil {
-		if c.Full || c.Keep > 0 {
-			return fmt.Errorf("--full and --keep are for a directory or bucket with backups, and %s is a file; for a directory that does not exist yet write %s/", c.To, c.To)
-		}
-		err = c.toFile(ctx, stdout)
-	} else {
-		err = c.add(ctx, place, stdout)
-	}
+	err := c.make(ctx, stdout, env)
 	if errors.Is(err, localdoor.ErrNoService) {
 		return fmt.Errorf("%w: a backup needs the running service; while it is stopped, copy the directory instead", err)
 	}
 	return err
+}
+
+func (c *backupMake) make(ctx context.Context, stdout io.Writer, env environment) error {
+	if c.To == pipe {
+		if c.Full || c.Keep > 0 {
+			return errors.New("--full and --keep are for a directory or bucket with backups, and the standard output is neither")
+		}
+		return c.toPipe(ctx, stdout, os.Stderr)
+	}
+	place, err := backupsAt(ctx, env, c.To)
+	if err != nil {
+		return err
+	}
+	if place != nil {
+		return c.add(ctx, place, stdout)
+	}
+	if c.Full || c.Keep > 0 {
+		return fmt.Errorf("--full and --keep are for a directory or bucket with backups, and %s is a file; for a directory that does not exist yet write %s/", c.To, c.To)
+	}
+	return c.toFile(ctx, stdout)
 }
 
 // backupsAt returns the repository of a place, or nil if the place is a file.
@@ -97,6 +106,21 @@ func (c *backupMake) toFile(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	return c.alone(ctx, to, stdout, func(write func(io.Writer) (backup.Summary, error)) (backup.Summary, error) {
+		return backup.WriteFile(ctx, to, backup.LeaveFree, write)
+	})
+}
+
+// toPipe writes a backup to stdout, and says what it has on stderr. The service counts it as made once stdout has taken all of it; whether the other end keeps it, only restore --verify tells.
+func (c *backupMake) toPipe(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := refuseTerminal(stdout); err != nil {
+		return err
+	}
+	return c.alone(ctx, "the standard output", stderr, func(write func(io.Writer) (backup.Summary, error)) (backup.Summary, error) { return write(stdout) })
+}
+
+// alone makes a backup that no other builds on, where put has it written, and tells what it has.
+func (c *backupMake) alone(ctx context.Context, to string, tell io.Writer, put func(write func(io.Writer) (backup.Summary, error)) (backup.Summary, error)) error {
 	key, err := c.key()
 	if err != nil {
 		return err
@@ -106,7 +130,7 @@ func (c *backupMake) toFile(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	client.Reason = c.Reason
-	s, err := backup.WriteFile(ctx, to, backup.LeaveFree, func(file io.Writer) (s backup.Summary, err error) {
+	s, err := put(func(file io.Writer) (s backup.Summary, err error) {
 		stream, err := client.Stream(ctx, localdoor.StreamRequest{To: to, Rate: int64(c.Rate), Alone: true})
 		if err != nil {
 			return s, err
@@ -121,7 +145,7 @@ func (c *backupMake) toFile(ctx context.Context, stdout io.Writer) error {
 	text := &strings.Builder{}
 	fmt.Fprintf(text, "%s: %d bytes\n", to, s.Bytes)
 	describeBackup(text, s)
-	_, err = io.WriteString(stdout, text.String())
+	_, err = io.WriteString(tell, text.String())
 	return err
 }
 

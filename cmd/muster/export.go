@@ -50,7 +50,7 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	var store export.Store
-	if c.To == "-" {
+	if c.To == pipe {
 		if c.Resume {
 			return errors.New("--resume is for a directory or a file: the standard output has no cursor")
 		}

@@ -23,7 +23,7 @@ import (
 type supportCommand struct {
 	settings.Settings
 	reasonFlag
-	Out       string        `name:"out" placeholder:"FILE" help:"File to write, .tar.gz. It must not exist. Default: muster-support-TIME.tar.gz in this directory."`
+	Out       string        `name:"out" placeholder:"FILE" help:"File to write, .tar.gz, which must not exist; or - for the standard output. Default: muster-support-TIME.tar.gz in this directory."`
 	Processor time.Duration `name:"processor" default:"5s" placeholder:"TIME" help:"Length of the profile of the processor, up to 15s. 0s: none."`
 	Server    string        `placeholder:"URL" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile. The bundle then has nothing of this machine."`
 	Profile   string        `placeholder:"NAME" help:"AWS profile whose access key or sign-in is used for --server."`
@@ -41,6 +41,12 @@ func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Wri
 		return err
 	}
 	made := time.Now()
+	if c.Out == pipe {
+		if err := refuseTerminal(stdout); err != nil {
+			return err
+		}
+		return c.write(ctx, env, stdout, "the standard output", made, os.Stderr)
+	}
 	name := c.Out
 	if name == "" {
 		name = "muster-support-" + made.UTC().Format("20060102-150405") + ".tar.gz"
@@ -49,12 +55,19 @@ func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Wri
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			file.Close()
-			os.Remove(name)
-		}
-	}()
+	text := &strings.Builder{}
+	if err := c.write(ctx, env, file, name, made, text); err != nil {
+		return errors.Join(err, file.Close(), os.Remove(name))
+	}
+	if err := file.Close(); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	_, err = io.WriteString(stdout, text.String())
+	return err
+}
+
+// write writes the bundle to file, whose name is for people, and tells what it holds.
+func (c *supportCommand) write(ctx context.Context, env environment, file io.Writer, name string, made time.Time, tell io.Writer) error {
 	parts, err := c.gather(ctx, env)
 	if err != nil {
 		return err
@@ -62,10 +75,7 @@ func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Wri
 	if err := parts.Write(file, made, versionText()); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	_, err = io.WriteString(stdout, supportText(name, parts))
+	_, err = io.WriteString(tell, supportText(name, parts))
 	return err
 }
 

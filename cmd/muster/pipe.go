@@ -1,0 +1,20 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/charmbracelet/x/term"
+)
+
+// pipe as the name of a file means the standard output.
+const pipe = "-"
+
+// refuseTerminal fails if stdout is a terminal, which binary data would put out of order.
+func refuseTerminal(stdout io.Writer) error {
+	if f, ok := stdout.(*os.File); ok && term.IsTerminal(f.Fd()) {
+		return errors.New("the standard output is a terminal: lead it to a file or a program")
+	}
+	return nil
+}
