@@ -14,6 +14,8 @@ for library in "${libraries[@]}"; do
 	required=$(GOWORK=off go list -m -f '{{.Version}}' "github.com/musterhq/muster/$library")
 	[[ $required == "$version" ]] || fail "go.mod requires $library $required, want $version"
 done
+chart=$(sed -n 's/^appVersion: "\(.*\)"$/\1/p' deploy/helm/muster/Chart.yaml)
+[[ v$chart == "$version" ]] || fail "appVersion of deploy/helm/muster/Chart.yaml is $chart, want ${version#v}"
 notes=$(scripts/release-notes.sh "$version")
 for tag in "${libraries[@]/%//$version}" "$version"; do
 	git tag --annotate --cleanup=verbatim --message="Muster ${version#v}"$'\n\n'"$notes" "$tag"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/musterhq/muster/internal/sdnotify"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -74,7 +75,7 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "muster:", err)
+		fmt.Fprintln(sdnotify.Journal(os.Stderr, os.Getenv("JOURNAL_STREAM")), "muster:", err)
 		os.Exit(1)
 	}
 }

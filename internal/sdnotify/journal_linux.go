@@ -21,7 +21,7 @@ func Journal(f *os.File, stream string) io.Writer {
 	return &journal{f}
 }
 
-// journal puts priorities before lines of package log/slog, as text or JSON.
+// journal puts priorities before lines of package log/slog, as text or JSON, and before others, which say why a program ends.
 type journal struct{ to io.Writer }
 
 // Write implements io.Writer. p has one line, or several.
@@ -39,11 +39,12 @@ func (j *journal) Write(p []byte) (int, error) {
 // levels are the levels of log lines with the prefixes of their priorities. The first key after the time is the level, whatever the message says.
 var levels = []struct{ text, json, prefix []byte }{
 	{[]byte("level=DEBUG"), []byte(`"level":"DEBUG"`), []byte("<7>")},
+	{[]byte("level=INFO"), []byte(`"level":"INFO"`), []byte("<6>")},
 	{[]byte("level=WARN"), []byte(`"level":"WARN"`), []byte("<4>")},
 	{[]byte("level=ERROR"), []byte(`"level":"ERROR"`), []byte("<3>")},
 }
 
-// priority returns the prefix of a line: that of an information, unless its level is another.
+// priority returns the prefix of a line: that of its level, or of an error if it has none.
 func priority(line []byte) []byte {
 	key := 1 + bytes.IndexAny(line, " ,") // behind the time
 	for _, l := range levels {
@@ -51,5 +52,5 @@ func priority(line []byte) []byte {
 			return l.prefix
 		}
 	}
-	return []byte("<6>")
+	return []byte("<3>")
 }

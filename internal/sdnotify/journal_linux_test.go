@@ -63,9 +63,11 @@ func TestPrioritiesForTheJournal(t *testing.T) {
 	if got := prefixes(t, own, logged(json)); got != `<7>{" <6>{" <4>{" <3>{"` {
 		t.Errorf("JSON: %s", got)
 	}
-	two := func(w io.Writer) { _, _ = io.WriteString(w, "time=1 level=WARN\n\ntime=2 level=ERROR\n") }
-	if got := prefixes(t, own, two); got != "<4> <6>\n <3>" {
-		t.Errorf("three lines at once: %q", got)
+	two := func(w io.Writer) {
+		_, _ = io.WriteString(w, "time=1 level=WARN\n\ntime=2 level=INFO\nmuster: no start\n")
+	}
+	if got := prefixes(t, own, two); got != "<4> <3>\n <6> <3>muster: no start\n" {
+		t.Errorf("four lines at once: %q", got)
 	}
 	for what, stream := range map[string]func(*syscall.Stat_t) string{
 		"no journal":        func(*syscall.Stat_t) string { return "" },

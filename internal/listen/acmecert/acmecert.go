@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,7 +33,7 @@ const (
 	// closeWait bounds how long a running attempt may delay the end of the service.
 	closeWait = 5 * time.Second
 
-	// lookEvery is how often the certificate in force is checked: a failed renewal reports nothing.
+	// lookEvery is how often the certificate in force is checked: a renewal reports nothing, whether it fails or not.
 	lookEvery = time.Hour
 )
 
@@ -49,6 +50,7 @@ type Config struct {
 	Log   *slog.Logger
 	HTTP  http.RoundTripper // nil: http.DefaultTransport
 	Pause time.Duration     // before the second attempt; 0: 2 minutes
+	Look  time.Duration     // between two looks at the certificate in force; 0: an hour
 }
 
 // Certificates is the certificate of one host.
@@ -74,6 +76,7 @@ func Open(c Config) (*Certificates, error) {
 	}
 	c.HTTP = cmp.Or(c.HTTP, http.DefaultTransport)
 	c.Pause = cmp.Or(c.Pause, firstPause)
+	c.Look = cmp.Or(c.Look, lookEvery)
 	x := &Certificates{config: c}
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.manager.Store(x.newManager())
@@ -149,6 +152,7 @@ func (x *Certificates) hello() *tls.ClientHelloInfo {
 
 // run gets the certificate, with longer and longer pauses between attempts, and then watches over its renewal.
 func (x *Certificates) run() {
+	var inForce *x509.Certificate
 	for pause := x.config.Pause; ; pause = min(2*pause, pauseMax) {
 		got, err := x.get()
 		if x.ctx.Err() != nil {
@@ -156,7 +160,8 @@ func (x *Certificates) run() {
 		}
 		if err == nil {
 			x.renewed.Store(true)
-			x.config.Log.Info("certificate in force", "host", x.config.Host, "expires", got.Leaf.NotAfter)
+			inForce = got.Leaf
+			x.config.Log.Info("certificate in force", "host", x.config.Host, "expires", inForce.NotAfter)
 			break
 		}
 		x.config.Log.Warn("no certificate from the authority yet; it connects to port 443 of the host to check it", "host", x.config.Host, "error", err,
@@ -166,8 +171,8 @@ func (x *Certificates) run() {
 			return
 		}
 	}
-	for x.wait(lookEvery) {
-		x.look(time.Now())
+	for x.wait(x.config.Look) {
+		inForce = x.look(inForce, time.Now())
 	}
 }
 
@@ -190,17 +195,21 @@ func (x *Certificates) get() (*tls.Certificate, error) {
 	}
 }
 
-// look warns of a certificate that should have been renewed: renewal begins when a third of its life is left.
-func (x *Certificates) look(now time.Time) {
+// look returns the certificate in force, and says when it is another one than before. It warns of one that should have been renewed: renewal begins when a third of its life is left.
+func (x *Certificates) look(before *x509.Certificate, now time.Time) *x509.Certificate {
 	got, err := x.manager.Load().GetCertificate(x.hello())
 	if err != nil {
 		x.config.Log.Error("the certificate cannot be used", "host", x.config.Host, "error", err)
-		return
+		return before
+	}
+	if !got.Leaf.Equal(before) {
+		x.config.Log.Info("certificate renewed", "host", x.config.Host, "expires", got.Leaf.NotAfter)
 	}
 	life := min(got.Leaf.NotAfter.Sub(got.Leaf.NotBefore), 90*24*time.Hour)
 	if left := got.Leaf.NotAfter.Sub(now); left < life/4 {
 		x.config.Log.Warn("the certificate is not renewed", "host", x.config.Host, "expires", got.Leaf.NotAfter, "last_error", x.lastError())
 	}
+	return got.Leaf
 }
 
 func (x *Certificates) wait(d time.Duration) bool {

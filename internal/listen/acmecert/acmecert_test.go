@@ -34,7 +34,7 @@ func newScene(t *testing.T, dir string, authority *acmetest.Authority) *scene {
 	s := &scene{T: t, authority: authority}
 	log := slog.New(slog.NewTextHandler(&s.logged, nil))
 	certs, err := acmecert.Open(acmecert.Config{
-		Host: host, Email: "ops@example.test", Directory: authority.Directory(), Dir: dir, Log: log, Pause: time.Millisecond,
+		Host: host, Email: "ops@example.test", Directory: authority.Directory(), Dir: dir, Log: log, Pause: time.Millisecond, Look: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -195,6 +195,10 @@ func TestRenewal(t *testing.T) {
 	})
 	if n := authority.Issued(); n != 2 {
 		t.Errorf("%d certificates, want 2", n)
+	}
+	s.until("the log to tell", func() bool { return strings.Contains(s.logged.String(), "certificate renewed") })
+	if log := s.logged.String(); strings.Count(log, "certificate renewed") != 1 || strings.Count(log, "certificate in force") != 1 {
+		t.Errorf("the log tells of each certificate once? %s", log)
 	}
 }
 
