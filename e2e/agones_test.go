@@ -20,6 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // agonesHost is a host whose agent serves the Agones SDK's interface to js/agones-server.js.
@@ -40,7 +42,7 @@ func startAgonesHost(t *testing.T, s *service) *agonesHost {
 		must(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	_, port, _ := net.SplitHostPort(freeAddress(t))
+	_, port, _ := net.SplitHostPort(porttest.Free(t))
 	first, err := strconv.Atoi(port)
 	must(t, err)
 	h.args = []string{"agent", "--server", s.url(), "--fleet", h.fleet, "--compute-name", h.compute, "--token-file", file("token", h.token), "--root", "js",

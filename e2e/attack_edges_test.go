@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // elsewhere is an address of this machine that is not loopback. A connection to it comes from it, so the service takes the
@@ -65,7 +67,7 @@ const (
 func TestAttackPlainConnectionsFromElsewhere(t *testing.T) {
 	t.Parallel()
 	ip := elsewhere(t)
-	port := func() string { _, p, _ := net.SplitHostPort(freeAddress(t)); return p }
+	port := func() string { _, p, _ := net.SplitHostPort(porttest.Free(t)); return p }
 	main, partner, operator := port(), port(), port()
 	s, admin := startProductionAt(t, main, "--listen", "0.0.0.0:"+main, "--public-url", "https://muster.test", "--player-flow",
 		"--partner-listen", "0.0.0.0:"+partner, "--operator-listen", "0.0.0.0:"+operator)
@@ -133,7 +135,7 @@ func startProductionAt(t *testing.T, port string, args ...string) (*service, *ga
 func TestAttackForwardedHeaders(t *testing.T) {
 	t.Parallel()
 	ip := elsewhere(t)
-	_, port, _ := net.SplitHostPort(freeAddress(t))
+	_, port, _ := net.SplitHostPort(porttest.Free(t))
 	s, _ := startProductionAt(t, port, "--listen", "0.0.0.0:"+port, "--public-url", "https://muster.test", "--trusted-proxies", ip)
 	id, secret := s.key("admin")
 	at := "http://" + net.JoinHostPort(ip, port) + "/metrics"
@@ -160,7 +162,7 @@ func TestAttackForwardedHeaders(t *testing.T) {
 func TestAttackCleartextWithoutRequireTLS(t *testing.T) {
 	t.Parallel()
 	ip := elsewhere(t)
-	_, port, _ := net.SplitHostPort(freeAddress(t))
+	_, port, _ := net.SplitHostPort(porttest.Free(t))
 	s, _ := startProductionAt(t, port, "--listen", "0.0.0.0:"+port)
 	id, secret := s.key("readonly")
 	far, near := "http://"+net.JoinHostPort(ip, port), s.url()

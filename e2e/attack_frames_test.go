@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // socketDoor is a WebSocket door of the service as an attacker sees it: a request that the service answers with 101.
@@ -143,7 +144,7 @@ type target struct {
 }
 
 func newTarget(t *testing.T) *target {
-	partner := freeAddress(t)
+	partner := porttest.Free(t)
 	p, _, keyID, secret := productionPlace(t, "--player-flow", "--partner-listen", partner, "--player-logins-per-address", "0")
 	x := &target{place: p, keyID: keyID, secret: secret}
 	x.honest = p.dial("honest", "")

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // held is a connection that its client keeps open as long as it can: it reads, and never answers a close frame.
@@ -63,7 +65,7 @@ const revocationBound = 20 * time.Second
 // What a key has opened ends with it, at every door, also when the client does not answer the close frame.
 func TestAttackRevokedKeyKeepsItsStreams(t *testing.T) {
 	t.Parallel()
-	partner := freeAddress(t)
+	partner := porttest.Free(t)
 	options := filepath.Join(t.TempDir(), "flow.json")
 	must(t, os.WriteFile(options, []byte(`{"SessionServiceConfig":{"pingInterval":"1m","deadAfter":"30m"}}`), 0o600))
 	p, _, _, _ := productionPlace(t, "--player-flow", "--player-flow-config", options, "--partner-listen", partner)

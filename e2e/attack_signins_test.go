@@ -19,6 +19,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // clientAt sends from one loopback address, so that the service sees clients of several.
@@ -122,7 +124,7 @@ func wrongSignIns(t *testing.T, p *place, key, partner, operator string) []*wron
 // at another one, where it had not.
 func TestAttackWrongSignIns(t *testing.T) {
 	t.Parallel()
-	partner, operator := freeAddress(t), freeAddress(t)
+	partner, operator := porttest.Free(t), porttest.Free(t)
 	s := newService(t, "--dev=false", "--player-flow", "--player-logins-per-address", "0", "--partner-listen", partner, "--operator-listen", operator)
 	key, secret := s.key("admin")
 	s.start()

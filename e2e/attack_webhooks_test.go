@@ -7,13 +7,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // A backend's key cannot use the service as a scanner: the service calls webhooks at public addresses only, and reveals nothing about
 // listeners elsewhere.
 func TestAttackWebhooksScan(t *testing.T) {
 	t.Parallel()
-	_, partner, _ := net.SplitHostPort(freeAddress(t))
+	_, partner, _ := net.SplitHostPort(porttest.Free(t))
 	s, _ := startProduction(t, "--player-flow", "--player-dev-logins", "--partner-listen", "127.0.0.1:"+partner)
 	id, secret := s.key("backend")
 	call := func(name, body string) (int, object) {
@@ -51,7 +53,7 @@ func TestAttackWebhooksScan(t *testing.T) {
 		}
 	}()
 	_, openPort, _ := net.SplitHostPort(open.Addr().String())
-	_, closedPort, _ := net.SplitHostPort(freeAddress(t))
+	_, closedPort, _ := net.SplitHostPort(porttest.Free(t))
 	names := map[string]string{}
 	for what, url := range map[string]string{
 		"an open port": "https://" + host + ":" + openPort + "/", "a closed port": "https://" + host + ":" + closedPort + "/", "no such name": "https://nothing.invalid/",

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/audit"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // rsyslog is Debian's receiver of syslog, over TLS, which writes each message before it reads the next.
@@ -33,7 +34,7 @@ func startRsyslog(t *testing.T) (r *rsyslog, target string) {
 			cannotRun(t, "no rsyslogd: scripts/test-needs.sh installs it")
 		}
 	}
-	dir, at := t.TempDir(), freeAddress(t)
+	dir, at := t.TempDir(), porttest.Free(t)
 	a := newAuthority(t)
 	cert, key := inFiles(t, a.certificate("log", x509.ExtKeyUsageServerAuth))
 	own, ownKey := inFiles(t, a.certificate("muster", x509.ExtKeyUsageClientAuth))

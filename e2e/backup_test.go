@@ -22,6 +22,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/musterhq/muster/internal/doctor"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // A rehearsal of the worst day: a backup that was made while others wrote, of a single machine and of a follower in a cluster, becomes a single machine, and that a
@@ -42,9 +43,9 @@ func TestBackupRehearsal(t *testing.T) {
 
 // pairOfNodes starts a cluster of two nodes that archive at once what has ended.
 func pairOfNodes(t *testing.T) (leader, follower *service) {
-	leader = startService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t))
+	leader = startService(t, "--ended-linger", "1ms", "--cluster-listen", porttest.Free(t))
 	eventually(t, "the node to be ready", func() bool { return ready(t, leader) })
-	follower = newService(t, "--ended-linger", "1ms", "--cluster-listen", freeAddress(t), "--join", mustCluster(t, leader, "join-token"))
+	follower = newService(t, "--ended-linger", "1ms", "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, leader, "join-token"))
 	follower.start()
 	eventually(t, "both nodes to vote", func() bool { return voters(clusterStatus(t, leader)) == 2 })
 	eventually(t, "the follower to be ready", func() bool { return ready(t, follower) })
@@ -123,7 +124,7 @@ func rehearse(t *testing.T, writes, at *service) {
 	restored.start()
 	has()
 	restored.stop()
-	restored.args = append(restored.args, "--cluster-listen", freeAddress(t))
+	restored.args = append(restored.args, "--cluster-listen", porttest.Free(t))
 	restored.start()
 	eventually(t, "the new cluster to be ready", func() bool { return ready(t, restored) })
 	has()
@@ -249,7 +250,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 		t.Errorf("the audit log of the restored service: %v, %s", err, out)
 	}
 	restored.stop()
-	restored.args = append(restored.args, "--cluster-listen", freeAddress(t)) // a new cluster
+	restored.args = append(restored.args, "--cluster-listen", porttest.Free(t)) // a new cluster
 	restored.start()
 	eventually(t, "the new cluster to be ready", func() bool { return ready(t, restored) })
 	has(restored, last)

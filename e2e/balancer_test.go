@@ -9,6 +9,8 @@ import (
 	"net/http/httputil"
 	"sync/atomic"
 	"testing"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // balancer stands in front of the nodes of a cluster, as a load balancer without affinity does: it sends each request to the next node, and passes nodes over that do not take the
@@ -21,7 +23,7 @@ type balancer struct {
 
 // newBalancer has an address, and answers once serve has the nodes.
 func newBalancer(t *testing.T) *balancer {
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(porttest.Free(t))
 	must(t, err)
 	return &balancer{address: net.JoinHostPort("localhost", port)}
 }

@@ -20,6 +20,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // studioCA signs certificates of a studio's backends into files.
@@ -77,7 +79,7 @@ func TestClientCertificatesAtEveryDoor(t *testing.T) {
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "certificates.json")
 	must(t, os.WriteFile(file, settings, 0o600))
-	partner, operator := freeAddress(t), freeAddress(t)
+	partner, operator := porttest.Free(t), porttest.Free(t)
 	s := newService(t, "--dev=false", "--client-certificates", file, "--player-flow", "--partner-listen", partner, "--operator-listen", operator)
 	id, secret := s.key("admin")
 	s.start()

@@ -25,13 +25,14 @@ import (
 	"github.com/musterhq/muster/internal/buildfetch"
 	"github.com/musterhq/muster/internal/buildfiles"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/porttest"
 	"github.com/musterhq/muster/internal/sessionlogs"
 )
 
 // threeNodes starts a cluster and returns its nodes, the one that leads first.
 func threeNodes(t *testing.T, args ...string) []*service {
 	t.Helper()
-	first := startService(t, append([]string{"--cluster-listen", freeAddress(t)}, args...)...)
+	first := startService(t, append([]string{"--cluster-listen", porttest.Free(t)}, args...)...)
 	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
 	nodes := []*service{first}
 	for range 2 {
@@ -50,7 +51,7 @@ func threeNodes(t *testing.T, args ...string) []*service {
 // joined starts a node that joins a cluster.
 func joined(t *testing.T, member *service, args ...string) *service {
 	t.Helper()
-	n := newService(t, append([]string{"--cluster-listen", freeAddress(t), "--join", mustCluster(t, member, "join-token")}, args...)...)
+	n := newService(t, append([]string{"--cluster-listen", porttest.Free(t), "--join", mustCluster(t, member, "join-token")}, args...)...)
 	n.start()
 	return n
 }

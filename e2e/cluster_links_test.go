@@ -5,17 +5,19 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // Game servers host games through three nodes, and the leader is killed. Connections to the others stay open and work through the takeover; the game server
 // of the dead node returns to another one, and no game ends.
 func TestClusterLinks(t *testing.T) {
 	t.Parallel()
-	first := startService(t, "--cluster-listen", freeAddress(t))
+	first := startService(t, "--cluster-listen", porttest.Free(t))
 	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
 	nodes := []*service{first}
 	for range 2 {
-		n := newService(t, "--cluster-listen", freeAddress(t), "--join", mustCluster(t, first, "join-token"))
+		n := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
 		n.start()
 		nodes = append(nodes, n)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // Each node of a cluster reloads its own settings. Limits of what exists are those of the node that decides, so a change at another node is in force once that one decides.
@@ -19,7 +21,7 @@ func TestReloadInACluster(t *testing.T) {
 	for i := range files {
 		files[i] = filepath.Join(t.TempDir(), "muster.json")
 		replaceFile(t, files[i], `{"limit-locations": 2}`)
-		args := []string{"--cluster-listen", freeAddress(t), "--config", files[i]}
+		args := []string{"--cluster-listen", porttest.Free(t), "--config", files[i]}
 		if i > 0 {
 			args = append(args, "--join", mustCluster(t, nodes[0], "join-token"))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // clusterCommand runs muster cluster beside a node.
@@ -90,14 +91,14 @@ func TestClusterCommands(t *testing.T) {
 	}
 	createLocation(t, "custom-single", first, first)
 	first.stop()
-	first.args = []string{"--cluster-listen", freeAddress(t)}
+	first.args = []string{"--cluster-listen", porttest.Free(t)}
 	first.start()
 	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
 	wantLocation(t, "custom-single", first)
 
 	nodes := []*service{first}
 	for range 2 {
-		n := newService(t, "--cluster-listen", freeAddress(t), "--join", mustCluster(t, nodes[len(nodes)-1], "join-token"))
+		n := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, nodes[len(nodes)-1], "join-token"))
 		n.start()
 		nodes = append(nodes, n)
 	}
@@ -163,9 +164,9 @@ func TestClusterCommands(t *testing.T) {
 // A survivor of a lost majority goes on alone once that is confirmed.
 func TestClusterRecover(t *testing.T) {
 	t.Parallel()
-	first := startService(t, "--cluster-listen", freeAddress(t))
+	first := startService(t, "--cluster-listen", porttest.Free(t))
 	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
-	second := newService(t, "--cluster-listen", freeAddress(t), "--join", mustCluster(t, first, "join-token"))
+	second := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
 	second.start()
 	eventually(t, "two nodes to vote", func() bool { return voters(clusterStatus(t, second)) == 2 })
 	createLocation(t, "custom-a", first, second)
@@ -199,7 +200,7 @@ func moveAll(t *testing.T, nodes []*service) {
 	now := map[string]string{} // addresses by id
 	for _, n := range nodes {
 		id := ids[n.args[1]]
-		now[id], n.args = freeAddress(t), slices.Clone(n.args)
+		now[id], n.args = porttest.Free(t), slices.Clone(n.args)
 		n.args[1] = now[id]
 		n.start()
 		if ready(t, n) {

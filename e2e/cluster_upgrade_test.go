@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/cluster/node"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // nextRelease builds muster with an event more, of the level behind this one's. Only the room that has it and the packages above that are compiled again.
@@ -47,11 +48,11 @@ func (*madeUp) Level() uint             { return kernel.Level + 1 }
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	next := nextRelease(t)
-	first := startService(t, "--cluster-listen", freeAddress(t))
+	first := startService(t, "--cluster-listen", porttest.Free(t))
 	nodes := []*service{first}
 	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
 	for range 2 {
-		n := newService(t, "--cluster-listen", freeAddress(t), "--join", mustCluster(t, first, "join-token"))
+		n := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
 		n.start()
 		nodes = append(nodes, n)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // A real browser looks at a cluster of three nodes and at the parties and tickets in it, and makes another node the leader. The steps are in console/nodes.js.
@@ -20,10 +22,10 @@ func TestConsoleOfAClusterInABrowser(t *testing.T) {
 	if _, err := os.Stat("console/node_modules"); err != nil {
 		t.Fatal("console/node_modules is missing: run scripts/test-needs.sh")
 	}
-	first := startService(t, "--player-flow", "--cluster-listen", freeAddress(t))
+	first := startService(t, "--player-flow", "--cluster-listen", porttest.Free(t))
 	nodes := []*service{first}
 	for range 2 {
-		n := newService(t, "--player-flow", "--cluster-listen", freeAddress(t), "--join", mustCluster(t, nodes[len(nodes)-1], "join-token"))
+		n := newService(t, "--player-flow", "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, nodes[len(nodes)-1], "join-token"))
 		n.start()
 		nodes = append(nodes, n)
 	}

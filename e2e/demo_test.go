@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // The demo plays the walk-through and ends with status 0.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), musterBinary, "demo", "--exit", "--listen", freeAddress(t))
+	cmd := exec.CommandContext(t.Context(), musterBinary, "demo", "--exit", "--listen", porttest.Free(t))
 	cmd.Env = cleanEnvironment()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -26,7 +28,7 @@ func TestDemo(t *testing.T) {
 
 // The demo of a cluster goes on over the death of the leader.
 func TestDemoCluster(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), musterBinary, "demo", "--cluster", "--exit", "--listen", freeAddress(t)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), musterBinary, "demo", "--cluster", "--exit", "--listen", porttest.Free(t)).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -42,7 +44,7 @@ func TestDemoFromTheBinaryAlone(t *testing.T) {
 	t.Parallel()
 	alone := filepath.Join(t.TempDir(), "muster")
 	must(t, exec.Command("cp", musterBinary, alone).Run()) // a file that this process has open for writing could not be run
-	cmd := exec.CommandContext(t.Context(), alone, "demo", "--exit", "--listen", freeAddress(t))
+	cmd := exec.CommandContext(t.Context(), alone, "demo", "--exit", "--listen", porttest.Free(t))
 	cmd.Env, cmd.Dir = cleanEnvironment("PATH=/nowhere"), t.TempDir()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -58,7 +60,7 @@ func TestABusyPortNamesTheFlag(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
-	taken, free := l.Addr().String(), freeAddress(t)
+	taken, free := l.Addr().String(), porttest.Free(t)
 	for flag, args := range map[string][]string{
 		" --listen": {"--listen", taken}, "--partner-listen": {"--listen", free, "--player-flow", "--partner-listen", taken}, "demo --listen": nil,
 	} {

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // smallDisk mounts a file system of its own at a directory, which takes the right to mount.
@@ -214,7 +215,7 @@ func checkDiskFault(t *testing.T, p *place, fault func() (end func()), recovers 
 func TestTwoProcessesOnOneDirectory(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
-	second := exec.Command(musterBinary, "serve", "--dev", "--data", s.data, "--listen", freeAddress(t))
+	second := exec.Command(musterBinary, "serve", "--dev", "--data", s.data, "--listen", porttest.Free(t))
 	second.Env = cleanEnvironment()
 	out, err := second.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() <= 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/doctor"
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // examine runs muster doctor as the operator of a service would, and returns its findings by their checks.
@@ -63,7 +64,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("with a compute that does not exist: %+v", found["InitSDK"])
 	}
 
-	found, status := examine(t, s, "--listen", freeAddress(t))
+	found, status := examine(t, s, "--listen", porttest.Free(t))
 	if do := found["public URL"].Do; status != 1 || !strings.Contains(do, "a service runs on "+s.data) {
 		t.Errorf("with settings other than the service's it ends with status %d and says %q", status, do)
 	}

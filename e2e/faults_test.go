@@ -19,6 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // troubles are the lines that the console's overview shows first, as plain text, each with the cause and the next step.
@@ -81,7 +83,7 @@ func (p *place) agent(root, launch, parameters string) {
 		must(p.t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	_, port, _ := net.SplitHostPort(freeAddress(p.t))
+	_, port, _ := net.SplitHostPort(porttest.Free(p.t))
 	first, err := strconv.Atoi(port)
 	must(p.t, err)
 	cmd := exec.Command(musterBinary, "agent", "--server", p.url(), "--fleet", p.fleet, "--compute-name", p.compute, "--token-file", file("token", p.token), "--root", root,
@@ -112,7 +114,7 @@ func TestOverviewNamesFaults(t *testing.T) {
 		},
 		"the port is taken by another process": func(t *testing.T) {
 			p := startService(t).prepare()
-			other, err := net.Listen("tcp", freeAddress(t))
+			other, err := net.Listen("tcp", porttest.Free(t))
 			must(t, err)
 			t.Cleanup(func() { other.Close() })
 			p.agent(filepath.Dir(arenaServerBinary), filepath.Base(arenaServerBinary), "--bind 127.0.0.1 --port "+strconv.Itoa(other.Addr().(*net.TCPAddr).Port))

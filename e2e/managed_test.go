@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // valve is a proxy that stops passing bytes on when so many have passed, so that a test meets a transfer in its middle.
@@ -31,7 +33,7 @@ type valve struct {
 
 func newValve(t *testing.T, to string) *valve {
 	t.Helper()
-	l, err := net.Listen("tcp", freeAddress(t))
+	l, err := net.Listen("tcp", porttest.Free(t))
 	must(t, err)
 	v := &valve{listener: l, to: to}
 	v.change = sync.NewCond(&v.mu)

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // A cluster with an object store: a build that was uploaded at one node, by S3, is served by the others after the loss of that node, and none of them has it on its disk.
@@ -26,13 +28,13 @@ func TestObjectStore(t *testing.T) {
 	keys := []string{"env", "AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any"}
 	place := "s3://games/muster?endpoint=" + store.URL
 
-	first := newService(t, "--cluster-listen", freeAddress(t), "--objects", place)
+	first := newService(t, "--cluster-listen", porttest.Free(t), "--objects", place)
 	first.wrap = keys
 	first.start()
 	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
 	nodes := []*service{first}
 	for range 2 {
-		n := newService(t, "--cluster-listen", freeAddress(t), "--objects", place, "--join", mustCluster(t, first, "join-token"))
+		n := newService(t, "--cluster-listen", porttest.Free(t), "--objects", place, "--join", mustCluster(t, first, "join-token"))
 		n.wrap = keys
 		n.start()
 		nodes = append(nodes, n)

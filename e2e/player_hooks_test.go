@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // hookBackend is a studio's backend that checks who asks it, and does not let one player have a party.
@@ -124,7 +126,7 @@ func TestStudioHooksThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "hooks.json")
 	must(t, os.WriteFile(file, []byte(`{"url":"http://backend.example","hooks":{"BeforeLunch":{},"BeforeInvite":{}}}`), 0o600))
-	out, err := exec.Command(musterBinary, "serve", "--dev", "--player-flow", "--data", t.TempDir(), "--listen", freeAddress(t), "--player-hooks", file).CombinedOutput()
+	out, err := exec.Command(musterBinary, "serve", "--dev", "--player-flow", "--data", t.TempDir(), "--listen", porttest.Free(t), "--player-hooks", file).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "hooks.BeforeLunch") || !strings.Contains(string(out), "want https, or http to this machine") {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -22,6 +22,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // authority signs certificates for servers and clients. All have the same name, so a client shows its certificate to servers that
@@ -122,7 +124,7 @@ func TestPlayerIdentityOverTLS(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(keys, set, 0o600))
 	const page = "https://play.example.com"
-	partner := freeAddress(t)
+	partner := porttest.Free(t)
 	s := newService(t, "--dev=false", "--player-flow", "--tls-cert", cert, "--tls-key", key, "--partner-listen", partner, "--partner-client-ca", clients,
 		"--player-login-keys", keys, "--player-origins", page, "--trusted-proxies", "127.0.0.1")
 	id, _ := s.key("backend")

@@ -15,6 +15,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // law writes a policy of some statements to a file.
@@ -113,7 +115,7 @@ func (h *holder) connect() string {
 // away what is left.
 func TestPoliciesAtEveryDoor(t *testing.T) {
 	t.Parallel()
-	partner, operator := freeAddress(t), freeAddress(t)
+	partner, operator := porttest.Free(t), porttest.Free(t)
 	p, _, admin, adminSecret := productionPlace(t, "--player-flow", "--partner-listen", partner, "--operator-listen", operator)
 	h := &holder{place: p, t: t, partner: partner, operator: operator}
 	h.id, h.secret = p.key("admin")

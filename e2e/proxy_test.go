@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // network is a TCP relay in front of a service that can be cut, as networks are.
@@ -24,7 +26,7 @@ type link struct{ client, service *net.TCPConn }
 
 func startNetwork(t *testing.T, to string) *network {
 	t.Helper()
-	l, err := net.Listen("tcp", freeAddress(t))
+	l, err := net.Listen("tcp", porttest.Free(t))
 	must(t, err)
 	n := &network{address: l.Addr().String(), links: map[*link]bool{}}
 	t.Cleanup(func() {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // newSecretKey has the binary write a key file.
@@ -157,11 +159,11 @@ func TestSecretKeyOfNodes(t *testing.T) {
 	t.Parallel()
 	first := newService(t)
 	keys := []string{newSecretKey(t, first), newSecretKey(t, first)}
-	first.args = []string{"--cluster-listen", freeAddress(t), "--secret-key-file", keys[0]}
+	first.args = []string{"--cluster-listen", porttest.Free(t), "--secret-key-file", keys[0]}
 	first.start()
 	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
 	token := mustCluster(t, first, "join-token", "--secret-key-file", keys[0])
-	second := newService(t, "--cluster-listen", freeAddress(t), "--join", token, "--secret-key-file", keys[1])
+	second := newService(t, "--cluster-listen", porttest.Free(t), "--join", token, "--secret-key-file", keys[1])
 	second.start()
 	eventually(t, "the second node to be ready", func() bool { return ready(t, second) })
 	createLocation(t, "custom-a", first, second)
@@ -178,7 +180,7 @@ func TestSecretKeyOfNodes(t *testing.T) {
 	}
 	second.stop()
 	for _, args := range [][]string{nil, {"--secret-key-file", keys[0]}} {
-		if out := startRefused(t, second, append([]string{"--cluster-listen", freeAddress(t)}, args...)...); !strings.Contains(out, "is encrypted with the secret key") {
+		if out := startRefused(t, second, append([]string{"--cluster-listen", porttest.Free(t)}, args...)...); !strings.Contains(out, "is encrypted with the secret key") {
 			t.Errorf("started with %q: %s", args, out)
 		}
 	}
@@ -194,7 +196,7 @@ func TestSecretKeyOfNodes(t *testing.T) {
 		second.command(change...)
 		from, to = to, from
 	}
-	second.args = []string{"--cluster-listen", freeAddress(t), "--secret-key-file", from}
+	second.args = []string{"--cluster-listen", porttest.Free(t), "--secret-key-file", from}
 	second.start()
 	eventually(t, "the second node to be ready again", func() bool { return ready(t, second) })
 	createLocation(t, "custom-b", second, first)

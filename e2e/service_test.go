@@ -70,7 +70,7 @@ func startService(t *testing.T, args ...string) *service {
 
 func newService(t *testing.T, args ...string) *service {
 	t.Helper()
-	s := &service{t: t, args: args, data: t.TempDir(), address: freeAddress(t), logs: newOutput()}
+	s := &service{t: t, args: args, data: t.TempDir(), address: porttest.Free(t), logs: newOutput()}
 	t.Cleanup(func() {
 		s.kill()
 		if t.Failed() {
@@ -83,11 +83,6 @@ func newService(t *testing.T, args ...string) *service {
 // in is the service as a part of a test sees it, which may use it and not end it.
 func (s *service) in(t *testing.T) *service {
 	return &service{t: t, data: s.data, address: s.address, logs: s.logs, client: s.client, calls: s.calls}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	return porttest.Free(t)
 }
 
 func (s *service) start() {

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // top runs muster top on a terminal of this size, as the only program there.
@@ -96,7 +98,7 @@ func TestTopWithoutTerminal(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"muster top --once prints the overview without one": {"--listen", p.address},
-		"no service answers at":                             {"--once", "--listen", freeAddress(t)},
+		"no service answers at":                             {"--once", "--listen", porttest.Free(t)},
 		"want at least 500ms":                               {"--once", "--every", "1ms", "--listen", p.address},
 	} {
 		cmd := exec.Command(musterBinary, append([]string{"top", "--data", p.data}, args...)...)

@@ -22,6 +22,8 @@ import (
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // collector takes what a service exports.
@@ -336,13 +338,13 @@ func TestTraceThroughACluster(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	telemetry := []string{"env", "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.url, "OTEL_METRICS_EXPORTER=none", "OTEL_TRACES_SAMPLER=parentbased_always_off", "OTEL_BSP_SCHEDULE_DELAY=100"}
-	first := newService(t, "--cluster-listen", freeAddress(t))
+	first := newService(t, "--cluster-listen", porttest.Free(t))
 	first.wrap = telemetry
 	first.start()
 	eventually(t, "the node to be ready", func() bool { return ready(t, first) })
 	nodes := []*service{first}
 	for range 2 {
-		n := newService(t, "--cluster-listen", freeAddress(t), "--join", mustCluster(t, first, "join-token"))
+		n := newService(t, "--cluster-listen", porttest.Free(t), "--join", mustCluster(t, first, "join-token"))
 		n.wrap = telemetry
 		n.start()
 		nodes = append(nodes, n)
@@ -390,7 +392,7 @@ func TestTraceThroughACluster(t *testing.T) {
 // Without a collector at its address, the service works as ever, counts what it cannot export, and ends in time.
 func TestCollectorDown(t *testing.T) {
 	t.Parallel()
-	s := newService(t, "--otlp-endpoint", "http://"+freeAddress(t))
+	s := newService(t, "--otlp-endpoint", "http://"+porttest.Free(t))
 	s.wrap = []string{"env", "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_BSP_EXPORT_TIMEOUT=200", "OTEL_METRIC_EXPORT_INTERVAL=100", "OTEL_METRIC_EXPORT_TIMEOUT=100"}
 	s.start()
 	p := s.prepare()

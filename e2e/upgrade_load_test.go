@@ -16,6 +16,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/porttest"
 )
 
 // Nodes of two releases serve one load, with one of either as the leader, and each of them is killed while it follows and while it leads. An empty node of each release joins them, and
@@ -32,7 +34,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	}
 	node := func(binary string, args ...string) *service {
 		t.Helper()
-		n := newService(t, append([]string{"--cluster-listen", freeAddress(t), "--reservation", reservation.String(), "--ended-linger", "3s", "--snapshot-every", "1MiB"}, args...)...)
+		n := newService(t, append([]string{"--cluster-listen", porttest.Free(t), "--reservation", reservation.String(), "--ended-linger", "3s", "--snapshot-every", "1MiB"}, args...)...)
 		n.binary = binary
 		n.start()
 		return n
@@ -146,7 +148,7 @@ func (h *history) outgrowLog(t *testing.T, nodes []*service) {
 // throughAny is an address that leads each connection to one of the nodes that take it.
 func throughAny(t *testing.T, nodes []*service) string {
 	t.Helper()
-	address := freeAddress(t)
+	address := porttest.Free(t)
 	l, err := net.Listen("tcp", address)
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
