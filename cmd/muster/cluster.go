@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -114,6 +115,11 @@ func printStatus(stdout io.Writer, s node.Status) error {
 	for _, m := range s.Members {
 		if m.NoVote != "" {
 			if _, err := fmt.Fprintf(stdout, "no vote  %s: %s\n", m.ID, m.NoVote); err != nil {
+				return err
+			}
+		}
+		if len(m.Differs) > 0 {
+			if _, err := fmt.Fprintf(stdout, "settings %s has others than the leader: %s\n", m.ID, strings.Join(m.Differs, ", ")); err != nil {
 				return err
 			}
 		}

@@ -41,7 +41,7 @@ Every setting of ` + "`muster serve`" + `, with its default. This page is made f
 ` + "`--limit-fleets 50`, the variable `MUSTER_LIMIT_FLEETS=50` and `{\"limit-fleets\": 50}`" + ` in the file of ` + "`--config`" + ` are the same; flags win over variables, and variables over the file.
 ` + "`muster config`" + ` shows the values in force and where each comes from; ` + "`muster config check FILE`" + ` checks a file alone. Times have a unit (` + "`500ms`, `10s`, `1h30m`" + `), sizes as well
 (` + "`64MiB`, `2GiB`" + `). The last column says when a change takes effect: with a reload (` + "`muster reload`, `systemctl reload muster`, SIGHUP; [how](guide/operations.md#reload)" + `), or
-when the service starts.
+when the service starts. In a cluster all nodes should have the same values, except of settings *per node*: the overview and ` + "`muster cluster status`" + ` name those that differ.
 
 | setting | value | default | meaning | takes effect |
 | --- | --- | --- | --- | --- |
@@ -62,6 +62,9 @@ when the service starts.
 		effect := "at a start"
 		if settings.Reloads(field) {
 			effect = "with a reload"
+		}
+		if !settings.Alike(field) {
+			effect += ", per node"
 		}
 		cell := func(text string) string { return strings.ReplaceAll(html.EscapeString(text), "|", `\|`) }
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", field.Tag.Get("name"), cell(kind), without, strings.ReplaceAll(cell(field.Tag.Get("help")), "&#39;", "'"), effect)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/audit/export"
+	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
@@ -74,7 +75,9 @@ type Config struct {
 	BackupAgeMax func() time.Duration
 	// Secrets lists the generations of the secret. nil: they are not looked at.
 	Secrets func(ctx context.Context) ([]secretrotation.Document, error)
-	Log     *slog.Logger
+	// Differing are the nodes that have other settings than the node that decides; none at another node. nil: there is no other node.
+	Differing func() []node.Differing
+	Log       *slog.Logger
 }
 
 // Finder looks for troubles.
@@ -133,11 +136,11 @@ func (f *Finder) Find(ctx context.Context) (*Found, error) {
 // atLeader asks the node that decides, which alone has the pools of tickets and exports the audit log. Items without a kind are about the service.
 func (f *Finder) atLeader(ctx context.Context) []Item {
 	if f.config.Oldest == nil {
-		return f.exports()
+		return f.deciding()
 	}
 	all, here := f.config.Oldest()
 	if here || f.config.AskLeader == nil {
-		return append(f.exports(), f.pools(ctx, all)...)
+		return append(f.deciding(), f.pools(ctx, all)...)
 	}
 	answer, err := f.config.AskLeader(ctx)
 	if err != nil {
@@ -150,11 +153,14 @@ func (f *Finder) atLeader(ctx context.Context) []Item {
 	return items
 }
 
+// deciding are items about the service that only the node that decides knows of.
+func (f *Finder) deciding() []Item { return append(f.exports(), f.nodes()...) }
+
 // Answer is the answer to AskLeader of another node: items as JSON.
 func (f *Finder) Answer(ctx context.Context, _ []byte) ([]byte, error) {
 	var all []*matchmaker.Oldest
 	if f.config.Oldest != nil {
 		all, _ = f.config.Oldest()
 	}
-	return json.Marshal(append(f.exports(), f.pools(ctx, all)...))
+	return json.Marshal(append(f.deciding(), f.pools(ctx, all)...))
 }

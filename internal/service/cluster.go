@@ -30,6 +30,7 @@ func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadi
 			Dir: s.Data, Program: "muster serve", Log: x.log, Key: x.key, JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,
 		},
 		Listen: s.ClusterListen, Advertise: s.ClusterAdvertise, Join: s.Join, Observer: s.Observer, Version: version, Connections: nodeConnections(descriptors),
+		Marks:  x.reload.marks.Get,
 		Panics: x.panics, Log: x.log,
 	})
 	if err != nil {
@@ -114,6 +115,14 @@ func (x *Service) askLeaderForAttention() func(ctx context.Context) ([]byte, err
 		return nil
 	}
 	return func(ctx context.Context) ([]byte, error) { return x.node.Ask(ctx, exchange.Attention, nil) }
+}
+
+// differing returns how the overview asks for nodes with other settings; nil without a cluster.
+func (x *Service) differing() func() []node.Differing {
+	if x.node == nil {
+		return nil
+	}
+	return x.node.Differing
 }
 
 // Node is this service's node of a cluster, or nil.

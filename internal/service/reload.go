@@ -34,8 +34,9 @@ type reload struct {
 	level   *slog.LevelVar
 	json    *atomic.Bool
 	getenv  func(string) string
-	current live.Value[settings.Loaded] // in force
-	digests map[string]string           // of the files that settings name, by setting, as they were when they were read; guarded by turn
+	current live.Value[settings.Loaded]   // in force
+	digests map[string]string             // of the files that settings name, by setting, as they were when they were read; guarded by turn
+	marks   live.Value[map[string]uint64] // of what other nodes should have alike
 }
 
 // reloadable is a part of the service that takes new values of some settings.
@@ -238,6 +239,8 @@ func (x *Service) openReload(o Options) {
 			x.reload.digests[name] = digestOf(path)
 		}
 	}
+	x.reload.digests["player-flow-config"] = digestOf(o.Settings.PlayerFlowConfig) // read at the start alone
+	x.reload.marks.Set(o.Settings.Marks(x.reload.digests))
 }
 
 // digestMax is how much of a file is looked at to find whether it has changed, in bytes: what reads them takes no larger ones.
@@ -353,6 +356,7 @@ func (x *Service) reloadTo(ctx context.Context, next settings.Loaded) (done sett
 	}
 	next.Settings = merged
 	x.reload.current.Set(next)
+	x.reload.marks.Set(merged.Marks(x.reload.digests))
 	return done, nil
 }
 

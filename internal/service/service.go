@@ -357,7 +357,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.metrics.Register(x.outputReaders())
 	doors.metrics = x.metrics
 	troubles := attention.New(attention.Config{Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports, Quotas: x.quotas, Log: log,
-		BackupAgeMax: func() time.Duration { return x.reload.current.Get().ExpectedBackups() }, Secrets: x.secrets.List})
+		BackupAgeMax: func() time.Duration { return x.reload.current.Get().ExpectedBackups() }, Secrets: x.secrets.List, Differing: x.differing()})
 	operators := operator.NewDoor(operator.Config{People: x.people, Engine: x.engine, Authenticate: handler.Authenticate,
 		Keys: keys, Secrets: x.secrets, Private: x.private, Searches: x.matches, Attention: troubles, AskLeader: x.askLeader(),
 		Output: x.output, Nodes: x.otherNodes(), Reports: x.agents.Reports, Audit: x.audit, Tracing: x.tracing, Calls: calls, Cluster: x.clusterMembers(), Log: log, RolesOf: rolesOf,

@@ -16,35 +16,35 @@ import (
 // PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url". A running service takes a new value of those with reload:"yes" by `muster reload`; see
 // internal/service/reload.go. Support bundles have the values of texts with bundle:"yes"; see bundle.go.
 type Settings struct {
-	Data               string `name:"data" bundle:"yes" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
-	SecretKeyFile      string `name:"secret-key-file" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`
-	Listen             string `name:"listen" bundle:"yes" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
-	PublicURL          string `name:"public-url" bundle:"yes" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
+	Data               string `name:"data" nodes:"own" bundle:"yes" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
+	SecretKeyFile      string `name:"secret-key-file" nodes:"own" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`
+	Listen             string `name:"listen" nodes:"own" bundle:"yes" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
+	PublicURL          string `name:"public-url" nodes:"own" bundle:"yes" placeholder:"URL" help:"URL under which game servers reach this service, if it differs from --listen: behind a proxy, in a container."`
 	Dev                bool   `name:"dev" help:"For trying Muster: accepts any credentials, and TLS with a certificate of its own authority. Loopback addresses only."`
-	VirtualClock       bool   `name:"virtual-clock" help:"With --dev: time stands still until a test advances it through /dev/clock. This applies to deadlines; connections and signatures stay on real time."`
+	VirtualClock       bool   `name:"virtual-clock" nodes:"own" help:"With --dev: time stands still until a test advances it through /dev/clock. This applies to deadlines; connections and signatures stay on real time."`
 	People             string `name:"people" reload:"yes" bundle:"yes" placeholder:"FILE" help:"JSON file of the identity providers with which people sign in, and of the roles that groups give; see the guide. Empty: Muster's own people alone."`
 	WebIdentities      string `name:"web-identities" reload:"yes" bundle:"yes" placeholder:"FILE" help:"JSON file of the issuers whose tokens machines exchange for temporary credentials, such as Kubernetes and CI systems, and of the roles that they get; see the guide. Empty: none."`
 	ClientCertificates string `name:"client-certificates" reload:"yes" bundle:"yes" placeholder:"FILE" help:"JSON file of the authorities whose client certificates backends exchange for temporary credentials, and of the roles that they get; see the guide. Empty: none."`
-	TLSCert            string `name:"tls-cert" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
-	TLSKey             string `name:"tls-key" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Key of the certificate in PEM."`
+	TLSCert            string `name:"tls-cert" nodes:"own" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Certificate chain in PEM; read again after changes."`
+	TLSKey             string `name:"tls-key" nodes:"own" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Key of the certificate in PEM."`
 
-	TLSACMEEmail     string `name:"tls-acme-email" placeholder:"ADDRESS" help:"Get the certificate of the public URL's host from an ACME authority (Let's Encrypt), whose terms you accept, and renew it. The authority sends mail to this address, and connects to port 443 of the host."`
-	TLSACMEDirectory string `name:"tls-acme-directory" bundle:"yes" placeholder:"URL" help:"Directory of another ACME authority."`
+	TLSACMEEmail     string `name:"tls-acme-email" nodes:"own" placeholder:"ADDRESS" help:"Get the certificate of the public URL's host from an ACME authority (Let's Encrypt), whose terms you accept, and renew it. The authority sends mail to this address, and connects to port 443 of the host."`
+	TLSACMEDirectory string `name:"tls-acme-directory" nodes:"own" bundle:"yes" placeholder:"URL" help:"Directory of another ACME authority."`
 
-	TLSReleaseBuffers bool `name:"tls-release-buffers" help:"Save 5.5 KiB for each idle WebSocket over TLS. This reaches into private fields of Go's crypto/tls, by their names and types."`
+	TLSReleaseBuffers bool `name:"tls-release-buffers" nodes:"own" help:"Save 5.5 KiB for each idle WebSocket over TLS. This reaches into private fields of Go's crypto/tls, by their names and types."`
 
-	ClusterListen    string `name:"cluster-listen" bundle:"yes" placeholder:"HOST:PORT" help:"Be a node of a cluster, which other nodes reach at this address: an empty data directory begins one, or joins one with --join; that of a single machine becomes a cluster of one. Empty: a single machine."`
-	ClusterAdvertise string `name:"cluster-advertise" bundle:"yes" placeholder:"HOST:PORT" help:"Address by which other nodes reach this one, if it differs from --cluster-listen."`
-	Join             string `name:"join" placeholder:"TOKEN" help:"Join a cluster with the line that muster cluster join-token printed. It has no effect on a node that has joined."`
-	Observer         bool   `name:"observer" help:"Join without a vote: the node takes connections, and counts for no majority."`
+	ClusterListen    string `name:"cluster-listen" nodes:"own" bundle:"yes" placeholder:"HOST:PORT" help:"Be a node of a cluster, which other nodes reach at this address: an empty data directory begins one, or joins one with --join; that of a single machine becomes a cluster of one. Empty: a single machine."`
+	ClusterAdvertise string `name:"cluster-advertise" nodes:"own" bundle:"yes" placeholder:"HOST:PORT" help:"Address by which other nodes reach this one, if it differs from --cluster-listen."`
+	Join             string `name:"join" nodes:"own" placeholder:"TOKEN" help:"Join a cluster with the line that muster cluster join-token printed. It has no effect on a node that has joined."`
+	Observer         bool   `name:"observer" nodes:"own" help:"Join without a vote: the node takes connections, and counts for no majority."`
 
-	RequireTLS string `name:"require-tls" reload:"yes" bundle:"yes" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
+	RequireTLS string `name:"require-tls" nodes:"own" reload:"yes" bundle:"yes" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
-	LogLevel     string `name:"log-level" reload:"yes" bundle:"yes" placeholder:"LEVEL" help:"debug, info, warn or error."`
-	LogFormat    string `name:"log-format" reload:"yes" bundle:"yes" placeholder:"FORMAT" help:"text or json."`
-	LogEvents    int    `name:"log-events" reload:"yes" placeholder:"N" help:"Log lines a minute for each kind of event of server processes, game sessions and placements; one line a minute sums the rest. Level debug has all of them."`
-	OTLPEndpoint string `name:"otlp-endpoint" reload:"yes" bundle:"yes" placeholder:"URL" help:"Export traces and metrics to this collector of OpenTelemetry, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT) say where to; without them nothing is exported."`
-	Pprof        string `name:"pprof" bundle:"yes" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
+	LogLevel     string `name:"log-level" nodes:"own" reload:"yes" bundle:"yes" placeholder:"LEVEL" help:"debug, info, warn or error."`
+	LogFormat    string `name:"log-format" nodes:"own" reload:"yes" bundle:"yes" placeholder:"FORMAT" help:"text or json."`
+	LogEvents    int    `name:"log-events" nodes:"own" reload:"yes" placeholder:"N" help:"Log lines a minute for each kind of event of server processes, game sessions and placements; one line a minute sums the rest. Level debug has all of them."`
+	OTLPEndpoint string `name:"otlp-endpoint" nodes:"own" reload:"yes" bundle:"yes" placeholder:"URL" help:"Export traces and metrics to this collector of OpenTelemetry, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT) say where to; without them nothing is exported."`
+	Pprof        string `name:"pprof" nodes:"own" bundle:"yes" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
 
 	Reservation       time.Duration `name:"reservation" reload:"yes" placeholder:"TIME" help:"Time that a reserved seat waits for its player to connect."`
 	ActivationTimeout time.Duration `name:"activation-timeout" reload:"yes" placeholder:"TIME" help:"Longest time for a game server to activate a game session."`
@@ -80,23 +80,23 @@ type Settings struct {
 	Quotas string `name:"quotas" reload:"yes" placeholder:"LIST" help:"How many records one access key may have, with all its temporary credentials: KIND=N for every key and HOLDER/KIND=N for one, with spaces between them. Empty: the defaults, which docs/guide/limits.md lists."`
 
 	Limits               string `name:"limits" reload:"yes" bundle:"yes" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
-	LimitWorkingRequests int    `name:"limit-working-requests" reload:"yes" placeholder:"N" help:"Most API requests in progress at a time; further ones get an error after which clients retry."`
+	LimitWorkingRequests int    `name:"limit-working-requests" nodes:"own" reload:"yes" placeholder:"N" help:"Most API requests in progress at a time; further ones get an error after which clients retry."`
 
 	ClientKeyRate                  int   `name:"client-key-rate" reload:"yes" placeholder:"N" help:"API requests a second with one access key of the role client, which all players of a game share; allows bursts of ten seconds. 0: no limit."`
 	ClientAddressRate              int   `name:"client-address-rate" reload:"yes" placeholder:"N" help:"API requests a second with such keys from one address, or one IPv6 network; bursts as above. 0: no limit."`
-	LimitConnections               int   `name:"limit-connections" reload:"yes" placeholder:"N" help:"Most open connections, at all ports. 0: the descriptor limit less a reserve for the store, at most 100000."`
-	LimitConnectionsUnproven       int   `name:"limit-connections-unproven" reload:"yes" placeholder:"N" help:"Most of them without a credential; then new ones replace the oldest. 0: three quarters."`
-	LimitConnectionsPerAddress     int   `name:"limit-connections-per-address" reload:"yes" placeholder:"N" help:"Most from one IPv4 address or IPv6 /64, and twice as many from an IPv6 /56; --trusted-proxies are exempt. 0: a quarter."`
-	LimitConnectionsHTTP           int   `name:"limit-connections-http" reload:"yes" placeholder:"N" help:"Most for requests. 0: three quarters."`
-	LimitConnectionsGameServers    int   `name:"limit-connections-game-servers" reload:"yes" placeholder:"N" help:"Most of game servers. 0: seven eighths."`
-	LimitConnectionsPlayerStreams  int   `name:"limit-connections-player-streams" reload:"yes" placeholder:"N" help:"Most event streams of players. 0: seven eighths."`
-	LimitConnectionsPartnerStreams int   `name:"limit-connections-partner-streams" reload:"yes" placeholder:"N" help:"Most event streams of the studio's servers. 0: one eighth."`
-	LimitConnectionsEventStreams   int   `name:"limit-connections-event-streams" reload:"yes" placeholder:"N" help:"Most event streams of session nodes. 0: one quarter."`
-	BuildsMax                      Bytes `name:"builds-max" reload:"yes" placeholder:"SIZE" help:"Space for the files of builds in the data directory, uploads included. Content that builds share counts once. 0: none can be uploaded."`
-	SessionLogsMax                 Bytes `name:"session-logs-max" reload:"yes" placeholder:"SIZE" help:"Space for the logs of game sessions in the data directory, which agents upload. They are kept for 14 days, as long as there is space: the oldest make room. 0: none are kept."`
-	MetricsMax                     Bytes `name:"metrics-max" reload:"yes" placeholder:"SIZE" help:"Space for the kept metrics in the data directory: each minute for 15 days and each hour for 455 days, as long as there is space. 0: none are kept."`
-	MetricsSeries                  int   `name:"metrics-series" reload:"yes" placeholder:"N" help:"Most series of kept metrics. A location of a fleet has about 31, a fleet and a metric group 27 each, a queue 12, a matchmaking configuration 14."`
-	DiskReserve                    Bytes `name:"disk-reserve" reload:"yes" placeholder:"SIZE" help:"Free space in the data directory below which the service refuses changes; it needs the rest for changes in progress."`
+	LimitConnections               int   `name:"limit-connections" nodes:"own" reload:"yes" placeholder:"N" help:"Most open connections, at all ports. 0: the descriptor limit less a reserve for the store, at most 100000."`
+	LimitConnectionsUnproven       int   `name:"limit-connections-unproven" nodes:"own" reload:"yes" placeholder:"N" help:"Most of them without a credential; then new ones replace the oldest. 0: three quarters."`
+	LimitConnectionsPerAddress     int   `name:"limit-connections-per-address" nodes:"own" reload:"yes" placeholder:"N" help:"Most from one IPv4 address or IPv6 /64, and twice as many from an IPv6 /56; --trusted-proxies are exempt. 0: a quarter."`
+	LimitConnectionsHTTP           int   `name:"limit-connections-http" nodes:"own" reload:"yes" placeholder:"N" help:"Most for requests. 0: three quarters."`
+	LimitConnectionsGameServers    int   `name:"limit-connections-game-servers" nodes:"own" reload:"yes" placeholder:"N" help:"Most of game servers. 0: seven eighths."`
+	LimitConnectionsPlayerStreams  int   `name:"limit-connections-player-streams" nodes:"own" reload:"yes" placeholder:"N" help:"Most event streams of players. 0: seven eighths."`
+	LimitConnectionsPartnerStreams int   `name:"limit-connections-partner-streams" nodes:"own" reload:"yes" placeholder:"N" help:"Most event streams of the studio's servers. 0: one eighth."`
+	LimitConnectionsEventStreams   int   `name:"limit-connections-event-streams" nodes:"own" reload:"yes" placeholder:"N" help:"Most event streams of session nodes. 0: one quarter."`
+	BuildsMax                      Bytes `name:"builds-max" nodes:"own" reload:"yes" placeholder:"SIZE" help:"Space for the files of builds in the data directory, uploads included. Content that builds share counts once. 0: none can be uploaded."`
+	SessionLogsMax                 Bytes `name:"session-logs-max" nodes:"own" reload:"yes" placeholder:"SIZE" help:"Space for the logs of game sessions in the data directory, which agents upload. They are kept for 14 days, as long as there is space: the oldest make room. 0: none are kept."`
+	MetricsMax                     Bytes `name:"metrics-max" nodes:"own" reload:"yes" placeholder:"SIZE" help:"Space for the kept metrics in the data directory: each minute for 15 days and each hour for 455 days, as long as there is space. 0: none are kept."`
+	MetricsSeries                  int   `name:"metrics-series" nodes:"own" reload:"yes" placeholder:"N" help:"Most series of kept metrics. A location of a fleet has about 31, a fleet and a metric group 27 each, a queue 12, a matchmaking configuration 14."`
+	DiskReserve                    Bytes `name:"disk-reserve" nodes:"own" reload:"yes" placeholder:"SIZE" help:"Free space in the data directory below which the service refuses changes; it needs the rest for changes in progress."`
 
 	Objects string `name:"objects" placeholder:"s3://BUCKET/PREFIX" help:"Keep the files of builds and the logs of game sessions in this object store instead of the data directory. Parameters in the query: endpoint (a store other than AWS), region, style (path or host). Credentials are those of the AWS tools: environment, profile files, role of the machine."`
 
@@ -110,8 +110,8 @@ type Settings struct {
 
 	PlayerFlow       bool   `name:"player-flow" help:"Player flow: parties, searches, games and reconnects of players, over the player API."`
 	PlayerFlowConfig string `name:"player-flow-config" bundle:"yes" placeholder:"FILE" help:"JSON file with the options of player flow; see the guide. muster config shows the values in force."`
-	PartnerListen    string `name:"partner-listen" bundle:"yes" placeholder:"HOST:PORT" help:"Address for the studio's servers. Empty: none, but with --dev the one port."`
-	OperatorListen   string `name:"operator-listen" bundle:"yes" placeholder:"HOST:PORT" help:"Address for operators of player flow. Empty: none, but with --dev the one port."`
+	PartnerListen    string `name:"partner-listen" nodes:"own" bundle:"yes" placeholder:"HOST:PORT" help:"Address for the studio's servers. Empty: none, but with --dev the one port."`
+	OperatorListen   string `name:"operator-listen" nodes:"own" bundle:"yes" placeholder:"HOST:PORT" help:"Address for operators of player flow. Empty: none, but with --dev the one port."`
 
 	PlayerOIDCIssuer   string `name:"player-oidc-issuer" reload:"yes" bundle:"yes" placeholder:"URL" help:"Identity provider whose tokens players log in with (provider oidc)."`
 	PlayerOIDCAudience string `name:"player-oidc-audience" reload:"yes" bundle:"yes" placeholder:"NAME…" help:"Audiences (aud) of its tokens, separated by spaces."`
@@ -126,8 +126,8 @@ type Settings struct {
 	PlayerDevInsecure   bool   `name:"player-dev-allow-insecure" help:"Allows --player-dev-logins on an address that other machines can reach."`
 	PlayerDevMixed      bool   `name:"player-dev-allow-mixed" help:"Allows --player-dev-logins beside an identity provider. Players can then log in without that provider's tokens."`
 	PlayerOrigins       string `name:"player-origins" reload:"yes" bundle:"yes" placeholder:"ORIGIN…" help:"Sites whose web pages may call the player API, such as https://play.example.com, separated by spaces; * for all."`
-	TrustedProxies      string `name:"trusted-proxies" reload:"yes" bundle:"yes" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For and X-Forwarded-Proto the service trusts, separated by spaces."`
-	PartnerClientCA     string `name:"partner-client-ca" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names its access key. Read again after changes."`
+	TrustedProxies      string `name:"trusted-proxies" nodes:"own" reload:"yes" bundle:"yes" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For and X-Forwarded-Proto the service trusts, separated by spaces."`
+	PartnerClientCA     string `name:"partner-client-ca" nodes:"own" reload:"yes" bundle:"yes" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names its access key. Read again after changes."`
 
 	PlayerLogins           int    `name:"player-logins" placeholder:"N" help:"Logins a second; further players wait in a queue, those in a game first. 0: no limit."`
 	PlayerLoginsPerAddress int    `name:"player-logins-per-address" reload:"yes" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`
@@ -141,9 +141,9 @@ type Settings struct {
 	PlayerDirectJoin      bool          `name:"player-direct-join" help:"Players may join running game instances, without matchmaking."`
 	PlayerPenalties       string        `name:"player-penalties" bundle:"yes" placeholder:"MODE" help:"Penalties for leaving: OFF, REPORT_ONLY or ENFORCE."`
 
-	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"Size of the journal after which the service takes a snapshot: a smaller size makes restarts faster and costs disk writes."`
-	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Heap size below which garbage is not collected: a small heap would be collected too often. Under load that lasts, up to eight times as much, but at most an eighth of the memory."`
-	GCPercent     int   `name:"gc-percent" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves processor time."`
+	SnapshotEvery Bytes `name:"snapshot-every" nodes:"own" placeholder:"SIZE" help:"Size of the journal after which the service takes a snapshot: a smaller size makes restarts faster and costs disk writes."`
+	HeapFloor     Bytes `name:"heap-floor" nodes:"own" placeholder:"SIZE" help:"Heap size below which garbage is not collected: a small heap would be collected too often. Under load that lasts, up to eight times as much, but at most an eighth of the memory."`
+	GCPercent     int   `name:"gc-percent" nodes:"own" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves processor time."`
 }
 
 // Defaults are the settings of an operator who sets none.

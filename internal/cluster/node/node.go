@@ -37,6 +37,9 @@ type Options struct {
 	Observer  bool   // the node does not ask for a vote
 	Version   string // of the program, for people
 
+	// Marks tell apart the settings that all nodes should have alike, by name; nil: they are not compared.
+	Marks func() map[string]uint64
+
 	Connections int // of other nodes that are accepted at a time; 0: link.ConnectionsMax
 
 	Panics *panics.Guard

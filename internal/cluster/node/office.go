@@ -28,7 +28,7 @@ func (n *Node) Attach(e *engine.Engine, url string) {
 		Node: n.ID(), Engine: e, Ask: n.peers.Ask, Log: n.log, Standing: func() presence.Standing {
 			_, lacks := e.ArchiveLacks()
 			return presence.Standing{
-				Applied: e.Applied(), Version: n.options.Version, Level: known, URL: url, Short: e.Short() != nil, Clock: time.Now().UnixMilli(), Lacks: lacks, NoVote: n.noVote(),
+				Applied: e.Applied(), Version: n.options.Version, Level: known, URL: url, Short: e.Short() != nil, Clock: time.Now().UnixMilli(), Lacks: lacks, NoVote: n.noVote(), Marks: n.marks(),
 			}
 		},
 	})

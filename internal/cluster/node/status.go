@@ -27,15 +27,16 @@ type Member struct {
 	Role    string `json:"role"` // leader, voter or observer
 
 	// What the leader has heard of it; empty while that is nothing, and when another node than the leader says so.
-	Version string `json:"version,omitempty"`
-	Level   uint   `json:"level,omitempty"` // the highest one that its program knows
-	URL     string `json:"url,omitempty"`
-	Behind  uint64 `json:"behind"`              // entries that it lacks, when it was last heard
-	Silent  int64  `json:"silent_ms,omitempty"` // since when it was not heard
-	Clock   int64  `json:"clock_off,omitempty"` // by how many milliseconds its clock is ahead of the leader's, about
-	Missing bool   `json:"missing,omitempty"`   // it is silent for so long that it counts as lost
-	Copies  bool   `json:"copies,omitempty"`    // its archive lacks records, which it copies from another node
-	NoVote  string `json:"no_vote,omitempty"`   // why an observer has no vote, as it says
+	Version string   `json:"version,omitempty"`
+	Level   uint     `json:"level,omitempty"` // the highest one that its program knows
+	URL     string   `json:"url,omitempty"`
+	Behind  uint64   `json:"behind"`              // entries that it lacks, when it was last heard
+	Silent  int64    `json:"silent_ms,omitempty"` // since when it was not heard
+	Clock   int64    `json:"clock_off,omitempty"` // by how many milliseconds its clock is ahead of the leader's, about
+	Missing bool     `json:"missing,omitempty"`   // it is silent for so long that it counts as lost
+	Copies  bool     `json:"copies,omitempty"`    // its archive lacks records, which it copies from another node
+	NoVote  string   `json:"no_vote,omitempty"`   // why an observer has no vote, as it says
+	Differs []string `json:"differs,omitempty"`   // settings that should be those of the leader and are not, by name; of the same version alone, since others may have other defaults
 }
 
 // missingAfter is how long a member is silent before the outlook counts it as lost. It says twice a second that it is there.
@@ -61,6 +62,9 @@ func (n *Node) Status() Status {
 		p, known := heard[m.ID]
 		if known {
 			x.hears(p, s.Entry)
+			if p.Version == n.options.Version {
+				x.Differs = differing(n.marks(), p.Marks)
+			}
 		}
 		if m.ID == at.ID {
 			x.NoVote = n.noVote()

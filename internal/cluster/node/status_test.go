@@ -1,6 +1,9 @@
 package node
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // The status warns while one node alone has all archived records.
 func TestArchivesInTheOutlook(t *testing.T) {
@@ -18,5 +21,19 @@ func TestArchivesInTheOutlook(t *testing.T) {
 		if got := archives(c.members); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.members, got, c.want)
 		}
+	}
+}
+
+func TestMarksThatDiffer(t *testing.T) {
+	a := map[string]uint64{"same": 1, "other": 2, "mine": 3, "zero": 0}
+	b := map[string]uint64{"same": 1, "other": 4, "theirs": 5, "zero": 0}
+	if got := differing(a, b); !slices.Equal(got, []string{"mine", "other", "theirs"}) {
+		t.Errorf("%v differ", got)
+	}
+	if got := differing(nil, map[string]uint64{"zero": 0}); !slices.Equal(got, []string{"zero"}) {
+		t.Errorf("%v differ from defaults", got)
+	}
+	if got := differing(a, a); len(got) != 0 || len(differing(nil, nil)) != 0 {
+		t.Errorf("%v differ, and are alike", got)
 	}
 }

@@ -37,14 +37,15 @@ type Engine interface {
 
 // Standing is what a node says of itself.
 type Standing struct {
-	Applied uint64 `cbor:",omitempty"` // number of the last journal entry that it has applied
-	Version string `cbor:",omitempty"` // of the program
-	Level   uint   `cbor:",omitempty"` // the highest level of the journal's events that it knows
-	URL     string `cbor:",omitempty"` // by which clients reach it
-	Short   bool   `cbor:",omitempty"` // it has no room for changes
-	Clock   int64  `cbor:",omitempty"` // its clock when it said so, Unix milliseconds
-	Lacks   bool   `cbor:",omitempty"` // its archive lacks records, which it copies from another node
-	NoVote  string `cbor:",omitempty"` // why it has no vote, for people
+	Applied uint64            `cbor:",omitempty"` // number of the last journal entry that it has applied
+	Version string            `cbor:",omitempty"` // of the program
+	Level   uint              `cbor:",omitempty"` // the highest level of the journal's events that it knows
+	URL     string            `cbor:",omitempty"` // by which clients reach it
+	Short   bool              `cbor:",omitempty"` // it has no room for changes
+	Clock   int64             `cbor:",omitempty"` // its clock when it said so, Unix milliseconds
+	Lacks   bool              `cbor:",omitempty"` // its archive lacks records, which it copies from another node
+	NoVote  string            `cbor:",omitempty"` // why it has no vote, for people
+	Marks   map[string]uint64 `cbor:",omitempty"` // of the settings that all nodes should have alike, see settings.Settings.Marks
 }
 
 // Word is what a node tells the leader.

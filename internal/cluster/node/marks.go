@@ -1,0 +1,45 @@
+package node
+
+import (
+	"maps"
+	"slices"
+)
+
+// Differing is a node that has other settings than the one that decides.
+type Differing struct {
+	Node, Leader string
+	Settings     []string // by name
+}
+
+// Differing returns the nodes that have other settings than this one; none when this one does not decide.
+func (n *Node) Differing() (all []Differing) {
+	s := n.Status()
+	for i := range s.Members {
+		if m := &s.Members[i]; len(m.Differs) > 0 && !m.Missing {
+			all = append(all, Differing{m.ID, s.By, m.Differs})
+		}
+	}
+	return all
+}
+
+func (n *Node) marks() map[string]uint64 {
+	if n.options.Marks == nil {
+		return nil
+	}
+	return n.options.Marks()
+}
+
+// differing are the keys whose values are not the same in both, in order.
+func differing(a, b map[string]uint64) []string {
+	either := maps.Clone(a)
+	if either == nil {
+		either = map[string]uint64{}
+	}
+	maps.Copy(either, b)
+	maps.DeleteFunc(either, func(name string, mark uint64) bool {
+		was, ok := a[name]
+		is, also := b[name]
+		return ok && also && was == is
+	})
+	return slices.Sorted(maps.Keys(either))
+}
