@@ -3,6 +3,7 @@ package cell
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -229,6 +231,35 @@ func TestAcceptance(t *testing.T) {
 	w.advance(40 * time.Second)
 	w.wantStatus(dee, "TIMED_OUT")
 	w.check()
+}
+
+// The documented examples of the events after an acceptance show teams, and no answers.
+func TestEventsAfterAnAcceptanceHaveNoAnswers(t *testing.T) {
+	for _, standalone := range []bool{false, true} {
+		w := newWorld(t, notifying(notice.Notify{Bus: true, Max: 100}))
+		w.arena(func(c *matchmaking.Configuration) { c.Standalone, c.AcceptanceRequired = standalone, true })
+		ann, bob := w.search("ann"), w.search("bob")
+		w.propose(ann, bob)
+		w.must(&matchmaking.AcceptMatch{Ticket: ann, Players: []string{"ann"}, Accept: true})
+		w.must(&matchmaking.AcceptMatch{Ticket: bob, Players: []string{"bob"}, Accept: true})
+		if !standalone {
+			w.host(ann)
+		}
+		answers := map[string]int{}
+		for _, n := range w.notices(notice.Bus) {
+			if n.Match == nil {
+				continue
+			}
+			answers[n.Match.Type] += 0
+			for _, ticket := range n.Match.Tickets {
+				answers[n.Match.Type] += int(ticket.Players[0].Answer)
+			}
+		}
+		want := map[string]int{"PotentialMatchCreated": 0, "AcceptMatch": 1 + 2, "AcceptMatchCompleted": 0, "MatchmakingSucceeded": 0}
+		if !maps.Equal(answers, want) {
+			t.Errorf("standalone %v: answers in events %v, want %v", standalone, answers, want)
+		}
+	}
 }
 
 func TestTicketThatComesBackTooOldEnds(t *testing.T) {

@@ -133,19 +133,25 @@ func (t *Tx) tellProposed(match MatchRef) {
 func (t *Tx) tellAccepted(match MatchRef, how string) {
 	t.tellMatch(match, "AcceptMatchCompleted", func(e *notice.Match) {
 		e.Acceptance = how
-		if how == "Accepted" { // the documented example shows the teams without the answers
-			for i := range e.Tickets {
-				for j := range e.Tickets[i].Players {
-					e.Tickets[i].Players[j].Answer = 0
-				}
-			}
+		if how == "Accepted" {
+			clearAnswers(e)
 		}
 	})
+}
+
+// clearAnswers leaves the answers out of an event: the documented examples of those after an acceptance have none.
+func clearAnswers(e *notice.Match) {
+	for i := range e.Tickets {
+		for j := range e.Tickets[i].Players {
+			e.Tickets[i].Players[j].Answer = 0
+		}
+	}
 }
 
 func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.PlayerSessionID) {
 	region, standalone := t.Match(match).Region, t.Match(match).Of.Standalone
 	t.tellMatch(match, "MatchmakingSucceeded", func(e *notice.Match) {
+		clearAnswers(e)
 		if standalone {
 			e.Location = region
 			return
@@ -161,7 +167,7 @@ func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.Pl
 				continue
 			}
 			for j := range players {
-				players[j].Session, players[j].Answer = left[j], 0
+				players[j].Session = left[j]
 			}
 			left = left[len(players):]
 		}
@@ -172,10 +178,6 @@ func (t *Tx) tellFailed(match MatchRef, why Reason) {
 	of, counts := t.Match(match).Of, t.Match(match).Counts
 	t.tellMatch(match, "MatchmakingFailed", func(e *notice.Match) {
 		e.Reason, e.Message, e.Rules = why.Code(), why.Message(""), t.metrics(of, counts)
-		for i := range e.Tickets {
-			for j := range e.Tickets[i].Players {
-				e.Tickets[i].Players[j].Answer = 0
-			}
-		}
+		clearAnswers(e)
 	})
 }
