@@ -30,8 +30,8 @@ const (
 )
 
 // PlayerDisconnected reports why the connection of a player has closed. HandlePlayerLeave and RemovePlayer cannot give a reason and
-// mean ConnectionLost. It is not an error to call one of them afterwards; after ValidatePlayerJoin, HandlePlayerLeave is required. A
-// stale report, after the player has already returned with a newer player session, has no effect.
+// mean ConnectionLost. It is not an error to call one of them afterwards or before; after ValidatePlayerJoin, HandlePlayerLeave is
+// required. A stale report, after the player has already returned with a newer player session, has no effect.
 func (g *GameInstance) PlayerDisconnected(ctx context.Context, playerSessionID string, why Disconnect) (stale bool, err error) {
 	answer, err := ask[struct {
 		Stale bool `json:"stale"`

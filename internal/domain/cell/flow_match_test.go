@@ -202,6 +202,18 @@ func TestT2Acceptance(t *testing.T) {
 		w.must(&playerflow.AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true}) // ok: this match came of it
 		w.refused(&playerflow.AnswerMatch{Caller: w.as("a"), Ticket: red}, flow.AcceptanceNotOpen)
 	})
+	t.Run("accepted, and the answer was lost", func(t *testing.T) {
+		w, red, _ := begin(t)
+		by := w.as("a")
+		by.Request = "r1"
+		for range 2 {
+			answer := &playerflow.AnswerMatch{Caller: by, Ticket: red, Accept: true}
+			w.must(answer)
+			if answer.Search == nil || strings.Join(answer.Search.Accepted, " ") != "a" {
+				t.Errorf("repeated %t: the search is %+v", answer.Repeated, answer.Search)
+			}
+		}
+	})
 	t.Run("accepted by one who is away since", func(t *testing.T) { // B186
 		w, red, blue := begin(t)
 		w.must(&playerflow.AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})

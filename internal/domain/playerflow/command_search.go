@@ -114,10 +114,16 @@ type AnswerMatch struct {
 func (cmd *AnswerMatch) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, done, err := t.caller(&cmd.Caller, "AcceptMatch")
-	if err != nil || done {
+	if err != nil {
 		return err
 	}
 	p := t.Flow.Players.Get(r)
+	if done {
+		if party, ok := t.Flow.Party(p.Keys.Party); ok && p.Keys.Ticket == cmd.Ticket {
+			cmd.Search = t.Flow.Parties.Get(party).Search
+		}
+		return nil
+	}
 	closed := flow.Refuse(flow.Refusal{Code: flow.AcceptanceNotOpen}, "no match waits for the answer of player %s", p.ID)
 	if p.Membership() != 0 {
 		if m := t.Flow.Memberships.Get(p.Membership()); cmd.Accept && !m.Ticket.IsZero() && m.Ticket == cmd.Ticket {

@@ -89,13 +89,14 @@ func (cmd *ConnectMember) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DisconnectMember says that a player's game connection is gone (Game.PlayerDisconnected), and whether the player quit.
+// DisconnectMember says that a player's game connection is gone (Game.PlayerDisconnected), and whether the player quit. It may come after the
+// end of the player session, which the server SDK reports without a reason.
 type DisconnectMember struct {
 	Instance      flow.InstanceID
 	PlayerSession domain.PlayerSessionID
 	Quit          bool
 
-	// Result: Stale if the player session is not the player's current one; the membership did not change.
+	// Result: Stale if the player session is not the player's current one; the membership did not change. A repeat is not stale.
 	Stale bool
 }
 
@@ -112,16 +113,17 @@ func (cmd *DisconnectMember) Decide(k *kernel.Tx) error {
 	player, id, live, game := p.Player, p.ID, p.Status.Live(), p.Game
 	last := t.Memberships.SeatEnding(player, id)
 	m, next, ok := t.Memberships.ofSession(player, id)
-	cmd.Stale = !ok || next || !live
+	cmd.Stale = !ok && !cmd.repeats(t, r, player) || next
 	if live {
 		t.hosting.EndSeat(id, session.Completed)
 	}
 	switch {
-	case cmd.Stale && next && live:
+	case next && live:
 		t.changeMembership(m, func(m *flow.Membership) { m.Next = domain.PlayerSessionID{} })
-	case cmd.Stale:
-	case cmd.Quit:
+	case !ok || next:
+	case cmd.Quit && (live || t.Flow.Memberships.Get(m).Status == flow.MemberDisconnected):
 		t.Memberships.end(m, flow.Left)
+	case !live: // the loss is known
 	case t.Flow.Memberships.Get(m).Status == flow.MemberReserved:
 		t.Memberships.reservationOver(m, last)
 	default:
@@ -129,6 +131,17 @@ func (cmd *DisconnectMember) Decide(k *kernel.Tx) error {
 	}
 	t.matchmaking.PlayerLeft(game)
 	return nil
+}
+
+// repeats reports whether a call like this one has ended the membership.
+func (cmd *DisconnectMember) repeats(t *Tx, r flow.InstanceRef, player string) bool {
+	if _, member := t.memberIn(r, player); member {
+		return false
+	}
+	if cmd.Quit {
+		return t.Memberships.leftBy(cmd.Instance, player, flow.Left)
+	}
+	return t.Memberships.leftBy(cmd.Instance, player, flow.Disconnected) || t.Memberships.leftBy(cmd.Instance, player, flow.TooManyDisconnects)
 }
 
 // RemoveMembers removes players from a game that continues (Game.RemovePlayers).
