@@ -391,8 +391,8 @@ func TestManualBackfill(t *testing.T) {
 	}
 	w.must(&hosting.EndProcess{Process: key, Request: 9})
 	w.wantStatus("b3", "FAILED", matchmaking.GameSessionLost)
-	if err := backfill("b4", nil); err == nil {
-		t.Error("a game session that has ended got a backfill")
+	if err := backfill("b4", nil); err == nil || !strings.Contains(err.Error(), "is TERMINATED and accepts no new players") {
+		t.Errorf("a backfill of a game session that has ended: %v", err)
 	}
 	w.check()
 }

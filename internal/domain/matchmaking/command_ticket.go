@@ -314,6 +314,9 @@ func (t *Tx) checkBackfilled(cmd *StartMatchBackfill) (*session.GameSession, err
 		return nil, domain.Refuse(domain.NotFound, "GameSessionArn: game session %s not found", game)
 	}
 	g := t.hosting.Game(r)
+	if !g.Live() {
+		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s is %s and accepts no new players", game, g.Status)
+	}
 	if _, ok := t.Records.HostedBy(game); !ok && !cmd.Unmatched {
 		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s was not created by a match, or its match is still being placed", game)
 	}
