@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -21,8 +22,14 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 	if in.IdempotencyToken != nil && in.GameSessionId != nil {
 		return nil, invalid("IdempotencyToken and GameSessionId are both given; at most one of them is wanted")
 	}
+	location := value(in.Location)
+	if location == "" {
+		if location, err = homeOf(ctx, s, fleetID); err != nil {
+			return nil, err
+		}
+	}
 	cmd := hosting.CreateGameSession{
-		Fleet: fleetID, Alias: lastPart(value(in.AliasId)), Location: value(in.Location), Title: value(in.Name), Data: value(in.GameSessionData),
+		Fleet: fleetID, Alias: lastPart(value(in.AliasId)), Location: location, Title: value(in.Name), Data: value(in.GameSessionData),
 		Properties: propertiesFromWire(in.GameProperties), Creator: value(in.CreatorId), PlayersMax: *in.MaximumPlayerSessionCount,
 	}
 	if chosen := cmp.Or(in.IdempotencyToken, in.GameSessionId); chosen != nil {
@@ -32,6 +39,14 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 	}
 	err = s.engine.Do(ctx, &cmd)
 	return &gamelift.CreateGameSessionOutput{GameSession: new(gameSessionToWire(&cmd.Game))}, err
+}
+
+// homeOf returns the location of game sessions whose request names none; empty: the fleet has no home location, or there is no such fleet.
+func homeOf(ctx context.Context, s *Service, fleetID string) (location string, err error) {
+	return read(ctx, s, func(v *cell.View) (string, error) {
+		f, _ := v.Fleet(fleetID)
+		return f.Home(), nil
+	})
 }
 
 // UpdateGameSession changes the given members and keeps the others.

@@ -295,3 +295,25 @@ func TestHostsOfAFleetOfABuild(t *testing.T) {
 	_, err = h.sdk.DescribeInstances(t.Context(), &gamelift.DescribeInstancesInput{FleetId: &id, Location: aws.String("custom-nowhere")})
 	refused(t, err, "NotFoundException")
 }
+
+// Clients of a fleet with one location name none, and get a game session in the fleet's home location.
+func TestGameSessionInTheHomeLocation(t *testing.T) {
+	config := cell.DefaultConfig()
+	config.Pool = pool{{ID: "h1", Name: "rack-1", Location: "eu-central-1", IP: "10.0.0.1"}}
+	h := newHallWith(t, time.Hour, config)
+	id, _ := h.managed()
+	must(h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, DesiredInstances: aws.Int32(1)}))(t)
+	h.do(&capacity.Plan{})
+	key := fleet.Key{Fleet: id, Compute: "rack-1", Process: "p"}
+	h.do(&hosting.ConnectProcess{Process: key, Link: 9})
+	h.do(&hosting.ActivateProcess{Process: key, Link: 9, Port: 7777, Request: 1})
+	h.do(&hosting.ReportHealth{Process: key, Healthy: true})
+	h.do(&capacity.Plan{})
+	in := &gamelift.CreateGameSessionInput{FleetId: &id, MaximumPlayerSessionCount: aws.Int32(2), IdempotencyToken: aws.String("m1")}
+	for range 2 {
+		g := must(h.sdk.CreateGameSession(t.Context(), in))(t).GameSession
+		if *g.Location != "eu-central-1" || !strings.HasSuffix(*g.GameSessionId, "/eu-central-1/m1") {
+			t.Errorf("got %s in %s", *g.GameSessionId, *g.Location)
+		}
+	}
+}
