@@ -268,23 +268,23 @@ func TestLeftoverServiceFile(t *testing.T) {
 func TestConnectionsAreBounded(t *testing.T) {
 	h := newHouse(t)
 	address := h.client(t).file.Address
-	closed := 0
-	for i := range connectionsMax + 8 {
+	// On a busy machine the time of the first connections may be over before the last one is made; then more come.
+	closed, opened := false, 0
+	for end := time.Now().Add(time.Minute); !closed && time.Now().Before(end); opened++ {
 		c, err := dial(address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if i < connectionsMax {
+		if opened < connectionsMax {
 			continue
 		}
-		_ = c.SetReadDeadline(time.Now().Add(readPatience / 16)) // all eight together end before the first connection's time does
-		if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
-			closed++
-		}
+		_ = c.SetReadDeadline(time.Now().Add(readPatience / 16)) // one that is kept ends later
+		_, err = c.Read(make([]byte, 1))
+		closed = errors.Is(err, io.EOF)
 	}
-	if closed == 0 {
-		t.Errorf("%d connections were all kept", connectionsMax+8)
+	if !closed {
+		t.Errorf("%d connections were all kept", opened)
 	}
 	// They are gone when their time to send a request is over.
 	for {
