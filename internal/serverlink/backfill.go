@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
@@ -27,7 +30,21 @@ type backfillPlayer struct {
 	PlayerID         string                       `json:"PlayerId"`
 	Team             string                       `json:"Team"`
 	PlayerAttributes map[string]backfillAttribute `json:"PlayerAttributes"`
-	LatencyInMs      map[string]int32             `json:"LatencyInMs"`
+	LatencyInMs      map[string]milliseconds      `json:"LatencyInMs"`
+}
+
+// milliseconds is a whole number in any spelling: 7, 7.0 or 7e0.
+type milliseconds int32
+
+func (ms *milliseconds) UnmarshalJSON(text []byte) error {
+	n, ok := wholeNumber(text)
+	switch {
+	case ok && n == int(int32(n)):
+		*ms = milliseconds(n)
+	case string(text) != "null":
+		return &json.UnmarshalTypeError{Value: "number " + excerpt.Short(string(text)), Type: reflect.TypeFor[int32]()}
+	}
+	return nil
 }
 
 type backfillAttribute struct {
@@ -95,7 +112,7 @@ func (r *request) backfillPlayers() ([]matchmaking.Player, error) {
 	players := make([]matchmaking.Player, len(sent))
 	for i := range sent {
 		x, p := &sent[i], &players[i]
-		if n := len(x.PlayerID); n < 1 || n > backfillTextMax {
+		if n := utf8.RuneCountInString(x.PlayerID); n < 1 || n > backfillTextMax {
 			return nil, domain.Refuse(domain.Invalid, "Players[%d].PlayerId: %d characters; want 1 to %d", i, n, backfillTextMax)
 		}
 		if n := len(x.PlayerAttributes); n > attributesMax {
@@ -112,7 +129,7 @@ func (r *request) backfillPlayers() ([]matchmaking.Player, error) {
 			}
 		}
 		for _, region := range slices.Sorted(maps.Keys(x.LatencyInMs)) {
-			p.Latencies = append(p.Latencies, matchmaking.Latency{Region: region, Milliseconds: x.LatencyInMs[region]})
+			p.Latencies = append(p.Latencies, matchmaking.Latency{Region: region, Milliseconds: int32(x.LatencyInMs[region])})
 		}
 	}
 	return players, nil
