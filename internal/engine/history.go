@@ -232,14 +232,11 @@ func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSessio
 	return page, nil
 }
 
-// withoutReplaced removes the archived attempts of placements whose id a later attempt in memory has taken. Once the later one is
-// archived, it replaces them there.
+// withoutReplaced removes archived game sessions whose id a later one in memory has taken: attempts of its placement, or one that the caller of CreateGameSession
+// had named like the placement. Once the later one is archived, it replaces them there.
 func (e *Engine) withoutReplaced(ctx context.Context, archived []session.GameSession) (left []session.GameSession, err error) {
 	err = e.Read(ctx, func(v *cell.View) error {
 		left = slices.DeleteFunc(archived, func(g session.GameSession) bool {
-			if g.Placement == "" {
-				return false
-			}
 			later, ok := v.GameSession(g.ID)
 			return ok && later.Created != g.Created
 		})
@@ -258,8 +255,12 @@ type PlayerPlace struct {
 // all.
 func (e *Engine) PlayersIn(ctx context.Context, game session.ID, status session.PlayerStatus, after PlayerPlace, limit int) ([]hosting.PlayerSession, bool, error) {
 	var page []hosting.PlayerSession
+	archivedAfter := after
 	err := e.Read(ctx, func(v *cell.View) error {
 		page = v.PlayersIn(game, status, after.Created, after.ID, limit+1)
+		if g, ok := v.GameSession(game); ok && after.Created < g.Created { // those before are of a game session whose id it has taken
+			archivedAfter = PlayerPlace{Created: g.Created}
+		}
 		return nil
 	})
 	if err != nil {
@@ -268,7 +269,7 @@ func (e *Engine) PlayersIn(ctx context.Context, game session.ID, status session.
 	if status.Live() {
 		return page[:min(limit, len(page))], len(page) > limit, nil
 	}
-	return e.withArchivedPlayers(ctx, page, archive.ByGroup, string(game), status, after, limit)
+	return e.withArchivedPlayers(ctx, page, archive.ByGroup, string(game), status, archivedAfter, limit)
 }
 
 // PlayersNamed lists the player sessions of a player, live and ended, like PlayersIn.

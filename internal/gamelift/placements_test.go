@@ -177,3 +177,32 @@ func TestPlacementThatEndsWithoutSuccess(t *testing.T) {
 		refused(t, err, codeInvalidRequest)
 	}
 }
+
+// A game session whose id an archived one had is in lists in its place.
+func TestGameSessionOfAPlacementTakesAnArchivedID(t *testing.T) {
+	h := newHall(t, time.Millisecond)
+	id := h.anywhere()
+	h.queue("q", id, nil)
+	first := h.serverReady(id, "s1")
+	old := must(h.sdk.CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{
+		FleetId: &id, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2), IdempotencyToken: aws.String("m-1"),
+	}))(t).GameSession
+	h.do(&hosting.ActivateGameSession{Process: first, Game: h.gameID(*old.GameSessionId)})
+	must(h.sdk.CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: old.GameSessionId, PlayerId: aws.String("cy")}))(t)
+	h.do(&hosting.EndProcess{Process: first, Request: 1})
+	h.archived(*old.GameSessionId)
+	h.later(time.Second)
+
+	second := h.serverReady(id, "s2")
+	must(h.place("q", "m-1", nil))(t)
+	arn := *h.placed("m-1").GameSessionArn
+	h.do(&hosting.ActivateGameSession{Process: second, Game: h.gameID(arn)})
+	listed := must(h.sdk.DescribeGameSessions(t.Context(), &gamelift.DescribeGameSessionsInput{FleetId: &id}))(t).GameSessions
+	if len(listed) != 1 || *listed[0].GameSessionId != arn || listed[0].Status != types.GameSessionStatusActive {
+		t.Errorf("got %+v, want the ACTIVE one", listed)
+	}
+	players := must(h.sdk.DescribePlayerSessions(t.Context(), &gamelift.DescribePlayerSessionsInput{GameSessionId: &arn}))(t).PlayerSessions
+	if len(players) != 2 || *players[0].PlayerId == "cy" || *players[1].PlayerId == "cy" {
+		t.Errorf("got %+v, want ann and bob", players)
+	}
+}
