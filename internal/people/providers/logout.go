@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -25,7 +26,7 @@ const (
 	// logoutAge is how old a logout token may be, whatever it says of its end. Providers are advised to make them valid for at most two minutes.
 	logoutAge = 5 * time.Minute
 
-	logoutsAtOnce = 2 // whose signatures are checked, of one provider
+	logoutsAtOnce = 2 // that wait for the keys of one provider
 )
 
 // Logout is what a provider says: the person, or one session of a person, has signed out there.
@@ -44,11 +45,6 @@ func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error)
 	if err := checkLogoutHead(raw); err != nil {
 		return x, err
 	}
-	leave, err := p.enterLogout()
-	if err != nil {
-		return x, err
-	}
-	defer leave()
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), 2*answerTimeout)
 	defer cancel()
 	d, err := p.discovered(ctx)
@@ -56,9 +52,10 @@ func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error)
 		return x, err
 	}
 	now := p.now()
-	token, err := d.VerifierContext(ctx, &oidc.Config{ClientID: p.clientID, SupportedSigningAlgs: algorithms, Now: func() time.Time { return now.Add(-leeway) }}).Verify(ctx, raw)
+	check := logoutCheck{keys: &p.logoutKeys, address: d.keys}
+	token, err := oidc.NewVerifier(p.Issuer, &check, &oidc.Config{ClientID: p.clientID, SupportedSigningAlgs: algorithms, Now: func() time.Time { return now.Add(-leeway) }}).Verify(ctx, raw)
 	if err != nil {
-		return x, fmt.Errorf("logout_token: %w", err)
+		return x, fmt.Errorf("logout_token: %w", cmp.Or(check.err, err))
 	}
 	parts := strings.Split(raw, ".") // whose signature is good
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -112,7 +109,7 @@ func checkLogoutHead(raw string) error {
 	return nil
 }
 
-// enterLogout takes one of the places of checks of logout tokens, so that strangers with made-up ones do not keep people from signing in.
+// enterLogout takes one of the places of logout tokens that wait for the provider, so that strangers with made-up ones do not keep people from signing in.
 func (p *Provider) enterLogout() (leave func(), err error) {
 	p.mu.Lock()
 	if p.logouts == nil {

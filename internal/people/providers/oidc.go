@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 
 	"github.com/musterhq/muster/internal/domain/people"
@@ -36,6 +37,14 @@ const (
 // algorithms are those with a public key: a token that is signed with the client's secret, or not at all, is refused.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
+// signatures are the algorithms, as a parser takes them.
+var signatures = func() (all []jose.SignatureAlgorithm) {
+	for _, name := range algorithms {
+		all = append(all, jose.SignatureAlgorithm(name))
+	}
+	return all
+}()
+
 // Provider is an identity provider.
 type Provider struct {
 	Name, Title, Issuer string
@@ -50,7 +59,9 @@ type Provider struct {
 	now                                 func() time.Time
 
 	busy    chan struct{} // has one for each exchange; made by enter
-	logouts chan struct{} // has one for each logout token that is checked; made by enterLogout
+	logouts chan struct{} // has one for each logout token that waits for the keys; made by enterLogout
+
+	logoutKeys logoutKeys
 
 	mu          sync.Mutex
 	found       *discovery
@@ -65,6 +76,7 @@ type discovery struct {
 	at     time.Time
 	scopes []string // that it supports; none: it does not say
 	iss    bool     // its answers name the issuer
+	keys   string   // URL of its keys
 }
 
 // Person is what a provider says of somebody who has signed in.
@@ -188,7 +200,7 @@ func (p *Provider) discover() (*discovery, error) {
 	if err := provider.Claims(&says); err != nil {
 		return nil, fmt.Errorf("discovery of %s: %w", p.Issuer, err)
 	}
-	d.scopes, d.iss = says.Scopes, says.Iss
+	d.scopes, d.iss, d.keys = says.Scopes, says.Iss, says.Keys
 	end := provider.Endpoint()
 	for name, address := range map[string]string{"authorization_endpoint": end.AuthURL, "token_endpoint": end.TokenURL, "jwks_uri": says.Keys, "userinfo_endpoint": says.Person} {
 		u, err := url.Parse(address)

@@ -34,6 +34,7 @@ type Provider struct {
 	codes    map[string]authorization
 	asked    map[string]int // requests by path
 	key      *ecdsa.PrivateKey
+	keyID    string
 
 	// Changes of answers; nil: none. They are set before the first request.
 	Discovery func(document map[string]any)
@@ -55,7 +56,7 @@ func New(t testing.TB) *Provider {
 	}
 	p := &Provider{
 		ClientID: "muster", Secret: "the secret of the client", subject: "ann", claims: map[string]any{"email": "ann@example.com", "groups": []string{"dev"}}, refresh: true,
-		refreshs: map[string]bool{}, codes: map[string]authorization{}, asked: map[string]int{}, key: key,
+		refreshs: map[string]bool{}, codes: map[string]authorization{}, asked: map[string]int{}, key: key, keyID: "k1",
 	}
 	routes := http.NewServeMux()
 	routes.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
@@ -134,7 +135,8 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k1", Algorithm: "ES256", Use: "sig"}}})
+	key, id := p.signing()
+	reply(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: id, Algorithm: "ES256", Use: "sig"}}})
 }
 
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +222,21 @@ func (p *Provider) Signed(claims map[string]any) string {
 	if p.Sign != nil {
 		return p.Sign(p, claims)
 	}
-	return p.SignedAs(jose.ES256, p.key, "k1", claims)
+	key, id := p.signing()
+	return p.SignedAs(jose.ES256, key, id, claims)
+}
+
+// NewKey replaces the key of the provider by one with another id than the first one has, which is k1.
+func (p *Provider) NewKey(id string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	p.set(func() { p.key, p.keyID = key, id })
+	return err
+}
+
+func (p *Provider) signing() (key *ecdsa.PrivateKey, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.key, p.keyID
 }
 
 // SignedAs is one that is signed in another way.

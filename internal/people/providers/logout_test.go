@@ -1,0 +1,97 @@
+package providers
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/people/providertest"
+)
+
+// Anybody may send a logout token. Wrong ones do not make this service ask the provider without end, and do not keep the provider's own logouts away.
+func TestAttackLogoutFlood(t *testing.T) {
+	real, other := providertest.New(t), providertest.New(t)
+	asks, answer := make(chan struct{}, 100), make(chan struct{})
+	var hangs atomic.Bool
+	real.Serve = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/keys" && hangs.Load() {
+			asks <- struct{}{}
+			<-answer
+		}
+		return false
+	}
+	content, err := json.Marshal(map[string]any{"providers": []any{real.Settings(t, "studio", map[string][]string{"admin": {"ops"}})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ahead := file.Providers[0], time.Duration(0)
+	p.now = func() time.Time { return time.Now().Add(ahead) }
+	claims := func(id string) map[string]any {
+		now := p.now().Unix()
+		return map[string]any{"iss": real.URL, "aud": real.ClientID, "iat": now, "exp": now + 120, "jti": id, "sub": "ann", "events": map[string]any{logoutEvent: map[string]any{}}}
+	}
+	logout := func(token string) error { _, err := p.Logout(t.Context(), token); return err }
+	wrong := func() string { return other.Signed(claims("x")) } // by the id of the provider's key
+	unknown := func() string {
+		_, rest, _ := strings.Cut(wrong(), ".")
+		return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"made-up"}`)) + "." + rest
+	}
+
+	if err := logout(real.Signed(claims("a"))); err != nil {
+		t.Fatal(err)
+	}
+	before := real.Asked("/keys")
+	for range 20 {
+		if logout(wrong()) == nil || logout(unknown()) == nil {
+			t.Fatal("a wrong token is taken")
+		}
+	}
+	if n := real.Asked("/keys") - before; n > 1 {
+		t.Errorf("40 wrong tokens caused %d requests for keys, want at most 1", n)
+	}
+
+	// While wrong tokens wait for a slow provider, its logouts get through.
+	ahead += time.Hour
+	hangs.Store(true)
+	done := make(chan error, logoutsAtOnce)
+	for range logoutsAtOnce {
+		go func() { done <- logout(unknown()) }()
+	}
+	<-asks
+	for taken := 0; taken < logoutsAtOnce; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		taken = len(p.logouts)
+		p.mu.Unlock()
+	}
+	if err := logout(unknown()); !errors.Is(err, ErrBusy) {
+		t.Errorf("a wrong token behind %d that wait: %v", logoutsAtOnce, err)
+	}
+	if err := logout(real.Signed(claims("b"))); err != nil {
+		t.Errorf("a logout beside wrong ones: %v", err)
+	}
+	close(answer)
+	for range logoutsAtOnce {
+		if <-done == nil {
+			t.Error("a wrong token is taken")
+		}
+	}
+
+	// A key that the provider has changed is fetched, whoever asked before.
+	hangs.Store(false)
+	ahead += time.Hour
+	if err := real.NewKey("k2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := logout(real.Signed(claims("c"))); err != nil {
+		t.Errorf("a logout by a new key: %v", err)
+	}
+}

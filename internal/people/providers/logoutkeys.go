@@ -1,0 +1,137 @@
+package providers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// logoutKeysEvery is the least time between two requests for the keys of a provider that logout tokens cause.
+const logoutKeysEvery = 10 * time.Second
+
+var errNoKey = errors.New("none of the provider's keys has made the signature")
+
+// logoutKeys are the keys with which logout tokens of a provider are checked. Anybody may send such a token. So wrong ones cause few requests to the provider, and one
+// that a known key has signed waits for none of them.
+type logoutKeys struct {
+	p *Provider
+
+	mu       sync.Mutex
+	all      []jose.JSONWebKey // replaced as a whole
+	asked    time.Time
+	fetching chan struct{} // closed when the fetch that is under way has ended; nil: none is
+}
+
+// verifies returns the payload of a token that one of the known keys has signed.
+func (k *logoutKeys) verifies(token *jose.JSONWebSignature) (payload []byte, ok bool) {
+	k.mu.Lock()
+	all := k.all
+	k.mu.Unlock()
+	id := token.Signatures[0].Protected.KeyID
+	for i := range all {
+		if id != "" && all[i].KeyID != id {
+			continue
+		}
+		if payload, err := token.Verify(&all[i]); err == nil {
+			return payload, true
+		}
+	}
+	return nil, false
+}
+
+// renew fetches the keys, or waits for a fetch that is under way. It fails if they were asked for a moment ago.
+func (k *logoutKeys) renew(ctx context.Context, address string) error {
+	now := k.p.now()
+	k.mu.Lock()
+	fetching := k.fetching
+	switch {
+	case fetching != nil:
+		k.mu.Unlock()
+		select {
+		case <-fetching:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	case !k.asked.IsZero() && now.Sub(k.asked) < logoutKeysEvery:
+		k.mu.Unlock()
+		return errNoKey
+	}
+	k.asked, k.fetching = now, make(chan struct{})
+	k.mu.Unlock()
+	all, err := k.fetch(context.WithoutCancel(ctx), address) // also for others; the client has a time limit
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil {
+		k.all = all
+	}
+	close(k.fetching)
+	k.fetching = nil
+	return err
+}
+
+func (k *logoutKeys) fetch(ctx context.Context, address string) ([]jose.JSONWebKey, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := k.p.client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("keys of the provider: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("keys of the provider: %s answered %s", address, answer.Status)
+	}
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, fmt.Errorf("keys of the provider: %w", err)
+	}
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(content, &set); err != nil {
+		return nil, fmt.Errorf("keys of the provider: %w", err)
+	}
+	return set.Keys, nil
+}
+
+// logoutCheck is the check of one logout token: an oidc.KeySet.
+type logoutCheck struct {
+	keys    *logoutKeys
+	address string
+	err     error // why the token is refused: the verifier keeps the text alone
+}
+
+// VerifySignature implements oidc.KeySet.
+func (c *logoutCheck) VerifySignature(ctx context.Context, raw string) (payload []byte, err error) {
+	payload, c.err = c.verify(ctx, raw)
+	return payload, c.err
+}
+
+func (c *logoutCheck) verify(ctx context.Context, raw string) ([]byte, error) {
+	token, err := jose.ParseSignedCompact(raw, signatures)
+	if err != nil {
+		return nil, err
+	}
+	if payload, ok := c.keys.verifies(token); ok {
+		return payload, nil
+	}
+	leave, err := c.keys.p.enterLogout()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := c.keys.renew(ctx, c.address); err != nil {
+		return nil, err
+	}
+	if payload, ok := c.keys.verifies(token); ok {
+		return payload, nil
+	}
+	return nil, errNoKey
+}
