@@ -130,14 +130,15 @@ func MakeDir(files vfs.FS, dir string) error {
 	}
 	for _, name := range made {
 		// A directory that this user may not read cannot be synced and is left to the file system.
-		if err := syncDir(files, files.PathDir(name)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		if err := SyncDir(files, files.PathDir(name)); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
 	}
 	return nil
 }
 
-func syncDir(files vfs.FS, dir string) error {
+// SyncDir makes durable which files a directory has.
+func SyncDir(files vfs.FS, dir string) error {
 	d, err := files.OpenDir(dir)
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ func (s *failstop) Open(name string, opts ...vfs.OpenOption) (file vfs.File, err
 // manifest and the marker that names it: after a power cut in between, the marker may be there without the manifest.
 func (s *failstop) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(s.PathBase(name), "marker.manifest.") {
-		if err := syncDir(s, s.PathDir(name)); err != nil {
+		if err := SyncDir(s, s.PathDir(name)); err != nil {
 			return nil, err
 		}
 	}

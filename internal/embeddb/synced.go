@@ -79,7 +79,7 @@ func OpenSynced(files vfs.FS, path string, log *slog.Logger) *SyncedFile {
 	file, err := files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		s.file = file
-		err = syncDir(files, files.PathDir(path))
+		err = SyncDir(files, files.PathDir(path))
 	}
 	s.check(err)
 	return s

@@ -109,7 +109,7 @@ func (s *snapshots) save(at uint64, installation uuid.UUID, goOn func() error, w
 		_ = s.files.Remove(temporary)
 		return err
 	}
-	if err := s.syncDir(); err != nil {
+	if err := embeddb.SyncDir(s.files, s.dir); err != nil {
 		// The name may or may not survive a crash. It names a complete snapshot, so both outcomes are right; until then the
 		// previous one stays the latest, if there is one.
 		if at != s.latestAt() {
@@ -133,35 +133,10 @@ func (s *snapshots) writeFile(name string, at uint64, installation uuid.UUID, go
 			err = closeErr
 		}
 	}()
-	blocks := snapshot.NewWriter(&stoppable{goOn, synced}, at, installation)
-	if err := write(blocks); err != nil {
-		return err
-	}
-	if err := blocks.Finish(); err != nil {
+	if err := snapshot.Write(synced, at, installation, goOn, write); err != nil {
 		return err
 	}
 	return synced.Sync()
-}
-
-type stoppable struct {
-	goOn func() error
-	out  io.Writer
-}
-
-func (s *stoppable) Write(p []byte) (int, error) {
-	if err := s.goOn(); err != nil {
-		return 0, err
-	}
-	return s.out.Write(p)
-}
-
-func (s *snapshots) syncDir() error {
-	dir, err := s.files.OpenDir(s.dir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // removeOlder ignores errors: a file that stays (on Windows while it is being read) is removed with the next snapshot.

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/journal"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 )
@@ -109,11 +110,7 @@ func (c conversion) rename(from, to string) error {
 		return err
 	}
 	for _, dir := range []string{c.files.PathDir(to), c.files.PathDir(from)} {
-		parent, err := c.files.OpenDir(dir)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(parent.Sync(), parent.Close()); err != nil {
+		if err := embeddb.SyncDir(c.files, dir); err != nil {
 			return err
 		}
 	}

@@ -162,11 +162,7 @@ func (s *snapshots) readMeta(name string) (found saved, err error) {
 // save writes a snapshot and makes it the latest one. goOn is asked between writes.
 func (s *snapshots) save(at place, conf members, installation uuid.UUID, goOn func() error, write func(io.Writer) error) error {
 	return s.store(at, conf, func(out io.Writer) error {
-		blocks := snapshot.NewWriter(&stoppable{goOn, out}, at.number, installation)
-		if err := write(blocks); err != nil {
-			return err
-		}
-		return blocks.Finish()
+		return snapshot.Write(out, at.number, installation, goOn, write)
 	}, nil)
 }
 
@@ -228,7 +224,7 @@ func (s *snapshots) adopt(temporary, name string) error {
 		_ = s.files.Remove(s.path(temporary))
 		return err
 	}
-	if err := s.syncDir(); err != nil {
+	if err := embeddb.SyncDir(s.files, s.dir); err != nil {
 		if name != s.latest.name { // both outcomes are right, and until the next start the previous one stays the latest
 			_ = s.files.Remove(s.path(name))
 		}
@@ -238,27 +234,6 @@ func (s *snapshots) adopt(temporary, name string) error {
 	s.latest = found
 	s.removeOlder(name)
 	return nil
-}
-
-type stoppable struct {
-	goOn func() error
-	out  io.Writer
-}
-
-func (s *stoppable) Write(p []byte) (int, error) {
-	if err := s.goOn(); err != nil {
-		return 0, err
-	}
-	return s.out.Write(p)
-}
-
-func (s *snapshots) syncDir() error {
-	dir, err := s.files.OpenDir(s.dir)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // removeOlder ignores errors: a file that stays is removed with the next snapshot.

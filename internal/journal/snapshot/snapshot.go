@@ -58,6 +58,27 @@ type Writer struct {
 	err   error
 }
 
+// Write writes a snapshot of what write writes. goOn is asked before each write to out, and its error ends the snapshot.
+func Write(out io.Writer, at uint64, installation uuid.UUID, goOn func() error, write func(io.Writer) error) error {
+	blocks := NewWriter(&stoppable{goOn, out}, at, installation)
+	if err := write(blocks); err != nil {
+		return err
+	}
+	return blocks.Finish()
+}
+
+type stoppable struct {
+	goOn func() error
+	out  io.Writer
+}
+
+func (s *stoppable) Write(p []byte) (int, error) {
+	if err := s.goOn(); err != nil {
+		return 0, err
+	}
+	return s.out.Write(p)
+}
+
 // NewWriter begins the snapshot after entry at, of the installation with that id.
 func NewWriter(out io.Writer, at uint64, installation uuid.UUID) *Writer {
 	w := &Writer{out: out, at: at, block: make([]byte, frameBytes, frameBytes+BlockBytes)}
