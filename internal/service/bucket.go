@@ -11,8 +11,7 @@ import (
 const bucketWait = time.Minute
 
 // openBucket prepares the object store that the settings name. The service starts without it: games do not need it.
-func (x *Service) openBucket(ctx context.Context) (err error) {
-	x.running = ctx
+func (x *Service) openBucket() (err error) {
 	if x.settings.Objects == "" {
 		return nil
 	}
@@ -20,16 +19,16 @@ func (x *Service) openBucket(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if x.bucket, err = s3.Open(ctx, place); err != nil {
+	if x.bucket, err = s3.Open(x.running, place); err != nil {
 		return err
 	}
 	x.sweeping.Go(func() {
-		checking, cancel := context.WithTimeout(ctx, bucketWait)
+		checking, cancel := context.WithTimeout(x.running, bucketWait)
 		defer cancel()
 		switch err := x.bucket.Check(checking); {
 		case err == nil:
 			x.log.Info("builds and logs of game sessions are kept in an object store", "place", place.String(), "endpoint", x.bucket.Place().Endpoint)
-		case ctx.Err() == nil:
+		case x.running.Err() == nil:
 			x.log.Error("object store cannot be used: uploads of builds and logs fail until it can", "place", place.String(), "endpoint", x.bucket.Place().Endpoint, "error", err)
 		}
 	})

@@ -51,7 +51,7 @@ func (x *Service) sweepSessionLogs(door *sessionlogs.Door) {
 	defer tick.Stop()
 	for {
 		select {
-		case <-x.linksEnd:
+		case <-x.running.Done():
 			return
 		case <-tick.C:
 			err := door.Store.Sweep()

@@ -1,0 +1,101 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// close closes what is open, in an order in which nothing needs what is closed already.
+func (x *Service) close(ctx context.Context) error {
+	var errs []error
+	if x.room != nil { // a write that waits for room holds up the requests and the parts that wait for it
+		waiting := time.AfterFunc(drain, x.stopWaiting)
+		defer waiting.Stop()
+	}
+	if x.stopLinks != nil {
+		x.stopLinks()
+	}
+	if x.acme != nil {
+		x.acme.Close()
+	}
+	if x.local != nil {
+		errs = append(errs, x.local.Close(ctx))
+	}
+	if x.node != nil {
+		x.node.StepDown(ctx)
+	}
+	if x.stopWarning != nil {
+		x.stopWarning()
+		x.warning.Wait()
+	}
+	if x.scripts != nil {
+		x.scripts.Close() // event streams would keep the port from closing
+	}
+	if x.console != nil {
+		x.console.Close() // as would these
+	}
+	if x.people != nil {
+		x.people.Close()
+	}
+	if x.players != nil {
+		x.players.Close()
+		x.hooks.Close()
+	}
+	for _, port := range append(x.beside, x.port) {
+		if port == nil {
+			continue
+		}
+		draining, cancel := context.WithTimeout(ctx, drain)
+		errs = append(errs, port.Stop(draining))
+		cancel()
+	}
+	if x.link != nil {
+		x.link.Close()
+	}
+	if x.agents != nil {
+		x.agents.Close()
+	}
+	x.closeBuilds()
+	x.sweeping.Wait()
+	x.once.Rest()
+	if x.watch != nil {
+		x.watch.Close()
+	}
+	if x.events != nil {
+		x.events.Close()
+	}
+	if x.games != nil {
+		x.games.Close()
+	}
+	if x.kept != nil {
+		errs = append(errs, x.kept.Close())
+	}
+	if x.room != nil {
+		x.room.stopWaiting()
+	}
+	x.audit.Close()
+	if x.secrets != nil {
+		x.secrets.Close()
+	}
+	if x.keys != nil {
+		x.keys.Close()
+	}
+	if x.node != nil {
+		x.node.Leave(ctx)
+	}
+	if x.engine != nil {
+		errs = append(errs, x.engine.Close())
+	}
+	x.otlp.Get().Close(ctx)
+	if x.room != nil {
+		x.room.close()
+	}
+	if x.node != nil {
+		errs = append(errs, x.node.Close(ctx))
+	}
+	if x.data != nil {
+		errs = append(errs, x.data.Close())
+	}
+	return errors.Join(errs...)
+}
