@@ -63,7 +63,7 @@ const (
 	Full                               // no seat is free
 	NoCapacity                         // no server process is free
 	LimitExceeded                      // a quota of the installation or a fleet's creation policy
-	TokenMismatch                      // an idempotency token came back with other parameters
+	TokenMismatch                      // an id that the caller chose was used before, with other parameters
 	WrongPlayerState                   // the player session's status does not allow it
 	NotYours                           // it belongs to another server process
 	Overloaded                         // too much is waiting; try again

@@ -22,7 +22,7 @@ func (s *Service) StartMatchmaking(ctx context.Context, in *gamelift.StartMatchm
 	cmd := matchmaking.StartMatchmaking{Configuration: lastPart(*in.ConfigurationName), Players: players, By: callerOf(ctx).Maker()}
 	cmd.ID, cmd.Chosen = ticketID(in.TicketId)
 	err = s.engine.Do(ctx, &cmd)
-	return &gamelift.StartMatchmakingOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, err
+	return &gamelift.StartMatchmakingOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, undeclared(err, domain.TokenMismatch)
 }
 
 // StartMatchBackfill begins the search for more players for a running game session.
@@ -37,7 +37,7 @@ func (s *Service) StartMatchBackfill(ctx context.Context, in *gamelift.StartMatc
 		return nil, err
 	}
 	err = s.engine.Do(ctx, &cmd)
-	return &gamelift.StartMatchBackfillOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, err
+	return &gamelift.StartMatchBackfillOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, undeclared(err, domain.TokenMismatch)
 }
 
 // backfilled is the game session of a backfill. With STANDALONE the service does not host it, and the given ARN is only a

@@ -36,7 +36,7 @@ func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.St
 	}
 	cmd := hosting.StartPlacement{Placement: p}
 	err := s.engine.Do(ctx, &cmd)
-	return &gamelift.StartGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&cmd.Placement))}, err
+	return &gamelift.StartGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&cmd.Placement))}, undeclared(err, domain.TokenMismatch)
 }
 
 // DescribeGameSessionPlacement shows a placement, pending or ended.

@@ -152,7 +152,7 @@ func TestCreateSessionOnQueue(t *testing.T) {
 	if a.Result != "p1" || a.Placement["status"] != "PENDING" || a.Placement["sessionId"] != "" {
 		t.Errorf("got %s", a.text)
 	}
-	s.fails("CreateSessionOnQueue", fields{"queueName": queue, "placementId": "p1", "maxPlayer": 4}, 400, "InvalidRequest", "")
+	s.fails("CreateSessionOnQueue", fields{"queueName": queue, "placementId": "p1", "maxPlayer": 4}, 409, "IdReused", "")
 	server := s.fleet.StartGameServer()
 	server.GameSession()
 	got := s.call("GET", "placements/p1", "")

@@ -68,7 +68,7 @@ func (cmd *StartPlacement) check(t *Tx) error {
 	_, known := c.Placements.Placement(p.ID)
 	switch {
 	case known || cmd.Archived:
-		return domain.Refuse(domain.Invalid, "PlacementId: %s was used before", p.ID)
+		return domain.Refuse(domain.TokenMismatch, "PlacementId: %s was used before", p.ID)
 	case cmd.ArchivedAt != c.Forgotten():
 		return domain.Refuse(domain.Stale, "the archive has grown since it was asked for placement %s", p.ID)
 	}

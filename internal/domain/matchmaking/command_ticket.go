@@ -106,11 +106,11 @@ func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (Ti
 		if old.Status.Active() && old.Owner == x.Owner && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster && old.Maker == x.Maker {
 			return r, nil
 		}
-		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
+		return 0, domain.Refuse(domain.TokenMismatch, "TicketId: %s was used before", x.ID)
 	}
 	switch {
 	case archived:
-		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
+		return 0, domain.Refuse(domain.TokenMismatch, "TicketId: %s was used before", x.ID)
 	case chosen && archivedAt != t.Forgotten():
 		return 0, domain.Refuse(domain.Stale, "the archive has grown since it was asked for ticket %s", x.ID)
 	}
