@@ -13,13 +13,8 @@ const gapStep = 128
 // missed brings all streams up to the state, because this node has missed events.
 func (x *Streams) missed() {
 	x.mu.Lock()
-	for _, waiting := range x.polls {
-		for _, poll := range waiting {
-			select {
-			case poll <- struct{}{}:
-			default:
-			}
-		}
+	for player := range x.polls {
+		x.wakePolls(player)
 	}
 	x.mu.Unlock()
 	for all := x.all(); len(all) > 0; {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/events"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -74,6 +76,9 @@ func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollReq
 
 // pollNow is what there is for a poll that has begun.
 func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*PollAnswer, error) {
+	if err := x.checkSession(ctx, begun.LoginSessionID); err != nil {
+		return nil, err
+	}
 	stand, err := x.State.Stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
 	if err != nil {
 		return nil, err
@@ -100,6 +105,16 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 		answer.Events = append(answer.Events, events.Event(events.Whole(e.Seq, x.events.Tail(x.ctx, e.Seq, &e.Told, begun.Player))))
 	}
 	return answer, nil
+}
+
+// checkSession refuses a poll whose login session has ended meanwhile. One that was replaced is still told so, by OnSessionReplaced.
+func (x *Streams) checkSession(ctx context.Context, id flow.LoginSessionID) error {
+	return x.State.Read(ctx, func(v *cell.View) error {
+		if _, ok := v.Login(id); !ok {
+			return flow.Refuse(flow.Refusal{Code: flow.SessionNotFound}, "the login session has ended")
+		}
+		return nil
+	})
 }
 
 func (x *Streams) listen(player string, news chan struct{}) {

@@ -173,6 +173,11 @@ func (x *Streams) follow(c engine.Committed) {
 			if e.Node != 0 {
 				x.moved(e.Player, e.Stream)
 			}
+			if e.Presence == flow.Offline { // perhaps because the login session has ended, which says no player's name
+				x.mu.Lock()
+				x.wakePolls(e.Player)
+				x.mu.Unlock()
+			}
 		case *playerflow.LoginChanged:
 			if e.Login.State != flow.LoginLive {
 				x.end(e.Login.ID, socket.Replaced)
@@ -215,14 +220,19 @@ func (x *Streams) attached(e *playerflow.PlayersTold) (told []addressed) {
 		if s := x.players[to.Player]; s != nil {
 			told = append(told, addressed{s, to.Seq})
 		}
-		for _, poll := range x.polls[to.Player] {
-			select {
-			case poll <- struct{}{}:
-			default:
-			}
-		}
+		x.wakePolls(to.Player)
 	}
 	return told
+}
+
+// wakePolls has the polls of a player look again. Its caller has the lock.
+func (x *Streams) wakePolls(player string) {
+	for _, poll := range x.polls[player] {
+		select {
+		case poll <- struct{}{}:
+		default: // it is awake
+		}
+	}
 }
 
 func (x *Streams) end(session flow.LoginSessionID, code uint16) {
