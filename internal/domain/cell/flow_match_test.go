@@ -335,6 +335,42 @@ func TestRequeueAfterFailedAllocation(t *testing.T) {
 	w.wantTold("a", before, "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:TIMEOUT")
 }
 
+// The players of a match learn why no host was found, like those of a game that the studio made.
+func TestWhyAMatchGotNoHost(t *testing.T) {
+	for want, end := range map[string]func(w *flowWorld, placement string){
+		"NO_CAPACITY": func(w *flowWorld, _ string) { w.pass(31 * time.Second) },
+		"CANCELLED":   func(w *flowWorld, placement string) { w.must(&hosting.StopPlacement{ID: placement}) },
+		"HOST_ERROR":  func(w *flowWorld, _ string) { w.must(&hosting.DeleteQueue{Name: "q"}) },
+	} {
+		for _, requeue := range []bool{false, true} {
+			w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = requeue })
+			w.must(&hosting.UpdateQueue{Name: "q", Timeout: new(30 * time.Second)})
+			red, blue := w.search("a"), w.search("b")
+			w.propose(testQueue, red, blue)
+			before := w.seq("a")
+			end(w, w.ticket(red).Outcome.Match)
+			told := "GameSessionChanged FailedToAllocateGameInstance:" + want
+			if requeue {
+				told = "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:" + want
+			}
+			w.wantTold("a", before, told)
+			w.check()
+		}
+	}
+}
+
+// A match that cannot even be placed, because its queue is gone, is not made again at once, and again, for as long as its players wait.
+func TestNoRequeueWithoutAQueueToPlaceIn(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
+	red, blue := w.search("a"), w.search("b")
+	w.must(&hosting.DeleteQueue{Name: "q"})
+	before := w.seq("a")
+	w.propose(testQueue, red, blue)
+	w.wantTold("a", before, "GameSessionChanged AddedToGame FailedToAllocateGameInstance:HOST_ERROR")
+	w.wantPhase("a", flow.InParty)
+	w.check()
+}
+
 // No player is sent back into a queue that players may no longer enter.
 func TestNoRequeueIntoAQueueThatIsGone(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })

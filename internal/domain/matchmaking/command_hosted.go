@@ -86,6 +86,7 @@ func (t *Tx) placeMatch(match MatchRef) {
 	data := started.Data(t.teams(x.Of), players, "")
 	if queue == "" || len(data) > DataMax {
 		t.failMatch(match, UnexpectedError)
+		t.hooks.MatchNotPlaced(x.ID)
 		return
 	}
 	r, _ := t.hosting.FindQueue(queue)
@@ -119,7 +120,7 @@ func (t *Tx) MatchPlaced(id string, status placement.Status) {
 	switch {
 	case status == placement.Fulfilled:
 		t.matchHosted(match)
-	case t.hooks.OwnsPlacement(id):
+	case t.hooks.OwnsPlacement(id): // player flow hears of the placement, too, and ends the game instance
 		t.failMatch(match, UnexpectedError)
 	case status == placement.TimedOut && of.RequeueOnTimeout():
 		t.dropMatch(match, drop{others: PlacementTimedOut})

@@ -349,5 +349,4 @@ func (t *Tx) failMatch(match MatchRef, why Reason) {
 		}
 	}
 	t.Emit(&MatchDropped{ID: id, Reason: why})
-	t.hooks.MatchFailed(id)
 }

@@ -114,8 +114,8 @@ type Hooks interface {
 	// TicketReturned runs when a ticket searches on after its match failed through no fault of its own.
 	TicketReturned(x *Ticket)
 	TicketEnded(x *Ticket, why Reason)
-	// MatchFailed runs when a match failed after its acceptance.
-	MatchFailed(id string)
+	// MatchNotPlaced runs when a committed match failed before a placement of it began.
+	MatchNotPlaced(id string)
 
 	// MatchCommitted, StandaloneCommitted and BackfillCommitted move the players of a final match from their tickets into a game
 	// instance: before its placement, for a match that the service only makes, and into a running game session.

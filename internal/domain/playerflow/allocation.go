@@ -82,6 +82,13 @@ func (t *Games) NotPlaced(id string, status placement.Status) {
 	t.fail(r, why)
 }
 
+// failToPlace ends a game instance whose placement cannot even begin. Its parties do not search again: their next match would fail as fast,
+// and so on without end.
+func (t *Games) failToPlace(r flow.InstanceRef) {
+	t.changeInstance(r, func(x *flow.Instance) { x.Rules.Requeue = false })
+	t.fail(r, flow.HostError)
+}
+
 // fail ends a game instance that no player can play in.
 func (t *Games) fail(r flow.InstanceRef, why flow.Reason) {
 	t.Cause = "AllocationFailed"

@@ -286,10 +286,10 @@ func (t *Matches) BackfillCommitted(match matchmaking.MatchRef, game session.ID)
 	}
 }
 
-// MatchFailed ends the game instance of a match that failed after its commit.
-func (t *Matches) MatchFailed(id string) {
+// MatchNotPlaced ends the game instance of a match that failed after its commit, before it was placed.
+func (t *Matches) MatchNotPlaced(id string) {
 	if r, ok := t.Flow.InstanceOfPlacement(id); ok {
-		t.Games.fail(r, flow.HostError)
+		t.Games.failToPlace(r)
 	}
 }
 

@@ -58,7 +58,7 @@ func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 	start.PlayersMax = max(x.PlayersMax, int32(len(ours)))
 	start.Regions = t.advices.regions(r)
 	if t.hosting.CheckPlacement(&start) != nil { // the queue was deleted while they searched
-		t.Games.fail(r, flow.HostError)
+		t.Games.failToPlace(r)
 		return
 	}
 	t.hosting.BeginPlacement(&start)
