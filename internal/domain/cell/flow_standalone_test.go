@@ -1,12 +1,14 @@
 package cell
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -66,6 +68,27 @@ func TestStandalone(t *testing.T) {
 		t.Errorf("properties %v", got)
 	}
 	w.connect(game, "a", "b", "c")
+}
+
+// A configuration with as many game properties as it may have is placed with those of player flow, too.
+func TestStandaloneWithAllProperties(t *testing.T) {
+	w := newStandaloneWorld(t, nil)
+	properties := make([]keyvalue.Pair, 16)
+	for i := range properties {
+		properties[i] = keyvalue.Pair{Key: fmt.Sprint("k", i), Value: "v"}
+	}
+	w.must(&matchmaking.UpdateConfiguration{Name: alone, Properties: &properties})
+	if refused := w.propose(alone, w.searchIn(alone, "a"), w.searchIn(alone, "b")); refused != nil {
+		t.Fatal(refused)
+	}
+	game := w.keys("a").Game
+	if game.IsZero() {
+		t.Fatalf("a is told %s", w.told("a", 0))
+	}
+	v := w.cell.View()
+	if p, ok := v.Placement(game.String()); !ok || len(p.Properties) != len(properties)+3 {
+		t.Errorf("the placement has %d properties", len(p.Properties))
+	}
 }
 
 // TestStandaloneIsEntered only where a game session queue hosts what comes of it.

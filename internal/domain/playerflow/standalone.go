@@ -39,7 +39,6 @@ func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 	own := t.Config.Of(x.Of.Name)
 	start := placement.Placement{
 		ID: id.String(), Queue: own.Search.PlacementQueue, PlayersMax: x.PlayersMax, Name: x.ID,
-		Properties: flowProperties(x.Of.Properties, id, rules.Reconnect, x.Of.Name),
 	}
 	r := t.Games.begin(flow.Instance{ID: id, Rules: rules, Queue: x.Of.Name, Match: x.ID, Placement: start.ID}, t.newMembers(all))
 	ours := map[string]bool{}
@@ -61,6 +60,8 @@ func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 		t.Games.failToPlace(r)
 		return
 	}
+	// Those of the configuration were checked when it was made; with ours they may be more than a client may give.
+	start.Properties = flowProperties(x.Of.Properties, id, rules.Reconnect, x.Of.Name)
 	t.hosting.BeginPlacement(&start)
 }
 
