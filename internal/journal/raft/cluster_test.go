@@ -221,7 +221,7 @@ func (c *cluster) grow(ids ...string) error {
 // within waits for a condition.
 func within(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for range 3000 {
+	for range 12_000 { // two minutes at least
 		if condition() {
 			return
 		}
