@@ -52,6 +52,11 @@ func (c *conn) established(node trust.NodeID, p Protocol, s *stream) error {
 	if l.options.Removed != nil && l.options.Removed(node) {
 		return &removedError{node}
 	}
+	if c.counted != nil {
+		l.mu.Lock()
+		l.from[node] = addressOf(c.below.tcp)
+		l.mu.Unlock()
+	}
 	c.below.left = math.MaxInt
 	return nil
 }

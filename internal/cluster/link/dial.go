@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/netip"
+	"time"
 
 	"github.com/musterhq/muster/internal/cluster/trust"
 )
@@ -38,7 +40,7 @@ func (l *Link) dial(ctx context.Context, address string, node trust.NodeID, p Pr
 	}()
 	config := l.options.Identity.Client(node)
 	config.NextProtos = []string{string(p)}
-	secured, below, err := handshake(ctx, address, config)
+	secured, below, err := l.reach(ctx, address, node, config)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +54,47 @@ func (l *Link) dial(ctx context.Context, address string, node trust.NodeID, p Pr
 		return nil, err
 	}
 	return c, nil
+}
+
+// nameWait bounds the attempt to reach a node by its name when there is another way.
+const nameWait = time.Second
+
+// reach connects to a node by its address. If that has a name which does not lead to the node, it connects to where the node has connected from: a resolver may keep the
+// former address of a node that has moved, such as a pod of Kubernetes, for half a minute. The certificate proves the node either way.
+func (l *Link) reach(ctx context.Context, address string, node trust.NodeID, config *tls.Config) (*tls.Conn, *meter, error) {
+	other := l.otherWay(address, node)
+	if other == "" {
+		return handshake(ctx, address, config)
+	}
+	first, cancel := context.WithTimeout(ctx, nameWait)
+	c, below, err := handshake(first, address, config)
+	cancel()
+	if err == nil || ctx.Err() != nil {
+		return c, below, err
+	}
+	c, below, again := handshake(ctx, other, config)
+	if again != nil {
+		return nil, nil, fmt.Errorf("%w; and where the node has connected from: %w", err, again)
+	}
+	return c, below, nil
+}
+
+// otherWay is where a node has connected from, with the port of its address; empty if the address has no name, or the node has not connected.
+func (l *Link) otherWay(address string, node trust.NodeID) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from, known := l.from[node]
+	if !known || !from.IsValid() {
+		return ""
+	}
+	return net.JoinHostPort(from.String(), port)
 }
 
 // handshake connects to an address with the one protocol of a configuration.

@@ -107,12 +107,13 @@ type Link struct {
 
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
-	stream *stream // nil: Raft does not run
+	stream *stream                     // nil: Raft does not run
+	from   map[trust.NodeID]netip.Addr // where nodes have connected from, the last time
 }
 
 // Open binds the port. Connections are accepted from here on, and served once Serve runs.
 func Open(o Options) (*Link, error) {
-	l := &Link{options: o, log: o.Log, conns: map[*conn]struct{}{}, noted: rate.Lines{Most: 5, Period: 10 * time.Second}}
+	l := &Link{options: o, log: o.Log, conns: map[*conn]struct{}{}, from: map[trust.NodeID]netip.Addr{}, noted: rate.Lines{Most: 5, Period: 10 * time.Second}}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -186,6 +187,9 @@ func (l *Link) Close() error {
 
 // CloseNode closes all connections to a node. If it has left the cluster, Options.Removed must report it by now.
 func (l *Link) CloseNode(id trust.NodeID) {
+	l.mu.Lock()
+	delete(l.from, id)
+	l.mu.Unlock()
 	l.drop(func(c *conn) bool { return c.node == id })
 }
 
