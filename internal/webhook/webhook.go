@@ -44,10 +44,11 @@ func Sign(now time.Time, body []byte, keys ...string) string {
 }
 
 // NewClient makes a client that keeps so many connections to one receiver. It follows no redirect: the operator chooses
-// the receiver, not the receiver itself.
+// the receiver, not the receiver itself. An answer whose head has more than answerMax bytes is an error: callers name receivers, too, and a head is read into memory
+// before anything looks at it.
 func NewClient(connections int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = connections
+	transport.MaxIdleConnsPerHost, transport.MaxResponseHeaderBytes = connections, answerMax
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
@@ -85,7 +86,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// answerMax is how much of an ignored answer is read, so that its connection can be used again.
+// answerMax is how many bytes of an answer's head, and of an ignored body, are read: of the body so that its connection can be used again.
 const answerMax = 64 << 10
 
 // Tell sends a message whose answer only confirms it: any 2xx does.

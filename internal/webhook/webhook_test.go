@@ -83,6 +83,21 @@ func TestEndlessAnswersAreCutOff(t *testing.T) {
 	}
 }
 
+// The head of an answer is in memory before its end is known, so a receiver does not choose its size.
+func TestAttackEndlessHeads(t *testing.T) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 20 {
+			w.Header().Add("X-Large", strings.Repeat("x", answerMax/10))
+		}
+	}))
+	defer receiver.Close()
+	for name, client := range map[string]*http.Client{"operator": NewClient(1), "caller": NewTargetsClient(func() Targets { return Targets{Loopback: true} }, 1)} {
+		if err := Tell(context.Background(), client, time.Now(), &Message{URL: receiver.URL, Keys: []string{"key"}}); err == nil {
+			t.Errorf("receiver of the %s: a head of %d bytes is taken", name, 2*answerMax)
+		}
+	}
+}
+
 // A URL may hold a secret, and errors are logged.
 func TestErrorsDoNotRepeatTheURL(t *testing.T) {
 	for _, url := range []string{"http://127.0.0.1:1/in?secret=hidden", "http://hidden:%zz/"} {
