@@ -1,15 +1,20 @@
 package sts
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
@@ -296,6 +301,36 @@ func TestRefusedRequests(t *testing.T) {
 	p.is("GetAccessKeyInfo", err, "ValidationError")
 	p.private.Store(false)
 	p.is("an answer that others could read", assume(access.Admin, func(*sts.AssumeRoleInput) {}), "AccessDenied")
+}
+
+// GetSessionToken gives no role, so a policy that allows one does not allow it, whatever the form says.
+func TestAttackSessionTokenThatNamesARole(t *testing.T) {
+	p := newPort(t)
+	if err := p.keys.PublishPolicies([]access.Policy{{Name: "look", Text: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:*","Resource":"` + arnOf("readonly") + `"}}`}},
+		[]access.PolicyAttachment{{Policy: "look", Target: access.Target{Kind: access.KeyTarget, Name: keyOf(access.Admin)}}}); err != nil {
+		t.Fatal(err)
+	}
+	key, _ := p.keys.Find(keyOf(access.Admin))
+	for action, want := range map[string]int{"AssumeRole": http.StatusOK, "GetSessionToken": http.StatusForbidden} {
+		form := url.Values{"Action": {action}, "Version": {"2011-06-15"}, "RoleArn": {arnOf("readonly")}, "RoleSessionName": {"look"}}.Encode()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader(form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", formType)
+		sum := sha256.Sum256([]byte(form))
+		if err := v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret}, r, hex.EncodeToString(sum[:]), signedFor, "eu-central-1", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s: %s, want %d", action, answer.Status, want)
+		}
+	}
 }
 
 // Each issue of credentials is in the audit log, but for those of players.

@@ -117,7 +117,7 @@ func (d *Door) assumeRole(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.mayIssue(r, "AssumeRole"); err != nil {
+	if err := d.mayIssue(r, "AssumeRole", r.form.Get("RoleArn")); err != nil {
 		return nil, err
 	}
 	if !r.by.Role.Covers(role) {
@@ -183,21 +183,14 @@ func noPolicy(r *request) error {
 	return nil
 }
 
-// mayIssue refuses keys of the role client, which are in every copy of a game: credentials that they get for themselves would protect nothing.
-func (d *Door) mayIssue(r *request, operation string) error {
+// mayIssue refuses keys of the role client, which are in every copy of a game: credentials that they get for themselves would protect nothing. It
+// asks policies about the roles that the operation gives; without any, about no resource in particular.
+func (d *Door) mayIssue(r *request, operation string, roles ...string) error {
 	if r.by.Role == identity.Client {
 		return notAuthorized(r, operation, "the role client may not")
 	}
-	if err := r.by.MayDoAll(policy.MustBe("sts:"+operation), resourcesOf(r)...); err != nil {
+	if err := r.by.MayDoAll(policy.MustBe("sts:"+operation), roles...); err != nil {
 		return &refusal{codeAccessDenied, err.Error()}
-	}
-	return nil
-}
-
-// resourcesOf are the role that a request names.
-func resourcesOf(r *request) []string {
-	if arn := r.form.Get("RoleArn"); arn != "" {
-		return []string{arn}
 	}
 	return nil
 }
