@@ -66,7 +66,7 @@ func (c *buildListCommand) Run(ctx context.Context, stdout io.Writer, env enviro
 			if b.SizeOnDisk != nil {
 				size = fmt.Sprintf("%.1f", float64(*b.SizeOnDisk)/(1<<20))
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", *b.BuildId, aws.ToString(b.Name), aws.ToString(b.Version), b.Status, size, b.CreationTime.UTC().Format(time.RFC3339))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", *b.BuildId, printable(aws.ToString(b.Name)), printable(aws.ToString(b.Version)), b.Status, size, b.CreationTime.UTC().Format(time.RFC3339))
 		}
 	}
 	return table.Flush()

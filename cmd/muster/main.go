@@ -75,10 +75,13 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
 	stop()
 	if err != nil {
-		fmt.Fprintln(sdnotify.Journal(os.Stderr, os.Getenv("JOURNAL_STREAM")), "muster:", err)
+		report(sdnotify.Journal(os.Stderr, os.Getenv("JOURNAL_STREAM")), err)
 		os.Exit(1)
 	}
 }
+
+// report writes why a command has failed. Errors have texts that others chose: of a service, and of hosts and players there.
+func report(to io.Writer, err error) { fmt.Fprintln(&cleaner{to: to}, "muster:", err) }
 
 // run executes the command in args. It gets the environment as a list, because an unknown MUSTER_ variable is an error, too.
 func run(ctx context.Context, args, environ []string, stdout io.Writer) (err error) {

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssooidc"
 	"github.com/aws/aws-sdk-go-v2/service/ssooidc/types"
+
+	"github.com/musterhq/muster/internal/terminal"
 )
 
 const (
@@ -166,7 +168,8 @@ func (l *Login) WithDevice(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask for a code: %w", err)
 	}
-	fmt.Fprintf(l.Out, "Open\n\n%s\n\nin any browser, and confirm there that the code is\n\n%s\n\nThe address with the code in it: %s\n", aws.ToString(waits.VerificationUri), aws.ToString(waits.UserCode), aws.ToString(waits.VerificationUriComplete))
+	shown := func(text *string) string { return terminal.Printable(aws.ToString(text)) }
+	fmt.Fprintf(l.Out, "Open\n\n%s\n\nin any browser, and confirm there that the code is\n\n%s\n\nThe address with the code in it: %s\n", shown(waits.VerificationUri), shown(waits.UserCode), shown(waits.VerificationUriComplete))
 	l.open(aws.ToString(waits.VerificationUriComplete))
 	every := max(1, time.Duration(waits.Interval)) * time.Second
 	for {
