@@ -52,7 +52,7 @@ func decode(body json.RawMessage, into any) error {
 }
 
 func unmarshal(data []byte, into any) error {
-	err := json.Unmarshal(data, into)
+	err := jsonbody.Decode(data, into)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if strings.HasPrefix(wrong.Value, "number") {
 			return fmt.Errorf("%s: %s is too large", wrong.Field, wrong.Value)

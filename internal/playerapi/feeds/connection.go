@@ -2,7 +2,6 @@ package feeds
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/jsonbody"
 	"github.com/musterhq/muster/internal/playerapi/principal"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 	"github.com/musterhq/muster/internal/playerapi/rates"
@@ -210,7 +210,7 @@ func (l *connection) receive(data []byte) {
 		Type string `json:"type"`
 		No   uint64 `json:"no"`
 	}
-	switch err := json.Unmarshal(data, &f); {
+	switch err := jsonbody.Decode(data, &f); {
 	case err != nil:
 		l.send(socket.Append(nil, socket.Text, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want a JSON object with a type"}`)))
 	case f.Type == "ping":

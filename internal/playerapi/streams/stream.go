@@ -1,7 +1,6 @@
 package streams
 
 import (
-	"encoding/json"
 	"net"
 	"strconv"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/jsonbody"
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
@@ -243,7 +243,7 @@ func (s *stream) receive(data []byte) {
 		return
 	}
 	var f frame
-	if err := json.Unmarshal(data, &f); err != nil {
+	if err := jsonbody.Decode(data, &f); err != nil {
 		s.send(socket.Text, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want a JSON object with a type"}`))
 		return
 	}
