@@ -85,6 +85,8 @@ func TestPoliciesSeeResources(t *testing.T) {
 	mine := h.anywhere()
 	other := *must(h.sdk.CreateFleet(ctx, &gamelift.CreateFleetInput{Name: aws.String("other"), ComputeType: types.ComputeTypeAnywhere,
 		Locations: []types.LocationConfiguration{{Location: aws.String("custom-home")}}, Tags: []types.Tag{{Key: aws.String("env"), Value: aws.String("prod")}}}))(t).FleetAttributes.FleetId
+	must(h.sdk.RegisterCompute(ctx, &gamelift.RegisterComputeInput{FleetId: &other, ComputeName: aws.String("rack"), Location: aws.String("custom-home"), IpAddress: aws.String("10.0.0.1")}))(t)
+	must(h.sdk.TagResource(ctx, &gamelift.TagResourceInput{ResourceARN: aws.String("arn:aws:gamelift:us-east-1::compute/" + other + "/rack"), Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("a")}}}))(t)
 	game, _ := h.activeGame(mine, "p1")
 	player := must(h.sdk.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{GameSessionId: game.GameSessionId, PlayerId: aws.String("ann")}))(t).PlayerSession
 	alias := *must(h.sdk.CreateAlias(ctx, &gamelift.CreateAliasInput{Name: aws.String("live"), RoutingStrategy: simple(mine)}))(t).Alias.AliasId
@@ -122,6 +124,10 @@ func TestPoliciesSeeResources(t *testing.T) {
 		"tags of a compute":            {[]string{all, deny("fleet/" + mine)}, "UntagResource", &gamelift.UntagResourceInput{ResourceARN: aws.String(oddly("compute/DesktopPC")), TagKeys: []string{"a"}}, "fleet/" + mine},
 		"a denied tag":                 {[]string{all, allowOn("Deny", "*", "*", `,"Condition":{"StringEquals":{"aws:ResourceTag/env":"prod"}}`)}, "DeleteFleet", &gamelift.DeleteFleetInput{FleetId: &other}, "fleet/" + other},
 		"a denied tag, elsewhere":      {[]string{all, allowOn("Deny", "*", "*", `,"Condition":{"StringEquals":{"aws:ResourceTag/env":"prod"}}`)}, "DescribeFleetCapacity", &gamelift.DescribeFleetCapacityInput{FleetIds: []string{mine}}, ""},
+		"a denied tag of the fleet of a compute": {[]string{all, allowOn("Deny", "*", "*", `,"Condition":{"StringEquals":{"aws:ResourceTag/env":"prod"}}`)}, "TagResource",
+			&gamelift.TagResourceInput{ResourceARN: aws.String(oddly("compute/" + other + "/rack")), Tags: []types.Tag{{Key: aws.String("muster:drain"), Value: aws.String("true")}}}, "fleet/" + other},
+		"a tag of a compute": {[]string{allowOn("Allow", "*", "*", `,"Condition":{"StringEquals":{"aws:ResourceTag/team":"a"}}`)}, "TagResource",
+			&gamelift.TagResourceInput{ResourceARN: aws.String(oddly("compute/" + other + "/rack")), Tags: []types.Tag{{Key: aws.String("muster:drain"), Value: aws.String("true")}}}, ""},
 		"a forged tag": {[]string{allowOn("Allow", "*", "*", `,"Condition":{"StringEquals":{"aws:ResourceTag/env":"test"}}`)}, "TagResource",
 			&gamelift.TagResourceInput{ResourceARN: aws.String(oddly("fleet/" + other)), Tags: []types.Tag{{Key: aws.String("env"), Value: aws.String("test")}}}, "fleet/" + other},
 		"a tag of the request": {[]string{allowOn("Allow", "gamelift:CreateFleet", on("fleet/*"), `,"Condition":{"StringEquals":{"aws:RequestTag/env":"test"}}`)}, "CreateFleet",

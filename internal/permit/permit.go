@@ -36,7 +36,7 @@ const (
 	RuleSet
 	GameServerGroup
 	AliasNamed // by its id, its ARN, or a name that no other one has
-	Compute    // that is tagged: it counts as its fleet, with its own tags
+	Compute    // that is tagged: it counts as its fleet, with its own tags and those of the fleet
 )
 
 // Engine is what this package needs of the engine.
@@ -276,5 +276,12 @@ func (r *Request) findCompute(v *cell.View, id string) {
 		return
 	}
 	r.find(v, Fleet, x.FleetID)
-	r.requests[len(r.requests)-1].ResourceTags = x.Tags
+	as := &r.requests[len(r.requests)-1]
+	tags := slices.Clone(x.Tags)
+	for _, t := range as.ResourceTags { // what a policy says of the fleet holds for its computes
+		if !slices.ContainsFunc(tags, func(own keyvalue.Pair) bool { return own.Key == t.Key }) {
+			tags = append(tags, t)
+		}
+	}
+	as.ResourceTags = tags
 }
