@@ -44,6 +44,9 @@ func (cmd *SetCapacity) Decide(k *kernel.Tx) error {
 	kernel.Patch(&c.Max, cmd.Max)
 	kernel.Patch(&c.FromZero, cmd.FromZero)
 	kernel.Patch(&c.Inactivity, cmd.Inactivity)
+	if c.FromZero {
+		c.Min = 0 // a minimum from before would keep the last hosts
+	}
 	switch {
 	case c.FromZero && cmd.Min != nil:
 		return domain.Refuse(domain.Invalid, "MinSize: not with the strategy SCALE_TO_AND_FROM_ZERO, which sets it by itself")
