@@ -77,7 +77,7 @@ func (n *Node) answerJoin(ctx context.Context, from netip.Addr, content []byte) 
 		return nil, err
 	}
 	answer := joinAnswer{Cluster: n.data.Cluster(), Authority: n.identity.Authority().PEM(), Secret: n.data.Secret.Text()}
-	if err := n.admit(ctx, request); err != nil {
+	if err := n.admit(ctx, from, request); err != nil {
 		refusal, ok := errors.AsType[*domain.Refusal](err)
 		if !ok {
 			return nil, err
@@ -92,7 +92,7 @@ func (n *Node) answerJoin(ctx context.Context, from netip.Addr, content []byte) 
 	return json.Marshal(answer)
 }
 
-func (n *Node) admit(ctx context.Context, r joinRequest) error {
+func (n *Node) admit(ctx context.Context, from netip.Addr, r joinRequest) error {
 	secret, err := trust.ParseSecret(r.Secret)
 	if err == nil {
 		err = trust.NodeID(r.Node).Check()
@@ -106,7 +106,7 @@ func (n *Node) admit(ctx context.Context, r joinRequest) error {
 	if inForce, _ := n.engine.Level(); r.Level < inForce {
 		return domain.Refuse(domain.Conflict, "the data of the cluster is at level %d, and the program of the node knows levels up to %d: start a later release on it", inForce, r.Level)
 	}
-	recorded := audit.With(ctx, audit.Origin{Principal: "join token " + r.Token, Door: audit.DoorCluster, Address: r.Address, Operation: "join"})
+	recorded := audit.With(ctx, audit.Origin{Principal: "join token " + r.Token, Door: audit.DoorCluster, Address: from.String(), Operation: "join"})
 	if err := n.engine.Do(recorded, &access.UseJoinToken{ID: r.Token, Hash: hashText(secret), Node: r.Node}); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/cluster/link"
 	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/cluster/trust"
@@ -56,6 +57,18 @@ func TestTokenOfAJoinedNode(t *testing.T) {
 	}
 	if why := joinAs(t, token, second.ID()); !strings.Contains(why, "was used") {
 		t.Errorf("its name was admitted again: %q", why)
+	}
+}
+
+// The audit log says from where a node has joined, and not by which address it wants to be reached: that may be anybody's.
+func TestJoinIsRecordedWithItsOrigin(t *testing.T) {
+	first := start(t, options(t.TempDir(), ""))
+	if why := joinAs(t, first.token(), "stranger"); why != "" {
+		t.Fatalf("refused: %s", why)
+	}
+	page, err := audit.Read(t.Context(), first.Engine, audit.Filter{Door: audit.DoorCluster}, 0, 10)
+	if err != nil || len(page.Entries) == 0 || page.Entries[0].Address != "127.0.0.1" {
+		t.Errorf("%+v, %v", page.Entries, err)
 	}
 }
 
