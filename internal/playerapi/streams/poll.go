@@ -76,9 +76,6 @@ func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollReq
 
 // pollNow is what there is for a poll that has begun.
 func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*PollAnswer, error) {
-	if err := x.checkSession(ctx, begun.LoginSessionID); err != nil {
-		return nil, err
-	}
 	stand, err := x.State.Stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
 	if err != nil {
 		return nil, err
@@ -98,6 +95,9 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 			return nil, err
 		}
 		return x.pollNow(ctx, &again)
+	}
+	if err := x.checkSession(ctx, begun.LoginSessionID); err != nil { // after the events, which are then from before its end
+		return nil, err
 	}
 	answer.HeadSeq = head
 	for i := range missed[:min(len(missed), pollEventsMax)] {
