@@ -14,5 +14,5 @@ done
 (cd "$work/first" && scripts/dist.sh "${targets[@]}" >/dev/null)
 (cd "$work/second/of/two" && GOCACHE=$work/cache scripts/dist.sh "${targets[@]}" >/dev/null)
 diff "$work/first/dist/SHA256SUMS" "$work/second/of/two/dist/SHA256SUMS" || { echo "the two builds differ"; exit 1; }
-echo "two builds of $(git describe --tags --match 'v[0-9]*' --always) are the same, byte for byte:"
+echo "two builds of $(git -C "$work/first" describe --tags --match 'v[0-9]*' --always) are the same, byte for byte:"
 cat "$work/first/dist/SHA256SUMS"
