@@ -209,7 +209,7 @@ func TestPoliciesAtEveryDoor(t *testing.T) {
 	for what, ended := range map[string]<-chan struct{}{stream.what: stream.ended, "game server": server.Closed()} {
 		select {
 		case <-ended:
-		case <-time.After(revocationBound):
+		case <-time.After(patience):
 			t.Errorf("the %s outlived what allowed it", what)
 		}
 	}
