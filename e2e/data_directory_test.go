@@ -141,6 +141,8 @@ func TestDamagedArchive(t *testing.T) {
 		end(fmt.Sprint("first-", n))
 	}
 	archived(30)
+	end("first-30")
+	archived(31) // by now the others have left memory: a start would archive them anew
 	s.stop()
 	// The service refuses to start when the newest record is damaged, so that has to be in another table. The store may merge the two, and then one more is needed. A start reads the last block of
 	// each table as well: the largest table has more than one.
@@ -151,7 +153,7 @@ func TestDamagedArchive(t *testing.T) {
 		}
 		s.start()
 		end(fmt.Sprint("last-", n))
-		archived(31 + n)
+		archived(32 + n)
 		s.stop()
 		tables, err := filepath.Glob(filepath.Join(s.data, "archive", "*.sst"))
 		must(t, err)
