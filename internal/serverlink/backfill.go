@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/jsonbody"
 )
 
 // Backfill: a game server requests more players, and receives the result. docs/spec/server-sdk.md#backfill.
@@ -30,21 +30,7 @@ type backfillPlayer struct {
 	PlayerID         string                       `json:"PlayerId"`
 	Team             string                       `json:"Team"`
 	PlayerAttributes map[string]backfillAttribute `json:"PlayerAttributes"`
-	LatencyInMs      map[string]milliseconds      `json:"LatencyInMs"`
-}
-
-// milliseconds is a whole number in any spelling: 7, 7.0 or 7e0.
-type milliseconds int32
-
-func (ms *milliseconds) UnmarshalJSON(text []byte) error {
-	n, ok := wholeNumber(text)
-	switch {
-	case ok && n == int(int32(n)):
-		*ms = milliseconds(n)
-	case string(text) != "null":
-		return &json.UnmarshalTypeError{Value: "number " + excerpt.Short(string(text)), Type: reflect.TypeFor[int32]()}
-	}
-	return nil
+	LatencyInMs      map[string]int32             `json:"LatencyInMs"`
 }
 
 type backfillAttribute struct {
@@ -102,9 +88,9 @@ func ticketIDProblem(id string) string {
 func (r *request) backfillPlayers() ([]matchmaking.Player, error) {
 	var sent []backfillPlayer
 	if len(r.players) > 0 {
-		if err := json.Unmarshal(r.players, &sent); err != nil {
+		if err := jsonbody.Decode(r.players, &sent); err != nil {
 			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-				return nil, domain.Refuse(domain.Invalid, "Players: %s is a %s, want a %s", wrong.Field, wrong.Value, wrong.Type)
+				return nil, domain.Refuse(domain.Invalid, "Players: %s is a %s, want a %s", wrong.Field, excerpt.Short(wrong.Value), wrong.Type)
 			}
 			return nil, domain.Refuse(domain.Invalid, "Players: not a list of players")
 		}
@@ -129,7 +115,7 @@ func (r *request) backfillPlayers() ([]matchmaking.Player, error) {
 			}
 		}
 		for _, region := range slices.Sorted(maps.Keys(x.LatencyInMs)) {
-			p.Latencies = append(p.Latencies, matchmaking.Latency{Region: region, Milliseconds: int32(x.LatencyInMs[region])})
+			p.Latencies = append(p.Latencies, matchmaking.Latency{Region: region, Milliseconds: x.LatencyInMs[region]})
 		}
 	}
 	return players, nil
