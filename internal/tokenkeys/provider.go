@@ -140,8 +140,7 @@ func (p *Provider) fetch(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	var keys jose.JSONWebKeySet
-	header, err := p.get(ctx, address, &keys)
+	keys, header, err := Fetch(ctx, p.config.Client, address)
 	if err != nil {
 		return err
 	}
@@ -156,7 +155,7 @@ func (p *Provider) discover(ctx context.Context) (jwks string, err error) {
 		Issuer string `json:"issuer"`
 		JWKS   string `json:"jwks_uri"`
 	}
-	if _, err := p.get(ctx, strings.TrimSuffix(p.config.Issuer, "/")+"/.well-known/openid-configuration", &document); err != nil {
+	if _, err := get(ctx, p.config.Client, strings.TrimSuffix(p.config.Issuer, "/")+"/.well-known/openid-configuration", &document); err != nil {
 		return "", err
 	}
 	if document.Issuer != p.config.Issuer {
@@ -169,12 +168,18 @@ func (p *Provider) discover(ctx context.Context) (jwks string, err error) {
 	return document.JWKS, nil
 }
 
-func (p *Provider) get(ctx context.Context, address string, into any) (http.Header, error) {
+// Fetch asks for the keys at an address, with the head of the answer, which says how long they may be kept.
+func Fetch(ctx context.Context, client *http.Client, address string) (keys jose.JSONWebKeySet, header http.Header, err error) {
+	header, err = get(ctx, client, address, &keys)
+	return keys, header, err
+}
+
+func get(ctx context.Context, client *http.Client, address string, into any) (http.Header, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.config.Client.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		return nil, err
 	}

@@ -2,15 +2,14 @@ package providers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
 // logoutKeysEvery is the least time between two requests for the keys of a provider that logout tokens cause.
@@ -66,39 +65,17 @@ func (k *logoutKeys) renew(ctx context.Context, address string) error {
 	}
 	k.asked, k.fetching = now, make(chan struct{})
 	k.mu.Unlock()
-	all, err := k.fetch(context.WithoutCancel(ctx), address) // also for others; the client has a time limit
+	keys, _, err := tokenkeys.Fetch(context.WithoutCancel(ctx), k.p.client, address) // also for others; the client has a time limit
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err == nil {
-		k.all = all
+	if err != nil {
+		err = fmt.Errorf("keys of the provider: %w", err)
+	} else {
+		k.all = keys.Keys
 	}
 	close(k.fetching)
 	k.fetching = nil
 	return err
-}
-
-func (k *logoutKeys) fetch(ctx context.Context, address string) ([]jose.JSONWebKey, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := k.p.client.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("keys of the provider: %w", err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("keys of the provider: %s answered %s", address, answer.Status)
-	}
-	content, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return nil, fmt.Errorf("keys of the provider: %w", err)
-	}
-	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(content, &set); err != nil {
-		return nil, fmt.Errorf("keys of the provider: %w", err)
-	}
-	return set.Keys, nil
 }
 
 // logoutCheck is the check of one logout token: an oidc.KeySet.
