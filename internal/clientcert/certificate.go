@@ -72,8 +72,8 @@ func (m *Machine) Holder() string { return m.Authority + "/" + m.Subject }
 // May returns how long credentials of a role may be valid, and the groups of the machine in it; 0: no rule gives this role. The first rule that gives the role decides.
 func (m *Machine) May(role access.Role) (most time.Duration, groups []string) {
 	for _, r := range m.rules {
-		if r.roles&access.Roles(role) != 0 {
-			return r.life, r.groups
+		if r.Roles&access.Roles(role) != 0 {
+			return r.Life, r.groups
 		}
 	}
 	return 0, nil
@@ -157,28 +157,7 @@ func (r *rule) matches(subject string, c *x509.Certificate) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(r.subjects, func(pattern string) bool { return like(subject, pattern) })
-}
-
-// like reports whether text matches a pattern, in which * stands for any text. Everything else stands for itself.
-func like(text, pattern string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return text == pattern
-	}
-	last := len(parts) - 1
-	text, ok := strings.CutPrefix(text, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1:last] {
-		_, after, found := strings.Cut(text, part) // the first place leaves the most for the parts behind it
-		if !found {
-			return false
-		}
-		text = after
-	}
-	return strings.HasSuffix(text, parts[last])
+	return r.Names(subject)
 }
 
 // parseCertificate reads a certificate of a client, whose key may not cost more to check than others.

@@ -1,16 +1,14 @@
 package playerhooks
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/configfile"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -65,13 +63,9 @@ func ReadFile(path string) (Config, error) {
 	if path == "" {
 		return Config{}, nil
 	}
-	text, err := os.ReadFile(path)
+	c, err := configfile.Read(path, parse)
 	if err != nil {
 		return Config{}, fmt.Errorf("read the hooks of players: %w", err)
-	}
-	c, err := parse(text)
-	if err != nil {
-		return Config{}, fmt.Errorf("read the hooks of players: %s: %w", path, err)
 	}
 	return c, nil
 }
@@ -79,13 +73,8 @@ func ReadFile(path string) (Config, error) {
 // parse reports all mistakes, not only the first.
 func parse(text []byte) (Config, error) {
 	var f file
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
+	if err := configfile.Decode(text, &f); err != nil {
 		return Config{}, err
-	}
-	if d.More() {
-		return Config{}, errors.New("want nothing after the object")
 	}
 	c := Config{Hooks: map[Name]Hook{}, Concurrency: DefaultConcurrency}
 	var errs []error

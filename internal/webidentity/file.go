@@ -3,35 +3,26 @@
 package webidentity
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/configfile"
+	"github.com/musterhq/muster/internal/machinerole"
 	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
 // Bounds of the file.
 const (
-	fileBytesMax  = 1 << 20
-	issuersMax    = 16
-	rulesMax      = 256 // of one issuer
-	valuesMax     = 64  // of each list
-	valueBytesMax = 512
-	lifeLeast     = 15 * time.Minute
-	lifeMost      = 12 * time.Hour
-	lifeDefault   = time.Hour
+	issuersMax = 16
+	claimsMax  = 64 // of a rule
 )
 
 // Issuers are those whose tokens are taken.
@@ -50,10 +41,8 @@ type issuer struct {
 }
 
 type rule struct {
-	subjects []string
-	claims   map[string][]string
-	roles    access.RoleSet
-	life     time.Duration // of credentials, at most
+	machinerole.Rule
+	claims map[string][]string
 }
 
 // text is the form of the file.
@@ -71,15 +60,13 @@ type issuerText struct {
 }
 
 type ruleText struct {
-	Subjects    []string            `json:"subjects"`
-	Claims      map[string][]string `json:"claims"`
-	Roles       []string            `json:"roles"`
-	MaxDuration string              `json:"maxDuration"`
+	machinerole.Text
+	Claims map[string][]string `json:"claims"`
 }
 
 // Check reads the file, and reports all of its mistakes. It returns the names of the issuers.
 func Check(path string) (names []string, err error) {
-	x, err := read(path)
+	x, err := configfile.Read(path, parse)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +78,7 @@ func Check(path string) (names []string, err error) {
 
 // Open reads the file, and the files of keys that it names.
 func Open(path string, log *slog.Logger) (*Issuers, error) {
-	x, err := read(path)
+	x, err := configfile.Read(path, parse)
 	if err != nil {
 		return nil, err
 	}
@@ -106,86 +93,55 @@ func Open(path string, log *slog.Logger) (*Issuers, error) {
 	return x, nil
 }
 
-func read(path string) (*Issuers, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > fileBytesMax {
-		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), fileBytesMax)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	x, err := parse(content)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return x, nil
-}
-
-// mistakes are all those of a file, each with the place of the value.
-type mistakes []error
-
-func (m *mistakes) add(at, format string, args ...any) {
-	*m = append(*m, fmt.Errorf(at+": "+format, args...))
-}
-
 func parse(content []byte) (*Issuers, error) {
 	var t text
-	d := json.NewDecoder(bytes.NewReader(content))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
+	if err := configfile.Decode(content, &t); err != nil {
 		return nil, err
 	}
-	if d.More() {
-		return nil, errors.New("want nothing after the object")
-	}
-	var wrong mistakes
+	var wrong configfile.Mistakes
 	if len(t.Issuers) == 0 || len(t.Issuers) > issuersMax {
-		wrong.add("issuers", "%d, want 1 to %d", len(t.Issuers), issuersMax)
+		wrong.Add("issuers", "%d, want 1 to %d", len(t.Issuers), issuersMax)
 	}
 	x, names := &Issuers{byURL: map[string]*issuer{}, now: time.Now}, map[string]bool{}
 	for n := range t.Issuers {
 		at := fmt.Sprintf("issuers[%d]", n)
 		i := t.Issuers[n].issuer(at, &wrong)
 		if names[i.name] {
-			wrong.add(at+".name", "%q is the name of another one", i.name)
+			wrong.Add(at+".name", "%q is the name of another one", i.name)
 		}
 		if x.byURL[i.url] != nil {
-			wrong.add(at+".issuer", "%q is that of %s, too: want one entry with the rules of both", i.url, x.byURL[i.url].name)
+			wrong.Add(at+".issuer", "%q is that of %s, too: want one entry with the rules of both", i.url, x.byURL[i.url].name)
 		}
 		names[i.name], x.byURL[i.url] = true, i
 	}
-	return x, errors.Join(wrong...)
+	return x, wrong.Err()
 }
 
 // nameForm is that of an issuer's name, which begins the names of its subjects.
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-func (t *issuerText) issuer(at string, wrong *mistakes) *issuer {
+func (t *issuerText) issuer(at string, wrong *configfile.Mistakes) *issuer {
 	if !nameForm.MatchString(t.Name) {
-		wrong.add(at+".name", "%.200q, want 1 to 32 lower-case letters, digits and hyphens", t.Name)
+		wrong.Add(at+".name", "%.200q, want 1 to 32 lower-case letters, digits and hyphens", t.Name)
 	}
 	u, err := url.Parse(t.Issuer)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || !tokenkeys.Private(u) && t.KeysFile == "" {
-		wrong.add(at+".issuer", "%.200q, want an https URL without a query, exactly as tokens have it in iss", t.Issuer)
+		wrong.Add(at+".issuer", "%.200q, want an https URL without a query, exactly as tokens have it in iss", t.Issuer)
 	}
-	checkList(at+".audiences", t.Audiences, wrong)
+	wrong.List(at+".audiences", t.Audiences)
 	if t.KeysFile != "" && t.CAFile != "" {
-		wrong.add(at+".caFile", "%q: want none beside keysFile, with which nothing is fetched", t.CAFile)
+		wrong.Add(at+".caFile", "%q: want none beside keysFile, with which nothing is fetched", t.CAFile)
 	}
 	i := &issuer{name: t.Name, url: t.Issuer, audiences: t.Audiences, keysFile: t.KeysFile}
 	if t.KeysFile == "" {
 		transport, err := transport(t.CAFile)
 		if err != nil {
-			wrong.add(at+".caFile", "%w", err)
+			wrong.Add(at+".caFile", "%w", err)
 		}
 		i.provider = tokenkeys.NewProvider(tokenkeys.ProviderConfig{Issuer: t.Issuer, Client: tokenkeys.NewClient(transport)})
 	}
-	if len(t.Rules) == 0 || len(t.Rules) > rulesMax {
-		wrong.add(at+".rules", "%d, want 1 to %d", len(t.Rules), rulesMax)
+	if len(t.Rules) == 0 || len(t.Rules) > machinerole.RulesMax {
+		wrong.Add(at+".rules", "%d, want 1 to %d", len(t.Rules), machinerole.RulesMax)
 	}
 	for n := range t.Rules {
 		i.rules = append(i.rules, t.Rules[n].rule(fmt.Sprintf("%s.rules[%d]", at, n), wrong))
@@ -211,49 +167,18 @@ func transport(caFile string) (http.RoundTripper, error) {
 	return t, nil
 }
 
-func (t *ruleText) rule(at string, wrong *mistakes) rule {
-	r := rule{subjects: t.Subjects, claims: t.Claims, life: lifeDefault}
-	checkList(at+".subjects", t.Subjects, wrong)
+func (t *ruleText) rule(at string, wrong *configfile.Mistakes) rule {
+	r := rule{Rule: t.Text.Rule(at, wrong), claims: t.Claims}
 	for n, pattern := range t.Subjects {
 		if strings.HasPrefix(pattern, "*") && len(t.Claims) == 0 {
-			wrong.add(fmt.Sprintf("%s.subjects[%d]", at, n), "%.200q stands for everybody of the issuer: want a beginning, such as repo:studio/game:*, or claims beside it", pattern)
+			wrong.Add(fmt.Sprintf("%s.subjects[%d]", at, n), "%.200q stands for everybody of the issuer: want a beginning, such as repo:studio/game:*, or claims beside it", pattern)
 		}
 	}
-	if len(t.Claims) > valuesMax {
-		wrong.add(at+".claims", "%d, want at most %d", len(t.Claims), valuesMax)
+	if len(t.Claims) > claimsMax {
+		wrong.Add(at+".claims", "%d, want at most %d", len(t.Claims), claimsMax)
 	}
 	for name, values := range t.Claims {
-		checkList(at+".claims."+name, values, wrong)
-	}
-	checkList(at+".roles", t.Roles, wrong)
-	for n, name := range t.Roles {
-		role, err := access.ParseRole(name)
-		if err != nil {
-			wrong.add(fmt.Sprintf("%s.roles[%d]", at, n), "%w", err)
-			continue
-		}
-		r.roles |= access.Roles(role)
-	}
-	if t.MaxDuration != "" {
-		life, err := time.ParseDuration(t.MaxDuration)
-		if err != nil || life < lifeLeast || life > lifeMost {
-			wrong.add(at+".maxDuration", "%q, want %v to %v", t.MaxDuration, lifeLeast, lifeMost)
-		}
-		r.life = life
+		wrong.List(at+".claims."+name, values)
 	}
 	return r
-}
-
-func checkList(at string, values []string, wrong *mistakes) {
-	if len(values) == 0 || len(values) > valuesMax {
-		wrong.add(at, "%d, want 1 to %d", len(values), valuesMax)
-	}
-	for n, value := range values {
-		if value == "" || len(value) > valueBytesMax {
-			wrong.add(fmt.Sprintf("%s[%d]", at, n), "%d bytes, want 1 to %d", len(value), valueBytesMax)
-		}
-		if slices.Contains(values[:n], value) {
-			wrong.add(fmt.Sprintf("%s[%d]", at, n), "%.200q is there twice", value)
-		}
-	}
 }

@@ -66,8 +66,8 @@ func (m *Machine) Holder() string { return m.Provider + "/" + m.Subject }
 // May returns how long credentials of a role may be valid; 0: no rule gives this role.
 func (m *Machine) May(role access.Role) (most time.Duration) {
 	for _, r := range m.rules {
-		if r.roles&access.Roles(role) != 0 {
-			most = max(most, r.life)
+		if r.Roles&access.Roles(role) != 0 {
+			most = max(most, r.Life)
 		}
 	}
 	return most
@@ -209,26 +209,5 @@ func (r *rule) matches(subject string, claims map[string]any) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(r.subjects, func(pattern string) bool { return like(subject, pattern) })
-}
-
-// like reports whether text matches a pattern, in which * stands for any text. Everything else stands for itself.
-func like(text, pattern string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return text == pattern
-	}
-	last := len(parts) - 1
-	text, ok := strings.CutPrefix(text, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1:last] {
-		_, after, found := strings.Cut(text, part) // the first place leaves the most for the parts behind it
-		if !found {
-			return false
-		}
-		text = after
-	}
-	return strings.HasSuffix(text, parts[last])
+	return r.Names(subject)
 }

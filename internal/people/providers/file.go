@@ -2,9 +2,7 @@
 package providers
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -14,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/configfile"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/people"
 	"github.com/musterhq/muster/internal/tokenkeys"
@@ -21,7 +20,6 @@ import (
 
 // Bounds of the file.
 const (
-	fileBytesMax  = 1 << 20
 	providersMax  = 16
 	secretMax     = 4 << 10 // bytes of a client's secret
 	recheckLeast  = 10 * time.Second
@@ -94,31 +92,14 @@ func ReadFile(path string) (*File, error) {
 	if path == "" {
 		return parse([]byte("{}"))
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > fileBytesMax {
-		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), fileBytesMax)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	f, err := parse(content)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return f, nil
+	return configfile.Read(path, parse)
 }
 
 // parse reports all mistakes, not only the first.
 func parse(content []byte) (*File, error) {
 	var t text
-	d := json.NewDecoder(bytes.NewReader(content))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
+	if err := configfile.Decode(content, &t); err != nil {
 		return nil, err
-	}
-	if d.More() {
-		return nil, errors.New("want nothing after the object")
 	}
 	f := &File{Own: ownRoles(), Recheck: DefaultRecheck, Session: DefaultSession}
 	var errs []error

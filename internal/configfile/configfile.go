@@ -1,0 +1,70 @@
+// Package configfile reads the JSON files that settings name, and gathers all mistakes of one.
+package configfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// bytesMax is how long a file may be.
+const bytesMax = 1 << 20
+
+// Read gives the content of a file to parse, and its errors the path.
+func Read[T any](path string, parse func(content []byte) (T, error)) (T, error) {
+	var none T
+	file, err := os.Open(path)
+	if err != nil {
+		return none, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, bytesMax+1))
+	if err != nil {
+		return none, err
+	}
+	if len(content) > bytesMax {
+		return none, fmt.Errorf("%s has more than %d bytes", path, bytesMax)
+	}
+	x, err := parse(content)
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", path, err)
+	}
+	return x, nil
+}
+
+// Decode decodes the object of a file. Fields that it does not know are mistakes. Errors name the line where the decoder knows it.
+func Decode(content []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(content))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return inLine(content, err)
+	}
+	if rest := bytes.TrimLeft(content[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return fmt.Errorf("line %d: want nothing after the object", line(content, int64(len(content)-len(rest)+1)))
+	}
+	return nil
+}
+
+func inLine(content []byte, err error) error {
+	if err == io.EOF {
+		return errors.New("is empty, want an object in JSON")
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("line %d: the file ends before its object does", line(content, int64(len(content))))
+	}
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("line %d: %w", line(content, wrong.Offset), err)
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("line %d: %w", line(content, wrong.Offset), err)
+	}
+	return err
+}
+
+// line is that of the byte before an offset.
+func line(content []byte, offset int64) int {
+	return 1 + bytes.Count(content[:max(0, min(offset, int64(len(content)))-1)], []byte("\n"))
+}
