@@ -232,7 +232,7 @@ func (j *Journal) loadInstallation() error {
 		return err
 	}
 	defer latest.Close()
-	if of := latest.blocks.Installation(); of != uuid.Nil && of != id {
+	if of := latest.Installation(); of != uuid.Nil && of != id {
 		return &journal.Damaged{File: j.snapshots.path(at), Err: fmt.Errorf("it belongs to the installation %s, the journal to %s", of, id)}
 	}
 	return nil

@@ -167,7 +167,7 @@ func (j *Journal) LatestSnapshot(ctx context.Context) (at uint64, r io.ReadClose
 	return at, file, err
 }
 
-func (s *snapshots) open() (at uint64, r *snapshotFile, err error) {
+func (s *snapshots) open() (at uint64, r *snapshot.File, err error) {
 	for {
 		at = s.latestAt()
 		if at == 0 {
@@ -181,34 +181,7 @@ func (s *snapshots) open() (at uint64, r *snapshotFile, err error) {
 		if err != nil {
 			return 0, nil, fmt.Errorf("open latest snapshot: %w", err)
 		}
-		blocks, err := snapshot.NewReader(file, at)
-		if err != nil {
-			_ = file.Close()
-			return 0, nil, damagedSnapshot(path, err)
-		}
-		return at, &snapshotFile{path: path, file: file, blocks: blocks}, nil
+		r, err := snapshot.OpenFile(path, file, at)
+		return at, r, err
 	}
-}
-
-type snapshotFile struct {
-	path   string
-	file   vfs.File
-	blocks *snapshot.Reader
-}
-
-func (f *snapshotFile) Read(p []byte) (int, error) {
-	n, err := f.blocks.Read(p)
-	if err != nil && err != io.EOF {
-		err = damagedSnapshot(f.path, err)
-	}
-	return n, err
-}
-
-func (f *snapshotFile) Close() error { return f.file.Close() }
-
-func damagedSnapshot(path string, err error) error {
-	if errors.Is(err, snapshot.ErrDamaged) {
-		return &journal.Damaged{File: path, Err: err}
-	}
-	return fmt.Errorf("read snapshot %s: %w", path, err)
 }

@@ -278,42 +278,13 @@ func (s *snapshots) openStream(found saved) (vfs.File, error) {
 }
 
 // open returns the state of the latest snapshot, or a nil reader when there is none.
-func (s *snapshots) open() (at uint64, r *stateReader, err error) {
+func (s *snapshots) open() (at uint64, r *snapshot.File, err error) {
 	found, file, err := s.stream()
 	if err != nil || file == nil {
 		return 0, nil, err
 	}
-	path := s.path(found.name)
-	blocks, err := snapshot.NewReader(file, found.number)
-	if err != nil {
-		_ = file.Close()
-		return 0, nil, damagedSnapshot(path, err)
-	}
-	return found.number, &stateReader{path, file, blocks}, nil
-}
-
-// stateReader checks what it reads.
-type stateReader struct {
-	path   string
-	file   vfs.File
-	blocks *snapshot.Reader
-}
-
-func (f *stateReader) Read(p []byte) (int, error) {
-	n, err := f.blocks.Read(p)
-	if err != nil && err != io.EOF {
-		err = damagedSnapshot(f.path, err)
-	}
-	return n, err
-}
-
-func (f *stateReader) Close() error { return f.file.Close() }
-
-func damagedSnapshot(path string, err error) error {
-	if errors.Is(err, snapshot.ErrDamaged) {
-		return &journal.Damaged{File: path, Err: err}
-	}
-	return fmt.Errorf("read snapshot %s: %w", path, err)
+	r, err = snapshot.OpenFile(s.path(found.name), file, found.number)
+	return found.number, r, err
 }
 
 // verify reads a whole stream and checks every block of it.
