@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -333,6 +334,48 @@ func TestRequeueAfterFailedAllocation(t *testing.T) {
 		t.Errorf("ticket %s, old one %s", ticket, red)
 	}
 	w.wantTold("a", before, "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:TIMEOUT")
+}
+
+// The time that a party may search runs on while its game is placed, as that of FlexMatch does, also when the ticket that was matched has
+// long been archived. A party whose time is over does not search again.
+func TestRequeueKeepsTheTimeout(t *testing.T) {
+	for _, test := range []struct {
+		searched, allocation time.Duration
+		manual, again        bool
+	}{
+		{searched: 10 * time.Second, allocation: 2 * time.Minute, again: true},
+		{searched: 4 * time.Minute, allocation: 2 * time.Minute},
+		{searched: 3 * time.Minute, allocation: 2 * time.Minute},
+		{searched: 10 * time.Second, allocation: 3 * time.Minute, manual: true, again: true},
+		{searched: 10 * time.Second, allocation: 30 * time.Minute, manual: true},
+	} {
+		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+			w := newFlowWorld(t, func(c *flow.Config) {
+				c.Games.Requeue, c.Games.ManualReady, c.Games.AllocationTimeout = true, test.manual, test.allocation
+			})
+			red, blue := w.search("a"), w.search("b")
+			first := *w.ticket(red)
+			w.pass(test.searched)
+			w.propose(testQueue, red, blue)
+			if test.manual {
+				w.startMatch(w.instance(w.keys("a").Game).Placement)
+			}
+			before := w.seq("a")
+			w.pass(test.allocation)
+			w.check()
+			if !test.again {
+				w.wantPhase("a", flow.InParty)
+				w.wantTold("a", before, "GameSessionChanged FailedToAllocateGameInstance:TIMEOUT")
+				return
+			}
+			w.wantPhase("a", flow.Matchmaking)
+			if again := w.ticket(w.keys("a").Ticket); again.Start != first.Start || again.TimeoutAt != first.TimeoutAt {
+				t.Errorf("starts %d, until %d; the first one started %d, until %d", again.Start, again.TimeoutAt, first.Start, first.TimeoutAt)
+			}
+			w.pass(first.TimeoutAt.Sub(w.now))
+			w.wantPhase("a", flow.InParty)
+		})
+	}
 }
 
 // The players of a match learn why no host was found, like those of a game that the studio made.

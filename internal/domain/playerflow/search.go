@@ -1,8 +1,10 @@
 package playerflow
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -145,8 +147,8 @@ func (t *searches) players(x *flow.Party, rules *ruleset.RuleSet, advice *flow.A
 
 // begin starts the ticket of a party and gives it to all members.
 func (t *searches) begin(r flow.PartyRef, c *matchmaking.Configuration, ticket matchmaking.Ticket) flow.Search {
-	if ofQueue := t.Config.Of(c.Name); ofQueue.Search.TicketTimeout != 0 {
-		ticket.TimeoutAt = t.Now.Add(ofQueue.Search.TicketTimeout)
+	if ticket.TimeoutAt == 0 {
+		ticket.TimeoutAt = t.Now.Add(t.timeout(c))
 	}
 	made := *t.matchmaking.Ticket(t.matchmaking.StartTicket(c, ticket))
 	p := *t.Flow.Parties.Get(r)
@@ -162,6 +164,11 @@ func (t *searches) begin(r flow.PartyRef, c *matchmaking.Configuration, ticket m
 	}
 	t.tellPlayers(flow.OnEnteredMatchmaking, flow.Message{Ticket: search.Ticket, Search: search}, p.Players()...)
 	return *search
+}
+
+// timeout is how long a party may search.
+func (t *searches) timeout(c *matchmaking.Configuration) time.Duration {
+	return cmp.Or(t.Config.Of(c.Name).Search.TicketTimeout, c.RequestTimeout)
 }
 
 // ticketID is the id of a party's ticket as its players see it.
@@ -245,7 +252,7 @@ func (t *searches) end(r flow.PartyRef, told flow.MessageType, why flow.Reason, 
 }
 
 // requeue puts the parties of a game instance that got no host back into the queue with their old age: those that are
-// online and as they were when they were matched. It returns their players, sorted.
+// online and as they were when they were matched, and whose time to search is not over. It returns their players, sorted.
 func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.TicketID]flow.Advice) (again []string) {
 	c, ok := t.matchmaking.Configuration(x.Queue)
 	_, open := t.Config.Queue(x.Queue)
@@ -262,6 +269,13 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 		if !ok || !t.asMatched(party, m.Ticket, out) {
 			continue
 		}
+		by := m.Entered.Add(t.timeout(c))
+		if old, ok := t.matchmaking.FindTicket(m.Ticket.String()); ok {
+			by = t.matchmaking.Ticket(old).TimeoutAt // it has moved while the service was down
+		}
+		if by <= t.Now {
+			continue
+		}
 		p := *t.Flow.Parties.Get(party)
 		advice := advices[m.Ticket]
 		players := t.players(&p, t.matchmaking.Compiled(c.RuleSet), &advice)
@@ -272,7 +286,8 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 		advice.Ticket = id
 		t.advices.keep(advice)
 		t.begin(party, c, matchmaking.Ticket{
-			ID: id.String(), Owner: matchmaking.PartyOwned, Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
+			ID: id.String(), Owner: matchmaking.PartyOwned, Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players),
+			Start: m.Entered, TimeoutAt: by,
 		})
 		again = append(again, p.Players()...)
 	}
