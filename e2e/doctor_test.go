@@ -49,6 +49,11 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 
+	status, _, metrics := sent(t, "GET", s.url()+"/metrics", "")
+	if failed := `muster_failed_signins_total{door="game_servers",reason="wrong_token"} `; status != 200 || !strings.Contains(metrics, failed+"0") {
+		t.Errorf("/metrics: status %d; want %q: a trial is no failed sign-in", status, failed+"0")
+	}
+
 	place := s.prepare()
 	if found, _ = examine(t, s); found["InitSDK"].Level != doctor.OK {
 		t.Errorf("InitSDK: %+v", found["InitSDK"])
@@ -64,7 +69,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("with a compute that does not exist: %+v", found["InitSDK"])
 	}
 
-	found, status := examine(t, s, "--listen", porttest.Free(t))
+	found, status = examine(t, s, "--listen", porttest.Free(t))
 	if do := found["public URL"].Do; status != 1 || !strings.Contains(do, "a service runs on "+s.data) {
 		t.Errorf("with settings other than the service's it ends with status %d and says %q", status, do)
 	}

@@ -269,7 +269,11 @@ func (x *examination) dateOf(header http.Header) {
 	}
 }
 
-// webSocket tries what a game server does. The token is none, so the service has to refuse it; an answer of any other kind means that something in between does
+// noFleet cannot be the id of a fleet, so the service refuses a game server of it before it looks at its token: such a connection is no failed sign-in, which
+// would be counted against this address and be in the audit log.
+const noFleet = "muster_doctor"
+
+// webSocket tries what a game server does. The fleet is none, so the service has to refuse it; an answer of any other kind means that something in between does
 // not pass WebSockets on.
 func (x *examination) webSocket(ctx context.Context, u *url.URL, trust *tls.Config) {
 	const check = "WebSockets"
@@ -277,14 +281,14 @@ func (x *examination) webSocket(ctx context.Context, u *url.URL, trust *tls.Conf
 	defer cancel()
 	at := *u
 	at.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
-	client, err := linkclient.Dial(ctx, linkclient.Options{URL: at.String(), Process: "muster-doctor", Compute: "muster-doctor", Fleet: "muster-doctor", Token: "none", TLS: trust})
+	client, err := linkclient.Dial(ctx, linkclient.Options{URL: at.String(), Process: "muster-doctor", Compute: "muster-doctor", Fleet: noFleet, Token: "none", TLS: trust})
 	if err == nil {
 		client.Close(1000)
 		x.add(check, OK, "", "game servers can connect to %s", at.String())
 		return
 	}
-	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok && refused.Status == http.StatusForbidden && strings.Contains(refused.Body, "muster-doctor") {
-		x.add(check, OK, "", "%s refuses a game server without a token, as it should", at.String())
+	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok && refused.Status == http.StatusBadRequest && strings.Contains(refused.Body, noFleet) {
+		x.add(check, OK, "", "%s refuses a game server of no fleet, as it should", at.String())
 		return
 	}
 	x.add(check, Failure, "have the proxy pass on upgrades to WebSockets (Upgrade and Connection), at every path", "a game server that connects to %s gets: %v", at.String(), err)
