@@ -85,7 +85,16 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 	if begun.Sync != 0 {
 		answer.Resume, after = events.ResumeSnapshot, begun.Sync-1
 	}
-	missed, head, ok, err := x.State.EventsAfter(ctx, begun.Player, after)
+	var missed []playerflow.PlayerEvent
+	var head uint64
+	var ok bool
+	err = x.State.Read(ctx, func(v *cell.View) error {
+		if _, live := v.Login(begun.LoginSessionID); !live { // one that was replaced is still told so, by OnSessionReplaced
+			return flow.Refuse(flow.Refusal{Code: flow.SessionNotFound}, "the login session has ended")
+		}
+		missed, head, ok = v.EventsAfter(begun.Player, after, flow.EventsLimit)
+		return nil
+	})
 	switch {
 	case err != nil:
 		return nil, err
@@ -96,25 +105,12 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 		}
 		return x.pollNow(ctx, &again)
 	}
-	if err := x.checkSession(ctx, begun.LoginSessionID); err != nil { // after the events, which are then from before its end
-		return nil, err
-	}
 	answer.HeadSeq = head
 	for i := range missed[:min(len(missed), pollEventsMax)] {
 		e := &missed[i]
 		answer.Events = append(answer.Events, events.Event(events.Whole(e.Seq, x.events.Tail(x.ctx, e.Seq, &e.Told, begun.Player))))
 	}
 	return answer, nil
-}
-
-// checkSession refuses a poll whose login session has ended meanwhile. One that was replaced is still told so, by OnSessionReplaced.
-func (x *Streams) checkSession(ctx context.Context, id flow.LoginSessionID) error {
-	return x.State.Read(ctx, func(v *cell.View) error {
-		if _, ok := v.Login(id); !ok {
-			return flow.Refuse(flow.Refusal{Code: flow.SessionNotFound}, "the login session has ended")
-		}
-		return nil
-	})
 }
 
 func (x *Streams) listen(player string, news chan struct{}) {
