@@ -227,6 +227,9 @@ func TestImages(t *testing.T) {
 func TestAgent(t *testing.T) {
 	pod := manifests(t, agents)["DaemonSet/muster-agent"].(*appsv1.DaemonSet).Spec.Template.Spec
 	c := pod.Containers[0]
+	if x := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "join" })].Secret; x.Optional == nil || !*x.Optional {
+		t.Error("without the Secret of a token that has been used, hosts that have joined do not come back")
+	}
 	if pod.ShareProcessNamespace == nil || !*pod.ShareProcessNamespace {
 		t.Error("the agent is the first process of its container, and reaps nothing that a game server leaves behind")
 	}
