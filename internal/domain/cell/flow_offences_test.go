@@ -218,3 +218,27 @@ func TestActionsOfAPlayerWithoutAParty(t *testing.T) {
 		t.Error("no member is present")
 	}
 }
+
+// A player does not get rid of a lock by staying away until the service would forget the player.
+func TestLocksOutliveAbsence(t *testing.T) {
+	for _, kind := range []flow.PenaltyKind{flow.ByOperator, flow.Leave, flow.Requeue} {
+		w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
+		w.queues()
+		w.online("me")
+		until := w.now.Add(60 * 24 * time.Hour)
+		w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: kind, Level: 1, Until: until}})
+		w.must(&playerflow.Logout{Caller: w.as("me")})
+		w.pass(45 * 24 * time.Hour)
+		w.login("me")
+		w.attach("me")
+		enter := &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: testQueue}
+		if r := w.refused(enter, flow.MatchmakingLocked); r != nil && r.Until != until {
+			t.Errorf("%s: locked until %d, want %d", kind, r.Until, until)
+		}
+		w.must(&playerflow.Logout{Caller: w.as("me")})
+		w.pass(50 * 24 * time.Hour)
+		if _, known := w.cell.playerflow.Flow.Player("me"); known {
+			t.Errorf("%s: 30 days after the player was there last, and behind the lock, the player is still known", kind)
+		}
+	}
+}

@@ -292,7 +292,11 @@ func (c *State) PlayerAgesAt(p *flow.Player) domain.Time {
 		consider(p.LastGame.Ended.Add(lastGameKept))
 	}
 	if p.Keys == (flow.Keys{}) && p.Login() == 0 && !p.Banned && len(p.Blocked) == 0 && (p.Profile == nil || p.Profile.Trusted == "") {
-		consider(p.OfflineSince.Add(playerKept))
+		known := max(p.OfflineSince.Add(playerKept), p.Requeues().Until)
+		for _, x := range p.Penalties {
+			known = max(known, x.Until)
+		}
+		consider(known)
 	}
 	return next
 }
