@@ -2,6 +2,7 @@ package cell
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -241,4 +242,54 @@ func TestLocksOutliveAbsence(t *testing.T) {
 			t.Errorf("%s: 30 days after the player was there last, and behind the lock, the player is still known", kind)
 		}
 	}
+}
+
+// TestOperatorsRequeueLock: an operator puts a player on the scale of those who search and leave again and again, and takes the player off it.
+func TestOperatorsRequeueLock(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
+	w.queues()
+	w.online("me")
+	locked := func(want ...flow.Penalty) {
+		t.Helper()
+		all := w.cell.playerflow.Locks(w.player("me"), w.now)
+		for i := range all {
+			all[i].Since, all[i].Reason = 0, 0
+		}
+		if !slices.Equal(all, want) {
+			t.Errorf("locks %+v, want %+v", all, want)
+		}
+	}
+	leave := func() {
+		w.must(&playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: testQueue})
+		w.must(&playerflow.LeaveMatchmaking{Caller: w.as("me")})
+	}
+	level := flow.LevelAt(flow.Requeue, 1)
+	w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Requeue, Level: level, Until: w.now.Add(time.Minute)}})
+	locked(flow.Penalty{Kind: flow.Requeue, Level: level, Until: w.now.Add(time.Minute)})
+	w.pass(2 * time.Minute)
+	leave()
+	leave()
+	locked()
+	leave()
+	locked(flow.Penalty{Kind: flow.Requeue, Level: level + 1, Until: w.now.Add(time.Minute)}) // the third step of 15 s that double
+
+	before := w.seq("me")
+	w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Requeue}})
+	locked()
+	w.wantTold("me", before, "PenaltyLifted")
+	before = w.seq("me")
+	w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Requeue}})
+	w.wantTold("me", before, "")
+	leave()
+	leave()
+	leave()
+	locked(flow.Penalty{Kind: flow.Requeue, Level: 1, Until: w.now.Add(15 * time.Second)})
+
+	w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Requeue, Level: flow.LevelAt(flow.Requeue, 0)}})
+	locked()
+	w.pass(11 * time.Minute) // as after a lock of its own, the place is forgotten
+	leave()
+	leave()
+	leave()
+	locked(flow.Penalty{Kind: flow.Requeue, Level: 1, Until: w.now.Add(15 * time.Second)})
 }

@@ -261,7 +261,7 @@ func (p *Penalty) Step() int32 {
 
 // LevelAt returns the level of a penalty at a step.
 func LevelAt(kind PenaltyKind, step int32) int32 {
-	if kind == ByOperator || kind == Requeue {
+	if kind == ByOperator {
 		return step
 	}
 	return step + 1

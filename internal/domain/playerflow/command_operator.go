@@ -103,20 +103,27 @@ func (cmd *SetPenalty) Decide(k *kernel.Tx) error {
 	if err := checkLevel(cmd.Penalty.Level); err != nil {
 		return err
 	}
-	old := t.Flow.Players.Get(r).Penalties
+	p, requeue := t.Flow.Players.Get(r), cmd.Penalty.Kind == flow.Requeue // which is not among the other penalties
+	old, counted := p.Penalties, p.Requeues()
 	all := slices.DeleteFunc(slices.Clone(old), func(p flow.Penalty) bool { return p.Kind == cmd.Penalty.Kind })
-	lifted := len(all) < len(old)
-	if applied := cmd.Penalty.Level > 0 || cmd.Penalty.Until > t.Now; applied {
+	lifted := len(all) < len(old) || requeue && (counted.Level > 0 || counted.Until > t.Now)
+	applied := cmd.Penalty.Level > 0 || cmd.Penalty.Until > t.Now
+	if applied {
 		cmd.Penalty.Since = t.Now
-		all = append(all, cmd.Penalty)
+		if !requeue {
+			all = append(all, cmd.Penalty)
+		}
 		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: &cmd.Penalty}, cmd.Player)
-	} else if lifted || cmd.Penalty.Kind == flow.Requeue {
+	} else if lifted {
 		t.tellPlayers(flow.OnPenaltyLifted, flow.Message{Penalty: &cmd.Penalty}, cmd.Player)
 	}
 	t.changePlayer(r, func(e *PlayerChanged) {
 		e.Penalties = all
-		if cmd.Penalty.Kind == flow.Requeue {
-			e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = 0, 0, 0, cmd.Penalty.Until
+		switch {
+		case requeue && applied: // without a lock it is one that is over, so that the level is forgotten
+			e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = 0, t.Now, cmd.Penalty.Level, max(cmd.Penalty.Until, t.Now)
+		case requeue:
+			e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = 0, 0, 0, 0
 		}
 	})
 	return nil
