@@ -2,12 +2,14 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
@@ -38,10 +40,43 @@ func (w *World) drawFlow() {
 		config.Games.KeepAlive = 15 * time.Second
 	}
 	config.Games.WrapData = bit(8)
+	w.drawWide(&config)
 	w.cell.PlayerFlow.Tokens = hashes{}
 	w.cell.PlayerFlow.Flow = &config
 	w.wishes.AddFlow()
 	w.told = told{rev: map[string]uint64{}, seq: map[string]uint64{}, announced: map[string]uint64{}}
+}
+
+// drawWide gives half of the seeds above 1023 options that the others leave as they are, and commands that change them.
+func (w *World) drawWide(c *flow.Config) {
+	if w.seed>>10&1 == 0 {
+		return
+	}
+	chance := rand.New(rand.NewPCG(w.seed, 10))
+	oneIn := func(n int) bool { return chance.IntN(n) == 0 }
+	w.wishes.wide = true
+	w.wishes.add(wideMakers)
+	if !oneIn(3) {
+		c.Search.PlacementQueue = "queue-0"
+	}
+	if oneIn(3) {
+		c.Search.TicketTimeout = time.Duration(1+chance.IntN(90)) * time.Second
+	}
+	if oneIn(3) {
+		c.Search.AcceptanceTimeout = time.Duration(1+chance.IntN(20)) * time.Second
+	}
+	c.Search.LeaderCancels, c.Search.NoSoloParty = oneIn(3), oneIn(4)
+	c.Parties.LogoutKeepsParty, c.Parties.NoChangeInGame = oneIn(3), oneIn(3)
+	c.Penalties.Mode = flow.PenaltyMode(chance.IntN(3))
+	if oneIn(3) {
+		c.Games.AbsoluteTimeout = time.Duration(30+chance.IntN(300)) * time.Second
+	}
+	if oneIn(3) {
+		c.Games.EndingGrace = 3 * time.Second
+	}
+	if oneIn(2) {
+		c.Games.DirectQueue, c.Games.DirectPlayersMax = "queue-1", int32(1+chance.IntN(4))
+	}
 }
 
 // hashes replaces the hashes of connection tokens.
@@ -386,6 +421,59 @@ func operate(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.SetPenalty{Player: w.playerName(), Penalty: flow.Penalty{Kind: flow.ByOperator, Level: int32(w.chance.IntN(2)), Until: w.now.Add(5 * time.Second)}}
 }
 
+// wideMakers are commands of wide worlds alone.
+var wideMakers = []maker{{2, rotateInviteCode}, {3, issueLoginTicket}, {3, logInByTicket}, {4, setPenalty}, {1, interruptCompute}}
+
+func rotateInviteCode(w *Wishes, v *cell.View) kernel.Command {
+	_, by := w.someone(v)
+	return &playerflow.RotateInviteCode{Caller: by}
+}
+
+// loginTicket is the hash of one of few login tickets.
+func (w *Wishes) loginTicket() (hash domain.UUID) {
+	hash[0] = byte(1 + w.chance.IntN(6))
+	return hash
+}
+
+func issueLoginTicket(w *Wishes, _ *cell.View) kernel.Command {
+	return &playerflow.IssueLoginTicket{Hash: w.loginTicket(), Player: w.playerName(), Life: time.Duration(1+w.chance.IntN(60)) * time.Second, Once: w.oneIn(2)}
+}
+
+func logInByTicket(w *Wishes, _ *cell.View) kernel.Command {
+	cmd := &playerflow.Login{LoginSessionID: flow.LoginSessionID(w.uuid()), Token: w.uuid(), Device: "phone", Ticket: w.loginTicket()}
+	if w.oneIn(3) {
+		cmd.Ticket, cmd.Once, cmd.Player, cmd.Until = domain.UUID{}, w.loginTicket(), w.playerName(), w.now.Add(time.Duration(w.chance.IntN(90))*time.Second)
+	}
+	return cmd
+}
+
+func setPenalty(w *Wishes, _ *cell.View) kernel.Command {
+	p := flow.Penalty{Kind: flow.PenaltyKind(1 + w.chance.IntN(5)), Level: int32(w.chance.IntN(3)), Reason: flow.ByTheOperator}
+	if w.oneIn(2) {
+		p.Until = w.now.Add(time.Duration(w.chance.IntN(120)-20) * time.Second)
+	}
+	return &playerflow.SetPenalty{Player: w.playerName(), Penalty: p}
+}
+
+func interruptCompute(w *Wishes, v *cell.View) kernel.Command {
+	x, ok := w.compute(v)
+	if !ok {
+		return nil
+	}
+	return &hosting.InterruptCompute{Fleet: x.FleetID, Compute: x.Name}
+}
+
+// wideOptions are further documents of options.
+var wideOptions = []string{
+	`{"MatchmakingServiceConfig":{"placementQueue":"queue-1","ticketTimeout":"20s"}}`, `{"MatchmakingServiceConfig":{"placementQueue":"","onAllocationFailure":"REQUEUE"}}`,
+	`{"MatchmakingServiceConfig":{"placementQueue":"queue-0","acceptanceTimeout":"8s","autoSoloParty":false}}`,
+	`{"PartyServiceConfig":{"logoutLeavesParty":false,"changeInGame":false,"leaderGrace":"0s"}}`, `{"PartyServiceConfig":{"joinCancelsMatchmaking":true,"readyTimeout":"2s"}}`,
+	`{"GameInstanceServiceConfig":{"enableAbsoluteTimeout":true,"absoluteTimeout":"60s","endingGrace":"1s"}}`, `{"GameInstanceServiceConfig":{"allocationTimeout":"5s","manualReady":true}}`,
+	`{"GameInstanceServiceConfig":{"reconnect":"OFF","strictPlayers":false,"takeover":"DENY"}}`, `{"GameInstanceServiceConfig":{"reconnectWindow":"0s","noShowHold":"0s","emptyTimeout":"2s"}}`,
+	`{"queues":[{"name":"matchmaker-0","maxParty":2,"reconnect":"REQUIRED","ticketTimeout":"15s"},{"name":"matchmaker-1","placementQueue":"queue-0","onAllocationFailure":"REQUEUE","allocationTimeout":"6s"}]}`,
+	`{"queues":[]}`, `{"queues":null}`, `{"PenaltyServiceConfig":{"mode":"REPORT_ONLY","dodgeSteps":["1s"],"requeueLock":"0s"}}`, `{"GameInstanceServiceConfig":null,"MatchmakingServiceConfig":null,"queues":null}`,
+}
+
 // configure makes operators' commands about the whole service: they change and revert options, drain clients, and announce it to players.
 func configure(w *Wishes, _ *cell.View) kernel.Command {
 	options := []string{
@@ -393,6 +481,9 @@ func configure(w *Wishes, _ *cell.View) kernel.Command {
 		`"GameInstanceServiceConfig":{"reconnect":"REQUIRED","reservationTimeout":"%ds"}`, `"GameInstanceServiceConfig":{"holdSlots":false,"maxDisconnectsPerGame":%d}`,
 		`"MatchmakingServiceConfig":{"cancelPolicy":"LEADER_ONLY","offlineGrace":"%ds"}`, `"PenaltyServiceConfig":{"mode":"OFF","requeueCount":%d}`,
 		`"GameInstanceServiceConfig":null,"LoginServiceConfig":{"targetCcu":%d}`,
+	}
+	if w.wide && w.oneIn(2) {
+		return &playerflow.SetFlowConfig{Document: wideOptions[w.chance.IntN(len(wideOptions))], By: "op", Reason: "a try"}
 	}
 	switch w.chance.IntN(6) {
 	case 0:

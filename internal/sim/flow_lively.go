@@ -79,7 +79,7 @@ func (w *Wishes) furnish(v *cell.View) kernel.Command {
 				return createRuleSet(w, v)
 			}
 			cmd := createMatchmaker(w, v).(*matchmaking.CreateConfiguration)
-			if x := &cmd.Configuration; x.Standalone && !w.oneIn(4) {
+			if x := &cmd.Configuration; x.Standalone && !w.oneIn(4) && (!w.wide || w.oneIn(2)) {
 				x.Standalone, x.Queues = false, []string{w.queueName()}
 			}
 			return cmd

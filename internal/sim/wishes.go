@@ -29,6 +29,7 @@ type Wishes struct {
 	players        []maker // the makers that player flow adds
 	playersWeights int
 	lively         bool // see makeLively
+	wide           bool // see drawWide
 }
 
 type maker struct {

@@ -411,6 +411,9 @@ func TestNoRequeueWithoutAQueueToPlaceIn(t *testing.T) {
 	w.propose(testQueue, red, blue)
 	w.wantTold("a", before, "GameSessionChanged AddedToGame FailedToAllocateGameInstance:HOST_ERROR")
 	w.wantPhase("a", flow.InParty)
+	if x := w.instance(w.player("a").LastGame.Instance); !x.Rules.Requeue {
+		t.Error("the game has other rules than it began with")
+	}
 	w.check()
 }
 

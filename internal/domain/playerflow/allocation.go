@@ -79,18 +79,17 @@ func (t *Games) NotPlaced(id string, status placement.Status) {
 	case placement.Cancelled:
 		why = flow.AllocationCancelled
 	}
-	t.fail(r, why)
+	t.fail(r, why, true)
 }
 
 // failToPlace ends a game instance whose placement cannot even begin. Its parties do not search again: their next match would fail as fast,
 // and so on without end.
 func (t *Games) failToPlace(r flow.InstanceRef) {
-	t.changeInstance(r, func(x *flow.Instance) { x.Rules.Requeue = false })
-	t.fail(r, flow.HostError)
+	t.fail(r, flow.HostError, false)
 }
 
-// fail ends a game instance that no player can play in.
-func (t *Games) fail(r flow.InstanceRef, why flow.Reason) {
+// fail ends a game instance that no player can play in. Its parties search again if mayRequeue and its rules say so.
+func (t *Games) fail(r flow.InstanceRef, why flow.Reason, mayRequeue bool) {
 	t.Cause = "AllocationFailed"
 	x := t.Flow.Instances.Get(r)
 	id, pending, game := x.ID, x.Placement, x.Game
@@ -101,7 +100,10 @@ func (t *Games) fail(r flow.InstanceRef, why flow.Reason) {
 	advices := t.advices.ofMembers(out)
 	t.close(r, flow.AllocationFailed, flow.AllocationFailed, "")
 	t.hosting.StopPlacement(pending)
-	requeued := t.searches.requeue(t.Flow.Instances.Get(r), out, advices)
+	var requeued []string
+	if mayRequeue {
+		requeued = t.searches.requeue(t.Flow.Instances.Get(r), out, advices)
+	}
 	for _, m := range out {
 		_, again := slices.BinarySearch(requeued, m.Player)
 		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)

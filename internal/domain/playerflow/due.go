@@ -40,7 +40,7 @@ func (t *Tx) contactDue(d kernel.Deadline) {
 	case LoginExpiry:
 		t.logins.due(flow.LoginRef(d.Ref))
 	case InstanceAllocation:
-		t.Games.fail(flow.InstanceRef(d.Ref), flow.AllocationTimeout)
+		t.Games.fail(flow.InstanceRef(d.Ref), flow.AllocationTimeout, true)
 	case InstanceAbsolute:
 		t.Cause = "AbsoluteTimeout"
 		game := f.Instances.Get(flow.InstanceRef(d.Ref)).Game
