@@ -51,6 +51,7 @@ type service struct {
 	data    string
 	address string // host:port
 	logs    *output
+	stderr  *os.File // gets the log instead; nil: logs does
 
 	client *gamelift.Client // of this start; connections to an earlier one are dead
 	calls  *calls           // counts the calls of clients; nil: not counted
@@ -112,6 +113,9 @@ func (s *service) launch() {
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env = cleanEnvironment(s.env...)
 	cmd.Stdout, cmd.Stderr = s.logs, s.logs
+	if s.stderr != nil {
+		cmd.Stderr = s.stderr
+	}
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

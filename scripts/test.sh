@@ -12,7 +12,7 @@ step() { printf '\n== %s (%ds)\n' "$1" $SECONDS; }
 tests="-timeout=30m -vet=off -p 4"
 
 # Where several goroutines meet; the race detector needs cgo and makes tests five to ten times slower.
-concurrent=(domain/wire cluster identity secretrotation quotas live keyring audit people sso localdoor signin fair connlimit listen frames panics engine journal archive serverlink gamelift playerapi playerhooks playerwatch matchmaker notify console)
+concurrent=(domain/wire cluster identity secretrotation quotas live logsink keyring audit people sso localdoor signin fair connlimit listen frames panics engine journal archive serverlink gamelift playerapi playerhooks playerwatch matchmaker notify console)
 
 step "what the tests need"
 scripts/test-needs.sh

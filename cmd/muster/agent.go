@@ -24,7 +24,6 @@ import (
 	"github.com/musterhq/muster/internal/agent/process"
 	"github.com/musterhq/muster/internal/agent/resident"
 	"github.com/musterhq/muster/internal/agent/restart"
-	"github.com/musterhq/muster/internal/sdnotify"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -64,7 +63,10 @@ type agentCommand struct {
 
 // Run runs the agent until ctx ends.
 func (c *agentCommand) Run(ctx context.Context, env environment) error {
-	log := newLogger(sdnotify.Journal(os.Stderr, env["JOURNAL_STREAM"]), settings.Settings{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
+	sink := openLog(env)
+	defer sink.Close()
+	log := newLogger(sink, settings.Settings{LogLevel: c.LogLevel, LogFormat: c.LogFormat})
+	tellOfLostLines(sink, log)
 	config, err := c.config(env, log)
 	if err != nil {
 		return err

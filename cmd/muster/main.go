@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/musterhq/muster/internal/logsink"
 	"github.com/musterhq/muster/internal/sdnotify"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -75,7 +76,8 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
 	stop()
 	if err != nil {
-		report(sdnotify.Journal(os.Stderr, os.Getenv("JOURNAL_STREAM")), err)
+		out := logsink.New(sdnotify.Journal(os.Stderr, os.Getenv("JOURNAL_STREAM"))) // a reader that hangs does not keep the program from ending
+		report(out, err)
 		os.Exit(1)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/heap"
-	"github.com/musterhq/muster/internal/sdnotify"
+	"github.com/musterhq/muster/internal/logsink"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/support"
@@ -49,7 +49,10 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	defer floor.Release()
 	level, format := new(slog.LevelVar), new(atomic.Bool)
 	recent := support.NewRing(support.RingBytes)
-	log := newLoggerAt(io.MultiWriter(sdnotify.Journal(os.Stderr, env["JOURNAL_STREAM"]), recent), c.Settings, level, format)
+	sink := openLog(env)
+	defer sink.Close()
+	log := newLoggerAt(io.MultiWriter(recent, sink), c.Settings, level, format)
+	tellOfLostLines(sink, log)
 	hangups := make(chan os.Signal, 1) // one that comes while the service starts waits for it
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -71,7 +74,7 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	defer supervised.end()
 	x := &serving{
 		Loaded: settings.Loaded{Settings: c.Settings, File: sources.fileName, From: sources.of}, unkept: c.Unkept,
-		level: level, json: format, recent: recent, log: log, load: sources.again, hangups: hangups, supervised: supervised,
+		level: level, json: format, recent: recent, sink: sink, log: log, load: sources.again, hangups: hangups, supervised: supervised,
 	}
 	again, err := x.runOnce(ctx, began, accept, heap.Fill)
 	for again {
@@ -100,6 +103,7 @@ type serving struct {
 	level           *slog.LevelVar
 	json            *atomic.Bool  // the format of the log
 	recent          *support.Ring // the end of the log
+	sink            *logsink.Sink // its output
 	log             *slog.Logger
 	load            func() (settings.Loaded, error)
 	hangups         chan os.Signal
@@ -114,7 +118,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 	options := service.NewOptions(x.Settings, log, accept)
 	options.Version, options.Getenv, options.SourceOf = version, os.Getenv, x.From
 	options.Unkept, options.Fill, options.Load, options.Level, options.JSON = x.unkept, fill, x.load, x.level, x.json
-	options.Recent = x.recent
+	options.Recent, options.LogTrouble = x.recent, x.sink.Trouble
 	s, err := service.StartWith(ctx, options)
 	if err != nil {
 		return false, err
@@ -206,16 +210,4 @@ func liveHeap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-// newLogger makes the log according to the settings, which Check has validated.
-func newLogger(w io.Writer, s settings.Settings) *slog.Logger {
-	return newLoggerAt(w, s, new(slog.LevelVar), new(atomic.Bool))
-}
-
-// newLoggerAt is newLogger with a level and a format that can be changed.
-func newLoggerAt(w io.Writer, s settings.Settings, level *slog.LevelVar, json *atomic.Bool) *slog.Logger {
-	_ = level.UnmarshalText([]byte(s.LogLevel))
-	json.Store(s.LogFormat == "json")
-	return slog.New(newInForce(w, json, level))
 }

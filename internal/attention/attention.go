@@ -68,6 +68,8 @@ type Config struct {
 	// AskLeader has the node that decides answer by Answer. nil: there is no other node.
 	AskLeader func(ctx context.Context) (answer []byte, err error)
 	Damage    func() []string // places that the archive cannot read; nil: none
+	// LogTrouble returns how many lines of the log were lost, and why it cannot be written at present; nil: not known.
+	LogTrouble func() (lost uint64, why error)
 	// Exports are the receivers of the audit log that are late; none at a node that does not decide. nil: there are no receivers.
 	Exports func() []export.Late
 	Quotas  *quotas.Desk // names holders; nil: quotas are not looked at
@@ -97,7 +99,7 @@ func (f *Finder) Agents() Agents {
 // Find looks at the service and at everything in it.
 func (f *Finder) Find(ctx context.Context) (*Found, error) {
 	x := &Found{}
-	x.add(service(f.config.Engine.Short(), f.config.Damage)...)
+	x.add(service(f.config.Engine.Short(), f.config.Damage, f.config.LogTrouble)...)
 	secrets, err := f.secrets(ctx)
 	if err != nil {
 		return x, err

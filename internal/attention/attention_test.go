@@ -129,8 +129,9 @@ func TestService(t *testing.T) {
 	n := newNight(t)
 	n.config.Damage = func() []string { return []string{"block 7"} }
 	n.finds("", "", "The archive is damaged at block 7", "muster archive")
-	items := service(errors.New("the disk is full"), n.config.Damage)
-	if len(items) != 2 || items[0].What != "The service refuses changes: the disk is full." || !strings.Contains(items[0].Next, "Make room") {
+	items := service(errors.New("the disk is full"), n.config.Damage, func() (uint64, error) { return 1, errors.New("broken pipe") })
+	if len(items) != 3 || items[0].What != "The service refuses changes: the disk is full." || !strings.Contains(items[0].Next, "Make room") ||
+		items[2].What != "The log of this node cannot be written: broken pipe. 1 line was lost since the start." {
 		t.Errorf("got %+v", items)
 	}
 }

@@ -254,7 +254,7 @@ func (x *opening) hosts(context.Context) error {
 // operations opens the operators' door and the console.
 func (x *opening) operations(context.Context) error {
 	x.troubles = attention.New(attention.Config{
-		Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, Exports: x.lateExports, Quotas: x.quotas, Log: x.log,
+		Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, LogTrouble: x.options.LogTrouble, Exports: x.lateExports, Quotas: x.quotas, Log: x.log,
 		BackupAgeMax: func() time.Duration { return x.reload.current.Get().ExpectedBackups() }, Secrets: x.secrets.List, Differing: x.differing(),
 	})
 	x.operators = operator.NewDoor(operator.Config{
@@ -312,6 +312,14 @@ func (x *opening) upkeep(context.Context) error {
 	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "muster_archive_damaged_places", Help: "Places of the archive that could not be read since the start; see muster archive check.",
 	}, func() float64 { return float64(len(x.archive.Damage())) }))
+	if trouble := x.options.LogTrouble; trouble != nil {
+		x.metrics.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "muster_log_lost_lines_total", Help: "Lines of the log that its output did not take since the start of the service.",
+		}, func() float64 {
+			lost, _ := trouble()
+			return float64(lost)
+		}))
+	}
 	x.metrics.Register(lastBackup{x.engine})
 	if x.node != nil {
 		x.metrics.Register(x.node)

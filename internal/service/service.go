@@ -175,6 +175,9 @@ type Options struct {
 	JSON   *atomic.Bool   // whether Log writes JSON; nil: its format stays as it is
 	Recent *support.Ring  // has the end of Log; nil: it is not kept
 
+	// LogTrouble returns how many lines of Log were lost, and why it cannot be written at present; nil: not known.
+	LogTrouble func() (lost uint64, why error)
+
 	Unkept bool // count and keep no metrics, and record no audit log; for measurements of what both cost
 
 	Fill func(load func() error) error // runs the load of the snapshot; nil: nothing is different meanwhile

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"bufio"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// withPipe starts the service with a log that leads into a pipe of one page.
+func withPipe(t *testing.T, args ...string) (s *service, log *os.File) {
+	t.Helper()
+	log, in, err := os.Pipe()
+	must(t, err)
+	t.Cleanup(func() { log.Close(); in.Close() })
+	const setSize = 1031 // F_SETPIPE_SZ of Linux
+	if _, _, err := syscall.Syscall(syscall.SYS_FCNTL, in.Fd(), setSize, 4096); err != 0 {
+		t.Fatal(err)
+	}
+	s = newService(t, args...)
+	s.stderr = in
+	s.start()
+	in.Close()
+	return s, log
+}
+
+// hangup has the service log a line.
+func (s *service) hangup() {
+	s.t.Helper()
+	must(s.t, s.cmd.Process.Signal(syscall.SIGHUP))
+}
+
+// The program that reads the log dies, as the journal of systemd may. The service lives on, and says that its log is lost.
+func TestServiceSurvivesTheReaderOfItsLog(t *testing.T) {
+	t.Parallel()
+	s, log := withPipe(t)
+	must(t, log.Close())
+	s.namesAfter(s.hangup, "The log of this node cannot be written: write /dev/stderr: broken pipe.", "See where the standard error")
+	if page := s.metrics(t); strings.Contains(page, "muster_log_lost_lines_total 0\n") || !strings.Contains(page, "muster_log_lost_lines_total ") {
+		t.Error("no line is counted")
+	}
+	s.stop()
+}
+
+// The program that reads the log hangs. The service answers as before, and goes on with its log when the program does.
+func TestServiceDoesNotWaitForTheReaderOfItsLog(t *testing.T) {
+	t.Parallel()
+	s, log := withPipe(t)
+	s.namesAfter(s.hangup, "The log of this node cannot be written: its reader takes nothing.", "that has ended or hangs")
+	createLocation(t, "custom-one", s, s)
+	lines := make(chan string, 1000)
+	go func() {
+		defer close(lines)
+		for all := bufio.NewScanner(log); all.Scan(); {
+			lines <- all.Text()
+		}
+	}()
+	eventually(t, "the log to be well", func() bool { return !strings.Contains(strings.Join(s.troubles(), "\n"), "The log of this node") })
+	s.stop()
+	var all []string
+	for line := range lines {
+		all = append(all, line)
+	}
+	if text := strings.Join(all, "\n"); !strings.Contains(text, "msg=stopped") {
+		t.Errorf("the log has no end:\n%s", text)
+	}
+}
