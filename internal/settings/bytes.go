@@ -24,7 +24,12 @@ func (b Bytes) String() string {
 	return "0B"
 }
 
+// UnmarshalText implements encoding.TextUnmarshaler. Zero needs no unit: it switches off what the size is for.
 func (b *Bytes) UnmarshalText(text []byte) error {
+	if string(text) == "0" {
+		*b = 0
+		return nil
+	}
 	for _, unit := range units {
 		digits, ok := strings.CutSuffix(string(text), unit.name)
 		if !ok {

@@ -140,7 +140,11 @@ func TestBytesText(t *testing.T) {
 			t.Errorf("%s: got %d, printed as %s, %v; want %d", text, got, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "64", "64MB", "-1B", "1.5GiB", "9999999999GiB", "MiB"} {
+	got := Bytes(1)
+	if err := got.UnmarshalText([]byte("0")); err != nil || got != 0 {
+		t.Errorf("0: got %d, %v", got, err)
+	}
+	for _, text := range []string{"", "00", "64", "64MB", "-1B", "1.5GiB", "9999999999GiB", "MiB"} {
 		var got Bytes
 		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q was read as %s", text, got)
