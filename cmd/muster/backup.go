@@ -238,7 +238,7 @@ func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment)
 		return err
 	}
 	if broken > 0 {
-		return fmt.Errorf("%d backups are damaged", broken)
+		return fmt.Errorf("%s damaged", plural.Of(broken, "backup is", "backups are"))
 	}
 	return nil
 }

@@ -56,21 +56,34 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 		return nil, fmt.Errorf("%s has no backup %s", r, w.Backup)
 	}
 	var whole []*Manifest // of one installation, by their entries
+	var broken error      // of the latest backup, if it is damaged
 	for _, x := range slices.Backward(all) {
-		if x.Err == nil && (len(whole) == 0 || x.Head.Installation == whole[0].Head.Installation) {
+		switch {
+		case x.Err != nil && len(whole) == 0 && broken == nil:
+			broken = fmt.Errorf("the latest backup, %s, is damaged: %w", x.Name, x.Err)
+		case x.Err == nil && (len(whole) == 0 || x.Head.Installation == whole[0].Head.Installation):
 			whole = append(whole, x.Manifest)
 		}
 	}
 	if len(whole) == 0 {
-		return nil, fmt.Errorf("%s has no whole backup", r)
+		return nil, cmp.Or(broken, fmt.Errorf("%s has no backup", r))
 	}
 	latest := whole[0]
+	if broken != nil {
+		broken = fmt.Errorf("%w; --backup %s restores the latest one that can be read", broken, latest.Name())
+	}
 	slices.SortStableFunc(whole, func(a, b *Manifest) int { return cmp.Compare(a.Head.Entry, b.Head.Entry) })
 	switch {
 	case w.Entry != 0:
 		return r.at(whole, w.Entry)
 	case !w.Time.IsZero():
-		return r.before(ctx, whole, w.Time)
+		p, err := r.before(ctx, whole, w.Time)
+		if err == nil && broken != nil && p.Base == whole[len(whole)-1] && w.Time.After(p.Base.Head.State) { // the damaged one may have the state of that time
+			return nil, broken
+		}
+		return p, err
+	case broken != nil:
+		return nil, broken
 	}
 	return &Point{latest, latest.Head.Entry, r, nil, nil}, nil
 }

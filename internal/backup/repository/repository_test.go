@@ -421,6 +421,33 @@ func TestDamageOfObjects(t *testing.T) {
 	}
 }
 
+// The latest state is never silently that of an earlier backup, because the manifest of a later one is damaged.
+func TestDamageOfTheLatestManifest(t *testing.T) {
+	h := newHouse(t)
+	r, path := newDir(t)
+	h.work(3)
+	first := h.take(r)
+	h.work(3)
+	time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
+	second := h.take(r)
+	h.must(os.WriteFile(filepath.Join(path, filepath.FromSlash(second.name)), []byte("{}"), 0o600))
+	for _, w := range []Wanted{{}, {Time: time.Now()}} {
+		_, err := r.Find(t.Context(), w)
+		if !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), second.Name()+", is damaged") || !strings.Contains(err.Error(), "--backup "+first.Name()) {
+			t.Errorf("%+v: %v", w, err)
+		}
+	}
+	for _, w := range []Wanted{{Backup: first.Name()}, {Entry: first.Head.Entry}, {Time: first.Head.State}} {
+		if s, _, _ := restored(t, r, w); s.Head.Entry != first.Head.Entry {
+			t.Errorf("%+v: entry %d, want %d", w, s.Head.Entry, first.Head.Entry)
+		}
+	}
+	third := h.take(r)
+	if s, _, _ := restored(t, r, Wanted{}); s.Head.Entry != third.Head.Entry {
+		t.Errorf("behind a later backup: entry %d, want %d", s.Head.Entry, third.Head.Entry)
+	}
+}
+
 func flipped(content []byte) []byte {
 	changed := bytes.Clone(content)
 	changed[len(changed)/2] ^= 4
