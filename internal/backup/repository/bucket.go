@@ -11,6 +11,7 @@ import (
 // Bucket is a Store in a bucket of S3, or of a store that speaks its protocol and lists what it has just stored, as S3 does.
 type Bucket struct {
 	Client *s3.Client
+	Tell   func(err error, again time.Duration) // before an operation that has failed is begun again, for people who wait; nil: no one is told
 
 	pause time.Duration // of tests; 0: firstPause
 }
@@ -27,6 +28,9 @@ func (b *Bucket) persist(ctx context.Context, operation func() error) error {
 		err := operation()
 		if err == nil || n == operations || !s3.Again(err) {
 			return err
+		}
+		if b.Tell != nil && ctx.Err() == nil {
+			b.Tell(err, pause)
 		}
 		select {
 		case <-time.After(pause):

@@ -1,6 +1,8 @@
 package repository
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -94,5 +97,22 @@ func TestBucketThatRefuses(t *testing.T) {
 	}
 	if all, err := r.List(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("%d backups, %v", len(all), err)
+	}
+}
+
+// A person who waits for a store that does not answer hears why, before it is tried again.
+func TestBucketTellsWhyItWaits(t *testing.T) {
+	t.Parallel()
+	place, err := s3.ParseAt("s3://games/backups", "http://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var told []string
+	b := &Bucket{Client: s3.New(place, aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("no role") })),
+		Tell: func(err error, _ time.Duration) { told = append(told, err.Error()); cancel() }}
+	_, err = b.Get(ctx, marker, 1)
+	if err == nil || len(told) != 1 || told[0] != err.Error() || !strings.Contains(told[0], "credentials: no role") {
+		t.Errorf("%v; told %q", err, told)
 	}
 }
