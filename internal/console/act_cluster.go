@@ -38,7 +38,7 @@ func clusterAction(do string, a action, before, behind, effect string) *action {
 			return domain.Refuse(domain.Invalid, "Node %s leads the cluster already.", m.ID)
 		}
 		if m.ID == s.By && do == node.Remove {
-			f.Effect += " It is the node that shows this page, which ends with it: go on at another one."
+			return domain.Refuse(domain.Invalid, "Node %s shows this page, and could neither answer nor record its removal: remove it at another node.", m.ID)
 		}
 		if do == node.Remove || do == node.Demote {
 			f.Effect += " As it is now: " + s.Outlook + "."

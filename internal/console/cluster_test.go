@@ -100,7 +100,8 @@ func TestClusterActions(t *testing.T) {
 	x.wantPage(x.send(x.signedInAs("RUN"), "remove-node/n3", "confirm", "n3", "reason", "x"), http.StatusForbidden, "needs the role admin")
 	x.wantPage(x.get(Prefix+"/do/remove-node/n9", admin), http.StatusNotFound, "no member")
 	x.wantPage(x.get(Prefix+"/do/hand-over/n1", admin), http.StatusBadRequest, "leads the cluster already")
-	x.wantPage(x.get(Prefix+"/do/remove-node/n2", admin), http.StatusOK, "go on at another one", "muster cluster remove n2", "3 nodes vote")
+	x.wantPage(x.get(Prefix+"/do/remove-node/n2", admin), http.StatusBadRequest, "remove it at another node")
+	x.wantPage(x.get(Prefix+"/do/remove-node/n3", admin), http.StatusOK, "muster cluster remove n3", "3 nodes vote")
 	x.wantPage(x.get(Prefix+"/cluster", admin), http.StatusOK, "Node n2 made this page")
 	form := func(action string) string { return x.seen(x.get(Prefix+"/do/"+action, admin)) }
 	send := func(action, name, reason string) *http.Response {

@@ -48,6 +48,9 @@ func (n *Node) Change(ctx context.Context, c Change) (s Status, err error) {
 	if c.Do == Locate {
 		return n.locate(c)
 	}
+	if c.Do == Remove && c.Node == n.ID() && !c.Final && len(n.others()) > 0 { // with its connections it would lose the answer and the way to the audit log
+		return s, domain.Refuse(domain.Invalid, "node %s is this one, which could neither answer nor record its removal: remove it at another node", c.Node)
+	}
 	ctx, cancel := context.WithTimeout(ctx, changeWait)
 	defer cancel()
 	for {

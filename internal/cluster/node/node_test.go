@@ -223,6 +223,13 @@ func TestClusterOfThree(t *testing.T) {
 	}
 	third.sees("custom-3")
 
+	// The answer to a removal, and its entry of the audit log, would be lost with the node.
+	for _, m := range []*member{first, second, third} {
+		if _, err := m.Change(t.Context(), node.Change{Do: node.Remove, Node: m.ID()}); !isRefusal(err, domain.Invalid) || !strings.Contains(err.Error(), "at another node") {
+			t.Errorf("%s removes itself: %v", m.ID(), err)
+		}
+	}
+
 	// Removing the leader hands over first.
 	s = first.until("a leader", func(s node.Status) bool { return s.Leader != "" })
 	gone := s.Leader

@@ -357,10 +357,14 @@ func (n *Node) roomier() string {
 	return ""
 }
 
-// watchMembers closes the connections of nodes that are removed.
+// watchMembers closes the connections of nodes that are removed, and says so if this node is one.
 func (n *Node) watchMembers() {
-	known := map[string]bool{}
+	known, told := map[string]bool{}, false
 	for n.pause(settleEvery) {
+		if !told && n.removed(trust.NodeID(n.ID())) && n.journal.Status().Leader == "" {
+			n.log.Error("this node "+wasRemoved, "node", n.ID())
+			told = true
+		}
 		now := map[string]bool{}
 		for _, m := range n.members() {
 			now[m.ID] = true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/cluster/presence"
+	"github.com/musterhq/muster/internal/cluster/trust"
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
 
@@ -78,7 +79,7 @@ func (n *Node) Status() Status {
 		}
 		s.Members = append(s.Members, x)
 	}
-	s.Outlook = outlook(voters, missing, s.Leader != "", at.Contact) + archives(s.Members)
+	s.Outlook = outlook(voters, missing, s.Leader != "", n.removed(trust.NodeID(at.ID)), at.Contact) + archives(s.Members)
 	return s
 }
 
@@ -124,10 +125,15 @@ func (m *Member) hears(p presence.Present, entry uint64) {
 	m.Clock = p.Clock - p.Heard.UnixMilli()
 }
 
+// wasRemoved is what became of a node that has learnt of its removal, and what to do.
+const wasRemoved = "was removed from the cluster, and cannot come back with its data: stop it, and start it with an empty data directory and a new join token if it is to join again"
+
 // outlook says what a further failure would mean.
-func outlook(voters, missing int, led bool, contact time.Duration) string {
+func outlook(voters, missing int, led, removed bool, contact time.Duration) string {
 	spare := (voters-1)/2 - missing // the majority can do without so many more
 	switch {
+	case !led && removed:
+		return "this node " + wasRemoved
 	case !led:
 		return "no leader is known to this node: it accepts no changes"
 	case contact > readyContact:
