@@ -143,7 +143,14 @@ func TestPublicURL(t *testing.T) {
 		{"another program", answer(200, "<html>hello"), "public URL", Failure, "no service of Muster"},
 		{"an error of a proxy", answer(502, "bad gateway"), "public URL", Failure, "502"},
 		{"a service that cannot work", answer(503, `{"status":"failed"}`), "public URL", Failure, "log of the service"},
-		{"one that says why", answer(503, `{"reason":"the disk is full","status":"failed"}`), "public URL", Failure, "the disk is full"},
+		{"one that says why", answer(503, `{"reason":"the disk is full","status":"failed"}`+"\n"), "public URL", Failure, `"status":"failed"} → read the log`},
+		{"a node that is not ready", func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/healthz" {
+				answer(200, `{"status":"ok"}`)(w, r)
+				return
+			}
+			http.Error(w, "this node of the cluster has not caught up yet; another one can answer", http.StatusServiceUnavailable)
+		}, "WebSockets", Failure, "→ look at the answer of /readyz"},
 		{"a proxy without WebSockets", answer(200, `{"status":"ok"}`), "WebSockets", Failure, "Upgrade"},
 		{"a wrong clock", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))

@@ -186,7 +186,7 @@ func (x *examination) publicURL(ctx context.Context) {
 	case "ok":
 		x.add(check, OK, "", "the service at %s is healthy", at)
 	case "failed":
-		x.add(check, Failure, "read the log of the service", "the service at %s cannot work: %.200s", at, body)
+		x.add(check, Failure, "read the log of the service", "the service at %s cannot work: %.200s", at, strings.TrimSpace(body))
 	default:
 		x.add(check, Failure, "lead "+u.Host+" to the service", "what answers at %s is no service of Muster: %.80q", at, body)
 		return
@@ -289,6 +289,10 @@ func (x *examination) webSocket(ctx context.Context, u *url.URL, trust *tls.Conf
 	}
 	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok && refused.Status == http.StatusBadRequest && strings.Contains(refused.Body, noFleet) {
 		x.add(check, OK, "", "%s refuses a game server of no fleet, as it should", at.String())
+		return
+	}
+	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok && refused.Status == http.StatusServiceUnavailable {
+		x.add(check, Failure, "look at the answer of /readyz, the log of the service, and muster cluster status at a node of a cluster", "a game server that connects to %s gets: %v", at.String(), err)
 		return
 	}
 	x.add(check, Failure, "have the proxy pass on upgrades to WebSockets (Upgrade and Connection), at every path", "a game server that connects to %s gets: %v", at.String(), err)

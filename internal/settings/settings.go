@@ -43,7 +43,7 @@ type Settings struct {
 	LogLevel     string `name:"log-level" nodes:"own" reload:"yes" bundle:"yes" placeholder:"LEVEL" help:"debug, info, warn or error."`
 	LogFormat    string `name:"log-format" nodes:"own" reload:"yes" bundle:"yes" placeholder:"FORMAT" help:"text or json."`
 	LogEvents    int    `name:"log-events" nodes:"own" reload:"yes" placeholder:"N" help:"Log lines a minute for each kind of event of server processes, game sessions and placements; one line a minute sums the rest. Level debug has all of them."`
-	OTLPEndpoint string `name:"otlp-endpoint" nodes:"own" reload:"yes" bundle:"yes" placeholder:"URL" help:"Export traces and metrics to this collector of OpenTelemetry, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT) say where to; without them nothing is exported."`
+	OTLPEndpoint string `name:"otlp-endpoint" nodes:"own" reload:"yes" placeholder:"URL" help:"Export traces and metrics to this collector of OpenTelemetry, by OTLP over HTTP, such as http://127.0.0.1:4318. Empty: the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT) say where to; without them nothing is exported."`
 	Pprof        string `name:"pprof" nodes:"own" bundle:"yes" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
 
 	Reservation       time.Duration `name:"reservation" reload:"yes" placeholder:"TIME" help:"Time that a reserved seat waits for its player to connect."`

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +150,19 @@ func TestBytesText(t *testing.T) {
 		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q was read as %s", text, got)
 		}
+	}
+}
+
+// The URL of a collector may have a token in its path, which no support bundle has: neither as the setting, nor in the log.
+func TestCollectorInABundle(t *testing.T) {
+	v := Defaults()
+	v.OTLPEndpoint = "https://collector.example.com/receiver/v1/otlp/ZaVnC4dhaV39Tn37"
+	for _, x := range v.All(func(string) string { return "" }) {
+		if x.Name == "otlp-endpoint" && x.Bundled != "set" {
+			t.Errorf("the bundle says %q", x.Bundled)
+		}
+	}
+	if !slices.Contains(v.Secrets(), "receiver/v1/otlp/ZaVnC4dhaV39Tn37") {
+		t.Errorf("the log keeps its path: %q are removed", v.Secrets())
 	}
 }
