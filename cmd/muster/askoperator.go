@@ -133,7 +133,7 @@ func (s *remoteService) refusal(text []byte) error {
 	switch m := problem.Message; {
 	case s.person != nil:
 	case s.key.AccessKeyID == "" && strings.Contains(m, "MissingAuthenticationToken"):
-		problem.Message += ". This command found no access key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with --profile, sign in with muster login, or name the data directory of a service on this machine with --data"
+		problem.Message += ". This command found no access key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with --profile, sign in with muster login, or name with --data the data directory of a service that runs on this machine and has a key whose role may do this (muster keys create makes one)"
 	case strings.Contains(m, "InvalidSignature"), strings.Contains(m, "UnrecognizedClient"):
 		problem.Message += " The access key of this command is " + s.key.AccessKeyID + "."
 	}

@@ -49,6 +49,21 @@ func TestKeysFromTheCommandLine(t *testing.T) {
 	}
 }
 
+// Temporary credentials are stored nowhere, so the service cannot say that it has given none: the command refuses names that cannot be right.
+func TestRevokeCredentialsOfNobody(t *testing.T) {
+	dir := t.TempDir()
+	mustRun(t, nil, "keys", "create", "--data", dir, "--role", "admin")
+	for _, x := range []struct{ flag, value, want string }{
+		{"--holder", "MUSTNOTTHERE", "no such access key"},
+		{"--holder", onlyKey(t, dir).ID, "service"}, // which has to run
+		{"--session", onlyKey(t, dir).ID, "ASIA"},
+	} {
+		if out, err := runForTest(t, nil, "keys", "revoke-credentials", "--data", dir, x.flag, x.value); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s %s: %v, want %q; printed %s", x.flag, x.value, err, x.want, out)
+		}
+	}
+}
+
 func TestAWSProfile(t *testing.T) {
 	dir, home := filepath.Join(t.TempDir(), "data"), t.TempDir()
 	config, credentials := filepath.Join(home, ".aws", "config"), filepath.Join(home, ".aws", "credentials")

@@ -358,9 +358,28 @@ type keysRevokeCredentials struct {
 	IssuedUntil time.Time `placeholder:"TIME" help:"With --holder: credentials that were issued later keep working, such as 2026-11-23T12:00:00Z. Default: now."`
 }
 
+// knownHolder refuses the id of an access key that does not exist: the service stores no temporary credentials, so it would revoke those of a mistyped name without a word.
+// Who may not list the keys has no such check.
+func (c *keysRevokeCredentials) knownHolder(ctx context.Context, door keyDoor) error {
+	if c.Holder == "" || strings.Contains(c.Holder, "/") { // a machine, a backend or a person
+		return nil
+	}
+	all, err := door.list(ctx)
+	if err != nil || slices.ContainsFunc(all, func(k keyring.Document) bool { return k.ID == c.Holder }) {
+		return nil
+	}
+	return fmt.Errorf("--holder %q: there is no such access key; want the id of one, which muster keys list shows, PROVIDER/SUBJECT of a web identity or a person, or AUTHORITY/NAME of a certificate", c.Holder)
+}
+
 func (c *keysRevokeCredentials) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	door, err := c.door(env, true, c.Reason)
 	if err != nil {
+		return err
+	}
+	if c.Session != "" && !strings.HasPrefix(c.Session, identity.SessionPrefix) {
+		return fmt.Errorf("--session %q: want the access key id of temporary credentials, which begins with %s; for all that an access key has got, --holder", c.Session, identity.SessionPrefix)
+	}
+	if err := c.knownHolder(ctx, door); err != nil {
 		return err
 	}
 	x := keyring.Credentials{Session: c.Session, Holder: c.Holder, IssuedUntil: c.IssuedUntil}

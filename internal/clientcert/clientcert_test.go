@@ -74,6 +74,10 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
 		}
 	}
+	// The revocation of an authority's own certificate would have no effect on those that it has signed.
+	if got, _, err := Named(authorityFile(t)); err == nil {
+		t.Errorf("the certificate of an authority is named %s", got)
+	}
 }
 
 // The file that the guide shows is a good one, but for the place of its authorities.

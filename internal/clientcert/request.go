@@ -268,6 +268,9 @@ func Named(text string) (name string, expires time.Time, err error) {
 	if err != nil {
 		return "", expires, fmt.Errorf("%s: %w", text, err)
 	}
+	if c.IsCA {
+		return "", expires, fmt.Errorf("%s begins with the certificate of an authority, %q: want that of a client", text, c.Subject)
+	}
 	sum := sha256.Sum256(c.Raw)
 	return "sha256:" + hex.EncodeToString(sum[:]), c.NotAfter, nil
 }
