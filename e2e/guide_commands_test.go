@@ -100,7 +100,7 @@ var notRun = map[string]map[string]string{
 	},
 	"docs/guide/from-agones.md": {
 		"muster serve": "runs until it is stopped: TestAgonesServer starts one so", "muster agent": "as above",
-		"gl create-game-session": "the fleet is the reader's: TestAgonesServer creates one with game properties",
+		"gl": "the fleet is the reader's: TestAgonesServer makes one, and a game session with game properties",
 	},
 	"docs/guide/ten-hosts.md": {
 		"export": "the key is the reader's: TestTenHosts goes the whole way, in directories and namespaces of its own", "alias": "as above", "muster keys create": "as above",

@@ -176,6 +176,20 @@ func TestExpiredToken(t *testing.T) {
 	n.finds("fleet", "fleet-1", "the newest auth token of compute rack has expired", "Get a new one")
 }
 
+// The overview says no more of the tokens of many computes than it has looked at.
+func TestTokensOfManyComputes(t *testing.T) {
+	n := newNight(t)
+	register := func(i int) {
+		n.do(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: fmt.Sprintf("rack-%03d", i), Location: "custom-a", IPAddress: "127.0.0.1"}})
+	}
+	for i := range computesLooked {
+		register(i)
+	}
+	n.finds("fleet", "fleet-1", "compute rack-000; those of the other 199 are no better", "--compute-name rack-000")
+	register(computesLooked)
+	n.finds("fleet", "fleet-1", "compute rack-000; those of 199 others that were looked at are no better", "--compute-name rack-000")
+}
+
 func TestAgents(t *testing.T) {
 	n := newNight(t)
 	n.compute()

@@ -104,7 +104,7 @@ func agentSays(on string, l *agentproto.LaunchState) string {
 
 const (
 	initStep = "The game server must call InitSDK, with the address and the token from its environment, and then ProcessReady, within five minutes of its start: look whether it does, and at its output " +
-		"with muster logs."
+		"with muster logs. An Agones server must call Ready, and is not connected while it is Reserved or has allocated itself."
 	startStep = "Start a game server there with the fleet's id, the compute's name and the token of aws gamelift get-compute-auth-token: it must call InitSDK and then ProcessReady. " +
 		"If it is running, its own log says why it cannot connect, and the log of this service whether it was refused."
 )
@@ -158,7 +158,9 @@ func notInitialized(processes int, on string, more int) string {
 
 // tokens says that the computes of a location without a server process have no auth token that is good, so that no game server can connect; empty if one has one, or an agent, which gets its own.
 func tokens(v *cell.View, fleetID, location string, agents Agents, now domain.Time) (why, next string) {
-	all := v.Computes(fleetID, location, 0, "", computesLooked)
+	all := v.Computes(fleetID, location, 0, "", computesLooked+1)
+	more := len(all) > computesLooked
+	all = all[:min(len(all), computesLooked)]
 	for i := range all {
 		agent := slices.ContainsFunc(agents[fleetID], func(r *agentproto.Report) bool { return r.Compute == all[i].Name })
 		if agent || Token(&all[i], now) == "" {
@@ -169,7 +171,10 @@ func tokens(v *cell.View, fleetID, location string, agents Agents, now domain.Ti
 		return "", ""
 	}
 	why = Token(&all[0], now)
-	if len(all) > 1 {
+	switch {
+	case more:
+		why += fmt.Sprintf("; those of %d others that were looked at are no better", len(all)-1)
+	case len(all) > 1:
 		why += fmt.Sprintf("; those of the other %d are no better", len(all)-1)
 	}
 	return why, TokenStep(&all[0])
