@@ -235,6 +235,15 @@ try {
   assert.match(await text("dl.facts"), /made in a browser/);
   await submit("main p a");
   assert.match(await text("tbody"), /made in a browser/);
+  // The longest name stays inside of the page.
+  await go("/console/do/create-fleet");
+  await page.$eval("#f-name", (e) => { e.value = "x".repeat(1024); });
+  await page.$eval("input[name=locations]", (e) => { e.checked = true; });
+  await submit("form.act > button");
+  await go("/console/");
+  assert.match(await text(".attention"), /x{1024} can start no game session/);
+  await accessible("overview-long-name");
+
   // A policy is written with the keyboard: its mistake is shown while it is typed, and where it is. It is attached, and explained.
   await go("/console/do/create-policy");
   await page.focus("#f-body");
@@ -293,9 +302,23 @@ try {
   await go("/console/");
   assert.equal(await text("h1"), "Overview");
 
-  // A revoked key is out, on the page that is open, too.
+  // A page whose stream has ended says that it shows what was before.
+  const stream = (name) => page.$eval("[sse-connect]", (e, n) => e.dispatchEvent(new CustomEvent(n, { bubbles: true, detail: {} })), name);
+  await stream("htmx:sseError");
+  await page.waitForSelector("#behind", { visible: true });
+  await accessible("behind");
+  await stream("htmx:sseOpen");
+  await page.waitForSelector("#behind", { hidden: true });
+
+  // A revoked key is out, on the page that is open, too. What was written there stays.
+  await go("/console/do/create-location");
+  await page.type("#f-name", "nowhere");
+  const written = await page.$eval("#f-name", (e) => e.value);
   revoked = true;
   await ask("revoke");
+  await page.waitForSelector("#signed-out", { visible: true });
+  await accessible("signed-out");
+  assert.equal(await page.$eval("#f-name", (e) => e.value), written);
   const fresh = await browser.newPage(); // the open one may be on its way to the sign-in by itself
   await fresh.goto(url + "/console/", { timeout: patience });
   assert.equal(await fresh.$eval("h1", (e) => e.textContent), "Sign in");

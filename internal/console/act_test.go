@@ -232,13 +232,12 @@ func TestWhoMayAct(t *testing.T) {
 			t.Errorf("%s: %d", name, r.StatusCode)
 		}
 	}
-	if r := x.send(nil, path, form...); r.StatusCode != http.StatusSeeOther || !strings.HasPrefix(r.Header.Get("Location"), Prefix+"/sign-in?") {
-		t.Errorf("without a sign-in: %d, %s", r.StatusCode, r.Header.Get("Location"))
+	x.wantPage(x.send(nil, path, form...), http.StatusUnauthorized, "You are not signed in any more. Nothing was changed.", "reload this page")
+	if r := x.sendWith(nil, path, http.Header{"Sec-Fetch-Site": {"cross-site"}}, form...); r.StatusCode != http.StatusSeeOther || !strings.HasPrefix(r.Header.Get("Location"), Prefix+"/sign-in?") {
+		t.Errorf("of another site and without a sign-in: %d, %s", r.StatusCode, r.Header.Get("Location"))
 	}
 	x.keys.Publish(nil)
-	if r := x.send(run, path, form...); r.StatusCode != http.StatusSeeOther || !strings.HasPrefix(r.Header.Get("Location"), Prefix+"/sign-in?") {
-		t.Errorf("with a revoked key: %d", r.StatusCode)
-	}
+	x.wantPage(x.send(run, path, form...), http.StatusUnauthorized, "You are not signed in any more. Nothing was changed.")
 	if x.status(id) != session.Active {
 		t.Errorf("the game session is %s", x.status(id))
 	}

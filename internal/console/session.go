@@ -80,7 +80,7 @@ func (d *Door) session(r *http.Request) (key identity.AccessKey, expires time.Ti
 // LookAction is what policies call looking at any page: they show everything.
 const LookAction = "muster:Console.Look"
 
-// signedIn answers requests of people who have signed in, and shows others the page for it.
+// signedIn answers requests of people who have signed in, and shows others the page for it. What a form has sent is in the browser alone, so the answer to one stays where a reload sends it again.
 func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.AccessKey)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		key, _, ok := d.session(r)
@@ -100,9 +100,13 @@ func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.A
 			return
 		}
 		target := Prefix + "/sign-in?to=" + url.QueryEscape(r.URL.RequestURI())
-		if r.Header.Get("HX-Request") != "" { // the answer must replace the page, and not a part of it
+		if r.Header.Get("HX-Request") != "" { // the answer must replace the page, and not a part of it; a page in which a person writes stays
 			w.Header().Set("HX-Redirect", target)
 			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if r.Method == http.MethodPost && d.ownPage(r) {
+			d.write(w, r, http.StatusUnauthorized, &content{Title: "Sign in", page: "signed-out"}, identity.AccessKey{})
 			return
 		}
 		http.Redirect(w, r, target, http.StatusSeeOther)

@@ -36,6 +36,29 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 document.addEventListener("htmx:afterSwap", () => showTimes(document));
+
+// A page with a form does not leave for the sign-in: it says that the person has to sign in again, and keeps what is written in it.
+document.addEventListener("htmx:beforeOnLoad", (event) => {
+  const note = document.getElementById("signed-out");
+  const out = event.detail.xhr.status === 401;
+  if (out && document.querySelector("form.act")) {
+    event.preventDefault();
+    note.hidden = false;
+  } else if (!out && note) {
+    note.hidden = true;
+  }
+});
+
+// A page whose stream does not come back at once says that it no longer follows the state.
+let behind;
+document.addEventListener("htmx:sseError", () => {
+  behind ??= setTimeout(() => { document.getElementById("behind").hidden = false; }, 5000);
+});
+document.addEventListener("htmx:sseOpen", () => {
+  clearTimeout(behind);
+  behind = undefined;
+  document.getElementById("behind").hidden = true;
+});
 document.addEventListener("keydown", (event) => {
   const typing = event.target.matches("input, select, textarea");
   if (event.key === "/" && !typing) {

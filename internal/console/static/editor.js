@@ -20,6 +20,12 @@ addEventListener("DOMContentLoaded", () => {
   text.addEventListener("input", number);
   text.addEventListener("scroll", () => { numbers.scrollTop = text.scrollTop; });
   document.addEventListener("htmx:afterSwap", number);
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.target.id === "findings" && !event.detail.successful) {
+      event.target.textContent = "This text was not checked.";
+      number();
+    }
+  });
   document.addEventListener("click", (event) => {
     const place = event.target.closest("#findings [data-line]");
     if (!place) {

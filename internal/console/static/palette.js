@@ -28,7 +28,8 @@ document.addEventListener("DOMContentLoaded", () => {
   async function find() {
     const mine = ++asked;
     const answer = await fetch("/console/find.json?id=" + encodeURIComponent(box.value)).catch(() => null);
-    const hits = answer?.ok ? await answer.json() : null;
+    const signedOut = answer?.redirected; // to the sign-in
+    const hits = answer?.ok && !signedOut ? await answer.json() : null;
     if (mine !== asked) {
       return;
     }
@@ -45,7 +46,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }));
     box.setAttribute("aria-expanded", String(list.children.length > 0));
     list.dataset.of = box.value;
-    count.textContent = hits === null ? "The service does not answer." : hits.length === 0 ? "Nothing has this id or name." : hits.length === 1 ? "1 result" : hits.length + " results";
+    count.textContent = signedOut ? "You are not signed in any more." : hits === null ? "The service does not answer." : hits.length === 0 ? "Nothing has this id or name." : hits.length === 1 ? "1 result" : hits.length + " results";
     choose(0);
   }
 
