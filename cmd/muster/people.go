@@ -149,7 +149,11 @@ func (c *peopleGroups) Run(ctx context.Context, stdout io.Writer, env environmen
 	if err := c.post(ctx, env, "people/"+url.PathEscape(c.Person)+"/groups", operator.PersonGroups{Groups: c.Group}, &done); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "%s is in the groups %s\n", printable(done.ID), listed(c.Group))
+	groups := "no group"
+	if len(c.Group) > 0 {
+		groups = "the groups " + listed(c.Group)
+	}
+	_, err := fmt.Fprintf(stdout, "%s is in %s\n", printable(done.ID), groups)
 	return err
 }
 
