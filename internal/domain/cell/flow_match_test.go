@@ -378,6 +378,36 @@ func TestRequeueKeepsTheTimeout(t *testing.T) {
 	}
 }
 
+// The time to search stands still while the service is down, also while a game waits for its host.
+func TestRequeueAfterAnOutage(t *testing.T) {
+	for _, searching := range []bool{false, true} {
+		w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
+		red, blue := w.search("a"), w.search("b")
+		until := w.ticket(red).TimeoutAt
+		outage := func() {
+			w.now = w.now.Add(time.Hour)
+			w.must(&kernel.Resume{})
+			w.attach("a")
+			w.attach("b")
+		}
+		w.pass(time.Minute)
+		if searching {
+			outage()
+		}
+		w.propose(testQueue, red, blue)
+		w.pass(time.Minute)
+		if !searching {
+			outage()
+		}
+		w.pass(time.Minute)
+		w.wantPhase("a", flow.Matchmaking)
+		if again := w.ticket(w.keys("a").Ticket); again.TimeoutAt != until.Add(time.Hour) {
+			t.Errorf("while searching %t: until %d, want %d", searching, again.TimeoutAt, until.Add(time.Hour))
+		}
+		w.check()
+	}
+}
+
 // The players of a match learn why no host was found, like those of a game that the studio made.
 func TestWhyAMatchGotNoHost(t *testing.T) {
 	for want, end := range map[string]func(w *flowWorld, placement string){

@@ -93,6 +93,8 @@ func (t *Games) fail(r flow.InstanceRef, why flow.Reason, mayRequeue bool) {
 	t.Cause = "AllocationFailed"
 	x := t.Flow.Instances.Get(r)
 	id, pending, game := x.ID, x.Placement, x.Game
+	waited := x.Rules.AllocationTimeout - time.Duration(x.AllocateBy-t.Contact)*time.Millisecond
+	down := t.Now.Sub(x.Created) - waited // so long the service was down meanwhile
 	var out []flow.Membership
 	for _, ref := range x.Members() {
 		out = append(out, *t.Flow.Memberships.Get(ref))
@@ -102,7 +104,7 @@ func (t *Games) fail(r flow.InstanceRef, why flow.Reason, mayRequeue bool) {
 	t.hosting.StopPlacement(pending)
 	var requeued []string
 	if mayRequeue {
-		requeued = t.searches.requeue(t.Flow.Instances.Get(r), out, advices)
+		requeued = t.searches.requeue(t.Flow.Instances.Get(r), out, advices, down)
 	}
 	for _, m := range out {
 		_, again := slices.BinarySearch(requeued, m.Player)

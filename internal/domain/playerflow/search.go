@@ -252,8 +252,9 @@ func (t *searches) end(r flow.PartyRef, told flow.MessageType, why flow.Reason, 
 }
 
 // requeue puts the parties of a game instance that got no host back into the queue with their old age: those that are
-// online and as they were when they were matched, and whose time to search is not over. It returns their players, sorted.
-func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.TicketID]flow.Advice) (again []string) {
+// online and as they were when they were matched, and whose time to search is not over: it went on meanwhile, but not while the service was
+// down. It returns their players, sorted.
+func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.TicketID]flow.Advice, down time.Duration) (again []string) {
 	c, ok := t.matchmaking.Configuration(x.Queue)
 	_, open := t.Config.Queue(x.Queue)
 	if !x.Rules.Requeue || !ok || !open || !t.takesParties(c) || t.Flow.Closed(x.Queue) {
@@ -271,9 +272,9 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 		}
 		by := m.Entered.Add(t.timeout(c))
 		if old, ok := t.matchmaking.FindTicket(m.Ticket.String()); ok {
-			by = t.matchmaking.Ticket(old).TimeoutAt // it has moved while the service was down
+			by = t.matchmaking.Ticket(old).TimeoutAt // which has moved while the service was down before the match
 		}
-		if by <= t.Now {
+		if by = by.Add(down); by <= t.Now {
 			continue
 		}
 		p := *t.Flow.Parties.Get(party)
