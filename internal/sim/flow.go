@@ -467,7 +467,7 @@ func interruptCompute(w *Wishes, v *cell.View) kernel.Command {
 var wideOptions = []string{
 	`{"MatchmakingServiceConfig":{"placementQueue":"queue-1","ticketTimeout":"20s"}}`, `{"MatchmakingServiceConfig":{"placementQueue":"","onAllocationFailure":"REQUEUE"}}`,
 	`{"MatchmakingServiceConfig":{"placementQueue":"queue-0","acceptanceTimeout":"8s","autoSoloParty":false}}`,
-	`{"PartyServiceConfig":{"logoutLeavesParty":false,"changeInGame":false,"leaderGrace":"0s"}}`, `{"PartyServiceConfig":{"joinCancelsMatchmaking":true,"readyTimeout":"2s"}}`,
+	`{"PartyServiceConfig":{"logoutLeavesParty":false,"changeInGame":false,"leaderGrace":"1s"}}`, `{"PartyServiceConfig":{"joinCancelsMatchmaking":true,"readyTimeout":"2s"}}`,
 	`{"GameInstanceServiceConfig":{"enableAbsoluteTimeout":true,"absoluteTimeout":"60s","endingGrace":"1s"}}`, `{"GameInstanceServiceConfig":{"allocationTimeout":"5s","manualReady":true}}`,
 	`{"GameInstanceServiceConfig":{"reconnect":"OFF","strictPlayers":false,"takeover":"DENY"}}`, `{"GameInstanceServiceConfig":{"reconnectWindow":"0s","noShowHold":"0s","emptyTimeout":"2s"}}`,
 	`{"queues":[{"name":"matchmaker-0","maxParty":2,"reconnect":"REQUIRED","ticketTimeout":"15s"},{"name":"matchmaker-1","placementQueue":"queue-0","onAllocationFailure":"REQUEUE","allocationTimeout":"6s"}]}`,

@@ -317,6 +317,53 @@ func TestRequeueLock(t *testing.T) {
 	w.must(enter())
 }
 
+// Three leaves within any minute count, not three since the first one of a minute.
+func TestRequeueWindowSlides(t *testing.T) {
+	for _, test := range []struct {
+		at    []time.Duration
+		locks int
+	}{
+		{[]time.Duration{0, 55 * time.Second, 65 * time.Second}, 0},
+		{[]time.Duration{0, 55 * time.Second, 65 * time.Second, 114 * time.Second}, 1},
+		{[]time.Duration{0, 55 * time.Second, 65 * time.Second, 115 * time.Second}, 0},
+		{[]time.Duration{0, 1 * time.Second, 2 * time.Second, 61 * time.Second, 62 * time.Second}, 1},
+		{[]time.Duration{0, 1 * time.Second, 20 * time.Second, 60 * time.Second}, 2},
+	} {
+		w := newFlowWorld(t, nil)
+		w.queues()
+		w.online("a")
+		begin := w.now
+		for _, at := range test.at {
+			w.pass(begin.Add(at).Sub(w.now))
+			w.must(&playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: testQueue})
+			w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
+		}
+		if n := int(w.player("a").Requeues().Level); n != test.locks {
+			t.Errorf("leaves at %v: %d locks, want %d", test.at, n, test.locks)
+		}
+	}
+}
+
+// What release 0.1 has counted goes on to count, all of it as of the first leave.
+func TestRequeuesOfEarlierReleases(t *testing.T) {
+	for _, test := range []struct {
+		wait  time.Duration
+		locks int32
+	}{{59 * time.Second, 1}, {time.Minute, 0}} {
+		w := newFlowWorld(t, nil)
+		w.queues()
+		w.online("a")
+		r, _ := w.cell.playerflow.Flow.Player("a")
+		w.cell.playerflow.Flow.Players.Mut(r).SetRequeues(flow.Requeues{Leaves: 2, Since: w.now})
+		w.pass(test.wait)
+		w.must(&playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: domain.TicketID(w.id()), Party: flow.PartyID(w.id()), Queue: testQueue})
+		w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
+		if got := w.player("a").Requeues(); got.Level != test.locks {
+			t.Errorf("%+v after %v, want level %d", got, test.wait, test.locks)
+		}
+	}
+}
+
 // TestRequeueAfterFailedAllocation is onAllocationFailure=REQUEUE: in the same commit, with the old age.
 func TestRequeueAfterFailedAllocation(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })

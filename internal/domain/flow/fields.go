@@ -3,6 +3,7 @@ package flow
 import (
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -40,9 +41,6 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Int(c, 17, &requeues.Since)
 	wire.Int(c, 18, &requeues.Level)
 	wire.Int(c, 19, &requeues.Until)
-	if requeues != p.Requeues() { // writing changes nothing
-		p.SetRequeues(requeues)
-	}
 	wire.Optional(c, 20, &p.Profile, (*Profile).Fields)
 	wire.Optional(c, 21, &p.LastGame, (*LastGame).Fields)
 	wire.Many(c, 22, &p.Penalties, (*Penalty).Fields)
@@ -52,6 +50,10 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Int(c, 32, &p.PolledBy)
 	wire.Int(c, 33, &p.UnlockAt)
 	wire.Int(c, 34, &p.Node)
+	wire.Many(c, 35, &requeues.Left, func(at *domain.Time, c *wire.Codec) { wire.Int(c, 1, at) })
+	if p.requeues == nil && !requeues.none() { // it was read: writing changes nothing
+		p.SetRequeues(requeues)
+	}
 }
 
 func (x *Told) Fields(c *wire.Codec) {

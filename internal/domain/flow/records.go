@@ -141,10 +141,18 @@ type Player struct {
 
 // Requeues says how often a player has entered and left matchmaking of late. Most players have none, so it is not in the record of each.
 type Requeues struct {
-	Leaves int32 // own LeaveMatchmaking since Since
+	Left   []domain.Time // own LeaveMatchmaking, oldest first: as many as lock, in the latest window
+	Leaves int32         // their number; in records of release 0.1 alone, with the first of them
 	Level  int32
-	Since  domain.Time
+	Since  domain.Time // the first of them, or when an operator set Level
 	Until  domain.Time // no search until then
+}
+
+// LeavesKept bounds how many leaves of a player are remembered. More than that never lock.
+const LeavesKept = 1000
+
+func (x *Requeues) none() bool {
+	return len(x.Left) == 0 && x.Leaves == 0 && x.Level == 0 && x.Since == 0 && x.Until == 0
 }
 
 // Requeues returns how often the player has entered and left matchmaking of late.
@@ -158,7 +166,7 @@ func (p *Player) Requeues() Requeues {
 // SetRequeues replaces what Requeues returns.
 func (p *Player) SetRequeues(x Requeues) {
 	p.requeues = nil
-	if x != (Requeues{}) {
+	if !x.none() {
 		p.requeues = &x
 	}
 }

@@ -225,7 +225,7 @@ func (c *State) applyPlayer(at domain.Time, event kernel.Event) {
 			c.Flow.AddPlayer(flow.Player{ID: e.Player, OfflineSince: at})
 		}
 		c.mutPlayer(e.Player, func(p *flow.Player) {
-			p.SetRequeues(flow.Requeues{Leaves: e.Leaves, Level: e.RequeueLevel, Since: e.LeavesSince, Until: e.RequeueUntil})
+			p.SetRequeues(flow.Requeues{Left: e.Left, Leaves: e.Leaves, Level: e.RequeueLevel, Since: e.LeavesSince, Until: e.RequeueUntil})
 			p.Banned, p.Profile, p.LastGame, p.Penalties, p.Blocked, p.UnlockAt = e.Banned, e.Profile, e.LastGame, e.Penalties, e.Blocked, e.UnlockAt
 		})
 	case *PlayerForgotten:

@@ -121,9 +121,9 @@ func (cmd *SetPenalty) Decide(k *kernel.Tx) error {
 		e.Penalties = all
 		switch {
 		case requeue && applied: // without a lock it is one that is over, so that the level is forgotten
-			e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = 0, t.Now, cmd.Penalty.Level, max(cmd.Penalty.Until, t.Now)
+			e.Left, e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = nil, 0, t.Now, cmd.Penalty.Level, max(cmd.Penalty.Until, t.Now)
 		case requeue:
-			e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = 0, 0, 0, 0
+			e.Left, e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = nil, 0, 0, 0, 0
 		}
 	})
 	return nil

@@ -199,7 +199,7 @@ func (e *RequestAnswered) Fields(c *wire.Codec) {
 type PlayerChanged struct {
 	Player       string
 	Banned       bool
-	Leaves       int32
+	Leaves       int32 // searches that the player has ended of late
 	LeavesSince  domain.Time
 	RequeueLevel int32
 	RequeueUntil domain.Time
@@ -207,7 +207,8 @@ type PlayerChanged struct {
 	LastGame     *flow.LastGame
 	Penalties    []flow.Penalty
 	Blocked      []string
-	UnlockAt     domain.Time // end of the next lock that ends
+	UnlockAt     domain.Time   // end of the next lock that ends
+	Left         []domain.Time // the leaves, oldest first; entries of release 0.1 have their number and the first one alone
 }
 
 func (*PlayerChanged) Kind() kernel.Kind { return 129 }
@@ -223,6 +224,7 @@ func (e *PlayerChanged) Fields(c *wire.Codec) {
 	wire.Many(c, 9, &e.Penalties, (*flow.Penalty).Fields)
 	c.Strings(10, &e.Blocked)
 	wire.Int(c, 11, &e.UnlockAt)
+	wire.Many(c, 12, &e.Left, func(x *domain.Time, c *wire.Codec) { wire.Int(c, 1, x) })
 }
 
 // PlayerForgotten says that nothing more is to be known about a player who was away for long.

@@ -207,13 +207,18 @@ func (t *searches) noteLeave(r flow.PlayerRef) {
 	config := &t.Config.Search
 	var locked *flow.Penalty
 	t.changePlayer(r, func(e *PlayerChanged) {
-		if e.LeavesSince.Add(config.RequeueWindow) <= t.Now {
-			e.Leaves, e.LeavesSince = 0, t.Now
+		most := int(min(config.RequeueCount, flow.LeavesKept))
+		left := slices.Clone(e.Left)
+		if len(left) == 0 { // release 0.1 knew the time of the first one
+			left = slices.Repeat([]domain.Time{e.LeavesSince}, min(int(e.Leaves), most))
 		}
+		left = append(slices.DeleteFunc(left, func(at domain.Time) bool { return at.Add(config.RequeueWindow) <= t.Now }), t.Now)
+		e.Left = left[max(0, len(left)-most):]
+		e.Leaves, e.LeavesSince = int32(len(e.Left)), e.Left[0]
 		if e.RequeueUntil != 0 && e.RequeueUntil.Add(config.RequeueForget) <= t.Now {
 			e.RequeueLevel, e.RequeueUntil = 0, 0
 		}
-		if e.Leaves++; e.Leaves >= config.RequeueCount {
+		if e.Leaves >= config.RequeueCount {
 			lock := min(config.RequeueLock<<min(e.RequeueLevel, 16), config.RequeueLockMax)
 			e.RequeueLevel++
 			e.RequeueUntil = t.Now.Add(lock)

@@ -84,7 +84,7 @@ func (t *transaction) changePlayer(r flow.PlayerRef, f func(*PlayerChanged)) {
 	p := t.Flow.Players.Get(r)
 	requeues := p.Requeues()
 	e := &PlayerChanged{
-		Player: p.ID, Banned: p.Banned, Leaves: requeues.Leaves, LeavesSince: requeues.Since, RequeueLevel: requeues.Level, RequeueUntil: requeues.Until,
+		Player: p.ID, Banned: p.Banned, Leaves: requeues.Leaves, LeavesSince: requeues.Since, RequeueLevel: requeues.Level, RequeueUntil: requeues.Until, Left: requeues.Left,
 		Profile: p.Profile, LastGame: p.LastGame, Penalties: p.Penalties, Blocked: p.Blocked,
 	}
 	f(e)
