@@ -120,10 +120,14 @@ func (h *Host) join(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("join token: %w", err)
 	}
-	token, err := io.ReadAll(io.LimitReader(file, tokenMax))
+	content, err := io.ReadAll(io.LimitReader(file, tokenMax))
 	file.Close()
 	if err != nil {
 		return fmt.Errorf("join token: %w", err)
+	}
+	token := strings.TrimSpace(string(content))
+	if _, _, ok := hostproof.ReadToken(token); !ok {
+		return fmt.Errorf("join token: %s does not have one: want the line that `muster hosts join-token` printed", h.config.TokenFile)
 	}
 	if h.id.Seed == nil {
 		_, private, err := ed25519.GenerateKey(nil)
@@ -137,7 +141,7 @@ func (h *Host) join(ctx context.Context) error {
 		}
 	}
 	body, err := json.Marshal(hostproof.Join{
-		Token: strings.TrimSpace(string(token)), Name: h.config.Name, Location: h.config.Location, Fleet: h.config.Fleet, Key: h.key().Public().(ed25519.PublicKey),
+		Token: token, Name: h.config.Name, Location: h.config.Location, Fleet: h.config.Fleet, Key: h.key().Public().(ed25519.PublicKey),
 	})
 	if err != nil {
 		return err

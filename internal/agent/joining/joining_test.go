@@ -29,9 +29,12 @@ func TestJoin(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(hostproof.Joined{Host: "h-1", Name: in.Name})
 	}))
 	defer service.Close()
-	token := filepath.Join(dir, "token")
-	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
+	token, text := filepath.Join(dir, "token"), ""
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(token, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	base, _ := url.Parse(service.URL + "/base/")
 	config := Config{Server: base, StateDir: filepath.Join(dir, "state"), TokenFile: token, Name: "rack-1", Client: http.DefaultClient, Address: func() (string, string, error) { return "10.0.0.1", "", nil }}
@@ -43,6 +46,14 @@ func TestJoin(t *testing.T) {
 		}
 		return h
 	}
+	for _, content := range []string{"", "muster-join-1/10.0.0.1:8090/x/y/z\n", "a private key of something else\n"} { // is not sent to the service
+		write(content)
+		if _, err := open().Target(t.Context()); err == nil || !strings.Contains(err.Error(), token+" does not have one") || len(asked) > 0 {
+			t.Fatalf("with %q: %v, asked %+v", content, err, asked)
+		}
+	}
+	text, _, _ = hostproof.NewToken()
+	write(text + "\n")
 	if _, err := open().Target(t.Context()); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Fatalf("without an answer: %v", err)
 	}
@@ -51,7 +62,7 @@ func TestJoin(t *testing.T) {
 	if _, err := h.Target(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if len(asked) != 2 || string(asked[0].Key) != string(asked[1].Key) || asked[1].Token != "secret" {
+	if len(asked) != 2 || string(asked[0].Key) != string(asked[1].Key) || asked[1].Token != text {
 		t.Fatalf("asked %+v; want the same key twice", asked)
 	}
 	if err := os.Remove(token); err != nil { // it is not needed any more

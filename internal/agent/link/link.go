@@ -139,7 +139,10 @@ func (l *Link) Run(ctx context.Context) {
 		}
 		pause := time.Duration(float64(wait) * (1 + retrySpread*(2*l.config.Chance()-1)))
 		what := "connection to the service is lost: the agent connects again, and its server processes go on"
-		if !l.opened {
+		switch {
+		case errors.Is(err, errRevoked):
+			what = "the service has revoked this host: the agent ends its server processes, and tries again"
+		case !l.opened:
 			what = "the agent is not connected to the service yet, and tries again"
 		}
 		l.config.Log.Warn(what, "error", err, "pause", pause.Round(time.Millisecond))
