@@ -98,6 +98,12 @@ func newNode(o Options, m *member) *Node {
 // ErrNoNode is in the error of OpenMember for the directory of a single machine, or an empty one.
 var ErrNoNode = errors.New("it is not the data directory of a node of a cluster")
 
+// IsNode reports whether a directory is that of a node of a cluster, or of one that is to join.
+func IsNode(dir string) (bool, error) {
+	m, err := readMember(dir)
+	return m != nil, err
+}
+
 // OpenMember opens the data directory of a node for a change while the node does not run. Its journal need not be there: the change may have begun.
 func OpenMember(o Options) (_ *Node, err error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))

@@ -20,7 +20,7 @@ import (
 )
 
 // openNode opens the data directory as that of a node of a cluster.
-func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadir.Part, version string) (err error) {
+func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadir.Part, version string, joins bool) (err error) {
 	if len(accept) > 0 {
 		return errors.New("accept-loss: a node that has lost a part of its data must not take part any more: remove it, and join with an empty directory")
 	}
@@ -29,7 +29,7 @@ func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadi
 		Data: datadir.Options{
 			Dir: s.Data, Program: "muster serve", Log: x.log, Key: x.key, JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,
 		},
-		Listen: s.ClusterListen, Advertise: s.ClusterAdvertise, Join: s.Join, Observer: s.Observer, Version: version, Connections: nodeConnections(descriptors),
+		Listen: s.ClusterListen, Advertise: s.ClusterAdvertise, Join: s.Join, Joins: joins, Observer: s.Observer, Version: version, Connections: nodeConnections(descriptors),
 		Marks:  x.reload.marks.Get,
 		Panics: x.panics, Log: x.log,
 	})

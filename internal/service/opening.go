@@ -93,7 +93,8 @@ func (x *opening) directory(ctx context.Context) (err error) {
 	}
 	x.descriptors = connlimit.Descriptors()
 	if s.ClusterListen != "" {
-		err = x.openNode(ctx, x.descriptors, x.options.AcceptLoss, x.version)
+		from := x.options.SourceOf
+		err = x.openNode(ctx, x.descriptors, x.options.AcceptLoss, x.version, from != nil && from("join") != "default")
 		x.descriptors -= nodeConnections(x.descriptors)
 	} else {
 		err = x.openData(ctx, connlimit.ReserveOf(x.descriptors), x.options.AcceptLoss)

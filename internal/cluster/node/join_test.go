@@ -72,6 +72,26 @@ func TestJoinIsRecordedWithItsOrigin(t *testing.T) {
 	}
 }
 
+// A node that is to join, and whose token is empty because the command that prints one has failed, does not begin a cluster of its own beside the other.
+func TestEmptyToken(t *testing.T) {
+	o := options(t.TempDir(), "")
+	o.Joins = true
+	for token, want := range map[string]string{"": "the token is empty", "muster-join.of-a-host": "does not begin with muster-join-1/"} {
+		o.Join = token
+		if n, err := node.Open(t.Context(), o); err == nil {
+			_ = n.Close(t.Context())
+			t.Fatalf("opened with %q", token)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("with %q: %v", token, err)
+		}
+	}
+	o.Join, o.Joins = "", false // it may still begin a cluster
+	first := start(t, o)
+	first.end()
+	o.Joins = true // no longer matters
+	start(t, o)
+}
+
 // A node whose join was interrupted can repeat it with its token, until it is removed.
 func TestTokenOfARemovedNode(t *testing.T) {
 	first := start(t, options(t.TempDir(), ""))

@@ -33,7 +33,8 @@ type Options struct {
 	Data      datadir.Options
 	Listen    string // address of the port for other nodes
 	Advertise string // by which they reach it; empty: the address that Listen has bound
-	Join      string // text of a join token, for a directory that is not a node's yet; empty: it begins a cluster
+	Join      string // text of a join token, for a directory that is not a node's yet; empty: it begins a cluster, unless Joins
+	Joins     bool   // a token was given. It may be empty, because the command that prints one has failed
 	Observer  bool   // the node does not ask for a vote
 	Version   string // of the program, for people
 
@@ -102,15 +103,9 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var admit datadir.Admit
-	if o.Join != "" { // a node that has joined does not look at it
-		admit = func(id string) (cluster uuid.UUID, secret identity.CellSecret, err error) {
-			token, err := trust.ParseToken(o.Join)
-			if err != nil {
-				return cluster, secret, err
-			}
-			return n.askToJoin(ctx, token, id, address)
-		}
+	admit, err := n.entrance(ctx, address)
+	if err != nil {
+		return nil, err
 	}
 	if n.data, err = datadir.OpenNode(o.Data, admit); err != nil {
 		return nil, err
@@ -119,6 +114,28 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	return n, n.openJournal(ctx, address)
+}
+
+// entrance returns how the directory becomes that of a node which joins; nil if it begins a cluster. A node that has joined does not look at the token. With a token that is
+// none, a new directory stays as it is, so that it may still become anything.
+func (n *Node) entrance(ctx context.Context, address string) (datadir.Admit, error) {
+	o := n.options
+	if o.Join == "" && !o.Joins {
+		return nil, nil
+	}
+	token, wrong := trust.ParseToken(o.Join)
+	if o.Join == "" {
+		wrong = errors.New("join: the token is empty; want the line that `muster cluster join-token` printed, or no --join at all for the first node of a new cluster")
+	}
+	if begun, err := datadir.IsNode(o.Data.Dir); err != nil || !begun && wrong != nil {
+		return nil, cmp.Or(err, wrong)
+	}
+	return func(id string) (cluster uuid.UUID, secret identity.CellSecret, err error) {
+		if wrong != nil {
+			return cluster, secret, wrong
+		}
+		return n.askToJoin(ctx, token, id, address)
+	}, nil
 }
 
 func (n *Node) openLink(port *net.TCPListener, address string) error {
