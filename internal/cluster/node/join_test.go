@@ -118,3 +118,21 @@ func TestTokenOfARemovedNode(t *testing.T) {
 		t.Errorf("the members are %+v", s.Members)
 	}
 }
+
+// A node that comes in the place of one whose machine is lost, at its address, is told to have that one removed first. Its token still admits it then.
+func TestJoinAtTheAddressOfALostNode(t *testing.T) {
+	first := start(t, options(t.TempDir(), ""))
+	if why := joinAs(t, first.token(), "lost"); why != "" {
+		t.Fatal(why)
+	}
+	token := first.token()
+	if why := joinAs(t, token, "new"); !strings.Contains(why, "127.0.0.1:9 is the address of node lost") {
+		t.Errorf("refused with %q", why)
+	}
+	if _, err := first.Change(t.Context(), node.Change{Do: node.Remove, Node: "lost"}); err != nil {
+		t.Fatal(err)
+	}
+	if why := joinAs(t, token, "new"); why != "" {
+		t.Errorf("refused after the removal: %s", why)
+	}
+}

@@ -94,9 +94,22 @@ func (n *Node) AddObserver(ctx context.Context, id, address string) error {
 	if old, ok := n.member(id); ok && (string(old.Address) != address || old.Suffrage == raft.Voter) {
 		return fmt.Errorf("add node %s at %s: %w: it is a member at %s", id, address, ErrMember, old.Address)
 	}
+	if other := n.at(address, id); other != "" {
+		return fmt.Errorf("add node %s: %w: %s is the address of node %s; if the new node is to take its place, remove that one first", id, ErrMember, address, other)
+	}
 	return n.changeMembers(ctx, "add node "+id, func(patience time.Duration) raft.Future {
 		return n.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, patience)
 	})
+}
+
+// at returns another member than id that has an address; empty: none has.
+func (n *Node) at(address, id string) string {
+	for _, m := range n.Status().Members {
+		if m.Address == address && m.ID != id {
+			return m.ID
+		}
+	}
+	return ""
 }
 
 // SetAddress records that a member is reached at another address. Only the leader can.
@@ -104,6 +117,9 @@ func (n *Node) SetAddress(ctx context.Context, id, address string) error {
 	old, ok := n.member(id)
 	if !ok {
 		return fmt.Errorf("set the address of node %s: %w: it is no member", id, ErrMember)
+	}
+	if other := n.at(address, id); other != "" {
+		return fmt.Errorf("set the address of node %s: %w: %s is the address of node %s", id, ErrMember, address, other)
 	}
 	return n.changeMembers(ctx, "set the address of node "+id, func(patience time.Duration) raft.Future {
 		if old.Suffrage == raft.Voter {
