@@ -151,7 +151,10 @@ func (p *pusher) push(ctx context.Context, key *types.AwsCredentials, manifest [
 			return nil
 		}
 	}
-	return errors.Join(err, fmt.Errorf("%d parts are still missing", len(missing)))
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%d parts are still missing", len(missing))
 }
 
 // key asks for new credentials.
