@@ -38,6 +38,9 @@ func rotateAccessKey(w *Wishes, v *cell.View) kernel.Command {
 		if !cmd.Forever {
 			cmd.Expires = w.now.Add(time.Duration(w.chance.IntN(600)) * time.Second)
 		}
+		if id == "key-file" { // of 1970: what replaces it would live for as long, and the end of a run waits for that
+			cmd.Forever, cmd.Expires = true, 0
+		}
 		if !cmd.Anywhere {
 			cmd.Sources = []string{"198.51.100.0/24"}
 		}
