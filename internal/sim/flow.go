@@ -54,8 +54,7 @@ func (w *World) drawWide(c *flow.Config) {
 	}
 	chance := rand.New(rand.NewPCG(w.seed, 10))
 	oneIn := func(n int) bool { return chance.IntN(n) == 0 }
-	w.wishes.wide = true
-	w.wishes.add(wideMakers)
+	w.wishes.AddWide()
 	if !oneIn(3) {
 		c.Search.PlacementQueue = "queue-0"
 	}
@@ -423,6 +422,12 @@ func operate(w *Wishes, v *cell.View) kernel.Command {
 
 // wideMakers are commands of wide worlds alone.
 var wideMakers = []maker{{2, rotateInviteCode}, {3, issueLoginTicket}, {3, logInByTicket}, {4, setPenalty}, {1, interruptCompute}}
+
+// AddWide adds them, and further options to those that change.
+func (w *Wishes) AddWide() {
+	w.wide = true
+	w.add(wideMakers)
+}
 
 func rotateInviteCode(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)

@@ -33,6 +33,10 @@ func TestRestartsAreAlike(t *testing.T) {
 			players.Games.DirectCreate, players.Games.DirectJoin, players.Games.LaxPlayers = true, true, seed%4 == 1
 			config.PlayerFlow.Flow = &players
 			wishes.AddFlow()
+			if seed%8 == 3 {
+				players.Search.PlacementQueue, players.Games.Requeue = "queue-0", true
+				wishes.AddWide()
+			}
 		}
 		if seed%3 == 2 { // so that holders reach them
 			config.Quotas = &quota.Quotas{}
