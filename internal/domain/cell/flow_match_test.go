@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -367,6 +368,7 @@ func TestRequeuesOfEarlierReleases(t *testing.T) {
 // TestRequeueAfterFailedAllocation is onAllocationFailure=REQUEUE: in the same commit, with the old age.
 func TestRequeueAfterFailedAllocation(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
 	red, blue := w.search("a", "b"), w.search("c")
 	entered := w.ticket(red).Start
 	w.pass(10 * time.Second)
@@ -381,6 +383,9 @@ func TestRequeueAfterFailedAllocation(t *testing.T) {
 		t.Errorf("ticket %s, old one %s", ticket, red)
 	}
 	w.wantTold("a", before, "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:TIMEOUT")
+	if again := w.ticket(w.keys("a").Ticket); again.Holder != quota.Players {
+		t.Errorf("the ticket counts for holder %d, want %d, the players", again.Holder, quota.Players)
+	}
 }
 
 // The time that a party may search runs on while its game is placed, as that of FlexMatch does, also when the ticket that was matched has

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/quota"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
@@ -293,7 +294,7 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 		t.advices.keep(advice)
 		t.begin(party, c, matchmaking.Ticket{
 			ID: id.String(), Owner: matchmaking.PartyOwned, Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players),
-			Start: m.Entered, TimeoutAt: by,
+			Holder: t.HolderFor(quota.Players, 0), Start: m.Entered, TimeoutAt: by,
 		})
 		again = append(again, p.Players()...)
 	}
