@@ -136,6 +136,8 @@ type Config struct {
 	Tracing *tracing.Tracer // of commands whose context is traced; nil: none is
 
 	extend func(*cell.Cell) // of tests: adds what a later release knows
+
+	pauses bool // jumps of Now are noticed: it is the wall clock
 }
 
 // Defaults of a Config.
@@ -159,7 +161,7 @@ func (c *Config) setDefaults() {
 		c.Now = c.Clock.Now
 	}
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now, c.pauses = time.Now, true
 	}
 	if c.Short == nil {
 		c.Short = func() error { return nil }

@@ -23,6 +23,9 @@ func (e *Engine) Void(once *answers.Once, err error) error {
 // Extend makes cells of this configuration know what a later release adds.
 func (c *Config) Extend(f func(*cell.Cell)) { c.extend = f }
 
+// NoticePauses makes jumps of the clock of a test count as pauses, as those of the wall clock do.
+func (c *Config) NoticePauses() { c.pauses = true }
+
 // Gathered returns the size of the group that is being built.
 func (e *Engine) Gathered() int {
 	e.stateLock.RLock()

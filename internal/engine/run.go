@@ -23,6 +23,7 @@ type run struct {
 	closed    bool          // no more commands
 	wake      chan struct{} // something is in the queue, or Poke
 	poked     bool          // a Tick must run, regardless of the plan; guarded by stateLock
+	resumed   bool          // the first command of the run is decided; guarded by stateLock
 
 	commit  chan struct{} // the group being built is not empty
 	taken   chan struct{} // the group was taken: there is room for more
@@ -63,6 +64,9 @@ func (r *run) start(ctx context.Context) error {
 	if err := r.submit(&kernel.Resume{Cluster: r.e.cluster != nil}); err != nil {
 		return err
 	}
+	r.e.stateLock.Lock()
+	r.resumed = true
+	r.e.stateLock.Unlock()
 	if err := r.beginLevel(); err != nil {
 		return err
 	}
@@ -201,7 +205,9 @@ func (r *run) execute(some []*Call) (decided int) {
 		r.refuse(some, r.closedError())
 		return len(some)
 	}
-	answered, decided := r.e.seq.Execute(r.e.Now(), r.e.followed(), some)
+	now := r.e.Now()
+	r.afterPause(now)
+	answered, decided := r.e.seq.Execute(now, r.e.followed(), some)
 	if g := r.e.seq.building; g.began.IsZero() && len(g.Batch) > 0 {
 		g.began = time.Now()
 	}

@@ -80,6 +80,36 @@ func TestDeadlines(t *testing.T) {
 	until(t, "the end of the reservation", func() bool { return h.status(2) == session.TimedOut })
 }
 
+// TestPauses: a process that stood still has lost no time of those who wait for it. What lasts shorter counts.
+func TestPauses(t *testing.T) {
+	c := newClock()
+	config := engine.Config{Now: c.time}
+	config.NoticePauses()
+	h := newHouse(t, config)
+	h.hall()
+	game := h.game("g1", 4)
+	if err := h.reserve(game, 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		c.add(4 * time.Minute)
+		h.Poke()
+		h.sync()
+		if got := h.status(1); got != session.Reserved {
+			t.Fatalf("after a pause it is %s", got)
+		}
+	}
+	for range 15 { // of 4 s
+		if got := h.status(1); got != session.Reserved {
+			t.Errorf("within a minute it is %s", got)
+		}
+		c.add(4 * time.Second)
+		h.Poke()
+		h.sync()
+	}
+	until(t, "the end of the reservation", func() bool { return h.status(1) == session.TimedOut })
+}
+
 // TestSignsOfLife: while a contact deadline is set, the journal gets an entry every second, which bounds the error of the downtime.
 func TestSignsOfLife(t *testing.T) {
 	c := newClock()

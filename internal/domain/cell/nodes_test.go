@@ -174,6 +174,46 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+// TestPause: a service that stood still, alone or with the other nodes, moves the contact clock and leaves all connections alone.
+func TestPause(t *testing.T) {
+	w := newTwoNodes(t)
+	w.must(&kernel.RaiseLevel{To: kernel.Level})
+	w.online("carl")
+	key := w.server("of-a-single-node")
+	w.must(&membership.LoseNode{Node: w.n2})
+	r, _ := w.cell.hosting.Fleets.Process(key)
+	w.now += 240_000
+	w.must(&kernel.Resume{Paused: true})
+	w.must(&kernel.Tick{})
+	w.want("anna", true)
+	w.want("ben", false)
+	if p := w.cell.hosting.Process(r); !p.Linked || p.TerminateBy != 0 || w.player("carl").Presence != flow.Online {
+		t.Errorf("the process of a single node is linked %t, asked to end by %d, its player %s", p.Linked, p.TerminateBy, w.player("carl").Presence)
+	}
+	if by := w.cell.WallTime(w.process("ben").LostBy); by != w.now.Add(w.cell.config.Hosting.LinkGrace) {
+		t.Errorf("a process that was lost before has until %d; it is %d", by, w.now)
+	}
+	v := w.cell.View()
+	if nodes := v.Nodes(); len(nodes) != 1 {
+		t.Errorf("nodes %+v, want one", nodes)
+	}
+	w.restart()
+	if p := w.cell.hosting.Process(r); !p.Linked {
+		t.Error("the journal tells another story")
+	}
+}
+
+// A journal that earlier releases read does not say that the service stood still: the deadlines pass as they did.
+func TestPauseBelowItsLevel(t *testing.T) {
+	w := newTwoNodes(t)
+	before := w.cell.Last()
+	w.now += 10_000
+	w.must(&kernel.Resume{Paused: true})
+	if w.cell.Last() != before {
+		t.Error("an event was emitted")
+	}
+}
+
 // TestPollsAtANode: a player without a stream is at the node that was polled; one with a stream stays where the stream is.
 func TestPollsAtANode(t *testing.T) {
 	w := newTwoNodes(t)

@@ -51,7 +51,7 @@ func TestRestartsAreAlike(t *testing.T) {
 			cmd := wishes.Next(&v, now)
 			switch n := chance.IntN(1000); {
 			case n < 2:
-				now, cmd = now.Add(time.Duration(chance.IntN(200_000))*time.Millisecond), &kernel.Resume{}
+				now, cmd = now.Add(time.Duration(chance.IntN(200_000))*time.Millisecond), &kernel.Resume{Paused: chance.IntN(2) == 0}
 			case n < 10:
 				now, cmd = now.Add(time.Duration(chance.IntN(100_000))*time.Millisecond), &kernel.Tick{}
 			case n < 100:

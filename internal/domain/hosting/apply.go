@@ -117,12 +117,12 @@ func (c *State) keptSeat(e *PlayerReserved) session.SeatRef {
 }
 
 // applyResumed moves the contact clock by the downtime and counts connections as lost from now on: those processes have to connect
-// again. In a cluster, connections to nodes that are present stay: they were open all the time. A process that was already reconnecting gets a
+// again. In a cluster, connections to nodes that are present stay, and all do if the service stood still: they were open all the time. A process that was already reconnecting gets a
 // new grace, too, because its next attempt may be half a minute ahead.
 func (c *State) applyResumed(e *Resumed) {
 	c.AddDowntime(domain.Time(e.Downtime))
 	for r, p := range c.Fleets.Processes.All() {
-		held := e.Held && p.Linked && c.nodes.Present(p.Node)
+		held := p.Linked && (e.Paused || e.Held && c.nodes.Present(p.Node))
 		if !held && (p.Linked || p.LostBy != 0) {
 			c.unlink(r, e.LostBy)
 		}

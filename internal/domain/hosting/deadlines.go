@@ -130,12 +130,12 @@ func (t *Tx) sweepFleet(r fleet.Ref) {
 // reports the player reconnects with its SDK's next attempt, up to 32 s later. See B012.
 const seatsWait = 35 * time.Second
 
-// Resume counts every connection that no node has as lost from the time at which the service went down, and gives game servers time to
+// Resume counts every connection that neither a node nor the process has as lost from the time at which the service went down, and gives game servers time to
 // reconnect and report which players have connected.
 func (t *Tx) Resume(r kernel.Resumption) {
 	t.replanAll(t.Now)
 	// The contact clock continues from where the service stopped, and the grace of the connections starts there.
 	t.Emit(&Resumed{
-		Downtime: int64(r.Down), LostBy: r.Then.Add(t.Config.LinkGrace), SeatsBy: r.Then.Add(min(seatsWait, t.Config.Reservation)), Held: r.Cluster,
+		Downtime: int64(r.Down), LostBy: r.Then.Add(t.Config.LinkGrace), SeatsBy: r.Then.Add(min(seatsWait, t.Config.Reservation)), Held: r.Cluster, Paused: r.Paused,
 	})
 }

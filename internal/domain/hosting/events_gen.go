@@ -70,6 +70,7 @@ type Resumed struct {
 	LostBy   domain.ContactTime // for every link that was open then, or lost with its grace not over
 	SeatsBy  domain.ContactTime // no reservation ends before; 0 in journals of releases that gave none more time
 	Held     bool               // in a cluster: links to nodes that are present stay
+	Paused   bool               // the service stood still in place of being down: all links stay. From level 2
 }
 
 func (*Resumed) Kind() kernel.Kind { return 2 }
@@ -78,6 +79,7 @@ func (e *Resumed) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &e.LostBy)
 	wire.Int(c, 3, &e.SeatsBy)
 	c.Bool(4, &e.Held)
+	c.Bool(5, &e.Paused)
 }
 
 // LocationChanged is a custom location as it is now: new, or with other tags.

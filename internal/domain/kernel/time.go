@@ -75,10 +75,12 @@ func (k *Kernel) NextDue() domain.Time {
 	return next
 }
 
-// Resume is the first command of a run. Each Resumer moves its contact deadlines by the downtime.
+// Resume is the first command of a run, and of a service that stood still. Each Resumer moves its contact deadlines by the downtime.
 type Resume struct {
 	// Cluster: another node may have decided before, and other nodes have connections that are still open. Only those are lost that no node has.
 	Cluster bool
+	// Paused: the process was there, but could not do anything, as in a container that was paused. Its connections are still open.
+	Paused bool
 }
 
 // Resumption is what Resume knows of the time before.
@@ -86,6 +88,7 @@ type Resumption struct {
 	Down    domain.Time        // for how long no node decided
 	Then    domain.ContactTime // when that began; the contact clock continues from there once the downtime has been added
 	Cluster bool               // see Resume
+	Paused  bool               // likewise
 }
 
 // Resumer is a room with a part in Resume.
@@ -94,18 +97,29 @@ type Resumer interface{ Resume(Resumption) }
 // Decide calls the rooms in the order of their numbers.
 func (cmd *Resume) Decide(t *Tx) error {
 	k := t.k
-	if k.last == 0 {
-		return nil // the journal is empty
+	if k.last == 0 || cmd.Paused && k.level < pausedLevel {
+		return nil // the journal is empty, or another node does not know the event
 	}
 	down := t.Now - k.last
 	then := t.Contact - domain.ContactTime(down)
 	for _, room := range k.rooms {
 		if r, ok := room.(Resumer); ok {
-			r.Resume(Resumption{down, then, cmd.Cluster})
+			r.Resume(Resumption{down, then, cmd.Cluster, cmd.Paused})
 			t.Contact = k.ContactTime(t.Now)
 		}
 	}
 	return nil
+}
+
+// pausedLevel is the level from which the events of Resume may say that the service stood still.
+const pausedLevel = 2
+
+// StoodStill returns for how long the contact clock should not have gone on until now, because no Tick has come; 0 without a contact deadline, for which there are none.
+func (k *Kernel) StoodStill(now domain.Time) time.Duration {
+	if _, waits := k.Waiting.contact.next(); !waits {
+		return 0
+	}
+	return max(0, now.Sub(k.last))
 }
 
 // Forget records that the Count records that ended first are durable in the archive. Only the engine issues it.

@@ -49,9 +49,9 @@ func (t *Tx) lose(no uint32, now domain.ContactTime) {
 	t.Emit(&NodeLost{Node: no, LostBy: links, PresenceBy: players, Now: now, Links: t.hooks.Links(no)})
 }
 
-// Resume ends all incarnations when the service runs as a single node: they are of a cluster that it was.
+// Resume ends all incarnations when the service starts as a single node: they are of a cluster that it was.
 func (t *Tx) Resume(r kernel.Resumption) {
-	if r.Cluster {
+	if r.Cluster || r.Paused {
 		return
 	}
 	for _, n := range t.nodes {

@@ -106,13 +106,13 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 func (c *State) applyFlowResumed(e *FlowResumed) {
 	c.Touch()
 	for r, p := range c.Flow.Players.All() {
-		if held := e.Held && c.nodes.Present(p.Node); p.Presence == flow.Online && !held {
+		if held := e.Paused || e.Held && c.nodes.Present(p.Node); p.Presence == flow.Online && !held {
 			c.awaitPlayer(r, e.PresenceBy)
 		}
 	}
 	for r, x := range c.Flow.Instances.All() {
 		host, ok := c.host(x)
-		if held := e.Held && ok && host.Linked; x.Live() && x.Game != "" && x.Suspect == 0 && !held {
+		if held := (e.Held || e.Paused) && ok && host.Linked; x.Live() && x.Game != "" && x.Suspect == 0 && !held {
 			c.applySuspicion(r, e.Now)
 		}
 		if x.Status == flow.InstancePending && e.Down > 0 {

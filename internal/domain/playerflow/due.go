@@ -101,9 +101,9 @@ func (t *Tx) playerAged(r flow.PlayerRef) {
 	}
 }
 
-// Resume gives every player who was online when the service went down the time to come back, except those whose stream is open at a node.
+// Resume gives every player who was online when the service went down the time to come back, except those whose stream is still open.
 func (t *Tx) Resume(r kernel.Resumption) {
 	if t.Flow.Players.Len() > 0 {
-		t.Emit(&FlowResumed{PresenceBy: r.Then.Add(t.Config.Sessions.RestartGrace), Now: r.Then, Down: max(int64(r.Down), 0), Held: r.Cluster})
+		t.Emit(&FlowResumed{PresenceBy: r.Then.Add(t.Config.Sessions.RestartGrace), Now: r.Then, Down: max(int64(r.Down), 0), Held: r.Cluster, Paused: r.Paused})
 	}
 }

@@ -125,6 +125,7 @@ type FlowResumed struct {
 	Now        domain.ContactTime
 	Down       int64 // milliseconds
 	Held       bool  // in a cluster: players at nodes that are present stay ONLINE, and hosts that are linked are not suspected
+	Paused     bool  // the service stood still in place of being down: all of them stay. From level 2
 }
 
 func (*FlowResumed) Kind() kernel.Kind { return 125 }
@@ -133,6 +134,7 @@ func (e *FlowResumed) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &e.Now)
 	wire.Int(c, 3, &e.Down)
 	c.Bool(4, &e.Held)
+	c.Bool(5, &e.Paused)
 }
 
 // PlayersTold is one event for players: their outboxes take it. If the studio wants it, too, No is its number there, and Kept
