@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -261,6 +262,12 @@ func TestService(t *testing.T) {
 	quiet := operator.Overview{Attention: &attention.Found{}}
 	want(t, ask(&fake{overview: quiet}), "service", OK, "nothing needs attention")
 	want(t, ask(&fake{err: errors.New("no service answers")}), "service", Failure, "no service answers")
+	for reason, do := range map[error]string{syscall.ECONNREFUSED: "with other settings", errors.New("no such host"): "said of the public URL"} {
+		x := &examination{Config: healthy(t)}
+		x.Service, x.Running = &fake{err: reason}, true // a service runs on the data directory
+		x.service(t.Context())
+		want(t, x.found, "service", Failure, do)
+	}
 	want(t, ask(&fake{overview: operator.Overview{Attention: &attention.Found{Items: []attention.Item{{What: "host rack-1 is silent.", Next: "Look at its network."}}}}}),
 		"service", Warning, "rack-1", "Look at its network")
 

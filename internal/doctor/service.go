@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/musterhq/muster/internal/plural"
@@ -23,7 +25,11 @@ func (x *examination) service(ctx context.Context) {
 	}
 	overview, err := x.Service.Overview(ctx)
 	if err != nil {
-		x.add(check, Failure, x.start("start it, or read its log"), "%v", err)
+		do := x.start("start it, or read its log")
+		if x.Running && !errors.Is(err, syscall.ECONNREFUSED) { // its settings may be these, and what leads to it is wrong
+			do = "see what is said of the public URL: this command asks the service there"
+		}
+		x.add(check, Failure, do, "%v", err)
 		return
 	}
 	x.overview = overview
