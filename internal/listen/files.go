@@ -13,6 +13,12 @@ import (
 // expire, so seconds do not matter.
 const recheckAfter = 5 * time.Second
 
+// soon is how long before its end a certificate should have been replaced, at most a quarter of its life. remindEvery is the shortest time between two lines about that.
+const (
+	soon        = 21 * 24 * time.Hour
+	remindEvery = 24 * time.Hour
+)
+
 // FileCertificate is a certificate and key in PEM files that another program maintains, such as an ACME client. Files that change
 // are read again, without a restart.
 type FileCertificate struct {
@@ -23,6 +29,7 @@ type FileCertificate struct {
 	current   *tls.Certificate
 	stamp     fileStamp
 	checkedAt time.Time
+	reminded  time.Time // of the end of the current one; zero: not yet
 }
 
 type fileStamp struct{ cert, key fileVersion }
@@ -42,6 +49,7 @@ func LoadFiles(certPath, keyPath string, log *slog.Logger) (*FileCertificate, er
 	if err := f.load(stamp); err != nil {
 		return nil, err
 	}
+	f.remind(time.Now())
 	return f, nil
 }
 
@@ -53,8 +61,24 @@ func (f *FileCertificate) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, e
 	if now := time.Now(); now.Sub(f.checkedAt) >= recheckAfter {
 		f.checkedAt = now
 		f.reload()
+		f.remind(now)
 	}
 	return f.current, nil
+}
+
+// remind logs that the certificate has expired, or soon does, since all that clients see of that is a failed handshake.
+func (f *FileCertificate) remind(now time.Time) {
+	c := f.current.Leaf
+	left := c.NotAfter.Sub(now)
+	if left >= min(soon, c.NotAfter.Sub(c.NotBefore)/4) || now.Sub(f.reminded) < remindEvery {
+		return
+	}
+	f.reminded = now
+	if left <= 0 {
+		f.log.Error("the certificate has expired, and clients refuse it: renew it", "file", f.certPath, "expired", c.NotAfter)
+	} else {
+		f.log.Warn("the certificate expires soon: renew it", "file", f.certPath, "expires", c.NotAfter)
+	}
 }
 
 func (f *FileCertificate) reload() {
@@ -97,6 +121,6 @@ func (f *FileCertificate) load(stamp fileStamp) error {
 	if err != nil {
 		return fmt.Errorf("certificate %s with key %s: %w", f.certPath, f.keyPath, err)
 	}
-	f.current, f.stamp = &pair, stamp
+	f.current, f.stamp, f.reminded = &pair, stamp, time.Time{}
 	return nil
 }

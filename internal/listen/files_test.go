@@ -1,10 +1,13 @@
 package listen
 
 import (
+	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,5 +87,34 @@ func TestFilesThatDoNotBelongTogether(t *testing.T) {
 	writePair(t, certPath, filepath.Join(dir, "other.pem"))
 	if _, err := LoadFiles(certPath, keyPath, quiet()); err == nil {
 		t.Error("a certificate with the key of another one was accepted")
+	}
+}
+
+// The log says once a day that a certificate has expired or soon does, since clients only fail.
+func TestFilesThatExpire(t *testing.T) {
+	dir := t.TempDir()
+	certPath, keyPath := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writePair(t, certPath, keyPath)
+	var text bytes.Buffer
+	f, err := LoadFiles(certPath, keyPath, slog.New(slog.NewTextHandler(&text, nil)))
+	if err != nil || text.Len() > 0 {
+		t.Fatalf("loaded: %v, %s", err, &text)
+	}
+	end := f.current.Leaf.NotAfter
+	life := end.Sub(f.current.Leaf.NotBefore)
+	for _, x := range []struct {
+		at   time.Time
+		want string
+	}{
+		{end.Add(-life/4 - time.Second), ""},
+		{end.Add(-2 * time.Second), "expires soon"},
+		{end.Add(time.Second), ""}, // a line a day
+		{end.Add(remindEvery), "has expired"},
+	} {
+		text.Reset()
+		f.remind(x.at)
+		if got := text.String(); !strings.Contains(got, x.want) || (got == "") != (x.want == "") {
+			t.Errorf("%s before its end: got %q, want %q", end.Sub(x.at), got, x.want)
+		}
 	}
 }
