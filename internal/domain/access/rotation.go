@@ -57,8 +57,14 @@ func (cmd *RotateAccessKey) Decide(k *kernel.Tx) error {
 	switch {
 	case cmd.Forever:
 		next.Expires = 0
-	case next.Expires == 0 && old.Expires != 0:
-		next.Expires = now.Add(old.Expires.Sub(old.Created))
+	case next.Expires == 0:
+		like := old
+		if r, ok := t.Records.Keys.Find(old.Successor); ok { // an earlier rotation may have shortened the key's life by its overlap
+			like = *t.Records.Keys.Get(r)
+		}
+		if like.Expires != 0 {
+			next.Expires = now.Add(like.Expires.Sub(like.Created))
+		}
 	}
 	if len(next.Sources) == 0 {
 		next.Sources = slices.Clone(old.Sources)
