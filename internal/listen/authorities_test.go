@@ -194,6 +194,30 @@ func TestChangedAuthoritiesAreReadAgain(t *testing.T) {
 	others.Wait()
 }
 
+// Whoever operates a backend whose certificate has expired, or is of another authority, finds the cause in the log of the service.
+func TestRefusedClientCertificateIsLogged(t *testing.T) {
+	known, other := newSigner(t, "known"), newSigner(t, "other")
+	server, clients := authority(t), x509.NewCertPool()
+	clients.AddCert(known.cert)
+	var logged logtest.Log
+	s := serve(t, Config{
+		Certificate: server.Certificate, Clients: func() *x509.CertPool { return clients }, Handler: http.HandlerFunc(hello), Log: slog.New(slog.NewTextHandler(&logged, nil)),
+	})
+	own := other.client("eve")
+	c := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		RootCAs: server.Pool(), GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil },
+	}}}
+	for range 3 {
+		if got, err := fetch(c, s); err == nil {
+			t.Fatalf("let in: %q", got)
+		}
+	}
+	waitFor(t, "the warning", func() bool { return strings.Contains(logged.String(), "unknown authority") })
+	if n := strings.Count(logged.String(), "level=WARN"); n != 1 || !strings.Contains(logged.String(), "the certificate of a TLS client is refused") {
+		t.Errorf("%d warnings:\n%s", n, logged.String())
+	}
+}
+
 func TestAuthoritiesThatAreNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clients.pem")
 	if _, err := LoadAuthorities(path, quiet()); err == nil || !strings.Contains(err.Error(), path) {

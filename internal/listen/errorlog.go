@@ -10,16 +10,17 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// errorLog receives the messages of net/http about connections. Strangers cause most of them, so they go to level debug, except for the
-// one that an operator can act on: a client that does not trust our certificate.
+// errorLog receives the messages of net/http about connections. Strangers cause most of them, so they go to level debug, except for those
+// that an operator can act on: a client that does not trust our certificate, and one whose certificate we do not trust.
 type errorLog struct {
 	log       *slog.Logger
 	panics    *panics.Guard
 	untrusted *rate.Lines
+	refused   *rate.Lines
 }
 
 func newErrorLog(l *slog.Logger, g *panics.Guard) *log.Logger {
-	return log.New(errorLog{l, g, newWarnings()}, "", 0)
+	return log.New(errorLog{l, g, newWarnings(), newWarnings()}, "", 0)
 }
 
 // newWarnings bounds warnings of one kind that any client can cause.
@@ -31,12 +32,17 @@ func (e errorLog) Write(line []byte) (int, error) {
 		e.panics.Note(panicDoor, text)
 		return len(line), nil
 	}
-	if bytes.Contains(line, []byte("unknown certificate")) || bytes.Contains(line, []byte("bad certificate")) {
+	switch {
+	case bytes.Contains(line, []byte("failed to verify certificate")): // which crypto/tls says of a client's
+		if write, silent := e.refused.Note(time.Now()); write {
+			e.log.Warn("the certificate of a TLS client is refused", "detail", text, "unlogged", silent)
+		}
+	case bytes.Contains(line, []byte("unknown certificate")), bytes.Contains(line, []byte("bad certificate")):
 		if write, silent := e.untrusted.Note(time.Now()); write {
 			e.log.Warn("a TLS client does not trust this service's certificate; under --dev, `muster ca` tells how to trust it",
 				"detail", text, "unlogged", silent)
 		}
-	} else {
+	default:
 		e.log.Debug("connection error", "detail", text)
 	}
 	return len(line), nil
