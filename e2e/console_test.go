@@ -120,6 +120,9 @@ func TestConsoleInABrowser(t *testing.T) {
 			if !strings.Contains(entry, `"closer games"`) {
 				t.Errorf("the audit log has %s", entry)
 			}
+		case "delete":
+			_, err := admin.DeleteGameSessionQueue(t.Context(), &gamelift.DeleteGameSessionQueueInput{Name: aws.String("ranked")})
+			must(t, err)
 		case "link":
 			said, err := s.remote(id, secret, "console")
 			must(t, err)

@@ -285,6 +285,10 @@ try {
   await submit("form.act button");
   assert.match(await text("tbody"), /duel-rules-2/);
   await ask("saved");
+  // A page of what is gone says so.
+  await go("/console/queues/ranked");
+  await ask("delete");
+  await page.waitForFunction(() => document.querySelector("main [role=alert]")?.textContent.includes("There is no queue"));
   await submit("form.who button");
 
   // A link signs in when the person presses the button, and once. Its code leaves the address.

@@ -49,16 +49,27 @@ document.addEventListener("htmx:beforeOnLoad", (event) => {
   }
 });
 
-// A page whose stream does not come back at once says that it no longer follows the state.
-let behind;
-document.addEventListener("htmx:sseError", () => {
-  behind ??= setTimeout(() => { document.getElementById("behind").hidden = false; }, 5000);
+// A page whose object is gone, or which the person may no longer see, says so; a form stays, and says so when it is sent.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const detail = event.detail;
+  if (detail.target.id === "main" && [403, 404].includes(detail.xhr.status) && !document.querySelector("form.act")) {
+    [detail.shouldSwap, detail.isError] = [true, false];
+  }
 });
+
+// A page that cannot follow the state says so: its stream does not come back at once, or it could not be fetched again.
+const behind = (is) => { document.getElementById("behind").hidden = !is; };
+let lost;
+document.addEventListener("htmx:sseError", () => { lost ??= setTimeout(() => behind(true), 5000); });
 document.addEventListener("htmx:sseOpen", () => {
-  clearTimeout(behind);
-  behind = undefined;
-  document.getElementById("behind").hidden = true;
+  clearTimeout(lost);
+  lost = undefined;
+  behind(false);
 });
+for (const failed of ["htmx:responseError", "htmx:sendError"]) {
+  document.addEventListener(failed, (event) => event.detail.target.id === "main" && behind(true));
+}
+document.addEventListener("htmx:afterSwap", (event) => event.detail.target.id === "main" && behind(false));
 document.addEventListener("keydown", (event) => {
   const typing = event.target.matches("input, select, textarea");
   if (event.key === "/" && !typing) {
