@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"time"
 
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/buildfetch"
 	"github.com/musterhq/muster/internal/buildfiles"
+	"github.com/musterhq/muster/internal/diskfull"
 )
 
 // build is the build from which server processes start.
@@ -72,7 +72,7 @@ func (a *Agent) fetch(now time.Time) {
 	go func() {
 		defer cancel()
 		dir, err := a.builds.Fetch(ctx, url, b.digest)
-		if errors.Is(err, syscall.ENOSPC) {
+		if diskfull.Is(err) {
 			err = errors.Join(err, a.builds.Prune(keep...)) // the next try has the room of what is in use no more
 		}
 		a.do(func() { a.fetched(b, dir, url, err) })

@@ -3,26 +3,18 @@ package embeddb
 import (
 	"errors"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/musterhq/muster/internal/diskfull"
 )
 
 // IsShortage reports whether an error means a shortage that may end: of space on
 // the disk, or descriptors.
 func IsShortage(err error) bool {
-	for _, shortage := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE} {
-		if errors.Is(err, shortage) {
-			return true
-		}
-	}
-	if runtime.GOOS == "windows" {
-		const handleDiskFull, diskFull = syscall.Errno(39), syscall.Errno(112)
-		return errors.Is(err, handleDiskFull) || errors.Is(err, diskFull)
-	}
-	return false
+	return diskfull.Is(err) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // shortages repeats operations that a shortage has stopped. They may be repeated because they left nothing behind

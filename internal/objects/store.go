@@ -11,13 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/buildfiles"
+	"github.com/musterhq/muster/internal/diskfull"
 )
 
 const (
@@ -85,7 +85,7 @@ func (e *FullError) Error() string { return e.Reason }
 
 // full makes a FullError of an error that means a full disk, and returns others as they are.
 func full(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if diskfull.Is(err) {
 		return &FullError{"the disk of the object store is full: " + err.Error()} // with the path
 	}
 	return err

@@ -10,12 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/musterhq/muster/internal/audit"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/diskfull"
 	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/keyring"
@@ -56,7 +56,7 @@ func dataError(err error, dir string) error {
 	if used, ok := errors.AsType[*embeddb.InUse](err); ok {
 		return fmt.Errorf("open data directory: %w: end that process first, or choose another directory with --data", used)
 	}
-	if errors.Is(err, syscall.ENOSPC) {
+	if diskfull.Is(err) {
 		return fmt.Errorf("%w: make room on the disk of %s, at least --disk-reserve, and start again", err, dir)
 	}
 	if at, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(at, fs.ErrPermission) && runtime.GOOS != "windows" {

@@ -16,12 +16,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/diskfull"
 )
 
 const (
@@ -186,7 +186,7 @@ func (s *Store) put(name string, content io.Reader, size int64) (err error) {
 
 // full makes a FullError of an error that means a full disk, and returns others as they are.
 func full(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if diskfull.Is(err) {
 		return &FullError{"the disk is full"}
 	}
 	return err
