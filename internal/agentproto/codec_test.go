@@ -2,6 +2,7 @@ package agentproto
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -203,5 +204,13 @@ func TestTextFits(t *testing.T) {
 	}
 	if text, output := Text("exit code 1 – ü"), LastOutput([]byte("ü\n")); text != "exit code 1 – ü" || output != "ü\n" {
 		t.Errorf("%q, %q", text, output)
+	}
+}
+
+// The free space of a full disk is a figure like any other: muster hosts --json has it.
+func TestFullDisk(t *testing.T) {
+	text, err := json.Marshal(HostMetrics{DiskTotalBytes: 1 << 30})
+	if err != nil || !strings.Contains(string(text), `"DiskFreeBytes":0`) {
+		t.Errorf("%s, %v", text, err)
 	}
 }

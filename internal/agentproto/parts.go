@@ -140,7 +140,7 @@ type HostMetrics struct {
 	MemoryTotalBytes int64
 	MemoryUsedBytes  int64
 	DiskTotalBytes   int64 `json:",omitzero"` // of the file system with the server processes' files
-	DiskFreeBytes    int64 `json:",omitzero"`
+	DiskFreeBytes    int64 // also when it is 0, which matters most
 	NetworkInBytes   int64 `json:",omitzero"` // since the host started
 	NetworkOutBytes  int64 `json:",omitzero"`
 	DiskReadBytes    int64 `json:",omitzero"` // since the host started, of all disks
