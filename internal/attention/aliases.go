@@ -1,10 +1,13 @@
 package attention
 
 import (
+	"slices"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // aliases are those that lead to no fleet, or to one in which no server process is connected.
@@ -34,6 +37,7 @@ func AliasOf(v *cell.View, a *fleet.Alias, agents Agents, now domain.Time) (why,
 			return "", "" // it is not empty
 		}
 	}
-	reason, step := Place(v, &f, &places[0], agents, now)
+	wanted := slices.IndexFunc(places, func(p hosting.PlaceCounts) bool { return p.Hosts.Computes > 0 || !wantedElsewhere(&f, p.Location) })
+	reason, step := Place(v, &f, &places[max(wanted, 0)], agents, now)
 	return at + "is empty: " + reason + ".", point + " Or give the fleet server processes: " + step
 }

@@ -161,9 +161,31 @@ func TestFleetThatWantsHostsInOneLocation(t *testing.T) {
 	n.finds("fleet", "fleet-2", "Fleet built can start no game session in us-east-1", "--location us-east-1 --desired-instances 1")
 	n.do(&hosting.SetCapacity{Fleet: "fleet-2", Location: "custom-a", Desired: new(int32(1))})
 	n.finds("fleet", "fleet-2", "Fleet built can start no game session in custom-a", "--location custom-a --desired-instances 1")
+	n.do(&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Name: "live", Fleet: "fleet-2"}})
+	n.finds("alias", "alias-1", "no compute is registered in custom-a", "--location custom-a --desired-instances 1")
 	for _, x := range n.find().Items {
 		if strings.Contains(x.What, "in us-east-1") {
 			t.Errorf("hosts are wanted elsewhere alone: %+v", x)
+		}
+	}
+}
+
+// The agents of hosts start the server processes of a fleet of a build, not the operator.
+func TestHostsWithoutServerProcesses(t *testing.T) {
+	for managed, want := range map[bool]string{true: "muster hosts", false: "get-compute-auth-token"} {
+		f := fleet.Fleet{ID: "fleet-2"}
+		if managed {
+			f.Managed = &fleet.Managed{Build: "build-1"}
+		}
+		n := newNight(t)
+		err := n.engine.Read(t.Context(), func(v *cell.View) error {
+			if _, next := Place(v, &f, &hosting.PlaceCounts{Location: "custom-a", Hosts: fleet.SiteCounts{Computes: 1}}, nil, 0); !strings.Contains(next, want) {
+				t.Errorf("managed %t: %s", managed, next)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	}
 }

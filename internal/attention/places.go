@@ -68,6 +68,9 @@ func Place(v *cell.View, f *fleet.Fleet, p *hosting.PlaceCounts, agents Agents, 
 	if text, step := tokens(v, f.ID, p.Location, agents, now); text != "" {
 		return why + ", and " + text, step
 	}
+	if f.Managed != nil {
+		return why, hostStep
+	}
 	return why, startStep
 }
 
@@ -105,6 +108,8 @@ func agentSays(on string, l *agentproto.LaunchState) string {
 const (
 	initStep = "The game server must call InitSDK, with the address and the token from its environment, and then ProcessReady, within five minutes of its start: look whether it does, and at its output " +
 		"with muster logs. An Agones server must call Ready, and is not connected while it is Reserved or has allocated itself."
+	hostStep = "The agents of its hosts start the game servers: look with muster hosts which of them are connected, and at the log of muster agent on the others."
+
 	startStep = "Start a game server there with the fleet's id, the compute's name and the token of aws gamelift get-compute-auth-token: it must call InitSDK and then ProcessReady. " +
 		"If it is running, its own log says why it cannot connect, and the log of this service whether it was refused."
 )
