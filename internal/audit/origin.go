@@ -39,6 +39,12 @@ const (
 	DoorSignIn   = audit.DoorSignIn
 )
 
+// Doors are all of them, those where sign-ins fail alone included.
+var Doors = []string{
+	DoorAPI, DoorOperator, DoorConsole, DoorLocal, DoorOffline, DoorBuilds, DoorCluster, DoorPlayers, DoorSignIn,
+	"client_certificate", "game_servers", "host_agents", "metrics", "partners", "player_operators", "scripts", "sso", "web_identity", "webhook_confirmations",
+}
+
 // ReasonHeader is the header of a request that says why it is made.
 const ReasonHeader = "Muster-Reason"
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -123,5 +124,15 @@ func TestEveryRequestAsksThePolicies(t *testing.T) {
 		if strings.HasPrefix(name, "muster:Service.") && !used[name] {
 			t.Errorf("no request is %s", name)
 		}
+	}
+}
+
+// A door that is none is refused: an empty list would say that nothing has happened there.
+func TestAuditOfADoorThatIsNone(t *testing.T) {
+	if _, err := AuditFilter(url.Values{"door": {"sign_in"}}); err == nil || !strings.Contains(err.Error(), `door "sign_in": want one of`) {
+		t.Errorf("got %v", err)
+	}
+	if f, err := AuditFilter(url.Values{"door": {"sign-in"}}); err != nil || f.Door != "sign-in" {
+		t.Errorf("got %+v, %v", f, err)
 	}
 }

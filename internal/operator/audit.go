@@ -65,6 +65,9 @@ func AuditFilter(q url.Values) (f audit.Filter, err error) {
 		return f, err
 	}
 	f.Who, f.What, f.Door, f.Refused = q.Get("who"), q.Get("what"), q.Get("door"), q.Get("refused") == "true"
+	if f.Door != "" && !slices.Contains(audit.Doors, f.Door) {
+		return f, domain.Refuse(domain.Invalid, "door %.40q: want one of %s", f.Door, strings.Join(audit.Doors, ", "))
+	}
 	return f, nil
 }
 
