@@ -194,6 +194,31 @@ func TestOffenceKeepsTheLongerLock(t *testing.T) {
 	}
 }
 
+// An offence that is taken back takes no lock with it that an operator or the studio has set before.
+func TestPardonKeepsTheLongerLock(t *testing.T) {
+	for _, pardoned := range []bool{false, true} { // by the loss of others, or else by the studio
+		w := newFlowWorld(t, func(c *flow.Config) {
+			c.Penalties.Mode, c.Games.Reconnect = flow.PenaltiesEnforced, flow.ReconnectOff
+		})
+		w.online("a", "b")
+		g := w.play(false, 0, "a", "b")
+		w.connect(g, "a", "b")
+		until := w.now.Add(7 * 24 * time.Hour)
+		w.must(&playerflow.SetPenalty{Player: "a", Penalty: flow.Penalty{Kind: flow.Leave, Level: 1, Until: until}})
+		if pardoned {
+			w.lose(g, w.member("a").Session)
+			w.lose(g, w.member("b").Session)
+		} else {
+			w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: g})
+			p := w.player("a").Penalties[0]
+			w.must(&playerflow.DecidePenalty{Player: "a", Kind: p.Kind, Since: p.Since, Given: p.Level, Until: p.Until, Clear: true})
+		}
+		if p := w.player("a").Penalties; len(p) != 1 || p[0].Level != 1 || p[0].Until != until {
+			t.Errorf("pardoned %t: %+v, want level 1 until %d", pardoned, p, until)
+		}
+	}
+}
+
 // Who cannot search now is not told that searching is possible, with a party or without one.
 func TestActionsOfAPlayerWithoutAParty(t *testing.T) {
 	w := newFlowWorld(t, nil)

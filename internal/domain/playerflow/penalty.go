@@ -44,13 +44,7 @@ func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.I
 	if config.Mode == flow.PenaltiesOff {
 		return
 	}
-	steps, decay := config.LeaveSteps, config.LeaveDecay
-	switch kind {
-	case flow.Dodge:
-		steps, decay = config.DodgeSteps, config.DodgeDecay
-	case flow.AFK:
-		steps, decay = config.AFKSteps, config.AFKDecay
-	}
+	_, decay := t.scale(kind)
 	p := t.Flow.Players.Get(r)
 	next := flow.Penalty{Kind: kind, Since: t.Now, Instance: instance, Reason: reason, Level: 1}
 	all := slices.Clone(p.Penalties)
@@ -63,7 +57,7 @@ func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.I
 		all = append(all, next)
 		i = len(all) - 1
 	}
-	if lock := steps[min(int(next.Level), len(steps))-1]; lock > 0 {
+	if lock := t.lockOf(&next); lock > 0 {
 		all[i].Until = max(next.Until, t.Now.Add(lock))
 	}
 	applied := all[i]
@@ -76,6 +70,24 @@ func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.I
 	}
 }
 
+// scale returns the locks of a kind of offence, and after how long without one it goes a step down.
+func (t *penalties) scale(kind flow.PenaltyKind) (steps []time.Duration, decay time.Duration) {
+	config := &t.Config.Penalties
+	switch kind {
+	case flow.Dodge:
+		return config.DodgeSteps, config.DodgeDecay
+	case flow.AFK:
+		return config.AFKSteps, config.AFKDecay
+	}
+	return config.LeaveSteps, config.LeaveDecay
+}
+
+// lockOf is how long the latest offence of a penalty locks.
+func (t *penalties) lockOf(x *flow.Penalty) time.Duration {
+	steps, _ := t.scale(x.Kind)
+	return steps[min(max(int(x.Level), 1), len(steps))-1]
+}
+
 // Decayed is the level that is left of a penalty: one step less for each period without an offence.
 func Decayed(p flow.Penalty, period time.Duration, now domain.Time) int32 {
 	if period <= 0 {
@@ -84,10 +96,14 @@ func Decayed(p flow.Penalty, period time.Duration, now domain.Time) int32 {
 	return int32(max(0, int64(p.Level)-int64(now.Sub(p.Since)/period)))
 }
 
-// lift takes the latest offence of a kind back: one step down again, and no lock of it. I is its place among the player's.
+// lift takes the latest offence of a kind back: one step down again, and no lock of it. A longer lock is an earlier one, and stays. I is
+// its place among the player's.
 func (t *penalties) lift(r flow.PlayerRef, i int) {
 	x := t.Flow.Players.Get(r).Penalties[i]
-	x.Level, x.Until = x.Level-1, 0
+	if x.Until <= x.Since.Add(t.lockOf(&x)) {
+		x.Until = 0
+	}
+	x.Level--
 	t.replace(r, i, x, flow.OnPenaltyLifted)
 }
 
