@@ -57,12 +57,15 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 	}
 	var whole []*Manifest // of one installation, by their entries
 	var broken error      // of the latest backup, if it is damaged
+	var former *Manifest  // the latest one of another installation, such as the one before a restore
 	for _, x := range slices.Backward(all) {
 		switch {
 		case x.Err != nil && len(whole) == 0 && broken == nil:
 			broken = fmt.Errorf("the latest backup, %s, is damaged: %w", x.Name, x.Err)
 		case x.Err == nil && (len(whole) == 0 || x.Head.Installation == whole[0].Head.Installation):
 			whole = append(whole, x.Manifest)
+		case x.Err == nil && former == nil:
+			former = x.Manifest
 		}
 	}
 	if len(whole) == 0 {
@@ -75,17 +78,26 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 	slices.SortStableFunc(whole, func(a, b *Manifest) int { return cmp.Compare(a.Head.Entry, b.Head.Entry) })
 	switch {
 	case w.Entry != 0:
-		return r.at(whole, w.Entry)
+		p, err := r.at(whole, w.Entry)
+		return p, elsewhere(err, former)
 	case !w.Time.IsZero():
 		p, err := r.before(ctx, whole, w.Time)
 		if err == nil && broken != nil && p.Base == whole[len(whole)-1] && w.Time.After(p.Base.Head.State) { // the damaged one may have the state of that time
 			return nil, broken
 		}
-		return p, err
+		return p, elsewhere(err, former)
 	case broken != nil:
 		return nil, broken
 	}
 	return &Point{latest, latest.Head.Entry, r, nil, nil}, nil
+}
+
+// elsewhere adds to the error of a state that the latest installation does not have where else it may be.
+func elsewhere(err error, former *Manifest) error {
+	if err == nil || former == nil {
+		return err
+	}
+	return fmt.Errorf("%w; this is about the latest installation alone, and backups of another one are there, the last of them %s of %s: --backup NAME restores one", err, former.Name(), former.Head.State.Format(time.RFC3339))
 }
 
 func entryOf(m *Manifest) uint64 {

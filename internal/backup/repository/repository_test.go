@@ -448,6 +448,26 @@ func TestDamageOfTheLatestManifest(t *testing.T) {
 	}
 }
 
+// A restore begins a new installation. Whoever then looks for a state from before is told where it is.
+func TestStatesOfAFormerInstallation(t *testing.T) {
+	before := newHouse(t)
+	r, _ := newDir(t)
+	before.work(5)
+	former := before.take(r)
+	time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
+	after := newHouse(t)
+	after.work(50)
+	latest := after.take(r)
+	for _, w := range []Wanted{{Entry: former.Head.Entry}, {Time: time.Now().Add(-time.Hour)}} {
+		if _, err := r.Find(t.Context(), w); err == nil || !strings.Contains(err.Error(), former.Name()) || !strings.Contains(err.Error(), "--backup") {
+			t.Errorf("%+v: %v", w, err)
+		}
+	}
+	if s, _, _ := restored(t, r, Wanted{}); s.Head.Entry != latest.Head.Entry {
+		t.Errorf("restored entry %d, want %d", s.Head.Entry, latest.Head.Entry)
+	}
+}
+
 func flipped(content []byte) []byte {
 	changed := bytes.Clone(content)
 	changed[len(changed)/2] ^= 4
