@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
 // A machine has one clock, and time namespaces leave the time of day alone. So the test patches what the kernel maps into each process to read the clock (the vDSO): the
@@ -180,4 +182,28 @@ func TestClockSetBack(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A seat that its player does not take becomes free on time, although the clock of the machine was set back by an hour, or is behind what a service has written that starts again.
+func TestDeadlinesEndWithAClockSetBack(t *testing.T) {
+	t.Parallel()
+	if !shiftable {
+		t.Skip("the test knows the clock of amd64 only")
+	}
+	s := startService(t, "--reservation", "2s")
+	p := s.prepare()
+	seat := func(player string) {
+		t.Helper()
+		p.startArena()
+		game := p.createGameSession(2)
+		s.untilGameSession(*game.GameSessionId, types.GameSessionStatusActive)
+		s.untilPlayer(s.mustReserve(*game.GameSessionId, player), types.PlayerSessionStatusTimedout)
+	}
+	must(t, setClock(s.cmd.Process, -time.Hour))
+	seat("PlayerOne")
+	must(t, setClock(s.cmd.Process, time.Hour))
+	seat("PlayerTwo")
+	s.kill() // the clock is right again
+	s.start()
+	seat("PlayerThree")
 }

@@ -162,10 +162,13 @@ func (e *Engine) KnownTime() (now time.Time, known bool) {
 	return e.time.time, e.time.known
 }
 
-// Now returns the time: that of the cluster, or of the engine's clock.
+// Now returns the time: that of the cluster, of this machine, or of the engine's clock.
 func (e *Engine) Now() time.Time {
-	if e.time != nil {
+	switch {
+	case e.time != nil:
 		return e.time.now()
+	case e.wall != nil:
+		return e.wall.now()
 	}
 	return e.config.Now()
 }
@@ -175,5 +178,5 @@ func (e *Engine) untilTime(t time.Time) time.Duration {
 	if e.time != nil {
 		return e.time.until(t)
 	}
-	return t.Sub(e.config.Now())
+	return t.Sub(e.Now())
 }

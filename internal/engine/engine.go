@@ -137,7 +137,7 @@ type Config struct {
 
 	extend func(*cell.Cell) // of tests: adds what a later release knows
 
-	pauses bool // jumps of Now are noticed: it is the wall clock
+	pauses bool // Now is the wall clock, so jumps of it are noticed
 }
 
 // Defaults of a Config.
@@ -207,6 +207,7 @@ type Engine struct {
 	source  store
 	cluster Log          // nil without one
 	time    *clusterTime // nil without one
+	wall    *wallTime    // of a single machine; nil: the clock of a test
 	covers  coverage
 	ahead   ahead
 	asker   asker        // of commands that another node may have to execute
@@ -245,6 +246,9 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	}
 	if e.covers.known() { // it was a node of a cluster, whose archive need not have what left memory with the last entries
 		err = e.catchUp(ctx, config.Journal)
+		if e.wall != nil {
+			e.wall.notBefore(e.seq.Cell().Last().Std())
+		}
 	}
 	if err == nil {
 		err = e.decideWith(ctx, config.Journal)
@@ -298,6 +302,9 @@ func open(ctx context.Context, config Config, from store, cluster Log) (*Engine,
 	e.fed.reached.Store(last)
 	if config.Clock != nil {
 		config.Clock.notBefore(e.seq.Cell().Last())
+	}
+	if config.pauses && cluster == nil {
+		e.wall = newWallTime(e.seq.Cell().Last().Std())
 	}
 	e.context, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	e.done.Go(e.saveSnapshots)
