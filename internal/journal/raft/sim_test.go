@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -173,6 +174,8 @@ func (w *world) settle() {
 		w.Errorf("%s: %+v, applied %d", id, w.engines[id].node.Status(), w.engines[id].applied())
 	}
 	w.Errorf("no progress after entry %d although all nodes are well", from)
+	stacks := make([]byte, 1<<20)
+	w.Logf("what everything waits for:\n%s", stacks[:runtime.Stack(stacks, true)])
 }
 
 func (w *world) disturb() {
