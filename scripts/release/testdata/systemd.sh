@@ -78,6 +78,14 @@ has_key early
 rm -r /run/systemd/system/muster.service.d
 systemctl daemon-reload
 
+say journal
+before=$(pid muster)
+systemctl stop systemd-journald.socket systemd-journald-dev-log.socket systemd-journald-audit.socket systemd-journald 2>/dev/null
+muster reload >/dev/null || fail 'a reload without the journal fails'
+systemctl start systemd-journald
+[ "$(pid muster)" = "$before" ] || fail 'the end of the journal ended the service'
+has_key early
+
 say credentials
 mkdir -p -m 700 /etc/credstore
 muster secret-key create /etc/credstore/muster.secret.key >/dev/null
