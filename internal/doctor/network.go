@@ -287,15 +287,17 @@ func (x *examination) webSocket(ctx context.Context, u *url.URL, trust *tls.Conf
 		x.add(check, OK, "", "game servers can connect to %s", at.String())
 		return
 	}
-	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok && refused.Status == http.StatusBadRequest && strings.Contains(refused.Body, noFleet) {
-		x.add(check, OK, "", "%s refuses a game server of no fleet, as it should", at.String())
-		return
+	do := "have the proxy pass on upgrades to WebSockets (Upgrade and Connection), at every path"
+	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok {
+		switch {
+		case refused.Status == http.StatusBadRequest && strings.Contains(refused.Body, noFleet):
+			x.add(check, OK, "", "%s refuses a game server of no fleet, as it should", at.String())
+			return
+		case refused.Status == http.StatusServiceUnavailable:
+			do = "look at the answer of /readyz, the log of the service, and muster cluster status at a node of a cluster"
+		}
 	}
-	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok && refused.Status == http.StatusServiceUnavailable {
-		x.add(check, Failure, "look at the answer of /readyz, the log of the service, and muster cluster status at a node of a cluster", "a game server that connects to %s gets: %v", at.String(), err)
-		return
-	}
-	x.add(check, Failure, "have the proxy pass on upgrades to WebSockets (Upgrade and Connection), at every path", "a game server that connects to %s gets: %v", at.String(), err)
+	x.add(check, Failure, do, "a game server that connects to %s gets: %v", at.String(), err)
 }
 
 func day(t time.Time) string { return t.UTC().Format("2006-01-02") }

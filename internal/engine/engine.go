@@ -207,7 +207,7 @@ type Engine struct {
 	source  store
 	cluster Log          // nil without one
 	time    *clusterTime // nil without one
-	wall    *wallTime    // of a single machine; nil: the clock of a test
+	wall    *wallTime    // of a single machine; nil: in a cluster, and with the clock of a test
 	covers  coverage
 	ahead   ahead
 	asker   asker        // of commands that another node may have to execute

@@ -13,9 +13,6 @@ type wallTime struct {
 	time time.Time // then
 }
 
-// slowerBy is the part by which the time is slower than the machine's clock while it is ahead of it: noticed by no client, as in clusterTime.
-const slowerBy = drawnBy
-
 func newWallTime(last time.Time) *wallTime { return &wallTime{at: time.Now(), time: last} }
 
 // now returns the time, which never goes back.
@@ -28,9 +25,9 @@ func (w *wallTime) now() time.Time {
 	return w.time
 }
 
-// later is the time when so much has passed since it was `before`, and the clock shows wall.
+// later is the time when so much has passed since it was `before`, and the clock shows wall. Ahead of the clock it is slower by as much as clusterTime is, which no client notices.
 func later(before time.Time, passed time.Duration, wall time.Time) time.Time {
-	least := before.Add(passed - passed/slowerBy)
+	least := before.Add(passed - passed/drawnBy)
 	if wall.After(least) {
 		return wall
 	}

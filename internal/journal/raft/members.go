@@ -104,7 +104,7 @@ func (n *Node) AddObserver(ctx context.Context, id, address string) error {
 
 // at returns another member than id that has an address; empty: none has.
 func (n *Node) at(address, id string) string {
-	for _, m := range n.Status().Members {
+	for _, m := range n.members() {
 		if m.Address == address && m.ID != id {
 			return m.ID
 		}
