@@ -137,7 +137,8 @@ type Config struct {
 
 	extend func(*cell.Cell) // of tests: adds what a later release knows
 
-	pauses bool // Now is the wall clock, so jumps of it are noticed
+	wall   bool // Now is the wall clock
+	pauses bool // jumps of Now are noticed
 }
 
 // Defaults of a Config.
@@ -161,7 +162,7 @@ func (c *Config) setDefaults() {
 		c.Now = c.Clock.Now
 	}
 	if c.Now == nil {
-		c.Now, c.pauses = time.Now, true
+		c.Now, c.wall, c.pauses = time.Now, true, true
 	}
 	if c.Short == nil {
 		c.Short = func() error { return nil }
@@ -303,7 +304,7 @@ func open(ctx context.Context, config Config, from store, cluster Log) (*Engine,
 	if config.Clock != nil {
 		config.Clock.notBefore(e.seq.Cell().Last())
 	}
-	if config.pauses && cluster == nil {
+	if config.wall && cluster == nil {
 		e.wall = newWallTime(e.seq.Cell().Last().Std())
 	}
 	e.context, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
