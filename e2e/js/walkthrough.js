@@ -72,7 +72,6 @@ await step('UpdateFleetAttributes', async () => {
   assert.equal(out.FleetAttributes[0].Name, 'dev');
 });
 await step('ListFleets', async () => assert((await call('ListFleets')).FleetIds.includes(FleetId)));
-await refused('NotFoundException', 'DescribeFleetAttributes', { FleetIds: [noFleet] });
 await refused('NotFoundException', 'UpdateFleetAttributes', { FleetId: noFleet, Name: 'x' });
 for (const operation of ['DescribeFleetCapacity', 'DescribeFleetUtilization']) {
   await step(operation, async () => {

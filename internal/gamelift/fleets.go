@@ -66,7 +66,7 @@ func (s *Service) ListFleets(ctx context.Context, in *gamelift.ListFleetsInput) 
 	return &gamelift.ListFleetsOutput{FleetIds: wires(fleets, func(f *fleet.Fleet) string { return f.ID }), NextToken: next}, err
 }
 
-// listFleets returns all named fleets, or else a page of all fleets.
+// listFleets returns the named fleets, or else a page of all fleets.
 func (s *Service) listFleets(ctx context.Context, operation string, in any, idsOrARNs []string, limit *int32, token *string) (page []fleet.Fleet, next *string, err error) {
 	if len(idsOrARNs) > 0 {
 		page, err = s.namedFleets(ctx, idsOrARNs)
@@ -83,15 +83,13 @@ func (s *Service) pageOfFleets(ctx context.Context, operation string, in any, li
 	}, func(f *fleet.Fleet) place { return place{int64(f.Created), f.ID} })
 }
 
+// namedFleets leaves out fleets that do not exist.
 func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) ([]fleet.Fleet, error) {
 	return read(ctx, s, func(v *cell.View) (page []fleet.Fleet, err error) {
 		for _, idOrARN := range idsOrARNs {
-			id := lastPart(idOrARN)
-			f, ok := v.Fleet(id)
-			if !ok {
-				return nil, fleetNotFound(id)
+			if f, ok := v.Fleet(lastPart(idOrARN)); ok {
+				page = append(page, f)
 			}
-			page = append(page, f)
 		}
 		return page, nil
 	})

@@ -135,13 +135,28 @@ func TestFleetsArePaged(t *testing.T) {
 	if !slices.Equal(described, made) {
 		t.Errorf("described %v, made %v", described, made)
 	}
-	_, err := h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{made[0], nowhere}})
-	refused(t, err, "NotFoundException")
 	first := must(h.sdk.ListFleets(t.Context(), &gamelift.ListFleetsInput{Limit: aws.Int32(2)}))(t)
-	_, err = h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{NextToken: first.NextToken})
+	_, err := h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{NextToken: first.NextToken})
 	refused(t, err, codeInvalidRequest)
 	if got := h.json.call(t, "ListFleets", `{"BuildId":"build-1"}`); got.raw != `{"FleetIds":[]}` {
 		t.Errorf("got %s", got.raw)
+	}
+}
+
+// Tools that wait until a fleet is gone, such as Terraform, ask until no object comes.
+func TestFleetsThatDoNotExistAreLeftOut(t *testing.T) {
+	h := newHall(t, time.Hour)
+	id := h.anywhere()
+	for operation, member := range map[string]string{
+		"DescribeFleetAttributes": "FleetAttributes", "DescribeFleetCapacity": "FleetCapacity", "DescribeFleetUtilization": "FleetUtilization",
+	} {
+		if got := h.json.call(t, operation, `{"FleetIds":["`+nowhere+`"]}`); got.raw != `{"`+member+`":[]}` {
+			t.Errorf("%s of a fleet that does not exist: got %d %s", operation, got.status, got.raw)
+		}
+		got := h.json.call(t, operation, `{"FleetIds":["`+nowhere+`","`+id+`"]}`)
+		if list, _ := got.body[member].([]any); len(list) != 1 || list[0].(map[string]any)["FleetId"] != id {
+			t.Errorf("%s of a fleet and one that does not exist: got %d %s", operation, got.status, got.raw)
+		}
 	}
 }
 
@@ -199,9 +214,10 @@ func TestDeletedFleetKeepsItsEndedSessions(t *testing.T) {
 	h.eventually("the fleet is gone", func() bool {
 		return len(must(h.sdk.ListFleets(t.Context(), &gamelift.ListFleetsInput{}))(t).FleetIds) == 0
 	})
-	_, err := h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}})
-	refused(t, err, "NotFoundException")
-	_, err = h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id})
+	if left := must(h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}}))(t).FleetAttributes; len(left) != 0 {
+		t.Errorf("the deleted fleet: got %+v", left)
+	}
+	_, err := h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id})
 	refused(t, err, "NotFoundException")
 	games := must(h.sdk.DescribeGameSessions(t.Context(), &gamelift.DescribeGameSessionsInput{FleetId: &id}))(t).GameSessions
 	if len(games) != 1 || games[0].Status != types.GameSessionStatusTerminated || games[0].TerminationTime == nil || *games[0].CurrentPlayerSessionCount != 0 {

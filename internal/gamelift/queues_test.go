@@ -119,8 +119,7 @@ func TestUpdateQueueOverADeadFleet(t *testing.T) {
 	h.queue("q", id, nil)
 	must(h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id}))(t)
 	h.eventually("the fleet is gone", func() bool {
-		_, err := h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}})
-		return err != nil
+		return len(must(h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}}))(t).FleetAttributes) == 0
 	})
 	must(h.sdk.UpdateGameSessionQueue(t.Context(), &gamelift.UpdateGameSessionQueueInput{Name: aws.String("q"), TimeoutInSeconds: aws.Int32(20)}))(t)
 	_, err := h.sdk.UpdateGameSessionQueue(t.Context(), &gamelift.UpdateGameSessionQueueInput{
