@@ -3,6 +3,7 @@ package gamelift
 import (
 	"context"
 	"reflect"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
@@ -33,6 +34,8 @@ const (
 	placementReference
 	ticketReference
 	taggedReference
+	destinationReference // of a queue: a fleet, or an alias that stands for fleets
+	queueARNReference    // of a configuration
 )
 
 // references are the members that name resources, in all operations but those of otherReferences.
@@ -41,6 +44,8 @@ var references = map[string]reference{
 	"GameSessionQueueName": queueReference, "ConfigurationName": configurationReference, "RuleSetName": ruleSetReference, "GameServerGroupName": groupReference,
 	"GameSessionId": gameSessionReference, "GameSessionArn": gameSessionReference, "PlayerSessionId": playerSessionReference,
 	"PlacementId": placementReference, "TicketId": ticketReference, "TicketIds": ticketReference, "ResourceARN": taggedReference,
+	// Where an alias, a queue or a configuration leads: without these, a key that may change one of them would reach every fleet.
+	"RoutingStrategy": fleetReference, "Destinations": destinationReference, "GameSessionQueueArns": queueARNReference,
 }
 
 var otherReferences = map[string]map[string]reference{
@@ -127,6 +132,18 @@ func textsOf(member reflect.Value) []string {
 		}
 	case []string:
 		return x
+	case *types.RoutingStrategy:
+		if x != nil && x.FleetId != nil {
+			return []string{*x.FleetId}
+		}
+	case []types.GameSessionQueueDestination:
+		texts := make([]string, 0, len(x))
+		for _, d := range x {
+			if d.DestinationArn != nil {
+				texts = append(texts, *d.DestinationArn)
+			}
+		}
+		return texts
 	}
 	return nil
 }
@@ -148,6 +165,8 @@ func name(ctx context.Context, s *Service, r *permit.Request, as reference, text
 			err = r.Ticket(ctx, text)
 		case taggedReference:
 			nameTagged(r, text)
+		case destinationReference, queueARNReference:
+			nameTarget(r, as, text)
 		default:
 			r.Name(permit.Kind(as), lastPart(text))
 		}
@@ -169,6 +188,19 @@ func nameGameSession(ctx context.Context, s *Service, r *permit.Request, text st
 		r.Name(permit.Fleet, id.Fleet())
 	}
 	return nil
+}
+
+// nameTarget reads what a queue or a configuration leads to as the core does: only the part behind the last slash counts, also of what is no ARN.
+func nameTarget(r *permit.Request, as reference, text string) {
+	id := text[strings.LastIndexByte(text, '/')+1:]
+	switch {
+	case as == queueARNReference:
+		r.Name(permit.Queue, id)
+	case strings.HasPrefix(id, "alias-"):
+		r.Name(permit.AliasTarget, id)
+	default:
+		r.Name(permit.Fleet, id)
+	}
 }
 
 var taggedKinds = map[cell.ResourceKind]permit.Kind{

@@ -26,7 +26,7 @@ import (
 // namesNothing are members whose names look like those of references, and which name no resource for policies: what an operation makes, filters, people and what
 // this service does not have.
 var namesNothing = strings.Fields(`ComputeName ContainerGroupDefinitionName ContainerName CreatorId DeploymentId DnsName FleetRoleArn GameLiftAwsAccountId
-	GameServerContainerGroupDefinitionName GameServerId GameSessionName GameSessionQueueArns InstanceId InstanceIds InstanceRoleArn MetricName PeerVpcAwsAccountId PeerVpcId
+	GameServerContainerGroupDefinitionName GameServerId GameSessionName InstanceId InstanceIds InstanceRoleArn MetricName PeerVpcAwsAccountId PeerVpcId
 	PerInstanceContainerGroupDefinitionName PlayerId PlayerIds RoleArn ScriptId TagKeys VpcPeeringConnectionId`)
 
 // Every operation is an action, and every member of an input that may name a resource is known to do so or not.
@@ -72,6 +72,13 @@ func restricted(t testing.TB, role identity.Role, statements ...string) Caller {
 	}
 	key, _ := keys.Find("CI")
 	return Caller{key.Principal("192.0.2.7"), "eu-central-1"}
+}
+
+func leadingTo(arns ...string) (all []types.GameSessionQueueDestination) {
+	for _, arn := range arns {
+		all = append(all, types.GameSessionQueueDestination{DestinationArn: &arn})
+	}
+	return all
 }
 
 func allowOn(effect, action, resource string, rest ...string) string {
@@ -128,6 +135,14 @@ func TestPoliciesSeeResources(t *testing.T) {
 			&gamelift.TagResourceInput{ResourceARN: aws.String(oddly("compute/" + other + "/rack")), Tags: []types.Tag{{Key: aws.String("muster:drain"), Value: aws.String("true")}}}, "fleet/" + other},
 		"a tag of a compute": {[]string{allowOn("Allow", "*", "*", `,"Condition":{"StringEquals":{"aws:ResourceTag/team":"a"}}`)}, "TagResource",
 			&gamelift.TagResourceInput{ResourceARN: aws.String(oddly("compute/" + other + "/rack")), Tags: []types.Tag{{Key: aws.String("muster:drain"), Value: aws.String("true")}}}, ""},
+		"an alias that is moved to a denied fleet":     {[]string{all, deny("fleet/" + other)}, "UpdateAlias", &gamelift.UpdateAliasInput{AliasId: &alias, RoutingStrategy: simple(other)}, "fleet/" + other},
+		"a new alias of a denied fleet":                {[]string{all, deny("fleet/" + other)}, "CreateAlias", &gamelift.CreateAliasInput{Name: aws.String("x"), RoutingStrategy: simple(oddly("fleet/" + other))}, "fleet/" + other},
+		"an alias that is renamed":                     {[]string{all, deny("fleet/" + mine)}, "UpdateAlias", &gamelift.UpdateAliasInput{AliasId: &alias, Name: aws.String("x")}, ""},
+		"a queue that leads to a denied fleet":         {[]string{all, deny("fleet/" + mine)}, "CreateGameSessionQueue", &gamelift.CreateGameSessionQueueInput{Name: aws.String("x"), Destinations: leadingTo("arn:aws:gamelift:us-east-1::fleet/"+other, "x/"+mine)}, "fleet/" + mine},
+		"a queue that leads to it by an alias":         {[]string{all, deny("fleet/" + mine)}, "UpdateGameSessionQueue", &gamelift.UpdateGameSessionQueueInput{Name: aws.String("q"), Destinations: leadingTo(oddly("alias/" + alias))}, "fleet/" + mine},
+		"a queue that keeps its destinations":          {[]string{all, deny("fleet/" + mine)}, "UpdateGameSessionQueue", &gamelift.UpdateGameSessionQueueInput{Name: aws.String("q"), TimeoutInSeconds: aws.Int32(7)}, ""},
+		"a configuration that leads to a denied queue": {[]string{all, deny("gamesessionqueue/q")}, "UpdateMatchmakingConfiguration", &gamelift.UpdateMatchmakingConfigurationInput{Name: aws.String("duel"), GameSessionQueueArns: []string{"x/q"}}, "gamesessionqueue/q"},
+		"a new one that does":                          {[]string{all, deny("gamesessionqueue/q")}, "CreateMatchmakingConfiguration", &gamelift.CreateMatchmakingConfigurationInput{Name: aws.String("duel"), RuleSetName: aws.String("r"), GameSessionQueueArns: []string{oddly("gamesessionqueue/q")}}, "gamesessionqueue/q"},
 		"a forged tag": {[]string{allowOn("Allow", "*", "*", `,"Condition":{"StringEquals":{"aws:ResourceTag/env":"test"}}`)}, "TagResource",
 			&gamelift.TagResourceInput{ResourceARN: aws.String(oddly("fleet/" + other)), Tags: []types.Tag{{Key: aws.String("env"), Value: aws.String("test")}}}, "fleet/" + other},
 		"a tag of the request": {[]string{allowOn("Allow", "gamelift:CreateFleet", on("fleet/*"), `,"Condition":{"StringEquals":{"aws:RequestTag/env":"test"}}`)}, "CreateFleet",
