@@ -212,15 +212,58 @@ func readResources(n *node) ([]pattern, error) {
 			patterns[i].any = true
 			continue
 		}
+		if err := noVariable(name); err != nil {
+			return nil, err
+		}
 		parts := strings.SplitN(name.text, ":", arnParts)
 		if len(parts) != arnParts || parts[0] != "arn" || parts[arnParts-1] == "" {
 			return nil, mistake(name.at, `got %s, want an ARN of six parts, such as "arn:aws:gamelift:*:*:fleet/fleet-1234", or "*"`, name.shown())
+		}
+		if err := possible(name, parts); err != nil {
+			return nil, err
 		}
 		for j, part := range parts {
 			patterns[i].parts[j] = newPartPattern(part)
 		}
 	}
 	return patterns, nil
+}
+
+// noVariable refuses the variables of IAM. As text they would match nothing, and a denial would deny nothing.
+func noVariable(n *node) error {
+	if strings.Contains(n.text, "${") {
+		return mistake(n.at, "got %s, and there are no policy variables here", n.shown())
+	}
+	return nil
+}
+
+// kinds are the resources of the service API: how the last parts of their ARNs begin. Those of containers and scripts are known to AWS alone.
+var kinds = []string{"fleet/", "alias/", "build/", "location/", "gamesessionqueue/", "matchmakingconfiguration/", "matchmakingruleset/", "gameservergroup/",
+	"containerfleet/", "containergroupdefinition/", "script/"}
+
+// possible refuses ARNs that no resource can have, such as those of a misspelled kind: a denial would deny nothing.
+func possible(n *node, parts []string) error {
+	service, region, account, resource := parts[2], parts[3], parts[4], parts[5]
+	if strings.HasPrefix(resource, "gamesession/") || strings.HasPrefix(resource, "compute/") {
+		return mistake(n.at, "got %s; game sessions and computes belong to the fleet that they are in, such as \"arn:aws:gamelift:*:*:fleet/fleet-1234\"", n.shown())
+	}
+	roles := canBe(service, "iam") && canBe(region, "") && canBegin(resource, "role/")
+	others := canBe(service, "gamelift") && region != "" && slices.ContainsFunc(kinds, func(kind string) bool { return canBegin(resource, kind) })
+	if canBe(parts[1], "aws") && account != "" && (roles || others) {
+		return nil
+	}
+	return mistake(n.at, "got %s, which no resource has; want \"arn:aws:gamelift:REGION:ACCOUNT:\" and one of %s with the rest of the name, or \"arn:aws:iam::ACCOUNT:role/NAME\"; REGION and ACCOUNT may be *",
+		n.shown(), strings.Join(kinds[:8], ", "))
+}
+
+func canBe(pattern, text string) bool { return like(text, pattern) }
+
+// canBegin reports whether a text that begins in a way and goes on can match a pattern.
+func canBegin(pattern, beginning string) bool {
+	if at := strings.IndexAny(pattern, "*?"); at >= 0 && at < len(beginning) {
+		return strings.HasPrefix(beginning, pattern[:at])
+	}
+	return strings.HasPrefix(pattern, beginning)
 }
 
 func readConditions(n *node) (all []condition, err error) {
@@ -263,6 +306,9 @@ func (c *condition) read(key *node) error {
 	}
 	for _, v := range values {
 		if !c.address {
+			if err := noVariable(v); err != nil {
+				return err
+			}
 			c.values = append(c.values, v.text)
 			continue
 		}

@@ -62,7 +62,7 @@ func TestDecide(t *testing.T) {
 		"all fleets and a list":       {[]string{`{"Effect":"Allow","Action":"*","Resource":"arn:*:*:*:*:*"}`}, q{Resource: AnyResource}, "gamelift:ListFleets", "no"},
 		"everything and a list":       {[]string{allowAll}, q{Resource: AnyResource}, "gamelift:ListFleets", "yes 1"},
 		"any region":                  {[]string{`{"Effect":"Allow","Action":"*","Resource":"arn:aws:gamelift:*:*:fleet/fleet-?"}`}, q{Resource: fleetB}, "", "yes 1"},
-		"a wildcard ends at a colon":  {[]string{`{"Effect":"Allow","Action":"*","Resource":"arn:aws:*:fleet/fleet-a:x:y"}`}, q{Resource: fleetA}, "", "no"},
+		"a wildcard ends at a colon":  {[]string{`{"Effect":"Allow","Action":"*","Resource":"arn:aws:gamelift:us*000000000000:*:fleet/fleet-a"}`}, q{Resource: fleetA}, "", "no"},
 		"the last part has colons":    {[]string{`{"Effect":"Allow","Action":"*","Resource":"arn:aws:gamelift:*:*:fleet/*:b"}`}, q{Resource: fleetA + ":b"}, "", "yes 1"},
 		"a tag":                       {[]string{on(`{"StringEquals":{"aws:ResourceTag/env":["test","dev"]}}`)}, q{Resource: fleetA, ResourceTags: tags("a", "b", "env", "dev")}, "", "yes 1"},
 		"another value":               {[]string{on(`{"StringEquals":{"aws:ResourceTag/env":["test","dev"]}}`)}, q{Resource: fleetA, ResourceTags: tags("env", "prod")}, "", "no"},
@@ -141,27 +141,38 @@ func TestMistakes(t *testing.T) {
 		`{"Version":"2012-10-17"}`:                 `Statement: it is missing, want a list of statements`,
 		`{"Version":"2012-10-17","Statement":[]}`:  `Statement: got an empty list, want a list of statements`,
 		`{"Version":"2012-10-17","Statements":[]}`: `Statements: "Statements" is not known here; did you mean "Statement"?`,
-		document(`7`):                                                                     `Statement[0]: got 7, want a statement: an object`,
-		document(`{}`):                                                                    `Statement[0].Effect: it is missing, want "Allow" or "Deny"`,
-		document(`{"Effect":"allow"}`):                                                    `Statement[0].Effect: got "allow", want "Allow" or "Deny"`,
-		document(`{"Effect":"Allow"}`):                                                    `Statement[0].Action: it is missing, want names such as "gamelift:CreateFleet", or "gamelift:Describe*"`,
-		allow(`"Principal":"*"`):                                                          `Statement[0].Principal: "Principal" is not known here; want one of Sid, Effect, Action, NotAction, Resource, Condition`,
-		allow(`"NotResource":"*"`):                                                        `Statement[0].NotResource: "NotResource" is not known here; did you mean "Resource"?`,
-		allow(`"Sid":"a b"`):                                                              `Statement[0].Sid: got "a b", want a string of at most 128 visible ASCII characters`,
-		allow(`"Action":"*"`):                                                             `Statement[0].Resource: it is missing, want ARNs, or "*"`,
-		allow(`"Action":"*","NotAction":"*"`):                                             `Statement[0].NotAction: a statement has either Action or NotAction`,
-		allow(`"Action":[],` + resource):                                                  `Statement[0].Action: got an empty list, want a string, or a list of strings`,
-		allow(`"Action":["*",7],` + resource):                                             `Statement[0].Action[1]: got 7, want a string`,
-		allow(`"Action":"gamelift:CreateFlet",` + resource):                               `Statement[0].Action: "gamelift:CreateFlet" is no action; did you mean "gamelift:CreateFleet"?`,
-		allow(`"Action":["gamelift:Discribe*"],` + resource):                              `Statement[0].Action[0]: "gamelift:Discribe*" is no action; did you mean "gamelift:Describe*"?`,
-		allow(`"Action":"gamelift:*Fleet",` + resource):                                   `Statement[0].Action: got "gamelift:*Fleet", want one wildcard, *, at its end`,
-		allow(`"Action":"s3:GetObjectFromSomeBucketOrOther",` + resource):                 `Statement[0].Action: "s3:GetObjectFromSomeBucketOrOther" is no action`,
-		allow(`"Action":"*","Resource":"fleet-a"`):                                        `Statement[0].Resource: got "fleet-a", want an ARN of six parts, such as "arn:aws:gamelift:*:*:fleet/fleet-1234", or "*"`,
-		allow(`"Action":"*","Resource":["*","arn:aws:gamelift:::"]`):                      `Statement[0].Resource[1]: got "arn:aws:gamelift:::", want an ARN`,
-		allow(`"Action":"*",` + resource + `,"Condition":[]`):                             `Statement[0].Condition: got an empty list, want an object with operators`,
-		allow(`"Action":"*",` + resource + `,"Condition":{"StringEqual":{}}`):             `Statement[0].Condition.StringEqual: "StringEqual" is no operator here; did you mean "StringEquals"?`,
-		allow(`"Action":"*",` + resource + `,"Condition":{"StringEquals":{}}`):            `Statement[0].Condition.StringEquals: got an object, want an object with keys and values`,
-		allow(`"Action":"*",` + resource + `,"Condition":{"StringEquals":{"aws:x":"a"}}`): `Statement[0].Condition.StringEquals.aws:x: "aws:x" is no key of conditions here; want aws:SourceIp, aws:ResourceTag/KEY or aws:RequestTag/KEY`,
+		document(`7`):                                                                 `Statement[0]: got 7, want a statement: an object`,
+		document(`{}`):                                                                `Statement[0].Effect: it is missing, want "Allow" or "Deny"`,
+		document(`{"Effect":"allow"}`):                                                `Statement[0].Effect: got "allow", want "Allow" or "Deny"`,
+		document(`{"Effect":"Allow"}`):                                                `Statement[0].Action: it is missing, want names such as "gamelift:CreateFleet", or "gamelift:Describe*"`,
+		allow(`"Principal":"*"`):                                                      `Statement[0].Principal: "Principal" is not known here; want one of Sid, Effect, Action, NotAction, Resource, Condition`,
+		allow(`"NotResource":"*"`):                                                    `Statement[0].NotResource: "NotResource" is not known here; did you mean "Resource"?`,
+		allow(`"Sid":"a b"`):                                                          `Statement[0].Sid: got "a b", want a string of at most 128 visible ASCII characters`,
+		allow(`"Action":"*"`):                                                         `Statement[0].Resource: it is missing, want ARNs, or "*"`,
+		allow(`"Action":"*","NotAction":"*"`):                                         `Statement[0].NotAction: a statement has either Action or NotAction`,
+		allow(`"Action":[],` + resource):                                              `Statement[0].Action: got an empty list, want a string, or a list of strings`,
+		allow(`"Action":["*",7],` + resource):                                         `Statement[0].Action[1]: got 7, want a string`,
+		allow(`"Action":"gamelift:CreateFlet",` + resource):                           `Statement[0].Action: "gamelift:CreateFlet" is no action; did you mean "gamelift:CreateFleet"?`,
+		allow(`"Action":["gamelift:Discribe*"],` + resource):                          `Statement[0].Action[0]: "gamelift:Discribe*" is no action; did you mean "gamelift:Describe*"?`,
+		allow(`"Action":"gamelift:*Fleet",` + resource):                               `Statement[0].Action: got "gamelift:*Fleet", want one wildcard, *, at its end`,
+		allow(`"Action":"s3:GetObjectFromSomeBucketOrOther",` + resource):             `Statement[0].Action: "s3:GetObjectFromSomeBucketOrOther" is no action`,
+		allow(`"Action":"*","Resource":"fleet-a"`):                                    `Statement[0].Resource: got "fleet-a", want an ARN of six parts, such as "arn:aws:gamelift:*:*:fleet/fleet-1234", or "*"`,
+		allow(`"Action":"*","Resource":["*","arn:aws:gamelift:::"]`):                  `Statement[0].Resource[1]: got "arn:aws:gamelift:::", want an ARN`,
+		allow(`"Action":"*","Resource":"arn:aws:gamelift:*:*:queue/ranked"`):          `Statement[0].Resource: got "arn:aws:gamelift:*:*:queue/ranked", which no resource has; want "arn:aws:gamelift:REGION:ACCOUNT:" and one of fleet/, alias/,`,
+		allow(`"Action":"*","Resource":"arn:aws:gamelift:us-east-1::fleet/f"`):        `Statement[0].Resource: got "arn:aws:gamelift:us-east-1::fleet/f", which no resource has`,
+		allow(`"Action":"*","Resource":"arn:aws:gamelift::*:fleet/f"`):                `which no resource has`,
+		allow(`"Action":"*","Resource":"arn:aws-cn:gamelift:*:*:fleet/f"`):            `which no resource has`,
+		allow(`"Action":"*","Resource":"arn:aws:s3:::bucket"`):                        `which no resource has`,
+		allow(`"Action":"*","Resource":"arn:aws:gamelift:*:*:flo?t*"`):                `which no resource has`,
+		allow(`"Action":"*","Resource":"arn:aws:gamelift:*:*:fleet"`):                 `which no resource has`,
+		allow(`"Action":"*","Resource":"arn:aws:iam::*:user/ann"`):                    `which no resource has`,
+		allow(`"Action":"*","Resource":"arn:aws:gamelift:*::gamesession/f/*"`):        `Statement[0].Resource: got "arn:aws:gamelift:*::gamesession/f/*"; game sessions and computes belong to the fleet`,
+		allow(`"Action":"*","Resource":"arn:aws:gamelift:*:*:fleet/${aws:username}"`): `Statement[0].Resource: got "arn:aws:gamelift:*:*:fleet/${aws:username}", and there are no policy variables here`,
+		allow(`"Action":"*",` + resource + `,"Condition":{"StringEquals":{"aws:ResourceTag/a":["b","${aws:x}"]}}`):                      `Statement[0].Condition.StringEquals.aws:ResourceTag/a[1]: got "${aws:x}", and there are no policy variables here`,
+		allow(`"Action":"*",` + resource + `,"Condition":[]`):                                                                           `Statement[0].Condition: got an empty list, want an object with operators`,
+		allow(`"Action":"*",` + resource + `,"Condition":{"StringEqual":{}}`):                                                           `Statement[0].Condition.StringEqual: "StringEqual" is no operator here; did you mean "StringEquals"?`,
+		allow(`"Action":"*",` + resource + `,"Condition":{"StringEquals":{}}`):                                                          `Statement[0].Condition.StringEquals: got an object, want an object with keys and values`,
+		allow(`"Action":"*",` + resource + `,"Condition":{"StringEquals":{"aws:x":"a"}}`):                                               `Statement[0].Condition.StringEquals.aws:x: "aws:x" is no key of conditions here; want aws:SourceIp, aws:ResourceTag/KEY or aws:RequestTag/KEY`,
 		allow(`"Action":"*",` + resource + `,"Condition":{"StringEquals":{"aws:SourceIp":"10.0.0.1"}}`):                                 `Statement[0].Condition.StringEquals.aws:SourceIp: StringEquals compares texts; want the operator IpAddress or NotIpAddress`,
 		allow(`"Action":"*",` + resource + `,"Condition":{"IpAddress":{"aws:RequestTag/a":"10.0.0.1"}}`):                                `Statement[0].Condition.IpAddress.aws:RequestTag/a: IpAddress compares addresses; want the key "aws:SourceIp"`,
 		allow(`"Action":"*",` + resource + `,"Condition":{"IpAddress":{"aws:SourceIp":["10.0.0.300"]}}`):                                `Statement[0].Condition.IpAddress.aws:SourceIp[0]: got "10.0.0.300", want an address or a range, such as "192.0.2.7" or "192.0.2.0/24"`,
@@ -173,6 +184,16 @@ func TestMistakes(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || p != nil {
 			t.Errorf("%.200s:\n%v; want\n%s", text, err, want)
 		}
+	}
+}
+
+// Each kind of resource can be named with wildcards anywhere.
+func TestResourcesThatCanBe(t *testing.T) {
+	for _, arn := range strings.Fields(`* arn:*:*:*:*:* arn:aws:*:*:*:fleet/* arn:aws:gamelift:us-?ast-1:0*:fl* arn:aws:gamelift:*:*:fleet/* arn:aws:gamelift:*:*:?leet/x arn:aws:gamelift:*:*:*/x
+		arn:aws:gamelift:*:*:alias/a arn:aws:gamelift:*:*:build/b arn:aws:gamelift:*:*:location/custom-* arn:aws:gamelift:*:*:gamesessionqueue/q arn:aws:gamelift:*:*:matchmaking*
+		arn:aws:gamelift:*:*:matchmakingconfiguration/c arn:aws:gamelift:*:*:matchmakingruleset/r arn:aws:gamelift:*:*:gameservergroup/g arn:aws:gamelift:*:*:script/s
+		arn:aws:iam::000000000000:role/admin arn:aws:iam::*:role/* arn:aws:*::*:role/*`) {
+		parsed(t, `{"Effect":"Deny","Action":"*","Resource":"`+arn+`"}`)
 	}
 }
 
