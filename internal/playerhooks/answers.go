@@ -7,11 +7,16 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	strictjson "github.com/go-json-experiment/json"
+
+	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
-// readAnswer reads an answer. It ignores unknown fields, so that a receiver can be newer than the service.
+// readAnswer reads an answer. It ignores unknown fields, so that a receiver can be newer than the service. A field that is there twice, also in another case, is refused:
+// no reader knows which of two verdicts the studio meant.
 func readAnswer(body []byte, to answer) error {
-	if err := json.Unmarshal(body, to); err != nil {
+	if err := strictjson.Unmarshal(body, to, strictjson.MatchCaseInsensitiveNames(true)); err != nil {
 		return fmt.Errorf("its answer: %w", err)
 	}
 	if err := to.check(); err != nil {
@@ -23,19 +28,17 @@ func readAnswer(body []byte, to answer) error {
 // Verdict is an answer of yes or no.
 type Verdict struct {
 	Allow   *bool  `json:"allow"`
-	Message string `json:"message"` // with a no: for the player's client
+	Message string `json:"message"` // with a no: for the player's client; what is longer than messageMax is cut
 }
 
 // messageMax bounds the studio's message to a player.
 const messageMax = 512
 
 func (v *Verdict) check() error {
-	switch {
-	case v.Allow == nil:
+	if v.Allow == nil {
 		return errors.New("allow: missing, want true or false")
-	case len(v.Message) > messageMax:
-		return fmt.Errorf("message: %d bytes, want at most %d", len(v.Message), messageMax)
 	}
+	v.Message = excerpt.Begin(v.Message, messageMax) // its length does not turn a no into the yes of on_timeout
 	return nil
 }
 

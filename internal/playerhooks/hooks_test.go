@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -101,18 +102,20 @@ func TestAnswersThatAreNone(t *testing.T) {
 		}
 	}
 	for name, answer := range map[string]http.HandlerFunc{
-		"empty":          says(""),
-		"no JSON":        says("<html>oops</html>"),
-		"a list":         says(`[{"allow":true}]`),
-		"no verdict":     says(`{"message":"well"}`),
-		"null":           says(`null`),
-		"a wrong type":   says(`{"allow":"yes"}`),
-		"two answers":    says(`{"allow":true}{"allow":false}`),
-		"a long message": says(`{"allow":false,"message":"` + strings.Repeat("x", messageMax+1) + `"}`),
-		"too long":       says(`{"allow":true,"message":"` + strings.Repeat(" ", answerMax) + `"}`),
-		"an error":       status(500, `{"allow":true}`),
-		"no content":     status(204, ""),
-		"forbidden":      status(403, `{"allow":true}`),
+		"empty":         says(""),
+		"no JSON":       says("<html>oops</html>"),
+		"a list":        says(`[{"allow":true}]`),
+		"no verdict":    says(`{"message":"well"}`),
+		"null":          says(`null`),
+		"a wrong type":  says(`{"allow":"yes"}`),
+		"two answers":   says(`{"allow":true}{"allow":false}`),
+		"two verdicts":  says(`{"allow":false,"allow":true}`),
+		"the same, odd": says(`{"allow":false,"Allow":true}`),
+		"no UTF-8":      says("{\"allow\":true,\"message\":\"\xe9\"}"),
+		"too long":      says(`{"allow":true,"message":"` + strings.Repeat(" ", answerMax) + `"}`),
+		"an error":      status(500, `{"allow":true}`),
+		"no content":    status(204, ""),
+		"forbidden":     status(403, `{"allow":true}`),
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
 		},
@@ -128,6 +131,16 @@ func TestAnswersThatAreNone(t *testing.T) {
 		if silent, ok := errors.AsType[*Silent](err); !ok || silent.Hook != BeforeInvite || strings.Contains(err.Error(), "127.0.0.1") && name != "hung up" {
 			t.Errorf("%s with DENY: %v", name, err)
 		}
+	}
+}
+
+// A no is a no, however long its message is.
+func TestLongMessage(t *testing.T) {
+	long := strings.Repeat("é", messageMax)
+	_, err := Ask[Verdict](t.Context(), one(t, BeforeInvite, Hook{URL: backend(t, says(`{"allow":false,"message":"`+long+`"}`)), OnTimeout: Allow}), BeforeInvite, nil)
+	denied, ok := errors.AsType[*Denied](err)
+	if !ok || len(denied.Message) == 0 || len(denied.Message) > messageMax || !utf8.ValidString(denied.Message) {
+		t.Errorf("%v", err)
 	}
 }
 
