@@ -24,6 +24,7 @@ const (
 	keysAskedEvery  = 30 * time.Second // for an unknown key: made-up ids must not cause a storm of requests
 	keysGoodFor     = 24 * time.Hour   // while the provider is down
 	documentBytes   = 1 << 20
+	headBytes       = 64 << 10
 	providerTimeout = 10 * time.Second
 )
 
@@ -61,8 +62,12 @@ func NewProvider(c ProviderConfig) *Provider {
 	return &Provider{config: c, jwks: c.JWKS}
 }
 
-// NewClient returns a client for requests to a provider; nil: with the usual transport.
-func NewClient(transport http.RoundTripper) *http.Client {
+// NewClient returns a client for requests to a provider; nil: with the usual transport. The head of an answer is bounded, like its body.
+func NewClient(transport *http.Transport) *http.Client {
+	if transport == nil {
+		transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	transport.MaxResponseHeaderBytes = headBytes
 	return &http.Client{Timeout: providerTimeout, CheckRedirect: stayOnHost, Transport: transport}
 }
 

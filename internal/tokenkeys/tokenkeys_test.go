@@ -38,9 +38,13 @@ func TestOIDCKeepsToItsProvider(t *testing.T) {
 		"a document that is too large": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(strings.Repeat(" ", documentBytes+1)))
 		},
+		"a head that is too large": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Filler", strings.Repeat("a", 1<<20))
+			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"keys":[]}`, "https://"+r.Host, "https://"+r.Host+"/keys")
+		},
 	} {
 		evil := httptest.NewTLSServer(answer)
-		p := NewProvider(ProviderConfig{Issuer: evil.URL, Client: NewClient(evil.Client().Transport)})
+		p := NewProvider(ProviderConfig{Issuer: evil.URL, Client: NewClient(evil.Client().Transport.(*http.Transport))})
 		if _, err := p.Key(t.Context(), "one"); err == nil || errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: %v", name, err)
 		}

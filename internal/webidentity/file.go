@@ -150,7 +150,7 @@ func (t *issuerText) issuer(at string, wrong *configfile.Mistakes) *issuer {
 }
 
 // transport trusts the authorities in a file; without one, those of the machine.
-func transport(caFile string) (http.RoundTripper, error) {
+func transport(caFile string) (*http.Transport, error) {
 	if caFile == "" {
 		return nil, nil
 	}
