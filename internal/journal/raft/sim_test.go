@@ -162,11 +162,9 @@ func (w *world) settle() {
 		}
 		time.Sleep(100 * time.Millisecond)
 		for _, id := range w.ids {
-			select {
-			case <-w.engines[id].node.Failed(): // its plan to lose power came true late, or it received a snapshot in place of its log
+			if w.down(id) { // its plan to lose power came true late, or it received a snapshot in place of its log
 				w.restart(id)
 				w.cluster.heal()
-			default:
 			}
 		}
 	}
@@ -178,6 +176,17 @@ func (w *world) settle() {
 	w.Logf("what everything waits for:\n%s", stacks[:runtime.Stack(stacks, true)])
 }
 
+// down reports whether a node has failed or is without power. A node learns that its power was cut only from a write to its log, and one that waits for a
+// snapshot may write none: each time it tells the leader that it cannot store the snapshot.
+func (w *world) down(id string) bool {
+	select {
+	case <-w.engines[id].node.Failed():
+		return true
+	default:
+		return w.disks[id].Off()
+	}
+}
+
 func (w *world) disturb() {
 	a := w.ids[w.draw(len(w.ids))]
 	b := w.ids[w.draw(len(w.ids))]
@@ -187,10 +196,8 @@ func (w *world) disturb() {
 		w.cluster.heal()
 		return
 	}
-	select {
-	case <-w.engines[a].node.Failed():
+	if w.down(a) {
 		kind = "restart"
-	default:
 	}
 	w.mu.Lock()
 	w.done[kind]++
