@@ -27,25 +27,32 @@ type cluster struct {
 	slow  func(leader string)              // nil, or called with each answer to a heartbeat before the leader gets it
 }
 
+// wire is a transport that opens no pipelines, as Options.Transport says.
+type wire struct{ *raft.InmemTransport }
+
+func (wire) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
 // observed is a transport whose requests to append are observed.
 type observed struct {
-	*raft.InmemTransport
+	wire
 	sent func(*raft.AppendEntriesRequest)
 }
 
 func (o observed) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
 	o.sent(request)
-	return o.InmemTransport.AppendEntries(id, at, request, answer)
+	return o.wire.AppendEntries(id, at, request, answer)
 }
 
 // slow is a transport whose answers to heartbeats may take long.
 type slow struct {
-	*raft.InmemTransport
+	wire
 	answered func()
 }
 
 func (s slow) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
-	err := s.InmemTransport.AppendEntries(id, at, request, answer)
+	err := s.wire.AppendEntries(id, at, request, answer)
 	if request.LeaderCommitIndex == 0 {
 		s.answered()
 	}
@@ -54,13 +61,13 @@ func (s slow) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *ra
 
 // hanging is a transport on which no node is told to stand for election before it is closed.
 type hanging struct {
-	*raft.InmemTransport
+	wire
 	until chan struct{}
 }
 
 func (h hanging) TimeoutNow(id raft.ServerID, at raft.ServerAddress, request *raft.TimeoutNowRequest, answer *raft.TimeoutNowResponse) error {
 	<-h.until
-	return h.InmemTransport.TimeoutNow(id, at, request, answer)
+	return h.wire.TimeoutNow(id, at, request, answer)
 }
 
 func newCluster(t testing.TB, open func(id string) Options) *cluster {
@@ -81,15 +88,15 @@ func (c *cluster) start(id string, bootstrap bool) (*Node, error) {
 		}
 	}
 	o := c.open(id)
-	o.ID, o.Transport, o.Bootstrap = id, link, bootstrap
+	o.ID, o.Transport, o.Bootstrap = id, wire{link}, bootstrap
 	if c.sent != nil {
-		o.Transport = observed{link, c.sent}
+		o.Transport = observed{wire{link}, c.sent}
 	}
 	if c.hangs != nil {
-		o.Transport = hanging{link, c.hangs}
+		o.Transport = hanging{wire{link}, c.hangs}
 	}
 	if c.slow != nil {
-		o.Transport = slow{link, func() { c.slow(id) }}
+		o.Transport = slow{wire{link}, func() { c.slow(id) }}
 	}
 	if o.ElectionTimeout == 0 {
 		o.ElectionTimeout = c.tick
