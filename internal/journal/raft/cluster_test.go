@@ -22,9 +22,10 @@ type cluster struct {
 	nodes map[string]*Node
 	links map[string]*raft.InmemTransport
 	tick  time.Duration
-	sent  func(*raft.AppendEntriesRequest) // nil, or called with each request of a leader
-	hangs chan struct{}                    // nil, or hand-overs hang until it is closed
-	slow  func(leader string)              // nil, or called with each answer to a heartbeat before the leader gets it
+	sent  func(*raft.AppendEntriesRequest)                          // nil, or called with each request of a leader
+	hangs chan struct{}                                             // nil, or hand-overs hang until it is closed
+	slow  func(leader string)                                       // nil, or called with each answer to a heartbeat before the leader gets it
+	loses func(to raft.ServerID, r *raft.AppendEntriesRequest) bool // nil, or reports whether the answer to a request is lost
 }
 
 // wire is a transport that opens no pipelines, as Options.Transport says.
@@ -32,6 +33,21 @@ type wire struct{ *raft.InmemTransport }
 
 func (wire) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// lossy is a transport on which answers may be lost.
+type lossy struct {
+	wire
+	loses func(to raft.ServerID, r *raft.AppendEntriesRequest) bool
+}
+
+func (l lossy) AppendEntries(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
+	time.Sleep(time.Millisecond) // or time would stand still while a leader repeats itself
+	err := l.wire.AppendEntries(id, at, request, answer)
+	if err == nil && l.loses(id, request) {
+		return errors.New("the answer is lost")
+	}
+	return err
 }
 
 // observed is a transport whose requests to append are observed.
@@ -97,6 +113,9 @@ func (c *cluster) start(id string, bootstrap bool) (*Node, error) {
 	}
 	if c.slow != nil {
 		o.Transport = slow{wire{link}, func() { c.slow(id) }}
+	}
+	if c.loses != nil {
+		o.Transport = lossy{wire{link}, c.loses}
 	}
 	if o.ElectionTimeout == 0 {
 		o.ElectionTimeout = c.tick

@@ -52,7 +52,7 @@ func (n *Node) install(snapshot io.Reader) error {
 		return fmt.Errorf("a snapshot after entry %d, the latest one is after entry %d", number, latest.number)
 	}
 	next := trimmed{latest.number + 1, latest.number}
-	if err := n.store.trim(0, next); err != nil {
+	if err := n.store.begin(origin{latest.place.index, latest.term}, next); err != nil {
 		return err
 	}
 	n.trimmed = next

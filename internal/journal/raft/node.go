@@ -173,9 +173,10 @@ func (n *Node) load() (err error) {
 	if !replaced && last != 0 && first <= latest.place.index {
 		return n.scan(first, latest)
 	}
-	if begins := (trimmed{latest.number + 1, latest.number}); n.trimmed != begins {
+	begins, at := trimmed{latest.number + 1, latest.number}, origin{latest.place.index, latest.term}
+	if n.trimmed != begins || *n.store.origin.Load() != at {
 		n.trimmed = begins
-		if err := n.store.trim(0, begins); err != nil {
+		if err := n.store.begin(at, begins); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-
+	"iter"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -39,6 +39,7 @@ type store struct {
 	writing     sync.Mutex // held for a whole commit
 	first, last atomic.Uint64
 	keepNext    bool // the next DeleteRange of Raft deletes nothing; under writing
+	origin      atomic.Pointer[origin]
 	recent      recent
 }
 
@@ -96,6 +97,9 @@ func openStore(files vfs.FS, dir, program string, log *slog.Logger) (_ *store, e
 	}
 	s.first.Store(first)
 	s.last.Store(last)
+	if err := s.readOrigin(); err != nil {
+		return nil, err
+	}
 	s.synced = embeddb.OpenSynced(files, syncedPath, log)
 	return s, nil
 }
@@ -182,7 +186,7 @@ func (s *store) FirstIndex() (uint64, error) { return s.first.Load(), nil }
 // LastIndex implements raft.LogStore.
 func (s *store) LastIndex() (uint64, error) { return s.last.Load(), nil }
 
-// GetLog implements raft.LogStore.
+// GetLog implements raft.LogStore. A follower that compares its log with the leader's request also gets the term at the log's origin.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
 	if kept, ok := s.recent.get(index); ok {
 		*l = kept
@@ -194,10 +198,17 @@ func (s *store) GetLog(index uint64, l *raft.Log) error {
 		l.Extensions = append([]byte(nil), stored.Extensions...)
 		return nil
 	})
-	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+	if errors.Is(err, raft.ErrLogNotFound) {
+		if o := s.origin.Load(); o.index == index && s.first.Load() == index+1 && compares() {
+			*l = raft.Log{Index: index, Term: o.term}
+			return nil
+		}
+		return err
+	}
+	if err != nil {
 		return s.end(err)
 	}
-	return err
+	return nil
 }
 
 // read calls use with the entry. Its slices are valid only until use returns.
@@ -239,21 +250,37 @@ func (s *store) end(err error) error {
 }
 
 // panics reports whether Raft called the store where it panics on an error. While it starts, a panic is an error of Open.
-func panics() bool {
-	var callers [32]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
-	found := false
-	for {
-		frame, more := frames.Next()
-		switch name, ok := strings.CutPrefix(frame.Function, "github.com/hashicorp/raft."); {
-		case !ok:
-		case name == "NewRaft", name == "BootstrapCluster":
+func panics() (found bool) {
+	for name := range raftCalls() {
+		switch name {
+		case "NewRaft", "BootstrapCluster":
 			return false
-		case name == "(*Raft).processLogs", name == "(*Raft).setCurrentTerm":
+		case "(*Raft).processLogs", "(*Raft).setCurrentTerm":
 			found = true
 		}
-		if !more {
-			return found
+	}
+	return found
+}
+
+// compares reports whether Raft called the store to compare the log with what a leader sent. What it reads elsewhere it applies, or sends as an entry.
+func compares() bool {
+	for name := range raftCalls() {
+		return name == "(*Raft).appendEntries"
+	}
+	return false
+}
+
+// raftCalls yields the functions of Raft's library that are under way in this goroutine, the innermost first.
+func raftCalls() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var callers [32]uintptr
+		frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+		for more := true; more; {
+			var frame runtime.Frame
+			frame, more = frames.Next()
+			if name, ok := strings.CutPrefix(frame.Function, "github.com/hashicorp/raft."); ok && !yield(name) {
+				return
+			}
 		}
 	}
 }
@@ -383,6 +410,24 @@ func (s *store) trim(to uint64, t trimmed) error {
 	return s.deleteRange(first, to, record)
 }
 
+// begin records durably that a snapshot which ends at an origin takes the log's place, and which entries readers have left.
+func (s *store) begin(at origin, t trimmed) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	err := s.commit(func(b embeddb.Batch) error {
+		if err := b.Set(originKey, at.encode(), nil); err != nil {
+			return err
+		}
+		return b.Set(trimmedKey, t.encode(), nil)
+	})
+	if err != nil {
+		return s.failed(err)
+	}
+	s.origin.Store(&at)
+	s.note()
+	return nil
+}
+
 // clear removes the whole log.
 func (s *store) clear() error {
 	s.writing.Lock()
@@ -399,6 +444,15 @@ func (s *store) trimmed() (trimmed, error) {
 		return trimmed{first: 1}, err
 	}
 	return parseTrimmed(value)
+}
+
+func (s *store) readOrigin() error {
+	value, err := s.get(originKey, 16)
+	if err != nil {
+		return err
+	}
+	s.origin.Store(parseOrigin(value))
+	return nil
 }
 
 func (s *store) installation() (id uuid.UUID, err error) {

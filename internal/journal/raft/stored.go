@@ -27,6 +27,7 @@ var (
 	formatKey  = []byte("mformat")       // 4 bytes, little-endian
 	ownerKey   = []byte("minstallation") // 16 bytes: id of the installation
 	trimmedKey = []byte("mtrimmed")      // trimmed, 2*8 bytes, little-endian; absent before the first trim
+	originKey  = []byte("morigin")       // origin, 2*8 bytes, little-endian; absent before a snapshot arrives
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -126,4 +127,20 @@ func parseTrimmed(value []byte) (t trimmed, err error) {
 		return t, &journal.Damaged{File: "key mtrimmed", Err: fmt.Errorf("first entry %d after %d", t.first, t.base)}
 	}
 	return t, nil
+}
+
+// origin is where the snapshot ends that took the log's place last, zero for none. The log has no entry there, and has begun behind it if no trim has moved its
+// beginning. Raft's library wants the term there when a leader refers to that place again, such as after an answer was lost.
+type origin struct{ index, term uint64 }
+
+func (o origin) encode() []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, o.index), o.term)
+}
+
+// parseOrigin takes nil for none.
+func parseOrigin(value []byte) *origin {
+	if value == nil {
+		return &origin{}
+	}
+	return &origin{binary.LittleEndian.Uint64(value), binary.LittleEndian.Uint64(value[8:])}
 }

@@ -1,0 +1,64 @@
+package raft
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
+)
+
+// A node that has received a snapshot has no entry where the snapshot ends. It knows the term there all the same, so it goes on when the leader refers to that
+// place again, because answers were lost. Its own next snapshot and a restart change nothing in that.
+func TestAnswersAfterASnapshotAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disks := map[string]*embeddbtest.Disk{"a": embeddbtest.NewDisk(), "b": embeddbtest.NewDisk(), "c": embeddbtest.NewDisk()}
+		c := newCluster(t, func(id string) Options { return Options{Dir: "data", FS: disks[id], Trailing: -1} })
+		var to atomic.Value // the follower whose answers are lost
+		to.Store("")
+		lost := atomic.Int64{}
+		c.loses = func(id raft.ServerID, request *raft.AppendEntriesRequest) bool {
+			loses := len(request.Entries) > 0 && to.Load() == string(id)
+			if loses {
+				lost.Add(1)
+			}
+			return loses
+		}
+		if err := c.grow(three...); err != nil {
+			t.Fatal(err)
+		}
+		defer c.stopAll()
+		j, a := leading(t, c)
+		b, third := others(a)[0], others(a)[1]
+		c.isolate(b)
+		mustAppend(t, j, 1, 10)
+		saveAndTrim(t, c.nodes[a], 10)
+		c.join(a, b)
+		wantEntries(t, c.nodes[b], 11, 11, 10)
+		wantSnapshot(t, c.nodes[b], 10)
+
+		to.Store(b)
+		mustAppend(t, j, 11, 12)
+		wantEntries(t, c.nodes[b], 11, 11, 12)
+		saveAndTrim(t, c.nodes[b], 11)
+		if err := c.stop(b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.start(b, false); err != nil {
+			t.Fatal(err)
+		}
+		c.heal()
+		c.isolate(third) // from here on, the leader needs b
+		to.Store("")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := j.Append(ctx, 13, batch(13)); err != nil || lost.Load() == 0 {
+			t.Fatalf("%v after %d lost answers; the leader %+v, the follower %+v", err, lost.Load(), c.nodes[a].Status(), c.nodes[b].Status())
+		}
+		wantEntries(t, c.nodes[b], 12, 12, 13)
+	})
+}
