@@ -19,10 +19,6 @@ func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.Creat
 	if err != nil {
 		return nil, err
 	}
-	policies, err := latencyPoliciesFromWire(in.PlayerLatencyPolicies)
-	if err != nil {
-		return nil, err
-	}
 	destinations, err := destinationsFromWire(in.Destinations)
 	if err != nil {
 		return nil, err
@@ -30,7 +26,7 @@ func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.Creat
 	caller := callerOf(ctx)
 	q := placement.Queue{
 		Name: *in.Name, Region: caller.Region, Account: caller.Account, Timeout: timeout, Destinations: destinations,
-		LatencyPolicies: policies, CustomEventData: value(in.CustomEventData), NotificationTarget: value(in.NotificationTarget),
+		LatencyPolicies: latencyPoliciesFromWire(in.PlayerLatencyPolicies), CustomEventData: value(in.CustomEventData), NotificationTarget: value(in.NotificationTarget),
 		Tags: tagsFromWire(in.Tags),
 	}
 	if f := in.FilterConfiguration; f != nil {
@@ -65,11 +61,7 @@ func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.Updat
 		cmd.Destinations = &destinations
 	}
 	if in.PlayerLatencyPolicies != nil {
-		policies, err := latencyPoliciesFromWire(in.PlayerLatencyPolicies)
-		if err != nil {
-			return nil, err
-		}
-		cmd.LatencyPolicies = &policies
+		cmd.LatencyPolicies = new(latencyPoliciesFromWire(in.PlayerLatencyPolicies))
 	}
 	if f := in.FilterConfiguration; f != nil {
 		cmd.AllowedLocations = &f.AllowedLocations
@@ -101,18 +93,15 @@ func queueTimeout(seconds *int32) (time.Duration, error) {
 	return time.Duration(value(seconds)) * time.Second, nil
 }
 
-// latencyPoliciesFromWire reads the latency policies. In the core a duration of zero is none.
-func latencyPoliciesFromWire(wire []types.PlayerLatencyPolicy) ([]placement.LatencyPolicy, error) {
+// latencyPoliciesFromWire reads the latency policies. A duration of zero is none.
+func latencyPoliciesFromWire(wire []types.PlayerLatencyPolicy) []placement.LatencyPolicy {
 	policies := make([]placement.LatencyPolicy, len(wire))
 	for i, p := range wire {
-		if p.PolicyDurationSeconds != nil && *p.PolicyDurationSeconds == 0 {
-			return nil, invalid("PlayerLatencyPolicies[%d].PolicyDurationSeconds: 0, want at least 1, or none for a policy without end", i)
-		}
 		policies[i] = placement.LatencyPolicy{
 			Cap: value(p.MaximumIndividualPlayerLatencyMilliseconds), Duration: time.Duration(value(p.PolicyDurationSeconds)) * time.Second,
 		}
 	}
-	return policies, nil
+	return policies
 }
 
 func destinationsFromWire(wire []types.GameSessionQueueDestination) ([]string, error) {

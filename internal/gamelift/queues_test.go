@@ -48,6 +48,12 @@ func TestQueueIsWhatWasCreated(t *testing.T) {
 	if text := rewritten(t, got.body); text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
+	// Terraform has 0 for a duration that is not set.
+	got = h.json.call(t, "CreateGameSessionQueue", strings.NewReplacer(`"Name":"full"`, `"Name":"zero"`, `Milliseconds":150`, `Milliseconds":150,"PolicyDurationSeconds":0`).Replace(full))
+	want = strings.NewReplacer(`"Name":"full"`, `"Name":"zero"`, "gamesessionqueue/full", "gamesessionqueue/zero").Replace(want)
+	if text := rewritten(t, got.body); text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
 }
 
 func TestQueueChecks(t *testing.T) {
@@ -61,7 +67,6 @@ func TestQueueChecks(t *testing.T) {
 		{"timeout of 0", `{"Name":"q","TimeoutInSeconds":0}`, codeInvalidRequest, "want 10 to 600"},
 		{"timeout of 601", `{"Name":"q","TimeoutInSeconds":601}`, codeInvalidRequest, "want 10 to 600"},
 		{"no cap", `{"Name":"q","PlayerLatencyPolicies":[{"PolicyDurationSeconds":1}]}`, codeInvalidRequest, "PlayerLatencyPolicies[0].Maximum"},
-		{"no duration", `{"Name":"q","PlayerLatencyPolicies":[{"MaximumIndividualPlayerLatencyMilliseconds":5,"PolicyDurationSeconds":0}]}`, codeInvalidRequest, "PolicyDurationSeconds"},
 		{"criterion", `{"Name":"q","PriorityConfiguration":{"PriorityOrder":["BEAUTY"]}}`, codeInvalidRequest, "BEAUTY"},
 		{"criterion twice", `{"Name":"q","PriorityConfiguration":{"PriorityOrder":["COST","COST"]}}`, codeInvalidRequest, "PriorityOrder[1]"},
 		{"no location order", `{"Name":"q","PriorityConfiguration":{"PriorityOrder":["LOCATION"]}}`, codeInvalidRequest, "LocationOrder: required"},
