@@ -122,6 +122,27 @@ func TestPeopleCommands(t *testing.T) {
 			t.Errorf("muster people %v: %s", wrong, said)
 		}
 	}
+	for _, vague := range [][]string{{"groups", "ann"}, {"groups", "ann", "--none", "--group", "admin"}, {"groups", "ann", "--group", ""}} {
+		if said, err := s.remote(id, secret, append([]string{"people"}, vague...)...); err == nil || !strings.Contains(said, "--group") {
+			t.Errorf("muster people %q: %v, %s", vague, err, said)
+		}
+	}
+	typed := people("add", "tom", "--group", "backend", "--group", "readonyl")
+	if !strings.Contains(typed, `group "readonyl"`) || !strings.Contains(typed, "readonly") || strings.Contains(typed, "cannot sign in") {
+		t.Errorf("a person in a group that nothing names: %s", typed)
+	}
+	if said := people("groups", "tom", "--group", "readonyl"); !strings.Contains(said, `group "readonyl"`) || !strings.Contains(said, "tom has no role and cannot sign in") {
+		t.Errorf("a person without a role: %s", said)
+	}
+	if said := people("groups", "tom", "--none"); !strings.Contains(said, "is in no group") || !strings.Contains(said, "cannot sign in") {
+		t.Errorf("a person without a group: %s", said)
+	}
+	if said := people("add", "eve"); !strings.Contains(said, "eve has no role and cannot sign in") {
+		t.Errorf("a new person without a group: %s", said)
+	}
+	if said := people("add", "pam", "--group", "admin"); strings.Contains(said, "muster:") {
+		t.Errorf("nothing is wrong with the group admin, but: %s", said)
+	}
 	reader, readersSecret := s.key("readonly")
 	if said, err := s.remote(reader, readersSecret, "people", "add", "mallory", "--group", "admin"); err == nil {
 		t.Errorf("a reader adds people: %s", said)

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -115,12 +117,31 @@ type peopleAdd struct {
 }
 
 func (c *peopleAdd) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	if err := checkValid(c.Valid); err != nil {
+		return err
+	}
 	var made operator.Enrolment
 	if err := c.post(ctx, env, "people", operator.NewPerson{Name: c.Name, Groups: c.Group, ValidSeconds: int64(c.Valid / time.Second)}, &made); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(stdout, made.Link)
+	warn(made.Warnings)
 	return err
+}
+
+// checkValid refuses what the service would take as no time at all, and replace by its default.
+func checkValid(d time.Duration) error {
+	if d < time.Second || d%time.Second != 0 {
+		return fmt.Errorf("--valid %s: want 1s or more, in whole seconds", d)
+	}
+	return nil
+}
+
+// warn keeps what scripts read on the standard output free of warnings.
+func warn(warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintln(os.Stderr, "muster:", printable(w))
+	}
 }
 
 type peopleEnrol struct {
@@ -130,6 +151,9 @@ type peopleEnrol struct {
 }
 
 func (c *peopleEnrol) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	if err := checkValid(c.Valid); err != nil {
+		return err
+	}
 	var made operator.Enrolment
 	if err := c.post(ctx, env, "people/"+url.PathEscape(c.Person)+"/enrol", operator.NewEnrolment{ValidSeconds: int64(c.Valid / time.Second)}, &made); err != nil {
 		return err
@@ -141,7 +165,16 @@ func (c *peopleEnrol) Run(ctx context.Context, stdout io.Writer, env environment
 type peopleGroups struct {
 	adminChange
 	Person string   `arg:"" help:"Name or id of the person."`
-	Group  []string `placeholder:"GROUP" help:"Group of the person from now on; may be given several times. None: the person has no role and is signed out."`
+	Group  []string `placeholder:"GROUP" help:"Group of the person from now on, in place of those before; may be given several times."`
+	None   bool     `help:"Take all groups away. Without a role, the person is signed out."`
+}
+
+// Validate refuses to guess: a forgotten --group must not sign a person out.
+func (c *peopleGroups) Validate() error {
+	if c.None == (len(c.Group) > 0) {
+		return errors.New("want --group for each group that the person has from now on, or --none to take all groups away")
+	}
+	return nil
 }
 
 func (c *peopleGroups) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -154,6 +187,7 @@ func (c *peopleGroups) Run(ctx context.Context, stdout io.Writer, env environmen
 		groups = "the groups " + listed(c.Group)
 	}
 	_, err := fmt.Fprintf(stdout, "%s is in %s\n", printable(done.ID), groups)
+	warn(done.Warnings)
 	return err
 }
 

@@ -3,8 +3,10 @@ package operator
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,13 +15,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/domain/people"
+	"github.com/musterhq/muster/internal/domain/spelling"
 )
 
 // People is what this door needs of the one at which people sign in.
 type People interface {
 	// OwnRoles are the roles that groups of the cell's own people give.
 	OwnRoles(groups []string) access.RoleSet
+	// OwnGroups are the groups that give them by name.
+	OwnGroups() []string
 	// NewEnrolment makes the secret of a link with which a passkey is registered, and its hash.
 	NewEnrolment() (secret, hash string)
 	EnrolmentLink(person, secret string) string
@@ -101,6 +107,8 @@ type Enrolment struct {
 	ID      string    `json:"id"` // of the person
 	Link    string    `json:"link"`
 	Expires time.Time `json:"expires"`
+	// Warnings say what the person's groups do not give, when the person is new.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // EndSignIns is the body of POST people/end-sessions: one of the two.
@@ -117,6 +125,8 @@ type EndedSignIns struct {
 // PersonNamed is the answer to other changes.
 type PersonNamed struct {
 	ID string `json:"id"`
+	// Warnings say what the person's groups do not give, when these have changed.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // signInsPage is how many sessions a list has at most.
@@ -218,17 +228,57 @@ func (d *Door) newPerson(w http.ResponseWriter, r *http.Request, by access.Actor
 		return err
 	}
 	d.log.Info("person added", "person", cmd.Person.Name, "groups", len(in.Groups), "principal", by.Principal)
-	return d.answerEnrolment(w, r, by, cmd.Person.ID, in.ValidSeconds)
+	warnings, err := d.warningsOf(r.Context(), cmd.Person.Name, cmd.Person.Groups)
+	if err != nil {
+		return err
+	}
+	return d.answerEnrolment(w, r, by, cmd.Person.ID, in.ValidSeconds, warnings)
 }
 
-func (d *Door) answerEnrolment(w http.ResponseWriter, r *http.Request, by access.Actor, person string, seconds int64) error {
+// warningsOf says which groups have no effect, and that a person has no role. Neither is refused: the settings can give roles to a group, and an
+// administrator can attach a policy to it, after people are in it.
+func (d *Door) warningsOf(ctx context.Context, name string, groups []string) (warnings []string, err error) {
+	restricted := map[string]bool{}
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		for _, a := range v.PolicyAttachments() {
+			if a.Target.Kind == access.GroupTarget {
+				restricted[a.Target.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	giving := d.config.People.OwnGroups()
+	for _, g := range slices.Compact(slices.Sorted(slices.Values(groups))) {
+		if restricted[g] || slices.Contains(giving, g) {
+			continue
+		}
+		w := fmt.Sprintf("the group %q gives no role, and no policy is attached to it", g)
+		if near, ok := spelling.Nearest(g, giving); ok {
+			w += fmt.Sprintf("; did you mean %q?", near)
+		}
+		warnings = append(warnings, w)
+	}
+	if d.config.People.OwnRoles(groups) == 0 {
+		w := name + " has no role and cannot sign in"
+		if len(giving) > 0 {
+			w += "; groups that give a role: " + excerpt.Begin(strings.Join(giving, ", "), 500)
+		}
+		warnings = append(warnings, w)
+	}
+	return warnings, nil
+}
+
+func (d *Door) answerEnrolment(w http.ResponseWriter, r *http.Request, by access.Actor, person string, seconds int64, warnings []string) error {
 	secret, hash := d.config.People.NewEnrolment()
 	cmd := &people.IssueEnrolment{Person: person, Hash: hash, Valid: time.Duration(seconds) * time.Second, By: by.Cut().Principal}
 	if err := d.engine.Do(r.Context(), cmd); err != nil {
 		return err
 	}
 	d.log.Info("enrolment link made", "person", cmd.ID, "principal", by.Principal)
-	answer(w, http.StatusCreated, Enrolment{ID: cmd.ID, Link: d.config.People.EnrolmentLink(cmd.ID, secret), Expires: cmd.Expires.Std()})
+	answer(w, http.StatusCreated, Enrolment{ID: cmd.ID, Link: d.config.People.EnrolmentLink(cmd.ID, secret), Expires: cmd.Expires.Std(), Warnings: warnings})
 	return nil
 }
 
@@ -240,7 +290,7 @@ func (d *Door) enrolPerson(w http.ResponseWriter, r *http.Request, by access.Act
 	if err := d.mayEnrol(r, &in.ValidSeconds); err != nil {
 		return err
 	}
-	return d.answerEnrolment(w, r, by, r.PathValue("person"), in.ValidSeconds)
+	return d.answerEnrolment(w, r, by, r.PathValue("person"), in.ValidSeconds, nil)
 }
 
 func (d *Door) changePerson(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
@@ -253,7 +303,11 @@ func (d *Door) changePerson(w http.ResponseWriter, r *http.Request, by access.Ac
 		return err
 	}
 	d.log.Info("groups of a person changed", "person", cmd.Person, "groups", len(in.Groups), "principal", by.Principal)
-	answer(w, http.StatusOK, PersonNamed{cmd.Person})
+	warnings, err := d.warningsOf(r.Context(), r.PathValue("person"), cmd.Groups)
+	if err != nil {
+		return err
+	}
+	answer(w, http.StatusOK, PersonNamed{ID: cmd.Person, Warnings: warnings})
 	return nil
 }
 
@@ -263,7 +317,7 @@ func (d *Door) removePerson(w http.ResponseWriter, r *http.Request, by access.Ac
 		return err
 	}
 	d.log.Info("person removed", "person", cmd.ID, "principal", by.Principal)
-	answer(w, http.StatusOK, PersonNamed{cmd.ID})
+	answer(w, http.StatusOK, PersonNamed{ID: cmd.ID})
 	return nil
 }
 
@@ -277,7 +331,7 @@ func (d *Door) removePasskey(w http.ResponseWriter, r *http.Request, by access.A
 		return err
 	}
 	d.log.Info("passkey removed", "person", cmd.Person, "principal", by.Principal)
-	answer(w, http.StatusOK, PersonNamed{cmd.Person})
+	answer(w, http.StatusOK, PersonNamed{ID: cmd.Person})
 	return nil
 }
 

@@ -168,6 +168,14 @@ func (d *Door) OwnRoles(groups []string) access.RoleSet {
 	return d.file.Get().Own.Of(groups)
 }
 
+// OwnGroups are the groups that give roles to the cell's own people, by name, in their order.
+func (d *Door) OwnGroups() []string {
+	if d.file.Get().NoOwn {
+		return nil
+	}
+	return d.file.Get().Own.Groups()
+}
+
 // sameGroups reports whether two lists have the same groups, in any order.
 func sameGroups(a, b []string) bool {
 	sorted := func(x []string) []string {

@@ -56,6 +56,16 @@ func (r Roles) Of(groups []string) (set access.RoleSet) {
 	return set
 }
 
+// Groups returns the groups that give a role, in their order, without the one that stands for all people.
+func (r Roles) Groups() []string {
+	var all []string
+	for _, giving := range r {
+		all = append(all, giving...)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(g string) bool { return g == "*" })
+}
+
 // ownRoles are those of the cell's own people unless the file says otherwise: each role by the group of its name.
 func ownRoles() Roles {
 	return Roles{access.Admin: {"admin"}, access.Backend: {"backend"}, access.Client: {"client"}, access.ReadOnly: {"readonly"}}
