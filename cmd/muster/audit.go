@@ -94,6 +94,9 @@ func instantOf(text string, now time.Time) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if age, err := time.ParseDuration(text); err == nil {
+		if age < 0 {
+			return now, fmt.Errorf("%q: want an age that is not negative", text)
+		}
 		return now.Add(-age), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)

@@ -249,7 +249,7 @@ type restoreCommand struct {
 	reasonFlag
 	From   string `arg:"" name:"place" help:"What muster backup has written: a file, a directory or s3://BUCKET/PREFIX."`
 	Data   string `name:"data" placeholder:"DIR" help:"Data directory to make. It must be empty, or not be there."`
-	Verify bool   `name:"verify" help:"Only read everything, check it, and show what it has. Of a directory or bucket, all backups are read, and the journal is replayed from one to the next. Nothing is changed."`
+	Verify bool   `name:"verify" instead:"data,reason" help:"Only read everything, check it, and show what it has. Of a directory or bucket, all backups are read, and the journal is replayed from one to the next. Nothing is changed."`
 	At     string `name:"at" placeholder:"WHEN" help:"Restore the state after this journal entry, or of this time, such as 2026-11-26T09:30:00Z, from a directory or bucket. Without it the latest."`
 	Backup string `name:"backup" placeholder:"NAME" help:"Restore this backup of a directory or bucket; muster backup list shows the names."`
 

@@ -43,6 +43,9 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 		}
 		return nil
 	}
+	if c.Rounds < 1 || c.Measure <= 0 || c.For <= 0 {
+		return fmt.Errorf("--rounds %d, --measure %s, --for %s: want more than 0", c.Rounds, c.Measure, c.For)
+	}
 	binary, err := os.Executable()
 	if err != nil {
 		return err

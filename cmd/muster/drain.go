@@ -24,7 +24,7 @@ type drainCommand struct {
 	serviceFlags
 	reasonFlag
 	Fleet  string `placeholder:"FLEET" help:"The compute's fleet, if several have one of that name."`
-	Undo   bool   `help:"End the drain: the compute gets new game sessions again."`
+	Undo   bool   `instead:"no-wait" help:"End the drain: the compute gets new game sessions again."`
 	NoWait bool   `name:"no-wait" help:"Do not wait until the compute is empty."`
 
 	Every   time.Duration `hidden:"" default:"2s"`

@@ -101,14 +101,20 @@ func (c *eventsCommand) print(w io.Writer, page *operator.Feed, first bool) erro
 
 // setPeriod sets since and until of a query from flags, which are times or ages.
 func setPeriod(q url.Values, since, until string) error {
-	for _, at := range []struct{ name, text string }{{"since", since}, {"until", until}} {
-		instant, err := instantOf(at.text, time.Now())
+	now := time.Now()
+	var instants [2]time.Time
+	for i, at := range []struct{ name, text string }{{"since", since}, {"until", until}} {
+		instant, err := instantOf(at.text, now)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", at.name, err)
 		}
 		if at.text != "" {
 			q.Set(at.name, instant.UTC().Format(time.RFC3339Nano))
 		}
+		instants[i] = instant
+	}
+	if since != "" && until != "" && !instants[0].Before(instants[1]) {
+		return fmt.Errorf("--since %s is not before --until %s: nothing would be listed", since, until)
 	}
 	return nil
 }

@@ -49,6 +49,9 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if in.Until, err = endedAt("--until", c.Until); err != nil {
 		return err
 	}
+	if in.From != 0 && in.Until != 0 && in.From >= in.Until {
+		return fmt.Errorf("--since %s is not before --until %s: the export would be empty", c.Since, c.Until)
+	}
 	var store export.Store
 	if c.To == pipe {
 		if c.Resume {

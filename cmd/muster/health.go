@@ -23,6 +23,9 @@ func (c *healthCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if c.Timeout <= 0 {
+		return fmt.Errorf("--timeout %s: want more than 0s", c.Timeout)
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	path := "/healthz"

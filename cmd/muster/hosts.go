@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -91,6 +92,12 @@ type hostsJoinToken struct {
 }
 
 func (c *hostsJoinToken) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	if err := checkValid(c.Valid); err != nil {
+		return err
+	}
+	if c.Uses == 0 {
+		return errors.New("--uses 0: want 1 or more")
+	}
 	var made operator.HostToken
 	in := operator.NewHostToken{Fleet: c.Fleet, Location: c.Location, Uses: c.Uses, ValidSeconds: int64(c.Valid / time.Second)}
 	if err := c.post(ctx, env, "hosts/tokens", in, &made); err != nil {

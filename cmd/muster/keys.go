@@ -62,8 +62,8 @@ type keysCommand struct {
 type keysAt struct {
 	dataFlag
 	LimitAccessKeys int    `name:"limit-access-keys" hidden:""` // the service's setting, used while no service runs
-	Server          string `placeholder:"URL" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
-	Profile         string `placeholder:"NAME" help:"AWS profile whose access key signs for --server."`
+	Server          string `placeholder:"URL" instead:"data,secret-key-file" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	Profile         string `placeholder:"NAME" with:"server" help:"AWS profile whose access key signs for --server."`
 }
 
 // door returns the access to the keys, for changes with a reason. With exists it requires that the directory exists; otherwise it may create it.
@@ -355,7 +355,7 @@ type keysRevokeCredentials struct {
 	Session     string    `placeholder:"ID" xor:"which" required:"" help:"Access key id of the temporary credentials, ASIA…."`
 	Holder      string    `placeholder:"NAME" xor:"which" required:"" help:"Id of the access key that they were issued to, PROVIDER/SUBJECT of a web identity, or AUTHORITY/NAME of a certificate."`
 	Certificate string    `placeholder:"FILE" xor:"which" required:"" help:"Client certificate in PEM that gave them, or sha256:FINGERPRINT, or AUTHORITY/SERIAL in hexadecimal digits. It gives no more."`
-	IssuedUntil time.Time `placeholder:"TIME" help:"With --holder: credentials that were issued later keep working, such as 2026-11-23T12:00:00Z. Default: now."`
+	IssuedUntil time.Time `placeholder:"TIME" with:"holder" help:"With --holder: credentials that were issued later keep working, such as 2026-11-23T12:00:00Z. Default: now."`
 }
 
 // knownHolder refuses the id of an access key that does not exist: the service stores no temporary credentials, so it would revoke those of a mistyped name without a word.

@@ -20,7 +20,7 @@ import (
 type logsCommand struct {
 	serviceFlags
 	Follow bool `short:"f" help:"Print what the process writes from now on, until it ends."`
-	Tail   int  `placeholder:"LINES" help:"Begin with so many lines of earlier output. Otherwise: with the last 64 KiB."`
+	Tail   *int `placeholder:"LINES" help:"Begin with so many lines of earlier output. Otherwise: with the last 64 KiB."`
 	Raw    bool `help:"Print control characters, too. They can control the terminal."`
 
 	ID string `arg:"" name:"process" help:"FLEET/COMPUTE/PROCESS, a process id, or the ARN of a game session."`
@@ -32,8 +32,11 @@ func (c *logsCommand) Run(ctx context.Context, stdout io.Writer, env environment
 		return err
 	}
 	query := url.Values{}
-	if c.Tail != 0 {
-		query.Set("tail", strconv.Itoa(c.Tail))
+	if c.Tail != nil {
+		if *c.Tail < 1 {
+			return fmt.Errorf("--tail %d: want a number of lines, 1 or more", *c.Tail)
+		}
+		query.Set("tail", strconv.Itoa(*c.Tail))
 	}
 	if c.Follow {
 		query.Set("follow", "true")

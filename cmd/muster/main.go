@@ -108,6 +108,9 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 	if err = errors.Join(err, sources.result()); err != nil {
 		return err
 	}
+	if err := sources.checkGiven(command); err != nil {
+		return err
+	}
 	sources.noteFlags(command)
 	return command.Run()
 }

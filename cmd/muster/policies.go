@@ -152,7 +152,7 @@ type policiesUpdate struct {
 	reasonFlag
 	Name string `arg:"" help:"Name of the policy."`
 	policyFile
-	Version uint64 `placeholder:"NUMBER" help:"Version of the document that the new one was made from, as show prints it: the update is refused if somebody has changed it since. Default: the present one."`
+	Version *uint64 `placeholder:"NUMBER" help:"Version of the document that the new one was made from, as show prints it: the update is refused if somebody has changed it since. Default: the present one."`
 }
 
 func (c *policiesUpdate) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -164,14 +164,14 @@ func (c *policiesUpdate) Run(ctx context.Context, stdout io.Writer, env environm
 	if err != nil {
 		return err
 	}
-	if c.Version == 0 {
+	if c.Version == nil {
 		was, err := door.Policy(ctx, c.Name)
 		if err != nil {
 			return err
 		}
-		c.Version = was.Version
+		c.Version = &was.Version
 	}
-	p, err := door.UpdatePolicy(ctx, keyring.PolicyChange{Name: c.Name, Document: document, Version: c.Version})
+	p, err := door.UpdatePolicy(ctx, keyring.PolicyChange{Name: c.Name, Document: document, Version: *c.Version})
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 type serviceFlags struct {
 	dataFlag
 	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service. Without this and --public-url, that of the profile that is used."`
-	PublicURL string `name:"public-url" aliases:"server" placeholder:"URL" help:"URL of the service, if not at --listen. --server is the same."`
+	PublicURL string `name:"public-url" aliases:"server" instead:"listen" placeholder:"URL" help:"URL of the service, if not at --listen. --server is the same."`
 	Profile   string `placeholder:"NAME" help:"AWS profile whose access key or sign-in to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, the sign-in of muster login, a key of the data directory, or none."`
 }
 

@@ -27,7 +27,7 @@ type rolloutStart struct {
 	reasonFlag
 	Alias          string        `required:"" placeholder:"ALIAS" help:"Id, ARN or name of the alias."`
 	To             string        `placeholder:"FLEET" xor:"what" help:"Id or ARN of the fleet to which new game sessions go."`
-	Undo           bool          `xor:"what" help:"Send new game sessions to the old fleet again. One that has drained gets its hosts back first."`
+	Undo           bool          `xor:"what" instead:"steps,step-time,failures,failure-percent,keep" help:"Send new game sessions to the old fleet again. One that has drained gets its hosts back first."`
 	Steps          []int32       `placeholder:"PERCENT,…" default:"100" help:"Share of new game sessions that goes to the new fleet in each step: rising, the last one 100, 20 steps at most."`
 	StepTime       time.Duration `default:"10m" help:"How long each step lasts, also the last one, after which the old fleet drains."`
 	Failures       int32         `default:"3" help:"The alias comes back when so many server processes of the new fleet ended with an error in a step, or so many of its game sessions were never active, and"`

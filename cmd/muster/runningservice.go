@@ -10,8 +10,8 @@ import (
 // runningService selects a service for commands that need it to run, by its data directory or by its URL.
 type runningService struct {
 	dataFlag
-	Server  string `placeholder:"URL" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
-	Profile string `placeholder:"NAME" help:"AWS profile whose access key signs for --server."`
+	Server  string `placeholder:"URL" instead:"data,secret-key-file" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	Profile string `placeholder:"NAME" with:"server" help:"AWS profile whose access key signs for --server."`
 }
 
 // reach returns the service at --server, or that of --data. reason is for the audit log, and why says of a service that does not run what it is needed for.

@@ -155,7 +155,7 @@ type secretRetire struct {
 	reasonFlag
 	Generation uint32 `arg:"" help:"Number of the generation, as list shows it."`
 	RevokeKeys bool   `help:"Also revoke the access keys that are derived from the generation. After a leak of the secret, their secrets are known, too."`
-	Force      bool   `help:"With --revoke-keys: even if no access key with the role admin is left."`
+	Force      bool   `with:"revoke-keys" help:"With --revoke-keys: even if no access key with the role admin is left."`
 	DryRun     bool   `help:"Only say what would be refused."`
 }
 

@@ -18,7 +18,7 @@ import (
 
 type simulateCommand struct {
 	Population    string        `placeholder:"FILE" type:"path" help:"Invent arrivals from this description, JSON."`
-	Arrivals      string        `placeholder:"FILE" type:"path" help:"Use recorded arrivals: .csv, or .jsonl with a ticket on each line."`
+	Arrivals      string        `placeholder:"FILE" type:"path" instead:"for" help:"Use recorded arrivals: .csv, or .jsonl with a ticket on each line."`
 	For           time.Duration `name:"for" placeholder:"TIME" default:"1h" help:"Time of the invented arrivals, from midnight on."`
 	Seed          uint64        `placeholder:"N" default:"1" help:"Seed of the random choices: another seed gives another population."`
 	Timeout       time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"Longest wait of a ticket."`

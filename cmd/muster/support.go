@@ -25,8 +25,8 @@ type supportCommand struct {
 	reasonFlag
 	Out       string        `name:"out" placeholder:"FILE" help:"File to write, .tar.gz, which must not exist; or - for the standard output. Default: muster-support-TIME.tar.gz in this directory."`
 	Processor time.Duration `name:"processor" default:"5s" placeholder:"TIME" help:"Length of the profile of the processor, up to 15s. 0s: none."`
-	Server    string        `placeholder:"URL" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile. The bundle then has nothing of this machine."`
-	Profile   string        `placeholder:"NAME" help:"AWS profile whose access key or sign-in is used for --server."`
+	Server    string        `placeholder:"URL" instead:"data,secret-key-file,listen,public-url" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile. The bundle then has nothing of this machine."`
+	Profile   string        `placeholder:"NAME" with:"server" help:"AWS profile whose access key or sign-in is used for --server."`
 }
 
 // doctorPatience bounds all checks of the doctor together.
@@ -34,8 +34,8 @@ const doctorPatience = time.Minute
 
 // Run writes the bundle. It also works while the service is down, with what this machine and the data directory tell.
 func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Writer) (err error) {
-	if c.Processor < 0 || c.Processor > support.CPUMax {
-		return fmt.Errorf("processor %s: want 0s to %s", c.Processor, support.CPUMax)
+	if c.Processor < 0 || c.Processor > support.CPUMax || c.Processor%time.Second != 0 { // the service counts in seconds
+		return fmt.Errorf("--processor %s: want 0s to %s, in whole seconds", c.Processor, support.CPUMax)
 	}
 	if err := audit.CheckReason(c.Reason); err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 type topCommand struct {
 	serviceFlags
 	Every time.Duration `placeholder:"TIME" default:"2s" help:"Time between two looks, at least 500ms."`
-	Once  bool          `help:"Print the overview as plain text and end. Needs no terminal."`
+	Once  bool          `instead:"every" help:"Print the overview as plain text and end. Needs no terminal."`
 }
 
 // topEveryLeast keeps terminals that were left open from burdening the service.
