@@ -67,6 +67,49 @@ func TestT5Flapping(t *testing.T) {
 	w.login("me")
 }
 
+// Five logins that replace one another within any minute lock, not five since the first one of a minute.
+func TestT5FlappingWindowSlides(t *testing.T) {
+	for _, test := range []struct {
+		at    []time.Duration
+		locks bool
+	}{
+		{[]time.Duration{0, 50 * time.Second, 55 * time.Second, 65 * time.Second, 70 * time.Second}, false},
+		{[]time.Duration{0, 50 * time.Second, 55 * time.Second, 65 * time.Second, 70 * time.Second, 75 * time.Second}, true},
+		{[]time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second, 60 * time.Second}, false},
+		{[]time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second, 59 * time.Second}, true},
+	} {
+		w := newFlowWorld(t, nil)
+		w.online("me")
+		begin := w.now
+		for _, at := range test.at {
+			w.pass(begin.Add(at).Sub(w.now))
+			w.login("me")
+			w.attach("me")
+		}
+		if got := w.player("me").FlapUntil > w.now; got != test.locks {
+			t.Errorf("logins at %v: locked %t, want %t", test.at, got, test.locks)
+		}
+	}
+}
+
+// What release 0.1 has counted goes on to count, all of it as of the first login.
+func TestT5FlappingOfEarlierReleases(t *testing.T) {
+	for _, test := range []struct {
+		wait  time.Duration
+		locks bool
+	}{{59 * time.Second, true}, {time.Minute, false}} {
+		w := newFlowWorld(t, nil)
+		w.online("me")
+		r, _ := w.cell.playerflow.Flow.Player("me")
+		w.cell.playerflow.Flow.Players.Mut(r).SetReplaces(flow.Replaces{Logins: 4, Since: w.now})
+		w.pass(test.wait)
+		w.login("me")
+		if got := w.player("me").FlapUntil > w.now; got != test.locks {
+			t.Errorf("after %v: locked %t, want %t", test.wait, got, test.locks)
+		}
+	}
+}
+
 // TestT5Expiry: a login session without a sign of life ends, and the keys stay.
 func TestT5Expiry(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.OfflineRemoval = time.Hour })

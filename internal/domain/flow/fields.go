@@ -33,8 +33,9 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &p.RemoveBy)
 	wire.Int(c, 11, &p.LeaveQueueBy)
 	c.Bool(12, &p.Banned)
-	wire.Int(c, 13, &p.Replaced)
-	wire.Int(c, 14, &p.ReplacedSince)
+	replaces := p.Replaces()
+	wire.Int(c, 13, &replaces.Logins)
+	wire.Int(c, 14, &replaces.Since)
 	wire.Int(c, 15, &p.FlapUntil)
 	requeues := p.Requeues()
 	wire.Int(c, 16, &requeues.Leaves)
@@ -51,6 +52,10 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Int(c, 33, &p.UnlockAt)
 	wire.Int(c, 34, &p.Node)
 	wire.Many(c, 35, &requeues.Left, func(at *domain.Time, c *wire.Codec) { wire.Int(c, 1, at) })
+	wire.Many(c, 36, &replaces.At, func(at *domain.Time, c *wire.Codec) { wire.Int(c, 1, at) })
+	if p.replaces == nil { // it was read: writing changes nothing
+		p.SetReplaces(replaces)
+	}
 	if p.requeues == nil && !requeues.none() { // it was read: writing changes nothing
 		p.SetRequeues(requeues)
 	}

@@ -39,7 +39,7 @@ var options = []Option{
 	{sectionSession, "restartGrace", ForDeadlines, false, "for which players may come back after a restart",
 		period(0, 10*time.Minute, func(c *Config) *time.Duration { return &c.Sessions.RestartGrace })},
 	{sectionSession, "replaceBurst", AtOnce, false, "logins that may take over from another one in replaceWindow",
-		number[int32](1, 1000, func(c *Config) *int32 { return &c.Sessions.ReplacesMax })},
+		number[int32](1, ReplacesKept, func(c *Config) *int32 { return &c.Sessions.ReplacesMax })},
 	{sectionSession, "replaceWindow", AtOnce, false, "",
 		period(time.Second, time.Hour, func(c *Config) *time.Duration { return &c.Sessions.ReplaceWindow })},
 	{sectionSession, "flappingLock", AtOnce, false, "for which more of them are refused",

@@ -113,7 +113,6 @@ type Player struct {
 	Banned       bool
 	Epoch        uint32             // logins
 	Node         uint32             // number of the node that has the stream, or that was polled last; 0: a single node, or OFFLINE
-	Replaced     int32              // logins that replaced another one since ReplacedSince
 	Stream       uint64             // number of the attached stream; 0 while none is
 	PresenceBy   domain.ContactTime // OFFLINE then, unless the client comes back or polls again
 	PolledBy     domain.ContactTime // until then the latest poll keeps the player ONLINE, even without a stream; 0: no poll does
@@ -121,10 +120,10 @@ type Player struct {
 	RemoveBy     domain.ContactTime // OFFLINE for too long: out of the party
 	LeaveQueueBy domain.ContactTime // OFFLINE for too long: out of the queue
 
-	ReplacedSince domain.Time
-	FlapUntil     domain.Time // no new login until then
-	requeues      *Requeues   // nil: none that count
-	UnlockAt      domain.Time // end of the next lock that ends, whether it is enforced or not; 0: there is none
+	FlapUntil domain.Time // no new login until then
+	replaces  *Replaces   // nil: none that count
+	requeues  *Requeues   // nil: none that count
+	UnlockAt  domain.Time // end of the next lock that ends, whether it is enforced or not; 0: there is none
 
 	Profile   *Profile  // nil: nothing is known
 	LastGame  *LastGame // nil: none, or too long ago
@@ -137,6 +136,34 @@ type Player struct {
 	bytes      int32         // of the outbox
 	login      LoginRef      // the live one
 	membership MembershipRef // the live one
+}
+
+// Replaces says how often a login of a player has replaced one with a client that was here. Most players have none, so it is not in the record of each.
+type Replaces struct {
+	At     []domain.Time // oldest first: as many as lock, in the latest window
+	Logins int32         // in records of release 0.1 alone: their number, and
+	Since  domain.Time   // the first of them
+}
+
+// ReplacesKept bounds how many replacing logins of a player are remembered. More than that never lock.
+const ReplacesKept = 1000
+
+func (x *Replaces) none() bool { return len(x.At) == 0 && x.Logins == 0 && x.Since == 0 }
+
+// Replaces returns how often a login has replaced another one of late.
+func (p *Player) Replaces() Replaces {
+	if p.replaces == nil {
+		return Replaces{}
+	}
+	return *p.replaces
+}
+
+// SetReplaces replaces what Replaces returns.
+func (p *Player) SetReplaces(x Replaces) {
+	p.replaces = nil
+	if !x.none() {
+		p.replaces = &x
+	}
 }
 
 // Requeues says how often a player has entered and left matchmaking of late. Most players have none, so it is not in the record of each.

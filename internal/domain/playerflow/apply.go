@@ -191,7 +191,8 @@ func (c *State) applyPlayer(at domain.Time, event kernel.Event) {
 		}
 		p := c.Flow.Players.Mut(r)
 		p.Epoch, p.Changed = e.Login.Epoch, c.Touch()
-		p.Replaced, p.ReplacedSince, p.FlapUntil = e.Replaced, e.ReplacedSince, e.FlapUntil
+		p.SetReplaces(flow.Replaces{At: e.ReplacedAt, Logins: e.Replaced, Since: e.ReplacedSince})
+		p.FlapUntil = e.FlapUntil
 		p.Profile = e.Profile
 		if p.Presence == flow.Online { // the client that is online no longer controls the player
 			p.Stream, p.PresenceBy = 0, e.PresenceBy

@@ -62,11 +62,12 @@ func (e *PlayerKeysChanged) Fields(c *wire.Codec) {
 // PlayerLoggedIn is a new login session, which now controls the player; and what else the login changed of the player.
 type PlayerLoggedIn struct {
 	Login         flow.Login
-	Replaced      int32
-	ReplacedSince domain.Time
+	Replaced      int32       // in entries of release 0.1 alone: logins that replaced another one of late, and
+	ReplacedSince domain.Time // the first of them
 	FlapUntil     domain.Time
 	Profile       *flow.Profile
 	PresenceBy    domain.ContactTime
+	ReplacedAt    []domain.Time // logins that replaced another one of late, oldest first; for its level see PlayerChanged.left
 }
 
 func (*PlayerLoggedIn) Kind() kernel.Kind { return 121 }
@@ -77,6 +78,7 @@ func (e *PlayerLoggedIn) Fields(c *wire.Codec) {
 	wire.Int(c, 4, &e.FlapUntil)
 	wire.Optional(c, 5, &e.Profile, (*flow.Profile).Fields)
 	wire.Int(c, 6, &e.PresenceBy)
+	wire.Many(c, 7, &e.ReplacedAt, func(x *domain.Time, c *wire.Codec) { wire.Int(c, 1, x) })
 }
 
 // LoginChanged is a login session as it is now.
@@ -209,8 +211,10 @@ type PlayerChanged struct {
 	LastGame     *flow.LastGame
 	Penalties    []flow.Penalty
 	Blocked      []string
-	UnlockAt     domain.Time   // end of the next lock that ends
-	Left         []domain.Time // the leaves, oldest first; entries of release 0.1 have their number and the first one alone
+	UnlockAt     domain.Time // end of the next lock that ends
+	// The leaves, oldest first; entries of release 0.1 have their number and the first one alone. This field needs no check of the level in force: it came with level 2,
+	// and release 0.1, which would skip it, cannot be a node beside another release, since it has no clusters. All nodes of a cluster read and write it.
+	Left []domain.Time
 }
 
 func (*PlayerChanged) Kind() kernel.Kind { return 129 }

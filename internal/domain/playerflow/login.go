@@ -1,6 +1,7 @@
 package playerflow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -86,12 +87,17 @@ func (t *logins) check(p *flow.Player, e *PlayerLoggedIn) error {
 		return flow.Refuse(flow.Refusal{Code: flow.LoginFlapping, Until: p.FlapUntil}, "player %s has logged in too often", p.ID)
 	}
 	e.Login.Epoch = p.Epoch + 1
-	e.Replaced, e.ReplacedSince, e.FlapUntil = p.Replaced, p.ReplacedSince, p.FlapUntil
+	was := p.Replaces()
+	e.ReplacedAt, e.Replaced, e.ReplacedSince, e.FlapUntil = was.At, was.Logins, was.Since, p.FlapUntil
 	if p.Login() != 0 && p.Here() {
-		if p.ReplacedSince.Add(config.ReplaceWindow) <= t.Now {
-			e.Replaced, e.ReplacedSince = 0, t.Now
+		most := int(config.ReplacesMax)
+		at := slices.Clone(was.At)
+		if len(at) == 0 { // release 0.1 knew the time of the first one
+			at = slices.Repeat([]domain.Time{was.Since}, min(int(was.Logins), most))
 		}
-		if e.Replaced++; e.Replaced >= config.ReplacesMax {
+		at = append(slices.DeleteFunc(at, func(x domain.Time) bool { return x.Add(config.ReplaceWindow) <= t.Now }), t.Now)
+		e.ReplacedAt, e.Replaced, e.ReplacedSince = at[max(0, len(at)-most):], 0, 0
+		if len(e.ReplacedAt) == most {
 			e.FlapUntil = t.Now.Add(config.FlappingLock)
 		}
 	}
