@@ -142,6 +142,9 @@ func (a *Agent) take(push agentproto.Push) {
 		}
 	case *agentproto.UpdateHost:
 		a.connect(p.HelloAnswer)
+	case *agentproto.HostShared:
+		a.config.Log.Warn("another agent uses the identity of this host, and takes it from this one: a copy of the state directory is on another machine. "+
+			"Remove host.json from the state directory of the copy, and give its agent a join token", "host", a.hello.HostID, "state_dir", a.config.StateDir, "addresses", p.Addresses)
 	case *agentproto.StartOutput:
 		a.startStream(p)
 	case *agentproto.StopOutput:

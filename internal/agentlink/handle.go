@@ -125,6 +125,7 @@ func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnsw
 	l.report.Store(&agentproto.Report{Host: l.host, Fleet: at.fleet, Compute: at.name, Metrics: r.Metrics, Launches: r.Launches})
 	l.tellLaunches(r.Launches)
 	l.interrupt(r.Status == agentproto.Interrupted)
+	l.lookForRival(time.Now())
 	if at.fleet == "" {
 		answer.Status, answer.UnregisteredProcesses = agentproto.OrderPending, append(answer.UnregisteredProcesses, r.ProcessList...)
 		return answer, nil

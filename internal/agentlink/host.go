@@ -64,7 +64,7 @@ func (s *Server) welcomeHost(r *http.Request, h *hello) error {
 		return err
 	}
 	x, err := s.standing(known.ID)
-	h.host, h.name, h.compute = known.ID, known.Name, x.at
+	h.host, h.name, h.signed, h.compute = known.ID, known.Name, cmd.Signed, x.at
 	return err
 }
 

@@ -41,6 +41,7 @@ type link struct {
 	server      *Server
 	host        string                  // id of a host that has joined; empty: the agent came with a compute's token
 	name        string                  // of the host
+	signed      domain.Time             // when the host has signed this connection, by its own clock
 	at          atomic.Pointer[compute] // which it is of; changed under Server.mu
 	native      bool
 	shown       computetoken.Accepted
@@ -54,6 +55,7 @@ type link struct {
 	told        map[launch]string                 // causes of trouble that are in the fleet's events. Only tasks use it.
 	telling     rate.Bucket                       // of these events
 	drained     string                            // why the agent was told to start nothing more; empty: it was not. Only tasks use it and settled.
+	outdated    time.Time                         // when a heartbeat first came beside a later connection of the same host; zero: none did. Only tasks use it.
 	interrupted *compute                          // the one that was drained because its machine is about to be taken away; nil: none was. Only tasks use it.
 	settled     bool                              // the agent was told whether it may start anything
 	from        string                            // address of the client, as limits by address know it

@@ -3,6 +3,7 @@ package agentlink
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -28,6 +29,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/logtest"
 )
 
 const testFleet, testCompute, testLocation = "fleet-1", "host", "custom-home"
@@ -40,6 +42,7 @@ type world struct {
 	door   *Server
 	port   *httptest.Server
 	keys   *identity.Keys
+	log    logtest.Log
 }
 
 func newWorld(t testing.TB) *world {
@@ -68,9 +71,9 @@ func newWorldOf(t testing.TB, change func(*cell.Config)) *world {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	periods := DefaultPeriods()
-	periods.Watch = 5 * time.Millisecond
+	periods.Watch, periods.Rival = 5*time.Millisecond, time.Nanosecond
 	w.keys = identity.NewKeys(w.secret, w.engine.Now)
-	w.door = New(ctx, Config{Engine: w.engine, Secret: w.secret, Policies: w.keys, SDKEndpoint: "ws://service", Endpoint: "ws://service/agent", Periods: periods})
+	w.door = New(ctx, Config{Engine: w.engine, Secret: w.secret, Policies: w.keys, SDKEndpoint: "ws://service", Endpoint: "ws://service/agent", Periods: periods, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
 	w.port = httptest.NewServer(w.door)
 	t.Cleanup(func() {
 		stop()

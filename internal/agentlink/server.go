@@ -65,6 +65,7 @@ type Periods struct {
 	Ping       time.Duration // between two pings; two without a sign of life end the connection
 	Superseded time.Duration // how long an old connection may stay open beside its successor: agents close it after 5 minutes
 	Stuck      time.Duration // a write that takes longer ends the connection
+	Rival      time.Duration // how long an agent must go on beside a later connection of its host to be another one: its successor is the same agent
 	Exit       time.Duration // from TerminateServerProcess until a process that still runs is unhealthy
 	Heartbeat  time.Duration // of `muster agent`
 	Watch      time.Duration // how often connections are checked
@@ -72,7 +73,7 @@ type Periods struct {
 
 // DefaultPeriods suit both agents: the official one sends a heartbeat each minute and answers pings.
 func DefaultPeriods() Periods {
-	return Periods{Ping: 25 * time.Second, Superseded: 6 * time.Minute, Stuck: 10 * time.Second, Exit: time.Minute,
+	return Periods{Ping: 25 * time.Second, Superseded: 6 * time.Minute, Stuck: 10 * time.Second, Rival: 30 * time.Second, Exit: time.Minute,
 		Heartbeat: 10 * time.Second, Watch: time.Second}
 }
 
@@ -94,6 +95,7 @@ type Server struct {
 	mu     sync.Mutex
 	agents map[compute][]*link // open connections of a compute, the newest last
 	closed bool
+	shared map[string]time.Time // by host: when the operator was told last that several agents use its identity
 }
 
 // compute names a host of a fleet.

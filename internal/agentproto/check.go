@@ -240,6 +240,15 @@ func (m *StopOutput) check() error {
 	return c.done()
 }
 
+func (m *HostShared) check() error {
+	var c checker
+	c.many("Addresses", len(m.Addresses), 0, ProcessesMax)
+	for _, a := range m.Addresses {
+		c.text("Addresses", a, 0, NameBytes)
+	}
+	return c.done()
+}
+
 func (m *HeartbeatAnswer) check() error {
 	var c checker
 	c.text("Status", string(m.Status), 1, NameBytes)

@@ -77,6 +77,12 @@ type StopOutput struct {
 	StreamID string `json:"StreamId"`
 }
 
+// HostShared says that another agent connects as the same host: a copy of its state directory is on another machine. The service sends it to the connections of both
+// that it has, every few minutes for as long as that lasts.
+type HostShared struct {
+	Addresses []string // from which agents are connected as this host
+}
+
 // Action implements Push.
 func (*NotifyProcessRegistered) Action() string { return "NotifyProcessRegistered" }
 
@@ -110,6 +116,9 @@ func (*StartOutput) Action() string { return "StartOutput" }
 // Action implements Push.
 func (*StopOutput) Action() string { return "StopOutput" }
 
+// Action implements Push.
+func (*HostShared) Action() string { return "HostShared" }
+
 func newPush(action string) Push {
 	switch action {
 	case "NotifyProcessRegistered":
@@ -134,6 +143,8 @@ func newPush(action string) Push {
 		return new(StartOutput)
 	case "StopOutput":
 		return new(StopOutput)
+	case "HostShared":
+		return new(HostShared)
 	}
 	return nil
 }
