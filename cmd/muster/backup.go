@@ -217,7 +217,7 @@ func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment)
 	text := &strings.Builder{}
 	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "BACKUP\tMADE\tENTRY\tSTATE OF\tBYTES\tNEW\tINSTALLATION")
-	var whole []*repository.Manifest // of the latest installation
+	var whole []*repository.Manifest
 	broken := 0
 	for _, x := range all {
 		if x.Err != nil {
@@ -227,9 +227,6 @@ func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment)
 		}
 		h := x.Head
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", x.Name, h.Made.Format(time.RFC3339), h.Entry, h.State.Format(time.RFC3339), x.Summary().Bytes, x.Made, h.Installation)
-		if len(whole) > 0 && whole[0].Head.Installation != h.Installation {
-			whole = nil
-		}
 		whole = append(whole, x.Manifest)
 	}
 	_ = table.Flush() // of a strings.Builder

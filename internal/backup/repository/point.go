@@ -164,9 +164,14 @@ func reachable(all []*Manifest) string {
 	return strings.Join(ranges, ", ")
 }
 
-// Reachable describes the entries of one installation that can be restored.
+// Reachable describes the entries that Find takes, given all backups that can be read, the latest last: those of its installation, also when another one makes
+// backups in the same place.
 func Reachable(all []*Manifest) string {
-	sorted := slices.Clone(all)
+	if len(all) == 0 {
+		return ""
+	}
+	latest := all[len(all)-1].Head.Installation
+	sorted := slices.DeleteFunc(slices.Clone(all), func(m *Manifest) bool { return m.Head.Installation != latest })
 	slices.SortStableFunc(sorted, func(a, b *Manifest) int { return cmp.Compare(a.Head.Entry, b.Head.Entry) })
 	return reachable(sorted)
 }

@@ -468,6 +468,26 @@ func TestStatesOfAFormerInstallation(t *testing.T) {
 	}
 }
 
+// Two installations that make backups in one place by turns do not take each other's states away: what is listed is what can be restored.
+func TestInstallationsThatAlternate(t *testing.T) {
+	one, other := newHouse(t), newHouse(t)
+	r, _ := newDir(t)
+	var all []*Manifest
+	for _, h := range []*house{one, other, one, other, one} {
+		h.work(5)
+		all = append(all, h.take(r))
+		time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
+	}
+	if got, want := Reachable(all), Reachable([]*Manifest{all[0], all[2], all[4]}); got != want || !strings.HasPrefix(got, fmt.Sprint(all[0].Head.Entry)) {
+		t.Errorf("listed as %q, want %q", got, want)
+	}
+	for _, m := range []*Manifest{all[0], all[2], all[4]} {
+		if _, err := r.Find(t.Context(), Wanted{Entry: m.Head.Entry}); err != nil {
+			t.Errorf("entry %d: %v", m.Head.Entry, err)
+		}
+	}
+}
+
 func flipped(content []byte) []byte {
 	changed := bytes.Clone(content)
 	changed[len(changed)/2] ^= 4
