@@ -58,6 +58,9 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 		c.put(k)
 	case *AccessKeyLimited:
 		k := c.key(e.ID)
+		if k.Expires != e.Expires {
+			k.Limited = e.At
+		}
 		k.Expires, k.Sources, k.Changed = e.Expires, e.Sources, number
 		c.put(k)
 	case *AccessKeysUsed:

@@ -283,6 +283,7 @@ type AccessKeyLimited struct {
 	ID      string
 	Expires domain.Time // 0: never
 	Sources []string    // none: from everywhere
+	At      domain.Time
 }
 
 func (*AccessKeyLimited) Kind() kernel.Kind { return 320 }
@@ -291,6 +292,7 @@ func (e *AccessKeyLimited) Fields(c *wire.Codec) {
 	c.String(1, &e.ID)
 	wire.Int(c, 2, &e.Expires)
 	c.Strings(3, &e.Sources)
+	wire.Int(c, 4, &e.At)
 }
 
 // BackupMade says that a backup has been stored, in place of the one that was stored before.

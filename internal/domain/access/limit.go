@@ -71,7 +71,7 @@ func (cmd *LimitAccessKey) Decide(k *kernel.Tx) error {
 	if next.Role == Admin && next.limited() && !cmd.Force && t.loneAdmin(cmd.ID) {
 		return domain.Refuse(domain.Conflict, "access key %s is the last one with the role admin that works at all times and from everywhere; create another one first, or force it", cmd.ID)
 	}
-	t.Emit(&AccessKeyLimited{ID: cmd.ID, Expires: next.Expires, Sources: slices.Clone(next.Sources)})
+	t.Emit(&AccessKeyLimited{ID: cmd.ID, Expires: next.Expires, Sources: slices.Clone(next.Sources), At: now})
 	cmd.Key = t.key(cmd.ID)
 	return nil
 }

@@ -30,6 +30,7 @@ type Key struct {
 	RevokedBy Actor       // nobody, if the key has expired
 
 	Expires   domain.Time // the key ends at this time; 0: it stays until it is revoked
+	Limited   domain.Time // when a limit has changed Expires last; 0: it is as it was at first
 	Sources   []string    // networks in CIDR notation, from which alone the key works; empty: from everywhere. Never changed in place
 	Replaces  string      // id of the key whose place this one takes; empty: none
 	Successor string      // id of the key that takes the place of this one; empty: none
@@ -64,6 +65,7 @@ func (k *Key) Fields(c *wire.Codec) {
 	c.String(12, &k.Successor)
 	wire.Sub(c, 13, &k.LastUse, k.LastUse != Use{}, (*Use).Fields)
 	wire.Int(c, 14, &k.Generation)
+	wire.Int(c, 15, &k.Limited)
 }
 
 func place(k *Key) catalog.Place { return catalog.Place{Created: k.Created, ID: k.ID} }

@@ -15,7 +15,7 @@ const OverlapMax = 366 * 24 * time.Hour
 // or until the overlap ends. A repeat of the command finds the existing successor.
 type RotateAccessKey struct {
 	ID        string
-	Successor Key           // ID, CreatedBy; Expires, 0: it is valid for as long as the key was at first; Sources, nil: those of the key
+	Successor Key           // ID, CreatedBy; Expires, 0: it is valid for as long as the key was when its end was set; Sources, nil: those of the key
 	Forever   bool          // the successor does not expire, whatever the key did
 	Overlap   time.Duration // 0: the key stays until FinishRotation
 	At        domain.Time   // 0: now; see CreateAccessKey
@@ -60,10 +60,12 @@ func (cmd *RotateAccessKey) Decide(k *kernel.Tx) error {
 	case next.Expires == 0:
 		like := old
 		if r, ok := t.Records.Keys.Find(old.Successor); ok { // an earlier rotation may have shortened the key's life by its overlap
-			like = *t.Records.Keys.Get(r)
+			if before := *t.Records.Keys.Get(r); before.Created >= old.Limited {
+				like = before
+			}
 		}
 		if like.Expires != 0 {
-			next.Expires = now.Add(like.Expires.Sub(like.Created))
+			next.Expires = now.Add(like.Expires.Sub(max(like.Created, like.Limited)))
 		}
 	}
 	if len(next.Sources) == 0 {
