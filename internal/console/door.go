@@ -127,6 +127,12 @@ func NewDoor(c Config) *Door {
 		d.page(kind+"/{id...}", func(r *http.Request) (*content, error) { return d.explanation(r, kind) })
 	}
 	d.actionPages()
+	// A path without a page, with any method: whoever has not signed in gets the same answer as for a page.
+	d.routes.HandleFunc(Prefix+"/{path...}", d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
+		d.show(w, r, by, func(*http.Request) (*content, error) {
+			return nil, domain.Refuse(domain.NotFound, "The console has no page at this address.")
+		})
+	}))
 	return d
 }
 
