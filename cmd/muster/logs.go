@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/terminal"
 )
 
 type logsCommand struct {
@@ -78,7 +79,7 @@ func (c *logsCommand) Run(ctx context.Context, stdout io.Writer, env environment
 	return nil
 }
 
-// cleaner replaces control characters but line ends and tabs, so that what a process writes cannot control the terminal.
+// cleaner replaces control characters, also those that turn text around, but line ends and tabs, so that what a process writes cannot control the terminal.
 type cleaner struct {
 	to   io.Writer
 	part []byte // the beginning of a character
@@ -101,7 +102,7 @@ func (c *cleaner) Write(b []byte) (int, error) {
 		if r == '\r' {
 			return -1
 		}
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if terminal.Steers(r) && r != '\n' && r != '\t' {
 			return unicode.ReplacementChar
 		}
 		return r

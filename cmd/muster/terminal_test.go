@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/aws/smithy-go/encoding/cbor"
+
+	"github.com/musterhq/muster/internal/settings"
 )
 
 // What others have chosen controls no terminal: the name of a build, and texts in errors.
@@ -24,8 +27,25 @@ func TestHostileTextInTheTerminal(t *testing.T) {
 	if err := run(t.Context(), []string{"build", "list", "--server", service.URL}, []string{"HOME=" + t.TempDir(), "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	report(&out, errors.New("process \x1b]0;x\a\nis gone"))
-	if text := out.String(); !strings.Contains(text, "[2Jgame") || !strings.Contains(text, "]0;x") || strings.ContainsAny(text, "\x1b\a\u009b") {
+	report(&out, errors.New("process \x1b]0;x\a\u202e\nis gone"))
+	if text := out.String(); !strings.Contains(text, "[2Jgame") || !strings.Contains(text, "]0;x") || strings.ContainsAny(text, "\x1b\a\u009b\u202e") {
 		t.Errorf("%q", text)
+	}
+}
+
+// A name in a line of the log, in either format, controls no terminal that shows it, and a program that reads the line has the name as it is.
+func TestHostileNamesInTheLog(t *testing.T) {
+	const name = "\x1b[2J\u009bann\u202e\u200f\x7f"
+	for _, format := range []string{"text", "json"} {
+		var out strings.Builder
+		newLogger(&out, settings.Settings{LogLevel: "info", LogFormat: format}).Info("player logged in", "player", name, "error", errors.New(name))
+		line := out.String()
+		if strings.ContainsAny(line, "\x1b\u009b\u202e\u200f") || strings.Count(line, "\n") != 1 {
+			t.Errorf("%s: %q", format, line)
+		}
+		var read struct{ Player, Error string }
+		if format == "json" && (json.Unmarshal([]byte(line), &read) != nil || read.Player != name || read.Error != name) {
+			t.Errorf("the line says %+v: %s", read, line)
+		}
 	}
 }

@@ -130,5 +130,5 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, status int, c *cont
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(page.Bytes()) // the browser has gone if it fails
+	_, _ = w.Write(settled(page.Bytes())) // the browser has gone if it fails
 }

@@ -6,6 +6,12 @@ import (
 	"unicode"
 )
 
+// TurnsText reports whether a character changes the direction of the text behind it (Bidi_Control of Unicode).
+func TurnsText(r rune) bool { return r > unicode.MaxLatin1 && unicode.Is(unicode.Bidi_Control, r) }
+
+// Steers reports whether a character controls a terminal, or turns text around in it.
+func Steers(r rune) bool { return unicode.IsControl(r) || TurnsText(r) }
+
 // Printable removes control characters from names that outsiders chose, such as a player's, so that they cannot control the terminal.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
