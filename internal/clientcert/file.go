@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -128,11 +127,8 @@ func parse(content []byte) (*Authorities, error) {
 	return x, wrong.Err()
 }
 
-// nameForm is that of an authority's name, which begins the names of the holders of its certificates.
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
-
 func (t *authorityText) authority(at string, wrong *configfile.Mistakes) *authority {
-	if !nameForm.MatchString(t.Name) || t.Name == "sha256" {
+	if !configfile.IsName(t.Name) || t.Name == "sha256" {
 		wrong.Add(at+".name", "%.200q, want 1 to 32 lower-case letters, digits and hyphens, and not sha256", t.Name)
 	}
 	a := &authority{name: t.Name, caFile: t.CAFile, kind: nameKind(t.Subject)}

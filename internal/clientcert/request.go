@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/configfile"
 	"github.com/musterhq/muster/internal/domain/excerpt"
 	"github.com/musterhq/muster/internal/sigv4"
 )
@@ -255,7 +256,7 @@ func Named(text string) (name string, expires time.Time, err error) {
 		switch plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, ":", "")) }; {
 		case fingerprint:
 			return "sha256:" + plain(digits), expires, nil
-		case ok && nameForm.MatchString(authority):
+		case ok && configfile.IsName(authority):
 			return authority + "/" + strings.TrimLeft(plain(serial), "0"), expires, nil
 		}
 		return "", expires, err

@@ -8,10 +8,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 )
 
 // bytesMax is how long a file may be.
 const bytesMax = 1 << 20
+
+// nameForm is that of names that begin those of principals, PROVIDER/SUBJECT, and are in URLs.
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+
+// IsName reports whether a provider, an issuer or an authority in a file may have this name: 1 to 32 lower-case letters, digits and hyphens.
+func IsName(s string) bool { return nameForm.MatchString(s) }
 
 // Read gives the content of a file to parse, and its errors the path.
 func Read[T any](path string, parse func(content []byte) (T, error)) (T, error) {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -117,11 +116,8 @@ func parse(content []byte) (*Issuers, error) {
 	return x, wrong.Err()
 }
 
-// nameForm is that of an issuer's name, which begins the names of its subjects.
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
-
 func (t *issuerText) issuer(at string, wrong *configfile.Mistakes) *issuer {
-	if !nameForm.MatchString(t.Name) {
+	if !configfile.IsName(t.Name) {
 		wrong.Add(at+".name", "%.200q, want 1 to 32 lower-case letters, digits and hyphens", t.Name)
 	}
 	u, err := url.Parse(t.Issuer)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -158,13 +157,10 @@ func parse(content []byte) (*File, error) {
 	return f, nil
 }
 
-// nameForm is that of a provider's name: it is in URLs, and in the names of principals.
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
-
 func (x *providerText) provider() (*Provider, error) {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !nameForm.MatchString(x.Name) || x.Name == people.Own {
+	if !configfile.IsName(x.Name) || x.Name == people.Own {
 		wrong("name: %q, want 1 to %d lower-case letters, digits and hyphens, and not %s", x.Name, people.ProviderMax, people.Own)
 	}
 	if len(x.Title) > people.NameMax || people.Short(x.Title, people.NameMax) != x.Title {
