@@ -17,8 +17,8 @@ const (
 	queueMax = 1 << 20 // bytes of lines that wait
 )
 
-// ErrStuck is why lines wait or are lost when the output takes none.
-var ErrStuck = errors.New("its reader takes nothing")
+// errStuck is why lines wait or are lost when the output takes none.
+var errStuck = errors.New("its reader takes nothing")
 
 // Sink writes lines, one after the other. Its methods may be called from any number of goroutines.
 type Sink struct {
@@ -64,12 +64,12 @@ func (s *Sink) Write(p []byte) (int, error) {
 	l := &line{bytes.Clone(p), make(chan struct{})}
 	s.mu.Lock()
 	if s.queued+len(p) > queueMax {
-		s.lose(ErrStuck)
+		s.lose(errStuck)
 		s.mu.Unlock()
 		return len(p), nil
 	}
 	s.queue, s.queued = append(s.queue, l), s.queued+len(p)
-	stuck := s.trouble == ErrStuck
+	stuck := s.trouble == errStuck
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -92,7 +92,7 @@ func (s *Sink) await(l *line) {
 		select {
 		case <-l.done: // just now
 		default:
-			s.trouble = ErrStuck
+			s.trouble = errStuck
 		}
 	}
 }

@@ -93,7 +93,7 @@ func TestAStuckOutputDelaysOneLine(t *testing.T) {
 	held := make(chan struct{})
 	o.set(held, nil)
 	mustWrite(t, s, "delayed\n") // returns after its patience
-	mustBe(t, s, 0, ErrStuck)
+	mustBe(t, s, 0, errStuck)
 	s.patience = time.Hour // from here on a line that waits ends the test
 	big := strings.Repeat("x", queueMax/2-20) + "\n"
 	for range 2 {
@@ -102,10 +102,10 @@ func TestAStuckOutputDelaysOneLine(t *testing.T) {
 	for range 3 {
 		mustWrite(t, s, big)
 	}
-	mustBe(t, s, 3, ErrStuck)
+	mustBe(t, s, 3, errStuck)
 	o.set(nil, nil)
 	close(held)
-	if got, want := <-told, "3 "+ErrStuck.Error(); got != want {
+	if got, want := <-told, "3 "+errStuck.Error(); got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
 	mustWrite(t, s, "after\n")
