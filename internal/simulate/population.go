@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/configfile"
 )
 
 // Population describes an invented population: when parties come, how large they are, where they play, and which attributes they have.
@@ -74,14 +75,13 @@ const rateMost = 100_000
 
 // ReadPopulation reads a population in JSON and reports all mistakes in it.
 func ReadPopulation(r io.Reader) (*Population, error) {
-	var p Population
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
+	content, err := io.ReadAll(r)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one JSON value")
+	var p Population
+	if err := configfile.Decode(content, &p); err != nil {
+		return nil, err
 	}
 	return &p, p.check()
 }
