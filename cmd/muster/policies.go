@@ -143,7 +143,7 @@ func (c *policiesCreate) Run(ctx context.Context, stdout io.Writer, env environm
 	if _, err := door.CreatePolicy(ctx, keyring.PolicyChange{Name: c.Name, Document: document}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "policy %s exists; attach it with `muster policies attach %[1]s TARGET`\n", c.Name)
+	_, err = fmt.Fprintf(stdout, "policy %s is created; attach it with `muster policies attach %[1]s TARGET`\n", c.Name)
 	return err
 }
 
