@@ -121,6 +121,25 @@ func TestConfigCheck(t *testing.T) {
 	}
 }
 
+// The variable that has the key outside of the data directory may have any name, also one that looks like a setting's. Where nothing names it, it may be a misspelled setting.
+func TestVariableWithTheSecretKey(t *testing.T) {
+	const variable, from = "MUSTER_SECRET_KEY", "env:MUSTER_SECRET_KEY"
+	key := variable + "=" + strings.Repeat("5a", 32)
+	file := settingsFile(t, `{"secret-key-file": "`+from+`"}`)
+	for what, out := range map[string]string{
+		"flag":     mustRun(t, []string{key}, "config", "--secret-key-file", from),
+		"variable": mustRun(t, []string{key, "MUSTER_SECRET_KEY_FILE=" + from}, "config"),
+		"file":     mustRun(t, []string{key}, "config", "--config", file),
+	} {
+		if !strings.Contains(configLine(out, "secret-key-file"), from) || strings.Contains(out, "5a5a") {
+			t.Errorf("%s: %s", what, out)
+		}
+	}
+	if _, err := runForTest(t, []string{key}, "config"); err == nil || !strings.Contains(err.Error(), "is no setting") {
+		t.Errorf("a variable that nothing names: %v", err)
+	}
+}
+
 func TestMissingSettingsFile(t *testing.T) {
 	if _, err := runForTest(t, nil, "config", "--config", "not-there.json"); err == nil || !strings.Contains(err.Error(), "not-there.json") {
 		t.Errorf("got %v", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding"
 	"errors"
@@ -20,6 +21,9 @@ const variablePrefix = "MUSTER_"
 
 // configFlag names the settings file, so the file cannot contain it.
 const configFlag = "config"
+
+// secretKeyFlag may name a variable, env:NAME, that has the key itself and is no setting.
+const secretKeyFlag = "secret-key-file"
 
 // sources finds the value of each setting without a flag: in the environment, then in the settings file. The
 // parser uses it for every command, so all commands have the same values.
@@ -65,21 +69,28 @@ func showDefaults(parser *kong.Kong) error {
 
 // prepare reads all settings for every command: an operator must not learn of a mistake only at the next restart.
 func (s *sources) prepare(command *kong.Context) (err error) {
-	for _, name := range slices.Sorted(maps.Keys(s.env)) {
-		key, ok := strings.CutPrefix(name, variablePrefix)
-		if key = settingOfVariable(key); ok && key != configFlag && !slices.Contains(s.known, key) && !ofAgent(name) {
-			return fmt.Errorf("variable %s is no setting%s", name, didYouMean(key, s.known, variableName))
-		}
-	}
+	given := ""
 	for _, flag := range command.Flags() {
-		if name, ok := command.FlagValue(flag).(string); ok && flag.Name == configFlag && name != "" {
-			s.fileName = name
+		switch value, _ := command.FlagValue(flag).(string); flag.Name {
+		case configFlag:
+			s.fileName = cmp.Or(value, s.fileName)
+		case secretKeyFlag:
+			given = value
 		}
 	}
 	if s.fileName != "" {
-		s.file, err = readSettingsFile(s.fileName, s.known)
+		if s.file, err = readSettingsFile(s.fileName, s.known); err != nil {
+			return err
+		}
 	}
-	return err
+	secretKey, _ := strings.CutPrefix(cmp.Or(given, s.env[variableName(secretKeyFlag)], s.file[secretKeyFlag].text), "env:")
+	for _, name := range slices.Sorted(maps.Keys(s.env)) {
+		key, ok := strings.CutPrefix(name, variablePrefix)
+		if key = settingOfVariable(key); ok && key != configFlag && !slices.Contains(s.known, key) && !ofAgent(name) && name != secretKey {
+			return fmt.Errorf("variable %s is no setting%s", name, didYouMean(key, s.known, variableName))
+		}
+	}
+	return nil
 }
 
 // Validate is part of the parser's interface; prepare has checked everything.
