@@ -26,17 +26,14 @@ func (t *Transport) Trusts(address netip.Addr) bool {
 	return t.Proxies.Trust(address.Unmap().WithZone(""))
 }
 
-// Secure reports whether the client used TLS, with this process or with a trusted proxy.
+// Secure reports whether the client used TLS, with this process or with a trusted proxy. TLS between the proxy and this process says nothing about the client.
 func (t *Transport) Secure(r *http.Request) bool {
-	if r.TLS != nil {
-		return true
-	}
 	peer, ok := peerOf(r)
-	if !ok || !t.Trusts(peer) {
-		return false
+	trusted := ok && t.Trusts(peer)
+	if said, https := schemeSaid(r); trusted && said {
+		return https
 	}
-	said, https := schemeSaid(r)
-	return https || !said && t.BehindTLS
+	return r.TLS != nil || trusted && t.BehindTLS
 }
 
 // Private reports whether a request could not be read on a network: it is Secure, or it did not leave this machine. A proxy on
