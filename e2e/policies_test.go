@@ -125,7 +125,7 @@ func TestPoliciesAtEveryDoor(t *testing.T) {
 		statement("Allow", "gamelift:ListFleets cloudwatch:ListMetrics muster:Session.CreatePlayerId muster:Flow.GetPlayers muster:Operator.ListPlayers", "*"),
 		statement("Allow", "muster:Service.ListHosts muster:Console.Look muster:Metrics.Read", "*"),
 		statement("Allow", "sts:AssumeRole", "arn:aws:iam::000000000000:role/readonly")))
-	if !strings.Contains(created, "policy ci exists") {
+	if !strings.Contains(created, "policy ci is created") {
 		t.Fatal(created)
 	}
 	if out := h.muster("policies", "attach", "ci", h.id); !strings.Contains(out, "is in force") {
