@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"regexp"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // bytesMax is how long a file may be.
@@ -42,7 +44,7 @@ func Read[T any](path string, parse func(content []byte) (T, error)) (T, error) 
 	return x, nil
 }
 
-// Decode decodes the object of a file. Fields that it does not know are mistakes. Errors name the line where the decoder knows it.
+// Decode decodes the object of a file. Fields that it does not know, or that are there twice, are mistakes. Errors name the line where the decoder knows it.
 func Decode(content []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()
@@ -52,7 +54,20 @@ func Decode(content []byte, into any) error {
 	if rest := bytes.TrimLeft(content[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
 		return fmt.Errorf("line %d: want nothing after the object", line(content, int64(len(content)-len(rest)+1)))
 	}
-	return nil
+	return once(content)
+}
+
+// once refuses a name that an object has twice: encoding/json keeps the last one, and a rule of a file would be gone without a word.
+func once(content []byte) error {
+	_, err := jsontext.NewDecoder(bytes.NewReader(content)).ReadValue()
+	wrong, ok := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(wrong.Err, jsontext.ErrDuplicateName):
+		return fmt.Errorf("line %d: %q is there twice", line(content, wrong.ByteOffset+1), wrong.JSONPointer.LastToken())
+	}
+	return fmt.Errorf("line %d: %w", line(content, wrong.ByteOffset+1), wrong.Err)
 }
 
 func inLine(content []byte, err error) error {

@@ -27,9 +27,12 @@ func TestRead(t *testing.T) {
 		"{\n\"names\": [\"a\"],\n}":             "line 3: invalid character '}'",
 		"{\n\"names\": 7}":                      "line 2: json: cannot unmarshal number into Go struct field example.names",
 		"{\n\"name\": []}":                      `unknown field "name"`,
-		"{}\n{}":                                "line 2: want nothing after the object",
-		"{}\n]":                                 "line 2: want nothing after the object",
-		strings.Repeat(" ", bytesMax) + "{\"of\":null}": "more than 1048576 bytes",
+		"{\"names\": [],\n\"of\": {\"a\": \"b\",\n \"a\": \"c\"}}": "line 3: \"a\" is there twice",
+		"{\"names\": [\"a\"],\n\n\"names\": []}":                   "line 3: \"names\" is there twice",
+		"{\"names\": [\"\xff\"]}":                                  "line 1: invalid UTF-8",
+		"{}\n{}":                                                   "line 2: want nothing after the object",
+		"{}\n]":                                                    "line 2: want nothing after the object",
+		strings.Repeat(" ", bytesMax) + "{\"of\":null}":            "more than 1048576 bytes",
 	} {
 		path := filepath.Join(t.TempDir(), "file.json")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
