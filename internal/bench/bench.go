@@ -61,7 +61,7 @@ var scenarios = []scenario{
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart, false},
 	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart, false},
 	{"cluster", "three nodes beside a single one: deaths and hand-overs of the leader, changes, reads, lag, connections, a node that joins", (*bench).cluster, false},
-	{"soak", "a small constant load; fails when the service grows; only by name", served("soak", (*bench).soak), true},
+	{"soak", "a small constant load; fails when the service grows; only by name", served("soak", (*bench).soak, flowArguments(0)[1:]...), true},
 }
 
 // Scenarios lists the scenarios, with a name and a line about each.

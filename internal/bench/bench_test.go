@@ -112,3 +112,15 @@ func TestMetricsAreRead(t *testing.T) {
 		t.Errorf("got %v %v", families, err)
 	}
 }
+
+func TestAllocatedBy(t *testing.T) {
+	const profile = "heap profile: 3: 33570816 [9: 1] @ heap/1048576\n" +
+		"2: 33554432 [2: 33554432] @ 0x1 0x2\n#\t0x1\tdb/manual.New+0x20\t/db/manual.go:20\n#\t0x2\tdb.open+0x1\t/db/db.go:1\n\n" +
+		"1: 16384 [1: 16384] @ 0x1 0x3\n#\t0x1\tdb/manual.New+0x20\t/db/manual.go:20\n\n" +
+		"0: 0 [4: 80] @ 0x1 0x4\n#\t0x1\tdb/manual.New+0x20\t/db/manual.go:20\n\n" +
+		"5: 5000000 [5: 5000000] @ 0x5\n#\t0x5\tdb/manual.Newer+0x1\t/db/manual.go:30\n\n\n# runtime.MemStats\n"
+	// The small allocation is one of about 32 that are not sampled: it stands for half a MiB.
+	if got := allocatedBy(profile, "db/manual.New"); got < 33554432+510_000 || got > 33554432+540_000 {
+		t.Errorf("got %d", got)
+	}
+}

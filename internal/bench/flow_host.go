@@ -38,24 +38,32 @@ func (b *bench) setUpFlow(ctx context.Context, s *server) (*flowHost, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.matchmaking(c, flowQueue, nobodySuits); err != nil {
+		return nil, err
+	}
+	x := &flowHost{addr: s.addr, hall: h}
+	h.onGame = x.host
+	return x, nil
+}
+
+// matchmaking makes a game session queue for the fleet, a rule set, and a configuration for player flow, all of one name.
+func (h *hall) matchmaking(c *conn, name, rules string) error {
 	made, err := callJSON[struct {
 		GameSessionQueue struct{ GameSessionQueueArn string }
 	}](c, "CreateGameSessionQueue", map[string]any{
-		"Name": queueName, "Destinations": []map[string]string{{"DestinationArn": "arn:aws:gamelift:" + region + "::fleet/" + h.fleet}},
+		"Name": name, "Destinations": []map[string]string{{"DestinationArn": "arn:aws:gamelift:" + region + "::fleet/" + h.fleet}},
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := callJSON[struct{}](c, "CreateMatchmakingRuleSet", map[string]any{"Name": flowQueue, "RuleSetBody": nobodySuits}); err != nil {
-		return nil, err
+	if _, err := callJSON[struct{}](c, "CreateMatchmakingRuleSet", map[string]any{"Name": name, "RuleSetBody": rules}); err != nil {
+		return err
 	}
 	_, err = callJSON[struct{}](c, "CreateMatchmakingConfiguration", map[string]any{
-		"Name": flowQueue, "RuleSetName": flowQueue, "AcceptanceRequired": false, "RequestTimeoutSeconds": 3600,
+		"Name": name, "RuleSetName": name, "AcceptanceRequired": false, "RequestTimeoutSeconds": 3600,
 		"GameSessionQueueArns": []string{made.GameSessionQueue.GameSessionQueueArn},
 	})
-	x := &flowHost{addr: s.addr, hall: h}
-	h.onGame = x.host
-	return x, err
+	return err
 }
 
 // host does a game server's part: it activates each game session at once.
@@ -87,7 +95,7 @@ func (x *flowHost) play(ctx context.Context, a *audience, games, inEach int) err
 		}
 		made, err := flowCall[struct {
 			ID string `json:"game_instance_id"`
-		}](c, "partner/Flow.CreateGameInstance", "", map[string]any{"players": seats, "queue": queueName})
+		}](c, "partner/Flow.CreateGameInstance", "", map[string]any{"players": seats, "queue": flowQueue})
 		if err != nil {
 			return err
 		}

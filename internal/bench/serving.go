@@ -3,9 +3,9 @@ package bench
 import "context"
 
 // served makes a scenario of one that needs the service on a fresh directory; see serving.
-func served(name string, f func(b *bench, ctx context.Context, s *server, setup *conn) error) func(*bench, context.Context) error {
+func served(name string, f func(b *bench, ctx context.Context, s *server, setup *conn) error, arguments ...string) func(*bench, context.Context) error {
 	return func(b *bench, ctx context.Context) error {
-		return b.serving(ctx, name, func(s *server, setup *conn) error { return f(b, ctx, s, setup) })
+		return b.serving(ctx, name, func(s *server, setup *conn) error { return f(b, ctx, s, setup) }, arguments...)
 	}
 }
 

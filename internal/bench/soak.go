@@ -15,12 +15,14 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// A soak is a small, constant load over a long time: a constant number of game sessions, players who come and go at a steady rate, and
-// game servers that start with a new process id for each game session. After a while, nothing may grow any more.
+// A soak is a small, constant load over a long time: a constant number of game sessions, players who come and go at a steady rate,
+// game servers that start with a new process id for each game session, and pairs of friends who find a match, play it and log out. After a while,
+// nothing may grow any more.
 const (
 	soakServers     = 32                    // game servers whose game sessions last, for the players
 	soakChanging    = 60                    // game servers that host one short game session after another
-	soakGame        = 8 * time.Second       // how long a short game session lasts
+	soakGame        = 8 * time.Second       // how long a short game session lasts,
+	soakGameLeast   = 2 * time.Second       // and in a soak of seconds
 	soakPlayers     = 90.0                  // cycles of a player a second, three requests each
 	soakConnections = 16                    // of the players' clients
 	soakSample      = 10 * time.Second      // between two looks at the process's memory
@@ -29,7 +31,7 @@ const (
 	soakSlowMax     = 40                    // slow answers that are listed at most
 
 	// The bound of docs/performance.md: growth after the settling time.
-	soakHeapGrowth    = 8 << 20  // bytes of live heap, and
+	soakHeapGrowth    = 8 << 20  // bytes of live heap without the databases, and
 	soakHeapShare     = 10       // percent of it
 	soakRSSGrowth     = 32 << 20 // bytes of resident memory, and
 	soakRSSShare      = 10       // percent of it
@@ -56,10 +58,17 @@ func (b *bench) soak(ctx context.Context, s *server, setup *conn) error {
 	defer c.close()
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	churn := &soakChurn{server: s, hall: h}
+	churn := &soakChurn{server: s, hall: h, lasts: min(soakGame, max(b.options.Soak/10, soakGameLeast))}
 	defer churn.wait.Wait()
 	defer stop()
 	if err := churn.start(running); err != nil {
+		return err
+	}
+	evenings, err := b.soakEvenings(s, churn, setup)
+	if err != nil {
+		return err
+	}
+	if err := evenings.start(running); err != nil {
 		return err
 	}
 	watch := &soakWatch{bench: b, server: s, began: time.Now(), settled: min(b.options.Soak/2, soakSettle)}
@@ -67,6 +76,9 @@ func (b *bench) soak(ctx context.Context, s *server, setup *conn) error {
 	go func() { watching <- watch.run(running, b.options.Soak) }()
 	l := load{workers: soakConnections, rate: soakPlayers, warm: watch.settled, measure: b.options.Soak - watch.settled}
 	m, err := l.run(ctx, s, func(worker int) error {
+		if err := churn.failed(); err != nil {
+			return err
+		}
 		began := time.Now()
 		err := c.unit(worker)
 		watch.slow(began, time.Since(began))
@@ -78,9 +90,7 @@ func (b *bench) soak(ctx context.Context, s *server, setup *conn) error {
 	if err := <-watching; err != nil {
 		return err
 	}
-	if err := churn.failed(); err != nil {
-		return err
-	}
+	b.progress("  %d game sessions without player flow, %d evenings of two friends, %d of these with a crash", churn.games.Load(), evenings.over.Load(), evenings.crashed.Load())
 	b.progress("  players: %s, p99.9 %s, most %s", m, milliseconds(m.latency.quantile(0.999)), milliseconds(m.latency.quantile(1)))
 	now, err := s.metrics(ctx)
 	if err != nil {
@@ -95,9 +105,17 @@ func (b *bench) soak(ctx context.Context, s *server, setup *conn) error {
 type soakChurn struct {
 	server *server
 	hall   *hall
+	lasts  time.Duration // of a game session
 	wait   sync.WaitGroup
 	first  atomic.Pointer[error]
 	games  atomic.Int64
+}
+
+// keep keeps the first error of what runs beside the load.
+func (c *soakChurn) keep(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		c.first.CompareAndSwap(nil, &err)
+	}
 }
 
 func (c *soakChurn) failed() error {
@@ -112,25 +130,14 @@ func (c *soakChurn) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keep := func(err error) {
-		if err != nil && ctx.Err() == nil {
-			c.first.CompareAndSwap(nil, &err)
-		}
-	}
-	for i := range soakChanging {
-		c.wait.Go(func() {
-			for n := 0; ctx.Err() == nil && c.failed() == nil; n++ {
-				keep(c.host(ctx, fmt.Sprintf("soak-%d-%d", i, n)))
-			}
-		})
-	}
+	c.serve(ctx, c.hall, "soak", soakChanging, func(*linkclient.Client, string) {})
 	c.wait.Go(func() {
 		defer asker.close()
 		for ctx.Err() == nil && c.failed() == nil {
-			keep(c.hall.createGame(ctx, asker, "soak", 16))
+			c.keep(ctx, c.hall.createGame(ctx, asker, "soak", 16))
 			c.games.Add(1)
 			select {
-			case <-time.After(soakGame / soakChanging * 11 / 10): // now and then a game server waits
+			case <-time.After(c.lasts / soakChanging * 11 / 10): // now and then a game server waits
 			case <-ctx.Done():
 			}
 		}
@@ -138,11 +145,22 @@ func (c *soakChurn) start(ctx context.Context) error {
 	return nil
 }
 
+// serve runs n game servers of a fleet, each with one process after another, until the context ends. Before a game session is active, begun gets it.
+func (c *soakChurn) serve(ctx context.Context, h *hall, name string, n int, begun func(link *linkclient.Client, game string)) {
+	for i := range n {
+		c.wait.Go(func() {
+			for life := 0; ctx.Err() == nil && c.failed() == nil; life++ {
+				c.keep(ctx, c.host(ctx, h, fmt.Sprintf("%s-%d-%d", name, i, life), begun))
+			}
+		})
+	}
+}
+
 // host is the life of one server process.
-func (c *soakChurn) host(ctx context.Context, process string) error {
+func (c *soakChurn) host(ctx context.Context, h *hall, process string, begun func(*linkclient.Client, string)) error {
 	told := make(chan string, 1)
 	link, err := linkclient.Dial(ctx, linkclient.Options{
-		URL: "ws://" + c.server.addr, Process: process, Compute: compute, Fleet: c.hall.fleet, Token: c.hall.token,
+		URL: "ws://" + c.server.addr, Process: process, Compute: compute, Fleet: h.fleet, Token: h.token,
 		OnPush: func(_ *linkclient.Client, p linkclient.Push) {
 			if p.Action == "CreateGameSession" {
 				told <- p.GameSessionID()
@@ -162,11 +180,12 @@ func (c *soakChurn) host(ctx context.Context, process string) error {
 		}
 		select {
 		case game := <-told:
+			begun(link, game)
 			if err := link.ActivateGameSession(ctx, game); err != nil {
 				return err
 			}
 			select {
-			case <-time.After(soakGame):
+			case <-time.After(c.lasts):
 			case <-ctx.Done():
 			}
 			return link.Terminate(ctx)
@@ -194,9 +213,10 @@ type soakWatch struct {
 
 // soakPoint is a sample of the process.
 type soakPoint struct {
-	after      time.Duration
-	heap, rss  int64 // bytes; rss is the most of the samples of a minute
-	goroutines int64
+	after           time.Duration
+	heap, databases int64 // bytes that are live, without the databases, and theirs
+	rss             int64 // bytes, the most of the samples of a minute
+	goroutines      int64
 }
 
 func (w *soakWatch) slow(began time.Time, took time.Duration) {
@@ -233,7 +253,7 @@ func (w *soakWatch) run(ctx context.Context, whole time.Duration) error {
 		if err != nil {
 			return err
 		}
-		w.bench.progress("  after %s: live heap %s, resident %s, %d goroutines", after.Round(time.Second), megabytes(p.heap), megabytes(p.rss), p.goroutines)
+		w.bench.progress("  after %s: live heap %s beside the databases' %s, resident %s, %d goroutines", after.Round(time.Second), megabytes(p.heap), megabytes(p.databases), megabytes(p.rss), p.goroutines)
 		last, rss = after, 0
 		if after >= w.settled && w.from.after == 0 {
 			w.from = p
@@ -251,7 +271,7 @@ func (w *soakWatch) run(ctx context.Context, whole time.Duration) error {
 }
 
 func (w *soakWatch) look(ctx context.Context, after time.Duration, rss int64) (soakPoint, error) {
-	heap, err := w.server.liveHeap(ctx)
+	live, databases, err := w.server.liveHeapParts(ctx)
 	if err != nil {
 		return soakPoint{}, err
 	}
@@ -262,7 +282,7 @@ func (w *soakWatch) look(ctx context.Context, after time.Duration, rss int64) (s
 	// "goroutine profile: total 123"
 	line, _, _ := strings.Cut(string(text), "\n")
 	goroutines, err := strconv.ParseInt(line[strings.LastIndexByte(line, ' ')+1:], 10, 64)
-	return soakPoint{after, heap, rss, goroutines}, err
+	return soakPoint{after, live - databases, databases, rss, goroutines}, err
 }
 
 // verdict compares the growth since the settling time with the bound.
