@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/agent/restart"
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/hostproof"
+	"github.com/musterhq/muster/internal/logtest"
 )
 
 func TestMain(m *testing.M) {
@@ -430,6 +431,20 @@ func TestForceExitAndUnhealthy(t *testing.T) {
 	if end := s.ended(list[1].ProcessID); end.TerminationReason != agentproto.TerminatedUnhealthy {
 		t.Errorf("%+v", end)
 	}
+}
+
+// An agent whose identity another one uses says so in its log, and its server processes go on.
+func TestToldOfACopy(t *testing.T) {
+	s := newService(t, play(1))
+	var log logtest.Log
+	s.run(func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	s.some(agentproto.ProcessStarting, 1)
+	s.push(&agentproto.HostShared{Addresses: []string{"192.0.2.1", "192.0.2.2"}})
+	s.eventually("a line about the other agent", func() bool {
+		text := log.String()
+		return strings.Contains(text, "another agent uses the identity of this host") && strings.Contains(text, "host.json") && strings.Contains(text, "192.0.2.2")
+	})
+	s.some(agentproto.ProcessStarting, 1)
 }
 
 // An agent ends its server processes when it learns that its host was revoked: by a push, or when it connects again. Nothing starts after that.
