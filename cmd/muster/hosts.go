@@ -68,6 +68,12 @@ func (c *hostsList) Run(ctx context.Context, stdout io.Writer, env environment) 
 	}
 	for i := range list.Hosts {
 		h := &list.Hosts[i]
+		if len(h.SharedBy) > 0 {
+			if _, err := fmt.Fprintf(stdout, "host %s: several agents use its identity, from %s: remove host.json from the state directory of each copy, and give its agent a join token\n",
+				h.Name, listed(h.SharedBy)); err != nil {
+				return err
+			}
+		}
 		for k := range h.Troubles {
 			if _, err := fmt.Fprintf(stdout, "host %s: %s\n", h.Name, printable(attention.Launch(&h.Troubles[k]))); err != nil {
 				return err

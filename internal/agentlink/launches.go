@@ -1,6 +1,8 @@
 package agentlink
 
 import (
+	"time"
+
 	"github.com/musterhq/muster/internal/agentproto"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/rate"
@@ -50,7 +52,9 @@ func (l *link) tellLaunches(states []agentproto.LaunchState) {
 func (s *Server) Reports() (all []*agentproto.Report) {
 	for _, l := range s.links() {
 		if r := l.report.Load(); r != nil && s.current(l.compute()) == l {
-			all = append(all, r)
+			said := *r
+			said.Shared = s.sharers(l.host, time.Now())
+			all = append(all, &said)
 		}
 	}
 	return all

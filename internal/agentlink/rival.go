@@ -29,30 +29,31 @@ func (l *link) lookForRival(now time.Time) {
 	case !later:
 	case l.outdated.IsZero():
 		l.outdated = now
-	case now.Sub(l.outdated) >= s.config.Periods.Rival && s.mayTellShared(l.host, now):
-		s.tellShared(l)
+	case now.Sub(l.outdated) >= s.config.Periods.Rival && s.sharers(l.host, now) == nil:
+		s.tellShared(l, now)
 	}
 }
 
-// mayTellShared reports whether it is time to tell of a host, and forgets hosts of which nothing was told for long.
-func (s *Server) mayTellShared(host string, now time.Time) bool {
+// sharing is what the operator was told of a host whose identity several agents use.
+type sharing struct {
+	told      time.Time
+	addresses []string // of the agents; never nil
+}
+
+// sharers returns what was told of a host within sharedEvery; nil: nothing was.
+func (s *Server) sharers(host string, now time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.shared, func(_ string, at time.Time) bool { return now.Sub(at) >= sharedEvery })
-	if _, told := s.shared[host]; told {
-		return false
+	if x := s.shared[host]; now.Sub(x.told) < sharedEvery {
+		return x.addresses
 	}
-	if s.shared == nil {
-		s.shared = map[string]time.Time{}
-	}
-	s.shared[host] = now
-	return true
+	return nil
 }
 
 // tellShared tells the operator and the agents. It ends nothing: game servers run on both machines, and the service cannot know which of them the host is.
-func (s *Server) tellShared(l *link) {
+func (s *Server) tellShared(l *link, now time.Time) {
 	var of []*link
-	var addresses []string
+	addresses := []string{l.from}
 	for _, x := range s.links() {
 		if x.host == l.host {
 			of, addresses = append(of, x), append(addresses, x.from)
@@ -60,6 +61,19 @@ func (s *Server) tellShared(l *link) {
 	}
 	slices.Sort(addresses)
 	addresses = slices.Compact(addresses)
+	s.mu.Lock()
+	maps.DeleteFunc(s.shared, func(_ string, x sharing) bool { return now.Sub(x.told) >= sharedEvery })
+	if s.shared == nil {
+		s.shared = map[string]sharing{}
+	}
+	_, told := s.shared[l.host]
+	if !told {
+		s.shared[l.host] = sharing{now, addresses}
+	}
+	s.mu.Unlock()
+	if told { // by another connection, meanwhile
+		return
+	}
 	s.log.Warn("several agents use the identity of one host, and take it from each other: a copy of its state directory is on another machine. "+
 		"Remove host.json from the state directory of each copy, and give its agent a join token", "host", l.host, "name", l.name, "addresses", addresses)
 	for _, x := range of {

@@ -2,6 +2,7 @@ package agentlink
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,9 @@ func TestAgentsThatShareAnIdentity(t *testing.T) {
 		}
 	}
 	beat(first)
+	if all := w.door.Reports(); len(all) != 1 || !slices.Equal(all[0].Shared, []string{"127.0.0.1"}) {
+		t.Errorf("the agents' reports are %+v", all)
+	}
 	if text := w.log.String(); strings.Count(text, "several agents use the identity") != 1 || !strings.Contains(text, "host="+m.id) || !strings.Contains(text, "host.json") {
 		t.Errorf("the log says %s", text)
 	}

@@ -95,7 +95,7 @@ type Server struct {
 	mu     sync.Mutex
 	agents map[compute][]*link // open connections of a compute, the newest last
 	closed bool
-	shared map[string]time.Time // by host: when the operator was told last that several agents use its identity
+	shared map[string]sharing // by host: that several agents use its identity
 }
 
 // compute names a host of a fleet.

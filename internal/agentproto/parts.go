@@ -123,6 +123,7 @@ type Report struct {
 	Fleet, Compute string // that it is
 	Metrics        *HostMetrics
 	Launches       []LaunchState
+	Shared         []string // addresses of agents that take this host from each other, each with a copy of its identity; nil: there is one agent
 }
 
 // States of an entry of the runtime configuration.

@@ -59,6 +59,8 @@ type Host struct {
 	Metrics *agentproto.HostMetrics `json:"metrics,omitempty"`
 	// Troubles are the entries of the runtime configuration that do not run as they should, as the agent said last.
 	Troubles []agentproto.LaunchState `json:"troubles,omitempty"`
+	// SharedBy has the addresses of agents that take the host from each other, each with a copy of its identity, as the node that answers sees them. Absent: there is one agent.
+	SharedBy []string `json:"sharedBy,omitempty"`
 }
 
 // HostList is the answer to GET hosts.
@@ -117,7 +119,7 @@ func (d *Door) listHosts(w http.ResponseWriter, r *http.Request) {
 	}
 	for i := range list.Hosts {
 		if r := said[list.Hosts[i].ID]; r != nil {
-			list.Hosts[i].Metrics, list.Hosts[i].Troubles = r.Metrics, troubles(r)
+			list.Hosts[i].Metrics, list.Hosts[i].Troubles, list.Hosts[i].SharedBy = r.Metrics, troubles(r), r.Shared
 		}
 	}
 	answer(w, http.StatusOK, list)

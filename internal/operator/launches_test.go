@@ -20,7 +20,7 @@ func TestTroublesAreShown(t *testing.T) {
 	o.do(join)
 	o.door.config.Reports = func() []*agentproto.Report {
 		return []*agentproto.Report{
-			{Host: join.Host.ID, Fleet: "fleet-1", Compute: "rack/host", Launches: []agentproto.LaunchState{
+			{Host: join.Host.ID, Fleet: "fleet-1", Compute: "rack/host", Shared: []string{"192.0.2.1", "192.0.2.2"}, Launches: []agentproto.LaunchState{
 				{LaunchPath: "good", Wanted: 1, Running: 1, State: agentproto.LaunchRunning},
 				{LaunchPath: "server", Wanted: 2, State: agentproto.LaunchBackingOff, Cause: agentproto.CauseBuild, Reason: "build-1 cannot be fetched: no route to host", NextTryMillis: 1},
 			}},
@@ -34,7 +34,7 @@ func TestTroublesAreShown(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list.Hosts) != 1 || len(list.Hosts[0].Troubles) != 1 || attention.Launch(&list.Hosts[0].Troubles[0]) != want {
+	if len(list.Hosts) != 1 || len(list.Hosts[0].SharedBy) != 2 || len(list.Hosts[0].Troubles) != 1 || attention.Launch(&list.Hosts[0].Troubles[0]) != want {
 		t.Errorf("%s", text)
 	}
 	o.connect("s1")
