@@ -32,30 +32,30 @@ import (
 type agentCommand struct {
 	agentConnection `embed:""`
 
-	RuntimeConfig string `name:"runtime-config" env:"MUSTER_AGENT_RUNTIME_CONFIG" placeholder:"FILE" help:"Run what this file says, in place of the runtime configuration of the service. The agent reads it again when it changes. Without --server, the agent only runs processes."`
+	RuntimeConfig string `name:"runtime-config" env:"MUSTER_AGENT_RUNTIME_CONFIG" placeholder:"FILE" help:"Use the runtime configuration in this file instead of the service's. The agent reads it again when it changes. Without --server, the agent only runs processes."`
 	Root          string `env:"MUSTER_AGENT_ROOT" placeholder:"DIR" help:"Directory of the game. Launch paths lie in it; /local/game/ and C:\\Game\\ stand for it. (default /local/game, C:\\Game on Windows)"`
-	BuildsDir     string `name:"builds-dir" env:"MUSTER_AGENT_BUILDS_DIR" placeholder:"DIR" help:"Where the agent keeps the builds that the service has it fetch. (default builds in the state directory)"`
-	StateDir      string `name:"state-dir" env:"MUSTER_AGENT_STATE_DIR" placeholder:"DIR" help:"Where the agent remembers its server processes, so that the next agent finds them. (default /var/lib/muster-agent)"`
+	BuildsDir     string `name:"builds-dir" env:"MUSTER_AGENT_BUILDS_DIR" placeholder:"DIR" help:"Where the agent keeps the builds that it fetches. (default builds in the state directory)"`
+	StateDir      string `name:"state-dir" env:"MUSTER_AGENT_STATE_DIR" placeholder:"DIR" help:"Where the agent records its server processes, so that the next agent finds them. (default /var/lib/muster-agent)"`
 	LogDir        string `name:"log-dir" env:"MUSTER_AGENT_LOG_DIR" placeholder:"DIR" help:"Where the output of server processes is kept. (default logs in the state directory)"`
 
 	Ports     string         `env:"MUSTER_AGENT_PORTS" default:"7000-7999" placeholder:"RANGE" help:"Ports for server processes: {port} and {port:NAME} in Parameters, MUSTER_PORT in their environment."`
 	QuoteArgs bool           `name:"quote-args" env:"MUSTER_AGENT_QUOTE_ARGS" help:"Split Parameters as a shell does, with quotes. Otherwise: at each space, as GameLift does."`
 	RunAs     string         `name:"run-as" env:"MUSTER_AGENT_RUN_AS" placeholder:"USER" help:"Run server processes as this user. The agent must run as root."`
 	Cgroup    string         `env:"MUSTER_AGENT_CGROUP" placeholder:"DIR" help:"Directory of a cgroup2 file system in which the agent makes a group for each server process, or none. (default: the agent's own cgroup, if it may)"`
-	MemoryMax settings.Bytes `name:"memory-max" env:"MUSTER_AGENT_MEMORY_MAX" placeholder:"BYTES" help:"Most memory of each server process, such as 2GiB. Needs a cgroup with the memory controller; on Windows a job object does it."`
+	MemoryMax settings.Bytes `name:"memory-max" env:"MUSTER_AGENT_MEMORY_MAX" placeholder:"BYTES" help:"Memory limit of each server process, such as 2GiB. Needs a cgroup with the memory controller; on Windows, a job object."`
 
 	KillTimeout      time.Duration `name:"kill-timeout" env:"MUSTER_AGENT_KILL_TIMEOUT" default:"30s" help:"Time between SIGTERM and SIGKILL."`
-	StartTimeout     time.Duration `name:"start-timeout" env:"MUSTER_AGENT_START_TIMEOUT" default:"5m" help:"Time in which a server process must call ProcessReady."`
-	MaxCrashes       int           `name:"max-crashes" env:"MUSTER_AGENT_MAX_CRASHES" default:"5" help:"More crashes than this in --crash-window fail an entry of the runtime configuration: one process starts every five minutes, until one of them works."`
+	StartTimeout     time.Duration `name:"start-timeout" env:"MUSTER_AGENT_START_TIMEOUT" default:"5m" help:"Time within which a server process must call ProcessReady."`
+	MaxCrashes       int           `name:"max-crashes" env:"MUSTER_AGENT_MAX_CRASHES" default:"5" help:"An entry of the runtime configuration with more crashes than this in --crash-window has failed: one process starts every five minutes, until one of them works."`
 	CrashWindow      time.Duration `name:"crash-window" env:"MUSTER_AGENT_CRASH_WINDOW" default:"10m" help:"See --max-crashes."`
 	Agones           bool          `env:"MUSTER_AGENT_AGONES" help:"Serve the interface of the Agones SDK to each server process, on loopback ports of --ports that AGONES_SDK_GRPC_PORT and AGONES_SDK_HTTP_PORT name."`
 	AgonesGameServer string        `name:"agones-gameserver" env:"MUSTER_AGENT_AGONES_GAMESERVER" placeholder:"FILE" help:"Manifest of an Agones GameServer or Fleet, in JSON: its labels, annotations, health, counters, lists and players are those of each server process. Needs --agones."`
 
-	EndProcesses bool `name:"end-processes" env:"MUSTER_AGENT_END_PROCESSES" help:"End the server processes when the agent stops. Otherwise they run on, and the next agent adopts them."`
+	EndProcesses bool `name:"end-processes" env:"MUSTER_AGENT_END_PROCESSES" help:"End the server processes when the agent stops. Otherwise they keep running, and the next agent adopts them."`
 
-	InterruptionFile string `name:"interruption-file" env:"MUSTER_AGENT_INTERRUPTION_FILE" placeholder:"FILE" help:"File that says when this machine is taken away, such as 2015-01-05T18:02:00Z. Once it is there the host is drained, and ends what still runs 30 seconds before."`
+	InterruptionFile string `name:"interruption-file" env:"MUSTER_AGENT_INTERRUPTION_FILE" placeholder:"FILE" help:"File with the time at which this machine is reclaimed, such as 2015-01-05T18:02:00Z. Once the file exists, the host is drained; 30 seconds before that time it ends what still runs."`
 
-	MetricsListen string `name:"metrics-listen" env:"MUSTER_AGENT_METRICS_LISTEN" placeholder:"ADDRESS" help:"Serve /metrics in Prometheus' form at this address, such as :9102. Without a host it is 127.0.0.1. (default: not at all)"`
+	MetricsListen string `name:"metrics-listen" env:"MUSTER_AGENT_METRICS_LISTEN" placeholder:"ADDRESS" help:"Serve /metrics in the Prometheus format on this address, such as :9102. Without a host it is 127.0.0.1. (default: not at all)"`
 
 	LogLevel  string `name:"log-level" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat string `name:"log-format" default:"text" enum:"text,json" help:"text or json."`

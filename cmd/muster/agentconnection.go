@@ -24,13 +24,13 @@ import (
 type agentConnection struct {
 	Server        string `env:"MUSTER_AGENT_SERVER,GAMELIFT_ENDPOINT" placeholder:"URL" help:"URL of the service, such as https://muster.example.com."`
 	Fleet         string `env:"MUSTER_AGENT_FLEET,GAMELIFT_FLEET_ID" placeholder:"ID" help:"Fleet of this host."`
-	Location      string `env:"MUSTER_AGENT_LOCATION,GAMELIFT_LOCATION" placeholder:"NAME" help:"Location of this host, for the registration of the compute."`
+	Location      string `env:"MUSTER_AGENT_LOCATION,GAMELIFT_LOCATION" placeholder:"NAME" help:"Location of this host, for registering the compute."`
 	ComputeName   string `name:"compute-name" env:"MUSTER_AGENT_COMPUTE_NAME,GAMELIFT_COMPUTE_NAME" placeholder:"NAME" help:"Name of this host in the fleet. (default: the host name)"`
 	IP            string `name:"ip" env:"MUSTER_AGENT_IP,GAMELIFT_IP_ADDRESS" placeholder:"ADDRESS" help:"Address at which players reach this host. (default: the one from which it reaches the service)"`
-	DNS           string `name:"dns" env:"MUSTER_AGENT_DNS,GAMELIFT_DNS_NAME" placeholder:"NAME" help:"Name at which players reach this host, in place of --ip."`
-	TokenFile     string `name:"token-file" env:"MUSTER_AGENT_TOKEN_FILE" placeholder:"FILE" help:"File with an auth token of the compute, which exists already; it is read before each connection. Otherwise an access key registers the compute: AWS_ACCESS_KEY_ID, --profile or AWS_PROFILE."`
-	JoinTokenFile string `name:"join-token-file" env:"MUSTER_AGENT_JOIN_TOKEN_FILE" placeholder:"FILE" help:"File with a join token, from muster hosts join-token. With it the host joins once, makes its own key in the state directory, and needs no access key. The token says which fleet and location the host is for."`
-	CA            string `name:"ca" env:"MUSTER_AGENT_CA" placeholder:"FILE" help:"File with certificate authorities in PEM form that the agent trusts besides those of the system, for all of its connections."`
+	DNS           string `name:"dns" env:"MUSTER_AGENT_DNS,GAMELIFT_DNS_NAME" placeholder:"NAME" help:"DNS name at which players reach this host, instead of --ip."`
+	TokenFile     string `name:"token-file" env:"MUSTER_AGENT_TOKEN_FILE" placeholder:"FILE" help:"File with an auth token of an existing compute, read before each connection. Otherwise an access key registers the compute: AWS_ACCESS_KEY_ID, --profile or AWS_PROFILE."`
+	JoinTokenFile string `name:"join-token-file" env:"MUSTER_AGENT_JOIN_TOKEN_FILE" placeholder:"FILE" help:"File with a join token, from muster hosts join-token. With it the host joins once, creates its own key in the state directory, and needs no access key. The token determines the fleet or location of the host."`
+	CA            string `name:"ca" env:"MUSTER_AGENT_CA" placeholder:"FILE" help:"PEM file with certificate authorities that the agent trusts in addition to the system's, for all of its connections."`
 	Profile       string `placeholder:"NAME" help:"AWS profile whose access key registers the compute."`
 }
 

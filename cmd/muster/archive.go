@@ -19,7 +19,7 @@ import (
 )
 
 type archiveCommand struct {
-	Check  archiveCheck  `cmd:"" help:"Read the whole archive and report damage. Changes nothing; the service may run meanwhile."`
+	Check  archiveCheck  `cmd:"" help:"Read the whole archive and report damage. Changes nothing; the service may be running."`
 	Repair archiveRepair `cmd:"" help:"Copy the readable records to a new archive and rebuild its keys. The service must be stopped; the damaged archive is kept."`
 }
 

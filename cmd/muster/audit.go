@@ -22,7 +22,7 @@ import (
 )
 
 type auditCommand struct {
-	List   auditList   `cmd:"" default:"withargs" help:"Show who changed what, when, from where and why, the latest first; also attempts that were refused."`
+	List   auditList   `cmd:"" default:"withargs" help:"Show who changed what, when, from where and why, the latest first, including refused attempts."`
 	Verify auditVerify `cmd:"" help:"Find entries that are missing or were altered."`
 }
 
@@ -142,8 +142,8 @@ func printEntries(stdout io.Writer, asJSON bool) func([]audit.Document) error {
 
 type auditVerify struct {
 	serviceFlags
-	Anchor string `placeholder:"NO:HASH" help:"Number and hash of an entry as an earlier check or an export showed them: also find a log that was written anew since."`
-	Node   string `placeholder:"ID" help:"Check the log of this node of a cluster only. Without it, every node's is checked, and compared with that of the node that answers."`
+	Anchor string `placeholder:"NO:HASH" help:"Number and hash of an entry from an earlier check or an export: also detects a log that has been rewritten since."`
+	Node   string `placeholder:"ID" help:"Check only this cluster node's log. Otherwise every node's log is checked and compared with that of the node that answers."`
 	JSON   bool   `name:"json" help:"Print JSON, a line for each node."`
 }
 

@@ -28,17 +28,17 @@ import (
 )
 
 type backupCommand struct {
-	Make backupMake `cmd:"" default:"withargs" help:"Have the running service make a backup of everything. Works at any node of a cluster."`
+	Make backupMake `cmd:"" default:"withargs" help:"Back up everything in the running service. Works at any node of a cluster."`
 	List backupList `cmd:"" help:"List the backups of a directory or a bucket, and the journal entries that can be restored."`
 }
 
 type backupMake struct {
 	dataFlag
 	reasonFlag
-	To   string         `name:"to" required:"" placeholder:"PLACE" help:"A file to write, which must not exist; or a directory or s3://BUCKET/PREFIX that keeps many backups and stores only what is new; or - for the standard output. A directory exists, or its name ends with a slash."`
-	Full bool           `name:"full" help:"Store everything again, and build on no earlier backup."`
-	Keep int            `name:"keep" placeholder:"N" help:"Then remove all backups of the directory or bucket but the latest N, and those of the last ten minutes; 0: keep all."`
-	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes a second that the service reads for the backup, so that it leaves the disk to players; 0: no bound."`
+	To   string         `name:"to" required:"" placeholder:"PLACE" help:"A new file; or a directory or s3://BUCKET/PREFIX that holds many incremental backups; or - for standard output. A directory exists already, or its name ends with a slash."`
+	Full bool           `name:"full" help:"Store everything again instead of building on an earlier backup."`
+	Keep int            `name:"keep" placeholder:"N" help:"Then remove all backups in the directory or bucket except the latest N and those of the last ten minutes; 0: keep all."`
+	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes per second that the service reads for the backup, so that the disk stays fast for players; 0: no limit."`
 }
 
 // Run asks the running service. It never opens the directory itself: while the service is stopped, a copy of the directory is a backup.
@@ -244,13 +244,13 @@ func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment)
 
 type restoreCommand struct {
 	reasonFlag
-	From   string `arg:"" name:"place" help:"What muster backup has written: a file, a directory or s3://BUCKET/PREFIX."`
-	Data   string `name:"data" placeholder:"DIR" help:"Data directory to make. It must be empty, or not be there."`
-	Verify bool   `name:"verify" instead:"data,reason" help:"Only read everything, check it, and show what it has. Of a directory or bucket, all backups are read, and the journal is replayed from one to the next. Nothing is changed."`
-	At     string `name:"at" placeholder:"WHEN" help:"Restore the state after this journal entry, or of this time, such as 2026-11-26T09:30:00Z, from a directory or bucket. Without it the latest."`
-	Backup string `name:"backup" placeholder:"NAME" help:"Restore this backup of a directory or bucket; muster backup list shows the names."`
+	From   string `arg:"" name:"place" help:"A backup written by muster backup: a file, a directory or s3://BUCKET/PREFIX."`
+	Data   string `name:"data" placeholder:"DIR" help:"Data directory to create. It must be empty or not exist."`
+	Verify bool   `name:"verify" instead:"data,reason" help:"Only read and check everything, and show the contents. For a directory or bucket, this reads all backups and replays the journal from one to the next. Nothing is changed."`
+	At     string `name:"at" placeholder:"WHEN" help:"Restore the state after this journal entry, or at this time, such as 2026-11-26T09:30:00Z, from a directory or bucket. Default: the latest."`
+	Backup string `name:"backup" placeholder:"NAME" help:"Restore this backup from a directory or bucket; muster backup list shows the names."`
 
-	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"The key that the service had when the backup was made, if it had one. The new directory has it, too."`
+	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"The key that the service used when the backup was made, if any. The new directory uses it, too."`
 }
 
 // wanted reads --at and --backup.

@@ -15,14 +15,14 @@ import (
 
 type benchCommand struct {
 	Scenarios   []string       `arg:"" optional:"" name:"scenario" help:"Scenarios to run; all except soak by default. --list shows the names."`
-	List        bool           `help:"Show the scenarios and end."`
+	List        bool           `help:"Show the scenarios and exit."`
 	Quick       bool           `help:"Run for a few seconds, to show that everything works; the figures mean nothing."`
-	Measure     time.Duration  `default:"10s" placeholder:"TIME" help:"Time of each measurement."`
-	For         time.Duration  `default:"20m" placeholder:"TIME" help:"Time of the scenario soak."`
+	Measure     time.Duration  `default:"10s" placeholder:"TIME" help:"Duration of each measurement."`
+	For         time.Duration  `default:"20m" placeholder:"TIME" help:"Duration of the scenario soak."`
 	Rounds      int            `default:"2" placeholder:"N" help:"How often Muster and the bare service run in turn; the best run of each counts."`
 	Connections []int          `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
-	Warm        time.Duration  `placeholder:"TIME" help:"Time that this scenario runs before the measurement. Default: 25s, after which ended records leave memory as fast as they arrive."`
-	Rate        float64        `placeholder:"N" help:"Units a second of the scenarios players, games and backups, which then run at this rate alone. Default: as many as the service can answer, and then half as many."`
+	Warm        time.Duration  `placeholder:"TIME" help:"Warm-up time of this scenario. Default: 25s, after which ended records leave memory as fast as they arrive."`
+	Rate        float64        `placeholder:"N" help:"Units per second of the scenarios players, games and backups, which then run only at this rate. Default: as many as the service can answer, and then half as many."`
 	Attack      string         `placeholder:"TEXT" help:"In the scenario siege, run only attacks whose names contain this."`
 	Part        string         `placeholder:"TEXT" help:"In the scenarios idle, cluster, console and agents, run only parts whose names contain this."`
 	Sessions    int            `placeholder:"N" help:"Live player sessions in the scenario cluster. Default: 1000000."`
@@ -30,7 +30,7 @@ type benchCommand struct {
 	Repeats     int            `placeholder:"N" help:"How often the leader dies in the scenario cluster; it hands over twice as often. Default: 5."`
 	Build       settings.Bytes `placeholder:"BYTES" help:"Size of the build in the scenario agents. Default: 1GiB."`
 	Dir         string         `placeholder:"DIR" help:"Directory for the data, on the disk to measure. Default: the system's temporary directory."`
-	Profiles    string         `placeholder:"DIR" help:"Write profiles of the service to this directory: processor time, allocations, execution traces."`
+	Profiles    string         `placeholder:"DIR" help:"Write profiles of the service to this directory: CPU time, allocations, execution traces."`
 }
 
 // Run measures this very binary and writes the table. After a failure the table has the results up to it.

@@ -31,7 +31,7 @@ import (
 )
 
 type buildCommand struct {
-	Push buildPushCommand `cmd:"" help:"Upload a directory as a build, without AWS tools; only what the service does not have is sent."`
+	Push buildPushCommand `cmd:"" help:"Upload a directory as a build, without AWS tools; sends only content that the service does not have."`
 	List buildListCommand `cmd:"" help:"List the builds."`
 }
 
@@ -80,7 +80,7 @@ type buildPushCommand struct {
 	OperatingSystem string `name:"operating-system" placeholder:"SYSTEM" default:"AMAZON_LINUX_2023" help:"Operating system as the API names it, such as AMAZON_LINUX_2023 or WINDOWS_2022."`
 	ServerSDK       string `name:"server-sdk-version" placeholder:"VERSION" default:"5.4.0" help:"Version of the server SDK in the game server."`
 
-	Patience time.Duration `default:"15m" help:"How long to go on without an answer of the service, once it has taken the build. The push continues where it was."`
+	Patience time.Duration `default:"15m" help:"How long to retry while the service does not answer, once it has accepted the build. The push continues where it was."`
 
 	Dir string `arg:"" help:"Directory with the files of the game server." type:"existingdir"`
 }

@@ -18,16 +18,16 @@ import (
 )
 
 type clusterCommand struct {
-	JoinToken clusterJoinToken `cmd:"" name:"join-token" help:"Print a line with which one more node can join, within an hour."`
+	JoinToken clusterJoinToken `cmd:"" name:"join-token" help:"Print a token with which one more node can join, within an hour."`
 	Status    clusterStatus    `cmd:"" help:"Show the nodes, the leader, and what the loss of one more would mean."`
 	Promote   clusterPromote   `cmd:"" help:"Give an observer a vote."`
 	Demote    clusterDemote    `cmd:"" help:"Take a node's vote. It stays as an observer."`
 	Remove    clusterRemove    `cmd:"" help:"Remove a node for good, such as one whose machine is lost. It cannot come back with its old data."`
-	HandOver  clusterHandOver  `cmd:"" name:"hand-over" help:"Make another node the leader, without an interruption."`
-	Locate    clusterLocate    `cmd:"" help:"Tell this node where another one is now, when the addresses of all nodes have changed at once."`
-	Authority clusterAuthority `cmd:"" name:"replace-authority" help:"Give the cluster a new certificate authority, while it runs. Certificates and join tokens of the old one become void."`
+	HandOver  clusterHandOver  `cmd:"" name:"hand-over" help:"Make another node the leader without interruption."`
+	Locate    clusterLocate    `cmd:"" help:"Tell this node another node's new address, when the addresses of all nodes have changed at once."`
+	Authority clusterAuthority `cmd:"" name:"replace-authority" help:"Give the cluster a new certificate authority while it runs. Certificates and join tokens of the old one become invalid."`
 	Leave     clusterLeave     `cmd:"" help:"Make the last node of a cluster a single machine again. The service must be stopped."`
-	Recover   clusterRecover   `cmd:"" help:"When the majority is lost for good: make this node a cluster of its own. The service must be stopped."`
+	Recover   clusterRecover   `cmd:"" help:"When the majority is lost for good: turn this node into a cluster of its own. The service must be stopped."`
 }
 
 // clusterAt is the node whose service the command asks. Any node will do.
@@ -191,7 +191,7 @@ func (c *clusterAuthority) Run(ctx context.Context, stdout io.Writer) error {
 
 type clusterHandOver struct {
 	clusterAsk
-	Node string `arg:"" optional:"" help:"Id of the node that is to lead. None: one that is present and has most."`
+	Node string `arg:"" optional:"" help:"Id of the new leader. Default: the node that is present and furthest ahead."`
 }
 
 func (c *clusterHandOver) Run(ctx context.Context, stdout io.Writer) error {

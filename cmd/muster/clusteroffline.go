@@ -49,7 +49,7 @@ func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
 type clusterRecover struct {
 	dataFlag
 	reasonFlag
-	Yes string `name:"yes" placeholder:"NODE" help:"Id of this node, which confirms without a question."`
+	Yes string `name:"yes" placeholder:"NODE" help:"Id of this node, to confirm without a prompt."`
 }
 
 func (c *clusterRecover) Run(stdout io.Writer) error {

@@ -14,7 +14,7 @@ import (
 )
 
 type computesCommand struct {
-	RotateToken rotateTokenCommand `cmd:"" name:"rotate-token" help:"Replace the auth token of a compute at once, for example after a leak: earlier tokens become void, and connections that were made with one end."`
+	RotateToken rotateTokenCommand `cmd:"" name:"rotate-token" help:"Replace the auth token of a compute at once, for example after a leak: earlier tokens become invalid, and connections made with them end."`
 }
 
 type rotateTokenCommand struct {

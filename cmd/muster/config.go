@@ -14,7 +14,7 @@ import (
 
 type configCommand struct {
 	Show  configShow  `cmd:"" default:"withargs" help:"Show every setting, its value, and where that comes from."`
-	Check configCheck `cmd:"" help:"Check a settings file alone, before a service gets it."`
+	Check configCheck `cmd:"" help:"Check a settings file without a service."`
 }
 
 // configCheck reads a file as serve would, without flags and variables, which could hide a mistake in it.

@@ -16,7 +16,7 @@ import (
 )
 
 type credentialsCommand struct {
-	Name string `arg:"" optional:"" default:"muster" help:"Profile that was signed in with."`
+	Name string `arg:"" optional:"" default:"muster" help:"Profile of the sign-in."`
 	certificateFlags
 }
 

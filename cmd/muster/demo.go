@@ -21,7 +21,7 @@ import (
 type demoCommand struct {
 	Listen     string `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the service."`
 	Data       string `name:"data" placeholder:"DIR" help:"Keep the state in this directory. Without it the demo starts empty and leaves nothing behind."`
-	Cluster    bool   `name:"cluster" help:"Start a cluster of three nodes, and kill the leader in the middle of the game."`
+	Cluster    bool   `name:"cluster" help:"Start a cluster of three nodes, and kill the leader mid-game."`
 	Exit       bool   `name:"exit" help:"End after the last step, with status 0 if each step had the expected result."`
 	GameServer string `name:"game-server" placeholder:"FILE" help:"Program of the game server. Default: the example's, which is built into this program."`
 	GameClient string `name:"game-client" placeholder:"FILE" help:"Program of the game client. Default: the example's, which is built into this program."`

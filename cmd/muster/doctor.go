@@ -28,7 +28,7 @@ import (
 type doctorCommand struct {
 	settings.Settings
 	Profile string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
-	Fleet   string `placeholder:"ID" help:"Fleet with which to try InitSDK. Otherwise one that has a compute."`
+	Fleet   string `placeholder:"ID" help:"Fleet for the InitSDK check. Default: one that has a compute."`
 	Compute string `placeholder:"NAME" help:"Compute of that fleet."`
 	JSON    bool   `name:"json" help:"Print JSON."`
 }

@@ -23,7 +23,7 @@ import (
 type drainCommand struct {
 	serviceFlags
 	reasonFlag
-	Fleet  string `placeholder:"FLEET" help:"The compute's fleet, if several have one of that name."`
+	Fleet  string `placeholder:"FLEET" help:"The compute's fleet, if several fleets have a compute of that name."`
 	Undo   bool   `instead:"no-wait" help:"End the drain: the compute gets new game sessions again."`
 	NoWait bool   `name:"no-wait" help:"Do not wait until the compute is empty."`
 

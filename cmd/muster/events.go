@@ -19,10 +19,10 @@ import (
 
 type eventsCommand struct {
 	serviceFlags
-	Since string `placeholder:"TIME" help:"Only what happened since then: a time such as 2030-01-02T03:04:05Z, or an age such as 24h."`
-	Until string `placeholder:"TIME" help:"Only what happened before then."`
-	What  string `placeholder:"TEXT" help:"Only entries that contain this: what happened, its detail, who did it, or the reason."`
-	Of    string `placeholder:"KIND" help:"Only what happened to objects of one kind, such as process; audit: what people changed."`
+	Since string `placeholder:"TIME" help:"Only events since then: a time such as 2030-01-02T03:04:05Z, or an age such as 24h."`
+	Until string `placeholder:"TIME" help:"Only events before then."`
+	What  string `placeholder:"TEXT" help:"Only entries that contain this text in what happened, its detail, who did it, or the reason."`
+	Of    string `placeholder:"KIND" help:"Only events of objects of one kind, such as process; audit: what people changed."`
 	Limit int    `default:"100" help:"How many entries, at most; 0: all."`
 	JSON  bool   `name:"json" help:"Print each entry as JSON in one line."`
 

@@ -19,12 +19,12 @@ import (
 type exportCommand struct {
 	dataFlag
 	reasonFlag
-	To     string         `name:"to" required:"" placeholder:"PLACE" help:"A directory (it exists, or its name ends with a slash), which gets compressed files for each kind; a file, compressed if its name ends with .gz; or - for the standard output."`
+	To     string         `name:"to" required:"" placeholder:"PLACE" help:"A directory (existing, or with a trailing slash) for compressed files of each kind; a file, compressed if its name ends with .gz; or - for standard output."`
 	Kinds  []string       `name:"kinds" placeholder:"KIND,…" help:"game_sessions, player_sessions, placements, tickets, player_changes. Default: all."`
 	Since  string         `name:"since" placeholder:"TIME" help:"Only what ended at this time or later, such as 2026-11-01T00:00:00Z. Default: all that the service still has, which is 30 days."`
 	Until  string         `name:"until" placeholder:"TIME" help:"Only what ended before this time. Default: all."`
-	Resume bool           `name:"resume" help:"Continue where the last run ended, also one that was killed. The first run begins at --since."`
-	Rate   settings.Bytes `name:"rate" placeholder:"SIZE" default:"16MiB" help:"Bytes a second that the service sends, so that it leaves the machine to players; 0: no bound."`
+	Resume bool           `name:"resume" help:"Continue where the last run ended, even if it was killed. The first run starts at --since."`
+	Rate   settings.Bytes `name:"rate" placeholder:"SIZE" default:"16MiB" help:"Bytes per second that the service sends, so that the machine stays fast for players; 0: no limit."`
 }
 
 // place is where an export is stored.

@@ -13,8 +13,8 @@ import (
 // healthCommand is for containers and scripts on the machine of the service.
 type healthCommand struct {
 	Listen  string        `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service's one port, as in its settings."`
-	Ready   bool          `help:"Ask whether clients should use this service (/readyz), in place of whether it works (/healthz)."`
-	Timeout time.Duration `default:"5s" help:"Longest wait for the answer."`
+	Ready   bool          `help:"Check whether clients should use this service (/readyz), instead of whether it works (/healthz)."`
+	Timeout time.Duration `default:"5s" help:"Maximum wait for the answer."`
 }
 
 // Run asks the service on this machine.

@@ -21,8 +21,8 @@ import (
 type hostsCommand struct {
 	List        hostsList        `cmd:"" default:"withargs" help:"List the hosts that have joined, and the join tokens that can still be used."`
 	JoinToken   hostsJoinToken   `cmd:"" name:"join-token" help:"Print a token with which hosts can join. It is shown once."`
-	RevokeToken hostsRevokeToken `cmd:"" name:"revoke-token" help:"Make a join token void. Hosts that have joined with it stay, unless told otherwise."`
-	Revoke      hostsRevoke      `cmd:"" help:"Revoke a host for good: its connection is closed, its server processes and their game sessions end."`
+	RevokeToken hostsRevokeToken `cmd:"" name:"revoke-token" help:"Revoke a join token. Hosts that have joined with it stay, unless --hosts is given."`
+	Revoke      hostsRevoke      `cmd:"" help:"Revoke a host permanently: its connection is closed, its server processes and their game sessions end."`
 	Drain       hostsDrain       `cmd:"" help:"Empty a host: it gets no new game sessions, those that it has finish, and it leaves its fleet."`
 }
 
@@ -93,8 +93,8 @@ type hostsJoinToken struct {
 	adminChange
 	Fleet    string        `placeholder:"FLEET" help:"Id of the only fleet that the hosts may serve. Otherwise they serve any fleet of a build in their location."`
 	Location string        `placeholder:"NAME" help:"Location of the hosts. Otherwise each host names one of the fleet's."`
-	Uses     uint32        `default:"1" help:"How many hosts may join with the token, 10000 at most."`
-	Valid    time.Duration `default:"1h" help:"How long the token is valid, 720h at most."`
+	Uses     uint32        `default:"1" help:"How many hosts may join with the token, at most 10000."`
+	Valid    time.Duration `default:"1h" help:"How long the token is valid, at most 720h."`
 }
 
 func (c *hostsJoinToken) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -115,8 +115,8 @@ func (c *hostsJoinToken) Run(ctx context.Context, stdout io.Writer, env environm
 
 type hostsRevokeToken struct {
 	adminChange
-	Hosts bool   `help:"Revoke all hosts that have joined with the token, too, for good. The token may be used up."`
-	ID    string `arg:"" help:"Id of the token, as muster hosts shows it; of one that is used up, as muster hosts --json shows it of each host."`
+	Hosts bool   `help:"Also revoke all hosts that have joined with the token, permanently. The token may be used up."`
+	ID    string `arg:"" help:"Id of the token, as muster hosts shows it; for a used-up one, as muster hosts --json shows it for each host."`
 }
 
 func (c *hostsRevokeToken) Run(ctx context.Context, stdout io.Writer, env environment) error {

@@ -52,17 +52,17 @@ type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Create an access key and show it with its secret. A running service accepts it at once."`
 	List   keysList   `cmd:"" help:"List all keys, without secrets."`
 	Rotate keysRotate `cmd:"" help:"Replace a key in two steps: the first creates a successor, and both keys work; the second, --finish, revokes the old key."`
-	Limit  keysLimit  `cmd:"" help:"Change until when, and from which networks, a key works, without a new key. A running service goes by it when the command returns."`
-	Revoke keysRevoke `cmd:"" help:"Revoke a key for good and close its connections. A running service refuses it when the command returns."`
+	Limit  keysLimit  `cmd:"" help:"Change a key's expiry and the networks from which it works, without a new key. In a running service the change takes effect before the command returns."`
+	Revoke keysRevoke `cmd:"" help:"Revoke a key permanently and close its connections. A running service refuses it before the command returns."`
 
-	RevokeCredentials keysRevokeCredentials `cmd:"" help:"Revoke temporary credentials before they expire: those of one session, or all that were issued to a holder, or all of a client certificate, which gives no more."`
+	RevokeCredentials keysRevokeCredentials `cmd:"" help:"Revoke temporary credentials before they expire: those of one session, all that were issued to a holder, or all of a client certificate, which then gets no more."`
 }
 
 // keysAt selects the service whose keys the command changes.
 type keysAt struct {
 	dataFlag
 	LimitAccessKeys int    `name:"limit-access-keys" hidden:""` // the service's setting, used while no service runs
-	Server          string `placeholder:"URL" instead:"data,secret-key-file" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	Server          string `placeholder:"URL" instead:"data,secret-key-file" help:"Call the service at this URL instead of using --data, with an admin key from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or --profile."`
 	Profile         string `placeholder:"NAME" with:"server" help:"AWS profile whose access key signs for --server."`
 }
 
@@ -101,8 +101,8 @@ type keysCreate struct {
 
 // keyLimits are where and until when a key works.
 type keyLimits struct {
-	Expires expiry   `placeholder:"TIME" help:"The key ends then: after a number of days such as 90d, after a duration such as 12h, or at a time such as 2027-01-31T00:00:00Z."`
-	Source  []string `placeholder:"NETWORK" help:"Network, such as 192.0.2.0/24, or address from which alone the key works. Repeat it, or use commas, for several."`
+	Expires expiry   `placeholder:"TIME" help:"Expiry of the key: a number of days such as 90d, a duration such as 12h, or a time such as 2027-01-31T00:00:00Z."`
+	Source  []string `placeholder:"NETWORK" help:"The key works only from this network, such as 192.0.2.0/24, or address. Repeat it, or use commas, for several."`
 }
 
 // expiry is when a key ends, as a flag says it.
@@ -190,7 +190,7 @@ func printKey(stdout io.Writer, key *keyring.Document, format string) error {
 
 type keysList struct {
 	keysAt
-	Unused days `placeholder:"TIME" help:"Only keys that work, and were not used for so long: 90d, or 12h."`
+	Unused days `placeholder:"TIME" help:"Only valid keys that have not been used for this long: 90d, or 12h."`
 }
 
 func (c *keysList) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -240,7 +240,7 @@ func lastUse(key *keyring.Document) string {
 type keysRotate struct {
 	keysAt
 	reasonFlag
-	ID      string `arg:"" help:"Id of the key that is replaced."`
+	ID      string `arg:"" help:"Id of the key to replace."`
 	Finish  bool   `help:"Revoke the old key: all its users have the successor."`
 	Overlap days   `placeholder:"TIME" help:"End the old key after this time, such as 7d, without --finish."`
 	keyLimits
@@ -287,9 +287,9 @@ type keysLimit struct {
 	keysAt
 	reasonFlag
 	ID      string   `arg:"" help:"Id of the key."`
-	Expires expiry   `placeholder:"TIME" help:"The key ends then: after a number of days such as 90d, after a duration such as 12h, at a time such as 2027-01-31T00:00:00Z, or never."`
-	Source  []string `placeholder:"NETWORK" help:"Network, such as 192.0.2.0/24, or address from which alone the key works, in place of those before. Repeat it, or use commas, for several; anywhere ends the limit."`
-	Force   bool     `help:"With --server: also where this request's own key, or the last admin key without limits, would not work any more. --data needs no --force."`
+	Expires expiry   `placeholder:"TIME" help:"Expiry of the key: a number of days such as 90d, a duration such as 12h, a time such as 2027-01-31T00:00:00Z, or never."`
+	Source  []string `placeholder:"NETWORK" help:"The key works only from this network, such as 192.0.2.0/24, or address, instead of the previous ones. Repeat it, or use commas, for several; anywhere removes the limit."`
+	Force   bool     `help:"With --server: even if this request's own key, or the last admin key without limits, would stop working. --data needs no --force."`
 }
 
 // anywhere is the --source that ends the limit by networks.
@@ -354,7 +354,7 @@ type keysRevokeCredentials struct {
 	reasonFlag
 	Session     string    `placeholder:"ID" xor:"which" required:"" help:"Access key id of the temporary credentials, ASIA…."`
 	Holder      string    `placeholder:"NAME" xor:"which" required:"" help:"Id of the access key that they were issued to, PROVIDER/SUBJECT of a web identity, or AUTHORITY/NAME of a certificate."`
-	Certificate string    `placeholder:"FILE" xor:"which" required:"" help:"Client certificate in PEM that gave them, or sha256:FINGERPRINT, or AUTHORITY/SERIAL in hexadecimal digits. It gives no more."`
+	Certificate string    `placeholder:"FILE" xor:"which" required:"" help:"Client certificate in PEM with which they were obtained, or sha256:FINGERPRINT, or AUTHORITY/SERIAL in hex. It is refused from then on."`
 	IssuedUntil time.Time `placeholder:"TIME" with:"holder" help:"With --holder: credentials that were issued later keep working, such as 2026-11-23T12:00:00Z. Default: now."`
 }
 

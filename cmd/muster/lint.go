@@ -12,8 +12,8 @@ import (
 )
 
 type lintCommand struct {
-	Timeout time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"Longest wait of a ticket: RequestTimeoutSeconds of the configuration."`
-	Strict  bool          `help:"End with status 1 also for warnings."`
+	Timeout time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"Maximum wait of a ticket: RequestTimeoutSeconds of the configuration."`
+	Strict  bool          `help:"Exit with status 1 for warnings, too."`
 	JSON    bool          `name:"json" help:"Print JSON, for programs."`
 
 	Files []string `arg:"" type:"path" help:"Files with rule sets, JSON."`

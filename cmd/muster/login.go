@@ -13,10 +13,10 @@ import (
 )
 
 type loginCommand struct {
-	Name          string `arg:"" optional:"" default:"muster" help:"Profile that muster aws-profile --sso has written."`
+	Name          string `arg:"" optional:"" default:"muster" help:"Profile written by muster aws-profile --sso."`
 	Server        string `placeholder:"URL" help:"URL of the service: writes the profile first, as muster aws-profile --sso does."`
-	UseDeviceCode bool   `name:"use-device-code" help:"Show a code to type in a browser on any machine, and open none here."`
-	NoBrowser     bool   `name:"no-browser" help:"Open no browser: print its address only."`
+	UseDeviceCode bool   `name:"use-device-code" help:"Show a code to enter in a browser on any machine, instead of opening one here."`
+	NoBrowser     bool   `name:"no-browser" help:"Do not open a browser; only print the URL."`
 }
 
 func (c *loginCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -81,7 +81,7 @@ func signInProfile(env environment, name string) (p ssoclient.Profile, home stri
 }
 
 type logoutCommand struct {
-	Name string `arg:"" optional:"" default:"muster" help:"Profile that was signed in with."`
+	Name string `arg:"" optional:"" default:"muster" help:"Profile of the sign-in."`
 }
 
 func (c *logoutCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {

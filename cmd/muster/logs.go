@@ -20,8 +20,8 @@ import (
 
 type logsCommand struct {
 	serviceFlags
-	Follow bool `short:"f" help:"Print what the process writes from now on, until it ends."`
-	Tail   *int `placeholder:"LINES" help:"Begin with so many lines of earlier output. Otherwise: with the last 64 KiB."`
+	Follow bool `short:"f" help:"Follow the output until the process ends."`
+	Tail   *int `placeholder:"LINES" help:"Start with this many lines of earlier output. Default: the last 64 KiB."`
 	Raw    bool `help:"Print control characters, too. They can control the terminal."`
 
 	ID string `arg:"" name:"process" help:"FLEET/COMPUTE/PROCESS, a process id, or the ARN of a game session."`

@@ -33,7 +33,7 @@ func (c *completionCommand) Run(stdout io.Writer, parser *kong.Context) error {
 }
 
 type manCommand struct {
-	Dir string `arg:"" name:"dir" help:"Directory for the pages, such as /usr/local/share/man/man1. It is made where it is missing."`
+	Dir string `arg:"" name:"dir" help:"Directory for the pages, such as /usr/local/share/man/man1. It is created if it does not exist."`
 }
 
 func (c *manCommand) Run(stdout io.Writer, env environment, parser *kong.Context) error {

@@ -20,10 +20,10 @@ import (
 )
 
 type peopleCommand struct {
-	List          peopleList          `cmd:"" default:"withargs" help:"List the people of the service's own, with their passkeys."`
-	Sessions      peopleSessions      `cmd:"" help:"List the sign-in sessions of all people, also of those whom an identity provider knows."`
+	List          peopleList          `cmd:"" default:"withargs" help:"List the service's own people, with their passkeys."`
+	Sessions      peopleSessions      `cmd:"" help:"List the sign-in sessions of all people, including those from an identity provider."`
 	Add           peopleAdd           `cmd:"" help:"Add a person, and print a link with which the person registers a passkey. It is shown once, and works once."`
-	Enrol         peopleEnrol         `cmd:"" help:"Print another such link, for a further device or in place of a lost one. An earlier link becomes void."`
+	Enrol         peopleEnrol         `cmd:"" help:"Print a new link, for a further device or to replace a lost link. An earlier link becomes invalid."`
 	Groups        peopleGroups        `cmd:"" help:"Put a person into other groups. The roles of the person's sessions follow at once."`
 	Remove        peopleRemove        `cmd:"" help:"Remove a person, with all passkeys and sessions."`
 	RemovePasskey peopleRemovePasskey `cmd:"" name:"remove-passkey" help:"Remove a passkey, such as that of a lost device. The person's sessions end."`
@@ -111,9 +111,9 @@ func (c *peopleSessions) Run(ctx context.Context, stdout io.Writer, env environm
 
 type peopleAdd struct {
 	adminChange
-	Name  string        `arg:"" help:"Name of the person, which no other has."`
+	Name  string        `arg:"" help:"Unique name of the person."`
 	Group []string      `placeholder:"GROUP" help:"Group of the person; may be given several times. Without other settings, the groups admin, backend, client and readonly give the roles of these names."`
-	Valid time.Duration `default:"24h" help:"How long the link is valid, 168h at most."`
+	Valid time.Duration `default:"24h" help:"How long the link is valid, at most 168h."`
 }
 
 func (c *peopleAdd) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -147,7 +147,7 @@ func warn(warnings []string) {
 type peopleEnrol struct {
 	adminChange
 	Person string        `arg:"" help:"Name or id of the person."`
-	Valid  time.Duration `default:"24h" help:"How long the link is valid, 168h at most."`
+	Valid  time.Duration `default:"24h" help:"How long the link is valid, at most 168h."`
 }
 
 func (c *peopleEnrol) Run(ctx context.Context, stdout io.Writer, env environment) error {

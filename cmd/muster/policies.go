@@ -21,13 +21,13 @@ import (
 )
 
 type policiesCommand struct {
-	Create policiesCreate `cmd:"" help:"Make a policy from a file. It is in force once it is attached."`
-	Update policiesUpdate `cmd:"" help:"Replace the document of a policy. It is in force when the command returns."`
+	Create policiesCreate `cmd:"" help:"Create a policy from a file. It takes effect once it is attached."`
+	Update policiesUpdate `cmd:"" help:"Replace the document of a policy. It takes effect before the command returns."`
 	Show   policiesShow   `cmd:"" help:"Show the document of a policy, and where it is attached."`
 	List   policiesList   `cmd:"" help:"List all policies."`
 	Delete policiesDelete `cmd:"" help:"Delete a policy that is attached to nothing."`
-	Attach policiesAttach `cmd:"" help:"Put a policy into force for an access key, a role or a group. What is not allowed by a policy then is refused."`
-	Detach policiesDetach `cmd:"" help:"Take a policy out of force for an access key, a role or a group."`
+	Attach policiesAttach `cmd:"" help:"Attach a policy to an access key, a role or a group. From then on, everything that no policy allows is refused."`
+	Detach policiesDetach `cmd:"" help:"Detach a policy from an access key, a role or a group."`
 }
 
 // policyDoor reads and changes the policies of a running service.
@@ -104,7 +104,7 @@ func pathOfPolicy(name, rest string) string {
 
 // policyFile is the document in a file, or in the standard input.
 type policyFile struct {
-	File string `arg:"" placeholder:"FILE" help:"File with the document, JSON; - is the standard input."`
+	File string `arg:"" placeholder:"FILE" help:"File with the document, JSON; - is standard input."`
 }
 
 func (f *policyFile) read() (json.RawMessage, error) {
@@ -152,7 +152,7 @@ type policiesUpdate struct {
 	reasonFlag
 	Name string `arg:"" help:"Name of the policy."`
 	policyFile
-	Version *uint64 `placeholder:"NUMBER" help:"Version of the document that the new one was made from, as show prints it: the update is refused if somebody has changed it since. Default: the present one."`
+	Version *uint64 `placeholder:"NUMBER" help:"Version of the document that the new one is based on, as show prints it: the update is refused if the document has changed since. Default: the current one."`
 }
 
 func (c *policiesUpdate) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -277,7 +277,7 @@ func (c *policiesDetach) Run(ctx context.Context, stdout io.Writer, env environm
 }
 
 type accessCommand struct {
-	Explain accessExplain `cmd:"" help:"Say whether somebody may do something, and which role, policy and statement decides it."`
+	Explain accessExplain `cmd:"" help:"Show whether an access key, role or group may do something, and which role, policy and statement decides."`
 	Actions accessActions `cmd:"" help:"List the actions that policies can name."`
 }
 

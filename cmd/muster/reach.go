@@ -12,7 +12,7 @@ import (
 // serviceFlags give the address of a running service and the access key to use.
 type serviceFlags struct {
 	dataFlag
-	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service. Without this and --public-url, that of the profile that is used."`
+	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service. Default: --public-url, or the endpoint of the profile in use."`
 	PublicURL string `name:"public-url" aliases:"server" instead:"listen" placeholder:"URL" help:"URL of the service, if not at --listen. --server is the same."`
 	Profile   string `placeholder:"NAME" help:"AWS profile whose access key or sign-in to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, the sign-in of muster login, a key of the data directory, or none."`
 }

@@ -20,7 +20,7 @@ import (
 type reloadCommand struct {
 	dataFlag
 	reasonFlag
-	Server  string `placeholder:"URL" instead:"data,secret-key-file" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	Server  string `placeholder:"URL" instead:"data,secret-key-file" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or --profile."`
 	Profile string `placeholder:"NAME" with:"server" help:"AWS profile whose access key or sign-in is used for --server."`
 	JSON    bool   `name:"json" help:"Print the answer as JSON."`
 }

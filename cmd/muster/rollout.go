@@ -26,14 +26,14 @@ type rolloutStart struct {
 	serviceFlags
 	reasonFlag
 	Alias          string        `required:"" placeholder:"ALIAS" help:"Id, ARN or name of the alias."`
-	To             string        `placeholder:"FLEET" xor:"what" help:"Id or ARN of the fleet to which new game sessions go."`
+	To             string        `placeholder:"FLEET" xor:"what" help:"Id or ARN of the fleet that gets the new game sessions."`
 	Undo           bool          `xor:"what" instead:"steps,step-time,failures,failure-percent,keep" help:"Send new game sessions to the old fleet again. One that has drained gets its hosts back first."`
 	Steps          []int32       `placeholder:"PERCENT,…" default:"100" help:"Share of new game sessions that goes to the new fleet in each step: rising, the last one 100, 20 steps at most."`
-	StepTime       time.Duration `default:"10m" help:"How long each step lasts, also the last one, after which the old fleet drains."`
-	Failures       int32         `default:"3" help:"The alias comes back when so many server processes of the new fleet ended with an error in a step, or so many of its game sessions were never active, and"`
-	FailurePercent int32         `default:"20" help:"they are more than so many percent of those in the step."`
+	StepTime       time.Duration `default:"10m" help:"How long each step lasts, including the last, after which the old fleet drains."`
+	Failures       int32         `default:"3" help:"Roll back when at least this many server processes of the new fleet ended with an error in a step, or this many of its game sessions were never active, and"`
+	FailurePercent int32         `default:"20" help:"they are more than this percentage of those in the step."`
 	Keep           bool          `help:"The old fleet keeps its hosts at the end."`
-	Wait           bool          `help:"Wait for the end. The exit code is 1 if the alias came back."`
+	Wait           bool          `help:"Wait for the end. The exit status is 1 if the alias was rolled back."`
 	JSON           bool          `name:"json" help:"Print JSON."`
 }
 
@@ -104,7 +104,7 @@ func (c *rolloutStart) await(ctx context.Context, service remoteService, x opera
 
 type rolloutStatus struct {
 	serviceFlags
-	Alias string `placeholder:"ALIAS" help:"Only that of this alias: id, ARN or name."`
+	Alias string `placeholder:"ALIAS" help:"Only the rollout of this alias: id, ARN or name."`
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 

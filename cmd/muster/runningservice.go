@@ -10,7 +10,7 @@ import (
 // runningService selects a service for commands that need it to run, by its data directory or by its URL.
 type runningService struct {
 	dataFlag
-	Server  string `placeholder:"URL" instead:"data,secret-key-file" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	Server  string `placeholder:"URL" instead:"data,secret-key-file" help:"Call the service at this URL instead of using --data, with an admin key from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or --profile."`
 	Profile string `placeholder:"NAME" with:"server" help:"AWS profile whose access key signs for --server."`
 }
 

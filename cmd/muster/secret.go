@@ -17,9 +17,9 @@ import (
 )
 
 type secretCommand struct {
-	Rotate secretRotate `cmd:"" help:"Make a new generation of the secret while the service runs. What is signed from now on is signed by it; what the present one has signed is accepted until its date of last use."`
-	List   secretList   `cmd:"" help:"List the generations of the secret, with the date of last use of each, and when something was accepted last that it has signed."`
-	Retire secretRetire `cmd:"" help:"Refuse at once what an earlier generation has signed, for example after a leak."`
+	Rotate secretRotate `cmd:"" help:"Create a new generation of the secret while the service runs. It signs everything from now on; signatures of the current one are accepted until its date of last use."`
+	List   secretList   `cmd:"" help:"List the generations of the secret, with the date of last use of each, and when a signature of it was last accepted."`
+	Retire secretRetire `cmd:"" help:"Refuse the signatures of an earlier generation at once, for example after a leak."`
 }
 
 // secretDoor reads and changes the secret of a running service.
@@ -67,7 +67,7 @@ func (s *serverSecret) RetireSecret(ctx context.Context, x secretrotation.Retire
 type secretRotate struct {
 	secretAt
 	reasonFlag
-	Overlap days `placeholder:"TIME" default:"90d" help:"For how long what the present generation has signed is accepted: 30m to 366d."`
+	Overlap days `placeholder:"TIME" default:"90d" help:"How long signatures of the current generation are still accepted: 30m to 366d."`
 }
 
 func (c *secretRotate) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -154,7 +154,7 @@ type secretRetire struct {
 	secretAt
 	reasonFlag
 	Generation uint32 `arg:"" help:"Number of the generation, as list shows it."`
-	RevokeKeys bool   `help:"Also revoke the access keys that are derived from the generation. After a leak of the secret, their secrets are known, too."`
+	RevokeKeys bool   `help:"Also revoke the access keys derived from the generation. After a leak of the secret, their secrets are exposed, too."`
 	Force      bool   `with:"revoke-keys" help:"With --revoke-keys: even if no access key with the role admin is left."`
 	DryRun     bool   `help:"Only say what would be refused."`
 }

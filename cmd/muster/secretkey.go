@@ -17,7 +17,7 @@ type secretKeyCommand struct {
 }
 
 type secretKeyCreate struct {
-	File string `arg:"" help:"File to write. It must not exist, and belongs outside of the data directory and its backups."`
+	File string `arg:"" help:"File to write. It must not exist; keep it outside of the data directory and its backups."`
 }
 
 func (c *secretKeyCreate) Run(stdout io.Writer) error {

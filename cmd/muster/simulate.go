@@ -20,10 +20,10 @@ type simulateCommand struct {
 	Population    string        `placeholder:"FILE" type:"path" help:"Invent arrivals from this description, JSON."`
 	Arrivals      string        `placeholder:"FILE" type:"path" instead:"for" help:"Use recorded arrivals: .csv, or .jsonl with a ticket on each line."`
 	For           time.Duration `name:"for" placeholder:"TIME" default:"1h" help:"Time of the invented arrivals, from midnight on."`
-	Seed          uint64        `placeholder:"N" default:"1" help:"Seed of the random choices: another seed gives another population."`
-	Timeout       time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"Longest wait of a ticket."`
+	Seed          uint64        `placeholder:"N" default:"1" help:"Random seed: another seed gives another population."`
+	Timeout       time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"Maximum wait of a ticket."`
 	Additional    int32         `placeholder:"N" help:"Seats that a new match keeps free (AdditionalPlayerCount)."`
-	PassEvery     time.Duration `placeholder:"TIME" default:"100ms" help:"Shortest time between two passes of the matcher."`
+	PassEvery     time.Duration `placeholder:"TIME" default:"100ms" help:"Minimum time between two passes of the matcher."`
 	Compare       string        `placeholder:"FILE" type:"path" help:"Compare with this rule set, on the same arrivals."`
 	Differences   int           `placeholder:"N" help:"With --compare: list up to this many tickets that end differently."`
 	JSON          string        `name:"json" placeholder:"FILE" type:"path" help:"Write the report to this file as JSON."`

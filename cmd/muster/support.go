@@ -23,9 +23,9 @@ import (
 type supportCommand struct {
 	settings.Settings
 	reasonFlag
-	Out       string        `name:"out" placeholder:"FILE" help:"File to write, .tar.gz, which must not exist; or - for the standard output. Default: muster-support-TIME.tar.gz in this directory."`
-	Processor time.Duration `name:"processor" default:"5s" placeholder:"TIME" help:"Length of the profile of the processor, up to 15s. 0s: none."`
-	Server    string        `placeholder:"URL" instead:"data,secret-key-file,listen,public-url" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile. The bundle then has nothing of this machine."`
+	Out       string        `name:"out" placeholder:"FILE" help:"New .tar.gz file to write; or - for standard output. Default: muster-support-TIME.tar.gz in this directory."`
+	Processor time.Duration `name:"processor" default:"5s" placeholder:"TIME" help:"Length of the CPU profile, up to 15s. 0s: none."`
+	Server    string        `placeholder:"URL" instead:"data,secret-key-file,listen,public-url" help:"Ask the service at this URL instead of the one that runs on --data, with an admin key from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or --profile. The bundle then contains nothing from this machine."`
 	Profile   string        `placeholder:"NAME" with:"server" help:"AWS profile whose access key or sign-in is used for --server."`
 }
 

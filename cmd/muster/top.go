@@ -21,8 +21,8 @@ import (
 
 type topCommand struct {
 	serviceFlags
-	Every time.Duration `placeholder:"TIME" default:"2s" help:"Time between two looks, at least 500ms."`
-	Once  bool          `instead:"every" help:"Print the overview as plain text and end. Needs no terminal."`
+	Every time.Duration `placeholder:"TIME" default:"2s" help:"Refresh interval, at least 500ms."`
+	Once  bool          `instead:"every" help:"Print the overview as plain text and exit. Needs no terminal."`
 }
 
 // topEveryLeast keeps terminals that were left open from burdening the service.

@@ -60,10 +60,10 @@ var aliasActions = []*action{{
 			to.Label = "New fleet"
 			f.Fields = []*field{
 				to,
-				{Name: "steps", Label: "Steps", Hint: "percent of new game sessions for the new fleet, rising; the last one 100", Value: "10, 50, 100", Required: true, Most: 200},
+				{Name: "steps", Label: "Steps", Hint: "percentage of new game sessions for the new fleet: rising, the last is 100", Value: "10, 50, 100", Required: true, Most: 200},
 				{Name: "time", Label: "Time of each step", Hint: "such as 10m or 1h30m", Value: "10m", Required: true, Most: 20},
-				{Name: "failures", Label: "Failures", Hint: "so many server processes or game sessions that fail in a step bring the alias back", Value: "3", Required: true, Most: 10},
-				{Name: "percent", Label: "Failure percent", Hint: "if they are more than so many percent of those in the step", Value: "20", Required: true, Most: 3},
+				{Name: "failures", Label: "Failures", Hint: "the alias rolls back when at least this many server processes or game sessions fail in a step,", Value: "3", Required: true, Most: 10},
+				{Name: "percent", Label: "Failure percent", Hint: "and they are more than this percentage of those in the step", Value: "20", Required: true, Most: 3},
 				{Name: "keep", Label: "The old fleet keeps its hosts at the end", Kind: onOff},
 			}
 			return nil
