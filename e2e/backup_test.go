@@ -417,7 +417,7 @@ func TestLastBackupIsKnown(t *testing.T) {
 	s.command("backup", "--data", s.data, "--to", file)
 	s.kill()
 	s.start()
-	if out := examined(); !strings.Contains(out, "The last backup is of ") || !strings.Contains(out, "backups: the last one is 0 minutes old, in "+file) {
+	if out := examined(); !strings.Contains(out, "The last backup is from ") || !strings.Contains(out, "backups: the last one is 0 minutes old, in "+file) {
 		t.Errorf("after a backup and a start: %s", out)
 	}
 

@@ -45,7 +45,7 @@ func TestSettingsOfNodesAreCompared(t *testing.T) {
 		t.Errorf("muster cluster status prints\n%s", status)
 	}
 	for _, at := range []*service{leader, follower} {
-		if items := wantsAttention(t, at); !strings.Contains(items, "which decides: limit-fleets, notify-events, people.") {
+		if items := wantsAttention(t, at); !strings.Contains(items, "in these settings: limit-fleets, notify-events, people.") {
 			t.Errorf("%s: the overview has %s", at.address, items)
 		}
 	}
@@ -53,7 +53,7 @@ func TestSettingsOfNodesAreCompared(t *testing.T) {
 	configOf("n2", strings.ReplaceAll(settings("n2", "7", none), "s3cret-n2", "s3cret-n1"))
 	follower.command("reload", "--data", follower.data)
 	eventually(t, "nothing to differ", func() bool { return len(differs()) == 0 })
-	if items := wantsAttention(t, follower); strings.Contains(items, "which decides") {
+	if items := wantsAttention(t, follower); strings.Contains(items, "differs from the leader") {
 		t.Errorf("after the reload the overview has %s", items)
 	}
 	peopleOf("n2", some) // the same path, another content

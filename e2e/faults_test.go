@@ -118,7 +118,7 @@ func TestOverviewNamesFaults(t *testing.T) {
 			must(t, err)
 			t.Cleanup(func() { other.Close() })
 			p.agent(filepath.Dir(arenaServerBinary), filepath.Base(arenaServerBinary), "--bind 127.0.0.1 --port "+strconv.Itoa(other.Addr().(*net.TCPAddr).Port))
-			p.names("address already in use", "Another program on the host has the port. End it")
+			p.names("address already in use", "Another program on the host is using the port. End it")
 			p.explains("fleet", p.fleet, "address already in use")
 		},
 		"every process is unhealthy": func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestOverviewNamesFaults(t *testing.T) {
 				PlayerLatencies: []types.PlayerLatency{{PlayerId: aws.String("ann"), RegionIdentifier: &p.location, LatencyInMilliseconds: aws.Float32(40)}},
 			})
 			must(t, err)
-			const why = "the latency cap of 1 ms excludes its only place (a player has 40 ms"
-			p.names("Queue strict has no place for placement placement-1: "+why, "Raise MaximumIndividualPlayerLatencyMilliseconds")
+			const why = "the latency cap of 1 ms excludes its only location (a player has 40 ms"
+			p.names("Queue strict has no location for placement placement-1: "+why, "Raise MaximumIndividualPlayerLatencyMilliseconds")
 			p.explains("placement", "placement-1", why)
 		},
 		"an alias leads to an empty fleet": func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestOverviewNamesFaults(t *testing.T) {
 			t.Cleanup(s.kill) // before the disk goes
 			s.start()
 			ballast := fillDisk(t, s.data)
-			s.names("The service refuses changes: ", "Make room on the disk of the data directory")
+			s.names("The service refuses changes: ", "Free space on the disk of the data directory")
 			must(t, os.Remove(ballast))
 		},
 		"a host is silent": func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestOverviewNamesFaults(t *testing.T) {
 			if !ready {
 				t.Fatalf("the host is not ready:\n%s", logs.tail(20))
 			}
-			s.namesAfter(func() { s.advance(2 * time.Minute) }, "Host rack-1 has been silent since", "Look at the machine, its network and the log of muster agent there")
+			s.namesAfter(func() { s.advance(2 * time.Minute) }, "Host rack-1 has been silent since", "Check the machine, its network and the log of muster agent there")
 		},
 		"players lose their game": func(t *testing.T) {
 			p := startService(t, "--virtual-clock").prepare()
@@ -220,7 +220,7 @@ func TestOverviewNamesFaults(t *testing.T) {
 				must(t, server.AcceptPlayer(t.Context(), game, p.mustReserve(game, who)))
 			}
 			server.Drop()
-			p.namesAfter(func() { p.advance(time.Minute) }, "2 players lost their game in fleet dev: server process crashed", "Look at the last output of the server process")
+			p.namesAfter(func() { p.advance(time.Minute) }, "2 players lost their game in fleet dev: server process crashed", "Read the last output of the server process")
 			p.explains("fleet", p.fleet, "2 players lost game session ")
 		},
 	} {

@@ -36,7 +36,7 @@ func TestServiceSurvivesTheReaderOfItsLog(t *testing.T) {
 	t.Parallel()
 	s, log := withPipe(t)
 	must(t, log.Close())
-	s.namesAfter(s.hangup, "The log of this node cannot be written: write /dev/stderr: broken pipe.", "See where the standard error")
+	s.namesAfter(s.hangup, "The log of this node cannot be written: write /dev/stderr: broken pipe.", "Check where standard error")
 	if page := s.metrics(t); strings.Contains(page, "muster_log_lost_lines_total 0\n") || !strings.Contains(page, "muster_log_lost_lines_total ") {
 		t.Error("no line is counted")
 	}

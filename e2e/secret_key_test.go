@@ -93,7 +93,7 @@ func TestSecretKeyFile(t *testing.T) {
 	if out, _ := s.commandFails(append(examined, "--secret-key-file", key)...); !strings.Contains(out, "nothing needs attention") {
 		t.Errorf("the doctor does not ask the service: %s", out)
 	}
-	if out, _ := s.commandFails(examined...); !strings.Contains(out, "the service is not asked: ") || !strings.Contains(out, "--secret-key-file") {
+	if out, _ := s.commandFails(examined...); !strings.Contains(out, "the service was not queried: ") || !strings.Contains(out, "--secret-key-file") {
 		t.Errorf("the doctor does not say that it lacks the key: %s", out)
 	}
 	if out, err := s.commandFails("secret-key", "change", "--data", s.data, "--secret-key-file", key, "--to", other); err == nil || !strings.Contains(out, "muster serve") {

@@ -35,7 +35,7 @@ type backupCommand struct {
 type backupMake struct {
 	dataFlag
 	reasonFlag
-	To   string         `name:"to" required:"" placeholder:"PLACE" help:"A new file; or a directory or s3://BUCKET/PREFIX that holds many incremental backups; or - for standard output. A directory exists already, or its name ends with a slash."`
+	To   string         `name:"to" required:"" placeholder:"DESTINATION" help:"A new file; or a directory or s3://BUCKET/PREFIX that holds many incremental backups; or - for standard output. A directory exists already, or its name ends with a slash."`
 	Full bool           `name:"full" help:"Store everything again instead of building on an earlier backup."`
 	Keep int            `name:"keep" placeholder:"N" help:"Then remove all backups in the directory or bucket except the latest N and those of the last ten minutes; 0: keep all."`
 	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes per second that the service reads for the backup, so that the disk stays fast for players; 0: no limit."`

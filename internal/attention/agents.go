@@ -28,7 +28,7 @@ func Launch(l *agentproto.LaunchState) string {
 	text := fmt.Sprintf("%s: %d of %d run", l.LaunchPath, l.Running, l.Wanted)
 	switch l.State {
 	case agentproto.LaunchFetching:
-		text += ", its build is on the way"
+		text += ", its build is being fetched"
 	case agentproto.LaunchFailed:
 		text += fmt.Sprintf(", it has failed after %d crashes", l.Crashes)
 	case agentproto.LaunchBackingOff:
@@ -47,15 +47,15 @@ func Launch(l *agentproto.LaunchState) string {
 func launchStep(l *agentproto.LaunchState) string {
 	switch {
 	case l.Cause == agentproto.CauseBuild:
-		return "Look at the network between the host and this service, and at the host's disk: the agent tries again by itself."
+		return "Check the network between the host and this service, and the host's disk: the agent retries by itself."
 	case l.Cause == agentproto.CausePath:
 		return "Compare the launch path of the runtime configuration with the files of the build: aws gamelift update-runtime-configuration corrects it."
 	case portTaken(l.Reason):
 		return portStep
 	case l.Cause == agentproto.CauseCrash:
-		return "Read the last output of the server process: muster explain process has it, and muster logs prints more."
+		return "Read the last output of the server process: muster explain process shows it, and muster logs prints more."
 	}
-	return "Look at the reason, and at the log of muster agent on the host: it tries again by itself."
+	return "Check the reason and the log of muster agent on the host: it retries by itself."
 }
 
 // stuck is the first entry of a compute that does not run for a reason that needs a hand.

@@ -150,7 +150,7 @@ func (f *Finder) atLeader(ctx context.Context) []Item {
 	}
 	var items []Item
 	if err := json.Unmarshal(answer, &items); err != nil {
-		f.config.Log.Warn("the items of the node that decides cannot be read: the overview is shown without them", "error", err)
+		f.config.Log.Warn("the leader's items cannot be read: the overview is shown without them", "error", err)
 	}
 	return items
 }

@@ -130,7 +130,7 @@ func TestService(t *testing.T) {
 	n.config.Damage = func() []string { return []string{"block 7"} }
 	n.finds("", "", "The archive is damaged at block 7", "muster archive")
 	items := service(errors.New("the disk is full"), n.config.Damage, func() (uint64, error) { return 1, errors.New("broken pipe") })
-	if len(items) != 3 || items[0].What != "The service refuses changes: the disk is full." || !strings.Contains(items[0].Next, "Make room") ||
+	if len(items) != 3 || items[0].What != "The service refuses changes: the disk is full." || !strings.Contains(items[0].Next, "Free space") ||
 		items[2].What != "The log of this node cannot be written: broken pipe. 1 line was lost since the start." {
 		t.Errorf("got %+v", items)
 	}
@@ -209,7 +209,7 @@ func TestTokensOfManyComputes(t *testing.T) {
 	}
 	n.finds("fleet", "fleet-1", "compute rack-000; those of the other 199 are no better", "--compute-name rack-000")
 	register(computesLooked)
-	n.finds("fleet", "fleet-1", "compute rack-000; those of 199 others that were looked at are no better", "--compute-name rack-000")
+	n.finds("fleet", "fleet-1", "compute rack-000; those of 199 others that were checked are no better", "--compute-name rack-000")
 }
 
 func TestAgents(t *testing.T) {
@@ -218,12 +218,12 @@ func TestAgents(t *testing.T) {
 	n.says(agentproto.LaunchState{LaunchPath: "server", Wanted: 2, Running: 2, State: agentproto.LaunchRunning})
 	n.finds("fleet", "fleet-1", "the 2 server processes that run on compute rack have not called InitSDK", "InitSDK")
 	n.says(agentproto.LaunchState{LaunchPath: "server", Wanted: 2, State: agentproto.LaunchFailed, Cause: agentproto.CauseCrash, Crashes: 3, Reason: "bind: address already in use"})
-	n.finds("fleet", "fleet-1", "it has failed after 3 crashes: bind: address already in use", "Another program on the host has the port")
+	n.finds("fleet", "fleet-1", "it has failed after 3 crashes: bind: address already in use", "Another program on the host is using the port")
 	n.says(agentproto.LaunchState{LaunchPath: "server", Wanted: 2, State: agentproto.LaunchBackingOff, Cause: agentproto.CausePath, Reason: "no such file"})
 	n.finds("fleet", "fleet-1", "server: 0 of 2 run, it waits after a failure: no such file", "Compare the launch path")
 	n.process("p", true) // others run there
 	n.says(agentproto.LaunchState{LaunchPath: "server", Wanted: 2, State: agentproto.LaunchBackingOff, Cause: agentproto.CauseBuild, Reason: "no route to host"})
-	n.finds("compute", "fleet-1/rack", "Fleet arena, compute rack: server: 0 of 2 run", "Look at the network")
+	n.finds("compute", "fleet-1/rack", "Fleet arena, compute rack: server: 0 of 2 run", "Check the network")
 	n.says(agentproto.LaunchState{LaunchPath: "server", Wanted: 2, State: agentproto.LaunchBackingOff, Cause: agentproto.CauseCrash, Reason: "exit status 1"}) // it is tried again
 	if all := n.find().Items; len(all) != 0 {
 		t.Errorf("a crash that is tried again needs no hand: %+v", all)
@@ -237,7 +237,7 @@ func TestEvents(t *testing.T) {
 	n.process("free", true)
 	n.do(&hosting.LoseLink{Process: fleet.Key{Fleet: "fleet-1", Compute: "rack", Process: "lost"}, Link: 1})
 	n.later(n.engine.CellConfig().Hosting.LinkGrace + time.Second)
-	n.finds("fleet", "fleet-1", "1 player lost their game in fleet arena: server process crashed, 1 in the last 15 minutes", "Place the players anew")
+	n.finds("fleet", "fleet-1", "1 player lost their game in fleet arena: server process crashed, 1 in the last 15 minutes", "Place the players in a new game session")
 	n.later(lately + time.Second) // it may still be the millisecond of the event
 	for _, x := range n.find().Items {
 		if strings.Contains(x.What, "lost their game") {
@@ -291,7 +291,7 @@ func TestQueues(t *testing.T) {
 		n.do(&hosting.StartPlacement{Placement: placement.Placement{ID: fmt.Sprintf("p%d", i), Queue: "near", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.PlayerSessionID{byte(i + 1)}}},
 			Latencies: []placement.Latency{{Player: "ann", Location: "custom-a", Milliseconds: 99}}}})
 	}
-	n.finds("placement", "p0", "Queue near has no place for placement p0, one of 2 that wait: the latency cap of 50 ms excludes its only place", "Raise MaximumIndividualPlayerLatencyMilliseconds")
+	n.finds("placement", "p0", "Queue near has no location for placement p0, one of 2 that wait: the latency cap of 50 ms excludes its only location", "Raise MaximumIndividualPlayerLatencyMilliseconds")
 }
 
 func TestImpossibleTickets(t *testing.T) {

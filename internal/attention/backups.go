@@ -21,10 +21,10 @@ func (f *Finder) backups(v *cell.View, now domain.Time) []Item {
 	what := "No backup of this installation is known."
 	if last, ok := v.LastBackup(); ok {
 		since = last.At
-		what = fmt.Sprintf("The last backup is of %s UTC, in %s. That is more than %s ago.", last.At.Std().UTC().Format(time.DateTime), last.To, most)
+		what = fmt.Sprintf("The last backup is from %s UTC, in %s. That is more than %s ago.", last.At.Std().UTC().Format(time.DateTime), last.To, most)
 	}
 	if now.Sub(since) <= most {
 		return nil
 	}
-	return []Item{{What: what, Next: "muster backup --to PLACE makes one; have a timer run it. If another program makes the backups, set --backup-age-max to 0."}}
+	return []Item{{What: what, Next: "Run muster backup --to DESTINATION, best from a timer. If another program makes the backups, set --backup-age-max to 0."}}
 }

@@ -50,7 +50,7 @@ func TestOldBackups(t *testing.T) {
 		t.Errorf("with a new backup: %s", got)
 	}
 	n.offset.Add(int64(49 * time.Hour))
-	if got := said(); !strings.Contains(got, "The last backup is of ") || !strings.Contains(got, "in /backup/. That is more than 48h0m0s ago.") {
+	if got := said(); !strings.Contains(got, "The last backup is from ") || !strings.Contains(got, "in /backup/. That is more than 48h0m0s ago.") {
 		t.Errorf("with an old backup: %q", got)
 	}
 }
@@ -67,12 +67,12 @@ func TestSecretsThatNeedSomething(t *testing.T) {
 	}{
 		"the only one":       {secretrotation.Document{Number: 1, State: secretrotation.Signs}, ""},
 		"on its way":         {secretrotation.Document{Number: 2, State: secretrotation.Distributed, Created: now.Add(-time.Minute), WaitsFor: []string{"n2"}}, ""},
-		"waits for a node":   {secretrotation.Document{Number: 2, State: secretrotation.Distributed, Created: now.Add(-time.Hour), WaitsFor: []string{"n2"}}, "waits since 2026-11-26 11:00:00 UTC for nodes that do not have it: n2"},
+		"waits for a node":   {secretrotation.Document{Number: 2, State: secretrotation.Distributed, Created: now.Add(-time.Hour), WaitsFor: []string{"n2"}}, "has been waiting since 2026-11-26 11:00:00 UTC for nodes that do not have it: n2"},
 		"accepted for long":  {secretrotation.Document{Number: 1, State: secretrotation.Accepted, Until: now.Add(60 * day), LastUse: used(time.Hour)}, ""},
 		"ends soon, unused":  {secretrotation.Document{Number: 1, State: secretrotation.Accepted, Until: now.Add(day), LastUse: used(30 * day)}, ""},
-		"ends soon, in use":  {secretrotation.Document{Number: 1, State: secretrotation.Accepted, Until: now.Add(day), LastUse: used(time.Hour)}, "is refused from 2026-11-27 12:00:00 UTC on, and is still used"},
+		"ends soon, in use":  {secretrotation.Document{Number: 1, State: secretrotation.Accepted, Until: now.Add(day), LastUse: used(time.Hour)}, "are refused from 2026-11-27 12:00:00 UTC on, but are still in use"},
 		"ended by its date":  {secretrotation.Document{Number: 1, State: secretrotation.Ended, AccessKeys: 3}, ""},
-		"retired, with keys": {secretrotation.Document{Number: 1, State: secretrotation.Ended, Ended: now, EndedBy: &keyring.Actor{}, AccessKeys: 3}, "3 access keys that are derived from it still work"},
+		"retired, with keys": {secretrotation.Document{Number: 1, State: secretrotation.Ended, Ended: now, EndedBy: &keyring.Actor{}, AccessKeys: 3}, "3 access keys derived from it still work"},
 		"retired, no keys":   {secretrotation.Document{Number: 1, State: secretrotation.Ended, Ended: now, EndedBy: &keyring.Actor{}}, ""},
 	} {
 		got := ""

@@ -15,14 +15,14 @@ import (
 
 // eventSteps are the codes of the fleet events that are counted, with what to do.
 var eventSteps = map[string]string{
-	"SERVER_PROCESS_CRASHED":                    "Look at the last output of the server process: muster explain process has it.",
+	"SERVER_PROCESS_CRASHED":                    "Read the last output of the server process: muster explain process shows it.",
 	"SERVER_PROCESS_INVALID_PATH":               "Compare the launch path of the runtime configuration with the files of the build.",
 	"SERVER_PROCESS_SDK_INITIALIZATION_TIMEOUT": "The game server must call InitSDK within five minutes of its start.",
 	"SERVER_PROCESS_PROCESS_READY_TIMEOUT":      "The game server must call ProcessReady within five minutes of InitSDK.",
-	"SERVER_PROCESS_TERMINATED_UNHEALTHY":       "Look at what OnHealthCheck returns, and whether the process was overloaded.",
-	"SERVER_PROCESS_FORCE_TERMINATED":           "The game server must end within the grace after OnProcessTerminate.",
+	"SERVER_PROCESS_TERMINATED_UNHEALTHY":       "Check what OnHealthCheck returns, and whether the process was overloaded.",
+	"SERVER_PROCESS_FORCE_TERMINATED":           "The game server must end within the grace period after OnProcessTerminate.",
 	"GAME_SESSION_ACTIVATION_TIMEOUT":           "The game server must call ActivateGameSession after OnStartGameSession.",
-	"FLEET_BINARY_DOWNLOAD_FAILED":              "Look at the fleet's events for the reason, and at the host's disk and network.",
+	"FLEET_BINARY_DOWNLOAD_FAILED":              "Read the reason in the fleet's events, and check the host's disk and network.",
 }
 
 const (
@@ -62,7 +62,7 @@ func fleetEvents(v *cell.View, f *fleet.Fleet, now domain.Time) (lost, others []
 			continue
 		}
 		who := plural.Of(x.players, "player", "players")
-		lost = append(lost, Item{fmt.Sprintf("%s lost their game in fleet %s: %s", who, f.Name, times), next + " Place the players anew: their seats ended with the game session.", "fleet", f.ID})
+		lost = append(lost, Item{fmt.Sprintf("%s lost their game in fleet %s: %s", who, f.Name, times), next + " Place the players in a new game session: their seats ended with this one.", "fleet", f.ID})
 	}
 	return lost, others
 }

@@ -17,7 +17,7 @@ func (f *Finder) exports() (all []Item) {
 		if late.Why != "" {
 			what += " The last attempt failed: " + late.Why + "."
 		}
-		all = append(all, Item{What: what, Next: "Check that the receiver runs, accepts connections from the node that decides, and reads them to the end. No entry is lost: the service sends them once it answers."})
+		all = append(all, Item{What: what, Next: "Check that the receiver runs, accepts connections from the leader, and reads them to the end. No entry is lost: the service sends them once it answers."})
 	}
 	return all
 }

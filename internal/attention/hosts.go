@@ -23,7 +23,7 @@ func silent(h *records.Host) bool { return h.Revoked == 0 && h.Seen != 0 && h.Si
 // SilentHost says in words since when a silent host is silent, and what to do.
 func SilentHost(h *records.Host) (why, next string) {
 	return "has been silent since " + h.Seen.Std().UTC().Format(time.DateTime) + " UTC: its agent is not connected.",
-		"Look at the machine, its network and the log of muster agent there. muster hosts revoke " + h.ID + " takes it out for good."
+		"Check the machine, its network and the log of muster agent there. muster hosts revoke " + h.ID + " removes it permanently."
 }
 
 // SilentCompute says why a compute of a silent host takes no game sessions; empty if its host is not silent or it has none.

@@ -31,9 +31,9 @@ func keys(v *cell.View, now domain.Time) (all []Item) {
 		switch {
 		case k.Expires != 0 && k.Expires.Sub(now) < expirySoon:
 			item := Item{"Access key " + keyName(&k) + " expires at " + k.Expires.Std().UTC().Format(time.DateTime) + " UTC" + used(&k) + ".",
-				"muster keys rotate " + k.ID + " makes its successor, and both work until then.", "access key", k.ID}
+				"muster keys rotate " + k.ID + " creates its successor, and both work until then.", "access key", k.ID}
 			if rotating {
-				item.Next = "Its successor is " + next.ID + ": see that all programs use that one."
+				item.Next = "Its successor is " + next.ID + ": make sure that all programs use that one."
 			}
 			all = append(all, item)
 		case rotating && now.Sub(next.Created) > replaced:

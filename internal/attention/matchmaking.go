@@ -40,9 +40,9 @@ func (f *Finder) pools(ctx context.Context, all []*matchmaker.Oldest) (items []I
 		if o.Waiting > 1 {
 			what += fmt.Sprintf(", of %d that wait", o.Waiting)
 		}
-		next := "Look at the players' attributes and at rule set " + rules + ": muster explain ticket " + ticket + " has the reasons."
+		next := "Check the players' attributes and rule set " + rules + ": muster explain ticket " + ticket + " has the reasons."
 		if rule != "" {
-			next = fmt.Sprintf("Correct or relax rule %s in a new rule set in place of %s (muster simulate tries one), and use it with aws gamelift update-matchmaking-configuration --name %s --rule-set-name NEW. "+
+			next = fmt.Sprintf("Correct or relax rule %s in a new rule set instead of %s (muster simulate tries one), and use it with aws gamelift update-matchmaking-configuration --name %s --rule-set-name NEW. "+
 				"muster explain ticket %s shows every rule.", rule, rules, o.Configuration, ticket)
 		}
 		items = append(items, Item{what + ": " + why, next, "ticket", ticket})
@@ -64,7 +64,7 @@ func impossible(o *matchmaker.Oldest) (why, rule string) {
 		}
 		return x, false
 	}
-	const never = " Waiting changes nothing any more."
+	const never = " Waiting longer changes nothing."
 	if x, ok := final(e.Alone); ok {
 		name := o.Rules.Rules[x.Rule].Name
 		return fmt.Sprintf("rule %s rejects it with any partner: %s.", name, x.Reason) + never, name

@@ -20,8 +20,8 @@ func (f *Finder) nodes() (all []Item) {
 			names, more = names[:settingsShown], fmt.Sprintf(" and %d more", len(names)-settingsShown)
 		}
 		all = append(all, Item{
-			What: fmt.Sprintf("Node %s has other settings than %s, which decides: %s%s.", d.Node, d.Leader, strings.Join(names, ", "), more),
-			Next: "Give all nodes the same values, and the same contents of files that settings name; muster config shows those of a node. Then reload each node that had others, or start it again.",
+			What: fmt.Sprintf("Node %s differs from the leader, %s, in these settings: %s%s.", d.Node, d.Leader, strings.Join(names, ", "), more),
+			Next: "Give all nodes the same values, and the same contents of the files that settings name; muster config shows a node's values. Then reload or restart each node that differed.",
 		})
 	}
 	return all

@@ -13,8 +13,8 @@ func TestNodesWithOtherSettings(t *testing.T) {
 		return []node.Differing{{Node: "n2", Leader: "n1", Settings: []string{"people"}}, {Node: "n3", Leader: "n1", Settings: strings.Fields("a b c d e f g h i j")}}
 	}})
 	items := f.nodes()
-	if len(items) != 2 || items[0].What != "Node n2 has other settings than n1, which decides: people." ||
-		items[1].What != "Node n3 has other settings than n1, which decides: a, b, c, d, e, f, g, h and 2 more." || items[0].Next == "" {
+	if len(items) != 2 || items[0].What != "Node n2 differs from the leader, n1, in these settings: people." ||
+		items[1].What != "Node n3 differs from the leader, n1, in these settings: a, b, c, d, e, f, g, h and 2 more." || items[0].Next == "" {
 		t.Errorf("the items are %+v", items)
 	}
 	if items := New(Config{}).nodes(); len(items) != 0 {

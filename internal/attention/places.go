@@ -106,9 +106,9 @@ func agentSays(on string, l *agentproto.LaunchState) string {
 }
 
 const (
-	initStep = "The game server must call InitSDK, with the address and the token from its environment, and then ProcessReady, within five minutes of its start: look whether it does, and at its output " +
+	initStep = "The game server must call InitSDK, with the address and the token from its environment, and then ProcessReady, within five minutes of its start: check whether it does, and its output " +
 		"with muster logs. An Agones server must call Ready, and is not connected while it is Reserved or has allocated itself."
-	hostStep = "The agents of its hosts start the game servers: look with muster hosts which of them are connected, and at the log of muster agent on the others."
+	hostStep = "The agents of its hosts start the game servers: muster hosts shows which are connected; read the log of muster agent on the others."
 
 	startStep = "Start a game server there with the fleet's id, the compute's name and the token of aws gamelift get-compute-auth-token: it must call InitSDK and then ProcessReady. " +
 		"If it is running, its own log says why it cannot connect, and the log of this service whether it was refused."
@@ -178,7 +178,7 @@ func tokens(v *cell.View, fleetID, location string, agents Agents, now domain.Ti
 	why = Token(&all[0], now)
 	switch {
 	case more:
-		why += fmt.Sprintf("; those of %d others that were looked at are no better", len(all)-1)
+		why += fmt.Sprintf("; those of %d others that were checked are no better", len(all)-1)
 	case len(all) > 1:
 		why += fmt.Sprintf("; those of the other %d are no better", len(all)-1)
 	}
@@ -206,15 +206,15 @@ const ReadyStep = "Make sure that the game servers call ProcessReady: after five
 
 // standingSteps are the next steps when most processes have this standing.
 var standingSteps = map[fleet.Standing]string{
-	fleet.Ending:       "Wait until they have ended, and start others.",
+	fleet.Ending:       "Wait until they have ended, and start new ones.",
 	fleet.Starting:     ReadyStep,
 	fleet.Hosting:      "All are in use. Start more server processes, or add computes: a process hosts one game session in its life.",
-	fleet.Disconnected: "Check the network between the computes and this service; a process that does not come back in time counts as crashed.",
+	fleet.Disconnected: "Check the network between the computes and this service; a process that does not reconnect in time counts as crashed.",
 	fleet.ChangingOver: "Wait some seconds: they are opening another connection.",
 	fleet.Spent:        "Make sure that the game servers call ProcessEnding and exit after their game session, and start new ones.",
 	fleet.Sick:         "Check the game servers' own logs: their health callback OnHealthCheck returns false, or they no longer answer.",
 	fleet.Unproven:     "Wait for the first health report, which comes within a minute.",
-	fleet.Drained:      "muster drain COMPUTE --undo lets new game sessions come again.",
+	fleet.Drained:      "muster drain COMPUTE --undo allows new game sessions again.",
 	fleet.Free:         "Wait for the activations in progress, or raise MaxConcurrentGameSessionActivations of the fleet's runtime configuration.",
 }
 

@@ -16,5 +16,5 @@ func portTaken(text string) bool {
 	return slices.ContainsFunc(portWords, func(words string) bool { return strings.Contains(text, words) })
 }
 
-const portStep = "Another program on the host has the port. End it (ss -ltnup names it), or give the game server another port: muster agent gives each server process one that is free " +
+const portStep = "Another program on the host is using the port. End it (ss -ltnup names it), or give the game server another port: muster agent gives each server process one that is free " +
 	"by {port} in its parameters, from the range of --ports."

@@ -28,7 +28,7 @@ func queues(v *cell.View, now domain.Time) (all []Item) {
 		}
 		for _, p := range v.PendingIn(q.Name, pendingLooked) {
 			if why, next := Nowhere(v, &q, &p, now); why != "" {
-				text := fmt.Sprintf("Queue %s has no place for placement %s", q.Name, p.ID)
+				text := fmt.Sprintf("Queue %s has no location for placement %s", q.Name, p.ID)
 				if n := v.QueueDepth(q.Name).Placements; n > 1 {
 					text += fmt.Sprintf(", one of %d that wait", n)
 				}
@@ -82,7 +82,7 @@ func Nowhere(v *cell.View, q *placement.Queue, p *placement.Placement, now domai
 			most = o
 		}
 	}
-	next = "muster explain placement " + p.ID + " lists the places of its queue with the reasons."
+	next = "muster explain placement " + p.ID + " lists the locations of its queue with the reasons."
 	if most == placement.OverLatency {
 		next = capStep(q) + " " + next
 	}
@@ -92,9 +92,9 @@ func Nowhere(v *cell.View, q *placement.Queue, p *placement.Placement, now domai
 // overCap says that the latency cap of a queue excludes all of its places.
 func overCap(q *placement.Queue, p *placement.Placement, places int, detail string, now domain.Time) (why, next string) {
 	limit, until := q.Cap(now.Sub(p.Start))
-	why = fmt.Sprintf("the latency cap of %d ms excludes its only place (%s)", limit, detail)
+	why = fmt.Sprintf("the latency cap of %d ms excludes its only location (%s)", limit, detail)
 	if places > 1 {
-		why = fmt.Sprintf("the latency cap of %d ms excludes all of its %d places (the first: %s)", limit, places, detail)
+		why = fmt.Sprintf("the latency cap of %d ms excludes all of its %d locations (the first: %s)", limit, places, detail)
 	}
 	if until != 0 {
 		why += ", until the next policy applies " + until.Round(time.Second).String() + " after its start"

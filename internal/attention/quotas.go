@@ -38,7 +38,7 @@ func holder(k quota.Kind, name string, count, most int) Item {
 	}
 	item := Item{
 		What: fmt.Sprintf("Access key %s has %d %s; its quota is %d, and %s.", name, count, what, most, state),
-		Next: fmt.Sprintf("Look for a program with this key that creates %s without end, and revoke the key if it is not yours. If they are meant, raise the quota: --quotas %q.", what, fmt.Sprintf("%s/%s=%d", name, k, 2*most)),
+		Next: fmt.Sprintf("Look for a program with this key that keeps creating %s, and revoke the key if it is not yours. If they are intended, raise the quota: --quotas %q.", what, fmt.Sprintf("%s/%s=%d", name, k, 2*most)),
 		Kind: "access key", ID: name,
 	}
 	if name == quotas.PlayersName {

@@ -33,18 +33,18 @@ func secret(g *secretrotation.Document, now time.Time) []Item {
 	switch {
 	case g.State == secretrotation.Distributed && now.Sub(g.Created) > secretWaits:
 		return []Item{{
-			What: fmt.Sprintf("Generation %d of the secret waits since %s for nodes that do not have it: %s.", g.Number, at(g.Created), strings.Join(g.WaitsFor, ", ")),
-			Next: fmt.Sprintf("Start these nodes, or remove them from the cluster. muster secret retire %d gives the rotation up.", g.Number),
+			What: fmt.Sprintf("Generation %d of the secret has been waiting since %s for nodes that do not have it: %s.", g.Number, at(g.Created), strings.Join(g.WaitsFor, ", ")),
+			Next: fmt.Sprintf("Start these nodes, or remove them from the cluster. muster secret retire %d cancels the rotation.", g.Number),
 		}}
 	case g.State == secretrotation.Accepted && !g.Until.IsZero() && g.Until.Sub(now) < secretSoon && g.LastUse != nil && now.Sub(g.LastUse.At) < secretSoon:
 		return []Item{{
-			What: fmt.Sprintf("What generation %d of the secret has signed is refused from %s on, and is still used: the last time at %s, for %s.", g.Number, at(g.Until), at(g.LastUse.At), g.LastUse.Purpose),
-			Next: "See that those who use it get a new one before; receivers of webhooks need the key that muster webhook-key prints.",
+			What: fmt.Sprintf("Signatures of generation %d of the secret are refused from %s on, but are still in use: last at %s, for %s.", g.Number, at(g.Until), at(g.LastUse.At), g.LastUse.Purpose),
+			Next: "Replace them before that time; receivers of webhooks need the key that muster webhook-key prints.",
 		}}
 	case g.State == secretrotation.Ended && g.EndedBy != nil && g.AccessKeys > 0:
 		return []Item{{
-			What: fmt.Sprintf("Generation %d of the secret was retired at %s, and %s: whoever has that secret knows theirs.", g.Number, at(g.Ended),
-				plural.Of(g.AccessKeys, "access key that is derived from it still works", "access keys that are derived from it still work")),
+			What: fmt.Sprintf("Generation %d of the secret was retired at %s, and %s: a holder of that secret can derive theirs.", g.Number, at(g.Ended),
+				plural.Of(g.AccessKeys, "access key derived from it still works", "access keys derived from it still work")),
 			Next: fmt.Sprintf("Rotate each of them (muster keys rotate), or muster secret retire %d --revoke-keys. muster secret list counts them.", g.Number),
 		}}
 	}

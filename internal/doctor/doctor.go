@@ -94,7 +94,7 @@ func Worst(found []Finding) Level {
 // settings are those in force.
 func (x *examination) settings(context.Context) {
 	if err := x.Settings.Check(); err != nil {
-		x.add("settings", Failure, "correct them; muster config shows where each value comes from", "%v", err)
+		x.add("settings", Failure, "fix them; muster config shows where each value comes from", "%v", err)
 		return
 	}
 	x.add("settings", OK, "", "every setting has a valid value")

@@ -61,7 +61,7 @@ func TestSettingsAndDirectory(t *testing.T) {
 	if err := os.WriteFile(c.Settings.Data, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want(t, Examine(t.Context(), c), "data directory", Failure, "no directory")
+	want(t, Examine(t.Context(), c), "data directory", Failure, "not a directory")
 	if runtime.GOOS == "windows" {
 		return // it has no such modes
 	}
@@ -112,7 +112,7 @@ func TestPorts(t *testing.T) {
 	}()
 	c.Settings.Listen = other.Addr().String()
 	found := Examine(t.Context(), c)
-	want(t, found, "port of --listen", Failure, "has the port")
+	want(t, found, "port of --listen", Failure, "is using port")
 	if runtime.GOOS == "linux" {
 		want(t, found, "port of --listen", Failure, "doctor.test (process ") // the test itself
 	}
@@ -141,7 +141,7 @@ func TestPublicURL(t *testing.T) {
 		level   Level
 		word    string
 	}{
-		{"another program", answer(200, "<html>hello"), "public URL", Failure, "no service of Muster"},
+		{"another program", answer(200, "<html>hello"), "public URL", Failure, "is not Muster"},
 		{"an error of a proxy", answer(502, "bad gateway"), "public URL", Failure, "502"},
 		{"a service that cannot work", answer(503, `{"status":"failed"}`), "public URL", Failure, "log of the service"},
 		{"one that says why", answer(503, `{"reason":"the disk is full","status":"failed"}`+"\n"), "public URL", Failure, `"status":"failed"} → read the log`},
@@ -174,7 +174,7 @@ func TestPublicURL(t *testing.T) {
 	c.Endpoint = "http://127.0.0.1:1"
 	want(t, Examine(t.Context(), c), "public URL", Failure, "start the service")
 	c.Endpoint = "https://muster.invalid"
-	want(t, Examine(t.Context(), c), "public URL", Failure, "leads nowhere")
+	want(t, Examine(t.Context(), c), "public URL", Failure, "does not resolve")
 
 	server := httptest.NewTLSServer(answer(200, `{"status":"ok"}`))
 	defer server.Close()
@@ -218,7 +218,7 @@ func TestCertificateFiles(t *testing.T) {
 	}{
 		{"valid", "muster.example.com", now.Add(-dayLong), now.Add(90 * dayLong), OK, "muster.example.com"},
 		{"valid for a short time by design", "muster.example.com", now.Add(-dayLong), now.Add(5 * dayLong), OK, ""},
-		{"expired", "muster.example.com", now.Add(-90 * dayLong), now.Add(-dayLong), Failure, "has expired"},
+		{"expired", "muster.example.com", now.Add(-90 * dayLong), now.Add(-dayLong), Failure, "it expired on"},
 		{"expires soon", "muster.example.com", now.Add(-80 * dayLong), now.Add(10 * dayLong), Warning, "expires on"},
 		{"not yet valid", "muster.example.com", now.Add(dayLong), now.Add(90 * dayLong), Failure, "clock"},
 		{"of another host", "other.example.com", now.Add(-dayLong), now.Add(90 * dayLong), Failure, "not for muster.example.com"},
@@ -262,7 +262,7 @@ func TestService(t *testing.T) {
 	quiet := operator.Overview{Attention: &attention.Found{}}
 	want(t, ask(&fake{overview: quiet}), "service", OK, "nothing needs attention")
 	want(t, ask(&fake{err: errors.New("no service answers")}), "service", Failure, "no service answers")
-	for reason, do := range map[error]string{syscall.ECONNREFUSED: "with other settings", errors.New("no such host"): "said of the public URL"} {
+	for reason, do := range map[error]string{syscall.ECONNREFUSED: "with other settings", errors.New("no such host"): "finding about the public URL"} {
 		x := &examination{Config: healthy(t)}
 		x.Service, x.Running = &fake{err: reason}, true // a service runs on the data directory
 		x.service(t.Context())

@@ -21,24 +21,24 @@ func (x *examination) dataDirectory(context.Context) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		x.add(check, Skipped, "", "%s does not exist; the first start makes it", dir)
+		x.add(check, Skipped, "", "%s does not exist; the first start creates it", dir)
 		return
 	case err != nil:
 		x.add(check, Failure, "run the command as the user of the service, or as root", "%v", err)
 		return
 	case !info.IsDir():
-		x.add(check, Failure, "name a directory with --data", "%s is no directory", dir)
+		x.add(check, Failure, "name a directory with --data", "%s is not a directory", dir)
 		return
 	}
 	warnings, err := identity.CheckPermissions(dir)
 	for _, w := range warnings {
-		x.add(check, Warning, "change the mode as it says", "%s", w)
+		x.add(check, Warning, "change the mode as described", "%s", w)
 	}
 	switch {
 	case err != nil:
-		x.add(check, Failure, "change the owner or the mode as it says", "%v", err)
+		x.add(check, Failure, "change the owner or the mode as described", "%v", err)
 	case len(warnings) == 0:
-		x.add(check, OK, "", "only its owner can read and replace what is in %s", dir)
+		x.add(check, OK, "", "only its owner can read and replace the contents of %s", dir)
 	}
 }
 
@@ -65,18 +65,18 @@ func (x *examination) disk(context.Context) {
 	if kind, lost := volatileDisk(dir); lost {
 		x.add("disk", Failure, "put the data directory on a local disk", "%s is on %s: all data is gone after a restart of the machine", dir, kind)
 	} else if kind != "" {
-		x.add("disk", Warning, "put the data directory on a local disk that syncs honestly", "%s is on %s, which may confirm what is not durable, and stops the service when the network does", dir, kind)
+		x.add("disk", Warning, "put the data directory on a local disk whose sync is reliable", "%s is on %s, which may confirm writes that are not durable, and stops the service if the network fails", dir, kind)
 	}
 	free, total, ok := diskSpace(dir)
 	reserve := uint64(x.Settings.DiskReserve)
 	switch {
 	case !ok:
-		x.add("disk space", Skipped, "", "this system does not tell")
+		x.add("disk space", Skipped, "", "this system does not report it")
 	case free < reserve:
-		x.add("disk space", Failure, "free some, or move the data directory to a larger disk; the service continues by itself", "%s of %s are free in %s, less than --disk-reserve (%s): the service refuses changes",
+		x.add("disk space", Failure, "free some space, or move the data directory to a larger disk; the service continues by itself", "%s of %s are free in %s, less than --disk-reserve (%s): the service refuses changes",
 			size(free), size(total), dir, size(reserve))
 	case free < 4*reserve || free < total/20:
-		x.add("disk space", Warning, "free some, or move the data directory to a larger disk", "%s of %s are free in %s; below %s the service refuses changes", size(free), size(total), dir, size(reserve))
+		x.add("disk space", Warning, "free some space, or move the data directory to a larger disk", "%s of %s are free in %s; below %s the service refuses changes", size(free), size(total), dir, size(reserve))
 	default:
 		x.add("disk space", OK, "", "%s of %s are free in %s", size(free), size(total), dir)
 	}
@@ -86,11 +86,11 @@ func (x *examination) disk(context.Context) {
 	case err != nil:
 		x.add("disk sync", Failure, "the user of the service must be able to write there", "%v", err)
 	case middle > syncSlow:
-		x.add("disk sync", Warning, "use a disk with a durable write cache, such as an SSD for servers", "4 KiB are durable after %v in the middle and %v at most: every change waits for that", round(middle), round(longest))
+		x.add("disk sync", Warning, "use a disk with a durable write cache, such as an SSD for servers", "syncing 4 KiB takes a median of %v and at most %v: every change waits for a sync", round(middle), round(longest))
 	case middle < syncUnreal:
-		x.add("disk sync", Warning, "make sure that the disk, its controller and the hypervisor do not ignore flushes", "4 KiB are said to be durable after %v, faster than a disk can be: a power cut may lose acknowledged changes", round(middle))
+		x.add("disk sync", Warning, "make sure that the disk, its controller and the hypervisor do not ignore flushes", "syncing 4 KiB seems to take a median of %v, which is faster than a disk can be: a power cut may lose acknowledged changes", round(middle))
 	default:
-		x.add("disk sync", OK, "", "4 KiB are durable after %v in the middle and %v at most", round(middle), round(longest))
+		x.add("disk sync", OK, "", "syncing 4 KiB takes a median of %v and at most %v", round(middle), round(longest))
 	}
 }
 
@@ -141,7 +141,7 @@ func (x *examination) memory(context.Context) {
 	total, limit, ok := heap.Memory()
 	switch floor := uint64(x.Settings.HeapFloor); {
 	case !ok:
-		x.add(check, Skipped, "", "this system does not tell")
+		x.add(check, Skipped, "", "this system does not report it")
 	case limit != 0 && limit < 2*floor:
 		x.add(check, Warning, "raise the limit, or lower --heap-floor to a quarter of it", "the control group of this process has %s, and the service does not collect garbage below a heap of %s", size(limit), size(floor))
 	case limit != 0:

@@ -60,11 +60,11 @@ func (x *examination) taken(ctx context.Context, check, address, port string, cl
 	if by == "" {
 		by = "another program"
 		if cluster {
-			x.add(check, Skipped, "", "%s is in use; run the command as root to see whether by Muster", address)
+			x.add(check, Skipped, "", "%s is in use; run the command as root to see whether Muster uses it", address)
 			return
 		}
 	}
-	x.add(check, Failure, "end that program, or choose another port", "%s has the port %s", by, port)
+	x.add(check, Failure, "end that program, or choose another port", "%s is using port %s", by, port)
 }
 
 // isMuster asks for the health of what listens at an address of this machine.
@@ -121,7 +121,7 @@ func (x *examination) certificateFiles(context.Context) {
 	}
 	pair, err := tls.LoadX509KeyPair(credstore.Visible(s.TLSCert), credstore.Visible(s.TLSKey))
 	if err != nil {
-		x.add(check, Failure, "give the chain, the certificate of the host first, and its key, both in PEM", "%s, %s: %v", s.TLSCert, s.TLSKey, err)
+		x.add(check, Failure, "provide the chain, starting with the host's certificate, and its key, both in PEM", "%s, %s: %v", s.TLSCert, s.TLSKey, err)
 		return
 	}
 	leaf := pair.Leaf
@@ -134,7 +134,7 @@ func (x *examination) certificateFiles(context.Context) {
 		return
 	}
 	if x.expiry(check, leaf) {
-		x.add(check, OK, "", "%s is for %s, until %s, with %d more of its chain", s.TLSCert, strings.Join(leaf.DNSNames, ", "), day(leaf.NotAfter), len(pair.Certificate)-1)
+		x.add(check, OK, "", "%s is for %s, valid until %s, with %d more in its chain", s.TLSCert, strings.Join(leaf.DNSNames, ", "), day(leaf.NotAfter), len(pair.Certificate)-1)
 	}
 }
 
@@ -143,11 +143,11 @@ func (x *examination) expiry(check string, c *x509.Certificate) (well bool) {
 	now := time.Now()
 	switch {
 	case now.After(c.NotAfter):
-		x.add(check, Failure, "renew it; the service reads the files again by itself", "it has expired on %s", day(c.NotAfter))
+		x.add(check, Failure, "renew it; the service reloads the files by itself", "it expired on %s", day(c.NotAfter))
 	case now.Before(c.NotBefore):
-		x.add(check, Failure, "wait, or set the clock of this machine right", "it is valid only from %s on", day(c.NotBefore))
+		x.add(check, Failure, "wait, or correct the clock of this machine", "it is not valid before %s", day(c.NotBefore))
 	case c.NotAfter.Sub(now) < min(certificateSoon, c.NotAfter.Sub(c.NotBefore)/4):
-		x.add(check, Warning, "renew it, and find out why that did not happen by itself", "it expires on %s", day(c.NotAfter))
+		x.add(check, Warning, "renew it, and find out why it was not renewed automatically", "it expires on %s", day(c.NotAfter))
 	default:
 		return true
 	}
@@ -160,14 +160,14 @@ func (x *examination) publicURL(ctx context.Context) {
 	at := x.Endpoint
 	u, err := url.Parse(at)
 	if err != nil || u.Hostname() == "" {
-		x.add(check, Failure, "set --public-url to the address that game servers use", "%q is no URL", at)
+		x.add(check, Failure, "set --public-url to the address that game servers use", "%q is not a URL", at)
 		return
 	}
 	if x.Settings.PublicURL == "" {
 		x.add(check, Skipped, "set --public-url if game servers run on other machines", "none is set; examining %s instead", at)
 	}
 	if addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname()); err != nil {
-		x.add(check, Failure, "make a DNS record for it", "the name %s leads nowhere: %v", u.Hostname(), err)
+		x.add(check, Failure, "create a DNS record for it", "the name %s does not resolve: %v", u.Hostname(), err)
 		return
 	} else if net.ParseIP(u.Hostname()) == nil {
 		x.add(check, OK, "", "%s is at %s", u.Hostname(), strings.Join(addresses, ", "))
@@ -188,7 +188,7 @@ func (x *examination) publicURL(ctx context.Context) {
 	case "failed":
 		x.add(check, Failure, "read the log of the service", "the service at %s cannot work: %.200s", at, strings.TrimSpace(body))
 	default:
-		x.add(check, Failure, "lead "+u.Host+" to the service", "what answers at %s is no service of Muster: %.80q", at, body)
+		x.add(check, Failure, "route "+u.Host+" to the service", "the program that answers at %s is not Muster: %.80q", at, body)
 		return
 	}
 	if u.Scheme == "https" {
@@ -211,7 +211,7 @@ func (x *examination) trust() *tls.Config {
 
 func (x *examination) whyUnreachable(err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "give the service the whole chain of a certificate for this name, by an authority that clients trust: Go clients and servers check it"
+		return "give the service the whole chain of a certificate for this name, from an authority that clients trust: Go clients and servers verify it"
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return x.start("start the service, or open the port in front of it")
@@ -219,13 +219,13 @@ func (x *examination) whyUnreachable(err error) string {
 	if os.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
 		return "open the port in the firewall: nothing answers at all"
 	}
-	return "make sure that the address leads to the service"
+	return "make sure that the address reaches the service"
 }
 
 // start is what to do where no service answers. One that runs on the data directory answers elsewhere.
 func (x *examination) start(do string) string {
 	if x.Running {
-		return "a service runs on " + x.Settings.Data + " with other settings: give this command the same, by --config FILE or the flags and variables of the service"
+		return "a service runs on " + x.Settings.Data + " with other settings: give this command the same settings, with --config FILE or the flags and variables of the service"
 	}
 	return do
 }
@@ -287,11 +287,11 @@ func (x *examination) webSocket(ctx context.Context, u *url.URL, trust *tls.Conf
 		x.add(check, OK, "", "game servers can connect to %s", at.String())
 		return
 	}
-	do := "have the proxy pass on upgrades to WebSockets (Upgrade and Connection), at every path"
+	do := "make the proxy forward WebSocket upgrades (Upgrade and Connection), at every path"
 	if refused, ok := errors.AsType[*linkclient.RefusedError](err); ok {
 		switch {
 		case refused.Status == http.StatusBadRequest && strings.Contains(refused.Body, noFleet):
-			x.add(check, OK, "", "%s refuses a game server of no fleet, as it should", at.String())
+			x.add(check, OK, "", "%s refuses a game server without a fleet, as it should", at.String())
 			return
 		case refused.Status == http.StatusServiceUnavailable:
 			do = "look at the answer of /readyz, the log of the service, and muster cluster status at a node of a cluster"

@@ -15,7 +15,7 @@ import (
 func (x *examination) service(ctx context.Context) {
 	const check = "service"
 	if x.Service == nil {
-		const do, found = "name an access key by --profile or the environment, or run the command as a user who may read the data directory", "no access key is known, so the service is not asked"
+		const do, found = "name an access key with --profile or in the environment, or run the command as a user who may read the data directory", "no access key is set, so the service was not queried"
 		if x.NoService != nil {
 			x.add(check, Skipped, do, "%s: %v", found, x.NoService)
 		} else {
@@ -27,7 +27,7 @@ func (x *examination) service(ctx context.Context) {
 	if err != nil {
 		do := x.start("start it, or read its log")
 		if x.Running && !errors.Is(err, syscall.ECONNREFUSED) { // its settings may be these, and what leads to it is wrong
-			do = "see what is said of the public URL: this command asks the service there"
+			do = "see the finding about the public URL: this command queries the service there"
 		}
 		x.add(check, Failure, do, "%v", err)
 		return
@@ -42,7 +42,7 @@ func (x *examination) service(ctx context.Context) {
 		x.add(check, Warning, item.Next, "%s", item.What)
 	}
 	if found.Others > 0 || found.More {
-		x.add(check, Warning, "see all of them in the console", "there is more that needs attention")
+		x.add(check, Warning, "see all of them in the console", "there are more items that need attention")
 	}
 }
 
@@ -61,12 +61,12 @@ func (x *examination) secret(context.Context) {
 		return
 	}
 	s := x.overview.Secret
-	found := fmt.Sprintf("generations in use: %d, the present one for %s", s.Generations, age(x.overview.At.Sub(s.Since)))
+	found := fmt.Sprintf("generations in use: %d, the current one for %s", s.Generations, age(x.overview.At.Sub(s.Since)))
 	if !s.NextEnds.IsZero() {
 		found += fmt.Sprintf("; an earlier one is accepted for %s more", age(s.NextEnds.Sub(x.overview.At)))
 	}
 	if s.AccessKeys > 0 {
-		found += fmt.Sprintf("; access keys that are derived from earlier ones: %d", s.AccessKeys)
+		found += fmt.Sprintf("; access keys derived from earlier ones: %d", s.AccessKeys)
 	}
 	x.add("secret", OK, "", "%s", found)
 }
@@ -91,7 +91,7 @@ func (x *examination) cluster(context.Context) {
 	}
 	c := x.overview.Cluster
 	if c.Leader == "" {
-		x.add(check, Failure, "start the nodes that are down; a majority decides", "the node knows no leader, so nothing can change")
+		x.add(check, Failure, "start the nodes that are down; a majority decides", "the node has no leader, so nothing can change")
 	}
 	voters, versions := 0, map[string]bool{}
 	for _, m := range c.Members {
@@ -106,14 +106,14 @@ func (x *examination) cluster(context.Context) {
 		case m.Missing:
 			x.add(check, Failure, "start it, or muster cluster remove "+m.ID+" if its machine is lost", "node %s at %s is silent", m.ID, m.Address)
 		case m.Behind > behindMax:
-			x.add(check, Warning, "wait if it has just started; else see whether its disk or its network is slow", "node %s at %s is %d entries behind", m.ID, m.Address, m.Behind)
+			x.add(check, Warning, "wait if it has just started; otherwise check whether its disk or its network is slow", "node %s at %s is %d entries behind", m.ID, m.Address, m.Behind)
 		}
 	}
 	switch {
 	case voters == 2:
 		x.add(check, Warning, "let a third node join (muster cluster join-token)", "two nodes have a vote: if either fails, nothing can change")
 	case voters%2 == 0:
-		x.add(check, Warning, "give an observer a vote, or take one", "%d nodes have a vote, which survive no more failures than %d", voters, voters-1)
+		x.add(check, Warning, "give an observer a vote, or take one", "%d nodes have a vote, which survive no more failures than %d do", voters, voters-1)
 	}
 	if len(versions) > 1 {
 		x.add(check, Warning, "finish the upgrade: docs/guide/cluster.md#updates", "the nodes run %d different versions", len(versions))
@@ -140,7 +140,7 @@ func (x *examination) agents(ctx context.Context) {
 	}
 	for version, names := range others {
 		shown := names[:min(len(names), 5)]
-		x.add(check, Warning, "put the same release on the hosts; an agent is replaced while its game servers run", "%s version %.60s of the agent, this is %s: %s", plural.Of(len(names), "host runs", "hosts run"), version, x.Version, strings.Join(shown, ", "))
+		x.add(check, Warning, "install the same release on the hosts; you can replace an agent while its game servers run", "%s version %.60s of the agent, this is %s: %s", plural.Of(len(names), "host runs", "hosts run"), version, x.Version, strings.Join(shown, ", "))
 	}
 	if len(others) == 0 && len(hosts.Hosts) > 0 {
 		x.add(check, OK, "", "%s, all with this version", plural.Of(len(hosts.Hosts), "host", "hosts"))
