@@ -184,7 +184,7 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 		refuse(http.StatusForbidden, "A page of another site sent this form. Nothing was changed.")
 		return
 	case !d.config.Private(r):
-		refuse(http.StatusForbidden, "This connection is not encrypted, so others on the way could change the form. Nothing was changed: use https.")
+		refuse(http.StatusForbidden, "This connection is not encrypted, so the form could be altered in transit. Nothing was changed: use https.")
 		return
 	case why != "":
 		refuse(http.StatusForbidden, "Access key "+by.ID+" has the role "+by.Role.String()+". “"+a.text+"” "+why+". Nothing was changed.")
@@ -250,7 +250,7 @@ func (d *Door) problem(err error) (status int, text string, ok bool) {
 	}
 	switch refused.ErrorCode() {
 	case codeThrottling:
-		return http.StatusTooManyRequests, "Too many requests with this access key at the moment. Try again in some seconds.", true
+		return http.StatusTooManyRequests, "Too many requests with this access key. Try again in a few seconds.", true
 	case codeInternal: // the message of the API names the request by an id that this page does not have
 		return http.StatusServiceUnavailable, "The request failed inside the service; the log has the cause.", true
 	case codeUnavailable:

@@ -18,7 +18,7 @@ var aliasActions = []*action{{
 	name: "pause-alias", text: "Pause", done: "The alias is paused: callers get its message.", section: "aliases", object: true, operation: "UpdateAlias",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.prepareAlias(r, f, func(_ *cell.View, a *fleet.Alias) error {
-			f.Title, f.Effect = "Pause alias "+a.Name, "New game sessions by this alias are refused with the message. Running ones stay."
+			f.Title, f.Effect = "Pause alias "+a.Name, "New game sessions through this alias are refused with the message. Running ones stay."
 			f.Fields = []*field{{Name: "message", Label: "Message", Hint: "what callers get", Value: a.Message, Required: true}}
 			return nil
 		})
@@ -34,7 +34,7 @@ var aliasActions = []*action{{
 	name: "route-alias", text: "Route to a fleet", done: "New game sessions by the alias go to the fleet.", section: "aliases", object: true, operation: "UpdateAlias",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.prepareAlias(r, f, func(v *cell.View, a *fleet.Alias) error {
-			f.Title, f.Effect = "Route alias "+a.Name, "All new game sessions by this alias go to the fleet at once. Running ones stay. A rollout moves them in steps."
+			f.Title, f.Effect = "Route alias "+a.Name, "All new game sessions through this alias go to the fleet at once. Running ones stay. To move in steps, use a rollout."
 			f.Fields = []*field{fleetField(v, a.Fleet)}
 			return nil
 		})
@@ -55,7 +55,7 @@ var aliasActions = []*action{{
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.prepareAlias(r, f, func(v *cell.View, a *fleet.Alias) error {
 			f.Title = "Roll out alias " + a.Name
-			f.Effect = "New game sessions by this alias move from fleet " + a.Fleet + " to another one in steps, and come back when too much fails there. Running ones stay."
+			f.Effect = "New game sessions through this alias move from fleet " + a.Fleet + " to another one in steps, and roll back if too much fails there. Running ones stay."
 			to := fleetField(v, "")
 			to.Label = "New fleet"
 			f.Fields = []*field{
@@ -98,7 +98,7 @@ var aliasActions = []*action{{
 			for _, x := range v.Rollouts() {
 				if x.Alias == a.ID && (x.Phase == fleet.RolloutMoving || x.Phase == fleet.RolloutDone) {
 					f.Title = "Undo the rollout of alias " + a.Name
-					f.Effect = "New game sessions by this alias go to fleet " + x.From + " again. If it was drained, it gets its hosts back first."
+					f.Effect = "New game sessions through this alias go to fleet " + x.From + " again. If it was drained, it gets its hosts back first."
 					return nil
 				}
 			}

@@ -12,13 +12,13 @@ import (
 
 var clusterActions = []*action{
 	clusterAction(node.HandOver, action{name: "hand-over", text: "Make it the leader", done: "The node leads the cluster."},
-		"Make node ", " the leader", "It decides from then on. No call fails: those that come meanwhile wait for it. It must be present, and have a vote."),
+		"Make node ", " the leader", "No call fails: calls that arrive meanwhile wait for the new leader. The node must be present, and have a vote."),
 	clusterAction(node.Promote, action{name: "promote-node", text: "Give it a vote", done: "The node has a vote."},
-		"Give node ", " a vote", "Changes then wait for a majority that counts it. It must have caught up, and all voters must be present."),
+		"Give node ", " a vote", "The node then counts towards the majority. It must have caught up, and all voters must be present."),
 	clusterAction(node.Demote, action{name: "demote-node", text: "Take its vote", done: "The node has no vote any more."},
-		"Take the vote of node ", "", "It stays as an observer: it takes connections, does not count towards a majority, and asks for no vote again. A leader hands over before."),
+		"Take the vote of node ", "", "It stays as an observer: it takes connections, does not count towards a majority, and asks for no vote again. A leader hands over first."),
 	clusterAction(node.Remove, action{name: "remove-node", text: "Remove", done: "The node is removed from the cluster."},
-		"Remove node ", "", "It leaves the cluster for good, and cannot come back with its data: it joins again with an empty directory. Its connections are lost, and their clients go to the other nodes. "+
+		"Remove node ", "", "It leaves the cluster permanently, and cannot come back with its data: to join again it needs an empty directory. Its connections are lost, and their clients go to the other nodes. "+
 			"A leader hands over before."),
 }
 

@@ -11,7 +11,7 @@ import (
 var fleetActions = []*action{{
 	name: "create-location", text: "Create location", done: "The location exists. Now create a fleet there.", section: "fleets", operation: "CreateLocation",
 	prepare: func(_ *Door, _ *http.Request, f *form) error {
-		f.Title, f.Effect = "Create a location", "A location is a place of your own where machines are, such as a data center. Fleets name it."
+		f.Title, f.Effect = "Create a location", "A location is where you have machines, such as a data center. Fleets refer to it."
 		f.Fields = []*field{{Name: "name", Label: "Location name", Hint: "begins with custom-, such as custom-berlin", Value: "custom-", Required: true, Most: 64}}
 		return nil
 	},
@@ -25,7 +25,7 @@ var fleetActions = []*action{{
 }, {
 	name: "create-fleet", text: "Create Anywhere fleet", done: "The fleet exists. Now register a compute, from which a game server connects.", section: "fleets", operation: "CreateFleet",
 	prepare: func(d *Door, r *http.Request, f *form) error {
-		f.Title, f.Effect = "Create an Anywhere fleet", "Its computes are machines of your own. It costs nothing while none is registered."
+		f.Title, f.Effect = "Create an Anywhere fleet", "Its computes are your own machines. It uses no resources while none is registered."
 		where := &field{Name: "locations", Label: "Locations", Kind: manyOf, Required: true}
 		f.Fields = []*field{
 			{Name: "name", Label: "Fleet name", Required: true},

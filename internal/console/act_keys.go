@@ -18,12 +18,12 @@ import (
 var keyActions = []*action{{
 	name: "create-key", text: "Create access key", done: "The access key is valid", section: "keys", may: identity.MayAdminister, service: "muster:Service.CreateKey",
 	prepare: func(_ *Door, _ *http.Request, f *form) error {
-		f.Title, f.Effect, f.Grave = "Create an access key", "A program or a person signs in with the key and its secret. The next page shows the secret, once.", true
+		f.Title, f.Effect, f.Grave = "Create an access key", "A program or a person signs in with the key and its secret. The next page shows the secret once.", true
 		role := &field{Name: "role", Label: "Role", Kind: oneOf, Required: true, Value: access.ReadOnly.String(), Choices: []pick{
 			{access.ReadOnly.String(), "readonly: looks at everything"}, {access.Client.String(), "client: calls of players' games"},
 			{access.Backend.String(), "backend: game servers and the studio's backend"}, {access.Admin.String(), "admin: changes everything"},
 		}}
-		f.Fields = []*field{{Name: "name", Label: "Name", Hint: "whom or what it is for", Required: true, Most: access.NameMax}, role}
+		f.Fields = []*field{{Name: "name", Label: "Name", Hint: "who or what it is for", Required: true, Most: access.NameMax}, role}
 		return nil
 	},
 	command: func(f *form) string {

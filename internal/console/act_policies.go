@@ -46,12 +46,12 @@ func policyOf(v *cell.View, name string) (access.Policy, error) {
 	return p, nil
 }
 
-const wayBack = " If administrators lock themselves out, muster policies detach with --data on the machine of a node is the way back."
+const wayBack = " If administrators lock themselves out, run muster policies detach with --data on the machine of a node."
 
 var policyActions = []*action{{
-	name: "create-policy", text: "Create policy", done: "The policy exists. It is in force once it is attached.", section: "policies", may: identity.MayAdminister, service: "muster:Service.CreatePolicy", page: policyEditorPage,
+	name: "create-policy", text: "Create policy", done: "The policy exists. It takes effect once it is attached.", section: "policies", may: identity.MayAdminister, service: "muster:Service.CreatePolicy", page: policyEditorPage,
 	prepare: func(_ *Door, _ *http.Request, f *form) error {
-		f.Title, f.Effect, f.Fields = "New policy", "A policy says what principals may do to which resources, within their roles. It is in force once it is attached.", policyFields("", policyStarter)
+		f.Title, f.Effect, f.Fields = "New policy", "A policy says what principals may do to which resources, within their roles. It takes effect once it is attached.", policyFields("", policyStarter)
 		return nil
 	},
 	command: func(f *form) string {
@@ -75,7 +75,7 @@ var policyActions = []*action{{
 		return d.engine.Read(r.Context(), func(v *cell.View) error {
 			p, err := policyOf(v, f.ID)
 			f.Title, f.Grave, f.Fields, f.Now = "Change policy "+f.ID, true, policyFields(f.ID, p.Text), "version "+strconv.FormatUint(p.Version, 10)
-			f.Effect = "The new document is in force at every node within a second, and ends what the keys have opened that it is attached to." + wayBack
+			f.Effect = "The new document takes effect at every node within a second, and ends connections of the keys that it is attached to." + wayBack
 			return err
 		})
 	},
@@ -102,7 +102,7 @@ var policyActions = []*action{{
 		return d.engine.Read(r.Context(), func(v *cell.View) error {
 			_, err := policyOf(v, f.ID)
 			f.Title, f.Grave = "Attach policy "+f.ID, true
-			f.Effect = "From now on each request of those that it is attached to needs a statement of one of their policies that allows it. What their keys have opened ends, and their clients come back." + wayBack
+			f.Effect = "From now on, every request of these principals must be allowed by a statement of one of their policies. Connections of their keys end, and their clients reconnect." + wayBack
 			f.Fields = []*field{{Name: "target", Label: "To", Hint: "role:NAME, group:NAME of an identity provider or of certificates, key:ID, host:ID, or host:* for all agents", Required: true, Most: access.PolicyTargetNameMax + 8, Choices: targetChoices(v)}}
 			return err
 		})
@@ -128,7 +128,7 @@ var policyActions = []*action{{
 			for _, a := range v.PolicyAttachments() {
 				if a.Policy == name && a.Target == access.ParseTarget(target) {
 					f.Title, f.Grave = "Detach policy "+name+" from "+target, true
-					f.Effect = "The policy neither allows nor denies anything to " + target + " any more. Without another policy the role alone decides."
+					f.Effect = "The policy no longer applies to " + target + ". Without another policy, only the role decides."
 					return nil
 				}
 			}
@@ -148,7 +148,7 @@ var policyActions = []*action{{
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.engine.Read(r.Context(), func(v *cell.View) error {
 			_, err := policyOf(v, f.ID)
-			f.Title, f.Confirm, f.Effect = "Delete policy "+f.ID, f.ID, "Its document is gone. A policy that is attached is not deleted: detach it first."
+			f.Title, f.Confirm, f.Effect = "Delete policy "+f.ID, f.ID, "Its document is lost. An attached policy cannot be deleted: detach it first."
 			return err
 		})
 	},

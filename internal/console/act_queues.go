@@ -18,7 +18,7 @@ var queueActions = []*action{{
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.readQueue(r.Context(), f.ID, func(q *placement.Queue) {
 			f.Title = "Change queue " + q.Name
-			f.Effect = "Placements that wait are planned again. A queue without destinations is closed: its placements wait until they time out."
+			f.Effect = "Waiting placements choose again. A queue without destinations is closed: its placements wait until they time out."
 			f.Now = queueNow(q)
 			f.Fields = []*field{
 				{Name: "timeout", Label: "Time-out", Hint: "seconds that a placement waits, 10 to 600", Value: strconv.Itoa(int(q.Timeout / time.Second)), Required: true, Most: 10},

@@ -45,7 +45,7 @@ var ruleSetActions = []*action{{
 	name: "create-rule-set", text: "Create rule set", done: "The rule set exists. No configuration uses it yet.", section: "matchmaking", operation: "CreateMatchmakingRuleSet",
 	page: editorPage, bytesMax: editorBytesMax,
 	prepare: func(d *Door, r *http.Request, f *form) error {
-		f.Title, f.Effect = "Rule-set editor", "A rule set never changes, so what is written here becomes a new one. Matches are made by it once a configuration uses it."
+		f.Title, f.Effect = "Rule-set editor", "A rule set never changes, so your text becomes a new one. It makes matches once a configuration uses it."
 		return d.engine.Read(r.Context(), func(v *cell.View) error {
 			from, body, err := startingPoint(v, r.URL.Query().Get("from"), r.URL.Query().Get("configuration"))
 			f.Fields = []*field{
@@ -83,7 +83,7 @@ var ruleSetActions = []*action{{
 		return "rule-sets", nil
 	},
 }, {
-	name: "use-rule-set", text: "Use another rule set", done: "The configuration makes matches by the rule set now.", section: "matchmaking", object: true, operation: "UpdateMatchmakingConfiguration",
+	name: "use-rule-set", text: "Use another rule set", done: "The configuration now makes matches with the rule set.", section: "matchmaking", object: true, operation: "UpdateMatchmakingConfiguration",
 	prepare: func(d *Door, r *http.Request, f *form) error {
 		return d.engine.Read(r.Context(), func(v *cell.View) error {
 			c, ok := v.Configuration(f.ID)

@@ -232,12 +232,12 @@ func TestWhoMayAct(t *testing.T) {
 			t.Errorf("%s: %d", name, r.StatusCode)
 		}
 	}
-	x.wantPage(x.send(nil, path, form...), http.StatusUnauthorized, "You are not signed in any more. Nothing was changed.", "reload this page")
+	x.wantPage(x.send(nil, path, form...), http.StatusUnauthorized, "You are no longer signed in. Nothing was changed.", "reload this page")
 	if r := x.sendWith(nil, path, http.Header{"Sec-Fetch-Site": {"cross-site"}}, form...); r.StatusCode != http.StatusSeeOther || !strings.HasPrefix(r.Header.Get("Location"), Prefix+"/sign-in?") {
 		t.Errorf("of another site and without a sign-in: %d, %s", r.StatusCode, r.Header.Get("Location"))
 	}
 	x.keys.Publish(nil)
-	x.wantPage(x.send(run, path, form...), http.StatusUnauthorized, "You are not signed in any more. Nothing was changed.")
+	x.wantPage(x.send(run, path, form...), http.StatusUnauthorized, "You are no longer signed in. Nothing was changed.")
 	if x.status(id) != session.Active {
 		t.Errorf("the game session is %s", x.status(id))
 	}
@@ -415,7 +415,7 @@ func TestQueueActions(t *testing.T) {
 		t.Errorf("the late form has changed the queue: %+v", q)
 	}
 	page := text(t, late)
-	if plain := html.UnescapeString(page); late.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(plain, "It had a time-out of 10m0s and the destinations "+arn+". It has now a time-out of 2m0s and the destinations "+arn) {
+	if plain := html.UnescapeString(page); late.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(plain, "It had a time-out of 10m0s and the destinations "+arn+". It now has a time-out of 2m0s and the destinations "+arn) {
 		t.Errorf("%d: the late form says %s", late.StatusCode, plain)
 	}
 	x.wantPage(change("", "60", ""), http.StatusUnprocessableEntity, "It had something that this form does not say.")

@@ -12,7 +12,7 @@ import (
 
 var buildList = list[fleet.Build]{
 	name: "builds", label: "Builds", most: 200,
-	empty: "There is no build. <code>muster build push DIRECTORY --name NAME --version VERSION</code> uploads one.",
+	empty: "There are no builds. <code>muster build push DIRECTORY --name NAME --version VERSION</code> uploads one.",
 	columns: []column[fleet.Build]{
 		{name: "name", head: "Name", value: func(b *fleet.Build) value { return linked(cmp.Or(b.Name, b.ID), "builds/"+escaped(b.ID)) }},
 		{name: "version", head: "Version", value: func(b *fleet.Build) value { return words(b.Version) }},

@@ -85,7 +85,7 @@ func TestClusterPage(t *testing.T) {
 	c.mu.Lock()
 	c.away = true
 	c.mu.Unlock()
-	x.wantPage(x.get(Prefix+"/cluster", look), http.StatusOK, "No leader answers this node at the moment", "As node n2 knows it.")
+	x.wantPage(x.get(Prefix+"/cluster", look), http.StatusOK, "This node has no contact to a leader.", "As node n2 knows it.")
 }
 
 func TestClusterOfOneMachine(t *testing.T) {
@@ -114,7 +114,7 @@ func TestClusterActions(t *testing.T) {
 	c.mu.Lock()
 	c.status.Members[2].Role = "observer"
 	c.mu.Unlock()
-	x.wantPage(x.send(admin, "remove-node/n3", "seen", seen, "confirm", "n3", "reason", "lost"), http.StatusUnprocessableEntity, "It had the role voter. It has now the role observer.")
+	x.wantPage(x.send(admin, "remove-node/n3", "seen", seen, "confirm", "n3", "reason", "lost"), http.StatusUnprocessableEntity, "It had the role voter. It now has the role observer.")
 	if len(c.changes) > 0 {
 		t.Fatalf("refused forms had %+v done", c.changes)
 	}

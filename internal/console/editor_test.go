@@ -108,7 +108,7 @@ func TestRuleSetIsSavedAndUsed(t *testing.T) {
 	})
 	// Another person has had the form since before: what they see is what the configuration has now, and it stays so until they decide again.
 	late := x.send(admin, "use-rule-set/ranked", "seen", seen, "ruleSet", "near")
-	x.wantPage(late, http.StatusUnprocessableEntity, "It had the rule set near. It has now the rule set wide.")
+	x.wantPage(late, http.StatusUnprocessableEntity, "It had the rule set near. It now has the rule set wide.")
 	x.read(func(v *cell.View) {
 		if c, _ := v.Configuration("ranked"); c.RuleSet != "wide" {
 			t.Errorf("a late form has the configuration use %s", c.RuleSet)

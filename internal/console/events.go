@@ -56,7 +56,7 @@ func (d *Door) eventsOf(w http.ResponseWriter, r *http.Request, by identity.Acce
 		since, until, problem := period(q)
 		x.Problem = problem
 		if t.Next != "" && len(t.Rows) == 0 {
-			t.Empty = "No event so far. The next page goes further back."
+			t.Empty = "No events so far. The next page goes further back."
 		}
 		command := terminal("muster events "+kind+" "+shellWord(id), option{name: "--since", value: inUTC(since)}, option{name: "--until", value: inUTC(until)}, option{name: "--what", value: x.What}, option{name: "--of", value: x.Of})
 		return &content{Title: "Events of " + strings.ToLower(titles[kind]) + " " + id, Section: sections[kind], page: "events", Data: x, Command: command}, nil

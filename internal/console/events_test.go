@@ -46,7 +46,7 @@ func TestEventsPage(t *testing.T) {
 	if len(asked) != 1 || asked[0].Encode() != want.Encode() {
 		t.Errorf("the page asked for %v, want %v", asked, want)
 	}
-	if second := text(t, x.get("/console/events/player/ann?after=5-0-0", look)); !strings.Contains(second, "No event so far") || !strings.Contains(second, "after=4-0-0") {
+	if second := text(t, x.get("/console/events/player/ann?after=5-0-0", look)); !strings.Contains(second, "No events so far") || !strings.Contains(second, "after=4-0-0") {
 		t.Errorf("an empty page that is not the last is %s", second)
 	}
 	if all := text(t, x.get("/console/events/player/ann", x.signedInAs("ADMIN"))); !strings.Contains(all, "asked by mail") || strings.Contains(all, "Left out") {

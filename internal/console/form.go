@@ -98,7 +98,7 @@ func (f *form) stale() {
 		return
 	}
 	if seen := f.field(seenField); seen.Value != f.Now {
-		f.Problem = "It was changed after this form was made. It had " + cmp.Or(strings.ReplaceAll(seen.Value, "\n", " "), "something that this form does not say") + ". It has now " + strings.ReplaceAll(f.Now, "\n", " ") +
+		f.Problem = "It was changed after this form was made. It had " + cmp.Or(strings.ReplaceAll(seen.Value, "\n", " "), "something that this form does not say") + ". It now has " + strings.ReplaceAll(f.Now, "\n", " ") +
 			". Nothing was changed: send the form again to replace that with what you see below."
 		seen.Value, seen.Problem = f.Now, ""
 	}

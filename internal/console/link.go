@@ -49,7 +49,7 @@ func (d *Door) useLink(w http.ResponseWriter, r *http.Request) {
 		d.writeLink(w, r, http.StatusForbidden, "A page of another site sent this form. Open the link itself.")
 		return
 	case !d.config.Private(r):
-		d.writeLink(w, r, http.StatusForbidden, "This connection is not encrypted, so others on the way may know the link now: use https, and a new link.")
+		d.writeLink(w, r, http.StatusForbidden, "This connection is not encrypted, so the link may have been read in transit: use https, and a new link.")
 		return
 	}
 	from := d.config.Proxies.Of(r)
@@ -62,7 +62,7 @@ func (d *Door) useLink(w http.ResponseWriter, r *http.Request) {
 	}
 	id, signature, _ := strings.Cut(strings.TrimSpace(form.Get("code")), ".")
 	if !d.config.Secret.Accepts("link to the console", func(g identity.CellSecret) bool { return identity.Equal(signature, g.ConsoleLinkSignature(id)) }) {
-		fail(http.StatusUnauthorized, signin.WrongToken, "This is not a link of this service, or not all of it. Copy the whole line that muster console has printed.")
+		fail(http.StatusUnauthorized, signin.WrongToken, "This is not a link of this service, or it is incomplete. Copy the whole line that muster console printed.")
 		return
 	}
 	cmd := access.UseConsoleLink{ID: id}

@@ -45,7 +45,7 @@ func (d *Door) takeOver(w http.ResponseWriter, r *http.Request, to string) (done
 		c, err := d.config.People.Issue(r.Context(), by, &person, role, sessionLife)
 		if err != nil {
 			d.log.Error("a person could not be signed in to the console", "person", person.Holder(), "error", err)
-			d.writeSignIn(w, r, http.StatusServiceUnavailable, signInForm{To: to, Problem: "This failed inside the service; the log has the cause. Try again."})
+			d.writeSignIn(w, r, http.StatusServiceUnavailable, signInForm{To: to, Problem: "Signing in failed inside the service; the log has the cause. Try again."})
 			return true
 		}
 		d.enter(w, r, c.ID+"."+c.Token, to, "person")
@@ -109,7 +109,7 @@ var peopleActions = []*action{{
 				name = x.Subject
 			}
 			f.Title, f.Grave = "End a session of "+name, true
-			f.Effect = "Every door refuses at once what this session has given, and its connections end. The person can sign in again unless the provider refuses that."
+			f.Effect = "The tokens and credentials of this session are refused at once, and its connections end. The person can sign in again unless the provider refuses."
 			return nil
 		})
 	},

@@ -20,7 +20,7 @@ const policyEditorPage = "policy-editor"
 
 // policyList has all policies, by name.
 var policyList = list[keyring.PolicyDocument]{
-	name: "policies", label: "Policies", most: access.PoliciesMax, empty: "There is no policy: the roles alone decide.",
+	name: "policies", label: "Policies", most: access.PoliciesMax, empty: "There are no policies: only the roles decide.",
 	columns: []column[keyring.PolicyDocument]{
 		{name: "name", head: "Policy", value: func(p *keyring.PolicyDocument) value { return linked(p.Name, policyPath(p.Name)) }},
 		{name: "version", head: "Version", value: func(p *keyring.PolicyDocument) value { return number(int(p.Version)) }},

@@ -22,7 +22,7 @@ func TestPoliciesOfTheConsole(t *testing.T) {
 	x.withKeys()
 	x.config.RolesOf = func(policy.Action) (identity.Roles, bool) { return identity.MayLook, true }
 	admin := x.signedInAs("ADMIN")
-	x.wantPage(x.get(Prefix+"/policies", admin), http.StatusOK, "There is no policy", `href="/console/do/create-policy"`, `href="/console/access"`, "muster policies list")
+	x.wantPage(x.get(Prefix+"/policies", admin), http.StatusOK, "There are no policies", `href="/console/do/create-policy"`, `href="/console/access"`, "muster policies list")
 	x.wantPage(x.get(Prefix+"/do/create-policy", admin), http.StatusOK, "The document is valid.", "muster policies create NAME NAME.json")
 	for _, other := range []string{"LOOK", "RUN"} {
 		for _, page := range []string{"policies", "access", "policies?format=json"} {

@@ -248,7 +248,7 @@ func (d *Door) inQueue(title, command string) func(*http.Request, *table) (*cont
 	return func(r *http.Request, t *table) (*content, error) {
 		name := r.PathValue("name")
 		if t.Next != "" && len(t.Rows) == 0 {
-			t.Empty = "No placement so far. The next page goes further back."
+			t.Empty = "No placements so far. The next page goes further back."
 		}
 		return &content{Title: title + name, Section: "queues", page: "list-with-back", Command: command + shellWord(name), Data: &listWithBack{t, link{"Queue " + name, Prefix + "/queues/" + url.PathEscape(name)}}}, nil
 	}

@@ -23,7 +23,7 @@ func TestQueuePage(t *testing.T) {
 	x.do(&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-2", Name: "paused", Terminal: true, Message: "<b>later"}})
 	x.do(&hosting.CreateQueue{Queue: placement.Queue{Name: "several", Destinations: []string{"arn:aws:gamelift:eu::alias/alias-1", "arn:aws:gamelift:eu::alias/alias-2"}, LatencyPolicies: []placement.LatencyPolicy{{Cap: 50}}}})
 	x.wantPage(x.get(Prefix+"/queues/several", look), http.StatusOK, `<a href="/console/aliases#alias-1" title="arn:aws:gamelift:eu::alias/alias-1">live</a>`, `<a href="/console/fleets/fleet-1">dev</a>`,
-		"no server process is connected there", "It leads nowhere: the alias is paused: <b>later.", "at most 50 ms", "No placement waits.", "Delete: needs the role admin", "describe-game-session-queues --names several")
+		"no server process is connected there", "It has no target: the alias is paused: <b>later.", "at most 50 ms", "No placement waits.", "Delete: needs the role admin", "describe-game-session-queues --names several")
 	x.do(&hosting.CreateQueue{Queue: placement.Queue{Name: "closed"}})
 	x.wantPage(x.get(Prefix+"/queues/closed", look), http.StatusOK, "it is closed")
 	x.wantPage(x.get(Prefix+"/queues/none", look), http.StatusNotFound, "There is no queue", "What is known of its past")

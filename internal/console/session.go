@@ -172,7 +172,7 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusForbidden, "A page of another site sent this form. Sign in here.")
 		return
 	case !d.config.Private(r):
-		refuse(http.StatusForbidden, "This connection is not encrypted, so others on the way may know the secret now: use https, and revoke this key.")
+		refuse(http.StatusForbidden, "This connection is not encrypted, so the secret may have been read in transit: use https, and revoke this key.")
 		return
 	}
 	key, err := d.config.Signins.Proven(d.config.Keys, d.config.Proxies.Of(r), f.Key, strings.TrimSpace(form.Get("secret")))

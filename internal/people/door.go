@@ -295,7 +295,7 @@ func (d *Door) problem(err error) (status int, text string) {
 		return status, refused.Detail
 	}
 	d.log.Error("a sign-in failed inside the service", "error", err)
-	return http.StatusServiceUnavailable, "This failed inside the service; the log has the cause. Try again."
+	return http.StatusServiceUnavailable, "Signing in failed inside the service; the log has the cause. Try again."
 }
 
 // signOut ends the session of a browser.
