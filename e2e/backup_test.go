@@ -210,7 +210,7 @@ func rehearseDirectory(t *testing.T, writes *service, at ...*service) {
 		before := told.Load()
 		out := node.command("backup", "--data", node.data, "--to", dir)
 		moments = append(moments, moment{had: before})
-		if entries := strings.Contains(out, "each of which can be restored"); entries != (i > 0) {
+		if entries := strings.Contains(out, "each of which you can restore"); entries != (i > 0) {
 			t.Errorf("backup %d: %s", i, out)
 		}
 	}
@@ -365,7 +365,7 @@ func TestBackupsInABucket(t *testing.T) {
 	createLocation(t, "custom-one", s, s)
 	muster("backup", "--data", s.data, "--to", place)
 	createLocation(t, "custom-two", s, s)
-	if out := muster("backup", "--data", s.data, "--to", place, "--keep", "5"); !strings.Contains(out, "each of which can be restored") {
+	if out := muster("backup", "--data", s.data, "--to", place, "--keep", "5"); !strings.Contains(out, "each of which you can restore") {
 		t.Error(out)
 	}
 	if out := muster("backup", "list", place); strings.Count(out, "Z-") != 2 {

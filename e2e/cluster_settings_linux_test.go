@@ -41,7 +41,7 @@ func TestSettingsOfNodesAreCompared(t *testing.T) {
 	}
 	eventually(t, "the leader to know the settings of both", func() bool { return slices.Equal(differs(), []string{"limit-fleets", "notify-events", "people"}) })
 	status := mustCluster(t, follower, "status")
-	if !strings.Contains(status, "has others than the leader: limit-fleets, notify-events, people") || strings.Contains(status, "s3cret") {
+	if !strings.Contains(status, "differs from the leader in: limit-fleets, notify-events, people") || strings.Contains(status, "s3cret") {
 		t.Errorf("muster cluster status prints\n%s", status)
 	}
 	for _, at := range []*service{leader, follower} {

@@ -174,7 +174,7 @@ func TestClusterRecover(t *testing.T) {
 	eventually(t, "the survivor not to be ready", func() bool { return !ready(t, second) })
 	second.stop()
 	out, err := clusterCommand(t, second, "recover", "--yes", "somebody")
-	if err == nil || !strings.Contains(out, "nothing has changed") || !strings.Contains(out, "What it cannot know") {
+	if err == nil || !strings.Contains(out, "nothing has changed") || !strings.Contains(out, "It cannot know") {
 		t.Errorf("recovered without a confirmation: %v, %s", err, out)
 	}
 	_, id, _ := strings.Cut(out, "This node, ")

@@ -32,7 +32,7 @@ func TestDemoCluster(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, part := range []string{"kill -9 the leader", "returning to ", "TERMINATED", "over the death of the leader"} {
+	for _, part := range []string{"kill -9 the leader", "returning to ", "TERMINATED", "even after the death of the leader"} {
 		if !strings.Contains(string(out), part) {
 			t.Errorf("the demo does not show %q:\n%s", part, out)
 		}

@@ -37,7 +37,7 @@ func TestThroughTheStandardOutput(t *testing.T) {
 	if _, _, page := sent(t, "GET", s.url()+"/metrics", ""); strings.Contains(page, metric) {
 		t.Error("a backup that could not leave counts")
 	}
-	if out, err := s.commandFails(append(backup, "--keep", "2")...); err == nil || !strings.Contains(out, "the standard output is neither") {
+	if out, err := s.commandFails(append(backup, "--keep", "2")...); err == nil || !strings.Contains(out, "standard output is neither") {
 		t.Errorf("with --keep: %v, %s", err, out)
 	}
 	file := filepath.Join(dir, "backup")

@@ -116,7 +116,7 @@ func TestSecretRotationUnderLoad(t *testing.T) {
 	must(t, s.lists(early))
 	must(t, s.lists(key))
 	must(t, s.lists(s.assume(id, secret, "readonly", "later")))
-	if out := s.command("secret", "retire", "1", "--data", s.data); !strings.Contains(out, id) || !strings.Contains(out, "work on") {
+	if out := s.command("secret", "retire", "1", "--data", s.data); !strings.Contains(out, id) || !strings.Contains(out, "keep working") {
 		t.Errorf("retired: %s", out)
 	}
 	refused(t, "temporary credentials of a retired generation", s.lists(early), "UnrecognizedClientException")

@@ -59,7 +59,7 @@ func (c *backupMake) Run(ctx context.Context, stdout io.Writer, env environment)
 func (c *backupMake) make(ctx context.Context, stdout io.Writer, env environment) error {
 	if c.To == pipe {
 		if c.Full || c.Keep > 0 {
-			return errors.New("--full and --keep are for a directory or bucket with backups, and the standard output is neither")
+			return errors.New("--full and --keep need a directory or bucket with backups; standard output is neither")
 		}
 		return c.toPipe(ctx, stdout, os.Stderr)
 	}
@@ -71,7 +71,7 @@ func (c *backupMake) make(ctx context.Context, stdout io.Writer, env environment
 		return c.add(ctx, place, stdout)
 	}
 	if c.Full || c.Keep > 0 {
-		return fmt.Errorf("--full and --keep are for a directory or bucket with backups, and %s is a file; for a directory that does not exist yet write %s/", c.To, c.To)
+		return fmt.Errorf("--full and --keep need a directory or bucket with backups, but %s is a file; for a new directory write %s/", c.To, c.To)
 	}
 	return c.toFile(ctx, stdout)
 }
@@ -173,7 +173,7 @@ func (c *backupMake) add(ctx context.Context, to *repository.Repository, stdout 
 	fmt.Fprintf(text, "%s: backup %s, %d bytes, of which %d are new\n", to, m.Name(), s.Bytes, m.Made)
 	describeBackup(text, s)
 	if len(m.Entries) > 0 {
-		fmt.Fprintf(text, "journal    entries %d to %d, each of which can be restored\n", m.Head.From, m.Head.Entry)
+		fmt.Fprintf(text, "journal    entries %d to %d, each of which you can restore\n", m.Head.From, m.Head.Entry)
 	} else if m.On != "" {
 		fmt.Fprintln(text, "journal    nothing new, or the service no longer has the entries since the last backup: make backups more often to restore each of them")
 	}
@@ -182,7 +182,7 @@ func (c *backupMake) add(ctx context.Context, to *repository.Repository, stdout 
 	}
 	removed, err := to.Keep(ctx, c.Keep)
 	if err != nil {
-		return fmt.Errorf("the backup is made; older ones were not removed: %w", err)
+		return fmt.Errorf("the backup is made, but older ones were not removed: %w", err)
 	}
 	if removed > 0 {
 		_, err = fmt.Fprintf(stdout, "removed    %s\n", plural.Of(removed, "older backup", "older backups"))
@@ -193,7 +193,7 @@ func (c *backupMake) add(ctx context.Context, to *repository.Repository, stdout 
 // stored tells the service that a backup is stored.
 func stored(ctx context.Context, client *localdoor.Client, to string, h backup.Head) {
 	if err := client.Stored(ctx, localdoor.StoredBackup{To: to, Entry: h.Entry, Made: h.Made}); err != nil {
-		fmt.Fprintf(os.Stderr, "muster: the backup is made, and the service could not record that: it shows the one before as the last: %v\n", err)
+		fmt.Fprintf(os.Stderr, "muster: the backup is made, but the service could not record it and still shows the previous one as the last: %v\n", err)
 	}
 }
 
@@ -208,7 +208,7 @@ func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment)
 		return err
 	}
 	if place == nil {
-		return fmt.Errorf("%s is not a directory; `muster restore --verify` shows what a file has", c.From)
+		return fmt.Errorf("%s is not a directory; `muster restore --verify` shows the contents of a file", c.From)
 	}
 	all, err := place.List(ctx)
 	if err != nil {
@@ -274,7 +274,7 @@ func (c *restoreCommand) wanted() (w repository.Wanted, err error) {
 // Run restores or checks a backup.
 func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	if c.Data == "" && !c.Verify {
-		return errors.New("want --data DIR, the directory to make, or --verify")
+		return errors.New("want --data DIR, the directory to create, or --verify")
 	}
 	key, err := secretkey.Read(c.SecretKeyFile, c.Data)
 	if err != nil {
@@ -289,7 +289,7 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 		return err
 	}
 	if from == nil && wanted != (repository.Wanted{}) {
-		return fmt.Errorf("--at and --backup are for a directory or bucket with backups, and %s is a file", c.From)
+		return fmt.Errorf("--at and --backup need a directory or bucket with backups, but %s is a file", c.From)
 	}
 	before, noDir := os.Stat(c.Data)
 	text := &strings.Builder{}
@@ -324,7 +324,7 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	if c.Verify {
 		fmt.Fprintln(text, "\nThe backup is whole.")
 	} else {
-		fmt.Fprintf(text, "\n%s is the data directory of a single machine now: start it with `muster serve`, and never beside the service that the backup is of.\n", c.Data)
+		fmt.Fprintf(text, "\n%s is now the data directory of a single machine: start it with `muster serve`, but never alongside the service from which the backup was made.\n", c.Data)
 	}
 	_, err = io.WriteString(stdout, text.String())
 	return err
@@ -347,7 +347,7 @@ func (c *restoreCommand) verify(ctx context.Context, from *repository.Repository
 	}
 	fmt.Fprintf(text, "read       %s of all backups\n", plural.Of(v.Objects, "object", "objects"))
 	if v.Replayed > 0 {
-		fmt.Fprintf(text, "replayed   %s behind entry %d, up to the state of the backup\n", plural.Of(v.Replayed, "entry", "entries"), v.From)
+		fmt.Fprintf(text, "replayed   %s after entry %d, up to the state of the backup\n", plural.Of(v.Replayed, "entry", "entries"), v.From)
 	}
 	return v.Summary, v.State, nil
 }
@@ -380,6 +380,6 @@ func describeBackup(out *strings.Builder, s backup.Summary) {
 	}
 	fmt.Fprintf(out, "archive    %s\n", strings.Join(kinds, ", "))
 	if s.Damaged > 0 {
-		fmt.Fprintf(out, "missing    what %s of the archive had: see muster archive check\n", plural.Of(s.Damaged, "damaged place", "damaged places"))
+		fmt.Fprintf(out, "missing    the records of %s of the archive: see muster archive check\n", plural.Of(s.Damaged, "damaged place", "damaged places"))
 	}
 }

@@ -119,7 +119,7 @@ func printStatus(stdout io.Writer, s node.Status) error {
 			}
 		}
 		if len(m.Differs) > 0 {
-			if _, err := fmt.Fprintf(stdout, "settings %s has others than the leader: %s\n", m.ID, strings.Join(m.Differs, ", ")); err != nil {
+			if _, err := fmt.Fprintf(stdout, "settings %s differs from the leader in: %s\n", m.ID, strings.Join(m.Differs, ", ")); err != nil {
 				return err
 			}
 		}

@@ -35,13 +35,13 @@ func (c *clusterLeave) Run(ctx context.Context, stdout io.Writer) error {
 		err = fmt.Errorf("%w: remove the other nodes first, with `muster cluster remove`", err)
 	}
 	if errors.Is(err, engine.ErrArchiveLacks) {
-		err = fmt.Errorf("%w, and copies them from other nodes while it runs in the cluster; if there is none any more, `muster cluster recover` accepts the loss", err)
+		err = fmt.Errorf("%w, and copies them from other nodes while it runs in the cluster; if there are no other nodes left, `muster cluster recover` accepts the loss", err)
 	}
 	if err == nil {
 		err = c.recordLater(c.Data, "cluster leave", "", "")
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(stdout, "%s is the data directory of a single machine now: start it without --cluster-listen\n", c.Data)
+		_, err = fmt.Fprintf(stdout, "%s is now the data directory of a single machine: start it without --cluster-listen\n", c.Data)
 	}
 	return err
 }
@@ -66,7 +66,7 @@ func (c *clusterRecover) Run(stdout io.Writer) error {
 		describeRecovery(stdout, id, has, ended)
 		answer := c.Yes
 		if answer == "" {
-			fmt.Fprintf(stdout, "\nType the id of this node, %s, to go on: ", id)
+			fmt.Fprintf(stdout, "\nType the id of this node, %s, to continue: ", id)
 			line, err := bufio.NewReader(io.LimitReader(os.Stdin, 1<<10)).ReadString('\n')
 			if err != nil && !errors.Is(err, io.EOF) {
 				return err
@@ -82,7 +82,7 @@ func (c *clusterRecover) Run(stdout io.Writer) error {
 		err = c.recordLater(c.Data, "cluster recover", "node", self)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(stdout, "\nThis node is a cluster of its own now. Start it with --cluster-listen as before, and let empty nodes join with new tokens.\n")
+		_, err = fmt.Fprintf(stdout, "\nThis node is now a cluster of its own. Start it with --cluster-listen as before, and let empty nodes join with new tokens.\n")
 	}
 	return err
 }
@@ -102,10 +102,10 @@ func describeRecovery(stdout io.Writer, id string, has journalraft.Recovered, en
 	}
 	fmt.Fprintf(stdout, "It has the journal up to entry %d%s.\n\n", has.Last, appended)
 	if ended.Lacks {
-		fmt.Fprintf(stdout, "Its archive is not complete: what ended after %s may be missing, unless it ended since the node had joined. It would count as never having been.\n\n",
+		fmt.Fprintf(stdout, "Its archive is incomplete: records that ended after %s may be missing, unless they ended after the node joined. Missing records count as if they had never existed.\n\n",
 			time.UnixMilli(ended.From).UTC().Format(time.RFC3339))
 	}
-	fmt.Fprint(stdout, "What it cannot know: whether the other nodes acknowledged changes that had not reached it. Such changes are lost. Changes whose callers never got an answer may take effect.\n"+
-		"If another node has a later entry, recover that one instead. While a majority can still be started, start it instead: then nothing is lost.\n"+
+	fmt.Fprint(stdout, "It cannot know whether the other nodes acknowledged changes that had not reached it. Such changes are lost. Changes whose callers never got an answer may take effect.\n"+
+		"If another node has a later entry, recover that one instead. If you can still start a majority, do that instead: then nothing is lost.\n"+
 		"The other nodes must never run again with their data: wipe them before they join again.\n")
 }

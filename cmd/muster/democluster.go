@@ -158,7 +158,7 @@ func (c *demoCluster) killLeader(ctx context.Context) (command, state string, er
 		return "", "", err
 	}
 	now, err := c.until(ctx, "another node leads", func(now node.Status) bool { return now.Leader != "" && now.Leader != s.Leader }, c.nodes[1])
-	return "kill -9 the leader, " + s.Leader, fmt.Sprintf("%s leads after %s; the game, its server's connection and the players go on", now.Leader, time.Since(began).Round(10*time.Millisecond)), err
+	return "kill -9 the leader, " + s.Leader, fmt.Sprintf("%s leads after %s; the game, its server's connection and the players continue", now.Leader, time.Since(began).Round(10*time.Millisecond)), err
 }
 
 func (n *demoNode) kill() error {
@@ -221,5 +221,5 @@ func (c *demoCommand) runCluster(ctx context.Context, dir string, gameServer, ga
 	}
 	config := cluster.config()
 	config.GameServer, config.GameClient = gameServer, gameClient
-	return c.play(ctx, config, "Every step showed the state it should, over the death of the leader.", nil)
+	return c.play(ctx, config, "Every step showed the expected state, even after the death of the leader.", nil)
 }

@@ -55,7 +55,7 @@ func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 	var store export.Store
 	if c.To == pipe {
 		if c.Resume {
-			return errors.New("--resume is for a directory or a file: the standard output has no cursor")
+			return errors.New("--resume needs a directory or a file: standard output has no cursor")
 		}
 		store = &export.Pipe{To: stdout}
 	} else {

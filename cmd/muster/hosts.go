@@ -126,8 +126,8 @@ func (c *hostsRevokeToken) Run(ctx context.Context, stdout io.Writer, env enviro
 		if err := c.post(ctx, env, path+"/revoke-hosts", struct{}{}, &done); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(stdout, "join token %s is void, and %s have ended\n", done.ID,
-			plural.Of(len(done.Hosts), "host was revoked that joined with it: its game sessions", "hosts were revoked that joined with it: their game sessions"))
+		_, err := fmt.Fprintf(stdout, "join token %s is revoked, and %s have ended\n", done.ID,
+			plural.Of(len(done.Hosts), "host that joined with it was revoked: its game sessions", "hosts that joined with it were revoked: their game sessions"))
 		return err
 	}
 	var done operator.HostNamed
@@ -163,7 +163,7 @@ func (c *hostsDrain) Run(ctx context.Context, stdout io.Writer, env environment)
 	if err := c.post(ctx, env, "hosts/"+url.PathEscape(c.Host)+"/drain", operator.HostDrain{Undo: c.Undo}, &done); err != nil {
 		return err
 	}
-	text := "host %s gets no new game sessions; muster hosts shows those that are left\n"
+	text := "host %s gets no new game sessions; muster hosts shows the remaining ones\n"
 	if c.Undo {
 		text = "host %s serves fleets again\n"
 	}

@@ -151,7 +151,7 @@ func TestHostJoins(t *testing.T) {
 		t.Errorf("the game session is %s after a drain that was undone", status)
 	}
 
-	if got := muster("hosts", "revoke-token", "--hosts", host.JoinToken); got != "join token "+host.JoinToken+" is void, and 1 host was revoked that joined with it: its game sessions have ended\n" {
+	if got := muster("hosts", "revoke-token", "--hosts", host.JoinToken); got != "join token "+host.JoinToken+" is revoked, and 1 host that joined with it was revoked: its game sessions have ended\n" {
 		t.Errorf("a token that is used up, with its hosts: %s", got)
 	}
 	eventually(t, "the instance and the game session are gone, and the agent is not connected", func() bool {

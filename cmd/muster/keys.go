@@ -250,7 +250,7 @@ type keysRotate struct {
 // Validate refuses flags of the first step with the second one.
 func (c *keysRotate) Validate() error {
 	if c.Finish && (c.Overlap != 0 || len(c.Source) > 0 || c.Expires != (expiry{}) || c.Format != "text") {
-		return errors.New("--finish ends the old key and takes none of --overlap, --expires, --source and --format")
+		return errors.New("--finish ends the old key and cannot be combined with --overlap, --expires, --source or --format")
 	}
 	return nil
 }
@@ -377,7 +377,7 @@ func (c *keysRevokeCredentials) Run(ctx context.Context, stdout io.Writer, env e
 		return err
 	}
 	if c.Session != "" && !strings.HasPrefix(c.Session, identity.SessionPrefix) {
-		return fmt.Errorf("--session %q: want the access key id of temporary credentials, which begins with %s; for all that an access key has got, --holder", c.Session, identity.SessionPrefix)
+		return fmt.Errorf("--session %q: want the access key id of temporary credentials, which begins with %s; for all credentials of an access key use --holder", c.Session, identity.SessionPrefix)
 	}
 	if err := c.knownHolder(ctx, door); err != nil {
 		return err
@@ -392,7 +392,7 @@ func (c *keysRevokeCredentials) Run(ctx context.Context, stdout io.Writer, env e
 		return err
 	}
 	if x.Certificate != "" {
-		_, err = fmt.Fprintf(stdout, "the certificate %s is revoked: it gives no credentials, and the service has closed the connections of those that it gave\n", x.Certificate)
+		_, err = fmt.Fprintf(stdout, "the certificate %s is revoked: it gets no more credentials, and the service has closed the connections of those that it got\n", x.Certificate)
 		return err
 	}
 	_, err = fmt.Fprintf(stdout, "the temporary credentials of %s are revoked: the service refuses them, and has closed their connections\n", cmp.Or(c.Session, c.Holder))

@@ -40,7 +40,7 @@ func (c *loginCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	if err := how(ctx); err != nil {
 		return noService(p.Endpoint, err)
 	}
-	_, err = fmt.Fprintf(stdout, "Signed in at %s. These use it:\n\n    muster top --profile %s\n    aws --profile %[2]s sts get-caller-identity\n", p.Endpoint, p.Name)
+	_, err = fmt.Fprintf(stdout, "Signed in at %s. Use it with:\n\n    muster top --profile %s\n    aws --profile %[2]s sts get-caller-identity\n", p.Endpoint, p.Name)
 	return err
 }
 
@@ -74,7 +74,7 @@ func signInProfile(env environment, name string) (p ssoclient.Profile, home stri
 	}
 	p, ok := ssoclient.Read(file, name)
 	if !ok {
-		return p, "", fmt.Errorf("profile %q: %s has none of this name that signs people in; write one with `muster aws-profile %[1]s --sso --public-url URL`", name, config)
+		return p, "", fmt.Errorf("profile %q: %s has no sign-in profile of this name; write one with `muster aws-profile %[1]s --sso --public-url URL`", name, config)
 	}
 	home, err = homeOf(env)
 	return p, home, err
@@ -95,7 +95,7 @@ func (c *logoutCommand) Run(ctx context.Context, stdout io.Writer, env environme
 	}
 	text := "Nobody had signed in with profile " + p.Name + "."
 	if ended {
-		text = "Signed out of " + p.Endpoint + ": the tokens and temporary credentials of this sign-in work no more."
+		text = "Signed out of " + p.Endpoint + ": the tokens and temporary credentials of this sign-in no longer work."
 	}
 	_, err = fmt.Fprintln(stdout, text)
 	return err

@@ -104,10 +104,10 @@ func reloadText(done *settings.Reloaded) string {
 		fmt.Fprintf(b, "  %s: %s is overridden by %s\n", o.Setting, o.At, o.By)
 	}
 	if done.File == "" {
-		b.WriteString("The service was started without a settings file: its flags and variables can change with a restart only.\n")
+		b.WriteString("The service was started without a settings file: its flags and variables change only with a restart.\n")
 	}
 	if done.Node != "" {
-		fmt.Fprintf(b, "This was node %s. Each node of the cluster has settings of its own: run this command at the others, too.\n", done.Node)
+		fmt.Fprintf(b, "This was node %s. Each node of the cluster has its own settings: run this command at the others, too.\n", done.Node)
 	}
 	return b.String()
 }

@@ -39,7 +39,7 @@ type rolloutStart struct {
 
 func (c *rolloutStart) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	if c.To == "" && !c.Undo {
-		return errors.New("--to FLEET or --undo is required; muster rollout status shows what goes on")
+		return errors.New("--to FLEET or --undo is required; muster rollout status shows the current state")
 	}
 	if c.StepTime%time.Second != 0 {
 		return fmt.Errorf("--step-time %s: want whole seconds", c.StepTime)

@@ -84,7 +84,7 @@ func (c *secretRotate) Run(ctx context.Context, stdout io.Writer, env environmen
 	for _, g := range all {
 		switch {
 		case g.State == secretrotation.Distributed:
-			_, err = fmt.Fprintf(stdout, "generation %d of the secret is on its way, and signs once all nodes have it; it waits for %s. `muster secret list` shows when\n",
+			_, err = fmt.Fprintf(stdout, "generation %d of the secret is being distributed, and signs once all nodes have it; waiting for %s. `muster secret list` shows when\n",
 				g.Number, cmp.Or(printable(strings.Join(g.WaitsFor, ", ")), "the node that decides"))
 			return err
 		case g.State == secretrotation.Accepted:
@@ -92,9 +92,9 @@ func (c *secretRotate) Run(ctx context.Context, stdout io.Writer, env environmen
 		case g.State == secretrotation.Signs:
 			text := fmt.Sprintf("generation %d of the secret signs from now on\n", g.Number)
 			if before != 0 {
-				text += fmt.Sprintf("what generation %d has signed is accepted until %s; access keys that are derived from it work on\n", before, until.UTC().Format(time.RFC3339))
+				text += fmt.Sprintf("signatures of generation %d are accepted until %s; access keys derived from it keep working\n", before, until.UTC().Format(time.RFC3339))
 			}
-			if _, err = io.WriteString(stdout, text+"receivers of webhooks need the new key until then: muster webhook-key\n"); err != nil {
+			if _, err = io.WriteString(stdout, text+"receivers of webhooks need the new key by then: muster webhook-key\n"); err != nil {
 				return err
 			}
 		}
@@ -171,20 +171,20 @@ func (c *secretRetire) Run(ctx context.Context, stdout io.Writer, env environmen
 	if err != nil {
 		return err
 	}
-	text := "the service refuses from now on " + fmt.Sprintf(refusedThen, c.Generation) + ". Connections that are open stay.\n"
+	text := "the service refuses from now on " + fmt.Sprintf(refusedThen, c.Generation) + ". Open connections stay.\n"
 	if c.DryRun {
 		text = "the service would refuse " + fmt.Sprintf(refusedThen, c.Generation) + ".\n"
 	}
 	text += "last use of the generation: " + secretUse(&done.Generation) + "\n"
 	switch keys := printable(strings.Join(done.Keys, ", ")); {
 	case len(done.Keys) == 0:
-		text += "no access key that works is derived from it\n"
+		text += "no valid access key is derived from it\n"
 	case done.Revoked:
 		text += "revoked with it: the access keys " + keys + "\n"
 	case c.DryRun && c.RevokeKeys:
 		text += "these access keys are derived from it, and would be revoked: " + keys + "\n"
 	default:
-		text += "these access keys are derived from it, and work on: " + keys + ". If the secret has leaked, so have theirs: replace each with `muster keys rotate`, or revoke all with --revoke-keys\n"
+		text += "these access keys are derived from it, and keep working: " + keys + ". If the secret has leaked, so have theirs: replace each with `muster keys rotate`, or revoke all with --revoke-keys\n"
 	}
 	_, err = io.WriteString(stdout, text)
 	return err
