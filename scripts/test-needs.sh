@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go, where it is missing: gcc for the race detector, the AWS CLI as Debian packages
-# it, node for the AWS SDK for JavaScript, curl and jq for the guides, faketime for wrong clocks, Mono for the generated C# client, a browser for the console, rsyslog for the export of the audit log. What is there already
+# it, node for the AWS SDK for JavaScript, curl and jq for the guides, faketime for wrong clocks, Mono for the generated C# client, the core of the AWS SDK for Ruby, a browser for the console, rsyslog for the export of the audit log. What is there already
 # needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +17,8 @@ need faketime faketime
 need mono mono-devel
 need mcs mono-devel
 need chromium chromium
+need ruby ruby
+ruby -e 'require "aws-sdk-core"' 2>/dev/null || missing+=(ruby-aws-sdk-core ruby-rexml)
 [[ -x /usr/sbin/rsyslogd ]] || missing+=(rsyslog)
 [[ -e /usr/lib/$(uname -m)-linux-gnu/rsyslog/lmnsd_gtls.so ]] || missing+=(rsyslog-gnutls)
 

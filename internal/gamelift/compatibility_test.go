@@ -110,4 +110,44 @@ const compatibilityTail = `
 ` + "`ReleasePlayerSession`" + ` takes a PlayerSessionId and gives a reserved seat back at once, where the cloud lets it time out. Its
 input and output are those of DescribePlayerSessions, so that any SDK can call it by another name in the path or in
 X-Amz-Target; the role ` + "`client`" + ` suffices. The library [gameclient](guide/session-interface.md) does so.
+
+## Clients
+
+` + "`make test`" + ` runs these against the service:
+
+| client | version | protocol |
+| --- | --- | --- |
+| AWS CLI | 2.9 of Debian 12, and the newest of Debian's unstable branch | JSON |
+| botocore, on which boto3 is built | the newest of Debian's unstable branch | JSON |
+| AWS SDK for Go | v2, service/gamelift 1.55 | CBOR |
+| AWS SDK for JavaScript | v3, 3.1133 | JSON |
+| AWS SDK for Ruby | v3, its core 3.168 of Debian 12 with a client made from the API's model | JSON |
+| server SDK for Go | 5.4.0, 5.5.0 | WebSocket |
+
+These were tried by hand on 2026-11-27, and work: AWS CLI 1.45 and botocore 1.43.11; the AWS SDKs for Go v1 (1.55.8) and for JavaScript v2 (2.1693), whose models end before the newest operations and members; and Terraform's AWS
+provider 1.60, see below. [Game servers](guide/game-servers.md) has the server SDKs that were measured. The AWS SDKs for Java, .NET, C++, PHP, Rust, Kotlin and Swift have not been tried.
+
+All of them may have an endpoint with a path, with or without a slash at its end, and with an IPv6 address (not the SDK for Ruby, which does not connect to one). The service speaks HTTP/1.1 and no HTTP/2. Settings for dual stack and FIPS
+belong to the cloud's own endpoints: the SDK for JavaScript refuses them together with another endpoint, and botocore ignores them.
+
+## Terraform
+
+` + "```hcl" + `
+provider "aws" {
+  region = "us-east-1"
+  endpoints {
+    gamelift = "https://muster.example.com"
+    sts      = "https://muster.example.com"
+  }
+}
+` + "```" + `
+
+Release 1.60 of the provider was run; later ones were read only. Release 1.60 cannot set the endpoint of GameLift itself.
+
+- ` + "`aws_gamelift_alias` and `aws_gamelift_build`" + ` work. The service does not read the ` + "`storage_location`" + ` of a build: push a build that hosts are to run with ` + "`muster build push`" + ` and use its id.
+- ` + "`aws_gamelift_game_session_queue`" + ` works with ` + "`timeout_in_seconds`" + `: without it the provider sends 0, which is refused.
+- ` + "`aws_gamelift_fleet`" + ` creates fleets of builds only, without locations, and waits until the fleet is ACTIVE. Meanwhile call CreateFleetLocations and UpdateFleetCapacity to give it hosts. Leave
+  ` + "`ec2_inbound_permission`" + ` out, and set the desired instances to 0 before you destroy the fleet.
+- ` + "`aws_gamelift_game_server_group`" + ` does not work, because the provider asks EC2 Auto Scaling about it.
+- The provider has no resources for locations, Anywhere fleets, rule sets and matchmaking configurations. [Moving from GameLift](guide/from-gamelift.md) has the commands.
 `
