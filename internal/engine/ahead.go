@@ -12,30 +12,30 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// A replica may let ended records leave memory only behind its own archive. The node that decides has them leave in steps of archiveLocked, each in an entry of
-// its own, and a replica that stored them step by step would write a table of the archive for each: merging so many small tables cost many times what the changes
-// themselves did. So a replica stores records as the node that decides does, many at a time and beside its work, only a little earlier: when an entry has
-// them leave memory, they are in the archive already.
+// A replica must store ended records in its own archive before it drops them from memory. The leader drops them in steps of archiveLocked records,
+// one journal entry per step. A replica that stored one step at a time would write a small archive table for each step, and merging those tables cost
+// far more than the changes themselves. So a replica stores records as the leader does, in large batches beside its other work, but slightly earlier:
+// when an entry drops records from memory, they are already archived.
 
-// aheadBy is how much earlier a replica stores records: a few passes, so that it hardly ever has to store some while an entry waits.
+// aheadBy is how much earlier than the leader a replica stores records. It spans a few passes, so that an entry rarely has to wait for a write.
 const aheadBy = 2 * time.Second
 
-// ahead says how far the archive of a replica is. It counts in the order of their ends the records that ended since the cell was loaded or this node became a
-// replica, and those that were in memory then.
+// ahead tracks the progress of a replica's archive. Positions count ended records in the order of their ends, starting with those that were in memory
+// when the cell was loaded or this node became a replica.
 type ahead struct {
-	storing sync.Mutex   // held from the look at the state until what it had is stored
-	ended   endedRecords // of the present pass; guarded by storing
+	storing sync.Mutex   // held from reading the state until the records are stored
+	ended   endedRecords // of the current pass; guarded by storing
 
-	// These are guarded by Engine.stateLock.
-	gone      int    // so many have left memory
-	stored    int    // so many are in the archive
-	forgotten uint64 // Kernel.Forgotten once they have left memory
+	// The fields below are guarded by Engine.stateLock.
+	gone      int    // number of records that have left memory
+	stored    int    // number of records in the archive
+	forgotten uint64 // Kernel.Forgotten once the stored records have left memory
 }
 
-// begin forgets what was stored, which is then stored once more. The caller holds Engine.stateLock.
+// begin resets the progress, so that records that are already archived are stored again. The caller holds Engine.stateLock.
 func (x *ahead) begin(c *cell.Cell) { x.gone, x.stored, x.forgotten = 0, 0, c.Forgotten() }
 
-// run is the goroutine of a replica that stores records before they have to leave memory.
+// run is the goroutine of a replica that archives records before they have to leave memory.
 func (x *ahead) run(ctx context.Context, e *Engine) {
 	timer := time.NewTimer(archiveEvery)
 	defer timer.Stop()
@@ -51,7 +51,7 @@ func (x *ahead) run(ctx context.Context, e *Engine) {
 			full, err = x.store(ctx, e, 0)
 			switch {
 			case err == nil:
-			case ctx.Err() != nil, errors.Is(err, archive.ErrFailed): // the next entry with which records leave memory ends the engine
+			case ctx.Err() != nil, errors.Is(err, archive.ErrFailed): // the next entry that drops records stops the engine
 				return
 			default:
 				e.log.Error("the archive refused a write: ended records stay in memory until it accepts them", "error", err)
@@ -62,7 +62,7 @@ func (x *ahead) run(ctx context.Context, e *Engine) {
 	}
 }
 
-// store makes the records durable that come next, at least so many that `leave` can leave memory. full says that there may be more.
+// store archives the next records, at least as many as are needed for `leave` more to leave memory. full reports that there may be more.
 func (x *ahead) store(ctx context.Context, e *Engine, leave int) (full bool, err error) {
 	x.storing.Lock()
 	defer x.storing.Unlock()
@@ -70,7 +70,7 @@ func (x *ahead) store(ctx context.Context, e *Engine, leave int) (full bool, err
 	stored, forgotten := x.stored, x.forgotten
 	must := x.gone + leave - stored
 	e.stateLock.RUnlock()
-	if leave > 0 && must <= 0 { // they were being stored
+	if leave > 0 && must <= 0 { // a concurrent call has stored them
 		return false, nil
 	}
 	next := &x.ended
@@ -96,8 +96,8 @@ func (x *ahead) store(ctx context.Context, e *Engine, leave int) (full bool, err
 
 var errNotEnded = errors.New("more records leave memory than have ended")
 
-// keep returns once the n records that ended first are in this node's archive. The node that decides has them in its own and has said that they may
-// leave memory. An archive that refuses for now holds up this node, and no other.
+// keep returns once the first n ended records in memory are in this node's archive. The leader has already archived them and has told replicas to
+// drop them from memory. An archive that temporarily refuses writes delays only this node.
 func (x *ahead) keep(ctx context.Context, e *Engine, n int) error {
 	for {
 		e.stateLock.RLock()

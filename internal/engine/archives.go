@@ -10,17 +10,17 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Archives reach the archives of the other nodes of a cluster. Its methods may be called concurrently.
+// Archives gives access to the archives of the other nodes of a cluster. Its methods may be called concurrently.
 type Archives interface {
-	// Nodes returns the ids of the other nodes, in the order in which they are to be asked.
+	// Nodes returns the ids of the other nodes in the order in which to ask them.
 	Nodes() []string
-	// Ask has a node answer a question by AnswerArchive.
+	// Ask sends a question to a node, which answers it with AnswerArchive.
 	Ask(ctx context.Context, node string, q *ArchiveQuestion) (*ArchiveAnswer, error)
 }
 
-// ArchiveQuestion is a question to the archive of another node: for a record by its ID, for a list by an Index and a Key, or for a page of everything.
+// ArchiveQuestion asks another node's archive for one record (ID), for a list (Index and Key), or for a page of all records (Bytes).
 type ArchiveQuestion struct {
-	Entry uint64 // the node answers when it has applied this journal entry
+	Entry uint64 // the node answers once it has applied this journal entry
 
 	Kind archive.Kind
 	ID   string
@@ -31,37 +31,37 @@ type ArchiveQuestion struct {
 	Limit int
 
 	Behind archive.Place
-	Bytes  int // of a page; 0: no page is asked for
+	Bytes  int // size of a page; 0: the question is not for a page
 }
 
-// ArchiveAnswer has the records. More says that there may be others behind the last one.
+// ArchiveAnswer holds the records found. More reports that others may follow the last one.
 type ArchiveAnswer struct {
 	Records []archive.Record
 	More    bool
-	Next    archive.Place // behind a page
-	Damaged int           // places that could not be read
+	Next    archive.Place // where the next page begins
+	Damaged int           // number of places that could not be read
 	Sum     uint32        // archive.Sum of Records
 }
 
-// ErrArchiveLacks is the answer of a node whose archive lacks records.
+// ErrArchiveLacks is the error of a node whose own archive is incomplete.
 var ErrArchiveLacks = errors.New("the archive of this node lacks records")
 
 const (
-	archiveWait   = 3 * time.Second // for a node to apply the entry of a question
-	answerBytes   = 4 << 20         // of a list
-	answerRecords = 16              // read at a time
+	archiveWait   = 3 * time.Second // how long a node waits to apply the entry of a question
+	answerBytes   = 4 << 20         // most bytes in a list
+	answerRecords = 16              // records read at a time
 	pageBytes     = 1 << 20
-	lookUpWait    = 10 * time.Second // until the node that asked has certainly given up
+	lookUpWait    = 10 * time.Second // by then the node that asked has given up
 )
 
-// AnswerArchive answers another node from this node's archive.
+// AnswerArchive answers another node's question from this node's archive.
 func (e *Engine) AnswerArchive(ctx context.Context, q *ArchiveQuestion) (*ArchiveAnswer, error) {
 	waiting, cancel := context.WithTimeout(ctx, archiveWait)
 	defer cancel()
 	if err := e.durable.wait(waiting, q.Entry, e.stopError); err != nil {
 		return nil, fmt.Errorf("wait for journal entry %d: %w", q.Entry, err)
 	}
-	if !e.covers.complete() { // not before: a snapshot that made it lack records may have brought the entry
+	if !e.covers.complete() { // checked only now: a snapshot that made the archive incomplete may have brought the entry
 		return nil, ErrArchiveLacks
 	}
 	looking, cancel := context.WithTimeout(ctx, lookUpWait)
@@ -111,7 +111,7 @@ func (e *Engine) lookUp(ctx context.Context, q *ArchiveQuestion) (*ArchiveAnswer
 	return a, nil
 }
 
-// archived finds an ended record, in this node's archive or, while that lacks records, in that of another node.
+// archived looks up an ended record in this node's archive. While that archive is incomplete, it also asks the other nodes.
 func (e *Engine) archived(ctx context.Context, kind archive.Kind, id string) (archive.Record, bool, error) {
 	if e.covers.complete() {
 		return e.config.Archive.Get(ctx, kind, id)
@@ -130,7 +130,7 @@ func (e *Engine) archived(ctx context.Context, kind archive.Kind, id string) (ar
 	return a.Records[0], true, nil
 }
 
-// archivedList lists ended records, as archived finds them.
+// archivedList lists ended records from the same archives as archived.
 func (e *Engine) archivedList(ctx context.Context, kind archive.Kind, index archive.Index, key string, after archive.Cursor, limit int) (all []archive.Record, err error) {
 	if e.covers.complete() {
 		return e.config.Archive.List(ctx, kind, index, key, after, limit)
@@ -154,12 +154,12 @@ func (e *Engine) archivedList(ctx context.Context, kind archive.Kind, index arch
 	return all, err
 }
 
-// damagedElsewhere is the damage of another node's archive, which that node has logged.
+// damagedElsewhere reports damage in another node's archive; that node has logged the details.
 var damagedElsewhere = &archive.Damaged{Place: "another node", Err: errors.New("the archive of that node has logged the places")}
 
-// askOthers asks one node after the other, until one has answered. Nil: this node's own archive is complete now.
+// askOthers asks one node after another until one answers. It returns nil if this node's own archive has become complete.
 func (e *Engine) askOthers(ctx context.Context, q *ArchiveQuestion) (*ArchiveAnswer, error) {
-	q.Entry = e.durable.reached.Load() // what the caller missed in memory has left it up to here
+	q.Entry = e.durable.reached.Load() // a record that the caller missed in memory left it at this entry or earlier
 	for _, node := range e.otherNodes() {
 		a, err := e.ask(ctx, node, q)
 		if err == nil {
@@ -185,7 +185,7 @@ func (e *Engine) otherNodes() []string {
 
 var errSum = errors.New("the records differ from those that were sent")
 
-// ask has another node answer, and checks what came.
+// ask sends the question to another node and validates the answer.
 func (e *Engine) ask(ctx context.Context, node string, q *ArchiveQuestion) (*ArchiveAnswer, error) {
 	a, err := e.config.Archives.Ask(ctx, node, q)
 	if err == nil && archive.Sum(a.Records) != a.Sum {

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// recorded wraps a command whose context has an origin, so that the audit log gets an entry if it changes something. As long as the node that decides may
-// be of an earlier release, which would refuse Given as unknown, the command stays as it is.
+// recorded wraps a command whose context has an origin, so that a change gets an entry in the audit log. While the leader may run an earlier release,
+// which would refuse Given as unknown, it returns the command unchanged.
 func (e *Engine) recorded(ctx context.Context, cmd kernel.Command) kernel.Command {
 	given := wrapped(ctx, cmd)
 	if given == nil || e.config.Unrecorded {
@@ -27,7 +27,7 @@ func (e *Engine) recorded(ctx context.Context, cmd kernel.Command) kernel.Comman
 	return given
 }
 
-// wrapped is a command with the origin in its context; nil if it is not recorded.
+// wrapped returns the command wrapped with the origin in ctx, or nil if the command is not to be recorded.
 func wrapped(ctx context.Context, cmd kernel.Command) *domainaudit.Given {
 	if by, ok := audit.From(ctx); ok && commandcodec.Travels(cmd) {
 		return &domainaudit.Given{Command: cmd, By: by.Cut()}
@@ -41,7 +41,7 @@ func (e *Engine) AuditHead(ctx context.Context) (head domainaudit.Head, err erro
 	return head, err
 }
 
-// AuditStored implements audit.Reader. Places of the archive that cannot be read are left out.
+// AuditStored implements audit.Reader. It skips unreadable parts of the archive.
 func (e *Engine) AuditStored(ctx context.Context, no uint64) (all []audit.Stored, err error) {
 	first := no - no%domainaudit.GroupSize
 	err = e.Read(ctx, func(v *cell.View) error {

@@ -15,19 +15,19 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Frozen is the state as it was after a journal entry, to be written while the engine goes on.
+// Frozen is the state after one journal entry. It can be written while the engine continues.
 type Frozen struct {
 	Entry     uint64
 	Level     uint
 	Last      domain.Time // of the last transaction
-	Forgotten uint64      // records that had left memory for the archive
-	Next      domain.Time // what leaves memory later ended then or later
-	Audited   uint64      // number of the last entry of the audit log that had left memory
+	Forgotten uint64      // number of records that had left memory for the archive
+	Next      domain.Time // records still in memory ended then or later
+	Audited   uint64      // number of the last audit log entry that had left memory
 
 	snapshot *kernel.Snapshot
 }
 
-// Write writes the state in the form of snapshots.
+// Write writes the state as a snapshot.
 func (f *Frozen) Write(w io.Writer) error { return f.snapshot.Write(w) }
 
 func freeze(c *cell.Cell, at uint64) *Frozen {
@@ -37,13 +37,14 @@ func freeze(c *cell.Cell, at uint64) *Frozen {
 	}
 }
 
-// errVoid: the state had changes that may never be committed.
+// errVoid is returned when the frozen state has changes that may never be committed.
 var errVoid = domain.Refuse(domain.Overloaded, "this node stopped leading the cluster meanwhile; try again")
 
-// Backup returns the state at a moment after the call, once it is durable. It has everything that this node acknowledged before the call, and this node's archive has
-// every record that had left memory by then: those that ended before Frozen.Last. While the archive lacks records the error is ErrArchiveLacks.
+// Backup returns a durable state from a moment after the call. It contains everything that this node acknowledged before the call, and this node's
+// archive contains every record that had left memory by then: those that ended before Frozen.Last. While the archive is incomplete, it returns
+// ErrArchiveLacks.
 func (e *Engine) Backup(ctx context.Context) (*Frozen, error) {
-	if e.config.Peers != nil { // what other nodes have acknowledged
+	if e.config.Peers != nil { // include what other nodes have acknowledged
 		if err := e.awaitIndex(ctx); err != nil {
 			return nil, err
 		}
@@ -59,13 +60,13 @@ func (e *Engine) Backup(ctx context.Context) (*Frozen, error) {
 	switch {
 	case e.voided.Load() != voided:
 		return nil, errVoid
-	case !e.covers.complete(): // not before the state is frozen: it may have jumped
+	case !e.covers.complete(): // checked only now: the state may have jumped to another node's snapshot before it was frozen
 		return nil, ErrArchiveLacks
 	}
 	return f, nil
 }
 
-// Entries gives f the journal's entries from one number to another, both included, which must be durable. Those that were trimmed are journal.ErrTrimmed.
+// Entries calls f for the durable journal entries from `from` to `to`, both included. For trimmed entries it returns journal.ErrTrimmed.
 func Entries(ctx context.Context, e *Engine, from, to uint64, f func(journal.Entry) error) error {
 	for entry, err := range e.source.Read(ctx, from) {
 		if err == nil && entry.Number <= to {
@@ -78,27 +79,29 @@ func Entries(ctx context.Context, e *Engine, from, to uint64, f func(journal.Ent
 	return fmt.Errorf("the journal ends before entry %d", to)
 }
 
-// KeepJournal keeps the journal from an entry on for the next backup, when snapshots would let it be trimmed, while it grows by at most Config.JournalKept bytes from now on.
+// KeepJournal keeps the journal from entry `from` on for the next backup, although snapshots would allow trimming it. It does so until the journal
+// has grown by Config.JournalKept bytes from now.
 func KeepJournal(e *Engine, from uint64) {
 	e.kept.keep(from, e.written.Load())
 }
 
-// keptJournal is the part of the journal that KeepJournal wants.
+// keptJournal is the part of the journal that KeepJournal protects.
 type keptJournal struct {
 	sync.Mutex
 	from  uint64 // 0: nothing is kept
-	since int64  // Engine.written when it was asked for
+	since int64  // Engine.written at the call of KeepJournal
 }
 
 func (k *keptJournal) keep(from uint64, written int64) {
 	k.Lock()
 	defer k.Unlock()
-	if k.from != from { // the same one again comes from a backup that failed: the journal must not grow for as long as backups fail
+	if k.from != from { // a failed backup asks for the same entry again; the limit must still apply
 		k.from, k.since = from, written
 	}
 }
 
-// trimBefore is the number before which the journal can be trimmed, once a snapshot has what was before next. tooLong says that from now on nothing is kept.
+// trimBefore returns the entry before which the journal can be trimmed, given that a snapshot covers everything before next. tooLong reports that the
+// limit was exceeded and the journal is no longer kept for a backup.
 func (k *keptJournal) trimBefore(next uint64, written, most int64) (before uint64, tooLong bool) {
 	k.Lock()
 	defer k.Unlock()
@@ -112,7 +115,8 @@ func (k *keptJournal) trimBefore(next uint64, written, most int64) (before uint6
 	return k.from, false
 }
 
-// Replay applies a journal entry to a cell that no engine runs. What leaves memory with it goes to keep first, in the form in which an archive with that retention has it.
+// Replay applies a journal entry to a cell without an engine. Before records leave memory, it passes them to keep in the form in which an archive
+// with that retention stores them.
 func Replay(c *cell.Cell, entry journal.Entry, retention time.Duration, keep func([]archive.Record) error) error {
 	n, err := kernel.Forgets(entry.Batch)
 	if err != nil {
@@ -138,7 +142,7 @@ func Replay(c *cell.Cell, entry journal.Entry, retention time.Duration, keep fun
 	return c.Replay(entry.Number, entry.Batch)
 }
 
-// freezeNow freezes the state between two groups: at once if none is being built, and otherwise when the present one is taken.
+// freezeNow freezes the state between two groups: at once if the current group is empty, otherwise when it is taken.
 func (e *Engine) freezeNow(ctx context.Context) (*Frozen, error) {
 	e.stateLock.Lock()
 	if e.seq.Gathered() == 0 {
@@ -162,7 +166,7 @@ func (e *Engine) freezeNow(ctx context.Context) (*Frozen, error) {
 	}
 }
 
-// answerFreezes gives the state after g, which was just taken, to those that wait for it. The caller holds stateLock.
+// answerFreezes passes the state after g, which was just taken, to the waiting backups. The caller holds stateLock.
 func (e *Engine) answerFreezes(g *Group) {
 	if len(e.freezes) == 0 {
 		return
@@ -174,7 +178,7 @@ func (e *Engine) answerFreezes(g *Group) {
 	e.freezes = nil
 }
 
-// refuseFreezes ends the wait for a group that will never be taken. The caller holds stateLock.
+// refuseFreezes ends the wait of backups for a group that will never be taken. The caller holds stateLock.
 func (e *Engine) refuseFreezes() {
 	for _, asked := range e.freezes {
 		asked <- nil

@@ -13,8 +13,8 @@ import (
 // beatPause is the time between two attempts to queue a beat.
 const beatPause = 100 * time.Millisecond
 
-// Beat returns nil once everything of an engine has moved: a reader has got at the state, and at a node that decides, a command has passed through the queue and the journal.
-// It may not return before the command is carried out, even if ctx ends.
+// Beat returns nil once it has verified that the engine makes progress: it has read the state and, on a leader, sent a command through the queue and
+// the journal. It may wait for that command even after ctx ends.
 func Beat(ctx context.Context, e *Engine) error {
 	if err := e.ReadHere(ctx, func(*cell.View) error { return nil }); err != nil {
 		return err
@@ -28,7 +28,7 @@ func Beat(ctx context.Context, e *Engine) error {
 		if err == nil {
 			return nil
 		}
-		if _, full := errors.AsType[*domain.Refusal](err); !full { // this run has ended: another node leads, or the engine has failed
+		if _, full := errors.AsType[*domain.Refusal](err); !full { // the run has ended: another node leads, or the engine has failed
 			return e.Err()
 		}
 		select {

@@ -12,12 +12,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// ChangesOf returns at most limit changes of a player's keys, the latest first. An unknown player has none.
+// ChangesOf returns at most limit changes of a player's keys, newest first; none for an unknown player.
 func (e *Engine) ChangesOf(ctx context.Context, player string, limit int) ([]flow.Change, error) {
 	return e.ChangesUntil(ctx, player, future(e), limit)
 }
 
-// ChangesUntil returns the latest changes until an instant, like ChangesOf.
+// ChangesUntil returns the newest changes up to an instant, like ChangesOf.
 func (e *Engine) ChangesUntil(ctx context.Context, player string, until domain.Time, limit int) ([]flow.Change, error) {
 	var all []flow.Change
 	err := e.Read(ctx, func(v *cell.View) error { all = v.ChangesOf(player); return nil })
@@ -41,9 +41,10 @@ func (e *Engine) ChangesUntil(ctx context.Context, player string, until domain.T
 
 const changesPage = 256
 
-// changesBetween returns the archived changes from `from` on and before end, or more than `most` of them.
+// changesBetween returns archived changes in [from, end). If there are more than `most`, it returns at least `most`+1
+// of them.
 func changesBetween(ctx context.Context, e *Engine, player string, from, end int64, most int) (all []flow.Change, err error) {
-	at := archive.Cursor{Created: max(from, 0)} // every record is after it, because no id is empty
+	at := archive.Cursor{Created: max(from, 0)} // sorts before every record, because no id is empty
 	for {
 		records, err := e.archivedList(ctx, archive.PlayerChange, archive.ByPlayer, player, at, changesPage)
 		if err = ignoreDamage(err); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Clock stands still until Engine.Advance moves it, so that tests of a game's time-outs take no real minutes, and nothing ends while a
-// debugger stops the game.
+// Clock stands still until Engine.Advance moves it. Tests of a game's timeouts then need no real time, and nothing expires while a
+// debugger holds the game.
 type Clock struct {
 	ms atomic.Int64 // Unix milliseconds: the precision of the core
 }
@@ -26,35 +26,36 @@ func NewClock(now time.Time) *Clock {
 
 func (c *Clock) Now() time.Time { return time.UnixMilli(c.ms.Load()).UTC() }
 
-// Skip moves a clock that no engine uses at the moment, to simulate downtime.
+// Skip moves a clock that no engine is using, to simulate downtime.
 func (c *Clock) Skip(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// notBefore keeps the time from running backward over a restart.
+// notBefore keeps time from running backward across a restart.
 func (c *Clock) notBefore(t domain.Time) { c.ms.Store(max(c.ms.Load(), int64(t))) }
 
-// AdvanceMax is the most that one call moves the clock.
+// AdvanceMax is the most by which one call may move the clock.
 const AdvanceMax = 10 * 365 * 24 * time.Hour
 
-// ErrRealTime is the error of Advance without a Clock.
+// ErrRealTime is returned by Advance when the engine has no Clock.
 var ErrRealTime = errors.New("the service runs on real time; its clock cannot be moved")
 
-// Beside is work outside the engine that depends on time, such as matchmaking.
+// Beside is time-dependent work outside the engine, such as matchmaking.
 type Beside interface {
-	// Due returns when time alone gives it work next; zero: never.
+	// Due returns when the passage of time next gives it work; zero for never.
 	Due() domain.Time
 	// Settle does the work that is due now, and reports whether there was any.
 	Settle(ctx context.Context) (did bool, err error)
 }
 
-// Attend makes each Advance stop when b is due, and wait for b at every stop.
+// Attend makes each Advance stop when b is due and wait for b at every stop.
 func (e *Engine) Attend(b Beside) {
 	e.advancing.Lock()
 	defer e.advancing.Unlock()
 	e.besides = append(e.besides, b)
 }
 
-// Advance moves the engine's Clock. It stops at each deadline, in order, and continues when all consequences are decided and durable, and
-// all followers have received them. It does not wait for game servers and webhooks: to let one react in between, advance in two steps.
+// Advance moves the engine's Clock by d. It stops at each deadline, in order, and continues once all consequences are decided and durable
+// and all followers have received them. It does not wait for game servers or webhooks; to let those react in between, advance in two
+// steps.
 func (e *Engine) Advance(ctx context.Context, d time.Duration) error {
 	c := e.config.Clock
 	switch {
@@ -66,7 +67,7 @@ func (e *Engine) Advance(ctx context.Context, d time.Duration) error {
 	e.advancing.Lock()
 	defer e.advancing.Unlock()
 	target := domain.TimeOf(c.Now()) + domain.Time(d.Milliseconds())
-	if err := e.endDue(ctx); err != nil { // what is due now happens at the present time
+	if err := e.endDue(ctx); err != nil { // what is already due happens at the current time
 		return err
 	}
 	for due := e.nextStop(); due != 0 && due <= target; due = e.nextStop() {
@@ -95,7 +96,7 @@ func (e *Engine) nextStop() domain.Time {
 	return next
 }
 
-// endDue ends everything that is due and waits until all followers have received it.
+// endDue ends everything that is due and waits until all followers have received the events.
 func (e *Engine) endDue(ctx context.Context) error {
 	for more := true; more; {
 		tick := &kernel.Tick{}
@@ -123,7 +124,7 @@ func (e *Engine) endDue(ctx context.Context) error {
 	return nil
 }
 
-// tellRounds bounds the rounds of tellAll, because followers' own commands, and those of other clients, cause further events.
+// tellRounds bounds the rounds of tellAll: commands of followers and other clients cause further events, so it might never finish.
 const tellRounds = 16
 
 // tellAll waits until all followers have received all durable events.
@@ -148,7 +149,7 @@ func (e *Engine) tellAll(ctx context.Context) error {
 	return nil
 }
 
-// carryEnded moves records that ended long enough ago to the archive, and expires archived ones.
+// carryEnded archives the records that ended long enough ago and expires old archived ones.
 func (e *Engine) carryEnded(ctx context.Context) error {
 	r := e.run.Load()
 	done := make(chan struct{})

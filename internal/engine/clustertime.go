@@ -5,46 +5,49 @@ import (
 	"time"
 )
 
-// clusterTime is the time of a cluster as one node has it: a clock of the cluster's own, which every node keeps going, because the clocks of the nodes may
-// be far apart. The node that decides stamps transactions with it. If it stamped them with its own clock, then after a takeover by a node whose clock is an hour
-// behind, time would stand still for an hour, since the core never goes back, and no deadline would end; an hour ahead, all deadlines of that hour would end at once.
+// clusterTime is one node's view of the cluster's time. The cluster has a clock of its own, which every node keeps running, because the machines'
+// clocks may be far apart. The leader stamps transactions with it. If the leader used its machine's clock instead, a takeover by a node whose clock
+// is an hour behind would stop time for an hour, because the core never goes back, and no deadline would pass. With a clock an hour ahead, all
+// deadlines of that hour would pass at once.
 //
-// # Where a replica has it from
+// # How a replica learns the time
 //
-// A replica begins with the time of the last transaction that it has. That is a lower bound, and so is the time of every entry that it applies, because an entry does not
-// show how long ago it was decided: a replica that catches up applies an hour of entries in a second, and in an idle cluster the newest entry may be of yesterday. So
-// entries only raise the time. The node that decides says what time it is (Heard), and between two such messages the time goes on at the speed of this node's
-// monotonic clock, which cannot be set.
+// A replica starts with the time of the last transaction that it has. That time, and the time of each entry that it applies, is only a lower bound,
+// because an entry does not show how long ago it was decided: a replica that catches up applies an hour of entries in a second, and in an idle
+// cluster the newest entry may be a day old. So entries only raise the time. The leader announces the time (Heard). Between two announcements, the
+// time advances with this node's monotonic clock, which cannot be set.
 //
-// # A takeover is no restart
+// # A takeover is not a restart
 //
-// A node that has heard the time since its process began, or has decided, keeps it when it takes over: whether it has last heard of the time seconds or hours ago, its
-// monotonic clock has measured them. A node that has not, because the whole cluster was down, cannot tell how long that was. Its own clock does: the time is
-// that, and the difference to the last transaction is the downtime. If its own clock is behind the last transaction, the time goes on from there. A node that
-// is elected right after its start has not heard the time either, although others know it: it asks them before it decides (KnownTime).
+// A node that has heard the time since its process began, or has led, keeps that time when it takes over. It does not matter whether it last heard
+// the time seconds or hours ago, because its monotonic clock has measured the interval. A node that has not heard the time, because the whole cluster
+// was down, takes its machine's clock as the time, and the difference to the last transaction as the downtime. If the machine's clock is behind the
+// last transaction, the time continues from that transaction. A node that is elected right after its start has not heard the time either, although
+// others know it: it asks them before it decides (KnownTime).
 //
 // # Back to real time
 //
-// At the node that decides, the time is drawn to that node's own clock, by at most one part in drawnBy. Meanwhile a wait of a minute takes 57 to 63 seconds. Clients
-// notice no such difference, because a message may be late by as much; and a difference of an hour is gone within a day. The time does not step when
-// an operator sets the node's clock: a clock that is corrected by an hour must end no deadlines. The price is that after a sleep of all machines the time is
-// late until it has been drawn up, or all nodes were restarted together.
+// On the leader, the time is adjusted gradually to the machine's clock, at a rate of at most one part in drawnBy. Meanwhile a wait of a minute takes
+// 57 to 63 seconds. Clients do not notice, because a message may be late by as much. A difference of an hour is gone within a day. The time does not
+// step when an operator sets the machine's clock: correcting a clock by an hour must not end deadlines. The drawback: after all machines have slept,
+// the time is late until the adjustment has caught up or all nodes were restarted together.
 type clusterTime struct {
-	own func() time.Time // this node's clock, which an operator may set
+	own func() time.Time // the machine's clock, which an operator may set
 
 	lock    sync.Mutex
-	at      time.Time     // when the time was brought up to date, with the monotonic reading
-	time    time.Time     // of the cluster, then
-	excess  time.Duration // by which a replica's time is too far, as it has heard
+	at      time.Time     // when time was last updated, with the monotonic reading
+	time    time.Time     // the cluster's time at that moment
+	excess  time.Duration // how far a replica's time is known to be ahead
 	decides bool
-	known   bool // this process has heard the time, or has decided
+	known   bool // this process has heard the time or has led
 }
 
 const (
-	drawnBy = 20 // the time is drawn to the clock of the node that decides by 1 s in drawnBy s
+	drawnBy = 20 // the leader adjusts the time to its machine's clock by at most 1 s in drawnBy s
 
-	// excessMax is how far a replica's time may be ahead of what it hears before it steps back; up to there it goes at half the speed. Messages that are a second apart
-	// leave an excess of 50 ms while the time is drawn back. Only a node that was elected in vain, or has heard nothing for long, exceeds this.
+	// excessMax is the greatest excess that a replica works off, by running at half speed; beyond it, the time steps back. While the leader slows the
+	// time down, messages a second apart leave an excess of 50 ms. Only a node that was elected in vain, or has not heard the time for long, exceeds
+	// excessMax.
 	excessMax = time.Second
 )
 
@@ -66,10 +69,10 @@ func (c *clusterTime) advance() {
 	c.time, c.excess = c.time.Add(-back), c.excess-back
 }
 
-// ahead is how far this node's clock is ahead of the time.
+// ahead returns how far the machine's clock is ahead of the cluster's time.
 func (c *clusterTime) ahead() time.Duration { return c.own().Round(0).Sub(c.time) }
 
-// now returns the time. It never goes back, except at a replica that hears that its time was wrong.
+// now returns the time. It never goes back, except on a replica that hears that its time was wrong.
 func (c *clusterTime) now() time.Time {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -77,7 +80,7 @@ func (c *clusterTime) now() time.Time {
 	return c.time
 }
 
-// ownAhead returns how far this node's clock is ahead of the time of the cluster.
+// ownAhead is ahead for callers that do not hold the lock.
 func (c *clusterTime) ownAhead() time.Duration {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -85,19 +88,19 @@ func (c *clusterTime) ownAhead() time.Duration {
 	return c.ahead()
 }
 
-// until returns how long this node's clock goes until the time may be t.
+// until returns a lower bound, on this node's clock, of the wait until the time is t.
 func (c *clusterTime) until(t time.Time) time.Duration {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	c.advance()
 	wait := t.Sub(c.time)
-	if c.decides && wait > 0 && c.ahead() > 0 { // it goes faster
+	if c.decides && wait > 0 && c.ahead() > 0 { // the time runs faster than the clock
 		wait -= wait / (drawnBy + 1)
 	}
 	return wait
 }
 
-// heard takes the time from the node that decides: it was t within the last `ago`.
+// heard takes over the leader's time: it was t at some moment within the last `ago`.
 func (c *clusterTime) heard(t time.Time, ago time.Duration) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -119,7 +122,7 @@ func (c *clusterTime) atLeast(t time.Time) {
 	}
 }
 
-// applied raises the time to that of a transaction.
+// applied raises the time to that of an applied transaction.
 func (c *clusterTime) applied(t time.Time) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -127,7 +130,7 @@ func (c *clusterTime) applied(t time.Time) {
 	c.atLeast(t)
 }
 
-// decide makes this node's clock the one to which the time is drawn.
+// decide makes this node the leader: the time is adjusted to its machine's clock from now on.
 func (c *clusterTime) decide() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -138,7 +141,7 @@ func (c *clusterTime) decide() {
 	c.decides, c.known, c.excess = true, true, 0
 }
 
-// follow ends decide.
+// follow reverts decide.
 func (c *clusterTime) follow() {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -146,15 +149,15 @@ func (c *clusterTime) follow() {
 	c.decides = false
 }
 
-// Heard sets the time of a replica: the node that decides has said that it was t (its Now), at most `ago` before this call. Each node has to hear that about once
-// a second, also in an idle cluster, because a node that takes over continues the time that it has.
+// Heard sets the time of a replica: the leader has announced t, its Now, at most `ago` before this call. Call it about once a second on every
+// replica, also in an idle cluster, because a node that takes over continues with the time that it has.
 func (e *Engine) Heard(t time.Time, ago time.Duration) {
 	if e.time != nil {
 		e.time.heard(t.Round(0), ago)
 	}
 }
 
-// KnownTime returns Now, and whether that is the time of the cluster for certain: this process has heard it, or has decided.
+// KnownTime returns Now, and whether it is certainly the cluster's time because this process has heard it or has led.
 func (e *Engine) KnownTime() (now time.Time, known bool) {
 	e.time.lock.Lock()
 	defer e.time.lock.Unlock()
@@ -162,7 +165,7 @@ func (e *Engine) KnownTime() (now time.Time, known bool) {
 	return e.time.time, e.time.known
 }
 
-// Now returns the time: that of the cluster, of this machine, or of the engine's clock.
+// Now returns the time: the cluster's, this machine's, or that of Config.Clock.
 func (e *Engine) Now() time.Time {
 	switch {
 	case e.time != nil:
@@ -173,7 +176,7 @@ func (e *Engine) Now() time.Time {
 	return e.config.Now()
 }
 
-// untilTime returns how long it takes until Now may be t.
+// untilTime returns how long to wait until Now may be t.
 func (e *Engine) untilTime(t time.Time) time.Duration {
 	if e.time != nil {
 		return e.time.until(t)

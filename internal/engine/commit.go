@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows.
+// commitGroups is the goroutine that makes groups durable, one at a time, while the next group fills.
 func (r *run) commitGroups(ctx context.Context) {
 	spare := &Group{}
 	for {
@@ -25,7 +25,7 @@ func (r *run) commitGroups(ctx context.Context) {
 	}
 }
 
-// commitOne makes the present group durable. It reports false if there was none or it failed.
+// commitOne makes the current group durable. It reports false if the group was empty or the append failed.
 func (r *run) commitOne(ctx context.Context, spare **Group) bool {
 	r.gather()
 	r.e.stateLock.Lock()
@@ -77,14 +77,14 @@ func (e *Engine) tell(g *Group) {
 	e.fed.wake(g.Number)
 }
 
-// On a busy machine a group waits for further commands, because its sync and the wake-ups around it cost as much as forty small commands.
-// It waits only while commands keep arriving.
+// On a busy machine a small group waits for further commands, because a sync and the wake-ups around it cost as much as forty small
+// commands. It waits only while commands keep arriving.
 const (
-	gatherBytes = 4 << 10 // enough in one group
+	gatherBytes = 4 << 10 // a group of this size does not wait
 	gatherWait  = 500 * time.Microsecond
 )
 
-// gather lets the group grow.
+// gather waits for further commands to join the group.
 func (r *run) gather() {
 	began := time.Now()
 	for size := r.gathered(); size < gatherBytes; {
@@ -103,10 +103,10 @@ func (r *run) gathered() int {
 	return r.e.seq.Gathered()
 }
 
-// letOthersRun yields to ready goroutines, most of which bring commands on a busy machine. On an idle machine it returns at once.
+// letOthersRun yields to runnable goroutines, most of which submit commands on a busy machine. On an idle machine it returns at once.
 func letOthersRun() {
 	runtime.Gosched()
-	runtime.Gosched() // goroutines that the first ones woke
+	runtime.Gosched() // for goroutines that the first ones woke
 }
 
 func answer(calls []*Call) {
@@ -115,14 +115,14 @@ func answer(calls []*Call) {
 	}
 }
 
-// failGroup answers all callers whose commands may not be durable.
+// failGroup fails all calls of a group that may not be durable.
 func (r *run) failGroup(g *Group, cause error) {
 	r.fail(cause)
 	r.refuse(g.calls, r.stopError())
 	r.refuseRest()
 }
 
-// refuseRest answers the callers of groups that will not be appended.
+// refuseRest fails the calls of groups that will not be appended.
 func (r *run) refuseRest() {
 	r.e.stateLock.Lock()
 	left := r.e.seq.Abandon()

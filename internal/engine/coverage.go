@@ -13,29 +13,30 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// A node that jumps to a snapshot from another one has not stored the records that left memory before that snapshot. Its archive says so durably,
-// before the node uses the state (archive.Coverage): until a copy from another node is complete, other nodes answer for it (archives.go, fill.go).
+// A node that jumps to another node's snapshot has not archived the records that left memory before that snapshot. Before the node uses the new
+// state, it marks its archive as incomplete on disk (archive.Coverage). Until it has copied the missing records from another node, other nodes
+// answer archive reads (archives.go, fill.go).
 
-// coverage is the coverage of this node's archive.
+// coverage tracks which records this node's archive contains.
 type coverage struct {
 	marking sync.Mutex // held from SetMark until the mark is stored
 	writing sync.Mutex // held while a change is stored
 
 	lock   sync.Mutex
-	stored bool // the archive has one: this is or was a node of a cluster
+	stored bool // the archive has a coverage: this node is or was in a cluster
 	now    archive.Coverage
-	missed int64         // when the records ended, at the earliest, that became missing since ask
+	missed int64         // earliest end of the records that became missing since the last ask
 	lacks  chan struct{} // receives when records become missing
 }
 
-// open reads what the archive has stored.
+// open reads the coverage stored in the archive.
 func (x *coverage) open(a archive.Archive) (err error) {
 	x.lacks = make(chan struct{}, 1)
 	x.now, x.stored, err = a.Coverage()
 	return err
 }
 
-// known reports whether this is or was a node of a cluster.
+// known reports whether this node is or was in a cluster.
 func (x *coverage) known() bool {
 	_, known := x.get()
 	return known
@@ -47,7 +48,7 @@ func (x *coverage) get() (c archive.Coverage, known bool) {
 	return x.now, x.stored
 }
 
-// ask is called before another node is asked for a page.
+// ask must be called before asking another node for a page. It resets missed.
 func (x *coverage) ask() archive.Coverage {
 	x.lock.Lock()
 	defer x.lock.Unlock()
@@ -55,7 +56,7 @@ func (x *coverage) ask() archive.Coverage {
 	return x.now
 }
 
-// complete reports whether the archive has everything that left memory.
+// complete reports whether the archive has every record that left memory.
 func (x *coverage) complete() bool {
 	c, _ := x.get()
 	return !c.Lacks
@@ -67,8 +68,8 @@ func (x *coverage) set(c archive.Coverage) {
 	x.lock.Unlock()
 }
 
-// coverFrom is called before this node goes on from a snapshot. What left memory before that is in the archive only if the node has saved the
-// snapshot itself.
+// coverFrom is called before this node continues from a snapshot. Records that left memory before that snapshot are in the archive only if this
+// node saved the snapshot itself.
 func (e *Engine) coverFrom(ctx context.Context, c *cell.Cell, at uint64) error {
 	e.covers.writing.Lock()
 	defer e.covers.writing.Unlock()
@@ -101,14 +102,14 @@ func (e *Engine) coverFrom(ctx context.Context, c *cell.Cell, at uint64) error {
 	return nil
 }
 
-// isNew reports whether an archive that says nothing about its coverage lacks records: that of a node which has just joined does, that of a
-// single machine which becomes a cluster does not.
+// isNew reports whether an archive without a stored coverage is incomplete. It is on a node that has just joined; it is not on a single machine
+// that becomes a cluster.
 func (e *Engine) isNew(c *cell.Cell, at uint64) (bool, error) {
 	mark, _, err := e.config.Archive.Mark()
 	return mark.Forgotten < c.Forgotten() || at > 0 && mark.Journal == 0, err
 }
 
-// coverUpTo is called before this node saves a snapshot of its own: it has stored what left memory before that.
+// coverUpTo is called before this node saves a snapshot of its own, once it has archived everything that left memory before that snapshot.
 func (e *Engine) coverUpTo(ctx context.Context, at uint64, next domain.Time) error {
 	e.covers.writing.Lock()
 	defer e.covers.writing.Unlock()
@@ -120,7 +121,7 @@ func (e *Engine) coverUpTo(ctx context.Context, at uint64, next domain.Time) err
 	return e.storeCoverage(ctx, now)
 }
 
-// storeCoverage waits for an archive that refuses for now.
+// storeCoverage stores c. It retries while the archive temporarily refuses writes.
 func (e *Engine) storeCoverage(ctx context.Context, c archive.Coverage) error {
 	for {
 		err := e.config.Archive.SetCoverage(ctx, c)
@@ -139,7 +140,7 @@ func (e *Engine) storeCoverage(ctx context.Context, c archive.Coverage) error {
 	}
 }
 
-// nextEnd returns a time before which none of the records ended that are in memory, or will end.
+// nextEnd returns a lower bound for the ends of all records that are in memory or will end.
 func nextEnd(c *cell.Cell) domain.Time {
 	v := c.View()
 	if first := v.Ended(0, 1, math.MaxInt64); len(first) > 0 {
@@ -148,14 +149,14 @@ func nextEnd(c *cell.Cell) domain.Time {
 	return c.Last()
 }
 
-// ArchiveLacks reports whether this node's archive lacks records, and from which time on they ended.
+// ArchiveLacks reports whether this node's archive is incomplete, and the time from which on ended records may be missing.
 func (e *Engine) ArchiveLacks() (from time.Time, lacks bool) {
 	c, _ := e.covers.get()
 	return time.UnixMilli(c.From).UTC(), c.Lacks
 }
 
-// AcceptArchive makes this node's archive count as complete: no node has the records that it lacks any more. Reads say from then on that these do
-// not exist.
+// AcceptArchive declares this node's archive complete although records are missing, because no node has them any more. From then on, reads report
+// that those records do not exist.
 func (e *Engine) AcceptArchive(ctx context.Context) error {
 	e.covers.writing.Lock()
 	defer e.covers.writing.Unlock()
@@ -168,7 +169,7 @@ func (e *Engine) AcceptArchive(ctx context.Context) error {
 	return err
 }
 
-// completeArchive stores the last records of a copy. The caller holds covers.writing.
+// completeArchive stores the last records of a copy and marks the archive as complete. The caller holds covers.writing.
 func (e *Engine) completeArchive(ctx context.Context, records []archive.Record, c archive.Coverage) (added int, err error) {
 	if err := e.markComplete(ctx); err != nil {
 		return 0, err
@@ -180,7 +181,7 @@ func (e *Engine) completeArchive(ctx context.Context, records []archive.Record, 
 	return added, err
 }
 
-// markComplete stores the mark of an archive that has everything: without it, the next start would take it for an old one.
+// markComplete stores the mark of a complete archive. Without it, the next start would take the archive for an outdated one.
 func (e *Engine) markComplete(ctx context.Context) error {
 	e.covers.marking.Lock()
 	defer e.covers.marking.Unlock()

@@ -2,8 +2,8 @@ package engine
 
 import "context"
 
-// Decides returns nil if this node decides, and no other node has decided anything before the call; otherwise ErrNotLeading. Parts that run beside the node that
-// decides ask before they do something outside that another node may do by then, such as calling a webhook.
+// Decides returns nil if this node is the leader and no other node has decided anything before the call; otherwise it returns ErrNotLeading.
+// Components that run on the leader call it before an external action that a new leader may also perform, such as a webhook call.
 func (e *Engine) Decides(ctx context.Context) error {
 	switch {
 	case e.run.Load() == nil:

@@ -13,12 +13,12 @@ import (
 
 const (
 	archiveEvery  = 500 * time.Millisecond
-	archiveMost   = 16 << 10 // records moved to the archive at a time
-	archiveBytes  = 64 << 20 // or so many bytes: game sessions may have half a megabyte of data each
+	archiveMost   = 16 << 10 // most records moved to the archive at a time
+	archiveBytes  = 64 << 20 // most bytes moved at a time; a game session may have half a megabyte of data
 	expireEvery   = time.Minute
 	expireStep    = 2000
 	archiveRetry  = 5 * time.Second
-	archiveLocked = 256 // records read under one lock
+	archiveLocked = 256 // records read while the lock is held once
 )
 
 // archiveEnded is the goroutine that moves ended records from memory to the archive.
@@ -34,7 +34,7 @@ func (r *run) archiveEnded(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if r.e.config.Short() != nil && asked == nil { // ended records stay in memory until there is room
+		if r.e.config.Short() != nil && asked == nil { // on a shortage of space, ended records stay in memory
 			timer.Reset(archiveRetry)
 			continue
 		}
@@ -51,7 +51,7 @@ func (r *run) archiveEnded(ctx context.Context) {
 		case ctx.Err() != nil || r.failure.Load() != nil:
 			return
 		case errors.Is(err, archive.ErrFailed):
-			// It stays failed until it is opened again, and memory cannot hold all records that will end.
+			// A failed archive stays failed until it is opened again, and memory cannot hold all further ended records.
 			r.e.log.Error("the archive failed: the engine accepts no more commands before a restart from the journal", "error", err)
 			r.fail(err)
 			return
@@ -68,7 +68,7 @@ func (r *run) archiveEnded(ctx context.Context) {
 	}
 }
 
-// archiveSome archives the records that ended first, and reports whether there may be more. Only this goroutine removes ended records, so
+// archiveSome archives the records that ended first and reports whether there may be more. Only this goroutine removes ended records, so
 // their positions stay valid.
 func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
 	r.e.stateLock.RLock()
@@ -91,17 +91,17 @@ func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
 	return x.full, nil
 }
 
-// endedRecords are records in memory that ended one after the other, from a place in the list of all that ended: those of one pass.
+// endedRecords is one pass's batch of consecutive entries of the list of ended records.
 type endedRecords struct {
-	from      int // the place of the first one, counted as in ahead
+	from      int // position of the first one, counted as in ahead
 	batch     []archive.Record
 	bytes     int    // of their data
-	taken     int    // with those that need not be kept
-	full      bool   // no more were looked for
+	taken     int    // entries passed, including those that need not be archived
+	full      bool   // the pass stopped at a limit; there may be more
 	forgotten uint64 // Kernel.Forgotten once they have left memory
 }
 
-// begin begins the next pass. It uses the memory of the last one again, unless that pass had far fewer records than there is room for.
+// begin starts a new pass. It reuses the memory of the previous pass, unless that pass used only a small part of it.
 func (x *endedRecords) begin(from int, forgotten uint64) {
 	batch := x.batch[:0]
 	clear(x.batch)
@@ -111,7 +111,7 @@ func (x *endedRecords) begin(from int, forgotten uint64) {
 	*x = endedRecords{from: from, batch: batch, forgotten: forgotten}
 }
 
-// take adds records that ended before `before`, until there are `most` or they have archiveBytes.
+// take adds records that ended before `before`, until the batch has `most` records or archiveBytes.
 func (x *endedRecords) take(ctx context.Context, e *Engine, most int, before domain.Time) error {
 	x.full = false
 	for x.taken < most && x.bytes < archiveBytes {
@@ -142,7 +142,7 @@ func (x *endedRecords) take(ctx context.Context, e *Engine, most int, before dom
 	return nil
 }
 
-// store makes records durable in the archive.
+// store writes the records to the archive and returns once they are durable.
 func (e *Engine) store(ctx context.Context, x *endedRecords) error {
 	e.covers.marking.Lock()
 	defer e.covers.marking.Unlock()
@@ -157,7 +157,8 @@ func (e *Engine) store(ctx context.Context, x *endedRecords) error {
 	return nil
 }
 
-// toRecord gives a record that is kept for longer than others an end that is later by as much: the archive removes all by the same rule.
+// toRecord converts an ended record for the archive. The archive expires all records by the same rule, so a record with a longer
+// retention gets a correspondingly later end.
 func toRecord(x kernel.EndedRecord, retention time.Duration) archive.Record {
 	ended := x.Ended
 	if x.Until != 0 {
@@ -169,7 +170,7 @@ func toRecord(x kernel.EndedRecord, retention time.Duration) archive.Record {
 	}
 }
 
-// expire removes records beyond the retention from the archive.
+// expire removes records whose retention has ended from the archive.
 func (e *Engine) expire(ctx context.Context) error {
 	before := e.Now().Add(-e.config.Retention).UnixMilli()
 	for {

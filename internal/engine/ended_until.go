@@ -15,23 +15,24 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// The archive has no index of placements by queue, or of changes by party: its records lie in the order of their ends. So a search for those of one reads all records of a time, and
-// goes back in steps. Few installations write more in a month than one search may read.
+// The archive orders records by their ends and has no index of placements by queue or of changes by party. A search therefore reads all records of a
+// period and filters them, going back in time step by step. In few installations does a month's data exceed what one search may read.
 const (
 	untilReadMost  = 32 << 20 // bytes of the archive that one search reads
-	untilStepMost  = 8 << 20  // bytes that one step reads; a step of more is cut in half
+	untilStepMost  = 8 << 20  // most bytes that one step reads; a step that exceeds this is halved
 	untilStepLeast = time.Minute
 	untilLook      = 4096 // records of the state that one read examines
 )
 
-// EndedUntil are records that ended, the latest first.
+// EndedUntil is a list of ended records, newest first.
 type EndedUntil[T any] struct {
 	All     []T
-	Since   domain.Time // all that ended then or later are in All; 0: that is all there are
-	Skipped bool        // except those of a minute in which too much ended
+	Since   domain.Time // All has every record that ended at Since or later; 0: every record there is
+	Skipped bool        // some minute had too many records, of which some are missing in All
 }
 
-// PlacementsUntil returns the placements of a queue that had ended by an instant, the latest first: limit of them or more, or fewer if there are no more, or too many records of others.
+// PlacementsUntil returns the placements of a queue that ended at until or earlier, newest first. It returns limit placements or more, or fewer if
+// there are no more or too many records of others lie between.
 func PlacementsUntil(ctx context.Context, e *Engine, queue string, until domain.Time, limit int) (x EndedUntil[placement.Placement], err error) {
 	add := func(p *placement.Placement) {
 		if p.Queue == queue && p.End != 0 && p.End <= until {
@@ -58,7 +59,7 @@ func PlacementsUntil(ctx context.Context, e *Engine, queue string, until domain.
 	return x, err
 }
 
-// PartyChangesUntil returns the changes of players' keys since a time by which they were in a party, as PlacementsUntil does.
+// PartyChangesUntil returns the changes, between from and until, of players' keys that name the party, in the manner of PlacementsUntil.
 func PartyChangesUntil(ctx context.Context, e *Engine, party flow.PartyID, from, until domain.Time, limit int) (x EndedUntil[flow.Change], err error) {
 	add := func(c *flow.Change) {
 		if c.Keys.Party == party && c.At >= from && c.At <= until {
@@ -82,8 +83,9 @@ func PartyChangesUntil(ctx context.Context, e *Engine, party flow.PartyID, from,
 	return x, err
 }
 
-// endedUntil adds the archived records of a kind that ended from a time until an instant, the latest steps of time first, until there are enough or it has read as much as it may. All that ended
-// since then were added, except those of a minute with too many.
+// endedUntil calls add for the archived records of a kind that ended between from and until. It goes back in time step by step until enough reports
+// true or the read limit is reached. It has added all records that ended at `since` or later, unless skipped reports that it skipped some of a minute
+// with too many.
 func endedUntil(ctx context.Context, e *Engine, kind archive.Kind, from, until domain.Time, add func(data []byte) error, enough func() bool) (since domain.Time, skipped bool, err error) {
 	if !e.covers.complete() {
 		return 0, false, domain.Refuse(domain.Overloaded, "this node still copies the records of what has ended; ask another one, or later")
@@ -92,7 +94,7 @@ func endedUntil(ctx context.Context, e *Engine, kind archive.Kind, from, until d
 	oldest := max(e.Now().Add(-e.config.Retention-archive.Grain*time.Millisecond).UnixMilli(), int64(from), 0)
 	left, start := untilReadMost, end
 	for step := latestFirstStep.Milliseconds(); end > oldest && (end == start || left > 0 && !enough()); {
-		if left <= 0 { // it goes back by a minute at least
+		if left <= 0 { // past the limit, it goes back by one minute only
 			step = untilStepLeast.Milliseconds()
 		}
 		began := max(end-step, oldest)
@@ -121,7 +123,7 @@ func endedUntil(ctx context.Context, e *Engine, kind archive.Kind, from, until d
 	return domain.Time(end), skipped, nil
 }
 
-// endedBetween returns the archived records of a kind that ended from `from` on and before end; whole is false if there may be more.
+// endedBetween returns the archived records of a kind that ended in [from, end). whole is false if there may be more.
 func endedBetween(ctx context.Context, store archive.Archive, kind archive.Kind, from, end int64) (all [][]byte, read int, whole bool, err error) {
 	for behind := (archive.Place{Ended: from}); ; {
 		page, err := store.Page(ctx, behind, pageBytes)

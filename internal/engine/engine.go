@@ -40,26 +40,25 @@
 // group. It is written to the disk once the group is durable, while appends continue, and then the journal before it is trimmed.
 //
 // # Failure
-//
-// A failed append is final. How much of it is durable is unknown, so the state in memory beyond the last durable group is void: every
-// waiting command gets ErrStopped, which means that its outcome is unknown, and so does a read that saw later changes. A new engine
-// starts from the journal, and in a cluster this one does. While the owner reports a shortage of space (Config.Short), changes are refused
-// before they are decided, so that none has to fail. The journal ensures that only one engine has it open.
+// After a failed append it is unknown how much of it is durable, so the run ends and the state in memory beyond the last durable group is void: every
+// waiting command gets ErrStopped, which means that its outcome is unknown, and so does a read that saw later changes. On a single machine, a new
+// engine starts from the journal; in a cluster, the same engine becomes a replica. While the owner reports a shortage of space (Config.Short),
+// changes are refused before they are decided, so that no append has to fail. The journal ensures that only one engine has it open.
 //
 // # Roles
 //
-// In a cluster each node has an engine. One decides; the others are replicas, which apply each entry as soon as it is committed and feed
-// their own followers, so a takeover replays nothing (roles.go). A replica stores what leaves memory in its own archive first (ahead.go). When a node
-// that decides cannot append, an entry of unknown outcome may or may not be committed by its successor: the engine builds its state anew
-// up to the last entry that it knows to be committed, and becomes a replica. A replica whose journal received a snapshot in place of entries
-// loads it and goes on from there (jump.go). Commands that never were on their way to the journal get
-// ErrNotLeading, which means that nothing has happened; only those of the entry in question get ErrStopped.
+// In a cluster each node has an engine. One decides: the leader. The others are replicas, which apply each entry as soon as it is committed and feed
+// their own followers, so a takeover replays nothing (roles.go). A replica archives records before they leave memory (ahead.go). When a leader's
+// append fails, its successor may or may not commit the entry: the engine rebuilds its state up to the last entry that it knows to be committed, and
+// becomes a replica. A replica whose journal received a snapshot in place of entries loads the snapshot and continues from there (jump.go). Commands
+// that were never submitted to the journal get ErrNotLeading, which means that nothing has happened; only the commands of the failed entry get
+// ErrStopped.
 //
-// Each node keeps the time of the cluster, which goes on over takeovers whatever the clocks of the machines show (clustertime.go).
+// Each node keeps the cluster's time, which continues across takeovers regardless of the machines' clocks (clustertime.go).
 //
-// With Config.Peers, Do and Read work at any node, and wait through a change of the node that decides (peers.go). A command that this node does not
-// decide goes to the one that does, and is asked again as long as its outcome is unknown: it has one effect, and gets the answer of that
-// (package answers). A read first learns the newest entry that was acknowledged anywhere, and waits until this node has applied it: reads are linearizable.
+// With Config.Peers, Do and Read work on any node and wait out a change of leader (peers.go). A replica forwards a command to the leader, and repeats
+// it while the outcome is unknown. The command still takes effect only once and gets the answer of that one execution (package answers). A read first
+// learns the newest entry that any node has acknowledged and waits until this node has applied it: reads are linearizable.
 package engine
 
 import (
@@ -90,12 +89,12 @@ import (
 // ErrStopped is the error of commands and reads after the engine has stopped. It wraps the cause.
 var ErrStopped = errors.New("the engine has stopped")
 
-// Shortage is the cause of a refusal for which Config.Short has the reason. That names directories of this machine, so it is for operators.
+// Shortage is the cause of a refusal because of Config.Short. Its text names directories of this machine, so only operators may see it.
 type Shortage struct{ why error }
 
 func (s *Shortage) Error() string { return s.why.Error() }
 
-// ForOperators returns the detail of a refusal with what is short, if that is its cause.
+// ForOperators returns the detail of a refusal; if a Shortage caused it, the detail includes what is short.
 func ForOperators(r *domain.Refusal) string {
 	if s, ok := r.Cause.(*Shortage); ok {
 		return r.Detail + ": " + s.Error()
@@ -103,7 +102,7 @@ func ForOperators(r *domain.Refusal) string {
 	return r.Detail
 }
 
-// Config has the parts of an engine. The caller closes Journal and Archive after Close.
+// Config configures an engine. The caller closes Journal and Archive after Close.
 type Config struct {
 	Journal journal.Journal
 	Archive archive.Archive
@@ -111,31 +110,31 @@ type Config struct {
 	Log     *slog.Logger
 
 	Now           func() time.Time // this machine's clock; nil: the wall clock
-	Clock         *Clock           // replaces Now by a clock that only Advance moves, on one machine; nil: none
-	SnapshotEvery int64            // bytes of journal after which the next snapshot is taken; 0: DefaultSnapshotEvery
-	JournalKept   int64            // bytes of journal that stay for the next backup at most; 0: DefaultJournalKept
+	Clock         *Clock           // replaces Now with a clock that only Advance moves; single machine only; nil: none
+	SnapshotEvery int64            // bytes of journal between two snapshots; 0: DefaultSnapshotEvery
+	JournalKept   int64            // most bytes of journal that are kept for the next backup; 0: DefaultJournalKept
 	EndedLinger   time.Duration    // how long ended records stay in memory; 0: DefaultEndedLinger
 	Retention     time.Duration    // how long the archive keeps them; 0: DefaultRetention
-	Short         func() error     // why new changes are refused for now, such as a full disk; nil: never
-	// Fill runs the load of the snapshot at Open, while the process does nothing else. nil: nothing is different then.
+	Short         func() error     // returns why new changes are refused, such as a full disk, or nil; nil: never
+	// Fill wraps the loading of the snapshot in Open, while the process does nothing else, for example to tune the runtime. nil: no wrapper.
 	Fill func(load func() error) error
 
 	// Loaded checks the loaded state before anything is appended. Its error ends Open. nil: no check.
 	Loaded   func(v *cell.View) error
 	QueueMax int // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
 
-	Peers    Peers         // of a cluster; nil: commands at a replica are ErrNotLeading, and its reads may lag behind
-	Archives Archives      // of the other nodes; nil: what this node's archive lacks stays missing
-	Patience time.Duration // how long a command or read waits for a node that decides; 0: DefaultPatience
-	Levels   Levels        // of a cluster's members; nil: in a cluster the level of the journal stays
+	Peers    Peers         // of a cluster; nil: a replica refuses commands with ErrNotLeading, and its reads may be stale
+	Archives Archives      // of the other nodes; nil: records missing from this node's archive stay missing
+	Patience time.Duration // how long a command or read waits for a leader; 0: DefaultPatience
+	Levels   Levels        // of a cluster's members; nil: a cluster keeps the level of its journal
 
-	Unrecorded bool // commands have no entries in the audit log, whatever their context says
+	Unrecorded bool // commands never get entries in the audit log, even if their context has an origin
 
 	Quotas *quotas.Desk // names the holders of what commands create; nil: they have none
 
 	Tracing *tracing.Tracer // of commands whose context is traced; nil: none is
 
-	extend func(*cell.Cell) // of tests: adds what a later release knows
+	extend func(*cell.Cell) // for tests: adds what a later release knows
 
 	wall   bool // Now is the wall clock
 	pauses bool // jumps of Now are noticed
@@ -188,7 +187,7 @@ func orDefault[T comparable](v *T, value T) {
 	}
 }
 
-// Engine is a running cell. It decides, or it is a replica of one that another node decides; see roles.go.
+// Engine is a running cell. It either decides or is a replica of a cell that another node decides; see roles.go.
 type Engine struct {
 	config Config
 	log    *slog.Logger
@@ -196,26 +195,26 @@ type Engine struct {
 	cell      live.Value[cell.Config] // in force; config has that of the start
 	stateLock sync.RWMutex
 	seq       *Sequencer
-	cells     uint64        // how often the cell was replaced, which makes positions in it void
+	cells     uint64        // how often the cell was replaced, which invalidates positions in it
 	voided    atomic.Uint64 // how often it was replaced because it had changes that may never be committed
 
-	run        atomic.Pointer[run] // nil in a replica
-	role       sync.Mutex          // one change of roles at a time
+	run        atomic.Pointer[run] // nil on a replica
+	role       sync.Mutex          // serializes changes of roles
 	replicates *replication        // nil while the engine decides
 
 	durable progress
 	fed     progress // to followers
 	source  store
-	cluster Log          // nil without one
-	time    *clusterTime // nil without one
+	cluster Log          // nil on a single machine
+	time    *clusterTime // nil on a single machine
 	wall    *wallTime    // of a single machine; nil: in a cluster, and with the clock of a test
 	covers  coverage
 	ahead   ahead
 	asker   asker        // of commands that another node may have to execute
-	unsaved int64        // bytes of journal behind the latest snapshot; of whichever goroutine appends or applies
+	unsaved int64        // bytes of journal after the latest snapshot; owned by whichever goroutine appends or applies
 	written atomic.Int64 // bytes of journal since the start
 	kept    keptJournal
-	level   uint // in force when the latest snapshot was taken or loaded; likewise
+	level   uint // in force when the latest snapshot was taken or loaded; same owner as unsaved
 
 	advancing sync.Mutex
 	besides   []Beside
@@ -225,7 +224,7 @@ type Engine struct {
 
 	snapshots  chan *pendingSnapshot
 	saving     atomic.Bool    // a snapshot is being saved
-	freezes    []chan *Frozen // of backups that wait for the group that is being built; guarded by stateLock
+	freezes    []chan *Frozen // of backups that wait for the current group; guarded by stateLock
 	freezeTook atomic.Int64   // how long the last one stopped writers, in nanoseconds
 
 	metrics   *metrics
@@ -245,7 +244,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.covers.known() { // it was a node of a cluster, whose archive need not have what left memory with the last entries
+	if e.covers.known() { // it was a node of a cluster, whose archive may lack what left memory with the last entries
 		err = e.catchUp(ctx, config.Journal)
 		if e.wall != nil {
 			e.wall.notBefore(e.seq.Cell().Last().Std())
@@ -261,7 +260,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	return e, nil
 }
 
-// open loads the cell, in a cluster and in what was one as it was at the latest snapshot. It neither decides nor replicates yet.
+// open loads the cell, but neither decides nor replicates yet. If this node is or was in a cluster, it loads only the latest snapshot.
 func open(ctx context.Context, config Config, from store, cluster Log) (*Engine, error) {
 	config.setDefaults()
 	e := &Engine{
@@ -312,13 +311,13 @@ func open(ctx context.Context, config Config, from store, cluster Log) (*Engine,
 	return e, nil
 }
 
-// have replaces the cell by one as it was after the entry last.
+// have replaces the cell by one whose state is that after entry last.
 func (e *Engine) have(c *cell.Cell, last uint64, unsaved int64) error {
 	var seed [32]byte
 	if _, err := crand.Read(seed[:]); err != nil {
 		return fmt.Errorf("seed for identifiers: %w", err)
 	}
-	e.ahead.storing.Lock() // what is being stored is of the cell that goes
+	e.ahead.storing.Lock() // records that are being stored belong to the old cell
 	defer e.ahead.storing.Unlock()
 	e.stateLock.Lock()
 	if e.seq != nil && e.seq.ahead() {
@@ -336,8 +335,8 @@ func (e *Engine) have(c *cell.Cell, last uint64, unsaved int64) error {
 	return nil
 }
 
-// Do executes a command and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has changed; or it wraps
-// ErrStopped, and then the outcome is unknown. If ctx ends first, it is unknown too.
+// Do executes a command and returns once its outcome is durable. The error is a *domain.Refusal if nothing has changed, and wraps ErrStopped if the
+// outcome is unknown. If ctx ends first, the outcome is unknown too.
 func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -357,7 +356,7 @@ func (e *Engine) do(ctx context.Context, cmd kernel.Command) error {
 	return e.told(ctx, cmd, e.decide(ctx, given))
 }
 
-// decide has this node execute a command.
+// decide executes a command on this node.
 func (e *Engine) decide(ctx context.Context, cmd kernel.Command) error {
 	if why := e.config.Short(); why != nil && !hasHappened(cmd) {
 		refusal := domain.Refuse(domain.Overloaded, "the service has no room to record changes at the moment")
@@ -370,7 +369,7 @@ func (e *Engine) decide(ctx context.Context, cmd kernel.Command) error {
 	return e.submit(ctx, cmd)
 }
 
-// submit has a command executed.
+// submit passes a command to the current run, or refuses it while space is short.
 func (e *Engine) submit(ctx context.Context, cmd kernel.Command) error {
 	if r := e.run.Load(); r != nil {
 		if e.config.Tracing.Traced(ctx) {
@@ -384,8 +383,8 @@ func (e *Engine) submit(ctx context.Context, cmd kernel.Command) error {
 	return ErrNotLeading
 }
 
-// hasHappened reports whether a command records what a refusal would not undo: opened and lost connections, and heartbeats. These are
-// small, and are accepted as long as they can be written.
+// hasHappened reports whether a command records something that a refusal would not undo: an opened or lost connection, or a heartbeat. Such commands
+// are small and are accepted as long as they can be written.
 func hasHappened(cmd kernel.Command) bool {
 	switch kernel.Unwrapped(cmd).(type) {
 	case *kernel.Resume, *membership.BeginNode, *membership.LoseNode, *hosting.ConnectProcess, *hosting.LoseLink, *hosting.SettleProcess, *hosting.RefreshProcess, *hosting.ReportHealth, *playerflow.AttachStream, *playerflow.LoseStream, *playerflow.PollEvents:
@@ -410,15 +409,15 @@ func (e *Engine) Waiting() (now, most int) {
 	return now, e.config.QueueMax
 }
 
-// Poke makes the engine read the clock again, for tests that move it.
+// Poke makes the engine read the clock again; for tests that move it.
 func (e *Engine) Poke() {
 	if r := e.run.Load(); r != nil {
 		r.poke()
 	}
 }
 
-// Read calls f with a view of the state, and returns once everything that f read is durable. f must be short, because commands wait
-// meanwhile. The view has everything that was acknowledged before the call, by any node.
+// Read calls f with a view of the state, and returns once everything that f read is durable. f must be short, because commands wait meanwhile. The
+// view contains everything that any node acknowledged before the call.
 func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
 	if e.config.Peers != nil {
 		if err := e.awaitIndex(ctx); err != nil {
@@ -428,8 +427,8 @@ func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
 	return e.read(ctx, f)
 }
 
-// ReadHere is Read without the wait for what other nodes have acknowledged. It is for followers: the state has at least the events that they
-// have received, and those that it lacks are still to come. It waits through a change of roles, and then calls f again.
+// ReadHere is Read without waiting for what other nodes have acknowledged. It is for followers: the state contains at least the events that they have
+// received, and they will receive the missing ones. During a change of roles it waits and then calls f again.
 func (e *Engine) ReadHere(ctx context.Context, f func(v *cell.View) error) error {
 	for {
 		err := e.read(ctx, f)
@@ -446,7 +445,7 @@ func (e *Engine) ReadHere(ctx context.Context, f func(v *cell.View) error) error
 	}
 }
 
-// read is Read of what this node has.
+// read reads this node's state.
 func (e *Engine) read(ctx context.Context, f func(v *cell.View) error) error {
 	voided := e.voided.Load()
 	v, err := e.look(f)
@@ -455,13 +454,13 @@ func (e *Engine) read(ctx context.Context, f func(v *cell.View) error) error {
 			return err
 		}
 	}
-	if e.voided.Load() != voided { // what f read may be void, and the entry that is durable now another one
+	if e.voided.Load() != voided { // what f read may be void, and another entry may be durable under its number
 		return e.stopError()
 	}
 	return err
 }
 
-// look releases the lock also when f panics, because the door may recover, and the engine continues.
+// look calls f under the lock. It releases the lock even if f panics, because the door may recover and the engine continues.
 func (e *Engine) look(f func(v *cell.View) error) (v cell.View, err error) {
 	e.stateLock.RLock()
 	defer e.stateLock.RUnlock()
@@ -470,7 +469,7 @@ func (e *Engine) look(f func(v *cell.View) error) (v cell.View, err error) {
 	return v, err
 }
 
-// Err returns nil while the engine runs, and then why it stopped.
+// Err returns nil while the engine runs, then the reason for which it stopped.
 func (e *Engine) Err() error {
 	if f := e.failure.Load(); f != nil {
 		return *f
@@ -484,13 +483,13 @@ func (e *Engine) Stopped() <-chan struct{} { return e.stopped }
 // Applied returns the number of the last journal entry that this node has applied and knows to be durable.
 func (e *Engine) Applied() uint64 { return e.durable.reached.Load() }
 
-// Short returns why new changes are refused for now, or nil.
+// Short returns why new changes are refused at the moment, or nil.
 func (e *Engine) Short() error { return e.config.Short() }
 
 // CellConfig returns the limits and periods in force.
 func (e *Engine) CellConfig() cell.Config { return e.cell.Get() }
 
-// Configure changes limits and periods of commands while an engine runs; see cell.Configure.
+// Configure changes limits and periods of a running engine; see cell.Configure.
 func Configure(e *Engine, config cell.Config) {
 	e.stateLock.Lock()
 	defer e.stateLock.Unlock()
@@ -521,7 +520,7 @@ func (e *Engine) stopError() error {
 	return ErrStopped
 }
 
-// Close stops the engine after all decided commands are durable. It returns the failure, if there was one.
+// Close stops the engine after all decided commands are durable. It returns the engine's failure, if any.
 func (e *Engine) Close() error {
 	e.cancel()
 	e.role.Lock()

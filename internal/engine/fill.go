@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	fillRest  = 10 * time.Millisecond // between two pages at least; otherwise as long as the other node took for one
-	fillRetry = time.Second           // until the nodes are asked again when none gives a copy
-	fillSay   = time.Minute           // between two lines of the log about that
+	fillRest  = 10 * time.Millisecond // minimum pause between two pages; longer if the other node took longer for a page
+	fillRetry = time.Second           // until the nodes are asked again after all have failed to give a copy
+	fillSay   = time.Minute           // minimum time between two log lines about that
 )
 
-// fillArchive is the goroutine that copies the records which this node's archive lacks from another node, page by page. What it has is durable with
-// each page, so after a restart, or when the other node dies, it goes on from there with any node.
+// fillArchive is the goroutine that copies the records missing from this node's archive from another node, page by page. Each page is stored together
+// with the progress, so after a restart, or when the other node fails, the copy continues from there with any node.
 func (e *Engine) fillArchive(ctx context.Context) {
 	var said time.Time
 	for ctx.Err() == nil {
@@ -49,7 +49,7 @@ func (e *Engine) fillArchive(ctx context.Context) {
 			continue
 		case errors.Is(err, archive.ErrFailed):
 			e.log.Error("the archive failed while records were copied to it", "error", err)
-			return // whatever else is stored fails, too, and ends the engine
+			return // any other write fails, too, and stops the engine
 		case time.Since(said) >= fillSay:
 			said = time.Now()
 			e.log.Warn("no other node gives a copy of the archived records: this node tries again", "error", err)
@@ -63,7 +63,7 @@ func (e *Engine) fillArchive(ctx context.Context) {
 
 var errNoSource = errors.New("no other node is known")
 
-// fillFrom copies from one node what this node's archive lacks.
+// fillFrom copies the missing records from one node.
 func (e *Engine) fillFrom(ctx context.Context, node string) (copied int, err error) {
 	damaged := 0
 	covers, _ := e.covers.get()
@@ -99,7 +99,7 @@ func (e *Engine) fillFrom(ctx context.Context, node string) (copied int, err err
 	}
 }
 
-// restFrom leaves the other node to its own work, and waits while this one has no room.
+// restFrom pauses to leave the other node time for its own work, and waits while this node is short of space.
 func (e *Engine) restFrom(ctx context.Context, rest time.Duration) error {
 	for {
 		select {
@@ -114,14 +114,14 @@ func (e *Engine) restFrom(ctx context.Context, rest time.Duration) error {
 	}
 }
 
-// unexpired removes the records whose retention has ended. Both nodes of a copy do so: the copying one may have applied no entry since its start, and
-// then its time is long past.
+// unexpired removes records whose retention has ended. Both nodes of a copy do so: the copying node may have applied no entry since its start, and
+// its time is then far behind.
 func (e *Engine) unexpired(records []archive.Record) []archive.Record {
 	expired := e.Now().Add(-e.config.Retention).UnixMilli()
 	return slices.DeleteFunc(records, func(r archive.Record) bool { return r.Ended < expired })
 }
 
-// addPage stores a page, without what has expired meanwhile, and how far the copy is. It returns where the next page begins.
+// addPage stores the unexpired records of a page together with the progress of the copy. It returns where the next page begins.
 func (e *Engine) addPage(ctx context.Context, page *ArchiveAnswer) (added int, next archive.Place, err error) {
 	page.Records = e.unexpired(page.Records)
 	e.covers.writing.Lock()
@@ -137,8 +137,8 @@ func (e *Engine) addPage(ctx context.Context, page *ArchiveAnswer) (added int, n
 		added, err = e.completeArchive(ctx, page.Records, covers)
 		return added, next, err
 	}
-	// Another node may have put a record that ended at the same time into an earlier page, or a later one. And what became missing since the
-	// question is not in the page.
+	// Another node may have sorted a record that ended at the same time into an earlier or a later page. And records that became missing since the
+	// question are not in the page.
 	covers.From = max(covers.From, min(next.Ended-archive.Grain, missed))
 	if next.Ended >= missed {
 		next = archive.Place{Ended: missed}

@@ -8,30 +8,30 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Committed has the events of one journal entry for a follower, of the kinds that it follows.
+// Committed holds the events of one journal entry that have a kind which the follower asked for.
 type Committed struct {
 	Number uint64
 	At     domain.Time
 	Events []kernel.Emitted
-	// Gap says that the follower missed the events of some entries up to Number, because this node received a snapshot in their place: only the
-	// state says what has happened. There are no Events. The node does not decide at that time.
+	// Gap reports that the follower missed the events of some entries up to Number, because this node received a snapshot in their place.
+	// Events is empty; the follower must derive what happened from the state. The node does not decide at that time.
 	Gap bool
 }
 
-// follower is a reader of committed events with a queue of its own, so that a slow one delays no other.
+// follower is a consumer of committed events. It has a queue of its own, so that a slow follower delays no other.
 type follower struct {
 	kinds kernel.KindMask
 	lock  sync.Mutex
 	queue []Committed
-	idle  []chan struct{} // closed when f has received the whole queue
+	idle  []chan struct{} // closed once f has received everything in the queue
 	ended bool
 	wake  chan struct{}
 	done  chan struct{}
 }
 
-// Follow calls f, in a goroutine of its own, for every later journal entry with an event of the kinds, in order, and for every gap. f must
-// not change the events. It must also be able to derive all its pushes from the state, because events are not repeated after a restart, and
-// those in a gap never come. The returned function ends the follower and waits for f.
+// Follow calls f, in a goroutine of its own, for every later journal entry with an event of the kinds, in order, and for every gap. f must not
+// change the events. f must also be able to derive all its pushes from the state, because events are not repeated after a restart and those in
+// a gap are never delivered. The returned function ends the follower and waits for f.
 func (e *Engine) Follow(kinds kernel.KindMask, f func(Committed)) (end func()) {
 	x := &follower{kinds: kinds, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	e.stateLock.Lock() // the next command reads the kinds under this lock
@@ -71,7 +71,7 @@ func (x *follower) run(f func(Committed)) {
 	}
 }
 
-// wait returns once f has received everything that is in the queue now.
+// wait returns once f has received everything that is in the queue at the call.
 func (x *follower) wait(ctx context.Context) error {
 	seen := make(chan struct{})
 	x.lock.Lock()

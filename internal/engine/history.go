@@ -37,8 +37,8 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 		at := e.seq.Cell().Forgotten()
 		e.stateLock.RUnlock()
 		record, found, err := e.archived(ctx, archiveKinds[kind], id)
-		// A damaged archive may hide that the id is taken, and so may one that lacks records while no node that has them can be reached. Most ids are
-		// new, and refusing them all would stop every creation.
+		// A damaged or incomplete archive may hide that the id is taken, and perhaps no node with the missing records can be reached. Most ids are
+		// new, and refusing all of them would stop every creation.
 		if err = ignoreDamage(err); err != nil && !isRefused(err, domain.Overloaded) {
 			return err
 		}
@@ -55,8 +55,9 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 	}
 }
 
-// pinFleet chooses the fleet of a CreateGameSession that names an alias and an idempotency token, because the fleet is part of the id that the archive is asked for: the
-// one where an earlier request with the token has made its game session, else the next one by the share of the alias's rollout.
+// pinFleet chooses the fleet of a CreateGameSession that names an alias and an idempotency token, because the id to look up in the archive contains
+// the fleet. It is the fleet in which an earlier request with the token created its game session, else the next one by the weights of the alias's
+// rollout.
 func (e *Engine) pinFleet(ctx context.Context, cmd *hosting.CreateGameSession) error {
 	if cmd.Alias == "" || cmd.Parameters == 0 {
 		return nil
@@ -80,7 +81,7 @@ func (e *Engine) pinFleet(ctx context.Context, cmd *hosting.CreateGameSession) e
 	return nil
 }
 
-// ignoreDamage continues with the readable part of a damaged archive, which has logged the rest.
+// ignoreDamage drops the error of a damaged archive, so that the caller continues with the readable part. The archive has logged the damage.
 func ignoreDamage(err error) error {
 	if _, ok := errors.AsType[*archive.Damaged](err); ok && !errors.Is(err, archive.ErrFailed) {
 		return nil
@@ -175,8 +176,8 @@ func (e *Engine) Ticket(ctx context.Context, id string) (matchmaking.TicketView,
 // scanStep bounds the records that one read of the state examines.
 const scanStep = 256
 
-// GameSessions lists the game sessions of a fleet, live and ended, in creation order, beginning after `after`. more reports whether there
-// are others after the last one.
+// GameSessions lists the game sessions of a fleet, live and ended, in creation order, starting after `after`. more reports whether others follow the
+// last one.
 func (e *Engine) GameSessions(ctx context.Context, fleetID string, f hosting.GameFilter, after hosting.GamePlace, limit int) (page []session.GameSession, more bool, err error) {
 	for at, done := after, false; !done && len(page) <= limit; {
 		err = e.Read(ctx, func(v *cell.View) error {
@@ -232,8 +233,8 @@ func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSessio
 	return page, nil
 }
 
-// withoutReplaced removes archived game sessions whose id a later one in memory has taken: attempts of its placement, or one that the caller of CreateGameSession
-// had named like the placement. Once the later one is archived, it replaces them there.
+// withoutReplaced removes archived game sessions whose id a later one in memory has taken: earlier attempts of the same placement, or one to which
+// the caller of CreateGameSession gave the placement's name. Once the later one is archived, it replaces them there.
 func (e *Engine) withoutReplaced(ctx context.Context, archived []session.GameSession) (left []session.GameSession, err error) {
 	err = e.Read(ctx, func(v *cell.View) error {
 		left = slices.DeleteFunc(archived, func(g session.GameSession) bool {
@@ -245,20 +246,19 @@ func (e *Engine) withoutReplaced(ctx context.Context, archived []session.GameSes
 	return left, err
 }
 
-// PlayerPlace is a place in the creation order of player sessions.
+// PlayerPlace is a position in the creation order of player sessions.
 type PlayerPlace struct {
 	Created domain.Time
 	ID      domain.PlayerSessionID
 }
 
-// PlayersIn lists the player sessions of a game session, live and ended, in creation order, beginning after `after`. Status 0 selects
-// all.
+// PlayersIn lists the player sessions of a game session, live and ended, in creation order, starting after `after`. Status 0 selects all.
 func (e *Engine) PlayersIn(ctx context.Context, game session.ID, status session.PlayerStatus, after PlayerPlace, limit int) ([]hosting.PlayerSession, bool, error) {
 	var page []hosting.PlayerSession
 	archivedAfter := after
 	err := e.Read(ctx, func(v *cell.View) error {
 		page = v.PlayersIn(game, status, after.Created, after.ID, limit+1)
-		if g, ok := v.GameSession(game); ok && after.Created < g.Created { // those before are of a game session whose id it has taken
+		if g, ok := v.GameSession(game); ok && after.Created < g.Created { // earlier ones belong to a game session whose id this one has taken
 			archivedAfter = PlayerPlace{Created: g.Created}
 		}
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// A node that lacks entries which the others have trimmed receives a snapshot in their place. Its state jumps to that of the snapshot. Nothing that
-// was read before is void, since it was true at an earlier entry; but followers miss events, and the archive misses records.
+// A node that lacks entries which the others have trimmed receives a snapshot in their place, and its state jumps to that of the snapshot. Earlier
+// reads stay valid, because they were true at an earlier entry; but followers miss events, and the archive misses records.
 
-// jump loads the snapshot that has taken the place of the entries behind the present state.
+// jump loads the snapshot that replaced the entries after the current state.
 func (e *Engine) jump(ctx context.Context) error {
 	c, last, unsaved, err := load(ctx, e.config, e.source, 0)
 	if err != nil {
@@ -24,7 +24,7 @@ func (e *Engine) jump(ctx context.Context) error {
 
 func (e *Engine) jumpTo(ctx context.Context, c *cell.Cell, last uint64, unsaved int64) error {
 	from := e.durable.reached.Load()
-	if err := e.coverFrom(ctx, c, last); err != nil { // before anything is read of the new state
+	if err := e.coverFrom(ctx, c, last); err != nil { // before the new state can be read
 		return err
 	}
 	if err := e.config.loaded(c); err != nil {
@@ -43,7 +43,7 @@ func (e *Engine) jumpTo(ctx context.Context, c *cell.Cell, last uint64, unsaved 
 	return nil
 }
 
-// loadUpTo drops what memory has beyond entry `until`. A snapshot from another node may be newer than that.
+// loadUpTo discards the state in memory beyond entry `until`. If another node's snapshot is newer, it loads that.
 func (e *Engine) loadUpTo(ctx context.Context, until uint64) error {
 	c, last, unsaved, err := load(ctx, e.config, e.source, until)
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Memory and archive list forward in time. To find the latest records the search goes back from an instant in growing steps: records of a busy
-// subject are in the first steps, and a quiet one has few. A step with too many is cut in half, so that what is read stays bounded.
+// Memory and archive list records forward in time. To find the latest records, a search goes back from an instant in growing steps: for a busy
+// subject the first steps suffice, and a quiet one has few records. A step with too many records is halved, which bounds what is read.
 const (
 	latestFirstStep = time.Hour
 	latestStepGrows = 4
-	latestReads     = 4 // times the limit that one step may read
+	latestReads     = 4 // most records that one step reads, as a multiple of the limit
 )
 
-// future is later than any record: the clock may have been set back since.
+// future returns a time later than any record, with a margin because the clock may have been set back.
 func future(e *Engine) domain.Time { return domain.TimeOf(e.Now().Add(time.Hour)) }
 
-// latest returns at least the last limit records until an instant, or all if there are fewer, in no particular order. between returns the records that
-// were created from `from` on and before end, in Unix milliseconds, or more than `most` of them. All records created at `since` or later are in the result.
+// latest returns at least the last limit records up to an instant, or all if there are fewer, in no particular order. between returns the records
+// created in [from, end), in Unix milliseconds, or more than `most` of them. The result contains every record created at `since` or later.
 func latest[T any](e *Engine, until domain.Time, limit int, between func(from, end int64, most int) ([]T, error)) (all []T, since domain.Time, err error) {
 	end := int64(min(until, future(e))) + 1
 	oldest := max(e.Now().Add(-e.config.Retention-archive.Grain*time.Millisecond).UnixMilli(), 0)
@@ -47,8 +47,8 @@ func latest[T any](e *Engine, until domain.Time, limit int, between func(from, e
 	return all, domain.Time(end), nil
 }
 
-// LatestGames returns the game sessions of a fleet that were created last until an instant, the latest first: limit of them or more, or all if there are
-// fewer. All that were created at `since` or later are among them.
+// LatestGames returns the game sessions of a fleet that were created last, at until or earlier, newest first. It returns limit of them or more, or
+// all if there are fewer. The result contains every one created at `since` or later.
 func (e *Engine) LatestGames(ctx context.Context, fleetID string, until domain.Time, limit int) (all []session.GameSession, since domain.Time, err error) {
 	all, since, err = latest(e, until, limit, func(from, end int64, most int) ([]session.GameSession, error) {
 		some, _, err := e.GameSessions(ctx, fleetID, hosting.GameFilter{}, hosting.GamePlace{Created: domain.Time(from)}, most+1)

@@ -7,17 +7,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Levels are what the members of a cluster say of their programs; see package kernel for what a level is.
+// Levels reports which levels the programs of a cluster's members know; package kernel defines levels.
 type Levels interface {
-	// Levels returns the lowest of the levels that the programs of the members know, those without a vote included. complete says whether every member has
-	// told its own since its program started.
+	// Levels returns the lowest level that the members' programs know, including non-voting members. complete reports whether every member has
+	// announced its level since its program started.
 	Levels() (lowest uint, complete bool)
 }
 
-// levelEvery is the time between two looks at the members' levels, while they are not known to be all at that of this program.
+// levelEvery is the interval of checks of the members' levels, until all are known to have this program's level.
 const levelEvery = time.Second
 
-// Level returns the level in force, above which nothing is written, and the highest one that this program knows.
+// Level returns the level in force, above which nothing is written, and the highest level that this program knows.
 func (e *Engine) Level() (inForce, known uint) {
 	e.stateLock.RLock()
 	defer e.stateLock.RUnlock()
@@ -25,7 +25,7 @@ func (e *Engine) Level() (inForce, known uint) {
 	return c.Level(), c.KnownLevel()
 }
 
-// beginLevel puts the level of this program in force when no other one has to read the data: on a single machine, and in a cluster that begins.
+// beginLevel puts this program's level in force if no other program has to read the data: on a single machine, and when a cluster begins.
 func (r *run) beginLevel() error {
 	inForce, known := r.e.Level()
 	begins := r.e.durable.reached.Load() == 0
@@ -46,7 +46,7 @@ func (r *run) raiseLevel(from, to uint) error {
 	return err
 }
 
-// watchLevels is the goroutine that raises the level when the programs of all members know a higher one.
+// watchLevels is the goroutine that raises the level once the programs of all members know a higher one.
 func (r *run) watchLevels(ctx context.Context) {
 	every := time.NewTicker(levelEvery)
 	defer every.Stop()

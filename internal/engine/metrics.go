@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics has the engine's measurements, made once for each group of commands, so that a single command costs no more.
+// metrics holds the engine's measurements. They are taken once per group of commands, so that they cost a single
+// command nothing extra.
 type metrics struct {
 	commit   prometheus.Histogram
 	append   prometheus.Histogram

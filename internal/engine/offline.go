@@ -12,9 +12,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Offline changes a cell without an engine, for tools on the data directory of a service that is down. A change has the time of the
-// cell's last transaction. So no deadline ends or moves, and the next start of the service still sees the whole downtime. It is for
-// commands without further consequences.
+// Offline changes a cell without an engine, for tools that work on the data directory of a stopped service. A change gets the time
+// of the cell's last transaction, so no deadline ends or moves, and the next start of the service still sees the whole downtime.
+// Use it only for commands without further consequences.
 type Offline struct {
 	config Config
 	cell   *cell.Cell
@@ -22,7 +22,7 @@ type Offline struct {
 	failed error
 }
 
-// OpenOffline loads the cell from the journal, which only the caller may use. Archive may be nil.
+// OpenOffline loads the cell from the journal, to which the caller must have exclusive access. Archive may be nil.
 func OpenOffline(ctx context.Context, config Config) (*Offline, error) {
 	config.setDefaults()
 	c, last, _, err := load(ctx, config, config.Journal, math.MaxUint64)

@@ -7,19 +7,21 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// A process that stands still for minutes, because its container or its virtual machine is paused, because a debugger holds it or its machine swaps, is no different from
-// one that is down: no game server and no player can reach it. When it goes on, their deadlines have passed, and the messages that would have moved them wait
-// in its sockets. So the time that it lost does not count for contact deadlines, as after a restart. Connections are different: they are open, and stay.
+// A process may stand still for minutes because its container or virtual machine is paused, a debugger holds it, or its machine swaps. To game
+// servers and players this looks like downtime: they cannot reach it. When it resumes, their deadlines have passed, and the messages that would have
+// moved those deadlines wait in its sockets. So the lost time does not count for contact deadlines, as after a restart. Unlike after a restart,
+// connections are still open and stay open.
 //
-// While a contact deadline waits, a transaction follows at most a second after the one before. A gap is the sign of a pause, whatever its cause: a laptop that slept, or a
-// clock that was set forward, are two more, and no deadline of a client should pass by them either.
+// While a contact deadline is set, transactions are at most a second apart. A longer gap means a pause, whatever its cause. It may also come from a
+// laptop that slept or a clock that was set forward; no client's deadline should pass because of those either.
 
-// pauseMin is the shortest gap that counts as a pause: longer than what a loaded machine does to a process, and shorter than every deadline that a client must not miss.
+// pauseMin is the shortest gap that counts as a pause. It exceeds the delays of a process on a loaded machine and is below every deadline that a
+// client must not miss.
 const pauseMin = 5 * time.Second
 
 // afterPause moves the contact clock if the process stood still until now. The caller holds stateLock.
 func (r *run) afterPause(now time.Time) {
-	if !r.resumed || !r.e.config.pauses { // the first command of the run does it
+	if !r.resumed || !r.e.config.pauses { // the first command of the run handles a pause before it
 		return
 	}
 	gap := r.e.seq.Cell().StoodStill(domain.TimeOf(now))

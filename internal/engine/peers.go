@@ -14,41 +14,41 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// Peers reach the node of a cluster that decides, wherever it is. Its methods may be called concurrently. An error is ErrNotLeading when nothing has
-// happened, because no node decides or it cannot be reached, and ErrStopped when the connection was lost after the question had left.
+// Peers reaches the leader from any node. Its methods may be called concurrently. An error is ErrNotLeading if nothing has happened, because there is
+// no leader or it cannot be reached, and ErrStopped if the connection was lost after the request was sent.
 type Peers interface {
-	// Execute has the node that decides execute a command by ExecuteFor, and returns the answer or the error of that.
+	// Execute sends a command to the leader, which executes it with ExecuteFor. It returns the answer or error of ExecuteFor.
 	Execute(ctx context.Context, r *Request) (answer []byte, err error)
-	// Index returns the number of the journal entry that a linearizable read, begun before the call, must have applied.
+	// Index returns the number of the journal entry up to which a linearizable read that began before the call must wait.
 	Index(ctx context.Context) (uint64, error)
-	// Verify returns nil if this node is the one that decides: no other node has decided anything before the call.
+	// Verify returns nil if this node is the leader and no other node has decided anything before the call.
 	Verify(ctx context.Context) error
 }
 
-// Request is a command that one node has another one execute. However often it is asked, it has one effect; package answers says how.
+// Request is a command that one node asks another to execute. It takes effect at most once, however often it is sent; package answers explains how.
 type Request struct {
-	Asker   domain.UUID // the process that asks
+	Asker   domain.UUID // the process that sends the request
 	No      uint64      // counts the requests of the asker
-	Attempt uint64      // from 1: how often it was asked
-	Settled uint64      // the asker will not ask again for lower numbers
+	Attempt uint64      // from 1: how often it has been sent
+	Settled uint64      // the asker will not send lower numbers again
 	Command commandcodec.Asked
-	Trace   string `cbor:",omitempty"` // that the command belongs to, as a traceparent; empty: none
+	Trace   string `cbor:",omitempty"` // the traceparent of the command's trace; empty: none
 }
 
-// Undecided is a refusal of a command that the core has not seen: the queue is full, the disk is, the archive cannot be read. An earlier attempt
-// may have had an effect all the same.
+// Undecided is a refusal of a command that never reached the core, because the queue or the disk is full or the archive cannot be read. An earlier
+// attempt may still have taken effect.
 type Undecided struct{ *domain.Refusal }
 
 // Unwrap returns the refusal.
 func (u *Undecided) Unwrap() error { return u.Refusal }
 
 const (
-	retryFirst = 5 * time.Millisecond // until the node that decides is asked again; doubles up to retryMost
+	retryFirst = 5 * time.Millisecond // pause before the next attempt to reach the leader; doubles up to retryMost
 	retryMost  = 100 * time.Millisecond
 )
 
-// ExecuteFor executes the command of another node, and returns its answer once it is durable. The error is a refusal, *Undecided, ErrNotLeading
-// or ErrStopped.
+// ExecuteFor executes another node's command and returns its answer once it is durable. The error is a refusal, *Undecided, ErrNotLeading or
+// ErrStopped.
 func (e *Engine) ExecuteFor(ctx context.Context, r *Request) (answer []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, ErrNotLeading
@@ -68,14 +68,14 @@ func (e *Engine) ExecuteFor(ctx context.Context, r *Request) (answer []byte, err
 	if len(once.Answer) > 0 {
 		return once.Answer, nil
 	}
-	return form.Answer(cmd) // of a command that has changed nothing in the state, and was not refused
+	return form.Answer(cmd) // the command was not refused but changed nothing
 }
 
 func onceOf(r *Request, cmd kernel.Command, form *commandcodec.Form) *answers.Once {
 	return &answers.Once{Command: cmd, Asker: r.Asker, Request: r.No, Attempt: r.Attempt, Settled: r.Settled, Form: form}
 }
 
-// execute has this node execute a request.
+// execute executes a request on this node.
 func (e *Engine) execute(ctx context.Context, once *answers.Once) error {
 	err := e.decide(ctx, once)
 	switch {
@@ -86,7 +86,7 @@ func (e *Engine) execute(ctx context.Context, once *answers.Once) error {
 	case !once.Decided:
 		return undecided(err)
 	}
-	// The command changed nothing, so no append has shown that this node still decides, and what it read may be old.
+	// The command changed nothing, so no append has proved that this node still leads, and what it read may be stale.
 	if once.Attempt == 1 {
 		if verified := e.config.Peers.Verify(ctx); verified != nil {
 			return ErrNotLeading
@@ -96,10 +96,11 @@ func (e *Engine) execute(ctx context.Context, once *answers.Once) error {
 	return e.void(ctx, once, err)
 }
 
-// void makes final that a request had no effect, although it was asked before, and returns err. An earlier attempt that arrived meanwhile counts instead.
+// void durably records that a request had no effect although it was sent before, and returns err. If an earlier attempt has arrived meanwhile, its
+// outcome counts instead.
 func (e *Engine) void(ctx context.Context, once *answers.Once, err error) error {
 	switch failed := e.submit(ctx, &answers.Void{Once: once}); {
-	case errors.Is(failed, ErrNotLeading), errors.Is(failed, ErrStopped): // also of an effect that may not be durable
+	case errors.Is(failed, ErrNotLeading), errors.Is(failed, ErrStopped): // also if an earlier attempt's effect may not be durable
 		return failed
 	case once.Lost:
 		return fmt.Errorf("%w: %w", ErrStopped, failed)
@@ -119,9 +120,9 @@ func undecided(err error) error {
 	return &Undecided{refusal}
 }
 
-// doOnce has a command executed by the node that decides, and asks again while no node does or the outcome is unknown.
+// doOnce executes a command on the leader. It repeats the request while there is no leader or the outcome is unknown.
 func (e *Engine) doOnce(ctx context.Context, cmd kernel.Command) error {
-	if !commandcodec.Travels(cmd) { // one that only the node that decides gives
+	if !commandcodec.Travels(cmd) { // only the leader itself issues it
 		return e.decide(ctx, cmd)
 	}
 	form, err := commandcodec.Encode(cmd)
@@ -136,13 +137,13 @@ func (e *Engine) doOnce(ctx context.Context, cmd kernel.Command) error {
 	defer e.asker.end(r.No)
 	executed := false
 	return e.untilDecided(ctx, func() error {
-		if executed { // in vain: it begins again as it was asked
+		if executed { // the last attempt changed cmd in vain: restore it
 			if err := form.Reset(cmd); err != nil {
 				return err
 			}
 		}
 		r.Attempt++
-		r := *r // the one before may still be on its way
+		r := *r // a copy, because the previous attempt may still be in transit
 		if executed = e.run.Load() != nil; executed {
 			return e.execute(ctx, onceOf(&r, cmd, form))
 		}
@@ -154,7 +155,7 @@ func (e *Engine) doOnce(ctx context.Context, cmd kernel.Command) error {
 	})
 }
 
-// untilDecided repeats ask while no node decides or the outcome is unknown, for as long as the time-outs of clients allow.
+// untilDecided repeats ask while there is no leader or the outcome is unknown, for at most Config.Patience.
 func (e *Engine) untilDecided(ctx context.Context, ask func() error) error {
 	var unknown error
 	wait := retryFirst
@@ -198,7 +199,7 @@ func (e *Engine) isStopped() bool {
 	}
 }
 
-// awaitIndex returns once this node has applied everything that was acknowledged, by any node, before the call.
+// awaitIndex returns once this node has applied everything that any node acknowledged before the call.
 func (e *Engine) awaitIndex(ctx context.Context) error {
 	return e.untilDecided(ctx, func() error {
 		number, err := e.config.Peers.Index(ctx)
@@ -206,22 +207,22 @@ func (e *Engine) awaitIndex(ctx context.Context) error {
 			err = e.durable.wait(ctx, number, func() error { return ErrNotLeading })
 		}
 		if errors.Is(err, ErrStopped) {
-			return ErrNotLeading // a question that was lost has changed nothing
+			return ErrNotLeading // a lost question has changed nothing
 		}
 		return err
 	})
 }
 
-// asker numbers the requests of this process, and knows which are settled.
+// asker numbers the requests of this process and tracks which are settled.
 type asker struct {
 	id domain.UUID
 
 	lock  sync.Mutex
-	first uint64 // the oldest request that waits
-	ended []bool // of it and those behind it
+	first uint64 // the oldest unsettled request
+	ended []bool // of first and the requests after it
 }
 
-// begin returns the next number, and the number below which all are settled.
+// begin returns the next number, and the number below which all requests are settled.
 func (a *asker) begin() (no, settled uint64) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -229,7 +230,7 @@ func (a *asker) begin() (no, settled uint64) {
 	return a.first + uint64(len(a.ended)) - 1, a.first
 }
 
-// end settles a request: nothing asks for it again.
+// end settles a request: it will not be sent again.
 func (a *asker) end(no uint64) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -244,10 +245,10 @@ func (a *asker) end(no uint64) {
 
 const (
 	askersEvery = time.Minute
-	askerSilent = 10 // such periods without an answer, after which those of an asker are dropped
+	askerSilent = 10 // periods without a new answer after which an asker's answers are dropped
 )
 
-// dropAnswers is the goroutine that drops the answers of processes that have ended, or have not changed anything in a long time.
+// dropAnswers is the goroutine that drops the answers of processes that have ended or have not changed anything for a long time.
 func (r *run) dropAnswers(ctx context.Context) {
 	type sample struct {
 		answers.Standing

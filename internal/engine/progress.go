@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// progress has the number of the newest journal entry that has reached a stage, and the callers that wait for one, such as readers of
-// changes that are not durable yet.
+// progress tracks the newest journal entry that has reached a stage, and the callers that wait for one, such as readers of changes
+// that are not durable yet.
 type progress struct {
 	reached atomic.Uint64 // the newest entry that has reached the stage
 
@@ -21,7 +21,7 @@ type waiter struct {
 	done   chan struct{}
 }
 
-// wake is called after reached was set.
+// wake wakes the callers that wait for entries up to reached. Call it after setting reached.
 func (p *progress) wake(reached uint64) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -48,14 +48,14 @@ func (p *progress) release() {
 	p.waiting = nil
 }
 
-// again takes waiting callers after a release.
+// again accepts waiting callers again after a release.
 func (p *progress) again() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.released = false
 }
 
-// wait returns once an entry has reached the stage, or with the reason why it may never do so.
+// wait returns once the entry has reached the stage, or returns the reason why it may never do so.
 func (p *progress) wait(ctx context.Context, number uint64, stopped func() error) error {
 	w := waiter{number, make(chan struct{})}
 	p.lock.Lock()

@@ -8,11 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// OnRefusal sets the function f, which is called with every refused command and its refusal, by the command's goroutine, before Do
-// returns. nil: none. Followers do not see refusals, because these have no event.
+// OnRefusal sets a function f to be called with every refused command and its refusal, in the command's goroutine, before Do
+// returns. nil: none. Followers do not see refusals, because a refusal has no event.
 func (e *Engine) OnRefusal(f func(kernel.Command, *domain.Refusal)) { e.onRefusal.Store(&f) }
 
-// told calls f for a refusal, and returns err; a refusal by a quota gets the name of the holder.
+// told reports a refusal to the function set by OnRefusal, and returns err. It adds the holder's name to a refusal by a quota.
 func (e *Engine) told(ctx context.Context, cmd kernel.Command, err error) error {
 	if err == nil {
 		return nil

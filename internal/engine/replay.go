@@ -10,18 +10,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// piece has journal entries that follow each other, and what stopped the reader behind them.
+// piece is a run of consecutive journal entries, and the error that stopped the reader after them.
 type piece struct {
 	entries []kernel.Entry
 	bytes   int64 // of the entries in the journal
 	err     error
 }
 
-// pieceBytes is from when on a piece takes no more entries. Three pieces are in memory at a time, so that is their bound, together with the three largest entries.
+// pieceBytes is the size from which on a piece takes no more entries. Three pieces are in memory at a time, which bounds their total, apart from the
+// three largest entries.
 const pieceBytes = 256 << 10
 
-// replay applies the journal after entry `after` to a cell, up to entry `until` or the last one, and returns the number of that entry and the size of all of them. A
-// goroutine reads and decodes entries while the ones before are applied.
+// replay applies the journal after entry `after` to a cell, up to entry `until` or the last one. It returns the number of that entry and the total
+// size of the applied entries. A goroutine reads and decodes entries while earlier ones are applied.
 func replay(ctx context.Context, c *cell.Cell, from store, after, until uint64) (last uint64, bytes int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	pieces := make(chan piece, 1)
@@ -46,7 +47,7 @@ func replay(ctx context.Context, c *cell.Cell, from store, after, until uint64) 
 	return last, bytes, ctx.Err()
 }
 
-// readPieces sends the journal to replay, until that ends ctx.
+// readPieces sends the journal to replay until ctx ends.
 func readPieces(ctx context.Context, c *cell.Cell, from store, after, until uint64, to chan<- piece) {
 	var p piece
 	send := func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Log is the journal of a cluster as each node has it. One node at a time leads and appends to it; every node reads what is
-// committed, and saves snapshots and trims for itself.
+// Log is a cluster's journal as each node has it. One node at a time leads and appends; every node reads the committed entries, and
+// saves snapshots and trims for itself.
 type Log interface {
 	store
 	// Follow is Read without an end: it waits for further entries until ctx is done. It ends with journal.ErrTrimmed when the node
@@ -21,26 +21,26 @@ type Log interface {
 	Follow(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error]
 }
 
-// Office is the journal of a node for as long as it leads.
+// Office is a node's journal while it leads.
 type Office interface {
 	journal.Journal
-	// Ended is closed when the node leads no more. Appends fail from then on.
+	// Ended is closed when the node stops leading. Appends fail from then on.
 	Ended() <-chan struct{}
 }
 
-// ErrNotLeading is what commands get at a replica: nothing has happened.
+// ErrNotLeading is the error of commands on a replica: nothing has happened.
 var ErrNotLeading = errors.New("another node decides")
 
 var errLeadershipLost = errors.New("the node leads no more")
 
-// replication is the goroutines of a replica.
+// replication tracks the goroutines of a replica.
 type replication struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// OpenReplica loads the cell from this node's latest snapshot and applies what another node appends to the log. Config.Journal is not
-// used. Lead makes the engine decide.
+// OpenReplica loads the cell from this node's latest snapshot and applies what another node appends to the log. It does not use
+// Config.Journal. Lead makes the engine decide.
 func OpenReplica(ctx context.Context, config Config, log Log) (*Engine, error) {
 	if config.Clock != nil {
 		return nil, errors.New("a cluster runs on real time: a clock that tests move is for a single node")
@@ -55,8 +55,8 @@ func OpenReplica(ctx context.Context, config Config, log Log) (*Engine, error) {
 	return e, nil
 }
 
-// Lead has a replica decide, once it has applied all that is in j. It returns when commands can be executed. When an append fails, it
-// is unknown whether the entry will be committed: the engine drops what memory holds beyond the log and becomes a replica again.
+// Lead makes a replica decide after it has applied everything in j. It returns once commands can be executed. When an append fails,
+// it is unknown whether the entry will be committed: the engine drops the state in memory beyond the log and becomes a replica again.
 func (e *Engine) Lead(ctx context.Context, j Office) error {
 	e.role.Lock()
 	defer e.role.Unlock()
@@ -82,7 +82,7 @@ func (e *Engine) Lead(ctx context.Context, j Office) error {
 	return nil
 }
 
-// StepDown makes the engine a replica again. What was decided becomes durable first.
+// StepDown makes the engine a replica again, after everything decided is durable.
 func (e *Engine) StepDown() {
 	if r := e.run.Load(); r != nil && e.cluster != nil {
 		r.end()
@@ -90,7 +90,7 @@ func (e *Engine) StepDown() {
 	}
 }
 
-// decideWith begins a run. In a cluster the engine becomes a replica again behind it.
+// decideWith begins a run. In a cluster, the engine becomes a replica again when the run ends.
 func (e *Engine) decideWith(ctx context.Context, j journal.Journal) error {
 	r := newRun(e, j)
 	if err := r.start(ctx); err != nil {
@@ -112,22 +112,22 @@ func (e *Engine) decideWith(ctx context.Context, j journal.Journal) error {
 	return nil
 }
 
-// replicateAgain goes on from what is known to be committed. A run that failed leaves changes in memory that may never be
-// committed: the cell is built anew, up to the last entry that followers have been told of.
+// replicateAgain resumes replication from what is known to be committed. A failed run leaves changes in memory that may never be
+// committed; the cell is then rebuilt up to the last entry that followers have received.
 func (e *Engine) replicateAgain() {
 	if e.context.Err() != nil {
-		return // it is being closed
+		return // the engine is being closed
 	}
 	e.time.follow()
 	if e.seq.ahead() {
 		if err := e.loadUpTo(e.context, e.fed.reached.Load()); err != nil {
-			if e.context.Err() == nil { // otherwise it was interrupted by Close
+			if e.context.Err() == nil { // otherwise Close interrupted it
 				e.fail(err)
 			}
 			return
 		}
 	}
-	e.durable.again() // not before: no caller may wait for an entry with the number of one that is void
+	e.durable.again() // only now: a caller must not wait for an entry under the number of a void one
 	e.fed.again()
 	e.replicate()
 }
@@ -160,12 +160,13 @@ func (e *Engine) stopReplicating() {
 	e.replicates = nil
 }
 
-// catchUp applies what is in a journal that this node alone appends to from now on.
+// catchUp applies the entries of a journal to which only this node appends from now on.
 func (e *Engine) catchUp(ctx context.Context, j journal.Journal) error {
 	return e.applyAll(ctx, j.Read)
 }
 
-// applyAll applies the entries that this node lacks. When a snapshot has taken the place of some, it goes on behind that.
+// applyAll applies the entries that this node lacks. If a snapshot has replaced some of them, it loads the snapshot and continues
+// after it.
 func (e *Engine) applyAll(ctx context.Context, read func(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error]) error {
 	for {
 		err := e.applyEach(ctx, read(ctx, e.durable.reached.Load()+1))
@@ -190,7 +191,7 @@ func (e *Engine) applyEach(ctx context.Context, entries iter.Seq2[journal.Entry,
 	return nil
 }
 
-// apply folds an entry that another node has decided into the state, and tells the followers of its events.
+// apply applies an entry that another node has decided, and feeds its events to the followers.
 func (e *Engine) apply(ctx context.Context, entry journal.Entry) error {
 	forgotten, err := kernel.Forgets(entry.Batch)
 	if err != nil {
@@ -219,7 +220,7 @@ func (e *Engine) apply(ctx context.Context, entry journal.Entry) error {
 	return nil
 }
 
-// expireOld removes old records from a replica's archive. A run does it between two batches.
+// expireOld removes expired records from a replica's archive. On a leader, the run does so between two batches.
 func (e *Engine) expireOld(ctx context.Context) {
 	for every := time.NewTicker(expireEvery); ; {
 		select {

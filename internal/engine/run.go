@@ -12,7 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// run is an engine that decides: the queue of commands, the goroutines that decide them and make them durable, and the end of it.
+// run is one period in which an engine decides: the queue of commands, the goroutines that decide commands and make them durable, and
+// their shutdown.
 type run struct {
 	e       *Engine
 	journal journal.Journal
@@ -21,19 +22,19 @@ type run struct {
 	queueLock sync.Mutex
 	queue     []*Call
 	closed    bool          // no more commands
-	wake      chan struct{} // something is in the queue, or Poke
-	poked     bool          // a Tick must run, regardless of the plan; guarded by stateLock
-	resumed   bool          // the first command of the run is decided; guarded by stateLock
+	wake      chan struct{} // receives when something is in the queue, or after Poke
+	poked     bool          // a Tick must run although none is due; guarded by stateLock
+	resumed   bool          // the first command of the run has been decided; guarded by stateLock
 
-	commit  chan struct{} // the group being built is not empty
-	taken   chan struct{} // the group was taken: there is room for more
+	commit  chan struct{} // receives when the current group is not empty
+	taken   chan struct{} // receives when the group was taken and there is room again
 	decided chan struct{} // closed when no more commands are decided
 
-	ended endedRecords       // of the present pass; of archiveEnded
-	carry chan chan struct{} // asks for a pass over the ended records, after which the channel in it is closed
+	ended endedRecords       // of the current pass; owned by archiveEnded
+	carry chan chan struct{} // requests a pass over the ended records, which then closes the sent channel
 
 	failure atomic.Pointer[error]
-	stopped chan struct{} // closed once failed or closed
+	stopped chan struct{} // closed once the run has failed or was closed
 	over    chan struct{} // closed once the engine is a replica again
 	stop    sync.Once
 	done    sync.WaitGroup
@@ -55,7 +56,7 @@ func newRun(e *Engine, j journal.Journal) *run {
 	}
 }
 
-// start begins to decide.
+// start starts the goroutines of the run and executes its first commands.
 func (r *run) start(ctx context.Context) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.cancel = cancel
@@ -83,7 +84,8 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// endWith ends the run when the node leads no more. Without a command it would not notice, and readers would wait for what others decide.
+// endWith ends the run when the node stops leading. Without commands, the run would not notice, and readers would wait for what other
+// nodes decide.
 func (r *run) endWith(office Office) {
 	select {
 	case <-office.Ended():
@@ -92,7 +94,7 @@ func (r *run) endWith(office Office) {
 	}
 }
 
-// end begins to stop: no more commands are taken.
+// end begins the shutdown: the run takes no more commands.
 func (r *run) end() {
 	r.queueLock.Lock()
 	r.closed = true
@@ -100,7 +102,7 @@ func (r *run) end() {
 	r.stop.Do(func() { close(r.stopped) })
 }
 
-// close lets what was decided become durable and stops.
+// close waits until what was decided is durable, and stops.
 func (r *run) close() {
 	r.end()
 	r.cancel()
@@ -110,14 +112,14 @@ func (r *run) close() {
 
 func newCall(cmd kernel.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
 
-// groupBytesMax is the size of a group from which no more commands are added; while an append hangs, they wait. The journal takes 64 MiB,
-// far more than this and the largest command.
+// groupBytesMax is the size from which on no more commands are added to a group; they wait, for example while an append hangs. The
+// journal accepts 64 MiB, far more than this plus the largest command.
 const groupBytesMax = 8 << 20
 
-// lockStep is the most commands under one lock of the state, which bounds how long readers wait.
+// lockStep is the most commands executed while the state is locked once. It bounds how long readers wait.
 const lockStep = 64
 
-// submit has the command executed and waits until its outcome is durable.
+// submit executes a command and returns once its outcome is durable.
 func (r *run) submit(cmd kernel.Command) error {
 	c := r.calls.Get().(*Call)
 	c.Cmd, c.Err = cmd, nil
@@ -183,7 +185,7 @@ func (r *run) decide() {
 	}
 }
 
-// waitForRoom waits while the group that is being built is full. It reports false if the engine stops meanwhile.
+// waitForRoom waits while the current group is full. It reports false if the engine stops meanwhile.
 func (r *run) waitForRoom() bool {
 	for {
 		if r.gathered() < groupBytesMax {
@@ -197,7 +199,7 @@ func (r *run) waitForRoom() bool {
 	}
 }
 
-// execute decides some commands under one lock, and returns their number.
+// execute decides some commands under one lock and returns how many it decided.
 func (r *run) execute(some []*Call) (decided int) {
 	r.e.stateLock.Lock()
 	defer r.e.stateLock.Unlock()
@@ -222,8 +224,8 @@ func (r *run) refuse(some []*Call, err error) {
 	answer(some)
 }
 
-// tick ends some of what is due and returns how long to wait for the next deadline. It ends many deadlines in steps, with waiting
-// commands in between.
+// tick ends some of what is due and returns how long to wait for the next deadline. It ends many deadlines in steps, so that waiting
+// commands run in between.
 func (r *run) tick() (wait time.Duration, ok bool) {
 	wait, ok = r.untilDue()
 	r.e.stateLock.Lock()
@@ -244,7 +246,7 @@ func (r *run) tick() (wait time.Duration, ok bool) {
 	return r.untilDue()
 }
 
-// untilDue returns the time until the next Tick; not ok without deadlines.
+// untilDue returns the time until the next Tick; ok is false if there is no deadline.
 func (r *run) untilDue() (wait time.Duration, ok bool) {
 	r.e.stateLock.RLock()
 	due := r.e.seq.Due()
@@ -252,7 +254,7 @@ func (r *run) untilDue() (wait time.Duration, ok bool) {
 	return r.e.untilTime(due), !due.IsZero()
 }
 
-// fail stops the run: what memory holds beyond the journal is void. Without a cluster that is the end of the engine.
+// fail stops the run: the state in memory beyond the journal is void. On a single machine, this stops the engine.
 func (r *run) fail(cause error) {
 	r.failure.CompareAndSwap(nil, &cause)
 	r.end()
@@ -269,7 +271,7 @@ func (r *run) stopError() error {
 	return ErrStopped
 }
 
-// refuseQueue answers the commands left in the queue.
+// refuseQueue fails the commands left in the queue.
 func (r *run) refuseQueue() {
 	r.queueLock.Lock()
 	r.closed = true
@@ -279,7 +281,7 @@ func (r *run) refuseQueue() {
 	r.refuse(left, r.closedError())
 }
 
-// closedError is the error of a command that has never been on its way to the journal: nothing has happened.
+// closedError is the error of a command that was never submitted to the journal: nothing has happened.
 func (r *run) closedError() error {
 	if r.e.cluster != nil {
 		return ErrNotLeading

@@ -16,7 +16,7 @@ type SearchPage struct {
 	Next   *search.Place  // after which the next page begins; nil: this is the last one
 }
 
-// SearchGameSessions finds up to q.Most ACTIVE game sessions of a fleet. A page may be shorter than wanted although there is a next one,
+// SearchGameSessions finds up to q.Most ACTIVE game sessions of a fleet. A page may be shorter than q.Most although another follows,
 // because game sessions that changed during the search are left out.
 func (e *Engine) SearchGameSessions(ctx context.Context, q searchindex.Query) (page SearchPage, err error) {
 	wanted := q.Most
@@ -25,7 +25,7 @@ func (e *Engine) SearchGameSessions(ctx context.Context, q searchindex.Query) (p
 	cells := uint64(0)
 	for done := false; !done; {
 		err := e.Read(ctx, func(v *cell.View) error {
-			if e.cells != cells { // the positions in an earlier cell say nothing about this one
+			if e.cells != cells { // positions in an earlier cell are meaningless in this one
 				cells, scan = e.cells, searchindex.NewScan(q)
 			}
 			done = v.Search(scan)

@@ -12,10 +12,10 @@ import (
 )
 
 // Sequencer decides commands one after another and gathers their transactions in groups. It is the part of the engine without goroutines
-// and clock: the Engine runs it under its lock, and the simulator directly, so that both run the same code.
+// and clock: the Engine runs it under its lock, and the simulator calls it directly, so that both run the same code.
 //
-// It keeps two numbers. Groups up to durable are in the journal; building.Number is that of the group which is being built. There are at
-// most two groups: building.Number is durable+1 if no append is in progress, and durable+2 while a group is being appended.
+// It keeps two numbers: durable is that of the last group in the journal, and building.Number that of the group which is being built.
+// There are at most two groups: building.Number is durable+1 if no append is in progress, and durable+2 while a group is being appended.
 type Sequencer struct {
 	cell     *cell.Cell
 	building *Group
@@ -49,7 +49,7 @@ func NewSequencer(c *cell.Cell, last uint64, seed [32]byte) *Sequencer {
 	return &Sequencer{cell: c, building: &Group{Number: last + 1}, durable: last, seeds: rand.NewChaCha8(seed)}
 }
 
-// Execute decides commands at one time, from the first on until the group is full, and returns their number. It also returns those that
+// Execute decides commands in order at the same time until the group is full, and returns how many it decided. answered are those that
 // can be answered at once, because they changed nothing and what they read is durable. The other decided commands wait in the group that
 // is being built.
 func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call) (answered []*Call, decided int) {
@@ -92,14 +92,14 @@ func (s *Sequencer) plan() {
 // Due returns when the next Tick must run; zero without deadlines.
 func (s *Sequencer) Due() time.Time { return s.due }
 
-// Take returns the present group, or nil if it is empty, and begins the next one in spare. The state is then that after the returned
-// group.
+// Take returns the current group, or nil if it is empty, and starts the next one in spare. At that moment the state is exactly that
+// after the returned group.
 func (s *Sequencer) Take(spare *Group) *Group {
 	g := s.building
 	if len(g.Batch) == 0 {
 		return nil
 	}
-	if cap(spare.Batch) > 1<<22 { // one large group must not keep its memory for ever
+	if cap(spare.Batch) > 1<<22 { // do not keep the memory of one large group forever
 		spare.Batch, spare.Events = nil, nil
 	}
 	clear(spare.calls)
@@ -109,10 +109,10 @@ func (s *Sequencer) Take(spare *Group) *Group {
 	return g
 }
 
-// Gathered returns the size of the present group in bytes.
+// Gathered returns the size of the current group in bytes.
 func (s *Sequencer) Gathered() int { return len(s.building.Batch) }
 
-// TakeIdle returns the commands that changed nothing and only wait for earlier groups, if the present group is otherwise empty.
+// TakeIdle returns the commands that changed nothing and only wait for earlier groups, if the current group is otherwise empty.
 func (s *Sequencer) TakeIdle() []*Call {
 	if len(s.building.Batch) > 0 {
 		return nil
@@ -122,7 +122,7 @@ func (s *Sequencer) TakeIdle() []*Call {
 	return waiting
 }
 
-// Apply folds a group that another node has decided and made durable into the state. The Sequencer must not hold commands.
+// Apply applies a group that another node has decided and made durable. The Sequencer must not hold commands.
 func (s *Sequencer) Apply(number uint64, batch []byte, follow kernel.KindMask) (*Group, error) {
 	if want := s.durable + 1; number != want || s.ahead() {
 		return nil, fmt.Errorf("entry %d does not follow entry %d", number, s.durable)

@@ -11,15 +11,15 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// pendingSnapshot is the state after a journal entry, to be written to the disk.
+// pendingSnapshot is the frozen state after a journal entry, to be written to disk.
 type pendingSnapshot struct {
 	at     uint64
 	next   domain.Time // see archive.Coverage
 	frozen *kernel.Snapshot
 }
 
-// freezeIfDue takes a snapshot if the journal has grown enough. The state is that after g, because the next group is empty. It also takes one when the level was
-// raised: a replica of an earlier release is then refused at once, by its snapshot, instead of after it has begun to follow.
+// freezeIfDue takes a snapshot if the journal has grown enough. The state is that after g, because the next group is empty. It also takes one after
+// the level was raised, so that a replica of an earlier release is refused by the snapshot at once instead of after it has begun to follow.
 func (e *Engine) freezeIfDue(g *Group) *pendingSnapshot {
 	e.unsaved += int64(len(g.Batch))
 	e.written.Add(int64(len(g.Batch)))
@@ -37,8 +37,8 @@ func (e *Engine) freezeIfDue(g *Group) *pendingSnapshot {
 	return s
 }
 
-// saveSnapshots is the goroutine that writes snapshots and trims the journal before them. A snapshot that cannot be written only makes
-// the next restart longer, because the journal still has everything.
+// saveSnapshots is the goroutine that writes snapshots and trims the journal before them. A failure to write a snapshot only makes the next restart
+// longer, because the journal still contains everything.
 func (e *Engine) saveSnapshots() {
 	ctx := e.context
 	for {
@@ -80,7 +80,7 @@ func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 	}
 }
 
-// whileRoom ends a snapshot when space runs short, because the journal needs the rest.
+// whileRoom aborts the writing of a snapshot when space runs short, because the journal needs the rest.
 type whileRoom struct {
 	io.Writer
 	short func() error

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// store is where an engine loads its state from and saves it to: the part of a journal.Journal that needs no writer.
+// store is where an engine loads its state and saves snapshots: the part of journal.Journal that needs no writer.
 type store interface {
 	Read(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error]
 	SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error
@@ -23,8 +23,8 @@ type store interface {
 	Trim(ctx context.Context, before uint64) error
 }
 
-// load rebuilds the cell after entry `until`, or after the last entry, from the latest snapshot and the journal after it, whose size in
-// bytes it returns. When a snapshot from another node arrives meanwhile, it begins again with that.
+// load rebuilds the state after entry `until`, or after the last entry, from the latest snapshot and the journal after it. unsaved is
+// the size of that part of the journal in bytes. If a snapshot from another node arrives meanwhile, it starts again with that.
 func load(ctx context.Context, config Config, from store, until uint64) (c *cell.Cell, last uint64, unsaved int64, err error) {
 	for tried := uint64(0); ; {
 		var at uint64
@@ -36,7 +36,7 @@ func load(ctx context.Context, config Config, from store, until uint64) (c *cell
 	}
 }
 
-// loadFrom is load from the snapshot after entry `at`.
+// loadFrom is load from the latest snapshot, which was taken after entry `at`.
 func loadFrom(ctx context.Context, config Config, from store, until uint64) (c *cell.Cell, at, last uint64, unsaved int64, err error) {
 	began := time.Now()
 	c = cell.New(config.Cell)

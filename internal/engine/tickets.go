@@ -11,17 +11,18 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// TicketsSince are the tickets of a configuration that ended since a time, and those that have not ended.
+// TicketsSince holds the tickets of a configuration that ended since a time, and those still active.
 type TicketsSince struct {
 	Tickets []matchmaking.Ticket // by their start
-	Until   domain.Time          // those that had begun by then; before now if there were more than the caller wanted
+	Until   domain.Time          // Tickets has all that had begun by then; before now if there were more than the caller wanted
 	Whole   bool                 // Until is now
 }
 
-// archiveReadMost bounds the bytes of the archive that one TicketsSince reads: records of all kinds lie in the order of their ends.
+// archiveReadMost bounds the bytes of the archive that one TicketsSince reads, because the archive mixes records of all kinds in the order
+// of their ends.
 const archiveReadMost = 64 << 20
 
-// TicketsSince returns about `most` tickets at most, those that ended first, of memory and of this node's archive.
+// TicketsSince returns about `most` tickets, those that ended first, from memory and from this node's archive.
 func (e *Engine) TicketsSince(ctx context.Context, configuration string, since domain.Time, most int) (x TicketsSince, err error) {
 	if !e.covers.complete() {
 		return x, domain.Refuse(domain.Overloaded, "this node still copies the records of what has ended; ask another one, or later")
@@ -56,14 +57,15 @@ func (e *Engine) TicketsSince(ctx context.Context, configuration string, since d
 	slices.SortFunc(x.Tickets, func(a, b matchmaking.Ticket) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.No, b.No))
 	})
-	if len(x.Tickets) > most { // memory alone can have more
+	if len(x.Tickets) > most { // memory alone may have more
 		x.Until, x.Whole = x.Tickets[most].Start, false
 		x.Tickets = x.Tickets[:most]
 	}
 	return x, nil
 }
 
-// archivedTickets adds the tickets of the archive that ended since a time, as long as more wants others behind those that ended before next.
+// archivedTickets adds the archived tickets that ended since a time. It continues while more, given that all those that ended before `next`
+// were read, wants others.
 func archivedTickets(ctx context.Context, store archive.Archive, since domain.Time, add func(*matchmaking.Ticket), more func(read int, next domain.Time) bool) error {
 	read := 0
 	for behind := (archive.Place{Ended: int64(since)}); ; {

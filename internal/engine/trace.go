@@ -15,8 +15,8 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// A command whose context is traced has a span "commit", at each node that works on it. At the node that decides, it has the parts "queue", until the
-// command is decided and applied, and "append", until its group is durable. The core does not know of any of it.
+// A traced command has a span "commit" on each node that works on it. On the leader, the span has two parts: "queue", until the command is decided
+// and applied, and "append", until its group is durable. The core knows nothing of this.
 
 // doTraced is Do within a span.
 func (e *Engine) doTraced(ctx context.Context, cmd kernel.Command) error {
@@ -26,7 +26,7 @@ func (e *Engine) doTraced(ctx context.Context, cmd kernel.Command) error {
 	return err
 }
 
-// executeTraced executes a request, in the trace that another node says.
+// executeTraced executes a request within the trace that the other node sent.
 func (e *Engine) executeTraced(ctx context.Context, text string, once *answers.Once) error {
 	if !e.config.Tracing.On() || text == "" {
 		return e.execute(ctx, once)
@@ -43,7 +43,7 @@ func (e *Engine) startCommit(ctx context.Context, cmd kernel.Command) (context.C
 	return ctx, span
 }
 
-// commandTrace is what the spans of a command need. The goroutine that waits for the command reads it once the command is answered.
+// commandTrace holds what the spans of a command need. The goroutine that waits for the command reads it once the command is answered.
 type commandTrace struct {
 	tracer *tracing.Tracer
 	ctx    context.Context
@@ -54,7 +54,7 @@ type commandTrace struct {
 	entry             uint64
 }
 
-// submitTraced is submit with the parts of the span in ctx.
+// submitTraced is submit that adds the parts to the span in ctx.
 func (r *run) submitTraced(ctx context.Context, cmd kernel.Command) error {
 	x := &commandTrace{tracer: r.e.config.Tracing, ctx: ctx, queued: time.Now()}
 	c := newCall(cmd)
@@ -69,8 +69,8 @@ func (r *run) submitTraced(ctx context.Context, cmd kernel.Command) error {
 	return err
 }
 
-// decided remembers what the command made that causes something later. It does so before that is durable, because a follower at another node may ask as soon as
-// it is.
+// decided remembers which records the command created that cause later work. It does so before they are durable, because a follower on another node
+// may ask as soon as they are.
 func (x *commandTrace) decided(events []kernel.Emitted) {
 	x.applied = time.Now()
 	for _, emitted := range events {
@@ -94,8 +94,8 @@ func ticketCause(no uint64) tracing.Cause {
 	return tracing.Cause{Kind: tracing.Ticket, ID: strconv.FormatUint(no, 10)}
 }
 
-// traceMatches has the traces of tickets go on in their match: its placement, which has the id of the match, then follows from it, and with that the push to the server
-// process. Matches are proposed by commands that no call has caused.
+// traceMatches continues the traces of tickets in their match: its placement, which has the match's id, and the push to the server process then
+// follow from it. No call causes the commands that propose matches.
 func traceMatches(t *tracing.Tracer, events []kernel.Emitted) {
 	for _, emitted := range events {
 		e, ok := emitted.Event.(*matchmaking.MatchProposed)
@@ -110,7 +110,7 @@ func traceMatches(t *tracing.Tracer, events []kernel.Emitted) {
 	}
 }
 
-// traced notes that a group is durable in the traces of its commands, before they are answered.
+// traced records in the traces of a group's commands that the group is durable, before they are answered.
 func (g *Group) traced(appending time.Time) {
 	for _, c := range g.calls {
 		if x := c.trace; x != nil {

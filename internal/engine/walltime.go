@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// wallTime is the time of a single machine: its clock, as long as that goes forward. When the clock was set back, the time goes on by the monotonic clock, a little slower, until
-// the clock has caught up: standing still that long, no seat would become free and no search would end. The same holds for a start with a clock that is behind the last transaction.
+// wallTime is the time of a single machine: its clock, as long as that goes forward. After the clock was set back, the time follows the monotonic
+// clock, slightly slower, until the clock has caught up. If the time stood still instead, no seat would become free and no search would end
+// meanwhile. A start with a clock behind the last transaction is treated the same.
 type wallTime struct {
 	lock sync.Mutex
-	at   time.Time // when the time was asked for last, with the monotonic reading
-	time time.Time // then
+	at   time.Time // when now was last called, with the monotonic reading
+	time time.Time // what that call returned
 }
 
 func newWallTime(last time.Time) *wallTime { return &wallTime{at: time.Now(), time: last} }
@@ -25,7 +26,8 @@ func (w *wallTime) now() time.Time {
 	return w.time
 }
 
-// later is the time when so much has passed since it was `before`, and the clock shows wall. Ahead of the clock it is slower by as much as clusterTime is, which no client notices.
+// later returns the time at which `passed` has elapsed since before, given the clock's reading `wall`. If that is ahead of the clock, the time runs
+// slower by one part in drawnBy, as in clusterTime.
 func later(before time.Time, passed time.Duration, wall time.Time) time.Time {
 	least := before.Add(passed - passed/drawnBy)
 	if wall.After(least) {
