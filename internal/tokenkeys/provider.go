@@ -31,6 +31,9 @@ const (
 // ErrUnknown is the cause of the error of a key that a provider or file does not have.
 var ErrUnknown = errors.New("is not known")
 
+// ErrNotFetched is the cause of the error of a key of a provider that does not answer.
+var ErrNotFetched = errors.New("fetch keys")
+
 // ProviderConfig says where the keys of an identity provider are.
 type ProviderConfig struct {
 	Issuer string           // exactly as tokens and its discovery document name it
@@ -119,7 +122,7 @@ func (p *Provider) Key(ctx context.Context, keyID string) (*jose.JSONWebKey, err
 	case found != nil && now.Sub(fetched) <= keysGoodFor:
 		return found, nil
 	case failed != nil:
-		return nil, fmt.Errorf("fetch keys: %w", failed)
+		return nil, fmt.Errorf("%w: %w", ErrNotFetched, failed)
 	}
 	return nil, fmt.Errorf("key %.60q of issuer %s %w", keyID, p.config.Issuer, ErrUnknown)
 }

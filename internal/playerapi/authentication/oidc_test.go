@@ -16,6 +16,10 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/musterhq/muster/internal/live"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
 // issuer is an identity provider with keys that can be changed.
@@ -200,6 +204,38 @@ func TestOIDCPlayerID(t *testing.T) {
 	}
 	if len(o.algorithms) != 3 {
 		t.Errorf("algorithms: %v, want RS256, ES256 and EdDSA", o.algorithms)
+	}
+}
+
+// A provider that does not answer is no reason to throw a token away: the client is told to come back. What the provider says of a key is.
+func TestOIDCProviderIsDown(t *testing.T) {
+	x := startIssuer(t)
+	key := x.newKey(t, "one")
+	now := time.Unix(1_800_000_000, 0)
+	o, err := NewOIDC(OIDCConfig{Issuer: x.URL, Audiences: []string{"game"}, Client: x.Client(), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Authenticator{Config{Logins: live.Of(Logins{Providers: map[string]Provider{"oidc": o}})}}
+	ctx := principal.With(t.Context(), &principal.Principal{})
+	login := func(kid string) string {
+		_, err := a.Login(ctx, "oidc", sign(t, jose.ES256, key, kid, map[string]any{"iss": x.URL, "aud": "game", "sub": "ann", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}))
+		if p, ok := errors.AsType[*problem.Problem](err); ok {
+			return string(p.Code)
+		}
+		return fmt.Sprint(err)
+	}
+	x.down = true
+	if got := login("one"); got != "UNAVAILABLE" {
+		t.Errorf("while the provider is down: %s", got)
+	}
+	x.down, now = false, now.Add(30*time.Second)
+	if got := login("one"); got != "<nil>" {
+		t.Errorf("when it is up again: %s", got)
+	}
+	now = now.Add(30 * time.Second)
+	if got := login("none"); got != "UNAUTHENTICATED" {
+		t.Errorf("a key that it does not have: %s", got)
 	}
 }
 

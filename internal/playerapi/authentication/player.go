@@ -2,11 +2,13 @@ package authentication
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
@@ -16,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/principal"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
 // accessPrefix begins every access token, so that one is recognised where it should not be.
@@ -79,6 +82,9 @@ func (a *Authenticator) refusedToken(from string, reason signin.Reason, problem 
 // BackendProvider is the provider of players who show a login ticket that a trusted backend has fetched, or a token that it has signed.
 const BackendProvider = "backend"
 
+// providerAgain is how long clients should wait for an identity provider, which is asked twice a minute.
+const providerAgain = 10 * time.Second
+
 // Login verifies the credential of a login, by the name of its provider.
 func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, error) {
 	logins := a.Logins.Get()
@@ -98,6 +104,10 @@ func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, e
 		return Claim{}, problem.New(flow.InvalidArgument, "provider: %.60q, want one of %s", name, strings.Join(known, ", "))
 	}
 	claim, err := provider.Identify(ctx, token)
+	if errors.Is(err, tokenkeys.ErrNotFetched) { // the token may be good. It counts as a failed login all the same, since anybody can send one.
+		return Claim{}, Failed(a.Signins.Players, failure(ctx, fmt.Errorf("provider %s: %w", name, err)),
+			problem.Later(flow.Unavailable, providerAgain, "the identity provider does not answer; try again later"))
+	}
 	if err != nil {
 		return Claim{}, a.FailedLogin(ctx, fmt.Errorf("provider %s: %w", name, err))
 	}
@@ -106,6 +116,9 @@ func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, e
 
 // FailedLogin counts a failed login and returns the answer. The cause goes to the log only.
 func (a *Authenticator) FailedLogin(ctx context.Context, cause error) *problem.Problem {
-	return Failed(a.Signins.Players, signin.Failure{From: principal.Of(ctx).Address, Reason: signin.WrongToken, Player: true, Cause: cause},
-		problem.New(flow.Unauthenticated, "token: not valid for a login"))
+	return Failed(a.Signins.Players, failure(ctx, cause), problem.New(flow.Unauthenticated, "token: not valid for a login"))
+}
+
+func failure(ctx context.Context, cause error) signin.Failure {
+	return signin.Failure{From: principal.Of(ctx).Address, Reason: signin.WrongToken, Player: true, Cause: cause}
 }
