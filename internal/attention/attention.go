@@ -79,7 +79,9 @@ type Config struct {
 	Secrets func(ctx context.Context) ([]secretrotation.Document, error)
 	// Differing are the nodes that have other settings than the node that decides; none at another node. nil: there is no other node.
 	Differing func() []node.Differing
-	Log       *slog.Logger
+	// Apart are the nodes whose clocks are far from that of the node that decides; none at another node. nil: there is no other node.
+	Apart func() []node.Apart
+	Log   *slog.Logger
 }
 
 // Finder looks for troubles.

@@ -3,13 +3,35 @@ package attention
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // settingsShown is how many settings of a node one item names.
 const settingsShown = 8
 
-// nodes are those that have other settings than the node that decides: with the next hand-over, theirs would be in force.
-func (f *Finder) nodes() (all []Item) {
+// nodes are those that differ from the node that decides.
+func (f *Finder) nodes() []Item { return append(f.clocks(), f.settings()...) }
+
+// clocks are the nodes whose clocks are wrong, or right if that of the node that decides is wrong.
+func (f *Finder) clocks() (all []Item) {
+	if f.config.Apart == nil {
+		return nil
+	}
+	for _, a := range f.config.Apart() {
+		direction := "ahead of"
+		if a.Ahead < 0 {
+			direction = "behind"
+		}
+		all = append(all, Item{
+			What: fmt.Sprintf("The clock of node %s is %s %s that of %s, which decides.", a.Node, a.Ahead.Abs().Round(time.Second), direction, a.Leader),
+			Next: "Have a time service, such as chrony or systemd-timesyncd, keep the clocks of both machines right. A node whose clock is five minutes off refuses the signatures of clients.",
+		})
+	}
+	return all
+}
+
+// settings are the nodes that have other settings: with the next hand-over, theirs would be in force.
+func (f *Finder) settings() (all []Item) {
 	if f.config.Differing == nil {
 		return nil
 	}

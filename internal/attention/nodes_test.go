@@ -3,9 +3,22 @@ package attention
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/cluster/node"
 )
+
+// A node whose clock is far from that of the node that decides is named, in either direction.
+func TestNodesWithOtherClocks(t *testing.T) {
+	f := New(Config{Apart: func() []node.Apart {
+		return []node.Apart{{Node: "n2", Leader: "n1", Ahead: 5*time.Minute + 300*time.Millisecond}, {Node: "n3", Leader: "n1", Ahead: -6 * time.Second}}
+	}})
+	items := f.nodes()
+	if len(items) != 2 || items[0].What != "The clock of node n2 is 5m0s ahead of that of n1, which decides." ||
+		items[1].What != "The clock of node n3 is 6s behind that of n1, which decides." || items[0].Next == "" {
+		t.Errorf("the items are %+v", items)
+	}
+}
 
 // Nodes with other settings are named with some of them, however many there are.
 func TestNodesWithOtherSettings(t *testing.T) {

@@ -125,6 +125,14 @@ func (x *Service) differing() func() []node.Differing {
 	return x.node.Differing
 }
 
+// apart returns how the overview asks for nodes with other clocks; nil without a cluster.
+func (x *Service) apart() func() []node.Apart {
+	if x.node == nil {
+		return nil
+	}
+	return x.node.Apart
+}
+
 // Node is this service's node of a cluster, or nil.
 func (x *Service) Node() *node.Node { return x.node }
 

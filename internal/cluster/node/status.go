@@ -40,6 +40,30 @@ type Member struct {
 	Differs []string `json:"differs,omitempty"`   // settings that should be those of the leader and are not, by name; of the same version alone, since others may have other defaults
 }
 
+// clockMost is how far a node's clock may be from the leader's. What it says of its clock is a moment old, longer while it is busy.
+const clockMost = 5 * time.Second
+
+// Apart is a node whose clock is far from that of the node that decides.
+type Apart struct {
+	Node, Leader string
+	Ahead        time.Duration // negative: its clock is behind
+}
+
+// Apart returns the nodes whose clocks are far from this one's; none when this one does not decide.
+func (n *Node) Apart() (all []Apart) {
+	s := n.Status()
+	if s.Leader != s.By {
+		return nil
+	}
+	for i := range s.Members {
+		m := &s.Members[i]
+		if ahead := time.Duration(m.Clock) * time.Millisecond; ahead.Abs() > clockMost && !m.Missing {
+			all = append(all, Apart{m.ID, s.By, ahead})
+		}
+	}
+	return all
+}
+
 // missingAfter is how long a member is silent before the outlook counts it as lost. It says twice a second that it is there.
 const missingAfter = 2 * time.Second
 
