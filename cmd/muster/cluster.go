@@ -118,6 +118,11 @@ func printStatus(stdout io.Writer, s node.Status) error {
 				return err
 			}
 		}
+		if m.Short {
+			if _, err := fmt.Fprintf(stdout, "no room  %s has too little disk space, or too few file descriptors, for changes\n", m.ID); err != nil {
+				return err
+			}
+		}
 		if len(m.Differs) > 0 {
 			if _, err := fmt.Fprintf(stdout, "settings %s differs from the leader in: %s\n", m.ID, strings.Join(m.Differs, ", ")); err != nil {
 				return err

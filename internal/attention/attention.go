@@ -81,6 +81,8 @@ type Config struct {
 	Differing func() []node.Differing
 	// Apart are the nodes whose clocks are far from that of the node that decides; none at another node. nil: there is no other node.
 	Apart func() []node.Apart
+	// Short are the other nodes that have no room for changes; none at a node that does not decide. nil: there is no other node.
+	Short func() []string
 	Log   *slog.Logger
 }
 

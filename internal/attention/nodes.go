@@ -2,6 +2,7 @@ package attention
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -10,7 +11,21 @@ import (
 const settingsShown = 8
 
 // nodes are those that differ from the node that decides.
-func (f *Finder) nodes() []Item { return append(f.clocks(), f.settings()...) }
+func (f *Finder) nodes() []Item { return slices.Concat(f.rooms(), f.clocks(), f.settings()) }
+
+// rooms are the nodes that cannot store what the others do.
+func (f *Finder) rooms() (all []Item) {
+	if f.config.Short == nil {
+		return nil
+	}
+	for _, id := range f.config.Short() {
+		all = append(all, Item{
+			What: fmt.Sprintf("Node %s has too little disk space, or too few file descriptors, for changes: it falls behind, and clients should not use it.", id),
+			Next: "Make room on the disk of its data directory; the node goes on by itself. Its log and its own overview say what is short.",
+		})
+	}
+	return all
+}
 
 // clocks are the nodes whose clocks are wrong, or right if that of the node that decides is wrong.
 func (f *Finder) clocks() (all []Item) {

@@ -8,6 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/cluster/node"
 )
 
+// A node without room for changes is named.
+func TestNodesWithoutRoom(t *testing.T) {
+	items := New(Config{Short: func() []string { return []string{"n3"} }}).nodes()
+	if len(items) != 1 || !strings.HasPrefix(items[0].What, "Node n3 has too little disk space") || items[0].Next == "" {
+		t.Errorf("the items are %+v", items)
+	}
+}
+
 // A node whose clock is far from that of the node that decides is named, in either direction.
 func TestNodesWithOtherClocks(t *testing.T) {
 	f := New(Config{Apart: func() []node.Apart {

@@ -133,6 +133,14 @@ func (x *Service) apart() func() []node.Apart {
 	return x.node.Apart
 }
 
+// short returns how the overview asks for nodes without room; nil without a cluster.
+func (x *Service) short() func() []string {
+	if x.node == nil {
+		return nil
+	}
+	return x.node.Short
+}
+
 // Node is this service's node of a cluster, or nil.
 func (x *Service) Node() *node.Node { return x.node }
 

@@ -36,6 +36,7 @@ type Member struct {
 	Clock   int64    `json:"clock_off,omitempty"` // by how many milliseconds its clock is ahead of the leader's, about
 	Missing bool     `json:"missing,omitempty"`   // it is silent for so long that it counts as lost
 	Copies  bool     `json:"copies,omitempty"`    // its archive lacks records, which it copies from another node
+	Short   bool     `json:"short,omitempty"`     // it has no room for changes, such as disk space
 	NoVote  string   `json:"no_vote,omitempty"`   // why an observer has no vote, as it says
 	Differs []string `json:"differs,omitempty"`   // settings that should be those of the leader and are not, by name; of the same version alone, since others may have other defaults
 }
@@ -59,6 +60,17 @@ func (n *Node) Apart() (all []Apart) {
 		m := &s.Members[i]
 		if ahead := time.Duration(m.Clock) * time.Millisecond; ahead.Abs() > clockMost && !m.Missing {
 			all = append(all, Apart{m.ID, s.By, ahead})
+		}
+	}
+	return all
+}
+
+// Short returns the other nodes that have no room for changes; none when this one does not decide.
+func (n *Node) Short() (all []string) {
+	s := n.Status()
+	for i := range s.Members {
+		if m := &s.Members[i]; m.Short && !m.Missing && m.ID != s.By {
+			all = append(all, m.ID)
 		}
 	}
 	return all
@@ -138,7 +150,7 @@ func role(m journalraft.Member, leader string) string {
 }
 
 func (m *Member) hears(p presence.Present, entry uint64) {
-	m.Version, m.Level, m.URL, m.Copies = p.Version, p.Level, p.URL, p.Lacks
+	m.Version, m.Level, m.URL, m.Copies, m.Short = p.Version, p.Level, p.URL, p.Lacks, p.Short
 	if m.Role == "observer" { // it may have got its vote since it said so
 		m.NoVote = p.NoVote
 	}
