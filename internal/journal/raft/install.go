@@ -14,7 +14,8 @@ import (
 // were lost it thinks that the follower is behind, and a transfer that it has given up may arrive late. Raft's library then replaces the
 // log by the snapshot, and forgets entries behind it that the follower has acknowledged. Raft as published keeps them. So the node looks
 // first: if its log has the snapshot's last entry, in that term, the snapshot is redundant. The node receives and drops it, applies the
-// entries up to there, which the snapshot proves to be committed, and keeps its log.
+// entries up to there, which the snapshot proves to be committed, and keeps its log. The library goes by the members of the snapshot from then on. If the log has newer
+// ones, the node must be opened again, or it would count majorities of members that are not the cluster's.
 
 // redundant reports whether this node has everything that a snapshot offers. Raft's main goroutine calls it.
 func (n *Node) redundant(index, term uint64) (bool, error) {
@@ -85,7 +86,31 @@ func (n *Node) catchUp(index uint64) error {
 	n.store.writing.Lock()
 	n.store.keepNext = true
 	n.store.writing.Unlock()
+	return n.lookForMembers(index + 1)
+}
+
+// lookForMembers notes whether the log has members from an index on that Raft's library is about to forget.
+func (n *Node) lookForMembers(from uint64) error {
+	for at, last := from, n.store.last.Load(); at <= last; at++ {
+		err := n.store.read(at, func(l *raft.Log) error {
+			if l.Type == raft.LogConfiguration {
+				n.outdated.Store(true)
+			}
+			return nil
+		})
+		if err != nil {
+			return n.missing(at, err)
+		}
+	}
 	return nil
+}
+
+// watchMembers fails a node whose library has forgotten the newest members. It is called a moment after the snapshot, so that the leader has its answer and does not send
+// the snapshot again, and before the node can stand for election: it has just heard of its leader.
+func (n *Node) watchMembers() {
+	if n.outdated.Load() {
+		n.fail(fmt.Errorf("%w: after a snapshot that it did not need it goes by older members of the cluster than its log has", ErrReopen))
+	}
 }
 
 func (m *machine) applied() uint64 {

@@ -65,6 +65,7 @@ type Node struct {
 	installation atomic.Pointer[uuid.UUID] // nil: none
 	trimming     sync.Mutex                // held for a whole trim, and when a snapshot arrives
 	trimmed      trimmed                   // under trimming
+	outdated     atomic.Bool               // Raft has forgotten the newest members
 	redundantly  uint64                    // index of the snapshot that is being received in vain; Raft's main goroutine, then its machine's
 
 	office  office
@@ -84,8 +85,8 @@ type Node struct {
 	stop    func() error
 }
 
-// ErrReopen is the cause of a node's failure that opening it again mends: it received a snapshot in place of entries that it had to discard, or Raft
-// does not notice the end of a hand-over.
+// ErrReopen is the cause of a node's failure that opening it again mends: it received a snapshot in place of entries that it had to discard, Raft
+// has forgotten members, or does not notice the end of a hand-over.
 var ErrReopen = errors.New("the node must be opened again")
 
 // Exists reports whether there is a node's part of a journal in dir.

@@ -51,6 +51,7 @@ func (n *Node) watch() {
 			case <-woken:
 			case <-tick.C:
 				n.watchShortage()
+				n.watchMembers()
 			case <-n.store.db.Failed():
 				n.fail(n.store.db.Err())
 				n.shutDown(known)
