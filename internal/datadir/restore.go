@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/google/uuid"
@@ -33,6 +34,9 @@ func (e *Unfinished) Error() string {
 // Restore makes the data directory of a single machine from a backup, which is opened and read twice: before anything is written, all of it is checked. The directory must be
 // empty, or have the beginning of a restore that was interrupted. It is a new installation, with the secret of the one in the backup: parts of one do not fit the other.
 func Restore(ctx context.Context, o Options, open func() (io.ReadCloser, error)) (s backup.Summary, state *cell.Cell, err error) {
+	if _, err := emptyForRestore(o.Dir); err != nil { // before a large backup is read, and before the lock leaves its file in a directory of something else
+		return s, nil, err
+	}
 	first, err := open()
 	if err != nil {
 		return s, nil, err
@@ -74,24 +78,36 @@ func Restore(ctx context.Context, o Options, open func() (io.ReadCloser, error))
 
 // clearForRestore removes what an interrupted restore has left, and refuses anything else.
 func clearForRestore(dir string) error {
-	_, err := readPending(dir)
+	unfinished, err := emptyForRestore(dir)
+	if err != nil || !unfinished {
+		return err
+	}
+	d := &Dir{options: Options{Dir: dir}}
+	return errors.Join(os.RemoveAll(d.path(journalDir)), os.RemoveAll(d.path(archiveDir)), os.RemoveAll(d.path(string(Secret))))
+}
+
+// emptyForRestore refuses a directory that has anything but what an interrupted restore has left.
+func emptyForRestore(dir string) (unfinished bool, err error) {
+	_, err = readPending(dir)
 	if _, unfinished := errors.AsType[*Unfinished](err); unfinished {
-		d := &Dir{options: Options{Dir: dir}}
-		return errors.Join(os.RemoveAll(d.path(journalDir)), os.RemoveAll(d.path(archiveDir)), os.RemoveAll(d.path(string(Secret))))
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	there, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, x := range there {
 		if name := x.Name(); name != identity.LockFile && name != "lost+found" {
-			return fmt.Errorf("%s is not empty: it has %s. A backup is restored into an empty directory", dir, name)
+			return false, fmt.Errorf("%s is not empty: it has %s. A backup is restored into an empty directory", dir, name)
 		}
 	}
-	return nil
+	return false, nil
 }
 
 func (d *Dir) restore(ctx context.Context, r *backup.Reader, id uuid.UUID) (err error) {

@@ -67,6 +67,25 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// A directory of something else is refused before the backup is read, and stays as it is.
+func TestRestoreIntoADirectoryOfSomethingElse(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "notes"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opened := false
+	_, _, err := Restore(t.Context(), Options{Dir: dir}, func() (io.ReadCloser, error) {
+		opened = true
+		return nil, errors.New("the backup is read")
+	})
+	if err == nil || !strings.Contains(err.Error(), "not empty: it has notes") || opened {
+		t.Error(err)
+	}
+	if there, err := os.ReadDir(dir); err != nil || len(there) != 1 {
+		t.Errorf("left %v, %v", there, err)
+	}
+}
+
 // The directory of an interrupted restore does not start, as a single machine or as a node, and the next restore begins again.
 func TestInterruptedRestore(t *testing.T) {
 	file, _ := backedUp(t)
