@@ -208,6 +208,9 @@ func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment)
 		return err
 	}
 	if place == nil {
+		if _, err := os.Stat(c.From); err != nil {
+			return err
+		}
 		return fmt.Errorf("%s is not a directory; `muster restore --verify` shows the contents of a file", c.From)
 	}
 	all, err := place.List(ctx)
@@ -353,15 +356,16 @@ func (c *restoreCommand) verify(ctx context.Context, from *repository.Repository
 }
 
 func (c *restoreCommand) restore(ctx context.Context, from *repository.Repository, w repository.Wanted, key *secretkey.Key) (s backup.Summary, state *cell.Cell, err error) {
-	open := c.open
-	if from != nil {
-		point, err := from.Find(ctx, w)
-		if err != nil {
-			return s, nil, err
-		}
-		open = func() (io.ReadCloser, error) { return point.Open(ctx, key) }
+	o := datadir.Options{Dir: c.Data, Program: "muster restore", Key: key, Log: slog.New(slog.DiscardHandler)}
+	if from == nil {
+		return datadir.Restore(ctx, o, c.open)
 	}
-	return datadir.Restore(ctx, datadir.Options{Dir: c.Data, Program: "muster restore", Key: key, Log: slog.New(slog.DiscardHandler)}, open)
+	point, err := from.Find(ctx, w)
+	if err != nil {
+		return s, nil, err
+	}
+	s, state, err = datadir.Restore(ctx, o, func() (io.ReadCloser, error) { return point.Open(ctx, key) })
+	return s, state, point.Advise(ctx, err)
 }
 
 func describeBackup(out *strings.Builder, s backup.Summary) {

@@ -108,7 +108,7 @@ func (r *Repository) get(ctx context.Context, ref Ref) ([]byte, error) {
 	_, decoder := newCoders()
 	content, err := decoder.DecodeAll(stored, make([]byte, 0, ref.Bytes))
 	if err != nil {
-		return nil, damaged("object %s: %s", ref.Name, err)
+		return nil, damaged("object %s cannot be decompressed: %s", ref.Name, err)
 	}
 	if int64(len(content)) != ref.Bytes || sumOf(content) != ref.Name[:2*sha256.Size] {
 		return nil, damaged("object %s: its checksum does not match", ref.Name)

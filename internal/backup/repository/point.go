@@ -53,7 +53,7 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 				return &Point{x.Manifest, entryOf(x.Manifest), r, nil, nil}, x.Err
 			}
 		}
-		return nil, fmt.Errorf("%s has no backup %s", r, w.Backup)
+		return nil, fmt.Errorf("%s has no backup %s; `muster backup list` shows the names", r, w.Backup)
 	}
 	var whole []*Manifest // of one installation, by their entries
 	var broken error      // of the latest backup, if it is damaged
@@ -253,6 +253,56 @@ func (r *Repository) entries(ctx context.Context, parts []Journal, from, to uint
 			yield(journal.Entry{}, damaged("the journal behind entry %d is missing", next-1))
 		}
 	}
+}
+
+// Advise adds to the error of a state that cannot be restored, because something is damaged, which backup can be.
+func (p *Point) Advise(ctx context.Context, err error) error {
+	if !errors.Is(err, backup.ErrDamaged) {
+		return err
+	}
+	all, listing := p.repository.List(ctx)
+	if listing != nil {
+		return errors.Join(err, listing)
+	}
+	what, at := "backup "+p.Base.Name(), slices.IndexFunc(all, func(x Listed) bool { return x.Name == p.Base.Name() })
+	if p.later != nil { // the damage may be in the journal behind the backup
+		what, at = fmt.Sprintf("what restores entry %d", p.Entry), at+1
+	}
+	err = fmt.Errorf("%s is damaged: %w", what, err)
+	read := map[string]error{}
+	for _, x := range slices.Backward(all[:max(at, 0)]) {
+		whole, reading := p.repository.whole(ctx, x, read)
+		if reading != nil {
+			return errors.Join(err, reading)
+		}
+		if whole {
+			return fmt.Errorf("%w; --backup %s restores the latest backup before it that is whole, of %s", err, x.Name, x.Head.State.Format(time.RFC3339))
+		}
+	}
+	return fmt.Errorf("%w; no earlier backup is whole", err)
+}
+
+// whole reads what read does not have of a backup.
+func (r *Repository) whole(ctx context.Context, x Listed, read map[string]error) (bool, error) {
+	if x.Err != nil {
+		return false, nil
+	}
+	var refs []Ref
+	x.each(func(ref Ref) { refs = append(refs, ref) })
+	for _, ref := range refs {
+		err, known := read[ref.Name]
+		if !known {
+			_, err = r.get(ctx, ref)
+			read[ref.Name] = err
+		}
+		if errors.Is(err, backup.ErrDamaged) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Open returns the backup of a state in the form of a file. Each call reads everything again. key is that of the service for its secrets.

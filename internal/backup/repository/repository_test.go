@@ -421,6 +421,78 @@ func TestDamageOfObjects(t *testing.T) {
 	}
 }
 
+// A damaged object is young, and the service still has its content: a backup that builds on none stores it again.
+func TestDamagedObjectsAreStoredAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(content []byte) []byte
+		full   bool
+	}{
+		"cut, which the next backup notices": {func(content []byte) []byte { return content[:len(content)-1] }, false},
+		"changed, and a full backup":         {flipped, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			r, path := newDir(t)
+			h.ended(time.Now().Add(-time.Hour), "one")
+			first := h.take(r)
+			first.each(func(x Ref) {
+				file := filepath.Join(path, filepath.FromSlash(objectName(x.Name)))
+				content, err := os.ReadFile(file)
+				h.must(err)
+				h.must(os.WriteFile(file, c.damage(content), 0o600))
+			})
+			time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
+			options := h.options()
+			options.Full = c.full
+			m, err := r.Take(t.Context(), options)
+			h.must(err)
+			if s, sum, records := restored(t, r, Wanted{}); s.Head.Entry != m.Head.Entry || sum != h.sumAt(m.Head.Entry) || len(records) != 1 {
+				t.Errorf("restored %+v, %q", s, records)
+			}
+		})
+	}
+}
+
+// Who restores a damaged backup is told of the latest one before it that is whole.
+func TestDamageNamesTheBackupThatIsWhole(t *testing.T) {
+	h := newHouse(t)
+	r, path := newDir(t)
+	var made []*Manifest
+	for range 3 {
+		h.work(3)
+		made = append(made, h.take(r))
+		time.Sleep(2 * time.Millisecond) // the names of runs have milliseconds
+	}
+	damage := func(m *Manifest) {
+		h.must(os.WriteFile(filepath.Join(path, filepath.FromSlash(objectName(m.State[0].Name))), nil, 0o600))
+	}
+	fails := func(w Wanted, want string) {
+		t.Helper()
+		p, err := r.Find(t.Context(), w)
+		h.must(err)
+		in, err := p.Open(t.Context(), nil)
+		h.must(err)
+		defer in.Close()
+		_, _, err = backup.Verify(in, cell.DefaultConfig(), nil)
+		if err = p.Advise(t.Context(), err); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v; want %q", w, err, want)
+		}
+	}
+	damage(made[2])
+	fails(Wanted{}, "--backup "+made[1].Name())
+	damage(made[1])
+	fails(Wanted{}, "--backup "+made[0].Name())
+	fails(Wanted{Backup: made[1].Name()}, "--backup "+made[0].Name())
+	if _, err := r.Verify(t.Context(), Wanted{}, nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "1 of 3 backups is whole, the latest of them "+made[0].Name()) || !strings.Contains(err.Error(), "--full") {
+		t.Error(err)
+	}
+	damage(made[0])
+	fails(Wanted{}, "no earlier backup is whole")
+	if _, err := r.Verify(t.Context(), Wanted{}, nil); !errors.Is(err, backup.ErrDamaged) || !strings.Contains(err.Error(), "no backup is whole") {
+		t.Error(err)
+	}
+}
+
 // The latest state is never silently that of an earlier backup, because the manifest of a later one is damaged.
 func TestDamageOfTheLatestManifest(t *testing.T) {
 	h := newHouse(t)

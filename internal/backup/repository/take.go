@@ -43,13 +43,15 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 		return nil, err
 	}
 	var on *Manifest
-	if !o.Full {
+	if o.Full {
+		there.young = nil // nothing that may be damaged is used
+	} else {
 		if on, err = r.latest(ctx); err != nil {
 			return nil, err
 		}
 		if on != nil && there.lacks(on) {
 			o.Log.Warn("the latest backup is damaged: the new one builds on none", "backup", on.Name())
-			on = nil
+			on, there.young = nil, nil
 		}
 	}
 	kept, since := on.carried()

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/backup"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/plural"
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
@@ -62,8 +63,9 @@ func (r *Repository) readAll(ctx context.Context, all []Listed) (n int, err erro
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(ahead)
-	failed := make([]error, len(objects))
-	for i, name := range slices.Sorted(maps.Keys(objects)) {
+	names := slices.Sorted(maps.Keys(objects))
+	failed := make([]error, len(names))
+	for i, name := range names {
 		group.Go(func() error {
 			_, err := r.get(ctx, objects[name])
 			if errors.Is(err, backup.ErrDamaged) {
@@ -76,7 +78,35 @@ func (r *Repository) readAll(ctx context.Context, all []Listed) (n int, err erro
 	if err := group.Wait(); err != nil {
 		return 0, err
 	}
-	return len(objects), errors.Join(append(broken, failed...)...)
+	if err := errors.Join(append(broken, failed...)...); err != nil {
+		return 0, fmt.Errorf("%w\n%s; `muster backup --full` makes one that uses nothing of the damaged ones", err, describeWhole(all, names, failed))
+	}
+	return len(objects), nil
+}
+
+// describeWhole says which backups need nothing that is damaged.
+func describeWhole(all []Listed, names []string, failed []error) string {
+	n, latest := 0, ""
+	for _, x := range all {
+		whole := x.Err == nil
+		if whole {
+			x.each(func(ref Ref) {
+				i, _ := slices.BinarySearch(names, ref.Name)
+				whole = whole && failed[i] == nil
+			})
+		}
+		if whole {
+			n, latest = n+1, x.Name
+		}
+	}
+	if n == 0 {
+		return "no backup is whole"
+	}
+	verb := "are"
+	if n == 1 {
+		verb = "is"
+	}
+	return fmt.Sprintf("%d of %s %s whole, the latest of them %s, which --backup restores", n, plural.Of(len(all), "backup", "backups"), verb, latest)
 }
 
 // prove replays the journal from the backup before the one of p, up to that, and compares the states.
