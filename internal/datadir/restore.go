@@ -121,6 +121,7 @@ func (d *Dir) restore(ctx context.Context, r *backup.Reader, id uuid.UUID) (err 
 	if d.Archive, err = archivepebble.Open(d.archiveOptions()); err != nil {
 		return err
 	}
+	d.Archive.StopWaiting() // a person waits for the command: a full disk ends it
 	if err := d.restoreRecords(ctx, r); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -451,4 +452,41 @@ func TestCheckWaitsForATableThatIsBeingWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A full disk ends a repair, for nothing frees space while a person waits for the command.
+func TestRepairOnAFullDisk(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	disk := embeddbtest.NewDisk()
+	a, err := Open(onFaultyDisk(disk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []archive.Record
+	for n := range 1000 {
+		r := smallRecord(n)
+		r.Data = make([]byte, 300)
+		for i := range r.Data {
+			r.Data[i] = byte(random.Uint32())
+		}
+		records = append(records, r)
+	}
+	if err := errors.Join(a.Put(t.Context(), records), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := look(t.Context(), disk, "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.Fill(100 << 10)
+	ended := make(chan error, 1)
+	go func() { ended <- s.write(t.Context(), "repaired") }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the repair hangs")
+	}
 }

@@ -95,6 +95,7 @@ func (s *salvage) write(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
+	a.StopWaiting() // a person waits for the command: a full disk ends it
 	defer func() { err = errors.Join(err, a.Close()) }()
 	tables := map[string]*table{}
 	closeTables := func() {
