@@ -3,6 +3,7 @@ package repository
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/musterhq/muster/internal/backup"
 	"github.com/musterhq/muster/internal/s3"
 )
 
@@ -84,15 +86,39 @@ func TestBucketThatFailsAtTimes(t *testing.T) {
 func TestBucketThatRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.ended(time.Now().Add(-time.Hour), "one") // an object behind that of the state
+	refused := make(chan struct{}, 10)
 	r := newBucket(t, func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/objects/") {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = w.Write([]byte("<Error><Code>AccessDenied</Code><Message>no key for you</Message></Error>"))
+			refused <- struct{}{}
 			return true
 		}
 		return false
 	})
-	if _, err := r.Take(t.Context(), h.options()); err == nil || !strings.Contains(err.Error(), "AccessDenied: no key for you") {
+	options := h.options()
+	options.Stream = func(ctx context.Context, since *backup.Since) (io.ReadCloser, error) {
+		in, err := h.stream(ctx, since)
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(in)
+		const end = 40 // the end block, behind state and records
+		out, pipe := io.Pipe()
+		go func() { // the end comes when an object has been refused
+			_, _ = pipe.Write(content[:len(content)-end])
+			select {
+			case <-refused:
+				time.Sleep(50 * time.Millisecond)
+			case <-time.After(time.Second):
+			}
+			_, err := pipe.Write(content[len(content)-end:])
+			pipe.CloseWithError(err)
+		}()
+		return out, err
+	}
+	if _, err := r.Take(t.Context(), options); err == nil || strings.Count(err.Error(), "AccessDenied: no key for you") != 1 || strings.Contains(err.Error(), "canceled") {
 		t.Errorf("refused with %v", err)
 	}
 	if all, err := r.List(t.Context()); err != nil || len(all) != 0 {

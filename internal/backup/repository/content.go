@@ -64,8 +64,8 @@ func newPutter(ctx context.Context, s Store, run string) *putter {
 
 // put stores content, which it may use until wait. What it fills in of the Ref is there after wait.
 func (p *putter) put(content []byte) (*Ref, error) {
-	if err := p.ctx.Err(); err != nil {
-		return nil, errors.Join(err, context.Cause(p.ctx))
+	if p.ctx.Err() != nil {
+		return nil, context.Cause(p.ctx)
 	}
 	sum := sumOf(content)
 	if r, ok := p.known[sum]; ok && r.Bytes == int64(len(content)) {

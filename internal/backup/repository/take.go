@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -78,7 +79,7 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 		on.each(func(x Ref) { p.known[x.Name[:2*sha256.Size]] = &x })
 	}
 	if err := m.take(ctx, p, in, kept); err != nil {
-		return nil, err
+		return nil, cmp.Or(p.wait(), err) // all that comes behind an object that could not be stored fails for the same reason
 	}
 	return m, r.finish(ctx, m)
 }
