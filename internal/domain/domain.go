@@ -1,7 +1,7 @@
 // Package domain has what all rooms of the core share: instants, refusals and identifiers.
 //
-// The core is pure. Time, randomness and new identifiers come in with a command, so that the same commands always
-// give the same events, and years of service run in the simulator in seconds.
+// The core is pure. Time, randomness and new identifiers come in with a command. The same commands therefore always give the same events,
+// and the simulator runs years of service in seconds.
 package domain
 
 import (
@@ -12,31 +12,31 @@ import (
 // Time is an instant on the wall clock, in Unix milliseconds. Zero means "not yet" or "never".
 type Time int64
 
-// TimeOf cuts t to milliseconds.
+// TimeOf truncates t to milliseconds.
 func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
 
-// Add returns t moved by d, cut to milliseconds.
+// Add returns t plus d, truncated to milliseconds.
 func (t Time) Add(d time.Duration) Time { return t + Time(d/time.Millisecond) }
 
-// Sub returns the time from u to t.
+// Sub returns the duration t-u.
 func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Millisecond }
 
 // Std returns t as a time.Time in UTC.
 func (t Time) Std() time.Time { return time.UnixMilli(int64(t)).UTC() }
 
-// ContactTime is an instant on the clock that stands still while the service is down. Deadlines for clients that cannot reach the service
-// meanwhile (a reservation, an activation, a lost connection) use it, so that a restart moves all of them at once and rewrites none. Zero
-// means "no deadline".
+// ContactTime is an instant on a clock that stands still while the service is down. Deadlines for clients that cannot reach the service
+// during downtime (a reservation, an activation, a lost connection) use it, so that a restart postpones all of them at once without
+// rewriting any. Zero means "no deadline".
 type ContactTime int64
 
-// Add returns t moved by d, cut to milliseconds.
+// Add returns t plus d, truncated to milliseconds.
 func (t ContactTime) Add(d time.Duration) ContactTime { return t + ContactTime(d/time.Millisecond) }
 
 // Refusal is the one error type of the core: the command was understood and the answer is no. Nothing has changed.
 type Refusal struct {
 	Reason Reason
 	Detail string // for people; never parsed
-	Quota  string // of the caller, which would be exceeded; see package quota. Empty for most
+	Quota  string // the caller's quota that would be exceeded; see package quota. Empty for most refusals
 	Cause  error  // a more specific reason, for doors that can report it; nil for most
 }
 
@@ -50,12 +50,12 @@ func Refuse(reason Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Reason is why a command was refused. The set is closed: every front door has an entry for each.
+// Reason tells why a command was refused. The set is closed: every front door has an entry for each.
 type Reason uint8
 
 const (
-	Invalid          Reason = iota + 1 // a value is invalid, whatever the state
-	NotFound                           // what the command names does not exist
+	Invalid          Reason = iota + 1 // a value is invalid in any state
+	NotFound                           // the command names something that does not exist
 	Conflict                           // it exists already, or its state contradicts the command
 	WrongFleetStatus                   // the fleet's status does not allow it
 	WrongGameStatus                    // the game session's status does not allow it

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// ID is the identifier of a record that the service makes: a prefix and a UUID. K is the kind of record, so that the compiler keeps ids of
-// different records apart. The package of the record names its type: type PartyID = domain.ID[partyKind]. The zero value means
-// that there is no record.
+// ID is the identifier of a record that the service creates: a prefix and a UUID. K is the kind of record, so that the compiler does not
+// let ids of different records be mixed up. The record's package names the type: type PartyID = domain.ID[partyKind]. The zero value means
+// "no record".
 type ID[K Kind] UUID
 
-// Kind is a kind of record that has ids. Its type has no fields: only its method counts.
+// Kind is a kind of record with ids. The type has no fields; only its method matters.
 type Kind interface {
 	// Prefix begins the text of every id of the kind.
 	Prefix() string
@@ -37,7 +37,7 @@ func (id ID[K]) String() string {
 	return string(b)
 }
 
-// ParseID reads the text of an id: domain.ParseID[flow.PartyID](text). An error says what was expected, and not what was found.
+// ParseID parses the text of an id: domain.ParseID[flow.PartyID](text). Errors name the expected form but do not repeat the input.
 func ParseID[T interface{ ID[K] }, K Kind](text string) (T, error) {
 	var k K
 	if rest, ok := strings.CutPrefix(text, k.Prefix()); ok {
@@ -48,7 +48,7 @@ func ParseID[T interface{ ID[K] }, K Kind](text string) (T, error) {
 	return T{}, fmt.Errorf("want %s and a UUID", k.Prefix())
 }
 
-// Ids that records of packages hold which do not import each other.
+// Ids of records that packages refer to without importing each other.
 type (
 	PlayerSessionID = ID[playerSessionKind]
 	TicketID        = ID[ticketKind]   // a party's ticket, as its players see it

@@ -1,6 +1,6 @@
 package flow
 
-// Actions is a set of things that a player may do now.
+// Actions is a set of the actions that a player may take now.
 type Actions uint64
 
 // The actions, named as the calls of the player API.

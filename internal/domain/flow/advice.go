@@ -5,30 +5,30 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Advice is what was said of one search alone, by the client that began it and by the studio's hooks. It is kept until
-// nothing can come of the search any more: the players are out of it, or their game has a host.
+// Advice is what the client that began a search and the studio's hooks said about this one search. It is kept until the
+// search can have no further effect: its players have left it, or their game has a host.
 type Advice struct {
 	Ticket     domain.TicketID
-	Attributes string   // of the client: a JSON object; empty for none
-	Trusted    string   // of the studio, for all players of the search: a JSON object
-	Regions    []string // where the studio wants the game: the best first
+	Attributes string   // from the client: a JSON object; empty for none
+	Trusted    string   // from the studio, for all players of the search: a JSON object
+	Regions    []string // the studio's preferred locations, best first
 	Players    []PlayerAdvice
 	Changed    uint64
 }
 
-// PlayerAdvice is what the studio said of one player of a search.
+// PlayerAdvice is what the studio said about one player of a search.
 type PlayerAdvice struct {
 	Player  string
 	Trusted string // a JSON object; empty for none
 	Data    string // PlayerData of the player session
 }
 
-// IsZero reports whether nothing was said.
+// IsZero reports whether the advice is empty.
 func (a *Advice) IsZero() bool {
 	return a.Attributes == "" && a.Trusted == "" && len(a.Regions) == 0 && len(a.Players) == 0
 }
 
-// Of is what was said of a player; the zero one when that is nothing.
+// Of returns the advice about a player; the zero value if there is none.
 func (a *Advice) Of(player string) PlayerAdvice {
 	for _, p := range a.Players {
 		if p.Player == player {
@@ -52,7 +52,7 @@ func (p *PlayerAdvice) Fields(c *wire.Codec) {
 	c.String(3, &p.Data)
 }
 
-// Advice finds what was said of a search.
+// Advice finds the advice for a search.
 func (s *State) Advice(ticket domain.TicketID) (*Advice, bool) {
 	r, ok := s.advised[ticket]
 	if !ok {
@@ -61,7 +61,7 @@ func (s *State) Advice(ticket domain.TicketID) (*Advice, bool) {
 	return s.Advices.Get(r), true
 }
 
-// AddAdvice keeps what was said of a search.
+// AddAdvice stores the advice for a search.
 func (s *State) AddAdvice(a Advice) {
 	r, ok := s.advised[a.Ticket]
 	if !ok {
@@ -71,7 +71,7 @@ func (s *State) AddAdvice(a Advice) {
 	*s.Advices.Mut(r) = a
 }
 
-// RemoveAdvice forgets it.
+// RemoveAdvice removes the advice for a search.
 func (s *State) RemoveAdvice(ticket domain.TicketID) {
 	s.Advices.Remove(s.advised[ticket])
 	delete(s.advised, ticket)

@@ -5,20 +5,20 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Change is one commit that changed a player's keys. It waits here until it is in the archive, where operators find it for
+// Change is one commit that changed a player's keys. It stays here until it is in the archive, where operators find it for
 // as long as game sessions.
 type Change struct {
-	EndedNo uint64 // its place among all that waits for the archive
+	EndedNo uint64 // its position among all records that wait for the archive
 	Player  string
 	At      domain.Time
 	Commit  uint64 // number of the journal entry
-	Rev     uint64 // of the flow record after it
-	Keys    Keys   // after it
-	Cause   string // the call or the deadline
+	Rev     uint64 // revision of the flow record after the commit
+	Keys    Keys   // after the commit
+	Cause   string // the call or the deadline that caused the change
 	By      Actor
-	Part    uint32 // number of the transaction in the journal entry; 0: written by a release that did not note it
+	Part    uint32 // number of the transaction in the journal entry; 0: written by a release that did not record it
 
-	next ChangeRef // of the same player; behind the latest one: the oldest
+	next ChangeRef // of the same player; the latest one points to the oldest
 }
 
 func (x *Change) Fields(c *wire.Codec) {
@@ -33,10 +33,10 @@ func (x *Change) Fields(c *wire.Codec) {
 	wire.Int(c, 9, &x.Part)
 }
 
-// ActorKind is what brought a change about.
+// ActorKind is the kind of actor that caused a change.
 type ActorKind uint8
 
-// The kinds. Unknown is an actor of whom the command says nothing, such as an AWS client.
+// The kinds. Unknown means that the command does not identify its actor, such as an AWS client.
 const (
 	UnknownActor ActorKind = iota
 	ByPlayer
@@ -52,10 +52,10 @@ func (k ActorKind) String() string {
 	return [...]string{"UNKNOWN", "PLAYER", "PARTNER", "OPERATOR", "GAME_SERVER", "DEADLINE", "MATCHMAKER", "AWS_CLIENT"}[k]
 }
 
-// Actor is who brought a change about.
+// Actor identifies what caused a change.
 type Actor struct {
 	Kind ActorKind
-	ID   string // a login session, an access key, a game instance or a server process; empty where the kind says it all
+	ID   string // a login session, an access key, a game instance or a server process; empty if the kind is sufficient
 }
 
 func (a *Actor) Fields(c *wire.Codec) {
@@ -70,7 +70,7 @@ func (a Actor) String() string {
 	return a.Kind.String() + " " + a.ID
 }
 
-// AddChange stores a change behind the earlier ones of its player.
+// AddChange appends a change to its player's history.
 func (s *State) AddChange(x Change) ChangeRef {
 	r, _ := s.Changes.Add()
 	s.linkChange(r, &x)
@@ -109,7 +109,7 @@ func (s *State) ChangesOf(player string, f func(*Change) bool) {
 	}
 }
 
-// LastChange is the latest change of a player, if it is not in the archive yet.
+// LastChange returns a player's latest change, if it is not in the archive yet.
 func (s *State) LastChange(player string) (*Change, bool) {
 	r, ok := s.changes.Find(player)
 	if !ok {

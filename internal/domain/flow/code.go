@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Code is how the player API names a refusal.
+// Code is the player API's name for a refusal.
 type Code string
 
 // The codes that the core answers with.
@@ -65,20 +65,21 @@ const (
 	Superseded               Code = "SUPERSEDED"
 )
 
-// Refusal is why a player's wish was refused, in the words of the player API. It is the cause of a domain.Refusal.
+// Refusal describes in the terms of the player API why a player's call was refused. It is the cause of a
+// domain.Refusal.
 type Refusal struct {
 	Code      Code
-	Players   []string // whom the code speaks of
-	Decliners []string // PLAYER_IN_GAME: those of them who may decline to come back
+	Players   []string // the players that the code refers to
+	Decliners []string // PLAYER_IN_GAME: those of Players who may decline to return to their game
 	Instance  InstanceID
 	Lock      *Penalty    // MATCHMAKING_LOCKED
-	Until     domain.Time // when it is worth another try; 0: not known
-	Faults    Faults      // INVALID_ARGUMENT of a document: all that is wrong with it
+	Until     domain.Time // when to try again; 0: unknown
+	Faults    Faults      // INVALID_ARGUMENT of a document: all mistakes in it
 }
 
 func (r *Refusal) Error() string { return string(r.Code) }
 
-// reasons are the nearest of the core's reasons, for those who do not know the codes.
+// reasons maps each code to the closest domain.Reason, for callers that do not know the codes.
 var reasons = map[Code]domain.Reason{
 	InvalidArgument: domain.Invalid, CannotTargetSelf: domain.Invalid,
 	PartyNotFound: domain.NotFound, InviteNotFound: domain.NotFound, TargetNotInParty: domain.NotFound, QueueNotFound: domain.NotFound,
@@ -87,7 +88,7 @@ var reasons = map[Code]domain.Reason{
 	LoginFlapping: domain.LimitExceeded,
 }
 
-// Refuse makes a refusal with a code of the player API; what remains of it is for people.
+// Refuse returns a refusal with a code of the player API. format and args make its detail, which is for people.
 func Refuse(r Refusal, format string, args ...any) *domain.Refusal {
 	reason, ok := reasons[r.Code]
 	if !ok {
@@ -98,7 +99,7 @@ func Refuse(r Refusal, format string, args ...any) *domain.Refusal {
 	return refusal
 }
 
-// CodeOf is the code of an error of the core; Unavailable when it has none.
+// CodeOf returns the code of an error of the core; Unavailable if it has none.
 func CodeOf(err error) Code {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r.Code

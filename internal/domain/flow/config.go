@@ -2,8 +2,8 @@ package flow
 
 import "time"
 
-// Config is the configuration of player flow. A game instance keeps the rules that it began with; everything else is in
-// force at once.
+// Config is the configuration of player flow. A game instance keeps the rules with which it began; all other changes take
+// effect at once.
 type Config struct {
 	Sessions  SessionConfig
 	Logins    LoginConfig
@@ -11,33 +11,33 @@ type Config struct {
 	Search    SearchConfig
 	Games     GameConfig
 	Penalties PenaltyConfig
-	Queues    []QueueConfig // matchmaking configurations that players may enter; none: all of them, with the service's settings
+	Queues    []QueueConfig // matchmaking configurations that players may enter; empty: all, with the service's settings
 }
 
-// SessionConfig is about login sessions and their event streams.
+// SessionConfig configures login sessions and their event streams.
 type SessionConfig struct {
 	RejectDuplicates bool          // duplicateLogin REJECT instead of REPLACE
-	PingInterval     time.Duration // how often a stream is pinged
-	DeadAfter        time.Duration // a stream that was silent for so long is lost
-	IdleExpiry       time.Duration // a login session without a sign of life for so long ends
-	RotationOverlap  time.Duration // how long the token before the latest one is good
-	EventsKept       int           // for each player, and then for so long:
+	PingInterval     time.Duration // interval between pings of a stream
+	DeadAfter        time.Duration // a stream that has been silent for this long is lost
+	IdleExpiry       time.Duration // a login session without a sign of life for this long ends
+	RotationOverlap  time.Duration // how long the previous token stays valid
+	EventsKept       int           // most events kept for each player, for EventsKeptFor
 	EventsKeptFor    time.Duration
-	SubscriptionLife time.Duration // a subscription of the studio whose receiver takes nothing for so long lapses; 0: never
-	RestartGrace     time.Duration // how long players have to come back after a restart
-	ReplacesMax      int32         // logins that may replace another one in ReplaceWindow
+	SubscriptionLife time.Duration // a subscription of the studio lapses if its receiver takes nothing for this long; 0: never
+	RestartGrace     time.Duration // how long players have to return after a restart
+	ReplacesMax      int32         // logins within ReplaceWindow that may replace another one
 	ReplaceWindow    time.Duration
 	FlappingLock     time.Duration
 }
 
-// LoginConfig is about how many may log in.
+// LoginConfig limits logins.
 type LoginConfig struct {
-	PerSecond   int  // more wait in line; 0: no limit
-	OnlineMax   int  // players who may be logged in; 0: no limit
-	QueueInGame bool // players in a game wait, too
+	PerSecond   int  // further players wait in line; 0: no limit
+	OnlineMax   int  // most players who may be logged in; 0: no limit
+	QueueInGame bool // players in a game also wait in line
 }
 
-// PartyConfig is about parties and invites.
+// PartyConfig configures parties and invites.
 type PartyConfig struct {
 	MembersMax              int32
 	MultipleLeaders         bool
@@ -45,66 +45,66 @@ type PartyConfig struct {
 	OfflineRemoval          time.Duration
 	StaleExpiration         time.Duration
 	InviteTimeout           time.Duration
-	InvitesMax              int // pending ones of a party
+	InvitesMax              int // pending invites of a party
 	Joinability             Joinability
 	NoReadyRequired         bool
-	ReadyTimeout            time.Duration // a member who is ready is so no longer, unless a search begins; 0: for ever
+	ReadyTimeout            time.Duration // how long a member stays ready unless a search begins; 0: indefinitely
 	NoChangeInGame          bool
 	JoinCancelsMatchmaking  bool
 	LogoutKeepsParty        bool
-	SupportedClientVersions []string // none: all
+	SupportedClientVersions []string // empty: all
 }
 
-// SearchConfig is about tickets.
+// SearchConfig configures tickets.
 type SearchConfig struct {
 	OfflineGrace time.Duration
-	// TicketTimeout is how long players search; 0: as long as the matchmaking configuration says.
+	// TicketTimeout is how long players search; 0: the time in the matchmaking configuration.
 	TicketTimeout time.Duration
 	// PlacementQueue is the game session queue that hosts the matches of a matchmaking configuration whose FlexMatchMode is
 	// STANDALONE; empty: players cannot search in it.
 	PlacementQueue string
-	// AcceptanceTimeout is how long players of player flow may take to accept a match; 0: as long as the matchmaking
-	// configuration says.
+	// AcceptanceTimeout is how long players of player flow have to accept a match; 0: the time in the matchmaking
+	// configuration.
 	AcceptanceTimeout time.Duration
 	LeaderCancels     bool // cancelPolicy LEADER_ONLY instead of ANY_MEMBER
 	NoSoloParty       bool
-	RequeueCount      int32 // own leaves within RequeueWindow that cost nothing
+	RequeueCount      int32 // voluntary leaves within RequeueWindow without a lock
 	RequeueWindow     time.Duration
-	RequeueLock       time.Duration // doubles with each further one
+	RequeueLock       time.Duration // doubles with each further leave
 	RequeueLockMax    time.Duration
 	RequeueForget     time.Duration
 }
 
-// GameConfig is about game instances.
+// GameConfig configures game instances.
 type GameConfig struct {
 	Rules
-	// What Rules.KeepAlive and Rules.AbsoluteTimeout become when they are switched on.
+	// The values of Rules.KeepAlive and Rules.AbsoluteTimeout when those are switched on.
 	KeepAliveInterval time.Duration
 	AbsoluteAfter     time.Duration
 
 	DirectCreate     bool
-	DirectQueue      string // game session queue that places them, unless the studio names another one
+	DirectQueue      string // game session queue that places direct games, unless the studio names another one
 	DirectPlayersMax int32
 	DirectJoin       bool
-	LaxPlayers       bool // not strictPlayers: foreign player sessions of players with keys are not refused
+	LaxPlayers       bool // strictPlayers is off: player sessions from outside player flow are allowed for players with keys
 	LastGameKept     time.Duration
-	MinLeft          time.Duration // a reservation with less left is made anew; half of it when that is shorter
-	EndedKept        time.Duration // how long an ended game instance is known
-	LossesTogether   time.Duration // losses within this time count as one
+	MinLeft          time.Duration // a reservation with less time left is replaced; half the reservation time if that is shorter
+	EndedKept        time.Duration // how long an ended game instance is remembered
+	LossesTogether   time.Duration // connection losses within this time count as simultaneous
 }
 
 // QueueConfig overrides the service's settings for one queue.
 type QueueConfig struct {
 	Name           string
 	PartyMax       int32    // 0: 10
-	ClientVersions []string // none: all
+	ClientVersions []string // empty: all
 	Own            []Setting
 }
 
-// Setting is an option that a queue has its own value of: JSON, as in a document.
+// Setting is an option for which a queue has its own value: JSON, as in a document.
 type Setting struct{ Name, Value string }
 
-// PenaltyMode says what is done with penalties.
+// PenaltyMode determines how penalties are applied.
 type PenaltyMode uint8
 
 // The modes.
@@ -114,7 +114,7 @@ const (
 	PenaltiesEnforced
 )
 
-// PenaltyConfig is about locks after leaving.
+// PenaltyConfig configures locks after leaving.
 type PenaltyConfig struct {
 	Mode       PenaltyMode
 	DodgeSteps []time.Duration
@@ -161,7 +161,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Queue returns the settings of a queue, and whether players may enter it.
+// Queue returns the settings of a queue, and whether players may enter the queue.
 func (c *Config) Queue(name string) (QueueConfig, bool) {
 	for _, q := range c.Queues {
 		if q.Name == name {
@@ -171,19 +171,19 @@ func (c *Config) Queue(name string) (QueueConfig, bool) {
 	return QueueConfig{Name: name}, len(c.Queues) == 0
 }
 
-// Of is the configuration for a queue: with the queue's values where it has its own.
+// Of returns the configuration for a queue, in which the queue's own values override the service's.
 func (c *Config) Of(queue string) Config {
 	own := *c
 	q, _ := c.Queue(queue)
 	for _, x := range q.Own {
 		if o, ok := queueOption(x.Name); ok {
-			_ = o.form.read(&own, []byte(x.Value)) // was read before, when the configuration was made
+			_ = o.form.read(&own, []byte(x.Value)) // was validated when the configuration was made
 		}
 	}
 	return own
 }
 
-// RulesOf are the rules of a game of a queue.
+// RulesOf returns the rules of a game from a queue.
 func (c *Config) RulesOf(queue string) Rules {
 	own := c.Of(queue)
 	return own.Games.Rules

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// A document is a JSON object of sections, and a section is an object of options: {"PartyServiceConfig": {"maxMembers": 4}}. Beside
-// them, "queues" is a list of queues, each with its name, maxParty, clientVersions and options of its own. Options that the document does
-// not name stay as they are.
+// A document is a JSON object of sections, and a section is an object of options: {"PartyServiceConfig": {"maxMembers": 4}}. In addition,
+// "queues" is a list of queues, each with its name, maxParty, clientVersions and options of its own. Options that the document does not
+// name keep their values.
 
 // Fault is a mistake in a document or a configuration.
 type Fault struct{ Path, Message string }
@@ -23,7 +23,7 @@ func (f Fault) Error() string {
 	return f.Path + ": " + f.Message
 }
 
-// Faults are all mistakes in a document or a configuration.
+// Faults lists all mistakes in a document or a configuration.
 type Faults []Fault
 
 func (all Faults) Error() string {
@@ -38,8 +38,8 @@ func (all *Faults) add(path, format string, args ...any) {
 	*all = append(*all, Fault{path, fmt.Sprintf(format, args...)})
 }
 
-// With returns the configuration with the values of a document in place of its own, and all mistakes in the document. Options with a
-// mistake keep their values.
+// With returns the configuration with the values of a document applied, and all mistakes in the document. Options with a mistake keep
+// their values.
 func (c *Config) With(document string) (Config, Faults) {
 	x := *c
 	var wrong Faults
@@ -72,7 +72,7 @@ func (c *Config) tooShort() Fault {
 		spellPeriod(c.Sessions.DeadAfter), spellPeriod(c.Sessions.PingInterval))}
 }
 
-// read reads the value of one option, or reports what is wrong with it and leaves the old value.
+// read sets one option from its JSON text, or reports what is wrong with it and keeps the old value.
 func (c *Config) read(o *Option, path string, text json.RawMessage, wrong *Faults) bool {
 	before := *c
 	if err := o.form.read(c, text); err != nil {
@@ -91,10 +91,10 @@ func (c *Config) read(o *Option, path string, text json.RawMessage, wrong *Fault
 	return true
 }
 
-// partyOfQueueMax is the most players of a ticket.
+// partyOfQueueMax is the largest number of players on a ticket.
 const partyOfQueueMax = 10
 
-// readQueues reads the list of queues, which replaces the one before as a whole.
+// readQueues reads the list of queues, which replaces the previous list as a whole.
 func (c *Config) readQueues(text json.RawMessage, wrong *Faults) (all []QueueConfig) {
 	var list []json.RawMessage
 	if isNull(text) || json.Unmarshal(text, &list) != nil {
@@ -145,7 +145,7 @@ func (c *Config) readQueues(text json.RawMessage, wrong *Faults) (all []QueueCon
 	return all
 }
 
-// Validate reports every invalid value, by its name in docs/spec/player-api.md#options.
+// Validate reports every invalid value, under the option's name in docs/spec/player-api.md#options.
 func (c *Config) Validate() error {
 	var wrong Faults
 	for i := range options {
@@ -199,7 +199,7 @@ func (c *Config) Document() string {
 	return b.String()
 }
 
-// Document writes the queue as documents have it.
+// Document writes the queue in the form used in documents.
 func (q *QueueConfig) Document() string {
 	b := []byte(`{"name":` + spell(q.Name))
 	if q.PartyMax > 0 {
@@ -214,8 +214,8 @@ func (q *QueueConfig) Document() string {
 	return string(append(b, '}'))
 }
 
-// MergeDocuments applies a change to a document: the values that the change names replace those of the document, and null removes one. The
-// result does not contain options that only an earlier release knew.
+// MergeDocuments applies a change to a document: values in the change override those of the document, and null removes a value. The result
+// drops options that only an earlier release knew.
 func MergeDocuments(document, change string) (string, Faults) {
 	var wrong, old Faults // mistakes in the old document are not the change's
 	merged := map[string]map[string]json.RawMessage{}
@@ -265,7 +265,7 @@ func MergeDocuments(document, change string) (string, Faults) {
 	return spell(whole), wrong // in the order of their names
 }
 
-// Says reports whether a document has its own value of an option.
+// Says reports whether a document sets an option.
 func Says(document string, o *Option) bool {
 	var ignored Faults
 	for _, section := range members("", []byte(document), &ignored) {
@@ -286,7 +286,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// members reads an object. A text that is no object is a fault, and so is a name that occurs twice.
+// members reads an object. Text that is not an object is a fault, and so is a duplicate name.
 func members(path string, text []byte, wrong *Faults) (all []member) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {

@@ -65,7 +65,7 @@ func (x *Told) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &x.At)
 	wire.Int(c, 2, &x.Commit)
 	wire.Int(c, 3, &x.Type)
-	if x.Type == OnGameSessionChanged { // it has the player's own record, of which no other player is told
+	if x.Type == OnGameSessionChanged { // it contains the player's own record, which other players must not see
 		c.String(4, &x.Body)
 	} else {
 		c.SharedFrom(4, &x.Body, 32)

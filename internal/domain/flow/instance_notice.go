@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// NoticeType is what a game server is told of. The numbers are in the journal and never change.
+// NoticeType is the type of a notice to a game server. The numbers are in the journal and never change.
 type NoticeType uint8
 
 // The types.
@@ -29,23 +29,23 @@ var noticeTypes = [...]string{
 
 func (t NoticeType) String() string { return noticeTypes[t] }
 
-// NoticeTypes is how many types there are; the first one is 1.
+// NoticeTypes is the number of types; the first one is 1.
 const NoticeTypes = len(noticeTypes) - 1
 
-// Notice is one thing that a game server is told. Which members are set follows from its type.
+// Notice is one notice to a game server. Its type determines which fields are set.
 type Notice struct {
 	Added   []AddedMember
 	Player  string
 	Session domain.PlayerSessionID // player session: the new one
-	Old     domain.PlayerSessionID // the one that it takes the place of
+	Old     domain.PlayerSessionID // the one that it replaces
 	Attempt int32
 	Ticket  string // of the backfill
 	Queue   string
-	Slots   int32  // how many players are wanted; 0: as many as there are free
-	Reason  string // as the interface names it
+	Slots   int32  // number of players wanted; 0: as many as there are free seats
+	Reason  string // in the API's spelling
 }
 
-// AddedMember is a player who belongs to the game from now on.
+// AddedMember is a player who has joined the game.
 type AddedMember struct {
 	Player, Team string
 	Party        PartyID
@@ -72,18 +72,18 @@ func (m *AddedMember) fields(c *wire.Codec) {
 // Encode writes the notice.
 func (n *Notice) Encode() string { return string(wire.Append(nil, n)) }
 
-// DecodeNotice reads what Encode wrote.
+// DecodeNotice decodes the result of Encode.
 func DecodeNotice(body string) (*Notice, error) {
 	var n Notice
 	err := wire.Unmarshal([]byte(body), &n)
 	return &n, err
 }
 
-// Noticed is one notice of the outbox of a game instance.
+// Noticed is one notice in the outbox of a game instance.
 type Noticed struct {
 	At     domain.Time
 	Commit uint64 // number of the journal entry
-	Part   uint32 // number of the transaction in it; 0: written by a release that did not note it
+	Part   uint32 // number of the transaction in it; 0: written by a release that did not record it
 	Type   NoticeType
 	Body   string // a Notice
 }
@@ -96,26 +96,26 @@ func (x *Noticed) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &x.Part)
 }
 
-// noticeBox is what the server of a game instance was told. Like an outbox of a player it only grows at its end and is cut
-// at its front, so that frozen copies may share it.
+// noticeBox is the outbox for the server of a game instance. Like a player's outbox, it only grows at its end and is
+// trimmed at its front, so that frozen copies can share it.
 type noticeBox struct {
-	seq     uint64 // notices that the server was ever told
+	seq     uint64 // number of notices ever written
 	notices []Noticed
 }
 
-// Notices is what the game server was told last, oldest first.
+// Notices returns the notices that are kept for the game server, oldest first.
 func (x *Instance) Notices() []Noticed { return x.box.notices }
 
-// NoticeSeq is the number of the latest notice.
+// NoticeSeq returns the number of the latest notice.
 func (x *Instance) NoticeSeq() uint64 { return x.box.seq }
 
-// FirstNotice is the number of the oldest notice that is kept; NoticeSeq+1 when none is.
+// FirstNotice returns the number of the oldest notice that is kept; NoticeSeq+1 if there is none.
 func (x *Instance) FirstNotice() uint64 { return x.box.seq - uint64(len(x.box.notices)) + 1 }
 
-// NoticesMax is how many notices are kept for a game server that does not listen just now.
+// NoticesMax is the most notices kept for a game server that is not reading them.
 const NoticesMax = 256
 
-// TellServer appends a notice to the outbox of a game instance, whose oldest kept one becomes number first.
+// TellServer appends a notice to the outbox of a game instance and drops the notices before number first.
 func (s *State) TellServer(r InstanceRef, n Noticed, first uint64) *Instance {
 	x := s.Instances.Mut(r)
 	x.box.seq++
@@ -123,14 +123,14 @@ func (s *State) TellServer(r InstanceRef, n Noticed, first uint64) *Instance {
 	if from := x.FirstNotice(); first > from {
 		cut := int(min(first-from, uint64(len(x.box.notices))))
 		x.box.notices = x.box.notices[cut:]
-		if len(x.box.notices) < cap(x.box.notices)/2 { // what lies before them is not kept for few
+		if len(x.box.notices) < cap(x.box.notices)/2 { // do not keep a large array for few notices
 			x.box.notices = slices.Clone(x.box.notices)
 		}
 	}
 	return x
 }
 
-// ServerOutbox is the outbox of a game instance as a snapshot holds it.
+// ServerOutbox is the outbox of a game instance in a snapshot.
 type ServerOutbox struct {
 	Instance InstanceID
 	Seq      uint64
@@ -143,7 +143,7 @@ func (b *ServerOutbox) Fields(c *wire.Codec) {
 	wire.Many(c, 3, &b.Notices, (*Noticed).Fields)
 }
 
-// ServerOutbox is what a snapshot holds beside the record; nil when the server was told nothing.
+// ServerOutbox returns the outbox for a snapshot; nil if no notice was ever written.
 func (x *Instance) ServerOutbox() *ServerOutbox {
 	if x.box.seq == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (x *Instance) ServerOutbox() *ServerOutbox {
 	return &ServerOutbox{x.ID, x.box.seq, x.box.notices}
 }
 
-// RestoreServerOutbox puts an outbox back. It reports false when there is no such game instance.
+// RestoreServerOutbox restores an outbox. It reports false if the game instance does not exist.
 func (s *State) RestoreServerOutbox(b ServerOutbox) bool {
 	r, ok := s.Instance(b.Instance)
 	if ok {

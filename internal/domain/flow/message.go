@@ -5,12 +5,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// MessageType is what a player is told of. The numbers are in the journal and never change.
+// MessageType is the type of a message to a player. The numbers are in the journal and never change.
 type MessageType uint8
 
 // The types.
 const (
-	OnSync MessageType = iota + 1 // never written down: made from the state
+	OnSync MessageType = iota + 1 // never journaled: made from the state
 	OnGameSessionChanged
 	OnSessionReplaced
 	OnSessionExpiring
@@ -73,20 +73,20 @@ func (c PartyChange) String() string {
 	return [...]string{"", "CREATED", "JOINED", "LEFT", "KICKED", "LEADER", "READY", "PREFERENCES", "ATTRIBUTES", "CODE"}[c]
 }
 
-// Message is one event for players. Which members are set follows from its type; the names are those of the interface.
+// Message is one event for players. Its type determines which fields are set; the names are those of the API.
 type Message struct {
-	Cause   string // what brought it about
+	Cause   string // what caused it
 	Record  Record // OnGameSessionChanged: after the commit
-	Old     Keys   // before it
+	Old     Keys   // before the commit
 	Allowed Actions
 
-	Player   string // of whom it speaks; "by"
+	Player   string // the player that the message is about; "by"
 	Party    *PartyView
 	Change   PartyChange
 	PartyID  PartyID
 	Reason   Reason
 	Online   bool
-	Accepted bool // of an invite's answer
+	Accepted bool // the answer to an invite
 	Invite   *InviteView
 
 	Ticket        domain.TicketID
@@ -114,7 +114,7 @@ type Message struct {
 	Text    string
 }
 
-// Host is how a player reaches the game server.
+// Host tells a player how to reach the game server.
 type Host struct {
 	Instance    InstanceID
 	GameSession string // session.ID
@@ -125,7 +125,7 @@ type Host struct {
 	TLS         bool
 	Session     domain.PlayerSessionID // player session
 	Attempt     int32
-	Epoch       uint32 // of the login it was made for: part of the connection token
+	Epoch       uint32 // of the login for which it was made; part of the connection token
 	ReserveBy   domain.Time
 	TokenUntil  domain.Time // end of the connection token; 0: ReserveBy
 	Suspect     bool
@@ -137,7 +137,7 @@ type PartyView struct {
 	People []MemberView // one for each of Members
 }
 
-// MemberView is what others see of a member.
+// MemberView is a member as the other members see it.
 type MemberView struct {
 	DisplayName   string
 	Online        bool
@@ -148,16 +148,16 @@ type MemberView struct {
 	Latencies     []Latency
 }
 
-// InviteView is an invite with its end on the wall clock.
+// InviteView is an invite with its expiry on the wall clock.
 type InviteView struct {
 	Invite
 	Expires domain.Time
 }
 
-// Encode writes the message once for all who are told.
+// Encode encodes the message once for all recipients.
 func (m *Message) Encode() string { return string(wire.Append(nil, m)) }
 
-// DecodeMessage reads what Encode wrote.
+// DecodeMessage decodes the result of Encode.
 func DecodeMessage(body string) (*Message, error) {
 	var m Message
 	err := wire.Unmarshal([]byte(body), &m)

@@ -6,23 +6,23 @@ import "encoding/json"
 type Option struct {
 	Section, Name string
 	When          When
-	Queue         bool // a queue may have its own
+	Queue         bool // a queue may have its own value
 	Note          string
 
 	form form
 }
 
-// When says what a new value counts for.
+// When tells to what a new value applies.
 type When uint8
 
 // The times.
 const (
 	AtOnce When = iota + 1
-	// ForDeadlines is at once, too, but deadlines that run already stay as they are.
+	// ForDeadlines takes effect at once, except for deadlines that are already set.
 	ForDeadlines
-	// ForNewParties leaves parties as they were made.
+	// ForNewParties does not affect existing parties.
 	ForNewParties
-	// ForNewGames leaves game instances with the rules that they began with.
+	// ForNewGames does not affect existing game instances.
 	ForNewGames
 )
 
@@ -30,24 +30,24 @@ func (w When) String() string {
 	return [...]string{"", "AT_ONCE", "NEW_DEADLINES", "NEW_PARTIES", "NEW_GAMES"}[w]
 }
 
-// form reads and writes the value of an option, which is JSON in documents.
+// form reads and writes the value of an option as JSON, its form in documents.
 type form struct {
-	want  string                                      // which values make sense, in words
-	read  func(c *Config, text json.RawMessage) error // of another type: an error; c is as it was then
+	want  string                                      // describes the valid values
+	read  func(c *Config, text json.RawMessage) error // sets the option in c; on an error, such as a wrong type, c is unchanged
 	write func(c *Config) any
-	wrong func(c *Config) bool // the value in c makes no sense
+	wrong func(c *Config) bool // reports whether the value in c is invalid
 }
 
-// Path is the name of the option with its section.
+// Path returns the option's name prefixed with its section.
 func (o *Option) Path() string { return o.Section + "." + o.Name }
 
-// Want says which values make sense.
+// Want describes the valid values.
 func (o *Option) Want() string { return o.form.want }
 
-// Value is the option's value in a configuration, as it stands in a document.
+// Value returns the option's value in a configuration, as it appears in a document.
 func (o *Option) Value(c *Config) any { return o.form.write(c) }
 
-// Options are all of them in the order of docs/spec/player-api.md#options.
+// Options returns all options in the order of docs/spec/player-api.md#options.
 func Options() []Option { return options }
 
 // option finds an option.
@@ -60,7 +60,8 @@ func option(section, name string) (*Option, bool) {
 	return nil, false
 }
 
-// queueOption finds an option that a queue may have its own of. Their names are unlike each other in all sections.
+// queueOption finds an option for which a queue may have its own value. The names of these options are unique across
+// sections.
 func queueOption(name string) (*Option, bool) {
 	for i := range options {
 		if o := &options[i]; o.Queue && o.Name == name {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// period is a text such as 10s, 15m or 1h30m.
+// period is a duration as text, such as 10s, 15m or 1h30m.
 func period(least, most time.Duration, at func(*Config) *time.Duration) form {
 	return form{
 		want: fmt.Sprintf("%s to %s", spellPeriod(least), spellPeriod(most)),
@@ -33,13 +33,13 @@ func readPeriod(text json.RawMessage) (time.Duration, error) {
 		return 0, errPeriod
 	}
 	d, err := time.ParseDuration(s)
-	if err != nil || d%time.Millisecond != 0 { // what is written down has milliseconds
+	if err != nil || d%time.Millisecond != 0 { // the journal stores milliseconds
 		return 0, errPeriod
 	}
 	return d, nil
 }
 
-// spellPeriod leaves out the zeros that Duration.String ends with.
+// spellPeriod formats d without the trailing zero units of Duration.String.
 func spellPeriod(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -51,7 +51,7 @@ func spellPeriod(d time.Duration) string {
 	return s
 }
 
-// number is a whole number.
+// number is an integer.
 func number[T int | int32](least, most T, at func(*Config) *T) form {
 	return form{
 		want: fmt.Sprintf("%d to %d", least, most),
@@ -68,13 +68,13 @@ func number[T int | int32](least, most T, at func(*Config) *T) form {
 	}
 }
 
-// choice is one of some words; values beside them belong to them.
+// choice is one of several words; values are the corresponding values.
 func choice[T comparable](at func(*Config) *T, values []T, words ...string) form {
 	return form{
 		want: strings.Join(words, ", "),
 		read: func(c *Config, text json.RawMessage) error {
 			var s string
-			_ = json.Unmarshal(text, &s) // what is no text is none of the words
+			_ = json.Unmarshal(text, &s) // other JSON than a string matches none of the words
 			i := slices.Index(words, s)
 			if i < 0 {
 				return fmt.Errorf("want one of %s", strings.Join(words, ", "))
@@ -92,15 +92,15 @@ func choice[T comparable](at func(*Config) *T, values []T, words ...string) form
 	}
 }
 
-// either is a choice between two words: the first for false.
+// either is a choice between two words; no stands for false.
 func either(at func(*Config) *bool, no, yes string) form {
 	return choice(at, []bool{false, true}, no, yes)
 }
 
-// yes is true or false.
+// yes is a boolean.
 func yes(at func(*Config) *bool) form { return truth(at, false) }
 
-// no is true or false, of a field that says the opposite.
+// no is a boolean whose field stores the opposite.
 func no(at func(*Config) *bool) form { return truth(at, true) }
 
 func truth(at func(*Config) *bool, inverted bool) form {
@@ -146,7 +146,7 @@ func toggle(inForce, set func(*Config) *time.Duration) form {
 	}
 }
 
-// toggled is the period of a toggle.
+// toggled is the period that a toggle switches.
 func toggled(least, most time.Duration, inForce, set func(*Config) *time.Duration) form {
 	f := period(least, most, set)
 	read := f.read
@@ -172,7 +172,7 @@ func toggled(least, most time.Duration, inForce, set func(*Config) *time.Duratio
 	return f
 }
 
-// steps are the locks of a scale of penalties, the first offence first.
+// steps is the list of locks on a scale of penalties, for the first offence first.
 func steps(at func(*Config) *[]time.Duration) form {
 	const stepsMax, longest = 20, 366 * 24 * time.Hour
 	return form{

@@ -15,10 +15,11 @@ const (
 
 const day = 24 * time.Hour
 
-// eventsLimit is the most events that are kept for a player, whatever is set.
+// eventsLimit is the most events kept for a player, whatever the options say.
 const eventsLimit = 1000
 
-// options is the table of docs/spec/player-api.md#options. Whatever is added here can be set in the file and by operators.
+// options is the table of docs/spec/player-api.md#options. Each entry can be set in the configuration file and by
+// operators.
 var options = []Option{
 	{sectionSession, "duplicateLogin", AtOnce, false, "whether a login takes over from an earlier one",
 		either(func(c *Config) *bool { return &c.Sessions.RejectDuplicates }, "REPLACE", "REJECT")},

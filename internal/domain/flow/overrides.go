@@ -5,14 +5,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Overrides are what operators have set while the service ran, in place of what it was started with.
+// Overrides holds the settings that operators have changed while the service ran. They override the startup
+// configuration.
 type Overrides struct {
-	Document string         // all that is set; empty for nothing
-	Changes  []ConfigChange // the latest of them, oldest first
+	Document string         // all overrides; empty for none
+	Changes  []ConfigChange // the latest changes, oldest first
 	Changed  uint64
 }
 
-// ConfigChange is one change by an operator, as it was wished.
+// ConfigChange is one change by an operator, as requested.
 type ConfigChange struct {
 	At       domain.Time
 	By       string // the operator's access key
@@ -20,13 +21,13 @@ type ConfigChange struct {
 	Document string
 }
 
-// changesKept bounds how far back operators can look; all of them are in the log.
+// changesKept is how many changes operators can look back on; the log has all of them.
 const changesKept = 50
 
-// Change notes a change and what is set after it.
+// Change records a change and the document of all overrides after it.
 func (x *Overrides) Change(document string, change ConfigChange) {
 	from := max(0, len(x.Changes)+1-changesKept)
-	// Copied: a snapshot may be writing the old ones.
+	// Copied, because a snapshot may be writing the old slice.
 	x.Document, x.Changes = document, append(append(make([]ConfigChange, 0, changesKept), x.Changes[from:]...), change)
 }
 

@@ -2,8 +2,8 @@ package flow
 
 import "fmt"
 
-// Reason is why something happened to a player, a party, a ticket or a game instance. One set for all: the numbers are
-// in the journal and never change.
+// Reason is why something happened to a player, a party, a ticket or a game instance. All of them share one set, whose
+// numbers are in the journal and never change.
 type Reason uint8
 
 // The reasons.
@@ -80,7 +80,7 @@ var reasonNames = [...]string{
 	Reconnected: "RECONNECT", Takeover: "TAKEOVER", RemovedAFK: "REMOVED", RemovedKicked: "REMOVED", RemovedEliminated: "REMOVED",
 }
 
-// String is how players' clients see the reason.
+// String returns the reason in the player API's spelling.
 func (r Reason) String() string {
 	if r < lastReason {
 		return reasonNames[r]

@@ -48,7 +48,7 @@ func (inviteKind) Prefix() string       { return "inv-" }
 func (instanceKind) Prefix() string     { return "gi-" }
 func (subscriptionKind) Prefix() string { return "evs-" }
 
-// Keys say which part of the platform a player belongs to. Zero means absent.
+// Keys identify the party, search and game that a player is in. Zero means none.
 type Keys struct {
 	Party  PartyID
 	Ticket domain.TicketID
@@ -89,7 +89,7 @@ func (k Keys) Phase() Phase {
 // Presence is derived from the event stream of a player; the game connection does not affect it.
 type Presence uint8
 
-// The presences. Unknown counts as online: the service was down, and the player has not yet had time to come back.
+// The presences. Unknown counts as online: the service was down, and the player has not yet had time to return.
 const (
 	Offline Presence = iota
 	Online
@@ -98,59 +98,59 @@ const (
 
 func (p Presence) String() string { return [...]string{"OFFLINE", "ONLINE", "UNKNOWN"}[p] }
 
-// Player is the flow record: one for each player, however many devices log in.
+// Player is the flow record: there is one for each player, however many devices log in.
 //
-// Nothing that its pointers and slices refer to is changed in place, because a frozen copy of the record may share it. The outbox
-// only grows at its end and is cut at its front. Small fields stand together: a million records have no room for gaps.
+// The data behind its pointers and slices is never changed in place, because a frozen copy of the record may share it. The outbox only grows at its
+// end and is trimmed at its front. Small fields are grouped, because padding would add up over a million records.
 type Player struct {
 	ID    string
 	Keys  Keys
-	Rev   uint64      // commits that changed a key
-	Since domain.Time // of the latest of them; 0: before that was noted, or none
+	Rev   uint64      // number of commits that changed a key
+	Since domain.Time // time of the latest such commit; 0: none, or before this was recorded
 	Seq   uint64      // number of the latest event sent to the player
 
 	Presence     Presence
 	Banned       bool
-	Epoch        uint32             // logins
-	Node         uint32             // number of the node that has the stream, or that was polled last; 0: a single node, or OFFLINE
+	Epoch        uint32             // number of logins
+	Node         uint32             // number of the node that has the stream or was polled last; 0: a single node, or OFFLINE
 	Stream       uint64             // number of the attached stream; 0 while none is
-	PresenceBy   domain.ContactTime // OFFLINE then, unless the client comes back or polls again
-	PolledBy     domain.ContactTime // until then the latest poll keeps the player ONLINE, even without a stream; 0: no poll does
+	PresenceBy   domain.ContactTime // the player becomes OFFLINE then, unless the client returns or polls again
+	PolledBy     domain.ContactTime // until then the latest poll keeps the player ONLINE, even without a stream; 0: not polled
 	OfflineSince domain.Time        // 0 while not OFFLINE, and before the first login
-	RemoveBy     domain.ContactTime // OFFLINE for too long: out of the party
-	LeaveQueueBy domain.ContactTime // OFFLINE for too long: out of the queue
+	RemoveBy     domain.ContactTime // OFFLINE until then: removed from the party
+	LeaveQueueBy domain.ContactTime // OFFLINE until then: removed from the queue
 
 	FlapUntil domain.Time // no new login until then
-	replaces  *Replaces   // nil: none that count
-	requeues  *Requeues   // nil: none that count
-	UnlockAt  domain.Time // end of the next lock that ends, whether it is enforced or not; 0: there is none
+	replaces  *Replaces   // nil: none recently
+	requeues  *Requeues   // nil: none recently
+	UnlockAt  domain.Time // when the next lock ends, whether or not it is enforced; 0: no lock
 
 	Profile   *Profile  // nil: nothing is known
 	LastGame  *LastGame // nil: none, or too long ago
-	Penalties []Penalty // those that are not forgotten yet
+	Penalties []Penalty // penalties that have not decayed yet
 	Blocked   []string  // players who may not invite this one or share a party with it
 
 	outbox  []Told
 	Changed uint64
 
 	bytes      int32         // of the outbox
-	login      LoginRef      // the live one
-	membership MembershipRef // the live one
+	login      LoginRef      // the live login session
+	membership MembershipRef // the live membership
 }
 
-// Replaces says how often a login of a player has replaced one with a client that was here. Most players have none, so it is not in the record of each.
+// Replaces counts the logins of a player that replaced a connected client. It is separate from Player because most players have none.
 type Replaces struct {
-	At     []domain.Time // oldest first: as many as lock, in the latest window
-	Logins int32         // in records of release 0.1 alone: their number, and
-	Since  domain.Time   // the first of them
+	At     []domain.Time // oldest first; as many as suffice for a lock, in the latest window
+	Logins int32         // only in records of release 0.1: their number
+	Since  domain.Time   // likewise: the time of the first
 }
 
-// ReplacesKept bounds how many replacing logins of a player are remembered. More than that never lock.
+// ReplacesKept bounds how many replacing logins of a player are remembered. A limit above it never locks.
 const ReplacesKept = 1000
 
 func (x *Replaces) none() bool { return len(x.At) == 0 && x.Logins == 0 && x.Since == 0 }
 
-// Replaces returns how often a login has replaced another one of late.
+// Replaces returns the player's recent replacing logins.
 func (p *Player) Replaces() Replaces {
 	if p.replaces == nil {
 		return Replaces{}
@@ -158,7 +158,7 @@ func (p *Player) Replaces() Replaces {
 	return *p.replaces
 }
 
-// SetReplaces replaces what Replaces returns.
+// SetReplaces stores the player's recent replacing logins.
 func (p *Player) SetReplaces(x Replaces) {
 	p.replaces = nil
 	if !x.none() {
@@ -166,23 +166,23 @@ func (p *Player) SetReplaces(x Replaces) {
 	}
 }
 
-// Requeues says how often a player has entered and left matchmaking of late. Most players have none, so it is not in the record of each.
+// Requeues counts how often a player recently entered and left matchmaking. It is separate from Player because most players have none.
 type Requeues struct {
-	Left   []domain.Time // own LeaveMatchmaking, oldest first: as many as lock, in the latest window
+	Left   []domain.Time // times of LeaveMatchmaking calls, oldest first; as many as suffice for a lock, in the latest window
 	Leaves int32         // their number; in records of release 0.1 alone, with the first of them
 	Level  int32
-	Since  domain.Time // the first of them, or when an operator set Level
+	Since  domain.Time // time of the first leave, or when an operator set Level
 	Until  domain.Time // no search until then
 }
 
-// LeavesKept bounds how many leaves of a player are remembered. More than that never lock.
+// LeavesKept bounds how many leaves of a player are remembered. A limit above it never locks.
 const LeavesKept = 1000
 
 func (x *Requeues) none() bool {
 	return len(x.Left) == 0 && x.Leaves == 0 && x.Level == 0 && x.Since == 0 && x.Until == 0
 }
 
-// Requeues returns how often the player has entered and left matchmaking of late.
+// Requeues returns the player's recent leaves of matchmaking.
 func (p *Player) Requeues() Requeues {
 	if p.requeues == nil {
 		return Requeues{}
@@ -190,7 +190,7 @@ func (p *Player) Requeues() Requeues {
 	return *p.requeues
 }
 
-// SetRequeues replaces what Requeues returns.
+// SetRequeues stores the player's recent leaves of matchmaking.
 func (p *Player) SetRequeues(x Requeues) {
 	p.requeues = nil
 	if !x.none() {
@@ -201,32 +201,32 @@ func (p *Player) SetRequeues(x Requeues) {
 // Outbox returns the latest events of the player, oldest first. The number of the last one is Seq.
 func (p *Player) Outbox() []Told { return p.outbox }
 
-// FirstKept returns the number of the oldest event in the outbox; Seq+1 when it is empty.
+// FirstKept returns the number of the oldest event in the outbox; Seq+1 if the outbox is empty.
 func (p *Player) FirstKept() uint64 { return p.Seq - uint64(len(p.outbox)) + 1 }
 
-// OutboxBytes estimates the memory that the outbox takes.
+// OutboxBytes estimates the memory used by the outbox.
 func (p *Player) OutboxBytes() int { return int(p.bytes) }
 
-// Login returns the live login session; 0 when there is none.
+// Login returns the live login session; 0 if there is none.
 func (p *Player) Login() LoginRef { return p.login }
 
-// Membership returns the live membership; 0 when there is none.
+// Membership returns the live membership; 0 if there is none.
 func (p *Player) Membership() MembershipRef { return p.membership }
 
 // Here reports whether the player counts as online.
 func (p *Player) Here() bool { return p.Presence != Offline }
 
-// Told is one event of the outbox.
+// Told is one event in a player's outbox.
 type Told struct {
 	At     domain.Time
 	Commit uint64 // number of the journal entry
-	Part   uint32 // number of the transaction in it; 0: written by a release that did not note it
+	Part   uint32 // number of the transaction in it; 0: written by a release that did not record it
 	Type   MessageType
 	Body   string // a Message, encoded once for all its recipients
 }
 
-// CommitName identifies a transaction: by the journal entry, and the number of the transaction in it. All events of the transaction have
-// it, whenever they are sent.
+// CommitName identifies a transaction by its journal entry and its number in that entry. All events of the transaction carry the name, whenever they
+// are sent.
 func CommitName(entry uint64, part uint32) string {
 	b := strconv.AppendUint(make([]byte, 0, 24), entry, 10)
 	if part > 0 {
@@ -235,13 +235,13 @@ func CommitName(entry uint64, part uint32) string {
 	return string(b)
 }
 
-// Profile is what clients and the studio's backend say about a player.
+// Profile is what clients and the studio's backend report about a player.
 type Profile struct {
 	DisplayName   string
 	ClientVersion string
 	Latencies     []Latency // to regions, as the client measured them
-	Attributes    string    // of the client: a JSON object; empty for none
-	Trusted       string    // of the studio's backend: a JSON object; overrides the client's
+	Attributes    string    // from the client: a JSON object; empty for none
+	Trusted       string    // from the studio's backend: a JSON object; overrides the client's
 }
 
 // Latency is the latency to a region, as the client measured it.
@@ -250,13 +250,13 @@ type Latency struct {
 	Milliseconds int32
 }
 
-// LastGame says how the last game of a player ended, for players who were away. It is kept for a day.
+// LastGame records how a player's last game ended, for players who were away. It is kept for a day.
 type LastGame struct {
 	Instance   InstanceID
-	EndReason  Reason // of the game instance; 0 when that went on
+	EndReason  Reason // of the game instance; 0 if the game continued
 	Membership Reason // of the player's membership
 	Ended      domain.Time
-	Result     string // a JSON object of the game server; empty for none
+	Result     string // a JSON object from the game server; empty for none
 }
 
 // PenaltyKind is the offence that a penalty is for.
@@ -267,7 +267,7 @@ const (
 	Dodge PenaltyKind = iota + 1
 	Leave
 	AFK
-	Requeue // for entering and leaving matchmaking again and again; on a scale of its own
+	Requeue // entering and leaving matchmaking repeatedly; it has a scale of its own
 	ByOperator
 )
 
@@ -278,15 +278,15 @@ func (k PenaltyKind) String() string {
 // Penalty is the position of a player on one of the scales.
 type Penalty struct {
 	Kind     PenaltyKind
-	Level    int32       // offences that are not forgotten; see Step
+	Level    int32       // offences that have not decayed; see Step
 	Since    domain.Time // of the latest one
 	Until    domain.Time // no search until then, if penalties are enforced
-	Instance InstanceID  // that the latest one is for
+	Instance InstanceID  // game of the latest offence
 	Reason   Reason
 }
 
-// Step returns the position on the scale as clients and backends see it: the first offence has 0 (docs/spec/fair-play.md#penalties). A lock
-// that an operator sets is on no scale; its level is what the operator said.
+// Step returns the position on the scale in the form that clients and backends see: 0 for the first offence (docs/spec/fair-play.md#penalties). A
+// lock set by an operator is on no scale; its step is the level that the operator chose.
 func (p *Penalty) Step() int32 {
 	if p.Kind == ByOperator {
 		return p.Level
@@ -308,20 +308,20 @@ type Login struct {
 	Player        string
 	Epoch         uint32
 	Token         domain.UUID // first half of the SHA-256 of the access token
-	Previous      domain.UUID // of the token before, until PreviousBy
+	Previous      domain.UUID // of the previous token, valid until PreviousBy
 	State         LoginState
 	AutoReconnect bool
-	Insecure      bool // by a provider for development
-	Warned        bool // the player was told that it is about to end
+	Insecure      bool // authenticated by a development provider
+	Warned        bool // the player was told that the session is about to end
 	PreviousBy    domain.Time
 	Device        string
 	ClientVersion string
 	Created       domain.Time
-	ExpireBy      domain.ContactTime // without a sign of life; of one that was replaced: forgotten
+	ExpireBy      domain.ContactTime // ends without a sign of life until then; if replaced: removed then
 	Changed       uint64
 }
 
-// LoginState distinguishes live login sessions from replaced ones, which are kept to tell their clients why they ended.
+// LoginState distinguishes live login sessions from replaced ones, which are kept so that their clients can learn why they ended.
 type LoginState uint8
 
 // The states.
@@ -333,7 +333,7 @@ const (
 // Joinability says which players may join a party.
 type Joinability uint8
 
-// The joinabilities. Code and invite both work with InviteOnly.
+// The joinabilities. With InviteOnly, players can join by code or by invite.
 const (
 	Open Joinability = iota + 1
 	InviteOnly
@@ -359,8 +359,8 @@ type Party struct {
 	Kicked      []Kicked
 	Search      *Search // nil while no ticket is live
 
-	LeaderBy domain.ContactTime // the leader is OFFLINE, and another member leads then
-	StaleBy  domain.ContactTime // all members are OFFLINE, and the party is shut down then
+	LeaderBy domain.ContactTime // when another member becomes leader, because the leader is OFFLINE
+	StaleBy  domain.ContactTime // when the party is shut down, because all members are OFFLINE
 	Changed  uint64
 }
 
@@ -370,10 +370,10 @@ type Member struct {
 	Joined  domain.Time
 	Ready   bool
 	Leader  bool
-	ReadyBy domain.ContactTime // not ready any more then; 0 while no clock runs
+	ReadyBy domain.ContactTime // when the member stops being ready; 0: no deadline
 }
 
-// Kicked is a player who was kicked, and needs a newer invite to join again.
+// Kicked is a player who was kicked and can only rejoin by an invite sent afterwards.
 type Kicked struct {
 	Player string
 	At     domain.Time
@@ -386,11 +386,11 @@ type Search struct {
 	Entered domain.Time
 	Expires domain.Time
 	Status  SearchStatus
-	HeldBy  []string // members whose absence holds the ticket back
+	HeldBy  []string // members whose absence keeps the ticket from being matched
 
-	Match      domain.UUID // that waits to be accepted
+	Match      domain.UUID // the match that waits for acceptance
 	AcceptBy   domain.Time
-	Accepted   []string // of all players of the match
+	Accepted   []string // the players of the match who have accepted
 	Pending    []string
 	EstimateMS int64
 }
@@ -453,14 +453,14 @@ type Invite struct {
 	Party    PartyID
 	From, To string
 	Created  domain.Time
-	ExpireBy domain.ContactTime // of one that has expired: forgotten
+	ExpireBy domain.ContactTime // when the invite expires; if expired: when it is removed
 	Expired  bool
-	Unseen   bool // only its sender knows of it: To blocks the sender, or is not a known player
+	Unseen   bool // only its sender sees it: To blocks the sender or is not a known player
 	Changed  uint64
 }
 
-// LoginTicket lets a player log in whom a trusted backend has authenticated. A used one also records the use of a signed token of the
-// backend, so that the token is not accepted twice while it is valid.
+// LoginTicket lets a player log in who was authenticated by a trusted backend. A used ticket also records the use of a backend's signed token, so
+// that the token is not accepted twice while it is valid.
 type LoginTicket struct {
 	Hash        domain.UUID // first half of the SHA-256
 	Player      string
@@ -471,31 +471,31 @@ type LoginTicket struct {
 	Changed     uint64
 }
 
-// Request is a call that was answered, kept so that a repeat gets the same answer.
+// Request is an answered call, kept so that a repeat gets the same answer.
 type Request struct {
 	Key    uint64 // hash of the player and the request id
 	At     domain.Time
 	Player string
 	Flow   Record
-	Made   domain.UUID // what the call made
-	Proof  domain.UUID // of a login: what it used up
+	Made   domain.UUID // id of what the call created
+	Proof  domain.UUID // of a login: the credential that it used up
 }
 
-// Record is the flow record of a player as every answer carries it: its revision, the number of the latest event, and the keys.
+// Record is a player's flow record as every answer contains it: the revision, the number of the latest event, and the keys.
 type Record struct {
 	Rev, Seq uint64
 	Keys     Keys
 }
 
-// Queue is what operators have decided about a queue.
+// Queue is the state of a queue that operators control.
 type Queue struct {
 	Name    string
 	Closed  bool
-	Drained bool // no party searches in it since it was closed
+	Drained bool // no party searches in it any more since it was closed
 
-	EstimateMS int64           // expected wait that those who search were told in the latest round
-	ToldAt     domain.Time     // when that began
-	TellAt     domain.Time     // when a round begins, or goes on; 0: none is wanted
-	TellAfter  domain.TicketID // the round has come to this ticket; zero: it has not begun
+	EstimateMS int64           // expected wait that searching players were told in the latest round, in milliseconds
+	ToldAt     domain.Time     // when that round began
+	TellAt     domain.Time     // when a round begins or continues; 0: none is scheduled
+	TellAfter  domain.TicketID // the round has reached this ticket; zero: it has not begun
 	Changed    uint64
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// What a snapshot has no need to hold is rebuilt in three steps when all records are in their tables. The tasks of a step do not depend on each
-// other: each one builds an index of its own, or sets fields that no other one uses. An error says that records contradict each other.
+// Once all records are in their tables, the data that snapshots omit is rebuilt in three steps. The tasks of a step are independent: each one
+// builds an index of its own or sets fields that no other task uses. An error means that records contradict each other.
 
 // Found returns the tasks that build the indexes which the next step needs, and those that need nothing else.
 func (s *State) Found() []func() error {
 	return []func() error{s.findChanges, s.findPlayers, s.findParties}
 }
 
-// Connected returns the tasks that connect records with each other.
+// Connected returns the tasks that link records to each other.
 func (s *State) Connected() []func() error {
 	return []func() error{s.connectLogins, s.connectMembers, s.connectMemberships, s.connectChanges, s.sort}
 }
@@ -84,7 +84,7 @@ func once(what string, ids, records int) error {
 	return nil
 }
 
-// same returns a player's id in the memory of the player's record, since one that was read has memory of its own.
+// same returns a player's id as stored in the player's record, because a decoded copy has memory of its own.
 func (s *State) same(player string) string {
 	if r, ok := s.players.Find(player); ok {
 		return s.Players.Get(r).ID
@@ -100,7 +100,7 @@ func (s *State) connectLogins() error {
 			if l.State == LoginLive {
 				return fmt.Errorf("login session %s of an unknown player", l.ID)
 			}
-			continue // the player is forgotten: the record only says that the login session was replaced
+			continue // the player was removed; the record only tells that the login session was replaced
 		}
 		p := s.Players.Mut(player)
 		l.Player = p.ID
@@ -148,7 +148,7 @@ func (s *State) connectMemberships() error {
 	return nil
 }
 
-// sort orders what Load has put in the order of the places in a table.
+// sort restores the order of lists that Load filled in the order of table places.
 func (s *State) sort() error {
 	slices.SortStableFunc(s.requestTime, func(a, b RequestRef) int { return int(s.Requests.Get(a).At - s.Requests.Get(b).At) })
 	older := func(a, b InviteRef) int {

@@ -44,7 +44,7 @@ type State struct {
 	queues      map[string]QueueRef
 	searching   map[string]sorted.Set[domain.TicketID] // tickets of parties by queue
 	advised     map[domain.TicketID]AdviceRef          // by ticket
-	changes     *chunk.Keyed[string, Change]           // the latest of each player that is not in the archive yet
+	changes     *chunk.Keyed[string, Change]           // latest unarchived change of each player
 }
 
 // New returns an empty State.
@@ -80,7 +80,7 @@ func (s *State) AddPlayer(p Player) PlayerRef {
 	return r
 }
 
-// Loaded counts what was loaded of a player.
+// Loaded computes the size of the outbox of a loaded player.
 func (p *Player) Loaded() {
 	p.bytes = 0
 	for _, x := range p.outbox {
@@ -88,7 +88,7 @@ func (p *Player) Loaded() {
 	}
 }
 
-// RemovePlayer forgets a player.
+// RemovePlayer removes a player.
 func (s *State) RemovePlayer(r PlayerRef) {
 	s.players.Remove(s.Players.Get(r).ID)
 	s.Players.Remove(r)
@@ -134,7 +134,7 @@ func (s *State) Trim(r PlayerRef, first uint64) *Player {
 // EventsLimit is the most events that are kept for a player, whatever the options say.
 const EventsLimit = eventsLimit
 
-// Login finds a login session, also one that was replaced a while ago.
+// Login finds a login session, including one that was recently replaced.
 func (s *State) Login(id LoginSessionID) (LoginRef, bool) {
 	return s.logins.Find(id)
 }
@@ -155,11 +155,11 @@ func (s *State) PutLogin(l Login) LoginRef {
 	}
 	player, known := s.Player(l.Player)
 	if known {
-		l.Player = s.Players.Get(player).ID // the same string: one that was read has memory of its own
+		l.Player = s.Players.Get(player).ID // share the string: a decoded one has memory of its own
 	}
 	*s.Logins.Mut(r) = l
 	s.indexTokens(r, &l)
-	if !known { // the player is forgotten: the record only says that the login session was replaced
+	if !known { // the player was removed; the record only tells that the login session was replaced
 		return r
 	}
 	switch p := s.Players.Mut(player); {
@@ -254,7 +254,7 @@ func (s *State) RemoveParty(r PartyRef) {
 	s.Parties.Remove(r)
 }
 
-// Invite finds an invite, also one that has expired a while ago.
+// Invite finds an invite, including one that recently expired.
 func (s *State) Invite(id InviteID) (InviteRef, bool) {
 	r, ok := s.invites[id]
 	return r, ok
@@ -299,13 +299,13 @@ func without[K comparable, T any](m map[K][]chunk.Ref[T], key K, r chunk.Ref[T])
 	}
 }
 
-// Instance finds a game instance, also one that has ended a while ago.
+// Instance finds a game instance, including one that recently ended.
 func (s *State) Instance(id InstanceID) (InstanceRef, bool) {
 	r, ok := s.instances[id]
 	return r, ok
 }
 
-// InstanceOfPlacement finds the game instance that a placement finds a host for.
+// InstanceOfPlacement finds the game instance that waits for a placement.
 func (s *State) InstanceOfPlacement(id string) (InstanceRef, bool) {
 	r, ok := s.placements[id]
 	return r, ok
@@ -376,7 +376,7 @@ func (s *State) PutMembership(m Membership) MembershipRef {
 	return r
 }
 
-// RemoveMembership drops a membership that has ended. Its seat must have been given back.
+// RemoveMembership drops an ended membership. Its seat must have been released.
 func (s *State) RemoveMembership(r MembershipRef) {
 	m := *s.Memberships.Get(r)
 	s.Players.Mut(m.player).membership = 0
@@ -418,7 +418,7 @@ func (s *State) Request(key uint64) (*Request, bool) {
 	return s.Requests.Get(r), true
 }
 
-// OldestRequest returns the answered call that is forgotten next.
+// OldestRequest returns the answered call that will be removed next.
 func (s *State) OldestRequest() (*Request, bool) {
 	if s.requestHead == len(s.requestTime) {
 		return nil, false
@@ -426,7 +426,7 @@ func (s *State) OldestRequest() (*Request, bool) {
 	return s.Requests.Get(s.requestTime[s.requestHead]), true
 }
 
-// AddRequest stores an answered call and forgets those from before `since`. A call with the same key must not be known.
+// AddRequest stores an answered call and removes those made before `since`. The key must not be known yet.
 func (s *State) AddRequest(x Request, since domain.Time) {
 	for s.requestHead < len(s.requestTime) {
 		old := s.requestTime[s.requestHead]
@@ -449,7 +449,7 @@ func (s *State) dropRequest(r RequestRef) {
 	s.Requests.Remove(r)
 }
 
-// RestoreRequest restores an answered call; a snapshot has them in any order.
+// RestoreRequest restores an answered call. A snapshot contains them in any order.
 func (s *State) RestoreRequest(x Request) {
 	r, rec := s.Requests.Add()
 	*rec = x
@@ -480,7 +480,7 @@ func (s *State) SearchingIn(queue string, after domain.TicketID, yield func(Part
 	}
 }
 
-// SetQueue stores the record of a queue or replaces it.
+// SetQueue stores or replaces the record of a queue.
 func (s *State) SetQueue(q Queue) QueueRef {
 	r, ok := s.queues[q.Name]
 	if !ok {

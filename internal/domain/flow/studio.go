@@ -8,21 +8,21 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Subscription is a backend of the studio that receives the events of players. It gets those that happen after it subscribed, from the
-// list of StudioEvents, and again until it has acknowledged them.
+// Subscription is a backend of the studio that receives players' events. It receives the StudioEvents written after it subscribed,
+// repeatedly until it has acknowledged them.
 type Subscription struct {
 	ID      SubscriptionID
 	URL     string   // of a webhook; empty: the receiver connects by a stream
 	Types   []string // of MessageType; none: all
 	Players []string // sorted; none: all
-	By      string   // the principal that made it
+	By      string   // the principal that created it
 	Holder  quota.Holder
 	Created domain.Time
-	Done    uint64 // number of the latest event that the receiver has
-	// TakeBy is when the subscription lapses unless its receiver takes something; 0: nothing waits for it.
+	Done    uint64 // number of the latest event that the receiver has acknowledged
+	// TakeBy is when the subscription lapses unless its receiver takes an event; 0: no event waits for it.
 	TakeBy  domain.ContactTime
-	Lapsed  domain.Time // since when no events are kept for it; 0: they are kept
-	Lost    uint64      // events that were not kept while it had lapsed; the receiver has not been told of them yet
+	Lapsed  domain.Time // when it lapsed, after which no events are kept for it; 0: it has not
+	Lost    uint64      // events dropped while it had lapsed, of which the receiver has not been told yet
 	Changed uint64
 }
 
@@ -41,7 +41,7 @@ func (s *Subscription) Fields(c *wire.Codec) {
 }
 
 // Wants reports whether the subscription gets an event of a type for these players. It gets OnAllowedActionsChanged only if it names
-// that: the event is for the buttons of clients, and follows from other events.
+// that type: the event serves clients' buttons and follows from other events.
 func (s *Subscription) Wants(kind MessageType, to []Hearer) bool {
 	if s.Lapsed != 0 {
 		return false
@@ -55,18 +55,18 @@ func (s *Subscription) Wants(kind MessageType, to []Hearer) bool {
 	})
 }
 
-// StudioEvent is an event as the studio gets it: once, for all the players who got it.
+// StudioEvent is an event as the studio gets it: once for all players who got it.
 type StudioEvent struct {
 	No     uint64
 	At     domain.Time
 	Commit uint64 // number of the journal entry
-	Part   uint32 // number of the transaction in it; 0: written by a release that did not note it
+	Part   uint32 // number of the transaction in it; 0: written by a release that did not record it
 	Type   MessageType
 	Body   string // a Message; the same string as in the outboxes
 	To     []Hearer
 }
 
-// Hearer is a player whom an event concerns, and the number of the event for this player; 0: only the studio got it.
+// Hearer is a player whom an event concerns, with the event's number for this player; 0: only the studio got it.
 type Hearer struct {
 	Player string
 	Seq    uint64
@@ -87,17 +87,17 @@ func (h *Hearer) fields(c *wire.Codec) {
 	wire.Int(c, 2, &h.Seq)
 }
 
-// Studio has the studio's subscriptions, and the events that wait for their receivers. Without a subscription it keeps no events. The
-// list only grows at its end and is cut at its front, so that frozen copies can share it.
+// Studio has the studio's subscriptions and the events that wait for their receivers. Without a subscription it keeps no events. The
+// list only grows at its end and is trimmed at its front, so that frozen copies can share it.
 type Studio struct {
 	subscriptions []Subscription // oldest first
 	events        []StudioEvent  // their numbers have no gap
 	head          uint64         // number of the latest event that was ever written
 	bytes         int
-	latest        map[SubscriptionID]uint64 // by subscription: number of the latest event that it wants; of the live state only
+	latest        map[SubscriptionID]uint64 // by subscription: number of the latest event that it wants; not in snapshots
 }
 
-// Bounds of the events that are kept for receivers that do not take them; beyond them, the oldest are dropped.
+// Bounds of the events kept for receivers that do not take them; beyond them, the oldest are dropped.
 const (
 	StudioEventsMax = 100_000
 	StudioBytesMax  = 64 << 20
@@ -106,7 +106,7 @@ const (
 // Subscriptions returns all subscriptions, oldest first.
 func (s *Studio) Subscriptions() []Subscription { return s.subscriptions }
 
-// Held counts the subscriptions by their holders. Those that have lapsed make room for others, so they do not count.
+// Held counts the subscriptions by their holders. Lapsed ones do not count, because they make room for others.
 func (s *Studio) Held() *quota.Held {
 	var held quota.Held
 	for i := range s.subscriptions {
@@ -126,7 +126,7 @@ func (s *Studio) Kept() int { return len(s.events) }
 // FirstKept returns the number of the oldest event that is kept; Head+1 when none is.
 func (s *Studio) FirstKept() uint64 { return s.head - uint64(len(s.events)) + 1 }
 
-// Wanted reports whether a subscription wants an event, and whether it is the first that waits for one of them.
+// Wanted reports whether any subscription wants an event, and whether it is the first event to wait for one of their receivers.
 func (s *Studio) Wanted(kind MessageType, to []Hearer) (wanted, first bool) {
 	for i := range s.subscriptions {
 		if x := &s.subscriptions[i]; x.Wants(kind, to) {
@@ -136,15 +136,15 @@ func (s *Studio) Wanted(kind MessageType, to []Hearer) (wanted, first bool) {
 	return wanted, first
 }
 
-// Listens reports whether there is a subscription that has not lapsed.
+// Listens reports whether any subscription has not lapsed.
 func (s *Studio) Listens() bool {
 	return slices.ContainsFunc(s.subscriptions, func(x Subscription) bool { return x.Lapsed == 0 })
 }
 
-// Waits reports whether a subscription wants an event after a number.
+// Waits reports whether a subscription wants an event with a number above no.
 func (s *Studio) Waits(id SubscriptionID, no uint64) bool { return s.latest[id] > no }
 
-// KeptWith returns the number of the oldest event that can be kept when an event of this size is added.
+// KeptWith returns the number of the oldest event that can be kept after an event of this size is added.
 func (s *Studio) KeptWith(size int) uint64 {
 	first, bytes, n := s.FirstKept(), s.bytes+size, len(s.events)+1
 	for i := 0; i < len(s.events) && (n > StudioEventsMax || bytes > StudioBytesMax); i++ {
@@ -161,7 +161,7 @@ func (e *StudioEvent) size() int { return StudioEventSize(e.Body, len(e.To)) }
 // StudioEventSize estimates the memory of an event.
 func StudioEventSize(body string, to int) int { return 80 + len(body) + 40*to }
 
-// Write appends an event and drops those before number first. Receivers for whom no other event waits have until takeBy.
+// Write appends an event and drops those before number first. Receivers that have no other waiting event must take it by takeBy.
 func (s *Studio) Write(e StudioEvent, first uint64, takeBy domain.ContactTime) {
 	s.head = e.No
 	s.noteWanted(&e)
@@ -237,7 +237,7 @@ func (s *Studio) Remove(id SubscriptionID) {
 	s.forgetTaken()
 }
 
-// forgetTaken drops the events that all receivers have.
+// forgetTaken drops the events that all receivers have acknowledged.
 func (s *Studio) forgetTaken() {
 	done := s.head
 	for _, x := range s.subscriptions {
@@ -248,7 +248,7 @@ func (s *Studio) forgetTaken() {
 	s.trim(done + 1)
 }
 
-// After returns the events after a number, oldest first. The slice must not be changed.
+// After returns the events with numbers above no, oldest first. The slice must not be changed.
 func (s *Studio) After(no uint64) []StudioEvent {
 	first := s.FirstKept()
 	if no >= s.head {

@@ -24,11 +24,11 @@ type Claim interface {
 	Command
 	// Claimed returns the kind and id of the new record; Nothing if the caller did not choose the id.
 	Claimed() (ClaimKind, string)
-	// SetArchived stores what the archive had when Kernel.Forgotten was at; nil for nothing.
+	// SetArchived stores the record found in the archive, or nil if there is none. at is Kernel.Forgotten at the time of the look-up.
 	SetArchived(data []byte, at uint64) error
 }
 
-// ClaimIn returns a command as a Claim, also if other commands wrap it.
+// ClaimIn returns a command as a Claim, even if other commands wrap it.
 func ClaimIn(cmd Command) (Claim, bool) {
 	claim, ok := Unwrapped(cmd).(Claim)
 	return claim, ok
@@ -45,10 +45,10 @@ func Unwrapped(cmd Command) Command {
 	}
 }
 
-// ArchivedID says whether the archive has the id that a command claims. The engine fills it in.
+// ArchivedID tells whether the archive has the id that a command claims. The engine fills it in.
 type ArchivedID struct {
 	Archived   bool
-	ArchivedAt uint64 // Kernel.Forgotten when it looked
+	ArchivedAt uint64 // Kernel.Forgotten at the time of the look-up
 }
 
 func (x *ArchivedID) SetArchived(data []byte, at uint64) error {
@@ -58,13 +58,13 @@ func (x *ArchivedID) SetArchived(data []byte, at uint64) error {
 
 // EndedRecord is an ended record for the archive.
 type EndedRecord struct {
-	Kind           ClaimKind // Nothing: it need not be kept
+	Kind           ClaimKind // Nothing: it need not be archived
 	ID             string    // session.ID, a placement's or ticket's id, the sixteen bytes of a player session's UUID, or the number of a flow.Change
 	Created, Ended domain.Time
 	Fleet          string      // of a game session
-	GameID, Player string      // of a player session; Player also of a flow.Change, GameID the group of an audit entry
-	Until          domain.Time // until when the archive keeps it; 0: as long as all others
-	Data           []byte      // for the room's decoder: hosting.DecodeGameSession and so on
+	GameID, Player string      // GameID: of a player session, and the group of an audit entry; Player: of a player session or a flow.Change
+	Until          domain.Time // how long the archive keeps it; 0: the usual retention
+	Data           []byte      // decoded by the room: hosting.DecodeGameSession and so on
 }
 
 // Counts reports whether Kernel.Forgotten counts the record.
@@ -72,8 +72,8 @@ func (e *EndedRecord) Counts() bool {
 	return e.Kind != APlayerSession && e.Kind != AChange && e.Kind != AnAuditEntry
 }
 
-// RequestHash hashes a request id (FNV-1a, 64 bits, never zero). The changed record stores the hash, so that a repeat of the request gets
-// the same answer.
+// RequestHash hashes a request id (FNV-1a, 64 bits, never zero). The changed record stores the hash, so that a repeated request gets the
+// same answer.
 func RequestHash(id string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(id) {

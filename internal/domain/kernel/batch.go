@@ -13,7 +13,7 @@ func (k *Kernel) EachEvent(batch []byte, f func(at domain.Time, e Event)) error 
 	return k.eachEvent(batch, &wire.Reader{}, func() {}, f)
 }
 
-// Forgets is how many ended records leave memory with a journal entry.
+// Forgets returns how many ended records a journal entry drops from memory.
 func Forgets(batch []byte) (n int, err error) {
 	err = eachBody(batch, func() {}, func(_ domain.Time, kind uint64, body []byte) error {
 		if kind != uint64((*Forgotten).Kind(nil)) {
@@ -27,7 +27,7 @@ func Forgets(batch []byte) (n int, err error) {
 	return n, err
 }
 
-// eachEvent decodes a journal entry: transactions, their time, their events. It calls begin before each transaction.
+// eachEvent decodes a journal entry: its transactions with their times and events. It calls begin before each transaction.
 func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(domain.Time, Event)) error {
 	return eachBody(batch, begin, func(at domain.Time, kind uint64, body []byte) error {
 		var e Event
@@ -35,7 +35,7 @@ func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(do
 			e = k.NewEvent(Kind(kind))
 		}
 		if e == nil {
-			// Skipping it would make this process quietly different from the one that wrote it.
+			// If this process skipped the event, its state would silently differ from that of the process that wrote it.
 			return &LaterRelease{What: fmt.Sprintf("an event of kind %d", kind), Known: k.known}
 		}
 		if err := r.Read(body, e); err != nil {
@@ -63,7 +63,7 @@ type decoded struct {
 	part  uint32 // number of the transaction in the entry, from 1
 }
 
-// ReadEntry decodes a journal entry for ReplayEntry. It uses nothing of the state, so that it may run while earlier entries are replayed.
+// ReadEntry decodes a journal entry for ReplayEntry. It does not access the state, so it may run while earlier entries are replayed.
 func (k *Kernel) ReadEntry(r *wire.Reader, number uint64, batch []byte) (Entry, error) {
 	entry := Entry{Number: number}
 	part := uint32(0)

@@ -11,30 +11,30 @@ import (
 )
 
 // Wait is a kind of deadline. Contact deadlines are for clients and servers, which cannot reach the service while it is down. Wall
-// deadlines pass also while the service is down.
+// deadlines also pass during downtime.
 type Wait uint16
 
-// WaitsOfRoom is the most kinds of deadlines that a room may have for each clock: its contact deadlines begin at its number times
-// WaitsOfRoom, its wall deadlines at FirstWall plus that.
+// WaitsOfRoom is the most kinds of deadlines that a room may have per clock. A room's contact deadlines are numbered from its room number
+// times WaitsOfRoom, its wall deadlines from FirstWall plus that.
 const WaitsOfRoom = 16
 
-// AtOnce is a wall deadline that is due at once, before every other one. It does not depend on when the wait began, which a snapshot does
-// not contain.
+// AtOnce is a wall deadline that is due immediately, before any other. It does not depend on when the wait began, because snapshots do
+// not contain that.
 const AtOnce = domain.Time(1)
 
-// FirstWall is the first of all kinds of wall deadlines.
+// FirstWall is the lowest kind of wall deadline.
 const FirstWall Wait = roomsMax * WaitsOfRoom
 
 func (w Wait) room() RoomNo { return RoomNo(w % FirstWall / WaitsOfRoom) }
 
-// Deadline is the end of a wait of a record.
+// Deadline is the end of a record's wait.
 type Deadline struct {
 	At   int64 // Unix milliseconds on the clock of its kind
 	Ref  chunk.AnyRef
 	Kind Wait
 }
 
-// before orders deadlines. Ties have a fixed order, so that every run of the same commands is the same.
+// before orders deadlines. Ties have a fixed order, so that every run of the same commands has the same result.
 func (a Deadline) before(b Deadline) bool {
 	if a.At != b.At {
 		return a.At < b.At
@@ -45,12 +45,13 @@ func (a Deadline) before(b Deadline) bool {
 	return a.Ref < b.Ref
 }
 
-// Deadlines is every deadline of a cell: two heaps, because the two clocks drift apart with every restart. Positions in the heaps are not
-// in the records, so that moving an entry copies no frozen block.
+// Deadlines holds all deadlines of a cell, in two heaps, because the two clocks drift apart with every restart. A record does not store
+// its position in the heap, so moving an entry does not copy a frozen block.
 //
-// A deadline costs 16 bytes in its heap and 4 beside its record; of each kind that a table's records may wait for, there are 4 bytes
-// for every place in that table. Deadlines are not in snapshots: rooms set them again from their records. The order of arrival does not
-// matter, because ties are ordered by kind and then by place, and places are the same for every replay from the beginning. They may
+// A deadline costs 16 bytes in its heap. In addition, each kind of deadline that a table's records may have costs 4 bytes for every place
+// in that table. Deadlines are not in snapshots: rooms set them again from their records. The order in which they are set does not
+// matter, because ties are ordered by kind and then by place, and places are the same in every replay from the beginning. They may differ
+// between a replay and a loaded snapshot; this is safe because only the live state decides, and the journal records its decisions.
 // differ between a replay and a loaded snapshot; this is safe because only the live state decides, and it records its decisions.
 type Deadlines struct{ contact, wall heap }
 
@@ -71,7 +72,7 @@ func (d *Deadlines) SetWall(kind Wait, ref chunk.AnyRef, at domain.Time) {
 	d.wall.set(kind, ref, int64(at))
 }
 
-// Expect says that deadlines of the first n places of a table are about to be set, so that memory is taken for all of them at once.
+// Expect announces that deadlines for the first n places of a table are about to be set, so that memory for them is allocated at once.
 func (d *Deadlines) Expect(n int) { d.contact.expected, d.wall.expected = n, n }
 
 // Clear removes a deadline, if there is one.
@@ -119,7 +120,7 @@ func (d *Deadlines) Check() error {
 // index of the entry plus one.
 type heap struct {
 	entries []Deadline
-	places  [][]int32 // by kind and reference: place in entries plus one, 0 when there is none
+	places  [][]int32 // by kind and reference: index in entries plus one; 0: none
 
 	expected int // see Expect
 }

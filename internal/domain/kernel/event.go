@@ -7,10 +7,10 @@ import (
 // Kind is the type of an event. The numbers are those of proto/journal.proto: they are never changed and never reused.
 type Kind uint16
 
-// kindsMax is above all kinds.
+// kindsMax is greater than every kind.
 const kindsMax = 512
 
-// Event is a fact. Besides the state, Apply may use only what Fields names.
+// Event is a fact. Apply may use only the state and the data in Fields.
 type Event interface {
 	wire.Message
 	Kind() Kind

@@ -1,39 +1,39 @@
-// Package kernel is what the rooms of the core share: the transaction, the two clocks, deadlines, the list of what has
-// ended, and the parts of a snapshot. It knows no noun. The rooms (hosting, gameservers, notice, matchmaking, playerflow,
-// access, answers, membership) own records, commands and events; package cell composes them.
+// Package kernel is what the rooms of the core share: the transaction, the two clocks, deadlines, the list of ended records, and the parts
+// of a snapshot. It knows no kind of record. The rooms (hosting, gameservers, notice, matchmaking, playerflow, access, answers, membership
+// and others) own records, commands and events; package cell composes them.
 //
-// A command is checked against the state. If it may happen, it emits events, and each event is applied at once. The events
-// of one command are one transaction: the journal gets all of them in one piece, or none. A replay calls the same Apply, so
-// memory after a restart is what it was before.
+// A command is checked against the state. If it is accepted, it emits events, and each event is applied at once. The events of one command
+// form one transaction: the journal gets all of them or none. A replay calls the same Apply, so a restart restores the same state.
 //
 // # A transaction
 //
-// Decide has two halves. The first looks and may refuse. The second states facts with Tx.Emit, which encodes an event behind the
-// transaction's bytes in Env.Batch and applies it at once: what follows in the same command sees it. A refusal behind the first event would
-// leave half a command in the state, so it panics. A room that has more to say at the end calls AtEnd; its Settle runs in the same
-// transaction when the command is decided, and may emit.
+// Decide has two halves. The first half checks, and may refuse. The second half emits events with Tx.Emit, which appends the encoded event
+// to the transaction in Env.Batch and applies it at once, so the rest of the command sees it. A refusal after the first event would leave
+// half a command in the state, so it panics. A room that must do more at the end of the command calls AtEnd; its Settle then runs in the
+// same transaction after the command is decided, and may emit.
 //
-// Apply is the only code that writes to records. It uses the event, the transaction's time and the state, and nothing else, so that the same
-// journal gives the same state at any time and on any machine. Time and randomness come with the command (Env), periods are added up
-// before an event is emitted, and each deadline is in the event that sets it: a setting that changes moves nothing that waits already.
+// Apply is the only code that writes to records. It uses only the event, the transaction's time and the state, so the same journal gives the
+// same state at any time and on any machine. Time and randomness come with the command (Env). Deadlines are computed before an event is
+// emitted, and each event contains the deadlines that it sets: changing a setting does not move deadlines that are already set.
 //
 // # Two clocks
 //
-// Wall deadlines are instants. They pass while the service is down. Contact deadlines wait for a client or server that could not reach it
-// meanwhile, and are kept on a clock that stood still:
+// Wall deadlines are instants. They pass while the service is down. Contact deadlines wait for a client or server that cannot reach the
+// service during downtime. They use a clock that stands still meanwhile:
 //
-//	contact time = wall time - all downtime so far
+//	contact time = wall time - total downtime so far
 //
-// A restart moves all of them by changing that one number; no record and no deadline is written. The downtime is the start less the last
-// transaction. Because a Tick emits Ticked at least every second while a contact deadline waits, a crash takes at most a second too much
-// for downtime, in favour of those who wait. Records hold contact times, and what is shown is converted when it is read.
+// A restart moves all of them by changing that one number; no record and no deadline is rewritten. The downtime is the time from the last
+// transaction to the start. Because a Tick emits Ticked at least every second while a contact deadline is set, a crash overestimates the
+// downtime by at most a second, in favour of the clients. Records hold contact times; views convert them to wall time.
 //
 // # Restarts
 //
-// A cell that goes on, one that replays the journal, and one that loads a snapshot and replays the rest are the same. A snapshot holds
-// records and a few counters (Head); indexes, references between records and deadlines are rebuilt from them by Restore. So a record has
-// everything that its deadlines and indexes need, and nothing depends on the places of records, which differ after a restart. An
-// event or a part of an unknown kind ends a start: to skip it would make this process quietly different from the one that wrote it.
+// A cell that keeps running, one that replays the journal, and one that loads a snapshot and replays the rest have the same state. A
+// snapshot holds records and a few counters (Head). Restore rebuilds indexes, references between records and deadlines from them. So a
+// record contains everything that its deadlines and indexes need, and nothing depends on the places of records, which differ after a
+// restart. An event or a snapshot part of an unknown kind aborts the start: if the process skipped it, its state would silently differ from
+// that of the process that wrote it.
 package kernel
 
 import (
@@ -57,41 +57,43 @@ type Room interface {
 	Events() []func() Event
 	// Apply applies one of the room's events to its state. It never fails, because the event has happened.
 	Apply(at domain.Time, e Event)
-	// Due ends what has reached a deadline of the room, and always moves or clears the deadline. heavy reports that a Tick should end
-	// after so much work.
+	// Due handles a deadline of the room that has passed. It must always move or clear the deadline. heavy reports that a Tick should stop
+	// after this much work.
 	Due(d Deadline) (heavy bool)
-	// Settle runs after a command that called Tx.AtEnd for this room, in the same transaction. Reset discards the work of Settle: it runs
-	// instead of Settle if the command was refused, and after each entry of a replay.
+	// Settle runs after a command that called Tx.AtEnd for this room, in the same transaction. Reset discards the work pending for Settle:
+	// it runs instead of Settle if the command was refused, and after each entry of a replay.
 	Settle()
 	Reset()
 
 	// Freeze returns the room's part of a snapshot: each kind of record after the kinds that it refers to.
 	Freeze(*Head) []Frozen
-	// Load reads a part of a snapshot; known is false for a part of another room. A room with very many records of a kind has Bulk, too.
+	// Load reads a part of a snapshot; known is false if the part belongs to another room. A room with very many records of a kind also
+	// implements Bulk.
 	Load(l *Loader, kind uint64, body []byte) (known bool, err error)
 	// Restore rebuilds what a snapshot does not contain: indexes, references between records, deadlines.
 	Restore(*Head) error
 	// EachEnded yields the ended records in memory, with the numbers from EndedQueue.Next.
 	EachEnded(yield func(no uint64, e Ended))
-	// Drop removes an ended record, which the archive has, from memory. It reports whether Kernel.Forgotten counts it.
+	// Drop removes an ended record from memory once the archive has it. It reports whether Kernel.Forgotten counts the record.
 	Drop(e Ended) (counts bool)
 }
 
 // RoomNo is the number of a room. Rooms settle in the order of their numbers, which also orders deadlines of the same instant.
 type RoomNo uint8
 
-// roomsMax bounds the rooms, because kinds of deadlines are numbered by room. One more may have neither deadlines nor work to settle.
+// roomsMax bounds the rooms with deadlines or work to settle, because kinds of deadlines are numbered by room. One more room may have
+// neither.
 const roomsMax = 15
 
-// Kernel has what the rooms of one cell share. One goroutine at a time may call Execute, Replay or Freeze; views may be used concurrently
-// with each other but not with those.
+// Kernel has what the rooms of one cell share. Only one goroutine at a time may call Execute, Replay or Freeze. Views may be used
+// concurrently with each other, but not with those calls.
 type Kernel struct {
 	Waiting Deadlines
 	Ended   EndedQueue
-	Quotas  *quota.Quotas // of holders; nil: the defaults
+	Quotas  *quota.Quotas // of holders; nil: defaults
 
 	rooms  [roomsMax + 1]Room
-	bulky  []bulk         // those of the rooms that are
+	bulky  []bulk         // the rooms that implement bulk
 	owners [kindsMax]Room // of events, by kind; nil for the kernel's own
 
 	constructors [kindsMax]func() Event
@@ -102,7 +104,7 @@ type Kernel struct {
 	tx           Tx
 
 	last     domain.Time // when the last transaction happened
-	downtime domain.Time // total downtime of the service since the cell began, by which contact deadlines are moved
+	downtime domain.Time // total downtime since the cell began, by which contact deadlines are moved
 	number   uint64      // of the journal entry that is being built or replayed
 	part     uint32      // number of the transaction in it that is being applied, from 1
 	changed  uint64      // number of the last change
@@ -145,10 +147,10 @@ func (k *Kernel) own(events []func() Event, by Room) {
 	}
 }
 
-// Before makes the kernel call f for each event that a command emits, before it is applied. A replay does not call it.
+// Before sets f, which the kernel calls for each event that a command emits, before applying it. A replay does not call it.
 func (k *Kernel) Before(f func(Event)) { k.before = f }
 
-// Tx returns the present transaction; only one exists at a time.
+// Tx returns the current transaction; only one exists at a time.
 func (k *Kernel) Tx() *Tx { return &k.tx }
 
 // Execute decides a command. An error is a *domain.Refusal, and then nothing has changed. It reports whether anything
@@ -179,7 +181,7 @@ func (t *Tx) decide(cmd Command) error {
 	return err
 }
 
-// settle ends the part that rooms have in a command.
+// settle runs the Settle or Reset of the rooms that called AtEnd.
 func (t *Tx) settle(err error) {
 	for t.ends != 0 {
 		no := bits.TrailingZeros16(t.ends)
@@ -188,14 +190,14 @@ func (t *Tx) settle(err error) {
 		} else {
 			t.k.rooms[no].Reset()
 		}
-		t.ends &^= 1 << no // a room that calls AtEnd while it settles is settled
+		t.ends &^= 1 << no // including an AtEnd that the room called while settling
 	}
 }
 
 // Replay applies one journal entry.
 func (k *Kernel) Replay(number uint64, batch []byte) error { return k.replay(number, batch, k.apply) }
 
-// ReplayFor is Replay for followers: it returns the events of the kinds in follow as a command would.
+// ReplayFor is Replay for followers: it returns the events of the kinds in follow, as a command would.
 func (k *Kernel) ReplayFor(number uint64, batch []byte, follow KindMask) (events []Emitted, err error) {
 	err = k.replay(number, batch, func(at domain.Time, e Event) {
 		if follow.Has(e.Kind()) {
@@ -212,7 +214,7 @@ func (k *Kernel) replay(number uint64, batch []byte, apply func(domain.Time, Eve
 	return k.eachEvent(batch, &k.replayed, func() { k.part++ }, apply)
 }
 
-// ReplayEntry is Replay of an entry that is decoded already.
+// ReplayEntry is Replay of an already decoded entry.
 func (k *Kernel) ReplayEntry(entry Entry) {
 	k.begin(entry.Number)
 	defer k.reset()
@@ -222,7 +224,7 @@ func (k *Kernel) ReplayEntry(entry Entry) {
 	}
 }
 
-// reset ends a replay: the consequences of the events are events of their own.
+// reset discards the rooms' pending work at the end of a replay, because the journal contains its results as events.
 func (k *Kernel) reset() {
 	for _, room := range k.rooms {
 		if room != nil {

@@ -9,16 +9,16 @@ import (
 
 // # Levels
 //
-// The kinds of events and snapshot parts have levels: the first release has level 1, and a release that adds kinds gives them the next one. A program
-// knows all kinds up to its own level (Level). The state has a level in force, the highest one whose kinds may be written: in a cluster in which release N and N+1
-// run together it is that of N. The engine raises it when the programs of all members know the next one. A program that knows less than the
-// level in force must not begin: it could not follow.
+// The kinds of events and snapshot parts have levels: the kinds of the first release have level 1, and a release that adds kinds gives them the next
+// level. A program knows all kinds up to its own level (Level). The level in force, which is part of the state, is the highest level whose kinds may
+// be written: in a cluster that runs releases N and N+1 together, it is the level of N. The engine raises it when the programs of all members know
+// the next one. A program whose own level is below the level in force must not start, because it could not follow.
 //
-// Commands check nothing for this: one whose first event is above the level in force is refused, and nothing has happened. An event of a new kind that
-// follows others in its transaction, comes from a deadline, or from Resume, needs a check of Tx.Level by the code that emits it, and so does a new field of an
-// old event or record that Apply depends on, because an earlier release skips it.
+// Commands need no checks for this: the kernel refuses a command whose first event is above the level in force, and nothing has happened. A check of
+// Tx.Level by the emitting code is needed in three cases: an event of a new kind follows others in its transaction, comes from a deadline or comes
+// from Resume. It is also needed for a new field of an old event or record on which Apply depends, because an earlier release skips the field.
 
-// Leveled is an event or a record of a kind that came with a later level than 1.
+// Leveled is an event or a record of a kind that was introduced at a level above 1.
 type Leveled interface {
 	// Level returns the level; it is the same for all events or records of the type.
 	Level() uint
@@ -32,9 +32,9 @@ func LevelOf(m wire.Message) uint {
 	return 1
 }
 
-// LaterRelease is the error of data that a later release has written, and this one cannot read.
+// LaterRelease is the error for data that a later release has written and this one cannot read.
 type LaterRelease struct {
-	What  string // has been written
+	What  string // what was written
 	Level uint   // that is in force; 0: unknown
 	Known uint   // to this program
 }
@@ -64,10 +64,10 @@ func (k *Kernel) checkLevel(level uint) error {
 	return nil
 }
 
-// early is the panic that ends a command whose first event is above the level in force. Nothing was applied, so nothing has changed.
+// early is the panic value that aborts a command whose first event is above the level in force. Nothing was applied, so nothing has changed.
 type early struct{ refusal *domain.Refusal }
 
-// tooEarly ends a command that emits an event above the level in force.
+// tooEarly aborts a command that emits an event above the level in force.
 func (t *Tx) tooEarly(e Event) {
 	needs := uint(t.k.levels[e.Kind()])
 	if t.open {
@@ -77,7 +77,7 @@ func (t *Tx) tooEarly(e Event) {
 		"%s is possible as soon as all nodes of the cluster run this release: it needs level %d of the journal, and %d is in force", t.CommandName(), needs, t.k.level)})
 }
 
-// decideBelow is decide while the level in force is below that of the program.
+// decideBelow is decide while the level in force is below the program's level.
 func (t *Tx) decideBelow(cmd Command) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -92,7 +92,7 @@ func (t *Tx) decideBelow(cmd Command) (err error) {
 	return t.decide(cmd)
 }
 
-// RaiseLevel puts a level in force. Only the engine gives it, when all members of the cluster know the level.
+// RaiseLevel puts a level in force. Only the engine issues it, when all members of the cluster know the level.
 type RaiseLevel struct{ To uint }
 
 // Decide emits LevelRaised if the level is higher than the one in force.

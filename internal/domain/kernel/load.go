@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Together calls task(0) to task(n-1), and returns when all of them have ended. No task depends on another one, so they may run at the same
-// time: the owner of the core decides that, because the core starts no goroutines.
+// Together calls task(0) to task(n-1) and returns when all have ended. The tasks are independent and may run concurrently: the owner of the
+// core decides that, because the core starts no goroutines.
 type Together func(n int, task func(i int))
 
 func inTurn(n int, task func(i int)) {
@@ -24,10 +24,10 @@ func inTurn(n int, task func(i int)) {
 // Load fills an empty cell from a snapshot.
 func (k *Kernel) Load(from io.Reader) error { return k.LoadTogether(from, inTurn) }
 
-// LoadTogether is Load with tasks that may run at the same time. The state does not depend on how they run.
+// LoadTogether is Load with tasks that may run concurrently. The state does not depend on how they run.
 //
-// It takes the snapshot in batches. While one batch is decoded, the next one is read. Records of kinds of which there are very many (Bulk) are
-// decoded in groups; all other parts of a batch are one task, in their order. A room connects the records in Restore, when all are there.
+// It takes the snapshot in batches. While one batch is decoded, the next one is read. Records of very numerous kinds (Bulk) are decoded in
+// groups; all other parts of a batch form one task, in their order. A room connects its records in Restore, after all have been loaded.
 func (k *Kernel) LoadTogether(from io.Reader, together Together) error {
 	k.together = together
 	defer func() { k.together = inTurn }()
@@ -51,8 +51,8 @@ func (k *Kernel) LoadTogether(from io.Reader, together Together) error {
 	return k.restore(&l.Head)
 }
 
-// Together carries out tasks that do not depend on each other, while a snapshot is loaded at the same time if possible. It returns the error of
-// the first one in the list that has one.
+// Together runs independent tasks, concurrently if possible while a snapshot is loaded. It returns the error of the first task in the list that
+// failed.
 func (k *Kernel) Together(tasks ...func() error) error {
 	errs := make([]error, len(tasks))
 	k.together(len(tasks), func(i int) { errs[i] = tasks[i]() })
@@ -64,16 +64,16 @@ func (k *Kernel) Together(tasks ...func() error) error {
 	return nil
 }
 
-// bulk is a room with records of which there are very many.
+// bulk is a room with a very numerous kind of record.
 type bulk interface {
-	// Bulk adds n records of the kind, and returns what decodes the i-th of them; nil for the kinds that Load takes.
+	// Bulk adds n records of the kind and returns the function that decodes the i-th of them; nil for kinds that Load handles.
 	Bulk(kind uint64, n int) Decode
 }
 
-// Decode decodes the i-th of some records. It uses and changes nothing else, so that the others may be decoded at the same time.
+// Decode decodes the i-th of some records. It accesses nothing else, so that other records may be decoded concurrently.
 type Decode func(r *wire.Reader, i int, body []byte) error
 
-// Place adds n records to a table, and returns what decodes them. It is for Bulk. done, if it is not nil, completes each of them.
+// Place adds n records to a table and returns the function that decodes them, for Bulk. done, if not nil, completes each record.
 func Place[T any, M interface {
 	*T
 	wire.Message
@@ -94,7 +94,7 @@ func Place[T any, M interface {
 // groupParts is how many records one task decodes.
 const groupParts = 256
 
-// split separates the parts that are loaded one after another from the bulk, for which it returns tasks.
+// split separates the parts that are loaded one after another from the bulk parts, for which it returns tasks.
 func (k *Kernel) split(l *Loader, parts []part) (single []part, groups []func() error) {
 	for len(parts) > 0 {
 		n := 1
@@ -142,7 +142,7 @@ type Loader struct {
 	ended   bool
 }
 
-// readers are those that no task uses now.
+// readers is the pool of readers that no task is using.
 type readers struct {
 	lock sync.Mutex
 	idle []*wire.Reader
@@ -234,35 +234,35 @@ func LoadWith[T any, M interface {
 	return err
 }
 
-// part is a record of a snapshot.
+// part is a record in a snapshot.
 type part struct {
 	kind uint64
 	body []byte // in the buffer of its batch
 }
 
-// batch has parts that follow each other in a snapshot.
+// batch holds consecutive parts of a snapshot.
 type batch struct {
 	buffer []byte
 	parts  []part
-	err    error // what is behind them, if they are not the last ones
+	err    error // the read error after them, if they are the last ones
 }
 
 const (
-	batchBytes = 4 << 20  // read at a time, if no part is longer
-	maxPart    = 16 << 20 // bounds the allocation for a damaged length; the largest record is a game session with full data
+	batchBytes = 4 << 20  // bytes to read at a time, unless a part is longer
+	maxPart    = 16 << 20 // bounds the allocation for a corrupt length; the largest record is a game session with maximal data
 )
 
 // partReader reads a snapshot in batches.
 type partReader struct {
 	from  io.Reader
-	rest  []byte // the beginning of a part, in the buffer of the batch before
+	rest  []byte // the beginning of a part, in the buffer of the previous batch
 	ended bool
 }
 
-// read reads the next batch. What the one before the last had is void then.
+// read reads the next batch. It invalidates the batch before the previous one.
 func (r *partReader) read(b *batch) {
 	b.parts = b.parts[:0]
-	for size := max(batchBytes, len(b.buffer)); len(b.parts) == 0 && b.err == nil && !r.ended; size *= 2 { // again if a part is longer
+	for size := max(batchBytes, len(b.buffer)); len(b.parts) == 0 && b.err == nil && !r.ended; size *= 2 { // repeats with a larger size if a part is longer
 		if len(b.buffer) < size {
 			b.buffer = make([]byte, size)
 		}

@@ -1,6 +1,6 @@
 package kernel
 
-// Plain is embedded by rooms without deadlines, without work to settle, and without records that end.
+// Plain is embedded by rooms without deadlines, work to settle, or records that end.
 type Plain struct{}
 
 // Due is never called.

@@ -1,7 +1,7 @@
 package kernel
 
 // Reader is common to the views of all rooms: it stores the number of the newest change that was read, so that a caller can wait until
-// that is durable. So no client ever reads a change that can still be lost.
+// that change is durable. No client ever reads a change that could still be lost.
 type Reader struct {
 	k    *Kernel
 	seen uint64

@@ -10,12 +10,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Snapshot is a cell at one moment. It can be written while the cell continues, because tables copy a frozen block of records before they
-// change it (package chunk).
+// Snapshot is a cell at one moment. It can be written while the cell continues, because tables copy a frozen block of records before changing it
+// (package chunk).
 type Snapshot struct {
 	head  Head
 	parts []Frozen
-	level uint // above which no kind of part is written; 0: all are
+	level uint // parts of kinds above it are not written; 0: all are
 }
 
 // Frozen writes some records of a room as they were at one moment.
@@ -35,7 +35,7 @@ func Freeze[T any, M interface {
 	}
 }
 
-// Head has the counters of a cell. Each room fills in its part in Freeze and reads it in Restore.
+// Head holds the counters of a cell. Each room fills in its part in Freeze and reads it in Restore.
 type Head struct {
 	Last, Downtime domain.Time
 	Forgotten      uint64
@@ -64,9 +64,9 @@ func (h *Head) Fields(c *wire.Codec) {
 	wire.Int(c, 12, &h.Level)
 }
 
-// Freeze takes a Snapshot. It takes microseconds, whatever the size of the cell: it copies the list of blocks of each table, 8 bytes for
-// 64 records. Afterwards the first change to a block copies it, so memory grows by what changes until the snapshot is written. The engine
-// calls it between two groups, when the state is exactly that after a journal entry.
+// Freeze takes a Snapshot. It takes microseconds, whatever the size of the cell: it copies only each table's list of blocks, 8 bytes per 64 records.
+// Afterwards the first change to a block copies that block, so memory grows with the changes until the snapshot is written. The engine calls Freeze
+// between two groups, when the state is exactly that after a journal entry.
 func (k *Kernel) Freeze() *Snapshot {
 	s := &Snapshot{head: Head{Last: k.last, Downtime: k.downtime, Forgotten: k.forgotten, EndedNo: k.Ended.no}}
 	if k.level > 1 {
@@ -83,8 +83,8 @@ func (k *Kernel) Freeze() *Snapshot {
 	return s
 }
 
-// Field numbers of message SnapshotPart in proto/journal.proto. A snapshot is a sequence of parts, each preceded by its length. The other
-// numbers belong to the rooms.
+// Field numbers of message SnapshotPart in proto/journal.proto. A snapshot is a sequence of length-prefixed parts. The other numbers belong to the
+// rooms.
 const (
 	partHead = 1
 	partEnd  = 10
@@ -112,7 +112,8 @@ type PartWriter struct {
 	err   error
 }
 
-// Part writes one record, unless its kind is above the level in force. It copies the record first, because reading and writing share code, and a frozen record must not be changed.
+// Part writes one record, unless its kind is above the level in force. Callers pass a copy of a frozen record: Fields serves both encoding and
+// decoding, and a frozen record must not be changed.
 func (w *PartWriter) Part(kind uint8, m wire.Message) {
 	if w.err != nil || w.level != 0 && LevelOf(m) > w.level {
 		return

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// tickStep bounds the deadlines that one Tick ends, so that many of them do not delay other commands.
+	// tickStep is the most deadlines that one Tick ends, so that a large number of them does not delay other commands.
 	tickStep = 128
-	// tickEvery is the greatest age of the last durable transaction while a contact deadline is set, and so the greatest error of the
-	// downtime.
+	// tickEvery is the greatest age of the last durable transaction while a contact deadline is set. It is therefore the greatest error of the
+	// computed downtime.
 	tickEvery = time.Second
 )
 
-// Tick ends what has reached its deadline.
+// Tick ends what has passed its deadline.
 type Tick struct {
 	// Result
 	More bool // something is still due
 }
 
-// Decide ends up to tickStep deadlines: contact deadlines before wall deadlines, each in the order of their instants.
+// Decide ends up to tickStep deadlines: contact deadlines before wall deadlines, each in order of time.
 func (cmd *Tick) Decide(t *Tx) error {
 	k := t.k
 	for range tickStep {
@@ -46,7 +46,7 @@ func (cmd *Tick) Decide(t *Tx) error {
 }
 
 func (t *Tx) due(d Deadline) (heavy bool) {
-	t.Cause = "" // of the previous deadline
+	t.Cause = "" // discard the cause of the previous deadline
 	return t.k.rooms[d.Kind.room()].Due(d)
 }
 
@@ -75,15 +75,16 @@ func (k *Kernel) NextDue() domain.Time {
 	return next
 }
 
-// Resume is the first command of a run, and of a service that stood still. Each Resumer moves its contact deadlines by the downtime.
+// Resume is the first command of a run, and is issued again after the service stood still. Each Resumer moves its contact deadlines by the downtime.
 type Resume struct {
-	// Cluster: another node may have decided before, and other nodes have connections that are still open. Only those are lost that no node has.
+	// Cluster: another node may have decided before, and other nodes may have open connections. Only connections that no node holds any longer are
+	// lost.
 	Cluster bool
-	// Paused: the process was there, but could not do anything, as in a container that was paused. Its connections are still open.
+	// Paused: the process was alive but stalled, for example in a paused container. Its connections are still open.
 	Paused bool
 }
 
-// Resumption is what Resume knows of the time before.
+// Resumption describes the downtime or pause before a Resume.
 type Resumption struct {
 	Down    domain.Time        // for how long no node decided
 	Then    domain.ContactTime // when that began; the contact clock continues from there once the downtime has been added
@@ -91,14 +92,14 @@ type Resumption struct {
 	Paused  bool               // likewise
 }
 
-// Resumer is a room with a part in Resume.
+// Resumer is a room that takes part in Resume.
 type Resumer interface{ Resume(Resumption) }
 
 // Decide calls the rooms in the order of their numbers.
 func (cmd *Resume) Decide(t *Tx) error {
 	k := t.k
 	if k.last == 0 || cmd.Paused && k.level < pausedLevel {
-		return nil // the journal is empty, or another node does not know the event
+		return nil // there was no transaction yet, or another node does not know the event
 	}
 	down := t.Now - k.last
 	then := t.Contact - domain.ContactTime(down)
@@ -111,10 +112,11 @@ func (cmd *Resume) Decide(t *Tx) error {
 	return nil
 }
 
-// pausedLevel is the level from which the events of Resume may say that the service stood still.
+// pausedLevel is the level from which the events of Resume may record a pause.
 const pausedLevel = 2
 
-// StoodStill returns for how long the contact clock should not have gone on until now, because no Tick has come; 0 without a contact deadline, for which there are none.
+// StoodStill returns how long the contact clock should have stood still until now, because no Tick ran. It is 0 without a contact deadline, because
+// then no Ticks are due.
 func (k *Kernel) StoodStill(now domain.Time) time.Duration {
 	if _, waits := k.Waiting.contact.next(); !waits {
 		return 0

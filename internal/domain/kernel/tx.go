@@ -9,18 +9,18 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Env has the external input of a command, and receives its transaction.
+// Env holds the external input of a command and receives its transaction.
 type Env struct {
-	Now    domain.Time // Execute ensures that it is never before the time of an earlier command
+	Now    domain.Time // Execute never lets it go back before the time of an earlier command
 	Number uint64      // of the journal entry that will contain the transaction
-	Seed   domain.UUID // random; source of further identifiers that a command makes
+	Seed   domain.UUID // random; further identifiers of the command derive from it
 
 	Batch  []byte    // the transaction is appended here
 	Events []Emitted // the events of the kinds in Follow are appended here
 	Follow KindMask  // the kinds that followers have asked for
 }
 
-// Emitted is an event with what its followers need.
+// Emitted is an event with the context that its followers need.
 type Emitted struct {
 	Event  Event
 	At     domain.Time // of its transaction
@@ -28,18 +28,18 @@ type Emitted struct {
 	Before any         // the state before the event; see Rememberer
 }
 
-// Rememberer is a room with followers that need the state before an event.
+// Rememberer is a room whose followers need the state before an event.
 type Rememberer interface {
-	// Before returns the present state of what an event is about to change; nil if no follower needs it.
+	// Before returns the current state of what an event is about to change; nil if no follower needs it.
 	Before(Event) any
 }
 
-// Tx is the transaction of one command: the time of its decision, and the events that it has emitted.
+// Tx is the transaction of one command: the time of its decision and the events emitted so far.
 type Tx struct {
 	Now     domain.Time
 	Contact domain.ContactTime
 	Cmd     Command // the command itself, without the Asked around it
-	Cause   string  // what changes players' keys: a call or a deadline; empty: the command
+	Cause   string  // the call or deadline that changes players' keys; empty: the command
 
 	k     *Kernel
 	env   *Env
@@ -49,7 +49,7 @@ type Tx struct {
 	ids   uint64
 }
 
-// Of returns the room of a type, with its part of the transaction. Each room's commands call it first.
+// Of returns the room of a type, bound to the transaction. Each room's commands call it first.
 func Of[R Room](t *Tx) R {
 	for _, room := range t.k.rooms {
 		if r, ok := room.(R); ok {
@@ -60,13 +60,13 @@ func Of[R Room](t *Tx) R {
 	panic(fmt.Sprintf("no room is a %T", r))
 }
 
-// AtEnd schedules Settle of the room for the end of the command.
+// AtEnd schedules the room's Settle for the end of the command.
 func (t *Tx) AtEnd(no RoomNo) { t.ends |= 1 << no }
 
 // Emitted reports whether the command has emitted an event.
 func (t *Tx) Emitted() bool { return t.open }
 
-// Bytes returns the present length of the transaction.
+// Bytes returns the current length of the transaction.
 func (t *Tx) Bytes() int { return len(t.env.Batch) - t.start }
 
 // CommandName returns the name of the command's type.
@@ -83,8 +83,8 @@ const (
 	lengthDelimited   = 2 // wire type
 )
 
-// Emit applies an event and adds it to the transaction. Afterwards the command must not be refused. It does not return if the event is above the level in
-// force: the command is refused.
+// Emit applies an event and adds it to the transaction. After that, the command must not be refused. If the event is above the level in force, Emit
+// does not return: the command is refused.
 func (t *Tx) Emit(e Event) {
 	if uint(t.k.levels[e.Kind()]) > t.k.level {
 		t.tooEarly(e)
@@ -121,7 +121,7 @@ func (k *Kernel) stateBefore(e Event) any {
 	return nil
 }
 
-// close completes the transaction's bytes.
+// close writes the length prefix of the transaction.
 func (t *Tx) close() { t.env.Batch = wire.PrefixLength(t.env.Batch, t.start+1) }
 
 // NewID makes an identifier for a further record that the command creates.
