@@ -101,7 +101,7 @@ func (c *supportCommand) gather(ctx context.Context, env environment) (*support.
 	}
 	theirs, err := c.ofService(ctx)
 	switch {
-	case errors.Is(err, localdoor.ErrNoService):
+	case errors.Is(err, localdoor.ErrNoService), errors.Is(err, localdoor.ErrHangs):
 		parts.Add("service-down.txt", "the service did not answer: there is no log, no profile and no state in this bundle", []byte(err.Error()+"\n"))
 	case err != nil:
 		return nil, err

@@ -25,6 +25,9 @@ import (
 // ErrNoService says that no service of the data directory answers.
 var ErrNoService = errors.New("no service answers for this data directory")
 
+// ErrHangs says that there is a process of the service, and that it does not answer.
+var ErrHangs = errors.New("the service hangs")
+
 // answerMax bounds an answer, in bytes: a list of more keys than there can be.
 const answerMax = 64 << 20
 
@@ -122,6 +125,15 @@ func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) e
 
 // Secret derives the secret of a key.
 func (c *Client) Secret(d *keyring.Document) (string, error) { return d.SecretOf(c.secret) }
+
+// awake fails with ErrHangs if the service does not answer. It comes before what may take long, so that a command which a timer runs does not wait for ever.
+func (c *Client) awake(ctx context.Context) error {
+	err := c.call(ctx, runsPath, struct{}{}, &struct{}{}) // one of an earlier release refuses that, which is an answer
+	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() && ctx.Err() == nil {
+		return fmt.Errorf("%w: nothing comes from %s within %s", ErrHangs, c.file.Address, c.http.Timeout)
+	}
+	return nil
+}
 
 // call sends a signed request. An answer that is not signed comes from another program: no service runs at that address.
 func (c *Client) call(ctx context.Context, path string, in, out any) error {

@@ -2,6 +2,7 @@ package localdoor
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -261,6 +262,26 @@ func TestLeftoverServiceFile(t *testing.T) {
 	}
 	if all, err := h.client(t).List(t.Context()); !errors.Is(err, ErrNoService) {
 		t.Errorf("another program listens: %v, %v", all, err)
+	}
+}
+
+// A service that hangs ends what else would have no limit of time.
+func TestServiceThatHangs(t *testing.T) {
+	h := newHouse(t)
+	c := h.client(t)
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // the system takes connections for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	c.file.Address, c.http.Timeout = hangs.Addr().String(), 50*time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := c.Stream(ctx, StreamRequest{}); !errors.Is(err, ErrHangs) {
+		t.Errorf("backup: %v", err)
+	}
+	if _, err := c.SupportBundle(ctx, 0); !errors.Is(err, ErrHangs) {
+		t.Errorf("support bundle: %v", err)
 	}
 }
 

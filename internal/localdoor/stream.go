@@ -134,6 +134,9 @@ func (c *Client) Export(ctx context.Context, in ExportRequest) (io.ReadCloser, e
 }
 
 func (c *Client) stream(ctx context.Context, path string, in any) (io.ReadCloser, error) {
+	if err := c.awake(ctx); err != nil {
+		return nil, err
+	}
 	patient := *c
 	patient.http.Timeout = 0
 	answer, nonce, err := patient.send(ctx, path, in)

@@ -37,6 +37,9 @@ const supportPatience = 2 * time.Minute
 
 // SupportBundle has the service gather what it knows, with a profile of the processor that takes so long.
 func (c *Client) SupportBundle(ctx context.Context, processor time.Duration) (p support.Parts, err error) {
+	if err := c.awake(ctx); err != nil {
+		return p, err
+	}
 	patient := *c
 	patient.http.Timeout = supportPatience
 	return p, patient.call(ctx, supportPath, supportRequest{int(processor / time.Second), c.user, c.Reason}, &p)
