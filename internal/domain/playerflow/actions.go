@@ -4,8 +4,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// AllowedActions are the actions that a player may take now: the rows of the tables T1 and T4 (docs/spec/player-flow.md#t1) that would not be refused for this state,
-// as far as that can be said without their parameters.
+// AllowedActions returns the actions that a player may take now. These are the rows of tables T1 and T4 (docs/spec/player-flow.md#t1) that this state
+// would not refuse, as far as can be determined without parameters.
 func (c *State) AllowedActions(r flow.PlayerRef) flow.Actions {
 	config := &c.Config
 	p := c.Flow.Players.Get(r)

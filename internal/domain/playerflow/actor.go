@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// Asked is a command with the actor that gave it, for commands without such a field.
+// Asked wraps a command that has no actor field with the actor that issued it.
 type Asked struct {
 	kernel.Command
 	By flow.Actor
@@ -22,14 +22,14 @@ func (a Asked) Decide(k *kernel.Tx) error {
 // Unwrap returns the command itself.
 func (a Asked) Unwrap() kernel.Command { return a.Command }
 
-// account records who changed the keys of players, and why: one event for all players with the same cause.
+// account records who changed players' keys and why, in one event for all players with the same cause.
 func (t *transaction) account() {
 	changed := t.own().changed
 	for len(changed) > 0 {
 		e := &FlowCommitted{Cause: changed[0].cause, By: t.actor()}
 		n := 0
 		for n < len(changed) && changed[n].cause == e.Cause {
-			if p := t.Flow.Players.Get(changed[n].player); p.ID != "" { // a player who was forgotten meanwhile has no history
+			if p := t.Flow.Players.Get(changed[n].player); p.ID != "" { // a player who was removed meanwhile has no history
 				e.Players = append(e.Players, p.ID)
 			}
 			n++
@@ -41,7 +41,7 @@ func (t *transaction) account() {
 	}
 }
 
-// causeNow names what changes the keys: the call, the deadline, or else the command.
+// causeNow names the cause of a change of keys: the call or the deadline, or else the command.
 func (t *transaction) causeNow() string {
 	if t.Cause == "" {
 		return t.CommandName()
@@ -49,7 +49,7 @@ func (t *transaction) causeNow() string {
 	return t.Cause
 }
 
-// actor is the principal that gave the command.
+// actor returns the principal that issued the command.
 func (t *transaction) actor() flow.Actor {
 	own := t.own()
 	if own.by != (flow.Actor{}) {
@@ -69,7 +69,7 @@ func (t *transaction) actor() flow.Actor {
 	return flow.Actor{Kind: flow.ByAWSClient}
 }
 
-// serverProcess is a game server as an actor; nil: the command came over the service API.
+// serverProcess returns a game server as an actor. nil: the command came over the service API.
 func serverProcess(key *fleet.Key) flow.Actor {
 	if key == nil {
 		return flow.Actor{Kind: flow.ByAWSClient}

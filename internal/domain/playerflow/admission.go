@@ -18,7 +18,7 @@ func (t *Memberships) admitAll(r flow.InstanceRef) {
 	}
 }
 
-// admit gives a pending member a reservation: the one that the placement made, or a new one.
+// admit gives a pending member a reservation: the placement's if it made one, else a new one.
 func (t *Memberships) admit(r flow.MembershipRef) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
@@ -51,7 +51,7 @@ func (c *State) reservationIn(g session.GameRef, player string) (id domain.Playe
 	return id, ok
 }
 
-// reserve makes a player session for a member: on the seat that is the member's already, or on a free one.
+// reserve creates a player session for a member, on the seat that the member already has or on a free one.
 func (t *Memberships) reserve(r flow.MembershipRef, kept bool) domain.PlayerSessionID {
 	m := t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
@@ -67,8 +67,8 @@ func (t *Memberships) reserve(r flow.MembershipRef, kept bool) domain.PlayerSess
 	return id
 }
 
-// lastChance is when the last reservation of a member ends whose hold has passed. A further reservation lasts no longer, or a player could
-// keep a seat for ever by asking repeatedly. While the host is suspected it stays as far away. See holdOver.
+// lastChance returns when a member's last reservation ends after the hold has passed. A later reservation ends at the same time; otherwise
+// a player could keep a seat forever by asking repeatedly. While the host is suspect, the remaining time stays constant. See holdOver.
 func (t *Memberships) lastChance(m *flow.Membership) domain.ContactTime {
 	by := m.HoldBy
 	if by == 0 {
@@ -84,7 +84,7 @@ func (t *Memberships) tellHost(r flow.MembershipRef, cause flow.Reason) {
 	t.tellPlayers(flow.OnHostConnectionDetailsReceived, flow.Message{Host: host, Instance: m.Instance, Reason: cause}, m.Player)
 }
 
-// tellReconnect tells a member that the game goes on.
+// tellReconnect tells a member that the game is still running.
 func (t *Memberships) tellReconnect(r flow.MembershipRef) {
 	m := t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
@@ -94,7 +94,7 @@ func (t *Memberships) tellReconnect(r flow.MembershipRef) {
 	}, m.Player)
 }
 
-// openHostOf is HostOf while the player session is reserved: a used one admits no player.
+// openHostOf is HostOf while the player session is reserved; a used player session admits no player.
 func (c *State) openHostOf(m *flow.Membership) *flow.Host {
 	host := c.HostOf(m)
 	if host == nil {
@@ -106,7 +106,7 @@ func (c *State) openHostOf(m *flow.Membership) *flow.Host {
 	return host
 }
 
-// HostOf is how a member reaches the game server, by the latest player session; nil when there was none yet.
+// HostOf returns how a member reaches the game server, based on the latest player session; nil if there was none yet.
 func (c *State) HostOf(m *flow.Membership) *flow.Host {
 	x := c.Flow.Instances.Get(m.InstanceRef())
 	id := m.Session

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Advice is what the studio says about one search: attributes for the matchmaker, and PlayerData and the order of locations for the game
-// that follows. A match is committed and placed in one transaction, which cannot wait for the studio, so the studio is asked when the
+// Advice is what the studio says about one search: attributes for the matchmaker, and PlayerData and the order of locations for the
+// resulting game. A match is committed and placed in one transaction, which cannot wait for the studio, so the studio is asked when the
 // search begins.
 
 func (c *State) applyAdvice(event kernel.Event) {
@@ -26,7 +26,7 @@ func (c *State) applyAdvice(event kernel.Event) {
 	}
 }
 
-// keep keeps what was said of a search, if anything was.
+// keep stores the advice for a search, unless it is empty.
 func (t *advices) keep(a flow.Advice) {
 	if !a.IsZero() {
 		t.Emit(&SearchAdvised{a})
@@ -47,14 +47,14 @@ func (t *advices) drop(ticket domain.TicketID) {
 	}
 }
 
-// dropAll forgets the advice for the searches of a game's members, because the game takes players now.
+// dropAll removes the advice for the searches of a game's members, because the game now accepts players.
 func (t *advices) dropAll(r flow.InstanceRef) {
 	for _, m := range t.Flow.Instances.Get(r).Members() {
 		t.drop(t.Flow.Memberships.Get(m).Ticket)
 	}
 }
 
-// memberLeft forgets the advice for a search when the last player who came by it has left the game.
+// memberLeft removes the advice for a search when the last player from that search has left the game.
 func (t *advices) memberLeft(left *flow.Membership) {
 	r, ok := t.Flow.Instance(left.Instance)
 	if !ok || left.Ticket.IsZero() {
@@ -68,7 +68,7 @@ func (t *advices) memberLeft(left *flow.Membership) {
 	t.drop(left.Ticket)
 }
 
-// ofMembers returns the advice for the searches that memberships came from.
+// ofMembers returns the advice for the searches that led to memberships.
 func (t *advices) ofMembers(members []flow.Membership) map[domain.TicketID]flow.Advice {
 	var all map[domain.TicketID]flow.Advice
 	for _, m := range members {
@@ -82,8 +82,9 @@ func (t *advices) ofMembers(members []flow.Membership) map[domain.TicketID]flow.
 	return all
 }
 
-// regions is the order of locations that the studio wants for the game of a match. Where parties differ, locations are ordered by the sum
-// of their places over all players whose party has an order; a location that an order lacks counts as behind its last one.
+// regions returns the order of locations that the studio wants for the game of a match. If the orders of parties differ, locations are
+// sorted by the sum of their ranks over all players whose party has an order; a location missing from an order ranks after that order's
+// last one.
 func (t *advices) regions(r flow.InstanceRef) []string {
 	var orders [][]string
 	var weights []int
@@ -103,7 +104,7 @@ func (t *advices) regions(r flow.InstanceRef) []string {
 	return mergeOrders(orders, weights)
 }
 
-// mergeOrders makes one order of several: by the sum of places, equal ones by name.
+// mergeOrders merges several orders into one: by the sum of ranks, ties by name.
 func mergeOrders(orders [][]string, weights []int) []string {
 	sums := map[string]int{}
 	for _, order := range orders {

@@ -9,8 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Placed gives a game instance the host that its placement found. Seats of players who have left meanwhile are
-// free at once.
+// Placed sets the host that a game instance's placement found. Seats of players who have left meanwhile become free at once.
 func (t *Games) Placed(id string, game session.ID) {
 	r, ok := t.Flow.InstanceOfPlacement(id)
 	if !ok {
@@ -19,7 +18,7 @@ func (t *Games) Placed(id string, game session.ID) {
 	t.host(r, game)
 }
 
-// ReservationFor is how long a seat waits for its player in the game session of a placement; 0: player flow does not say.
+// ReservationFor returns how long a seat in the game session of a placement waits for its player; 0: player flow has no value.
 func (t *Games) ReservationFor(id string) time.Duration {
 	if r, ok := t.Flow.InstanceOfPlacement(id); ok {
 		return t.Flow.Instances.Get(r).Rules.Reservation
@@ -49,8 +48,8 @@ func (t *Games) host(r flow.InstanceRef, game session.ID) {
 	t.Memberships.planEmpty(r)
 }
 
-// freeSeatsOfLeavers closes the reservations that a placement made for players who had left the game before. Others without a
-// membership were matched over the plain API.
+// freeSeatsOfLeavers ends the reservations that a placement made for players who had already left the game. Other players without a
+// membership were matched over the plain API and keep theirs.
 func (t *Games) freeSeatsOfLeavers(r flow.InstanceRef, game session.ID) {
 	gone := t.Flow.Instances.Get(r).Gone
 	if len(gone) == 0 {
@@ -66,7 +65,7 @@ func (t *Games) freeSeatsOfLeavers(r flow.InstanceRef, game session.ID) {
 	}
 }
 
-// NotPlaced ends a game instance that gets no host.
+// NotPlaced ends a game instance whose placement ended without a host.
 func (t *Games) NotPlaced(id string, status placement.Status) {
 	r, ok := t.Flow.InstanceOfPlacement(id)
 	if !ok {
@@ -82,19 +81,19 @@ func (t *Games) NotPlaced(id string, status placement.Status) {
 	t.fail(r, why, true)
 }
 
-// failToPlace ends a game instance whose placement cannot even begin. Its parties do not search again: their next match would fail as fast,
-// and so on without end.
+// failToPlace ends a game instance whose placement cannot even begin. Its parties do not search again, because their next match would fail
+// as fast, in an endless loop.
 func (t *Games) failToPlace(r flow.InstanceRef) {
 	t.fail(r, flow.HostError, false)
 }
 
-// fail ends a game instance that no player can play in. Its parties search again if mayRequeue and its rules say so.
+// fail ends a game instance that cannot be played. Its parties search again if mayRequeue is set and the rules allow it.
 func (t *Games) fail(r flow.InstanceRef, why flow.Reason, mayRequeue bool) {
 	t.Cause = "AllocationFailed"
 	x := t.Flow.Instances.Get(r)
 	id, pending, game := x.ID, x.Placement, x.Game
 	waited := x.Rules.AllocationTimeout - time.Duration(x.AllocateBy-t.Contact)*time.Millisecond
-	down := t.Now.Sub(x.Created) - waited // so long the service was down meanwhile
+	down := t.Now.Sub(x.Created) - waited // how long the service was down meanwhile
 	var out []flow.Membership
 	for _, ref := range x.Members() {
 		out = append(out, *t.Flow.Memberships.Get(ref))
@@ -110,5 +109,5 @@ func (t *Games) fail(r flow.InstanceRef, why flow.Reason, mayRequeue bool) {
 		_, again := slices.BinarySearch(requeued, m.Player)
 		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)
 	}
-	t.stopHost(game) // one that was found and did not get ready
+	t.stopHost(game) // a host that was found but did not become ready
 }

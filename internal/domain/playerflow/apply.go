@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Apply folds an event into the state.
+// Apply applies an event to the state.
 func (c *State) Apply(at domain.Time, event kernel.Event) {
 	switch e := event.(type) {
 	case *PlayerKeysChanged, *PlayerLoggedIn, *PresenceChanged, *PlayersTold, *EventsTrimmed, *PlayerChanged, *PlayerForgotten:
@@ -126,8 +126,8 @@ func (c *State) applyFlowResumed(e *FlowResumed) {
 	}
 }
 
-// NodeLost gives the players whose streams were at a node time to come back, and suspects the hosts that it had, while the event is applied that
-// says so. Hosting has counted their links as lost before.
+// NodeLost gives the players whose streams were at a node time to return, and marks the hosts connected there as suspect. It runs while the
+// event that reports the loss is applied. Hosting has already counted the connections as lost.
 func (c *State) NodeLost(node uint32, presenceBy, now domain.ContactTime) {
 	for r, p := range c.Flow.Players.All() {
 		if p.Presence == flow.Online && p.Node == node {
@@ -150,8 +150,8 @@ func (c *State) host(x *flow.Instance) (*fleet.Process, bool) {
 	return c.hosting.Process(fleet.ProcessRef(c.hosting.Game(game).Process)), true
 }
 
-// delaySearch moves the deadlines of a party's search, of its ticket, and of the match that waits for its answer. These are wall
-// deadlines, because tickets that backends start end on time.
+// delaySearch moves the deadlines of a party's search, its ticket, and the match that waits for its answer. These are wall deadlines, because
+// tickets that backends start end by wall time.
 func (c *State) delaySearch(r flow.PartyRef, by int64) {
 	p := c.Flow.Parties.Mut(r)
 	s := *p.Search
@@ -160,7 +160,7 @@ func (c *State) delaySearch(r flow.PartyRef, by int64) {
 	p.Search, p.Changed = &s, c.Number()
 }
 
-// awaitPlayer gives a player whose presence is unknown time to come back.
+// awaitPlayer gives a player whose presence is unknown time to return.
 func (c *State) awaitPlayer(r flow.PlayerRef, by domain.ContactTime) {
 	x := c.Flow.Players.Mut(r)
 	x.Presence, x.Stream, x.PresenceBy, x.PolledBy, x.Changed = flow.Unknown, 0, by, 0, c.Number()
@@ -265,17 +265,17 @@ func (c *State) waitForPlayer(r flow.PlayerRef) {
 	c.Waiting.SetWall(PlayerUnlock, r.Any(), p.UnlockAt)
 }
 
-// How long records are kept for players who come back and ask.
+// How long records are kept for players who return and ask.
 const (
 	outboxKept   = 15 * time.Minute
 	playerKept   = 30 * 24 * time.Hour
 	lastGameKept = 24 * time.Hour
-	replacedKept = time.Hour        // a replaced login session, to tell its client why it ended
-	expiredKept  = 10 * time.Minute // an expired invite, to tell the invited player why it is not valid
+	replacedKept = time.Hour        // a replaced login session, so that its client learns why it ended
+	expiredKept  = 10 * time.Minute // an expired invite, so that the invited player learns why it is not valid
 	RequestsKept = 10 * time.Minute
 )
 
-// PlayerAgesAt returns when the next record of an absent player can be forgotten; 0 when none can.
+// PlayerAgesAt returns when the next record of an absent player may be removed; 0 if there is none.
 func (c *State) PlayerAgesAt(p *flow.Player) domain.Time {
 	if p.Here() {
 		return 0
@@ -309,7 +309,7 @@ func (c *State) waitForParty(r flow.PartyRef) {
 	c.Waiting.Set(PartyReady, r.Any(), p.ReadyBy())
 }
 
-// waitForQueue sets the deadlines of a queue: to end its searches once it is closed, and to tell players the expected wait.
+// waitForQueue sets the deadlines of a queue: one to end its searches after it was closed, one to tell players the expected wait.
 func (c *State) waitForQueue(r flow.QueueRef) {
 	at := domain.Time(0)
 	if q := c.Flow.Queues.Get(r); q.Closed && !q.Drained {
@@ -360,7 +360,7 @@ func (c *State) applyMembershipEnded(e *MembershipEnded) {
 	c.waitForPlayer(player)
 }
 
-// KeptSeat returns the seat of a membership, which is kept or has a player session on it; 0 for none.
+// KeptSeat returns the seat of a player's membership, whether it is held or a player session is on it; 0 for none.
 func (c *State) KeptSeat(player string) session.SeatRef {
 	r, ok := c.Flow.Player(player)
 	if !ok || c.Flow.Players.Get(r).Membership() == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// readAttributes reads a JSON object; what is none has no attributes.
+// readAttributes parses a JSON object. Any other text yields no attributes.
 func readAttributes(text string) map[string]any {
 	var all map[string]any
 	if text == "" || json.Unmarshal([]byte(text), &all) != nil {
@@ -19,8 +19,8 @@ func readAttributes(text string) map[string]any {
 	return all
 }
 
-// chooseAttributes are the attributes that a rule set declares, each from the first source that has it with a value of
-// its kind. The rest is not the matchmaker's business.
+// chooseAttributes returns the attributes that a rule set declares, each from the first source that has a value of the
+// declared type. It ignores all others.
 func chooseAttributes(rules *ruleset.RuleSet, sources ...map[string]any) []ruleset.NamedValue {
 	var chosen []ruleset.NamedValue
 	for _, a := range rules.Attributes {

@@ -12,11 +12,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// putIntoTeams gives players the teams that the caller says; who is in none is in the only one that the rule set has.
+// putIntoTeams puts players into the teams that the caller names. A player without a team goes into the rule set's team if it has only
+// one.
 func (t *backfills) putIntoTeams(players []matchmaking.Player, c *matchmaking.Configuration, told map[string]string) error {
 	rules := t.matchmaking.Compiled(c.RuleSet)
 	if rules == nil {
-		return nil // that is refused with all else
+		return nil // refused later together with all other mistakes
 	}
 	names := make([]string, len(rules.Teams))
 	for i, team := range rules.Teams {
@@ -42,7 +43,7 @@ func (t *backfills) putIntoTeams(players []matchmaking.Player, c *matchmaking.Co
 	return nil
 }
 
-// mayBegin checks that a game instance takes so many newcomers, now or once seats that are kept come free.
+// mayBegin checks that a game instance has room for so many newcomers, now or once held seats become free.
 func (t *backfills) mayBegin(r flow.InstanceRef, slots int32) error {
 	if slots < 0 {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "slots: %d, want 0 or more", slots)
@@ -55,8 +56,8 @@ func (t *backfills) mayBegin(r flow.InstanceRef, slots int32) error {
 	return t.Games.hasRoom(r, max(slots, 1)-kept)
 }
 
-// renew puts a ticket without those who have left the game in the place of one that Game.EnterMatchmaking has made:
-// as old, and with the same end. If no player is left, there is no backfill.
+// renew replaces a backfill ticket made by Game.EnterMatchmaking with one without the players who have left. The new ticket has the
+// same age and the same end. If no player is left, there is no backfill.
 func (t *backfills) renew(open matchmaking.TicketRef) {
 	old := *t.matchmaking.Ticket(open)
 	r, ok := t.Flow.InstanceOfGame(old.Game)
@@ -76,8 +77,8 @@ func (t *backfills) renew(open matchmaking.TicketRef) {
 	})
 }
 
-// roster are the players of a game instance as the matchmaker is told of them: those of the match data who are still
-// there, with the values that were used; then those who came without matchmaking.
+// roster returns the players of a game instance for the matchmaker: first those of the match data who are still in the game, with the
+// values used then, and after them those who came without matchmaking.
 func (t *backfills) roster(r flow.InstanceRef, c *matchmaking.Configuration) (players []matchmaking.Player) {
 	x := t.Flow.Instances.Get(r)
 	if h, ok := t.matchmaking.HostedMatch(x.Game); ok {
@@ -102,8 +103,8 @@ func (t *backfills) roster(r flow.InstanceRef, c *matchmaking.Configuration) (pl
 	return players
 }
 
-// playsIn reports whether a player is in the game of a game instance. A player who has left it is not, although the game server may not
-// have ended the player session yet: the player may be searching again, and the backfill would end that search.
+// playsIn reports whether a player is in the game of a game instance. A player who has left is not, even if the game server has not
+// ended the player session yet: the player may be searching again, and the backfill would end that search.
 func (t *backfills) playsIn(r flow.InstanceRef, player string) bool {
 	if _, member := t.memberIn(r, player); member {
 		return true
@@ -118,7 +119,7 @@ func (t *backfills) playsIn(r flow.InstanceRef, player string) bool {
 	return t.matchmaking.Sits(player, session.ID(x.Game))
 }
 
-// stop ends the backfill of a game that is over, and prevents further ones, because its game session may go on.
+// stop ends the backfill of a game that is over and prevents further ones, because its game session may continue.
 func (t *backfills) stop(game string) {
 	m := t.matchmaking
 	if open, ok := m.BackfillOf(game); ok && game != "" && m.Ticket(open).Status != matchmaking.Placing {
@@ -130,8 +131,8 @@ func (t *backfills) stop(game string) {
 	}
 }
 
-// keptSeats is how many seats of a game instance belong to members who are not there and may never come: those kept for a
-// return, reservations, and those of members who wait for Game.Ready.
+// keptSeats returns how many seats of a game instance belong to absent members who may never come: held seats, reservations, and seats
+// of members who wait for Game.Ready.
 func (c *State) keptSeats(r flow.InstanceRef, game session.GameRef) (n int32) {
 	n = c.hosting.Game(game).SeatsEmpty
 	waiting := !c.Flow.Instances.Get(r).Ready

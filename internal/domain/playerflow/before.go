@@ -4,7 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Before is what followers need of the state before an event that is about to be applied:
+// Before returns the state that followers need from before an event that is about to be applied:
 //
 //	MembershipChanged    flow.Membership     nil: the player had none
 //	GameInstanceChanged  flow.InstanceStatus nil: there was no such game instance

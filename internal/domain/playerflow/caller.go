@@ -9,25 +9,25 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// Caller is the player who makes a call, by a client that is logged in.
+// Caller is the player who makes a call, from a logged-in client.
 type Caller struct {
 	Player         string
 	LoginSessionID flow.LoginSessionID
 	Request        string  // X-Request-Id: a repeat within ten minutes gets the same answer; empty: none
 	IfRev          *uint64 // the call is refused for any other revision of the flow record
-	Look           bool    // change nothing: only say whether the call would succeed. Not every command supports it
+	Look           bool    // change nothing, only report whether the call would succeed; not every command supports it
 
 	// Result
 	Flow     flow.Record // after the call
-	Made     domain.UUID // what the call made, if it made something: a party, an invite, a game instance, a player session
-	Repeated bool        // this request was carried out before; Flow and Made are those of the first time
-	Would    bool        // of a look: the call would succeed, and change something
+	Made     domain.UUID // id of what the call created, if anything: a party, an invite, a game instance or a player session
+	Repeated bool        // this request was executed before; Flow and Made are those of the first time
+	Would    bool        // with Look: the call would succeed and change something
 
-	kind  string      // separates calls whose answers contain a secret; empty: shared by all others
-	proof domain.UUID // of a login: what it uses up
+	kind  string      // separates calls whose answers contain a secret; empty for all other calls
+	proof domain.UUID // of a login: the credential that it uses up
 }
 
-// caller finds the player who makes a call, and recognises the repeat of a call that was carried out.
+// caller finds the player who makes a call, and detects the repeat of an executed call.
 func (t *transaction) caller(by *Caller, cause string) (r flow.PlayerRef, done bool, err error) {
 	if err := t.flowOn(); err != nil {
 		return 0, false, err
@@ -53,13 +53,13 @@ func (t *transaction) caller(by *Caller, cause string) (r flow.PlayerRef, done b
 	return r, false, nil
 }
 
-// looks reports whether the caller only wants the result of the checks. Commands ask after their last check.
+// looks reports whether the caller only wants the result of the checks. Commands call it after their last check.
 func (by *Caller) looks() bool {
 	by.Would = by.Look
 	return by.Look
 }
 
-// answerTo has Settle write a player's flow record to `to`, as it is at the end of the transaction.
+// answerTo makes Settle write a player's flow record, as of the end of the transaction, to `to`.
 func (t *transaction) answerTo(player string, to *flow.Record) {
 	t.own().of, t.own().record = player, to
 }
@@ -68,8 +68,8 @@ func RequestKey(by *Caller) uint64 {
 	return kernel.RequestHash(by.Player + "\x00" + by.kind + by.Request)
 }
 
-// Remembered finds the answer of an earlier call with the same request id. The key is short and not secret, so the player is
-// compared, too.
+// Remembered finds the answer to an earlier call with the same request id. It also compares the player, because the key is short
+// and not secret.
 func (t *transaction) Remembered(by *Caller) (*flow.Request, bool) {
 	x, ok := t.Flow.Request(RequestKey(by))
 	return x, ok && by.Request != "" && x.Player == by.Player && x.Proof == by.proof && x.At.Add(RequestsKept) > t.Now
@@ -105,7 +105,7 @@ func (t *transaction) playerNamed(id string) (flow.PlayerRef, error) {
 	return r, nil
 }
 
-// roomForPlayer refuses a new player when the service has as many players as it may.
+// roomForPlayer refuses a new player if the service has reached its limit of players.
 func (t *transaction) roomForPlayer() error {
 	if n, most := t.Flow.Players.Len(), t.Limits.PlayersMax; n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d players are known; the limit is %d", n, most)
@@ -113,7 +113,8 @@ func (t *transaction) roomForPlayer() error {
 	return nil
 }
 
-// roomForDescribed refuses a player whom the studio describes and who never logged in, when players who log in need what is left.
+// roomForDescribed refuses a new player who is described by the studio and never logged in, when the remaining room is reserved
+// for players who log in.
 func (t *transaction) roomForDescribed() error {
 	if n, most := t.Flow.Players.Len(), quota.Most(t.Limits.PlayersMax); n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d players are known; new ones can be described up to %d, and those who log in have the rest of the limit of %d", n, most, t.Limits.PlayersMax)
@@ -121,7 +122,7 @@ func (t *transaction) roomForDescribed() error {
 	return nil
 }
 
-// operated finds the player of an operator's command.
+// operated finds the player named in an operator's command.
 func (t *transaction) operated(player, cause string) (flow.PlayerRef, error) {
 	if err := t.flowOn(); err != nil {
 		return 0, err
@@ -147,7 +148,7 @@ func checkPlayerID(field, id string) error {
 	return nil
 }
 
-// inGame is the refusal of a call because players are in a game. It lists those who may decline to return to it.
+// inGame returns the refusal of a call because players are in a game. It lists those who may decline to return.
 func (t *transaction) inGame(players ...flow.PlayerRef) error {
 	refusal := flow.Refusal{Code: flow.PlayerInGame}
 	for _, r := range players {

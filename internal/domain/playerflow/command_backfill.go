@@ -9,14 +9,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// EnterBackfill lets a game instance search for more players (Game.EnterMatchmaking): the same as a StartMatchBackfill of its
-// server, with the players that the core knows. A second one takes the place of the first.
+// EnterBackfill makes a game instance search for more players (Game.EnterMatchmaking). It is equivalent to a
+// StartMatchBackfill by its server, with the players that the core knows. A second call replaces the first.
 type EnterBackfill struct {
 	Instance flow.InstanceID
-	Ticket   domain.BackfillID // of the ticket to be; a repeat with the same one changes nothing
-	Queue    string            // a matchmaking configuration; empty: the one that the game instance came of
-	Slots    int32             // how many players are wanted; 0: as many as there is room for
-	// Teams are those of players whom no match has put into one, or who are in another one by now.
+	Ticket   domain.BackfillID // of the new ticket; a repeat with the same one changes nothing
+	Queue    string            // a matchmaking configuration; empty: the one that made the game instance
+	Slots    int32             // number of players wanted; 0: as many as there is room for
+	// Teams has the teams of players whom no match assigned to a team, or who have changed teams since.
 	Teams map[string]string
 
 	// Result
@@ -57,11 +57,11 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 	begin, err := t.matchmaking.CheckBackfill(start)
 	if err != nil {
 		if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.Overloaded {
-			return err // it is not the caller's fault, and another try may do
+			return err // not the caller's fault; a retry may succeed
 		}
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "game instance %s cannot be backfilled: %v", cmd.Instance, err)
 	}
-	if _, known := t.matchmaking.HostedMatch(x.Game); !known { // from now on it is a game session with match data, as others are
+	if _, known := t.matchmaking.HostedMatch(x.Game); !known { // from now on the game session has match data, like any matched one
 		of := *c
 		t.matchmaking.SetHosted(matchmaking.Hosted{Game: x.Game, Match: x.ID.String(), Of: &of})
 	}
@@ -70,8 +70,7 @@ func (cmd *EnterBackfill) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// LeaveBackfill ends the search of a game instance for more players (Game.LeaveMatchmaking). Where there is none, nothing
-// happens.
+// LeaveBackfill ends a game instance's search for more players (Game.LeaveMatchmaking). Without a search it does nothing.
 type LeaveBackfill struct {
 	Instance flow.InstanceID
 

@@ -7,17 +7,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// GetHostConnectionDetails asks how to reach the game server. It may make a new reservation: to come back to a seat that
-// is kept, or to take over from another device. Made is the player session.
+// GetHostConnectionDetails returns how to reach the game server. It may make a new reservation, for a return to a held
+// seat or a takeover from another device. Made is the player session.
 type GetHostConnectionDetails struct {
 	Caller
 	Instance flow.InstanceID
-	Data     *string // PlayerData of a reservation that is made by it; nil: that of the one before
+	Data     *string // PlayerData of a new reservation; nil: that of the previous one
 
 	// Result
 	Host *flow.Host
-	// Lost says that the seat was not kept and no other one is free: GAME_FULL, and the membership has ended. It is not a
-	// refusal, because the state has changed.
+	// Lost reports that the seat was not held and no other one is free: the answer is GAME_FULL, and the membership has
+	// ended. It is not a refusal, because the state has changed.
 	Lost bool
 }
 
@@ -49,7 +49,7 @@ func (cmd *GetHostConnectionDetails) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeclineReconnect gives up the seat that is kept.
+// DeclineReconnect gives up the seat that is held for the caller.
 type DeclineReconnect struct {
 	Caller
 	Instance flow.InstanceID
@@ -72,7 +72,7 @@ func (cmd *DeclineReconnect) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// LeaveGame goes out of the game for good.
+// LeaveGame leaves the game for good.
 type LeaveGame struct {
 	Caller
 	Instance flow.InstanceID
@@ -91,12 +91,12 @@ func (cmd *LeaveGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// CreateGameInstance is a player's own game instance. Made is its id; it is off by default.
+// CreateGameInstance creates a game instance at a player's request. Made is its id. It is off by default.
 type CreateGameInstance struct {
 	Caller
-	Plan GamePlan // what the studio says; what is absent is as the service has it: the queue, how many players, their latencies
+	Plan GamePlan // the studio's values; the service's defaults fill in a missing queue, size or latencies
 	Data string   // PlayerData of the player
-	Size int32    // how many players the caller wants; 0: as many as the service has it. The studio's word is above it
+	Size int32    // number of players that the caller wants; 0: the service's default. The studio's value takes precedence
 }
 
 // Hold implements quota.Taker.
@@ -115,7 +115,7 @@ func (cmd *CreateGameInstance) Decide(k *kernel.Tx) error {
 	if err := t.Games.completePlan(&plan, r, cmd.Size); err != nil {
 		return err
 	}
-	if plan.Queue == "" && cmd.looks() { // the studio may name one yet
+	if plan.Queue == "" && cmd.looks() { // the studio may still name one
 		return nil
 	}
 	if plan.Queue == "" {
@@ -131,7 +131,7 @@ func (cmd *CreateGameInstance) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// JoinGameInstance takes a free seat in a game instance that is active; it is off by default. Made is its id.
+// JoinGameInstance takes a free seat in an active game instance. Made is the instance's id. It is off by default.
 type JoinGameInstance struct {
 	Caller
 	Instance flow.InstanceID
@@ -169,11 +169,11 @@ func (cmd *JoinGameInstance) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UpdateOwnGame changes the attributes of the game instance that the caller is in. Made is its id.
+// UpdateOwnGame changes the attributes of the caller's game instance. Made is its id.
 type UpdateOwnGame struct {
 	Caller
 	Attributes string          // a JSON object
-	Instance   flow.InstanceID // the one that the studio was asked about; zero: whichever it is
+	Instance   flow.InstanceID // the one that the studio was asked about; zero: any
 }
 
 func (cmd *UpdateOwnGame) Decide(k *kernel.Tx) error {

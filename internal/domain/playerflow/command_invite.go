@@ -8,13 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// SendInvite lets a player join the caller's party. Made is the invite; one that is pending already stays as it is.
+// SendInvite lets a player join the caller's party. Made is the invite. An already pending invite stays unchanged.
 //
-// The caller must not learn which players exist or block the caller. An invite to such a player looks like any other to its sender: it
-// counts, can be cancelled, and expires; no other player sees it (B193). The same holds for a player who has InvitesToPlayerMax invites.
+// The caller must not learn which players exist or block the caller. To its sender, an invite to such a player looks like any other: it
+// counts, can be cancelled, and expires. But no other player sees it (B193). The same holds for a player who has InvitesToPlayerMax
+// invites.
 type SendInvite struct {
 	Caller
-	ID     flow.InviteID // of the invite to be
+	ID     flow.InviteID // of the new invite
 	Target string
 }
 
@@ -45,7 +46,7 @@ func (cmd *SendInvite) Decide(k *kernel.Tx) error {
 		if unseen || !sent.Unseen || cmd.looks() {
 			return nil
 		}
-		cmd.ID = sent.ID // it can be seen from now on
+		cmd.ID = sent.ID // it becomes visible now
 		t.Emit(&InviteRemoved{sent.ID})
 	} else if n, most := t.invites.countPending(x.ID), t.Config.Parties.InvitesMax; n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "party %s has %d pending invites; the limit is %d", x.ID, n, most)
@@ -64,7 +65,7 @@ func (cmd *SendInvite) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// CancelInvite takes an invite back: its sender may, and a leader of the party.
+// CancelInvite withdraws an invite. Its sender and the leaders of the party may do so.
 type CancelInvite struct {
 	Caller
 	Invite flow.InviteID
@@ -92,7 +93,7 @@ func (cmd *CancelInvite) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeclineInvite says no to an invite. JoinParty says yes.
+// DeclineInvite declines an invite. JoinParty accepts one.
 type DeclineInvite struct {
 	Caller
 	Invite flow.InviteID

@@ -9,19 +9,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// Login makes a login session for a player whose identity the front door has checked, or whose login ticket it brings.
-// It does not change the player's keys.
+// Login creates a login session for a player whose identity the front door has verified, or who presents a login ticket. It
+// does not change the player's keys.
 type Login struct {
-	Player         string              // with Ticket: whom it names, which is not believed
+	Player         string              // with Ticket: the player named by the client, which is not trusted
 	Ticket         domain.UUID         // hash of a login ticket; zero: none
-	Once           domain.UUID         // hash of the name of a signed token that is good for one login; zero: none
-	Until          domain.Time         // with Once: when that token ends
+	Once           domain.UUID         // hash of the name of a single-use signed token; zero: none
+	Until          domain.Time         // with Once: when that token expires
 	Request        string              // X-Request-Id: a repeat within ten minutes with the same proof gets the same login session; empty: none
-	LoginSessionID flow.LoginSessionID // of the login session to be
+	LoginSessionID flow.LoginSessionID // of the new login session
 	Token          domain.UUID         // first half of the SHA-256 of its access token
 	Device         string
 	ClientVersion  string
-	DisplayName    string // empty: as it was
+	DisplayName    string // empty: unchanged
 	AutoReconnect  bool
 	Insecure       bool
 
@@ -86,11 +86,11 @@ func (cmd *Login) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RefreshLogin gives a login session a new access token. The old one is good for a while more.
+// RefreshLogin gives a login session a new access token. The old one stays valid for the rotation overlap.
 type RefreshLogin struct {
 	Caller
 	Token domain.UUID
-	Nonce domain.UUID // what the token was made of beside a secret; a repeat finds it in Made
+	Nonce domain.UUID // input of the token besides a secret; a repeat finds it in Made
 
 	// Result
 	Login flow.Login
@@ -133,17 +133,17 @@ func (cmd *Logout) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AttachStream says that the event stream of a login session is open.
+// AttachStream records that the event stream of a login session is open.
 type AttachStream struct {
 	Player         string
 	LoginSessionID flow.LoginSessionID
-	Stream         uint64      // a number that no other stream of the cell has; never 0
+	Stream         uint64      // unique among all streams of the cell; never 0
 	After          uint64      // number of the last event that the client has; 0: none
 	Node           domain.UUID // that has the stream; zero: a single node
 
 	// Result
-	Sync  uint64      // number of the OnSync that the client begins with; 0: it gets the events behind After
-	Flow  flow.Record // its Seq is the head
+	Sync  uint64      // number of the OnSync with which the client starts; 0: it gets the events after After
+	Flow  flow.Record // its Seq is the number of the latest event
 	Login flow.Login
 }
 
@@ -174,7 +174,7 @@ func (cmd *AttachStream) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// LoseStream says that a stream is closed, or was silent for too long. It is ignored when another one was opened since.
+// LoseStream records that a stream was closed or silent for too long. It is ignored if another stream was opened since.
 type LoseStream struct {
 	Player string
 	Stream uint64
@@ -195,8 +195,8 @@ func (cmd *LoseStream) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// PollEvents says that a client has polled: it counts as online for deadAfter at least, also while a stream is attached whose
-// connection may be dead.
+// PollEvents records that a client has polled: it counts as online for at least deadAfter, even while a stream is attached,
+// whose connection may be dead.
 type PollEvents struct {
 	Player         string
 	LoginSessionID flow.LoginSessionID
@@ -204,7 +204,7 @@ type PollEvents struct {
 	Node           domain.UUID // that was polled; zero: a single node
 
 	// Result
-	Sync uint64 // number of the OnSync that the client gets; 0: it gets the events behind After
+	Sync uint64 // number of the OnSync that the client gets; 0: it gets the events after After
 	Flow flow.Record
 }
 
@@ -231,14 +231,14 @@ func (cmd *PollEvents) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AckEvents says that a client has the events up to a number: they need not be kept for it.
+// AckEvents records that a client has the events up to a number, so that they need not be kept for it.
 type AckEvents struct {
 	Player         string
 	LoginSessionID flow.LoginSessionID
 	Seq            uint64
 }
 
-// AckStep is how many acknowledged events are worth a word in the journal.
+// AckStep is how many events must be acknowledged at once to be worth a journal event.
 const AckStep = 64
 
 func (cmd *AckEvents) Decide(k *kernel.Tx) error {
@@ -254,7 +254,7 @@ func (cmd *AckEvents) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// IssueLoginTicket lets a player log in whom a trusted backend has authenticated.
+// IssueLoginTicket lets a player log in who was authenticated by a trusted backend.
 type IssueLoginTicket struct {
 	Hash        domain.UUID // first half of the SHA-256 of the ticket
 	Player      string
@@ -298,17 +298,18 @@ func (cmd *Login) proof() domain.UUID {
 	return cmd.Ticket
 }
 
-// caller is the key by which a login is remembered: separate from the player's other calls, and only for the same proof.
+// caller returns the key under which a login is remembered: separate from the player's other calls, and only for the same
+// credential.
 func (cmd *Login) caller() *Caller {
 	proof := cmd.proof()
 	return &Caller{Player: cmd.Player, Request: cmd.Request, Made: domain.UUID(cmd.LoginSessionID), kind: "Login\x00" + string(proof[:]), proof: proof}
 }
 
 // SignedTokenMax bounds how long the use of a signed token has to be remembered.
-const SignedTokenMax = loginTicketMax + time.Minute // for clocks that differ
+const SignedTokenMax = loginTicketMax + time.Minute // allows for clock differences
 
-// KnowsTicket reports whether a login with a ticket is worth a try: the ticket is good, or the login was carried out with it
-// and its answer can be given again. Without this check a client could try logins of any player that it names.
+// KnowsTicket reports whether a login with a ticket may proceed: the ticket is valid, or the login was already executed with
+// it and its answer can be repeated. Without this check, a client could attempt logins for any player that it names.
 func (v *View) KnowsTicket(cmd *Login, now domain.Time) bool {
 	if _, ok := v.c.loginTicket(cmd.Ticket, now); ok {
 		return true

@@ -19,8 +19,8 @@ func (cmd *ForceLogout) Decide(k *kernel.Tx) error {
 	return err
 }
 
-// ForceRelease takes keys from a player, and all that goes with them: who loses the party or the ticket leaves the search,
-// who loses the game leaves it.
+// ForceRelease removes keys from a player, with their consequences: without the party or ticket the player leaves the
+// search, without the game the player leaves the game.
 type ForceRelease struct {
 	Player              string
 	Party, Ticket, Game bool
@@ -64,7 +64,7 @@ func (cmd *ForceEnd) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// BanPlayer refuses a player's logins, and takes the player out of everything; or lets the player in again.
+// BanPlayer refuses a player's logins and removes the player from party, search and game; or it lifts the ban.
 type BanPlayer struct {
 	Player string
 	Banned bool
@@ -88,7 +88,7 @@ func (cmd *BanPlayer) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetPenalty puts a player on a scale, or takes the player off it with Level 0 and no Until.
+// SetPenalty puts a player on a scale of penalties, or removes the player from it if Level is 0 and Until is unset.
 type SetPenalty struct {
 	Player  string
 	Penalty flow.Penalty
@@ -103,7 +103,7 @@ func (cmd *SetPenalty) Decide(k *kernel.Tx) error {
 	if err := checkLevel(cmd.Penalty.Level); err != nil {
 		return err
 	}
-	p, requeue := t.Flow.Players.Get(r), cmd.Penalty.Kind == flow.Requeue // which is not among the other penalties
+	p, requeue := t.Flow.Players.Get(r), cmd.Penalty.Kind == flow.Requeue // which is stored apart from the other penalties
 	old, counted := p.Penalties, p.Requeues()
 	all := slices.DeleteFunc(slices.Clone(old), func(p flow.Penalty) bool { return p.Kind == cmd.Penalty.Kind })
 	lifted := len(all) < len(old) || requeue && (counted.Level > 0 || counted.Until > t.Now)
@@ -120,7 +120,7 @@ func (cmd *SetPenalty) Decide(k *kernel.Tx) error {
 	t.changePlayer(r, func(e *PlayerChanged) {
 		e.Penalties = all
 		switch {
-		case requeue && applied: // without a lock it is one that is over, so that the level is forgotten
+		case requeue && applied: // without a lock, store an expired one, so that the level decays
 			e.Left, e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = nil, 0, t.Now, cmd.Penalty.Level, max(cmd.Penalty.Until, t.Now)
 		case requeue:
 			e.Left, e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = nil, 0, 0, 0, 0
@@ -129,7 +129,7 @@ func (cmd *SetPenalty) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetQueue opens a queue for players or closes it. Tickets that wait in a closed one end, some at a time.
+// SetQueue opens a queue for players or closes it. Tickets that wait in a closed queue end in batches.
 type SetQueue struct {
 	Name   string
 	Closed bool
@@ -142,7 +142,7 @@ func (cmd *SetQueue) Decide(k *kernel.Tx) error {
 	}
 	_, allowed := t.Config.Queue(cmd.Name)
 	_, known := t.matchmaking.Configuration(cmd.Name)
-	if !allowed || !known && !t.Flow.Closed(cmd.Name) { // one that is gone can still be opened for its successor
+	if !allowed || !known && !t.Flow.Closed(cmd.Name) { // a deleted queue can still be opened for its successor
 		return flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %s not found", cmd.Name)
 	}
 	t.Cause = "SetQueue"

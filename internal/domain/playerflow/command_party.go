@@ -8,14 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// CreateParty makes a party of one. Made is its id.
+// CreateParty creates a party with the caller as its only member. Made is its id.
 type CreateParty struct {
 	Caller
-	ID             flow.PartyID // of the party to be
+	ID             flow.PartyID // of the new party
 	Attributes     string       // a JSON object; empty for none
 	Joinability    flow.Joinability
 	MembersMax     int32 // 0: the default
-	FailOnExisting bool  // on_existing FAIL: not when the caller is in a party
+	FailOnExisting bool  // on_existing FAIL: refuse if the caller is in a party
 }
 
 func (cmd *CreateParty) Decide(k *kernel.Tx) error {
@@ -47,7 +47,7 @@ func (cmd *CreateParty) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// JoinParty goes to a party: by its id, by its code, or by an invite that is accepted. Made is the party's id.
+// JoinParty joins a party by its id, by its code, or by accepting an invite. Made is the party's id.
 type JoinParty struct {
 	Caller
 	Party          flow.PartyID
@@ -87,7 +87,7 @@ func (cmd *JoinParty) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// LeaveParty goes out of the party.
+// LeaveParty leaves the caller's party.
 type LeaveParty struct{ Caller }
 
 func (cmd *LeaveParty) Decide(k *kernel.Tx) error {
@@ -100,13 +100,13 @@ func (cmd *LeaveParty) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// KickPlayer takes another member out of the party. A kicked player needs a new invite to come back.
+// KickPlayer removes another member from the party. A kicked player needs a new invite to return.
 type KickPlayer struct {
 	Caller
 	Target string
 }
 
-// KickedMax bounds how many players a party remembers to have kicked.
+// KickedMax bounds how many kicked players a party remembers.
 const KickedMax = 100
 
 func (cmd *KickPlayer) Decide(k *kernel.Tx) error {
@@ -130,7 +130,7 @@ func (cmd *KickPlayer) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// PromoteLeader makes another member the leader, or with several leaders one more.
+// PromoteLeader makes another member the leader, or an additional leader if the party may have several.
 type PromoteLeader struct {
 	Caller
 	Target string
@@ -154,7 +154,7 @@ func (cmd *PromoteLeader) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RotateInviteCode makes the party's code void and gives it another one.
+// RotateInviteCode replaces the party's code with a new one.
 type RotateInviteCode struct{ Caller }
 
 func (cmd *RotateInviteCode) Decide(k *kernel.Tx) error {
@@ -181,7 +181,7 @@ func (cmd *DisbandParty) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ShutDownParty ends a party from outside: for the studio's backend, or an operator.
+// ShutDownParty ends a party on behalf of the studio's backend or an operator.
 type ShutDownParty struct{ Party flow.PartyID }
 
 func (cmd *ShutDownParty) Decide(k *kernel.Tx) error {

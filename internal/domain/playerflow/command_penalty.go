@@ -9,17 +9,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// DecidePenalty changes a penalty as the studio decides, which was asked when it was given. It has no effect once a later offence, an
-// operator or an earlier decision has changed that penalty.
+// DecidePenalty changes a penalty according to the decision of the studio, which was asked when the penalty was given. It has no
+// effect once a later offence, an operator or an earlier decision has changed that penalty.
 type DecidePenalty struct {
 	Player string
 	Kind   flow.PenaltyKind
 	Since  domain.Time // of the offence
-	Given  int32       // its place on the scale, as computed
+	Given  int32       // its step on the scale, as computed
 	Until  domain.Time // its lock, as computed
 
-	Clear bool          // the offence does not count: one step down again, and no lock of it
-	Level int32         // otherwise: the place on the scale
+	Clear bool          // the offence does not count: one step down again, without its lock
+	Level int32         // otherwise: the step on the scale
 	Lock  time.Duration // from now on; 0: none
 }
 
@@ -52,7 +52,7 @@ func (cmd *DecidePenalty) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Penalties are the places of a player on the scales.
+// Penalties returns a player's penalties.
 func (v *View) Penalties(player string) []flow.Penalty {
 	r, ok := v.c.Flow.Player(player)
 	if !ok {

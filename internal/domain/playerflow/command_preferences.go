@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// SetReady says whether a member is ready for a search. To be not ready ends a search.
+// SetReady sets whether a member is ready for a search. Becoming not ready ends a search.
 type SetReady struct {
 	Caller
 	Ready bool
@@ -32,12 +32,12 @@ func (cmd *SetReady) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetPartyPreferences changes the given fields. All members have to become ready again.
+// SetPartyPreferences changes the given fields. All members must then become ready again.
 type SetPartyPreferences struct {
 	Caller
 	Queue       *string
 	Regions     *[]string
-	Joinability flow.Joinability // 0: as it is
+	Joinability flow.Joinability // 0: unchanged
 	Attributes  *string
 }
 

@@ -10,18 +10,18 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// EnterMatchmaking begins the search of the caller's party: all members get the ticket in one transaction. Made is the
-// ticket. A player without a party gets one, unless that is off.
+// EnterMatchmaking starts the search of the caller's party: all members get the ticket in one transaction. Made is the
+// ticket. A player without a party gets one, unless that is disabled.
 type EnterMatchmaking struct {
 	Caller
-	Ticket domain.TicketID // of the ticket to be
-	Party  flow.PartyID    // of the party to be, if the player has none
+	Ticket domain.TicketID // of the new ticket
+	Party  flow.PartyID    // of the new party, if the player has none
 	Queue  string          // a matchmaking configuration; empty: the party's preference
 	Advice flow.Advice     // the studio's advice and the client's attributes for this search
-	About  []string        // the players that the studio was asked about; the call is refused if the members are others now. Nil: any
+	About  []string        // the players that the studio was asked about; the call is refused if the members have changed since. Nil: any
 
 	// Result
-	Search flow.Search // of a look: nothing but the queue
+	Search flow.Search // with Look: only the queue
 }
 
 func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
@@ -80,7 +80,7 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// LeaveMatchmaking ends the search of the caller's party. Once it has succeeded no match follows from the ticket.
+// LeaveMatchmaking ends the search of the caller's party. Once it has succeeded, the ticket cannot be matched any more.
 type LeaveMatchmaking struct{ Caller }
 
 func (cmd *LeaveMatchmaking) Decide(k *kernel.Tx) error {
@@ -101,14 +101,14 @@ func (cmd *LeaveMatchmaking) Decide(k *kernel.Tx) error {
 	return t.searches.leave(r, flow.Requested)
 }
 
-// AnswerMatch is what the caller says to the proposed match.
+// AnswerMatch is the caller's answer to the proposed match.
 type AnswerMatch struct {
 	Caller
 	Ticket domain.TicketID
 	Accept bool
 
 	// Result
-	Search *flow.Search // of the party after it; nil: it is not in matchmaking any more
+	Search *flow.Search // of the party after the answer; nil: it is not in matchmaking any more
 }
 
 func (cmd *AnswerMatch) Decide(k *kernel.Tx) error {
@@ -127,7 +127,7 @@ func (cmd *AnswerMatch) Decide(k *kernel.Tx) error {
 	closed := flow.Refuse(flow.Refusal{Code: flow.AcceptanceNotOpen}, "no match waits for the answer of player %s", p.ID)
 	if p.Membership() != 0 {
 		if m := t.Flow.Memberships.Get(p.Membership()); cmd.Accept && !m.Ticket.IsZero() && m.Ticket == cmd.Ticket {
-			return nil // this membership came of that match
+			return nil // this membership resulted from that match
 		}
 		return closed
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// MakeGame begins a game with players whom the studio's backend has matched: it moves all of them in one transaction, or none.
+// MakeGame starts a game with players who were matched by the studio's backend. It moves all of them in one transaction, or none.
 type MakeGame struct {
 	Plan GamePlan
 
@@ -43,7 +43,7 @@ func (cmd *MakeGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ReadyGame says that a server takes players (Game.Ready). It matters only with manualReady.
+// ReadyGame records that a server accepts players (Game.Ready). It matters only with manualReady.
 type ReadyGame struct{ Instance flow.InstanceID }
 
 func (cmd *ReadyGame) Decide(k *kernel.Tx) error {
@@ -63,7 +63,7 @@ func (cmd *ReadyGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ConnectMember says that a player has connected to the game server (Game.PlayerConnected). It is AcceptPlayer for a server that
+// ConnectMember records that a player has connected to the game server (Game.PlayerConnected). It is AcceptPlayer for a server that
 // authenticates by its game session.
 type ConnectMember struct {
 	Instance      flow.InstanceID
@@ -89,8 +89,8 @@ func (cmd *ConnectMember) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DisconnectMember says that a player's game connection is gone (Game.PlayerDisconnected), and whether the player quit. It may come after the
-// end of the player session, which the server SDK reports without a reason.
+// DisconnectMember records that a player's game connection is gone (Game.PlayerDisconnected), and whether the player quit. It may arrive
+// after the end of the player session, which the server SDK reports without a reason.
 type DisconnectMember struct {
 	Instance      flow.InstanceID
 	PlayerSession domain.PlayerSessionID
@@ -123,7 +123,7 @@ func (cmd *DisconnectMember) Decide(k *kernel.Tx) error {
 	case !ok || next:
 	case cmd.Quit && (live || t.Flow.Memberships.Get(m).Status == flow.MemberDisconnected):
 		t.Memberships.end(m, flow.Left)
-	case !live: // the loss is known
+	case !live: // the loss is already recorded
 	case t.Flow.Memberships.Get(m).Status == flow.MemberReserved:
 		t.Memberships.reservationOver(m, last)
 	default:
@@ -133,7 +133,7 @@ func (cmd *DisconnectMember) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// repeats reports whether a call like this one has ended the membership.
+// repeats reports whether an earlier call like this one ended the membership.
 func (cmd *DisconnectMember) repeats(t *Tx, r flow.InstanceRef, player string) bool {
 	if _, member := t.memberIn(r, player); member {
 		return false
@@ -212,20 +212,20 @@ func (cmd *ReleaseMembers) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AddMembers seats players who are idle or in a party (Game.AddPlayers). It lists those that it could not seat.
+// AddMembers seats players who are idle or in a party (Game.AddPlayers). It returns those whom it could not seat.
 type AddMembers struct {
 	Instance flow.InstanceID
 	Players  []PlannedPlayer
 
-	// ByGame says that the game server asks, not the studio's backend. A game server may seat only players who were in this game before:
-	// these asked for it, or the backend named them. Nothing that follows is an offence of theirs.
+	// ByGame: the game server makes the request, not the studio's backend. A game server may seat only players who were in this game before,
+	// because those asked for it or the backend named them. Nothing that follows counts as an offence of theirs.
 	ByGame bool
 
 	// Result
 	Failed []FailedPlayer
 }
 
-// FailedPlayer is a player who was not seated, with the reason.
+// FailedPlayer is a player who was not seated, and why.
 type FailedPlayer struct {
 	Player string
 	Why    flow.Code
@@ -260,12 +260,12 @@ func (cmd *AddMembers) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UpdateGame changes what the game server has reported of the game and its players (Game.Update).
+// UpdateGame records what the game server reports about the game and its players (Game.Update).
 type UpdateGame struct {
 	Instance         flow.InstanceID
 	Attributes       *string
 	PlayerAttributes map[string]string
-	Unranked         *bool // leaving the game is no offence from now on
+	Unranked         *bool // leaving the game is not an offence from now on
 }
 
 func (cmd *UpdateGame) Decide(k *kernel.Tx) error {
@@ -290,7 +290,7 @@ func (cmd *UpdateGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// KeepGameAlive is the sign of life of a game server that promised to send such signs (Game.KeepAlive).
+// KeepGameAlive is a keep-alive of a game server that has promised to send them (Game.KeepAlive).
 type KeepGameAlive struct{ Instance flow.InstanceID }
 
 func (cmd *KeepGameAlive) Decide(k *kernel.Tx) error {
@@ -311,11 +311,11 @@ func (cmd *KeepGameAlive) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// EndGame says that the game is over, with its results (Game.EndGame). A second EndGame changes nothing.
+// EndGame ends the game and records its results (Game.EndGame). A second EndGame changes nothing.
 type EndGame struct {
 	Instance flow.InstanceID
 	Result   string            // a JSON object; empty for none
-	Results  map[string]string // of single players
+	Results  map[string]string // per player
 }
 
 func (cmd *EndGame) Decide(k *kernel.Tx) error {
@@ -335,7 +335,7 @@ func (cmd *EndGame) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetPlayerAttributes sets the attributes that the studio's backend gives a player. They override those of the client.
+// SetPlayerAttributes sets a player's attributes on behalf of the studio's backend. They override those of the client.
 type SetPlayerAttributes struct {
 	Player     string
 	Attributes string // a JSON object; empty for none
@@ -364,13 +364,13 @@ func (cmd *SetPlayerAttributes) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetBlocks sets the players from whom a player gets no invites and with whom the player shares no party.
+// SetBlocks sets the players from whom a player receives no invites and with whom the player shares no party.
 type SetBlocks struct {
 	Player  string
 	Blocked []string
 }
 
-// BlockedMax bounds the list of players whom a player blocks.
+// BlockedMax bounds a player's list of blocked players.
 const BlockedMax = 1000
 
 func (cmd *SetBlocks) Decide(k *kernel.Tx) error {

@@ -8,20 +8,20 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// TokenHasher knows the SHA-256 of the connection token of a player, in hexadecimal digits: always the same for the same details.
+// TokenHasher computes the SHA-256 of a player's connection token in hexadecimal digits. The same details always give the same hash.
 type TokenHasher interface {
 	TokenHash(player string, host *flow.Host) string
 }
 
-// SetFlowConfig changes the configuration of player flow while it is in use. The change is a document; null in it takes back
-// what was set before. It is taken as a whole or not at all.
+// SetFlowConfig changes the configuration of player flow at run time. The change is a document in which null resets an option to its
+// startup value. It is applied as a whole or not at all.
 type SetFlowConfig struct {
 	Document string
 	By       string
 	Reason   string
 }
 
-// OverridesMax bounds what is set, in bytes: every snapshot holds it.
+// OverridesMax bounds the size of all overrides in bytes, because every snapshot contains them.
 const OverridesMax = 64 << 10
 
 func (cmd *SetFlowConfig) Decide(k *kernel.Tx) error {
@@ -43,22 +43,20 @@ func (cmd *SetFlowConfig) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// overrideFlowConfig puts in force what operators have set. What of it does not go with what the service was started with, or
-// is not known any more, does not count.
+// overrideFlowConfig applies the operators' overrides. It ignores those that are unknown or conflict with the startup configuration.
 func (c *State) overrideFlowConfig() {
 	if c.Limits.Flow != nil && c.Flow.Overrides.Document != "" {
 		c.Config, _ = c.Limits.Flow.With(c.Flow.Overrides.Document)
 	}
 }
 
-// FlowConfig is what is in force: what operators have set, before what the service was started with.
+// FlowConfig returns the configuration in force: the operators' overrides on top of the startup configuration.
 func (v *View) FlowConfig() flow.Config {
 	v.Saw(v.c.Flow.Overrides.Changed)
 	return v.c.Config
 }
 
-// FlowOverrides is what operators have set, and what of it does not count because it does not go with what the service was
-// started with.
+// FlowOverrides returns the operators' overrides, and those that are ignored because they conflict with the startup configuration.
 func (v *View) FlowOverrides() (set flow.Overrides, ignored flow.Faults) {
 	set = v.c.Flow.Overrides
 	v.Saw(set.Changed)
@@ -68,11 +66,11 @@ func (v *View) FlowOverrides() (set flow.Overrides, ignored flow.Faults) {
 	return set, ignored
 }
 
-// AwaitPlayers gives all players who are online time to come back, because the service closes their streams. Meanwhile no player loses a
-// key, and none is matched.
+// AwaitPlayers gives all online players time to return, because the service closes their streams. Meanwhile no player loses a key or is
+// matched.
 type AwaitPlayers struct {
 	For  time.Duration // 0: as after a restart
-	Node domain.UUID   // whose streams these are; zero: a single node
+	Node domain.UUID   // the node that has the streams; zero: a single node
 }
 
 func (cmd *AwaitPlayers) Decide(k *kernel.Tx) error {
@@ -103,20 +101,20 @@ func (c *State) applyPlayersAwaited(e *PlayersAwaited) {
 	}
 }
 
-// AnnounceMaintenance tells some of the players who are online that the service will be down: those after place After, so that one
-// transaction stays small. The caller repeats it with Next until that is 0, even if it told no player.
+// AnnounceMaintenance tells a batch of online players that the service will be down. The batch begins after place After, so that each
+// transaction stays small. The caller repeats it with Next until Next is 0, even if a batch told no player.
 type AnnounceMaintenance struct {
 	StartsAt domain.Time
 	Text     string
 	After    flow.PlayerRef
-	Limit    int // how many are told
+	Limit    int // most players to tell
 
 	// Result
 	Told int
-	Next flow.PlayerRef // 0: these were the last ones
+	Next flow.PlayerRef // 0: the last batch
 }
 
-// lookedAtForEach is how many players a transaction reads for each that it may tell, because most known players may be away.
+// lookedAtForEach is how many players a transaction examines for each that it may tell, because most known players may be offline.
 const lookedAtForEach = 16
 
 func (cmd *AnnounceMaintenance) Decide(k *kernel.Tx) error {

@@ -9,41 +9,41 @@ const (
 	wall    = kernel.FirstWall + contact
 )
 
-// Contact deadlines.
+// Contact deadlines, named by what they wait for.
 const (
 	PlayerPresence     = contact + iota // a player's client
-	PartyRemoval                        // a member of a party who is offline
-	QueueRemoval                        // the party of a player who is offline, in the queue
-	PartyLeader                         // a party's leader who is offline
-	PartyStale                          // a party whose members are all offline
-	PartyReady                          // a party whose members are ready, and do not search
-	InviteExpiry                        // an invited player's answer; then the memory of the invite
-	LoginExpiry                         // a login session's next sign of life; then the memory of it
+	PartyRemoval                        // an offline member's removal from the party
+	QueueRemoval                        // removal from the queue of an offline player's party
+	PartyLeader                         // a new leader, because the party's leader is offline
+	PartyStale                          // the end of a party whose members are all offline
+	PartyReady                          // the end of members' readiness while the party does not search
+	InviteExpiry                        // an invited player's answer; later the removal of the expired invite
+	LoginExpiry                         // a login session's next sign of life; later the removal of a replaced one
 	InstanceAllocation                  // a game instance's host
-	InstanceAbsolute                    // its end, whatever happens
-	InstanceEnding                      // its end, after its host was told to end
-	InstanceEmpty                       // a player, while it has no members
+	InstanceAbsolute                    // a game instance's end in any case
+	InstanceEnding                      // a game instance's end after its host was asked to end
+	InstanceEmpty                       // a player in a game instance without members
 	InstanceKeepAlive                   // its server's next sign of life
 	SeatHold                            // a player's return to a kept seat
-	StudioReceivers                     // the receivers of the studio's subscriptions; all in one, for the first of them
+	StudioReceivers                     // receivers of the studio's subscriptions; one deadline for the first to lapse
 )
 
 // Wall deadlines.
 const (
-	QueueDrain     = wall + iota // a closed queue's searches
-	QueueEstimate                // those who search in a queue, to be told how long it takes now
-	PlayerAge                    // what is remembered of a player who is away
-	InstanceForget               // an ended game instance
-	LoginTicketAge               // an unused login ticket
-	PlayerUnlock                 // a lock that keeps a player from searching
+	QueueDrain     = wall + iota // the end of a closed queue's searches
+	QueueEstimate                // the next message about the expected wait in a queue
+	PlayerAge                    // the removal of records of an absent player
+	InstanceForget               // the removal of an ended game instance
+	LoginTicketAge               // the expiry of an unused login ticket
+	PlayerUnlock                 // the end of a lock that keeps a player from searching
 )
 
-// Due ends what d waits for.
+// Due handles a deadline that has passed.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	if d.Kind < kernel.FirstWall {
 		t.contactDue(d)
 		return false
 	}
 	t.wallDue(d)
-	return d.Kind == QueueDrain || d.Kind == QueueEstimate // as much as a host with all its processes and players
+	return d.Kind == QueueDrain || d.Kind == QueueEstimate // as much work as ending a host with all its processes and players
 }

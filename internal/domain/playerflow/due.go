@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// contactDue handles a contact deadline. It always moves or clears it.
+// contactDue handles a contact deadline. It always moves or clears the deadline.
 func (t *Tx) contactDue(d kernel.Deadline) {
 	f := t.Flow
 	switch d.Kind {
@@ -63,7 +63,7 @@ func (t *Tx) contactDue(d kernel.Deadline) {
 	}
 }
 
-// wallDue handles deadlines on the wall clock: most forget a record.
+// wallDue handles a wall deadline; most remove a record.
 func (t *Tx) wallDue(d kernel.Deadline) {
 	f := t.Flow
 	switch d.Kind {
@@ -84,7 +84,7 @@ func (t *Tx) wallDue(d kernel.Deadline) {
 	}
 }
 
-// playerAged forgets the oldest of what is kept about an absent player.
+// playerAged removes the oldest record of an absent player.
 func (t *Tx) playerAged(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	switch events := p.Outbox(); {
@@ -95,13 +95,13 @@ func (t *Tx) playerAged(r flow.PlayerRef) {
 	default:
 		for _, x := range t.Flow.InvitesTo(p.ID) {
 			t.Emit(&InviteRemoved{t.Flow.Invites.Get(x).ID})
-			return // the others at the next deadline
+			return // the others follow at later deadlines
 		}
 		t.Emit(&PlayerForgotten{p.ID})
 	}
 }
 
-// Resume gives every player who was online when the service went down the time to come back, except those whose stream is still open.
+// Resume gives every player who was online when the service went down time to return, except those whose stream is still open.
 func (t *Tx) Resume(r kernel.Resumption) {
 	if t.Flow.Players.Len() > 0 {
 		t.Emit(&FlowResumed{PresenceBy: r.Then.Add(t.Config.Sessions.RestartGrace), Now: r.Then, Down: max(int64(r.Down), 0), Held: r.Cluster, Paused: r.Paused})

@@ -7,14 +7,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Searching players are told the expected wait, and again when it has changed: in rounds, at most one for a queue every ten seconds,
-// with some parties in each transaction, so that even many of them do not block other commands. B156.
+// Searching players are told the expected wait, and again after it has changed. This happens in rounds, at most one per queue in ten
+// seconds, with a batch of parties per transaction, so that even a large number of parties does not block other commands. B156.
 const (
 	estimateEvery = 10 * time.Second
-	EstimateStep  = 64 // parties that a transaction looks at
+	EstimateStep  = 64 // parties examined in one transaction
 )
 
-// estimate is how long a search in a queue is expected to take, in milliseconds; 0: not known.
+// estimate returns the expected duration of a search in a queue, in milliseconds; 0: unknown.
 func (t *searches) estimate(queue string) int64 {
 	seconds, _ := t.matchmaking.EstimatedWait(queue, t.Now)
 	return int64(seconds) * 1000
@@ -28,7 +28,7 @@ func (t *searches) queue(name string) flow.Queue {
 	return flow.Queue{Name: name}
 }
 
-// MatchesMade schedules a round when matches have changed the expected wait of a queue in which a party searches.
+// MatchesMade schedules a round if matches have changed the expected wait of a queue in which parties search.
 func (t *Matches) MatchesMade(queue string) {
 	waits := false
 	t.Flow.SearchingIn(queue, domain.TicketID{}, func(flow.PartyRef) bool {
@@ -46,7 +46,7 @@ func (t *Matches) MatchesMade(queue string) {
 	t.Emit(&FlowQueueChanged{q})
 }
 
-// tellEstimates begins or continues a round. It passes over parties that entered within the last ten seconds, because they have an
+// tellEstimates begins or continues a round. It skips parties that entered within the last ten seconds, because they have an
 // estimate; the next round reaches them.
 func (t *searches) tellEstimates(r flow.QueueRef) {
 	q := *t.Flow.Queues.Get(r)

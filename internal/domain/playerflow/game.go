@@ -8,11 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What happens to game instances and memberships: the other half of the commands in command_game.go and
-// command_server.go, and what follows when hosting does something.
+// Operations on game instances and memberships that the commands in command_game.go and command_server.go share, and reactions to
+// hosting.
 
-// begin makes a game instance with its memberships, pending. The players must be free of tickets and games, or
-// come out of their tickets by it.
+// begin creates a game instance with pending memberships. The players must be free of tickets and games, or leave their tickets in the
+// same transaction.
 func (t *Games) begin(x flow.Instance, members []newMember) flow.InstanceRef {
 	x.Status, x.Created = flow.InstancePending, t.Now
 	x.AllocateBy = t.Contact.Add(x.Rules.AllocationTimeout)
@@ -27,8 +27,8 @@ func (t *Games) begin(x flow.Instance, members []newMember) flow.InstanceRef {
 	return r
 }
 
-// close ends a game instance and all its memberships, in one transaction for all players. What they are told
-// beside the change of their keys is the caller's matter.
+// close ends a game instance and all its memberships in one transaction. The caller sends messages other than those about the players'
+// keys.
 func (t *Games) close(r flow.InstanceRef, end, member flow.Reason, result string) {
 	x := *t.Flow.Instances.Get(r)
 	members := slices.Clone(x.Members())
@@ -42,7 +42,7 @@ func (t *Games) close(r flow.InstanceRef, end, member flow.Reason, result string
 	}
 }
 
-// end ends a game instance and tells its players. It stops the placement of one that has no host yet.
+// end ends a game instance and tells its players. If it has no host yet, end cancels its placement.
 func (t *Games) end(r flow.InstanceRef, end, member flow.Reason, result string, results map[string]string) {
 	x := t.Flow.Instances.Get(r)
 	if !x.Live() {
@@ -67,15 +67,15 @@ func (t *Games) end(r flow.InstanceRef, end, member flow.Reason, result string, 
 	}
 }
 
-// stopHost asks for the end of the game session of a game instance.
+// stopHost requests the end of the game session that hosts a game instance.
 func (t *Games) stopHost(game string) {
 	if game != "" {
 		t.hosting.TerminateGame(session.ID(game))
 	}
 }
 
-// hostEndReasons is what the end of a game session means for the game instance that it hosted. A server process that ends in
-// good order, unasked, has finished its game: a server that has only the server SDK cannot say it otherwise.
+// hostEndReasons maps the end of a game session to the end of the game instance that it hosted. If a server process ends in good order
+// without being asked, its game has finished: a server that uses only the server SDK has no other way to report that.
 var hostEndReasons = map[session.EndCause][2]flow.Reason{
 	session.EndedByServer: {flow.Finished, flow.GameEnded}, session.EndedByForce: {flow.Terminated, flow.GameTerminated},
 	session.EndedByCrash: {flow.HostLost, flow.HostLost}, session.EndedByReplacement: {flow.HostLost, flow.HostLost},
@@ -90,7 +90,7 @@ func (t *Games) HostEnding(g session.GameRef, cause session.EndCause) {
 	}
 	t.Cause = "HostEnded"
 	why, ok := hostEndReasons[cause]
-	if !ok || cause == session.EndedByServer && t.Flow.Instances.Get(r).Status == flow.InstanceEnding { // it was told to end
+	if !ok || cause == session.EndedByServer && t.Flow.Instances.Get(r).Status == flow.InstanceEnding { // its end was requested
 		why = [2]flow.Reason{flow.Terminated, flow.GameTerminated}
 	}
 	t.end(r, why[0], why[1], "", nil)
@@ -122,7 +122,7 @@ func (t *Games) live(id flow.InstanceID) (flow.InstanceRef, error) {
 	return r, nil
 }
 
-// served finds a game instance that has a host.
+// served finds a game instance with a host.
 func (t *Games) served(id flow.InstanceID, cause string) (flow.InstanceRef, error) {
 	if err := t.flowOn(); err != nil {
 		return 0, err
@@ -152,15 +152,15 @@ func (t *Games) hasRoom(r flow.InstanceRef, newcomers int32) error {
 	return nil
 }
 
-// letsIn reports whether the game session of a game instance accepts players who join by themselves. The policy binds neither its server,
-// which may add players, nor members who return.
+// letsIn reports whether the game session of a game instance accepts players who join on their own. The policy applies neither to its
+// server, which may add players, nor to returning members.
 func (t *Games) letsIn(r flow.InstanceRef) bool {
 	g, ok := t.hosting.FindGame(session.ID(t.Flow.Instances.Get(r).Game))
 	return ok && matchmaking.TakesPlayers(t.hosting.Game(g))
 }
 
-// unseated is how many members of a game instance wait for Game.Ready and hold no seat in its game session: what its placement
-// reserved for them, if it did, has expired. Their seats are theirs all the same.
+// unseated returns how many members of a game instance wait for Game.Ready without a seat in its game session, because the placement
+// reserved none or the reservation has expired. Their seats are still promised to them.
 func (c *State) unseated(r flow.InstanceRef, game session.GameRef) (n int32) {
 	x := c.Flow.Instances.Get(r)
 	if x.Ready {

@@ -6,11 +6,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What matchmaking asks and tells player flow (matchmaking.Hooks), as far as it is no more than another name for what the room
-// does anyway. What hosting asks and tells has no other place than package cell.
+// The part of matchmaking.Hooks that only renames operations of the room. Package cell does the same for hosting's hooks.
 
-// Awaited is how many seats of a game session are promised to members of its game instance who wait for Game.Ready, beside
-// those who are to get one now.
+// Awaited returns how many seats of a game session are promised to members of its game instance who wait for Game.Ready, apart
+// from the players in `but`, who get theirs now.
 func (c *State) Awaited(game session.GameRef, but []string) int32 {
 	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
@@ -25,7 +24,7 @@ func (c *State) Awaited(game session.GameRef, but []string) int32 {
 	return n
 }
 
-// PromisedSeats is how many seats of a game session belong to members of its game instance who hold none yet.
+// PromisedSeats returns how many seats of a game session are promised to members of its game instance who hold none yet.
 func (c *State) PromisedSeats(game session.GameRef) (n int32, known bool) {
 	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
@@ -34,7 +33,7 @@ func (c *State) PromisedSeats(game session.GameRef) (n int32, known bool) {
 	return c.unseated(r, game), true
 }
 
-// KeptSeats is how many seats of a game session belong to members of its game instance who are not there and may never come.
+// KeptSeats returns how many seats of a game session belong to absent members of its game instance who may never come.
 func (c *State) KeptSeats(game session.GameRef) int32 {
 	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
@@ -49,7 +48,7 @@ func (t *Matches) PlaysIn(game, player string) (yes, known bool) {
 	return ok && t.backfills.playsIn(r, player), ok
 }
 
-// Regions is the order of locations that is wanted for the game session of a match.
+// Regions returns the wanted order of locations for the game session of a match.
 func (t *Matches) Regions(match string) []string {
 	r, ok := t.Flow.InstanceOfPlacement(match)
 	if !ok {
@@ -72,7 +71,7 @@ func (t *Matches) BackfillEnded(x *matchmaking.Ticket, matched bool, why matchma
 	t.tellBackfill(x, flow.OnGameInstanceLeftMatchmaking, reason)
 }
 
-// RenewBackfill takes players who have left out of an open backfill that Game.EnterMatchmaking has made.
+// RenewBackfill removes players who have left from an open backfill made by Game.EnterMatchmaking.
 func (t *Matches) RenewBackfill(open matchmaking.TicketRef) (done bool) {
 	if t.matchmaking.Ticket(open).Owner != matchmaking.InstanceOwned {
 		return false

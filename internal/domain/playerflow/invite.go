@@ -12,7 +12,7 @@ func (t *invites) mayReceive(player, sender string) bool {
 	return ok && !slices.Contains(t.Flow.Players.Get(r).Blocked, sender) && len(t.Flow.InvitesTo(player)) < t.Limits.InvitesToPlayerMax
 }
 
-// sent finds a pending invite of a party to a player, also one that only its sender sees; 0 when there is none.
+// sent finds a pending invite of a party to a player, including one that only its sender sees; 0 if there is none.
 func (t *invites) sent(party flow.PartyID, player string) flow.InviteRef {
 	for _, r := range t.Flow.InvitesOf(party) {
 		if x := t.Flow.Invites.Get(r); x.To == player && !x.Expired {
@@ -22,7 +22,7 @@ func (t *invites) sent(party flow.PartyID, player string) flow.InviteRef {
 	return 0
 }
 
-// pending finds a player's invite to a party; 0 when there is none that can be accepted.
+// pending finds a player's acceptable invite to a party; 0 if there is none.
 func (t *invites) pending(party flow.PartyID, player string) flow.InviteRef {
 	for _, r := range t.Flow.InvitesTo(player) {
 		if x := t.Flow.Invites.Get(r); x.Party == party && !x.Expired {
@@ -54,7 +54,7 @@ func (t *invites) answerable(player string, id flow.InviteID) (*flow.Invite, err
 	return x, nil
 }
 
-// bothSides are the players who are told of the end of an invite.
+// bothSides returns the players to be told of the end of an invite.
 func bothSides(x *flow.Invite) []string {
 	if x.Unseen {
 		return []string{x.From}
@@ -62,7 +62,7 @@ func bothSides(x *flow.Invite) []string {
 	return []string{x.From, x.To}
 }
 
-// end drops an invite and tells both sides, unless they were told that it had expired.
+// end removes an invite and tells both sides, unless they were already told that it expired.
 func (t *invites) end(r flow.InviteRef, reason flow.Reason) {
 	x := *t.Flow.Invites.Get(r)
 	t.Emit(&InviteRemoved{x.ID})
@@ -71,7 +71,7 @@ func (t *invites) end(r flow.InviteRef, reason flow.Reason) {
 	}
 }
 
-// due lets an invite expire, and later forgets it.
+// due expires an invite, and removes it later.
 func (t *invites) due(r flow.InviteRef) {
 	x := *t.Flow.Invites.Get(r)
 	if x.Expired {

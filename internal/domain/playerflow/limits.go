@@ -4,14 +4,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Limits bounds what the room keeps. The rules of player flow are in flow.Config.
+// Limits bounds the records of the room. The rules of player flow are in flow.Config.
 type Limits struct {
-	PlayersMax         int // players whom player flow knows: those who logged in, and those the studio described
+	PlayersMax         int // known players: those who logged in and those described by the studio
 	LoginTicketsMax    int // login tickets and used signed tokens that are remembered until they expire
-	RequestsMax        int // answered calls of player flow that are remembered for a repeat; then the oldest are forgotten
+	RequestsMax        int // answered calls remembered for repeats; beyond this, the oldest are dropped
 	InvitesToPlayerMax int // invites that one player can see
 
-	Flow   *flow.Config // nil: there is no player flow
+	Flow   *flow.Config // nil: player flow is off
 	Tokens TokenHasher  // nil: PlayerData is never wrapped
 }
 

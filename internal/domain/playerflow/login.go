@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// again answers the repeat of a login whose answer was lost: with the same login session, although the ticket is used up. A login
-// session that has ended since cannot be returned.
+// again answers the repeat of a login whose answer was lost. It returns the same login session although the ticket is used up, unless that session
+// has ended since.
 func (t *logins) again(cmd *Login) (done bool, err error) {
 	x, ok := t.Remembered(cmd.caller())
 	if !ok {
@@ -27,7 +27,7 @@ func (t *logins) again(cmd *Login) (done bool, err error) {
 	return true, nil
 }
 
-// redeem finds the player of a login ticket. It returns the event that marks the ticket or signed token as used; nil if there is none.
+// redeem finds the player of a login ticket. It returns the event that marks the ticket or signed token as used; nil if the login has neither.
 func (t *logins) redeem(cmd *Login) (used kernel.Event, err error) {
 	switch {
 	case !cmd.Once.IsZero():
@@ -56,8 +56,8 @@ func (t *logins) redeem(cmd *Login) (used kernel.Event, err error) {
 	return used, nil
 }
 
-// roomForTicket refuses a login ticket, or a signed token that has to be remembered, at a limit. That of login tickets is lower, so that a backend that issues them without end
-// does not keep out players who come with signed tokens.
+// roomForTicket refuses a login ticket, or a signed token that has to be remembered, at a limit. The limit for login tickets is lower, so that a
+// backend that issues an unlimited number of them does not lock out players with signed tokens.
 func (t *logins) roomForTicket(most int) error {
 	if n := t.Flow.Tickets.Len(); n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d login tickets and used signed tokens have not expired; the limit is %d", n, most)
@@ -65,7 +65,7 @@ func (t *logins) roomForTicket(most int) error {
 	return nil
 }
 
-// loginTicket finds a login ticket that is good now.
+// loginTicket finds a valid login ticket.
 func (c *State) loginTicket(hash domain.UUID, now domain.Time) (*flow.LoginTicket, bool) {
 	r, ok := c.Flow.LoginTicket(hash)
 	if !ok {
@@ -75,7 +75,7 @@ func (c *State) loginTicket(hash domain.UUID, now domain.Time) (*flow.LoginTicke
 	return x, !x.Used && x.Until > now
 }
 
-// check refuses a login that is not allowed now, and fills in the event for a known player.
+// check refuses a login that is not allowed now, and completes the event for a known player.
 func (t *logins) check(p *flow.Player, e *PlayerLoggedIn) error {
 	config := &t.Config.Sessions
 	switch {
@@ -92,7 +92,7 @@ func (t *logins) check(p *flow.Player, e *PlayerLoggedIn) error {
 	if p.Login() != 0 && p.Here() {
 		most := int(config.ReplacesMax)
 		at := slices.Clone(was.At)
-		if len(at) == 0 { // release 0.1 knew the time of the first one
+		if len(at) == 0 { // release 0.1 stored only the time of the first one
 			at = slices.Repeat([]domain.Time{was.Since}, min(int(was.Logins), most))
 		}
 		at = append(slices.DeleteFunc(at, func(x domain.Time) bool { return x.Add(config.ReplaceWindow) <= t.Now }), t.Now)
@@ -101,12 +101,12 @@ func (t *logins) check(p *flow.Player, e *PlayerLoggedIn) error {
 			e.FlapUntil = t.Now.Add(config.FlappingLock)
 		}
 	}
-	// The client that is here is not the controlling one any more; the new one has as long to attach as a silent one has.
+	// The connected client loses control; the new one has as long to attach as a silent one.
 	e.PresenceBy = t.Contact.Add(config.DeadAfter)
 	return nil
 }
 
-// replace takes the control from a player's login session.
+// replace ends the control of a player's current login session.
 func (t *logins) replace(r flow.PlayerRef, device string) {
 	p := t.Flow.Players.Get(r)
 	if p.Login() == 0 {
@@ -118,7 +118,7 @@ func (t *logins) replace(r flow.PlayerRef, device string) {
 	t.Emit(&LoginChanged{l})
 }
 
-// end ends a player's login session, and with it the presence.
+// end ends a player's login session and thereby the player's presence.
 func (t *logins) end(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	if p.Login() != 0 {
@@ -127,7 +127,7 @@ func (t *logins) end(r flow.PlayerRef) {
 	t.goOffline(r)
 }
 
-// signOfLife extends a login session, but not at every sign of life: each extension is an event of the journal.
+// signOfLife extends a login session, but not at every sign of life, because each extension is an event in the journal.
 func (t *logins) signOfLife(r flow.PlayerRef) {
 	l := *t.Flow.Logins.Get(t.Flow.Players.Get(r).Login())
 	by := t.Contact.Add(t.Config.Sessions.IdleExpiry)
@@ -137,8 +137,7 @@ func (t *logins) signOfLife(r flow.PlayerRef) {
 	}
 }
 
-// due warns the player of an idle login session, and then ends it. It extends one whose client is online, and forgets one that was
-// replaced.
+// due warns the player of an idle login session and later ends the session. It extends the session of an online client and removes a replaced one.
 func (t *logins) due(r flow.LoginRef) {
 	t.Cause = "SessionExpired"
 	l := *t.Flow.Logins.Get(r)
@@ -158,10 +157,10 @@ func (t *logins) due(r flow.LoginRef) {
 	}
 }
 
-// ExpiryNotice is how long before its end the player of a login session is told of it.
+// ExpiryNotice is how long before its end a login session's player is warned.
 const ExpiryNotice = time.Minute
 
-// LoginActsAt is the next deadline of a login session: the warning, and then its end.
+// LoginActsAt returns the next deadline of a login session: first the warning, then the end.
 func LoginActsAt(l *flow.Login) domain.ContactTime {
 	if l.State == flow.LoginLive && !l.Warned {
 		return l.ExpireBy.Add(-ExpiryNotice)

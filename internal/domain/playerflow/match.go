@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What matchmaking's tickets and matches mean for the parties that search.
+// The effect of matchmaking's tickets and matches on the parties that search.
 
 // partyOfTicket finds the party that a ticket is for.
 func (t *Matches) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
@@ -21,7 +21,7 @@ func (t *Matches) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
 	return t.Flow.PartyByTicket(ticketID(x))
 }
 
-// HeldBack reports whether a member who is away keeps a ticket from being matched.
+// HeldBack reports whether an absent member keeps a ticket from being matched.
 func (t *Matches) HeldBack(x *matchmaking.Ticket) bool {
 	r, ok := t.partyOfTicket(x)
 	if !ok {
@@ -35,7 +35,7 @@ func (t *Matches) HeldBack(x *matchmaking.Ticket) bool {
 	return false
 }
 
-// AcceptanceTimeout is how long the players of a match may take to accept it.
+// AcceptanceTimeout returns how long the players of a match have to accept it.
 func (t *Matches) AcceptanceTimeout(c *matchmaking.Configuration, tickets []matchmaking.TicketRef) time.Duration {
 	if t.Limits.Flow == nil {
 		return c.AcceptanceTimeout
@@ -51,7 +51,7 @@ func (t *Matches) AcceptanceTimeout(c *matchmaking.Configuration, tickets []matc
 	return own
 }
 
-// SearchBegun notes that the matchmaker has taken a ticket into its pool.
+// SearchBegun records that the matchmaker has added a ticket to its pool.
 func (t *Matches) SearchBegun(x *matchmaking.Ticket) {
 	r, ok := t.partyOfTicket(x)
 	if !ok || t.Flow.Parties.Get(r).Search.Status != flow.Queued {
@@ -61,13 +61,13 @@ func (t *Matches) SearchBegun(x *matchmaking.Ticket) {
 	t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Ticket: s.Ticket, Search: s}, t.Flow.Parties.Get(r).Players()...)
 }
 
-// searchEndReasons is why a ticket ended, as its players are told.
+// searchEndReasons maps the end of a ticket to the reason that its players are told.
 var searchEndReasons = map[matchmaking.Reason]flow.Reason{
 	matchmaking.AcceptanceRejected: flow.AcceptDeclined, matchmaking.AcceptanceTimedOut: flow.AcceptTimeout,
 	matchmaking.RequestTimedOut: flow.SearchTimeout, matchmaking.StoppedByRequest: flow.TicketSuperseded, matchmaking.DuplicatePlayer: flow.TicketSuperseded,
 }
 
-// TicketEnded takes a party out of matchmaking whose ticket has ended without it.
+// TicketEnded takes a party out of matchmaking after matchmaking has ended its ticket.
 func (t *Matches) TicketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
 	r, ok := t.partyOfTicket(x)
 	if !ok {
@@ -88,13 +88,13 @@ func (t *Matches) TicketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
 	for _, player := range by {
 		p, _ := t.Flow.Player(player)
 		if why == matchmaking.AcceptanceTimedOut && t.Flow.Players.Get(p).Presence == flow.Unknown {
-			continue // the service was down, and the player is not back yet
+			continue // the service was down, and the player has not returned yet
 		}
 		t.penalties.add(p, flow.Dodge, flow.InstanceID{}, reason)
 	}
 }
 
-// answered are the players of a ticket who have given a certain answer.
+// answered returns the players of a ticket who gave a certain answer.
 func answered(x *matchmaking.Ticket, answer matchmaking.Answer) (players []string) {
 	i := 0
 	for id := range x.EachPlayer {
@@ -106,7 +106,7 @@ func answered(x *matchmaking.Ticket, answer matchmaking.Answer) (players []strin
 	return players
 }
 
-// TicketReturned notes that a party goes on searching after its match failed through no fault of its own.
+// TicketReturned records that a party continues to search after its match failed through no fault of its own.
 func (t *Matches) TicketReturned(x *matchmaking.Ticket) {
 	r, ok := t.partyOfTicket(x)
 	if !ok || t.Flow.Parties.Get(r).Search.Status != flow.RequiresAcceptance {
@@ -123,7 +123,7 @@ func (t *Matches) TicketReturned(x *matchmaking.Ticket) {
 	t.tellPlayers(flow.OnMatchmakingResumed, flow.Message{Ticket: s.Ticket, Search: s, Reason: reason}, t.Flow.Parties.Get(r).Players()...)
 }
 
-// eachSearching calls f for the tickets of a match that are parties'.
+// eachSearching calls f for the tickets of a match that belong to parties.
 func (t *Matches) eachSearching(match matchmaking.MatchRef, f func(x *matchmaking.Ticket, team string, party flow.PartyRef)) {
 	for _, s := range t.matchmaking.Match(match).Seats {
 		r, ok := t.matchmaking.FindTicketNo(s.Ticket)
@@ -137,7 +137,7 @@ func (t *Matches) eachSearching(match matchmaking.MatchRef, f func(x *matchmakin
 	}
 }
 
-// MatchProposed asks the players of a match.
+// MatchProposed asks the players of a match to accept it.
 func (t *Matches) MatchProposed(match matchmaking.MatchRef) {
 	m := t.matchmaking.Match(match)
 	if m.AcceptBy == 0 {
@@ -157,7 +157,7 @@ func (t *Matches) MatchProposed(match matchmaking.MatchRef) {
 	})
 }
 
-// answers counts what the players of a match have said.
+// answers counts the answers of the players of a match.
 func (t *Matches) answers(match matchmaking.MatchRef) (accepted, pending int32) {
 	for _, s := range t.matchmaking.Match(match).Seats {
 		r, ok := t.matchmaking.FindTicketNo(s.Ticket)
@@ -177,7 +177,7 @@ func (t *Matches) answers(match matchmaking.MatchRef) (accepted, pending int32) 
 	return accepted, pending
 }
 
-// MatchAnswered tells the players of a match what has been said so far.
+// MatchAnswered tells the players of a match the answers so far.
 func (t *Matches) MatchAnswered(match matchmaking.MatchRef, declined bool) {
 	accepted, pending := t.answers(match)
 	reason := flow.NoReason
@@ -196,7 +196,7 @@ func (t *Matches) MatchAnswered(match matchmaking.MatchRef, declined bool) {
 	})
 }
 
-// matched is a party that goes from its search into a game.
+// matched is a party that moves from its search into a game.
 type matched struct {
 	party   flow.PartyRef
 	team    string
@@ -243,8 +243,8 @@ func (t *Matches) MatchCommitted(match matchmaking.MatchRef) {
 	}, t.newMembers(all))
 }
 
-// Newcomers are those players of a match who came of parties, before they are moved: the game session that they come
-// into has one rule for all, and the studio may have said something of each.
+// Newcomers returns the players of a match who come from parties, before they are moved. Their game session has one rule for all of
+// them, and the studio may have said something about each.
 func (t *Matches) Newcomers(match matchmaking.MatchRef, game session.ID) map[string]matchmaking.Newcomer {
 	all := map[string]matchmaking.Newcomer{}
 	rules := t.Config.RulesOf(t.matchmaking.Match(match).Of.Name)
@@ -260,8 +260,8 @@ func (t *Matches) Newcomers(match matchmaking.MatchRef, game session.ID) map[str
 	return all
 }
 
-// BackfillCommitted moves the newcomers of a match into the game instance that runs already. A game session that is none of
-// player flow's becomes one.
+// BackfillCommitted moves the newcomers of a match into the running game instance. A game session outside player flow becomes one
+// of player flow.
 func (t *Matches) BackfillCommitted(match matchmaking.MatchRef, game session.ID) {
 	x := *t.matchmaking.Match(match)
 	all := t.takeMatched(match)
@@ -272,7 +272,7 @@ func (t *Matches) BackfillCommitted(match matchmaking.MatchRef, game session.ID)
 	members := t.newMembers(all)
 	r, ok := t.Flow.InstanceOfGame(string(game))
 	if !ok {
-		r = t.Games.begin(flow.Instance{ // its server has asked for players, so it takes them
+		r = t.Games.begin(flow.Instance{ // its server has asked for players, so it accepts them
 			ID: flow.InstanceID(t.NewID()), Rules: t.Config.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Ready: true,
 		}, members)
 		t.Games.host(r, game)
@@ -303,15 +303,15 @@ func (t *Matches) MatchProperties(x *matchmaking.Match) []session.Property {
 	return flowProperties(x.Of.Properties, i.ID, i.Rules.Reconnect, i.Queue)
 }
 
-// OwnsPlacement reports whether a game instance waits for the placement of a match: then its rules say what follows from a
-// placement that fails.
+// OwnsPlacement reports whether a game instance waits for the placement of a match. If so, the instance's rules determine what
+// happens when the placement fails.
 func (t *Matches) OwnsPlacement(match string) bool {
 	_, ok := t.Flow.InstanceOfPlacement(match)
 	return ok
 }
 
 // MayBeForeign refuses a call of the service API about a player who is in a party, search or game of player flow, unless laxPlayers
-// allows it: such a call could end the player's search, or seat one player in two games.
+// allows it. Such a call could end the player's search or seat one player in two games.
 func (t *Matches) MayBeForeign(field string, i int, player string) error {
 	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase == flow.Idle })
 }
@@ -330,12 +330,12 @@ func (t *Matches) mayBeIn(field string, i int, player string, fits func(flow.Pha
 	return nil
 }
 
-// MayBeBackfilled refuses a backfill with a player who searches: it would end that search.
+// MayBeBackfilled refuses a backfill that contains a searching player, because it would end that player's search.
 func (t *Matches) MayBeBackfilled(field string, i int, player string) error {
 	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase != flow.Matchmaking })
 }
 
-// PlayerData is the PlayerData of a matched player; empty if there is none.
+// PlayerData returns the PlayerData of a matched player; empty if there is none.
 func (t *Matches) PlayerData(player string) string {
 	r, ok := t.Flow.Player(player)
 	if !ok || t.Flow.Players.Get(r).Membership() == 0 {

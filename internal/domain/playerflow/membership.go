@@ -13,12 +13,12 @@ type newMember struct {
 	player  flow.PlayerRef
 	team    string
 	data    string
-	ticket  domain.TicketID // that the match was made of
-	entered domain.Time     // when that began to wait
-	unasked bool            // neither the player nor the studio asked for it, but the game server
+	ticket  domain.TicketID // the ticket that was matched
+	entered domain.Time     // when that ticket began to wait
+	unasked bool            // only the game server asked for the seat, neither the player nor the studio
 }
 
-// add makes a membership, pending.
+// add creates a pending membership.
 func (t *Memberships) add(r flow.InstanceRef, m newMember) {
 	x := t.Flow.Instances.Get(r)
 	p := t.Flow.Players.Get(m.player)
@@ -34,7 +34,7 @@ func (t *Memberships) add(r flow.InstanceRef, m newMember) {
 	t.planEmpty(r)
 }
 
-// planEmpty starts the deadline of an active game instance without members, and stops it when a player comes.
+// planEmpty sets the deadline of an active game instance without members, and clears it when a player joins.
 func (t *Memberships) planEmpty(r flow.InstanceRef) {
 	x := t.Flow.Instances.Get(r)
 	empty := x.Status == flow.InstanceActive && len(x.Members()) == 0 && x.Rules.EmptyTimeout > 0
@@ -46,7 +46,7 @@ func (t *Memberships) planEmpty(r flow.InstanceRef) {
 	}
 }
 
-// drop ends a membership: the keys, the hold, and a reservation that is still open.
+// drop ends a membership with its keys, its hold and any open reservation.
 func (t *Memberships) drop(r flow.MembershipRef, end, reason flow.Reason, result string, wasActive bool) {
 	m := *t.Flow.Memberships.Get(r)
 	t.tellMemberEnd(&m, reason)
@@ -55,7 +55,7 @@ func (t *Memberships) drop(r flow.MembershipRef, end, reason flow.Reason, result
 	t.setKeys(m.PlayerRef(), func(k *flow.Keys) { k.Game = flow.InstanceID{} })
 	open := []domain.PlayerSessionID{m.Session, m.Next}
 	if g, ok := t.hosting.FindGame(session.ID(t.Flow.Instances.Get(m.InstanceRef()).Game)); ok && m.Status == flow.MemberPending {
-		open[0], _ = t.reservationIn(g, m.Player) // what the placement made, for when the server is ready
+		open[0], _ = t.reservationIn(g, m.Player) // the placement's reservation, made before the server was ready
 	}
 	for _, id := range open {
 		if p, ok := t.hosting.FindPlayer(id); ok && t.hosting.PlayerSession(p).Status == session.Reserved {
@@ -67,7 +67,7 @@ func (t *Memberships) drop(r flow.MembershipRef, end, reason flow.Reason, result
 	}
 }
 
-// clearReady makes a player not ready who has left a game.
+// clearReady marks a player who has left a game as not ready.
 func (t *Memberships) clearReady(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	party, ok := t.Flow.Party(p.Keys.Party)
@@ -80,7 +80,7 @@ func (t *Memberships) clearReady(r flow.PlayerRef) {
 	}
 }
 
-// end ends the membership of one player, whose game goes on.
+// end ends the membership of one player, while the game continues.
 func (t *Memberships) end(r flow.MembershipRef, reason flow.Reason) {
 	t.endWith(r, reason, "")
 }
@@ -103,7 +103,7 @@ func (t *Memberships) endWith(r flow.MembershipRef, reason flow.Reason, result s
 	}
 }
 
-// addSeated adds a player to a game instance that is active.
+// addSeated adds a player to an active game instance.
 func (t *Memberships) addSeated(r flow.InstanceRef, m newMember) {
 	t.add(r, m)
 	if t.Flow.Instances.Get(r).Ready {
@@ -111,7 +111,7 @@ func (t *Memberships) addSeated(r flow.InstanceRef, m newMember) {
 	}
 }
 
-// holdUntil is the end of a hold on the wall clock; 0 when there is none, or its clock stands still.
+// holdUntil returns the end of a hold on the wall clock; 0 if there is no hold or its clock stands still.
 func (c *State) holdUntil(m *flow.Membership) domain.Time {
 	if m.HoldBy == 0 {
 		return 0
@@ -128,7 +128,8 @@ func (c *State) memberIn(r flow.InstanceRef, player string) (flow.MembershipRef,
 	return m, c.Flow.Memberships.Get(m).InstanceRef() == r
 }
 
-// leftBy reports whether the player's last game was this one and ended for the same reason: the call is a repeat.
+// leftBy reports whether the player's last game was this one and ended for the same reason, so that the call is a
+// repeat.
 func (t *Memberships) leftBy(instance flow.InstanceID, player string, why flow.Reason) bool {
 	p, ok := t.Flow.Player(player)
 	if !ok {
@@ -144,7 +145,7 @@ func (t *Memberships) wasIn(instance flow.InstanceID, r flow.PlayerRef) bool {
 	return last != nil && last.Instance == instance
 }
 
-// completeSession ends a player session that is still live.
+// completeSession ends a live player session.
 func (t *Memberships) completeSession(id domain.PlayerSessionID) {
 	if p, ok := t.hosting.FindPlayer(id); ok && t.hosting.PlayerSession(p).Status.Live() {
 		t.hosting.EndSeat(id, session.Completed)
@@ -160,7 +161,7 @@ func (t *Memberships) sessionOf(r flow.InstanceRef, id domain.PlayerSessionID) (
 	return t.hosting.PlayerSession(p), nil
 }
 
-// of finds the membership of a player in the game instance that the player means.
+// of finds a player's membership in the game instance that the player names.
 func (t *Memberships) of(r flow.PlayerRef, instance flow.InstanceID) (flow.MembershipRef, error) {
 	p := t.Flow.Players.Get(r)
 	if p.Keys.Game == instance && !instance.IsZero() {
@@ -172,7 +173,7 @@ func (t *Memberships) of(r flow.PlayerRef, instance flow.InstanceID) (flow.Membe
 	return 0, flow.Refuse(flow.Refusal{Code: flow.NotInGame}, "player %s is not in game instance %s", p.ID, instance)
 }
 
-// gameCaller finds the membership of the player who makes a call about a game; see caller.
+// gameCaller finds the membership of a player who makes a call about a game; see caller.
 func (t *Memberships) gameCaller(by *Caller, cause string, instance flow.InstanceID) (member flow.MembershipRef, done bool, err error) {
 	r, done, err := t.caller(by, cause)
 	if err == nil && !done {

@@ -6,24 +6,24 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// Notices to the server of a game instance. A server that reads none of them is correct: what it must know comes with player sessions, as
-// in every game session. While a game instance has no host there are no notices.
+// Notices to the server of a game instance. A server may ignore all of them: what it must know comes with player sessions, as in every
+// game session. A game instance without a host gets no notices.
 
-// serverNotice is a notice that a transaction writes down at its end.
+// serverNotice is a notice that Settle writes at the end of the transaction.
 type serverNotice struct {
 	instance flow.InstanceRef
 	kind     flow.NoticeType
 	notice   flow.Notice
 }
 
-// tellServer notes a notice for the server of a game instance; Settle writes it.
+// tellServer queues a notice for the server of a game instance; Settle writes it.
 func (t *transaction) tellServer(r flow.InstanceRef, kind flow.NoticeType, n flow.Notice) {
 	if t.Flow.Instances.Get(r).Game != "" {
 		t.own().notices = append(t.own().notices, serverNotice{r, kind, n})
 	}
 }
 
-// tellAdded tells the server of a new member: all who come in one transaction share one notice.
+// tellAdded tells the server of a new member. All members who join in one transaction share one notice.
 func (t *transaction) tellAdded(r flow.InstanceRef, m *flow.Membership) {
 	added := flow.AddedMember{Player: m.Player, Team: m.Team, Party: m.Party}
 	if n := len(t.own().notices); n > 0 {
@@ -35,14 +35,14 @@ func (t *transaction) tellAdded(r flow.InstanceRef, m *flow.Membership) {
 	t.tellServer(r, flow.OnPlayersAdded, flow.Notice{Added: []flow.AddedMember{added}})
 }
 
-// tellHosted tells a server that has just become the host which players are members.
+// tellHosted tells a new host which players are members.
 func (t *transaction) tellHosted(r flow.InstanceRef) {
 	for _, m := range t.Flow.Instances.Get(r).Members() {
 		t.tellAdded(r, t.Flow.Memberships.Get(m))
 	}
 }
 
-// tellMemberEnd tells the server that a membership has ended, after the notice that is specific to the reason.
+// tellMemberEnd tells the server that a membership has ended, after any notice specific to the reason.
 func (t *transaction) tellMemberEnd(m *flow.Membership, reason flow.Reason) {
 	r := m.InstanceRef()
 	switch reason {
@@ -54,7 +54,7 @@ func (t *transaction) tellMemberEnd(m *flow.Membership, reason flow.Reason) {
 	t.tellServer(r, flow.OnPlayerLeft, flow.Notice{Player: m.Player, Reason: reason.String()})
 }
 
-// tellReservation tells the server with which player session a player comes back, or comes by another device.
+// tellReservation tells the server with which player session a player returns or takes over from another device.
 func (t *transaction) tellReservation(m *flow.Membership, id, old domain.PlayerSessionID, takeover bool) {
 	if takeover {
 		t.tellServer(m.InstanceRef(), flow.OnPlayerSessionSuperseded, flow.Notice{Player: m.Player, Session: id, Old: old, Attempt: m.Attempt})
@@ -73,13 +73,13 @@ func (t *transaction) tellBackfill(x *matchmaking.Ticket, kind flow.NoticeType, 
 	}
 }
 
-// backfillReasons is why a backfill ended without players, as game servers are told.
+// backfillReasons maps the end of a backfill without players to the reason that game servers are told.
 var backfillReasons = map[matchmaking.Reason]string{
 	matchmaking.RequestTimedOut: "TIMEOUT", matchmaking.StoppedByRequest: "REQUESTED", matchmaking.Replaced: "REPLACED",
 	matchmaking.ReplacedByServer: "REPLACED", matchmaking.GameSessionLost: "GAME_ENDING", matchmaking.DuplicatePlayer: "TICKET_SUPERSEDED",
 }
 
-// backfillMatched is how a backfill ends that has brought players.
+// backfillMatched is the reason for the end of a successful backfill.
 const backfillMatched = "MATCHED"
 
 func backfillReason(why matchmaking.Reason) string {
@@ -102,14 +102,14 @@ func (t *transaction) writeNotices() {
 	}
 }
 
-// ServerNotice is one notice of a game instance's stream.
+// ServerNotice is one notice in the stream of a game instance.
 type ServerNotice struct {
 	Seq uint64
 	flow.Noticed
 }
 
-// ServerNotices are the notices of a game instance behind number `after`, the number of the latest one, and whether the
-// game instance goes on. Not ok: they are not all there any more, or `after` is ahead of the head.
+// ServerNotices returns the notices of a game instance with numbers above `after`, the number of the latest one, and whether the game
+// instance is live. ok is false if some of them are no longer kept or `after` is above the latest number.
 func (v *View) ServerNotices(instance flow.InstanceID, after uint64, limit int) (notices []ServerNotice, head uint64, live, ok bool) {
 	r, known := v.c.Flow.Instance(instance)
 	if !known {

@@ -5,26 +5,26 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Each part below has the operations on one kind of record, and names the parts that it uses; none uses one that is declared before it. All
-// of them embed the transaction that is being decided. Commands reach the parts through Tx: t.parties.leave(player, flow.Left).
+// Each part below implements the operations on one kind of record and names the parts that it uses; none uses a part declared before it.
+// All of them embed the current transaction. Commands reach the parts through Tx: t.parties.leave(player, flow.Left).
 
-// logins has login sessions, the proofs that they are made with, and the presence of players.
+// logins handles login sessions, the credentials used up by logins, and players' presence.
 type logins struct {
 	*transaction
 	Memberships *Memberships
 }
 
-// parties has parties and their leaders.
+// parties handles parties and their leaders.
 type parties struct {
 	*transaction
 	invites  *invites
 	searches *searches
 }
 
-// invites has invites to parties.
+// invites handles invites to parties.
 type invites struct{ *transaction }
 
-// Matches has what matchmaking reports about tickets and matches: it implements matchmaking.Hooks.
+// Matches handles what matchmaking reports about tickets and matches: it implements matchmaking.Hooks.
 type Matches struct {
 	*transaction
 	searches    *searches
@@ -35,13 +35,13 @@ type Matches struct {
 	backfills   *backfills
 }
 
-// backfills has searches for more players of a running game.
+// backfills handles searches for more players of a running game.
 type backfills struct {
 	*transaction
 	Games *Games
 }
 
-// Games has game instances and their hosts.
+// Games handles game instances and their hosts.
 type Games struct {
 	*transaction
 	Memberships *Memberships
@@ -49,27 +49,27 @@ type Games struct {
 	advices     *advices
 }
 
-// Memberships has the memberships of players in game instances, and their seats.
+// Memberships handles players' memberships in game instances and their seats.
 type Memberships struct {
 	*transaction
 	advices   *advices
 	penalties *penalties
 }
 
-// searches has the searches of parties, and what players learn about queues.
+// searches handles the searches of parties, and what players are told about queues.
 type searches struct {
 	*transaction
 	advices   *advices
 	penalties *penalties
 }
 
-// advices has what the studio says about single searches.
+// advices handles the studio's advice for single searches.
 type advices struct{ *transaction }
 
-// penalties has the penalties and locks of players.
+// penalties handles players' penalties and locks.
 type penalties struct{ *transaction }
 
-// New returns the room without records.
+// New returns an empty room.
 func New(k *kernel.Kernel, limits *Limits, hosting Hosting, m Matchmaking, nodes Nodes) *Tx {
 	s := &State{Kernel: k, Limits: limits, Config: flow.DefaultConfig(), Flow: flow.New(), hosting: hosting, matchmaking: m, nodes: nodes}
 	t := &transaction{Tx: k.Tx(), State: s}

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// notInMatchmaking refuses a change of what the matchmaker was given.
+// notInMatchmaking refuses to change data that the matchmaker already has.
 func notInMatchmaking(p *flow.Player) error {
 	if p.Keys.Phase() == flow.Matchmaking {
 		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "player %s is in matchmaking", p.ID)
@@ -46,7 +46,7 @@ func (t *parties) create(r flow.PlayerRef, party flow.Party) flow.PartyRef {
 	return made
 }
 
-// newCode makes an invite code without letters and digits that are easily confused.
+// newCode makes an invite code without easily confused letters and digits.
 func (t *parties) newCode() string {
 	const alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 	for {
@@ -55,7 +55,7 @@ func (t *parties) newCode() string {
 		for i := range code {
 			code[i] = alphabet[id[i]%32]
 		}
-		// Bytes 6 and 8 of an id have fixed bits.
+		// Bytes 6 and 8 of a UUID have fixed bits.
 		code[6] = alphabet[id[9]%32]
 		if _, taken := t.Flow.PartyByCode(string(code)); !taken {
 			return string(code)
@@ -63,7 +63,7 @@ func (t *parties) newCode() string {
 	}
 }
 
-// join adds a player who is in no party.
+// join adds a player who is not in a party.
 func (t *parties) join(r flow.PlayerRef, target flow.PartyRef) {
 	player := t.Flow.Players.Get(r).ID
 	id := t.Flow.Parties.Get(target).ID
@@ -80,14 +80,13 @@ func (t *parties) join(r flow.PlayerRef, target flow.PartyRef) {
 	})
 }
 
-// searchReasons is why a search ends when a member goes.
+// searchReasons maps the reason for which a member leaves to the reason for the end of the search.
 var searchReasons = map[flow.Reason]flow.Reason{
 	flow.Left: flow.MemberLeft, flow.Switched: flow.MemberLeft, flow.WasKicked: flow.MemberKicked,
 	flow.Disbanded: flow.PartyShutDown, flow.ShutDown: flow.PartyShutDown,
 }
 
-// leave takes a player out of the party, if the player is in one. Any change of the members ends the search, because the ticket is for
-// all of them.
+// leave removes a player from their party, if any. Any change of the members ends the search, because the ticket is for all of them.
 func (t *parties) leave(r flow.PlayerRef, reason flow.Reason) {
 	player := t.Flow.Players.Get(r)
 	id, who := player.Keys.Party, player.ID
@@ -102,7 +101,7 @@ func (t *parties) leave(r flow.PlayerRef, reason flow.Reason) {
 		}
 		t.searches.end(party, flow.OnLeftMatchmaking, why, who)
 	}
-	if player.RemoveBy != 0 { // the clock is this party's
+	if player.RemoveBy != 0 { // the deadline belongs to this party
 		e := presenceOf(player)
 		e.RemoveBy = 0
 		t.Emit(e)
@@ -124,8 +123,8 @@ func (t *parties) leave(r flow.PlayerRef, reason flow.Reason) {
 	})
 }
 
-// appointLeader gives a party without a leader a new one: of the members who are online the one who joined first, else the first
-// member. It passes over `not` while another member is online.
+// appointLeader gives a party without a leader a new one: the longest-standing member who is online, else the longest-standing one. It
+// chooses `not` only if no other member is online.
 func (t *parties) appointLeader(p *flow.Party, not string) {
 	if slices.ContainsFunc(p.Members, func(m flow.Member) bool { return m.Leader }) {
 		return
@@ -141,7 +140,7 @@ func (t *parties) appointLeader(p *flow.Party, not string) {
 	p.LeaderBy = 0
 }
 
-// remove drops a party with its invites. Its last member has left, or leaves in the same transaction.
+// remove removes a party and its invites. Its last member has left or leaves in the same transaction.
 func (t *parties) remove(r flow.PartyRef) {
 	id := t.Flow.Parties.Get(r).ID
 	for _, x := range slices.Clone(t.Flow.InvitesOf(id)) {
@@ -187,7 +186,7 @@ func (t *parties) ledBy(r flow.PlayerRef) (flow.PartyRef, error) {
 	return party, nil
 }
 
-// partyCaller finds the player who makes a call about a party, and the party; see caller. Find is of, ledBy or ledWith.
+// partyCaller finds the player who makes a call about a party, and the party; see caller. find is of, ledBy or ledWith.
 func (t *parties) partyCaller(by *Caller, cause string, find func(r flow.PlayerRef) (flow.PartyRef, error)) (r flow.PlayerRef, party flow.PartyRef, done bool, err error) {
 	r, done, err = t.caller(by, cause)
 	if err == nil && !done {
@@ -214,7 +213,7 @@ func (t *parties) ledWith(target string) func(r flow.PlayerRef) (flow.PartyRef, 
 	}
 }
 
-// toJoin finds the party and checks that it lets this player in this way.
+// toJoin finds the party and checks that it admits this player in this way.
 func (t *parties) toJoin(cmd *JoinParty, p *flow.Player) (flow.PartyRef, error) {
 	var target flow.PartyRef
 	var invite *flow.Invite
@@ -249,7 +248,7 @@ func (t *parties) toJoin(cmd *JoinParty, p *flow.Player) (flow.PartyRef, error) 
 	return target, nil
 }
 
-// mayJoin checks the rest, in the order of docs/spec/player-flow.md#t1-note-3.
+// mayJoin makes the remaining checks, in the order of docs/spec/player-flow.md#t1-note-3.
 func (t *parties) mayJoin(target flow.PartyRef, p *flow.Player) error {
 	party := t.Flow.Parties.Get(target)
 	for _, k := range party.Kicked {
@@ -277,7 +276,7 @@ func (t *parties) mayJoin(target flow.PartyRef, p *flow.Player) error {
 	return nil
 }
 
-// leaderDue makes a member leader who is online. The old leader does not become leader again on returning.
+// leaderDue makes an online member the leader. The previous leader does not become leader again on returning.
 func (t *parties) leaderDue(r flow.PartyRef) {
 	p := t.Flow.Parties.Get(r)
 	var old string
@@ -294,7 +293,7 @@ func (t *parties) leaderDue(r flow.PartyRef) {
 	})
 }
 
-// readyDue makes members not ready whose time has passed.
+// readyDue marks members as not ready whose deadline has passed.
 func (t *parties) readyDue(r flow.PartyRef) {
 	for i, m := range t.Flow.Parties.Get(r).Members {
 		if m.ReadyBy != 0 && m.ReadyBy <= t.Contact {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// ofEnd penalises the player whose membership has ended, if its reason is an offence.
+// ofEnd penalizes a player whose membership has ended, if the reason is an offence.
 func (t *penalties) ofEnd(m *flow.Membership, reason flow.Reason) {
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	lost := m.LostAt != 0
@@ -25,8 +25,8 @@ func (t *penalties) ofEnd(m *flow.Membership, reason flow.Reason) {
 	}
 }
 
-// couldNotCome reports whether a player could not have come: a game whose host is about to end admits no player, and clients get time
-// to return after the service was down.
+// couldNotCome reports whether a player had no chance to come: a game whose host is about to end admits no player, and after downtime
+// clients are given time to return.
 func (t *penalties) couldNotCome(m *flow.Membership, x *flow.Instance, reason flow.Reason) bool {
 	switch reason {
 	case flow.NoShow, flow.ReconnectExpired:
@@ -37,8 +37,8 @@ func (t *penalties) couldNotCome(m *flow.Membership, x *flow.Instance, reason fl
 	return false
 }
 
-// add moves a player one step up a scale. The lock is computed in every mode but OFF; whether it keeps the player
-// from searching is looked at then.
+// add moves a player one step up a scale. The lock is computed in every mode but OFF; the mode at the time of a search decides whether
+// the lock applies.
 func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.InstanceID, reason flow.Reason) {
 	config := &t.Config.Penalties
 	if config.Mode == flow.PenaltiesOff {
@@ -70,7 +70,7 @@ func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.I
 	}
 }
 
-// scale returns the locks of a kind of offence, and after how long without one it goes a step down.
+// scale returns the locks for a kind of offence, and the time without an offence after which a player moves one step down.
 func (t *penalties) scale(kind flow.PenaltyKind) (steps []time.Duration, decay time.Duration) {
 	config := &t.Config.Penalties
 	switch kind {
@@ -82,13 +82,13 @@ func (t *penalties) scale(kind flow.PenaltyKind) (steps []time.Duration, decay t
 	return config.LeaveSteps, config.LeaveDecay
 }
 
-// lockOf is how long the latest offence of a penalty locks.
+// lockOf returns how long a penalty's latest offence locks.
 func (t *penalties) lockOf(x *flow.Penalty) time.Duration {
 	steps, _ := t.scale(x.Kind)
 	return steps[min(max(int(x.Level), 1), len(steps))-1]
 }
 
-// Decayed is the level that is left of a penalty: one step less for each period without an offence.
+// Decayed returns the remaining level of a penalty: one step less for each period without an offence.
 func Decayed(p flow.Penalty, period time.Duration, now domain.Time) int32 {
 	if period <= 0 {
 		return p.Level
@@ -96,8 +96,8 @@ func Decayed(p flow.Penalty, period time.Duration, now domain.Time) int32 {
 	return int32(max(0, int64(p.Level)-int64(now.Sub(p.Since)/period)))
 }
 
-// lift takes the latest offence of a kind back: one step down again, and no lock of it. A longer lock is an earlier one, and stays. I is
-// its place among the player's.
+// lift takes back the latest offence of the player's i-th penalty: one step down again, without its lock. A longer lock comes from an
+// earlier offence and stays.
 func (t *penalties) lift(r flow.PlayerRef, i int) {
 	x := t.Flow.Players.Get(r).Penalties[i]
 	if x.Until <= x.Since.Add(t.lockOf(&x)) {
@@ -107,7 +107,7 @@ func (t *penalties) lift(r flow.PlayerRef, i int) {
 	t.replace(r, i, x, flow.OnPenaltyLifted)
 }
 
-// replace puts another penalty in the place of one, or nothing if nothing is left of it.
+// replace replaces the player's i-th penalty by x, or removes it if x has neither a level nor a lock.
 func (t *penalties) replace(r flow.PlayerRef, i int, x flow.Penalty, told flow.MessageType) {
 	p := t.Flow.Players.Get(r)
 	id, all := p.ID, slices.Clone(p.Penalties)
@@ -122,7 +122,7 @@ func (t *penalties) replace(r flow.PlayerRef, i int, x flow.Penalty, told flow.M
 	}
 }
 
-// checkLevel checks a level that an operator or the studio names: the next offence counts from it.
+// checkLevel checks a level set by an operator or the studio, from which the next offence counts.
 func checkLevel(level int32) error {
 	if level < 0 {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "level: %d, want 0 or more", level)
@@ -130,7 +130,7 @@ func checkLevel(level int32) error {
 	return nil
 }
 
-// Locks are the locks that keep a player from searching at a time.
+// Locks returns the locks that keep a player from searching at a time.
 func (c *State) Locks(p *flow.Player, now domain.Time) (all []flow.Penalty) {
 	if x := p.Requeues(); x.Until > now {
 		all = append(all, flow.Penalty{Kind: flow.Requeue, Level: x.Level, Since: x.Since, Until: x.Until, Reason: flow.Requested})

@@ -12,30 +12,30 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// GamePlan is a game instance that the studio, or a player, wants.
+// GamePlan is the description of a game instance to create, by the studio or a player.
 type GamePlan struct {
-	ID         flow.InstanceID // of the game instance to be; a repeat with the same one changes nothing
+	ID         flow.InstanceID // of the new game instance; a repeat with the same one changes nothing
 	Players    []PlannedPlayer
 	Queue      string // a game session queue
 	PlayersMax int32
-	Reconnect  flow.Reconnect // 0: the service's
+	Reconnect  flow.Reconnect // 0: the service's setting
 	Name       string
 	Data       string
 	Properties []session.Property
 	Latencies  []placement.Latency
 	Attributes string   // a JSON object; empty for none
-	Regions    []string // locations, the best first; empty: as the queue has it
+	Regions    []string // locations, best first; empty: the queue's order
 	Holder     quota.Holder
 }
 
-// PlannedPlayer is a player who gets a seat.
+// PlannedPlayer is a player to be seated.
 type PlannedPlayer struct {
 	Player string
 	Team   string
 	Data   string // PlayerData of the player session
 }
 
-// checkPlan checks a plan against the state; what it returns carries it out and cannot fail.
+// checkPlan checks a plan against the state and returns a function that executes it, which cannot fail.
 func (t *Games) checkPlan(plan *GamePlan) (begin func(), err error) {
 	if len(plan.Players) == 0 {
 		return nil, flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "players: empty")
@@ -85,7 +85,7 @@ func (t *Games) checkPlan(plan *GamePlan) (begin func(), err error) {
 // InstanceProperty is the property of a game session that names its game instance.
 const InstanceProperty = "pf.instance"
 
-// flowProperties are the properties that every game session of player flow has, beside others.
+// flowProperties adds the properties of all game sessions of player flow to others.
 func flowProperties(own []session.Property, id flow.InstanceID, mode flow.Reconnect, queue string) []session.Property {
 	own = slices.DeleteFunc(slices.Clone(own), func(p session.Property) bool { return strings.HasPrefix(p.Key, "pf.") })
 	own = append(own, keyvalue.Pair{Key: InstanceProperty, Value: id.String()}, keyvalue.Pair{Key: "pf.reconnect", Value: mode.String()})
@@ -95,7 +95,7 @@ func flowProperties(own []session.Property, id flow.InstanceID, mode flow.Reconn
 	return own
 }
 
-// completePlan fills in what a player's plan leaves to the service.
+// completePlan fills in the service's defaults for what a player's plan leaves open.
 func (t *Games) completePlan(plan *GamePlan, r flow.PlayerRef, size int32) error {
 	config := &t.Config.Games
 	if !config.DirectCreate {

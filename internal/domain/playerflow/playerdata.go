@@ -6,10 +6,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// playerDataMode WRAP: the PlayerData of a player session says which connection token its player has, so that a game server
-// that calls nothing but the hosting API binds the two. docs/spec/player-identity.md#verification; B158.
+// playerDataMode WRAP: the PlayerData of a player session contains the hash of its player's connection token, so that a game
+// server that uses only the hosting API can tie the token to the player session. docs/spec/player-identity.md#verification;
+// B158.
 
-// Wrapped is what a wrapped PlayerData says.
+// Wrapped is the content of a wrapped PlayerData.
 type Wrapped struct {
 	Version  int    `json:"pf"`
 	Instance string `json:"gi"`
@@ -19,8 +20,8 @@ type Wrapped struct {
 	Data     string `json:"data,omitempty"` // the studio's
 }
 
-// wrapData puts the token's hash around the studio's PlayerData of a member's latest reservation. The token must not change any
-// more: its end is that of the reservation as it is now, also if a downtime moves that.
+// wrapData wraps the studio's PlayerData of a member's latest reservation together with the token's hash. The token must not
+// change afterwards: it expires at the current end of the reservation, even if downtime extends the reservation.
 func (t *Memberships) wrapData(r flow.MembershipRef) {
 	if t.Limits.Tokens == nil || !t.Flow.Instances.Get(t.Flow.Memberships.Get(r).InstanceRef()).Rules.WrapData {
 		return
@@ -30,6 +31,6 @@ func (t *Memberships) wrapData(r flow.MembershipRef) {
 	t.changeMembership(r, func(m *flow.Membership) { m.TokenUntil = until })
 	m := t.Flow.Memberships.Get(r)
 	host = t.HostOf(m)
-	data, _ := json.Marshal(Wrapped{1, m.Instance.String(), m.Attempt, m.Team, t.Limits.Tokens.TokenHash(m.Player, host), m.Data}) // has no way to fail
+	data, _ := json.Marshal(Wrapped{1, m.Instance.String(), m.Attempt, m.Team, t.Limits.Tokens.TokenHash(m.Player, host), m.Data}) // cannot fail
 	t.hosting.WrapData(host.Session, string(data))
 }

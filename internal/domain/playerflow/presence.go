@@ -8,14 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// replayable reports whether a client that has the events up to a number gets the others, which are all kept. One that has none
-// gets everything there is, unless nothing has happened yet.
+// replayable reports whether a client that has the events up to a number can get all later ones, because they are still kept. A
+// client without events gets everything there is, unless nothing has happened yet.
 func replayable(p *flow.Player, after uint64) bool {
 	return after <= p.Seq && after+1 >= p.FirstKept() && (after > 0 || p.Seq == 0)
 }
 
-// sync takes a number for an OnSync, so that no client takes it for an event that it has seen. What lies before an earlier one
-// is dropped: a replay of many of them would send everything as often.
+// sync takes a new number for an OnSync, so that no client mistakes it for an event that it has seen. It drops the events
+// before an earlier OnSync: otherwise a replay of several of them would send everything as often.
 func (t *logins) sync(p *flow.Player) uint64 {
 	if i := slices.IndexFunc(p.Outbox(), func(x flow.Told) bool { return x.Type == flow.OnSync }); i >= 0 {
 		t.Emit(&EventsTrimmed{p.ID, p.FirstKept() + uint64(i) + 1})
@@ -25,7 +25,7 @@ func (t *logins) sync(p *flow.Player) uint64 {
 	return number
 }
 
-// polled keeps a player online for deadAfter from now on.
+// polled keeps a player online for deadAfter from now.
 func (t *logins) polled(r flow.PlayerRef, node uint32) {
 	config := &t.Config.Sessions
 	p := t.Flow.Players.Get(r)
@@ -43,10 +43,10 @@ func (t *logins) polled(r flow.PlayerRef, node uint32) {
 	}
 }
 
-// pollStep is the most that a poll keeps a player online beyond deadAfter: polls within it are worth one word in the journal.
+// pollStep is how far a poll must extend a player's presence to be worth a journal event.
 const pollStep = time.Second
 
-// goOnline notes that a player's client is online: by a stream at a node, by polls until a deadline, or by both.
+// goOnline records that a player's client is online: by a stream at a node, by polls until a deadline, or both.
 func (t *logins) goOnline(r flow.PlayerRef, stream uint64, node uint32, polledBy domain.ContactTime) {
 	p := t.Flow.Players.Get(r)
 	was := p.Presence
@@ -63,7 +63,7 @@ func (t *logins) goOnline(r flow.PlayerRef, stream uint64, node uint32, polledBy
 	}
 }
 
-// goOffline notes that a player's client is gone.
+// goOffline records that a player's client is gone.
 func (t *logins) goOffline(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	was := p.Presence
@@ -77,7 +77,7 @@ func (t *logins) goOffline(r flow.PlayerRef) {
 	t.tellPresence(r)
 }
 
-// tellPresence tells the others of the party.
+// tellPresence tells the other members of the party.
 func (t *logins) tellPresence(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	party, ok := t.Flow.Party(p.Keys.Party)
@@ -96,11 +96,11 @@ func (t *logins) greet(r flow.PlayerRef) {
 	}
 	ref := p.Membership()
 	m := *t.Flow.Memberships.Get(ref)
-	returned := m.Epoch != p.Epoch // this client was not given any details yet
+	returned := m.Epoch != p.Epoch // this client has not received any details yet
 	switch m.Status {
 	case flow.MemberPending:
 		return
-	case flow.MemberReserved, flow.MemberActive: // of an earlier client, unless it is this one's
+	case flow.MemberReserved, flow.MemberActive: // of an earlier client, unless of this one
 		if !returned {
 			return
 		}
@@ -112,7 +112,7 @@ func (t *logins) greet(r flow.PlayerRef) {
 			t.Memberships.tellReconnect(ref)
 		}
 	case t.Flow.Logins.Get(p.Login()).AutoReconnect:
-		_, _ = t.Memberships.connectionDetails(r, m.Instance, nil) // mayReach has made its checks
+		_, _ = t.Memberships.connectionDetails(r, m.Instance, nil) // mayReach made its checks above
 	case m.Status == flow.MemberReserved && t.Memberships.stillGood(way.open, t.Flow.Instances.Get(m.InstanceRef())):
 		t.Memberships.tellHost(ref, flow.Resent)
 	default:

@@ -8,12 +8,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// reach is how a member is to reach the game server.
+// reach is how a member can reach the game server.
 type reach struct {
 	member flow.MembershipRef
-	open   domain.PlayerSessionID // player session that is reserved, if one is
-	again  bool                   // it is good for a while yet
-	lost   bool                   // the seat was not kept, and no other one is free
+	open   domain.PlayerSessionID // the reserved player session, if any
+	again  bool                   // open can still be used for long enough
+	lost   bool                   // the seat was not held, and no other one is free
 }
 
 // mayReach checks that a member can be told how to reach the game server.
@@ -47,8 +47,8 @@ func (t *Memberships) mayReach(r flow.PlayerRef, instance flow.InstanceID) (way 
 	return way, nil
 }
 
-// connectionDetails gives a member the details, with a reservation that is good for a while. No host and no error mean that the
-// seat is lost, and with it the membership.
+// connectionDetails returns the connection details of a member, with a reservation that is valid for long enough. If it returns neither a
+// host nor an error, the seat is lost, and the membership has ended.
 func (t *Memberships) connectionDetails(r flow.PlayerRef, instance flow.InstanceID, data *string) (*flow.Host, error) {
 	way, err := t.mayReach(r, instance)
 	switch {
@@ -68,7 +68,7 @@ func (t *Memberships) connectionDetails(r flow.PlayerRef, instance flow.Instance
 	return t.HostOf(t.Flow.Memberships.Get(way.member)), nil
 }
 
-// stillGood reports whether a reservation is open, with enough time left to connect.
+// stillGood reports whether a reservation is open with enough time left to connect.
 func (t *Memberships) stillGood(id domain.PlayerSessionID, x *flow.Instance) bool {
 	r, ok := t.hosting.FindPlayer(id)
 	if !ok {
@@ -78,18 +78,18 @@ func (t *Memberships) stillGood(id domain.PlayerSessionID, x *flow.Instance) boo
 	return p.Status == session.Reserved && p.ReserveBy >= t.Contact.Add(t.leastLeft(x))
 }
 
-// leastLeft is the least time that a reservation given to a client must have left.
+// leastLeft returns the least time that a reservation must have left when it is given to a client.
 func (t *Memberships) leastLeft(x *flow.Instance) time.Duration {
 	return min(t.Config.Games.MinLeft, x.Rules.Reservation/2)
 }
 
-// tokenGood reports whether the token of the latest reservation is valid for long enough. A downtime of the service extends a reservation,
-// but not the token whose hash the game server has.
+// tokenGood reports whether the token of the latest reservation is valid for long enough. Downtime extends a reservation, but not the
+// token whose hash the game server has.
 func (t *Memberships) tokenGood(m *flow.Membership, x *flow.Instance) bool {
 	return m.TokenUntil == 0 || m.TokenUntil >= t.Now.Add(t.leastLeft(x))
 }
 
-// seatedNow reports whether a player session of the membership takes a seat.
+// seatedNow reports whether a player session of the membership occupies a seat.
 func (t *Memberships) seatedNow(m *flow.Membership) bool {
 	for _, id := range []domain.PlayerSessionID{m.Session, m.Next} {
 		if r, ok := t.hosting.FindPlayer(id); ok && t.hosting.PlayerSession(r).Status.Live() {
@@ -99,7 +99,7 @@ func (t *Memberships) seatedNow(m *flow.Membership) bool {
 	return false
 }
 
-// makeReservation gives a member a new player session, on the same seat where there is one, and voids the one that is open.
+// makeReservation gives a member a new player session, on the member's seat if there is one, and voids an open one.
 func (t *Memberships) makeReservation(ref flow.MembershipRef, open domain.PlayerSessionID, epoch uint32) {
 	takeover := t.Flow.Memberships.Get(ref).Status == flow.MemberActive
 	id, old := t.reserve(ref, true), t.Flow.Memberships.Get(ref).Session

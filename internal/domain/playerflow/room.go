@@ -1,6 +1,6 @@
 // Package playerflow is the room of players: login sessions, parties, searches, game instances and memberships, and the events for
-// players, game servers and the studio. It knows at all times which party, search and game a player is in, and brings a player back into
-// the game after a crash. Its records are in package flow; package inspection reads its state for operators.
+// players, game servers and the studio. It always knows which party, search and game a player is in, and brings a player back into the
+// game after a crash. Its records are in package flow; package inspection reads its state for operators.
 //
 // Where to look: command_*.go has the commands with the checks of each; parts.go lists the parts that commands share, one for each kind
 // of record, and what each part uses (party.go, search.go, membership.go, …). transaction.go has what all parts use to change records,
@@ -8,8 +8,8 @@
 //
 // The room is on when Limits.Flow is set. A refusal of its commands has a *flow.Refusal as its cause (errors.AsType), with the code of
 // the player API; flow.CodeOf returns it. Commands of players embed a Caller: Player, Session (the login session from
-// View.LoginByToken), Request (X-Request-Id) and IfRev. After the command Caller.Flow has the flow record for the answer, and
-// Caller.Made the id of what the call made.
+// View.LoginByToken), Request (X-Request-Id) and IfRev. After the command, Caller.Flow has the flow record for the answer, and
+// Caller.Made the id of what the call created.
 //
 //	sessions: Login RefreshLogin Logout AttachStream LoseStream PollEvents AckEvents IssueLoginTicket
 //	parties:  CreateParty JoinParty (by id, code, or an accepted invite) LeaveParty KickPlayer PromoteLeader SetReady
@@ -21,9 +21,9 @@
 //	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue SetFlowConfig AwaitPlayers
 //	          AnnounceMaintenance
 //
-// Events for players are written in the transaction that causes them (Settle): each player has an outbox whose numbers have no gaps. A
-// stream follows PlayersTold, which names the players and their numbers. It catches up with View.EventsAfter, or with View.FlowOf when
-// some of the events are no longer kept: it registers first, then reads, then drops events with a number that it has sent. LoginChanged
+// Events for players are written in the transaction that causes them (Settle): each player has an outbox with gapless numbers. A stream
+// follows PlayersTold, which names the players and their numbers. It catches up with View.EventsAfter, or with View.FlowOf if some of
+// the events are no longer kept: it first registers, then reads, then drops events with a number that it has already sent. LoginChanged
 // (with state LoginReplaced) and LoginRemoved mean that the stream has to be closed.
 package playerflow
 
@@ -48,7 +48,7 @@ const Room kernel.RoomNo = 4
 type State struct {
 	*kernel.Kernel
 	Limits      *Limits
-	Config      flow.Config // Limits.Flow with what an operator has changed; the defaults without it, for what is left of when it was on
+	Config      flow.Config // Limits.Flow with operators' changes; if Limits.Flow is nil, the defaults, for records from when it was set
 	Flow        *flow.State
 	hosting     Hosting
 	matchmaking Matchmaking
@@ -61,7 +61,7 @@ type Nodes interface {
 	Present(no uint32) bool
 }
 
-// Tx is the room: the transaction that is being decided, and the parts that the rules are in.
+// Tx is the room: the current transaction and the parts that implement the rules.
 type Tx struct {
 	*transaction
 	logins      *logins
@@ -76,7 +76,7 @@ type Tx struct {
 	penalties   *penalties
 }
 
-// transaction is the state of the room, and its part of the transaction that is being decided.
+// transaction is the state of the room and its part of the current transaction.
 type transaction struct {
 	*kernel.Tx
 	*State
@@ -106,7 +106,7 @@ type Hosting interface {
 	EndSeat(id domain.PlayerSessionID, status session.PlayerStatus)
 	WrapData(id domain.PlayerSessionID, data string)
 
-	// These change what hosting keeps while an event of player flow is applied.
+	// These change hosting's state while an event of player flow is applied.
 	KeepSeat(player session.PlayerRef) (seat session.SeatRef)
 	KeepEmptySeat(game session.GameRef) (seat session.SeatRef)
 	ReleaseSeat(seat session.SeatRef)
@@ -142,11 +142,11 @@ type Matchmaking interface {
 	// PlayerLeft makes room for others in the backfill of a game session that a player has left for good.
 	PlayerLeft(game session.GameRef)
 
-	// DelaySearch changes what matchmaking keeps while an event of player flow is applied.
+	// DelaySearch changes matchmaking's state while an event of player flow is applied.
 	DelaySearch(ticket, match string, acceptBy, by domain.Time) domain.Time
 }
 
-// Events has the constructors of the room's events.
+// Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
 // View reads the room's state.
@@ -155,19 +155,19 @@ type View struct {
 	c *State
 }
 
-// View returns a View. It is good as long as no command is executed.
+// View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
 const endedChange kernel.EndedKind = 0
 
-// EachEnded yields the changes of players' keys in memory: they are past when they happen.
+// EachEnded yields the changes of players' keys in memory, which count as ended from the start.
 func (c *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
 	for r, x := range c.Flow.Changes.All() {
 		yield(x.EndedNo, kernel.Ended{Room: Room, Kind: endedChange, Ref: r.Any()})
 	}
 }
 
-// Drop forgets a change.
+// Drop removes a change.
 func (c *State) Drop(e kernel.Ended) (counts bool) {
 	c.Flow.RemoveChange(flow.ChangeRef(e.Ref))
 	return false
@@ -177,6 +177,6 @@ func (c *State) Drop(e kernel.Ended) (counts bool) {
 func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
 	x := *v.c.Flow.Changes.Get(flow.ChangeRef(e.Ref))
 	v.Saw(x.Commit)
-	id := binary.BigEndian.AppendUint64(nil, x.EndedNo) // those of one millisecond come in order
+	id := binary.BigEndian.AppendUint64(nil, x.EndedNo) // orders the changes of one millisecond
 	return kernel.EndedRecord{Kind: kernel.AChange, ID: string(id), Created: x.At, Ended: x.At, Player: x.Player, Data: wire.Marshal(&x)}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// mayEnter makes the first checks, in the order of docs/spec/player-flow.md#t1-note-9. again means that the party is in this queue
-// already.
+// mayEnter makes the first checks, in the order of docs/spec/player-flow.md#t1-note-9. again reports that the party is already in this
+// queue.
 func (t *searches) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named string) (again bool, err error) {
 	config := &t.Config
 	if !inParty && p.Keys.Game.IsZero() && config.Search.NoSoloParty {
@@ -53,7 +53,7 @@ func (t *searches) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, 
 	return false, nil
 }
 
-// enterable makes the checks of docs/spec/player-flow.md#t1-note-9 that need the queue, and says what the matchmaker is told of the players.
+// enterable makes the checks of docs/spec/player-flow.md#t1-note-9 that need the queue, and returns the players as the matchmaker sees them.
 func (t *searches) enterable(x *flow.Party, queue string, advice *flow.Advice) (*matchmaking.Configuration, []matchmaking.Player, error) {
 	settings, open := t.Config.Queue(queue)
 	if err := t.checkVersions(x, settings.ClientVersions); err != nil {
@@ -96,7 +96,7 @@ func (t *searches) checkVersions(x *flow.Party, supported []string) error {
 	return nil
 }
 
-// partyMax is the largest party that a queue takes: no more than fit into a team, and no more than a ticket may have.
+// partyMax returns the size of the largest party that a queue accepts, limited by the largest team and the players per ticket.
 func (c *State) partyMax(of *matchmaking.Configuration, settings *flow.QueueConfig) int {
 	most := matchmaking.PlayersInTicketMax
 	if settings.PartyMax > 0 {
@@ -115,7 +115,7 @@ func (c *State) partyMax(of *matchmaking.Configuration, settings *flow.QueueConf
 	return min(most, largest)
 }
 
-// checkLocks is the last check: no member may be locked.
+// checkLocks makes the last check: no member may be locked.
 func (t *searches) checkLocks(x *flow.Party) error {
 	for _, m := range x.Members {
 		if lock := t.lockAt(t.member(m.Player), t.Now); lock != nil {
@@ -126,8 +126,8 @@ func (t *searches) checkLocks(x *flow.Party) error {
 	return nil
 }
 
-// players are the members as the matchmaker sees them: the attributes that the rule set declares, taken from what the
-// studio says of this search, else of the player, else from what the client says of this search, of the player, of the party.
+// players returns the members as the matchmaker sees them, with the attributes that the rule set declares. Precedence: the studio's value
+// for this search, the studio's for the player, the client's for this search, for the player, for the party.
 func (t *searches) players(x *flow.Party, rules *ruleset.RuleSet, advice *flow.Advice) []matchmaking.Player {
 	players := make([]matchmaking.Player, len(x.Members))
 	studio, search, party := readAttributes(advice.Trusted), readAttributes(advice.Attributes), readAttributes(x.Attributes)
@@ -167,14 +167,14 @@ func (t *searches) begin(r flow.PartyRef, c *matchmaking.Configuration, ticket m
 	return *search
 }
 
-// timeout is how long a party may search.
+// timeout returns how long a party may search.
 func (t *searches) timeout(c *matchmaking.Configuration) time.Duration {
 	return cmp.Or(t.Config.Of(c.Name).Search.TicketTimeout, c.RequestTimeout)
 }
 
-// ticketID is the id of a party's ticket as its players see it.
+// ticketID returns the id of a party's ticket in the form that its players see.
 func ticketID(x *matchmaking.Ticket) domain.TicketID {
-	id, _ := domain.ParseID[domain.TicketID](x.ID) // player flow made it
+	id, _ := domain.ParseID[domain.TicketID](x.ID) // player flow made the id
 	return id
 }
 
@@ -193,7 +193,7 @@ func (t *searches) leave(r flow.PlayerRef, why flow.Reason) error {
 	return nil
 }
 
-// declines carries out what ends the search of a party. While a match waits for acceptance this counts as a decline, or there would be
+// declines runs do, which ends the search of a party. While a match waits for acceptance, this counts as a decline; otherwise there would be
 // ways to decline without a penalty.
 func (t *searches) declines(r flow.PlayerRef, party flow.PartyRef, do func()) {
 	search := t.Flow.Parties.Get(party).Search
@@ -203,14 +203,14 @@ func (t *searches) declines(r flow.PlayerRef, party flow.PartyRef, do func()) {
 	}
 }
 
-// noteLeave counts the searches that a player ended, and locks a player who enters and leaves repeatedly.
+// noteLeave counts searches ended by a player, and locks a player who enters and leaves repeatedly.
 func (t *searches) noteLeave(r flow.PlayerRef) {
 	config := &t.Config.Search
 	var locked *flow.Penalty
 	t.changePlayer(r, func(e *PlayerChanged) {
 		most := int(min(config.RequeueCount, flow.LeavesKept))
 		left := slices.Clone(e.Left)
-		if len(left) == 0 { // release 0.1 knew the time of the first one
+		if len(left) == 0 { // release 0.1 stored only the time of the first one
 			left = slices.Repeat([]domain.Time{e.LeavesSince}, min(int(e.Leaves), most))
 		}
 		left = append(slices.DeleteFunc(left, func(at domain.Time) bool { return at.Add(config.RequeueWindow) <= t.Now }), t.Now)
@@ -226,13 +226,13 @@ func (t *searches) noteLeave(r flow.PlayerRef) {
 			locked = &flow.Penalty{Kind: flow.Requeue, Level: e.RequeueLevel, Since: e.LeavesSince, Until: e.RequeueUntil, Reason: flow.Requested}
 		}
 	})
-	if locked != nil { // it holds in every mode of penalties
+	if locked != nil { // it applies in every penalty mode
 		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: locked}, t.Flow.Players.Get(r).ID)
 	}
 }
 
-// end takes a party out of matchmaking and tells its members why; the ticket ends in the same transaction. The member who asked for it
-// is no longer ready; the others stay as they are.
+// end takes a party out of matchmaking and tells its members why; the ticket ends in the same transaction. A member who ended the search is
+// no longer ready; the others keep their readiness.
 func (t *searches) end(r flow.PartyRef, told flow.MessageType, why flow.Reason, by string) {
 	p := *t.Flow.Parties.Get(r)
 	search := *p.Search
@@ -257,9 +257,9 @@ func (t *searches) end(r flow.PartyRef, told flow.MessageType, why flow.Reason, 
 	}
 }
 
-// requeue puts the parties of a game instance that got no host back into the queue with their old age: those that are
-// online and as they were when they were matched, and whose time to search is not over: it went on meanwhile, but not while the service was
-// down. It returns their players, sorted.
+// requeue puts parties of a game instance without a host back into the queue at their original age. It does so for parties that are online,
+// have the same members as when they were matched, and have search time left. Search time passes while the placement is pending, but not
+// while the service is down. It returns their players, sorted.
 func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.TicketID]flow.Advice, down time.Duration) (again []string) {
 	c, ok := t.matchmaking.Configuration(x.Queue)
 	_, open := t.Config.Queue(x.Queue)
@@ -268,7 +268,7 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 	}
 	var tried []domain.TicketID
 	for _, m := range out {
-		if m.Ticket.IsZero() || slices.Contains(tried, m.Ticket) { // a member who came without a search has none to continue
+		if m.Ticket.IsZero() || slices.Contains(tried, m.Ticket) { // a member who joined without a search has none to continue
 			continue
 		}
 		tried = append(tried, m.Ticket)
@@ -278,7 +278,7 @@ func (t *searches) requeue(x *flow.Instance, out []flow.Membership, advices map[
 		}
 		by := m.Entered.Add(t.timeout(c))
 		if old, ok := t.matchmaking.FindTicket(m.Ticket.String()); ok {
-			by = t.matchmaking.Ticket(old).TimeoutAt // which has moved while the service was down before the match
+			by = t.matchmaking.Ticket(old).TimeoutAt // moved by downtime before the match
 		}
 		if by = by.Add(down); by <= t.Now {
 			continue
@@ -318,10 +318,10 @@ func (t *searches) asMatched(party flow.PartyRef, ticket domain.TicketID, out []
 	return n == len(p.Members) && p.Search == nil
 }
 
-// drainStep is how many searches of a closed queue end in one transaction.
+// drainStep is how many searches of a closed queue one transaction ends.
 const drainStep = 64
 
-// drain ends some of the searches of a queue that is closed.
+// drain ends some of the searches of a closed queue.
 func (t *searches) drain(r flow.QueueRef) {
 	q := *t.Flow.Queues.Get(r)
 	var searching []flow.PartyRef

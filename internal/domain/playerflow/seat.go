@@ -33,7 +33,7 @@ import (
 // With Keep the session package counts the seat as held (SeatsHeld, SeatsEmpty) while no player session is on it, so hosting sells it
 // to no one else (R10).
 
-// ofSession finds the membership that a player session belongs to, if it is the current one or the one that takes over.
+// ofSession finds the membership of a player session, if it is the current one or the one that takes over.
 func (t *Memberships) ofSession(player string, id domain.PlayerSessionID) (r flow.MembershipRef, next, ok bool) {
 	p, known := t.Flow.Player(player)
 	if !known || t.Flow.Players.Get(p).Membership() == 0 {
@@ -44,7 +44,7 @@ func (t *Memberships) ofSession(player string, id domain.PlayerSessionID) (r flo
 	return r, m.Next == id, m.Next == id || m.Session == id
 }
 
-// SeatTaken notes that a player has connected to the game server.
+// SeatTaken records that a player has connected to the game server.
 func (t *Memberships) SeatTaken(player string, id domain.PlayerSessionID) {
 	r, next, ok := t.ofSession(player, id)
 	if !ok {
@@ -62,8 +62,8 @@ func (t *Memberships) SeatTaken(player string, id domain.PlayerSessionID) {
 	}
 }
 
-// SeatCompleted notes that a game server has ended a player session without a reason. The end of a player session that is not current
-// says nothing about the player. Last is the result of lastReservation before.
+// SeatCompleted records that a game server has ended a player session without a reason. The end of a player session that is not current
+// says nothing about the player. last is the earlier result of lastReservation.
 func (t *Memberships) SeatCompleted(player string, id domain.PlayerSessionID, last bool) {
 	r, next, ok := t.ofSession(player, id)
 	if !ok {
@@ -120,8 +120,8 @@ func (t *Memberships) connectionLost(r flow.MembershipRef) {
 	t.tellReconnect(r)
 }
 
-// excuseMany excuses lost connections if at least half of the players lost theirs at about the same time as member r now. It lifts the
-// penalties of players who lost their seats by that.
+// excuseMany excuses lost connections if at least half of the players lost theirs at about the same time as member r. It lifts the
+// penalties of players who lost their seats that way.
 func (t *Memberships) excuseMany(r flow.MembershipRef) {
 	instance := t.Flow.Memberships.Get(r).InstanceRef()
 	x := t.Flow.Instances.Get(instance)
@@ -147,7 +147,7 @@ func (t *Memberships) excuseMany(r flow.MembershipRef) {
 	}
 }
 
-// recent returns the losses that are so recent that they count as simultaneous with one now.
+// recent returns the losses that count as simultaneous with one now.
 func (t *Memberships) recent(all []flow.Loss) []flow.Loss {
 	return slices.DeleteFunc(slices.Clone(all), func(l flow.Loss) bool { return t.Now.Sub(l.At) > t.Config.Games.LossesTogether })
 }
@@ -171,7 +171,7 @@ func (t *Memberships) pardon(l flow.Loss, instance flow.InstanceID) {
 	}
 }
 
-// SeatTimedOut notes that a reservation has expired.
+// SeatTimedOut records that a reservation has expired.
 func (t *Memberships) SeatTimedOut(player string, id domain.PlayerSessionID) {
 	r, next, ok := t.ofSession(player, id)
 	if !ok {
@@ -185,7 +185,7 @@ func (t *Memberships) SeatTimedOut(player string, id domain.PlayerSessionID) {
 	t.reservationOver(r, false) // if it was the last one, the hold ends right after it
 }
 
-// SeatEnding reports whether the hold of a seat has ended, and waits for this player session alone.
+// SeatEnding reports whether the hold of a seat has passed and waits only for this player session.
 func (t *Memberships) SeatEnding(player string, id domain.PlayerSessionID) bool {
 	r, next, ok := t.ofSession(player, id)
 	if !ok || next {
@@ -194,8 +194,8 @@ func (t *Memberships) SeatEnding(player string, id domain.PlayerSessionID) bool 
 	return t.Flow.Memberships.Get(r).Overdue
 }
 
-// reservationOver handles a reservation that its player did not use in time. The last one ends the membership: otherwise a player who lets
-// it end early would get another.
+// reservationOver handles a reservation that its player did not use in time. The last one ends the membership; otherwise a player who lets
+// it expire early would get another.
 func (t *Memberships) reservationOver(r flow.MembershipRef, last bool) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
@@ -223,7 +223,7 @@ func (t *Memberships) reservationOver(r flow.MembershipRef, last bool) {
 		case !first:
 		case rules.Reconnect == flow.ReconnectOptional:
 			m.HoldBy = t.Contact.Add(rules.NoShowHold)
-		case rules.Reconnect == flow.ReconnectOff: // it ends once the host is known to be there
+		case rules.Reconnect == flow.ReconnectOff: // ends once the host is known to be present
 			m.HoldBy = t.Contact.Add(time.Millisecond)
 		}
 	})
@@ -232,10 +232,10 @@ func (t *Memberships) reservationOver(r flow.MembershipRef, last bool) {
 	}
 }
 
-// holdOverdue is how long a hold that is over lasts after the reservation that was open.
+// holdOverdue is how long after the open reservation a passed hold ends.
 const holdOverdue = time.Millisecond
 
-// holdOver ends a membership whose player has not come back in time, but not before an open reservation has ended.
+// holdOver ends a membership whose player has not returned in time, but not before an open reservation has ended.
 func (t *Memberships) holdOver(r flow.MembershipRef) {
 	t.Cause = "HoldOver"
 	m := t.Flow.Memberships.Get(r)

@@ -9,8 +9,8 @@ import (
 
 // Settle sets the deadlines of the players and parties that were touched, and emits the events for players, the studio and game servers.
 //
-// While a command is decided, and while hosting and matchmaking call the hooks, records change, and touch, setKeys and tellPlayers note
-// which. Settle derives what follows from the state as a whole, once, after the last of these changes:
+// While a command is decided, and while hosting and matchmaking call the hooks, records change, and touch, setKeys and tellPlayers keep
+// track. Settle derives the consequences from the state as a whole, once, after the last change:
 //
 //  1. planPlayer and planParty start and stop the deadlines of each touched player and party as the state requires. A deadline that runs
 //     already keeps its end, so a needless touch changes nothing. They touch no other record, so one pass is enough.
@@ -22,11 +22,11 @@ import (
 //  6. Game servers get their notices.
 //  7. The caller's answer gets the revision and the number of the last event, which count all of the above.
 //
-// A change that is not noted has no effect here: keys changed without setKeys cause no event, and a player who is not touched keeps a
-// wrong deadline or lacks one. Audit finds both (I9, I12, held).
+// A change that is not tracked has no effect here: a change of keys without setKeys causes no event, and a player who is not touched may
+// keep a wrong deadline or lack one. Audit detects both (I9, I12, held).
 func (t *transaction) Settle() {
 	f := &t.scratch
-	for i := 0; i < len(f.players); i++ { // planning touches no others
+	for i := 0; i < len(f.players); i++ { // planning touches no other records
 		t.planPlayer(f.players[i])
 	}
 	for i := 0; i < len(f.parties); i++ {
@@ -54,10 +54,10 @@ func (t *transaction) Settle() {
 	t.Reset()
 }
 
-// Reset forgets what Settle would do.
+// Reset discards the work of Settle.
 func (t *transaction) Reset() { t.scratch = scratch{} }
 
-// answer fills in the flow record of the caller's answer, and keeps it for a repeat of the request.
+// answer fills in the flow record of the caller's answer and stores the answer for a repeat of the request.
 func (t *transaction) answer() {
 	r, ok := t.Flow.Player(t.own().of)
 	if !ok {
@@ -71,7 +71,7 @@ func (t *transaction) answer() {
 	}
 	key := RequestKey(by)
 	if x, ok := t.Flow.Request(key); ok && x.At.Add(RequestsKept) >= t.Now {
-		return // another call has the same key, by a chance of one in 10^19 or on purpose
+		return // another call has the same key: a hash collision with odds of one in 10^19, or an attack
 	}
 	since := t.Now.Add(-RequestsKept)
 	if oldest, ok := t.Flow.OldestRequest(); ok && t.Flow.Requests.Len() >= t.Limits.RequestsMax {
@@ -82,7 +82,7 @@ func (t *transaction) answer() {
 	})
 }
 
-// planPlayer sets the deadlines that wait for a player's client to come back.
+// planPlayer sets the deadlines for the return of a player's client.
 func (t *transaction) planPlayer(r flow.PlayerRef) {
 	if r == 0 {
 		return
@@ -107,7 +107,7 @@ func (t *transaction) planPlayer(r flow.PlayerRef) {
 	}
 }
 
-// searching reports whether the absence of a player would hold a search back. Once a match waits for acceptance it would not.
+// searching reports whether the absence of a player would hold back a search. It would not while a match waits for acceptance.
 func (t *transaction) searching(p *flow.Player) bool {
 	if p.Keys.Ticket.IsZero() {
 		return false
@@ -115,7 +115,7 @@ func (t *transaction) searching(p *flow.Player) bool {
 	return t.SearchWaits(p.Keys.Party)
 }
 
-// SearchWaits reports whether a party searches and no match of its ticket waits to be accepted.
+// SearchWaits reports whether a party searches and no match of its ticket waits for acceptance.
 func (c *State) SearchWaits(party flow.PartyID) bool {
 	r, ok := c.Flow.Party(party)
 	if !ok {
@@ -135,7 +135,7 @@ func (t *transaction) planParty(id flow.PartyID) {
 	p := *t.Flow.Parties.Get(r)
 	was := p
 	var leaderHere, otherOnline, present bool
-	var since domain.Time // when the last leader went
+	var since domain.Time // when the last leader went offline
 	var held []string
 	for _, m := range p.Members {
 		x := t.member(m.Player)
@@ -172,8 +172,8 @@ func (t *transaction) planParty(id flow.PartyID) {
 	}
 }
 
-// planReady starts and stops the deadlines after which members are no longer ready. They do not run while the party searches or the
-// member is in a game, and start again afterwards. It reports whether one has changed.
+// planReady sets and clears the deadlines after which members are no longer ready. They are cleared while the party searches or the
+// member is in a game, and start anew afterwards. It reports whether one has changed.
 func (t *transaction) planReady(p *flow.Party) (changed bool) {
 	timeout := t.Config.Parties.ReadyTimeout
 	for i, m := range p.Members {
@@ -192,7 +192,7 @@ func (t *transaction) planReady(p *flow.Party) (changed bool) {
 	return changed
 }
 
-// holdSearch records which members hold the search of a party back, and reports whether that has changed.
+// holdSearch records which members hold back a party's search, and reports whether that has changed.
 func (t *transaction) holdSearch(p *flow.Party, held []string) bool {
 	if p.Search == nil || p.Search.Status > flow.Held || slices.Equal(p.Search.HeldBy, held) {
 		return false

@@ -51,7 +51,7 @@ const (
 	partSearchAdvice  = 44
 )
 
-// Bulk adds records of which there may be one or more for each player.
+// Bulk adds records of which each player may have one or more.
 func (c *State) Bulk(kind uint64, n int) kernel.Decode {
 	f := c.Flow
 	switch kind {
@@ -93,7 +93,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what the snapshot does not hold: indexes, deadlines, and which seats are kept or shared.
+// Restore rebuilds the data that snapshots omit: indexes, deadlines, and which seats are held or shared.
 func (c *State) Restore(*kernel.Head) error {
 	c.overrideFlowConfig()
 	for _, tasks := range [][]func() error{c.Flow.Found(), c.Flow.Connected(), append(c.Flow.Indexed(), c.restoreWaits)} {
@@ -104,7 +104,7 @@ func (c *State) Restore(*kernel.Head) error {
 	return nil
 }
 
-// restoreWaits sets deadlines, and keeps and shares seats.
+// restoreWaits restores deadlines and held and shared seats.
 func (c *State) restoreWaits() error {
 	f := c.Flow
 	c.Waiting.Expect(f.Players.Len())
@@ -139,7 +139,7 @@ func (c *State) restoreWaits() error {
 	return nil
 }
 
-// restoreSeat brings the live player sessions of a membership onto one seat, and keeps it if it is kept.
+// restoreSeat puts the live player sessions of a membership on one seat, and holds the seat if the membership says so.
 func (c *State) restoreSeat(r flow.MembershipRef) error {
 	m := c.Flow.Memberships.Get(r)
 	live := func(id domain.PlayerSessionID) session.PlayerRef {

@@ -8,11 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Commit mode STANDALONE: the matchmaking configuration places nothing, player flow does. The matchmaker's success, the
-// commit and the placement are one transaction, so no match is refused after its success, and no ticket has to be
-// submitted again. docs/spec/player-hosting.md#standalone; B157.
+// Commit mode STANDALONE: player flow makes the placement instead of the matchmaking configuration. The matchmaker's success,
+// the commit and the placement are one transaction, so no match is refused after its success, and no ticket has to be
+// resubmitted. docs/spec/player-hosting.md#standalone; B157.
 
-// takesParties reports whether parties may search in a configuration: a standalone one needs a queue that hosts its games.
+// takesParties reports whether parties may search in a configuration; a standalone one needs a queue that hosts its games.
 func (c *State) takesParties(of *matchmaking.Configuration) bool {
 	if !of.Standalone {
 		return true
@@ -22,7 +22,7 @@ func (c *State) takesParties(of *matchmaking.Configuration) bool {
 }
 
 // StandaloneCommitted moves the parties of a match into a game instance and starts its placement. Other players of the match
-// are the matter of those who sent them.
+// are the responsibility of the clients that submitted them.
 func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	if _, backfill := x.Backfill(); backfill {
@@ -60,14 +60,15 @@ func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 		t.Games.failToPlace(r)
 		return
 	}
-	// Those of the configuration were checked when it was made; with ours they may be more than a client may give.
+	// The configuration's properties were checked when it was created. With ours added, there may be more than a client may
+	// set.
 	start.Properties = flowProperties(x.Of.Properties, id, rules.Reconnect, x.Of.Name)
 	t.hosting.BeginPlacement(&start)
 }
 
-// commitStandaloneBackfill seats the parties of a match in the game that asked for more players, if that is one of player flow
-// and takes them. Otherwise their search fails: player flow cannot
-// bring them into a game session that it does not manage.
+// commitStandaloneBackfill seats the parties of a match in the game that asked for more players, if that game belongs to
+// player flow and accepts them. Otherwise their search fails, because player flow cannot seat players in a game session that
+// it does not manage.
 func (t *Matches) commitStandaloneBackfill(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	seat, _ := x.Backfill()

@@ -12,13 +12,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The feed of players' events for the studio's backends. It is kept beside the players' outboxes, because those are trimmed when a
-// client acknowledges its events; and only while there is a subscription.
+// The feed of players' events for the studio's backends. It is separate from the players' outboxes, because those are trimmed when a
+// client acknowledges events. It exists only while there is a subscription.
 
-// tellStudio gives an event its number in the studio's feed, if a subscription wants it.
+// tellStudio numbers an event in the studio's feed, if a subscription wants it.
 func (t *transaction) tellStudio(e *PlayersTold) {
 	s := &t.Flow.Studio
-	if !s.Listens() || e.Type == flow.OnSync { // it is for one client, and contains nothing new
+	if !s.Listens() || e.Type == flow.OnSync { // an OnSync is for one client and contains nothing new
 		return
 	}
 	wanted, first := s.Wanted(e.Type, hearers(e))
@@ -31,7 +31,7 @@ func (t *transaction) tellStudio(e *PlayersTold) {
 	e.No, e.Kept = s.Head()+1, s.KeptWith(flow.StudioEventSize(e.Body, len(e.To)))
 }
 
-// takeBy is when a subscription lapses whose receiver takes none of the waiting events; 0: never.
+// takeBy returns when a subscription lapses whose receiver takes none of the waiting events; 0: never.
 func (t *transaction) takeBy() domain.ContactTime {
 	if life := t.Config.Sessions.SubscriptionLife; life > 0 {
 		return t.Contact.Add(life)
@@ -39,7 +39,7 @@ func (t *transaction) takeBy() domain.ContactTime {
 	return 0
 }
 
-// receiversDue lapses the subscriptions whose receivers have taken nothing in time.
+// receiversDue lapses the subscriptions whose receivers took no event in time.
 func (t *transaction) receiversDue() {
 	s := &t.Flow.Studio
 	for _, x := range s.Subscriptions() {
@@ -68,7 +68,7 @@ func hearers(e *PlayersTold) []flow.Hearer {
 	return all
 }
 
-// tellOnlyStudio notes an event about a player that only the studio gets.
+// tellOnlyStudio queues an event about a player that only the studio gets.
 func (t *transaction) tellOnlyStudio(kind flow.MessageType, m flow.Message, about string) {
 	if t.Flow.Studio.Listens() {
 		t.own().told = append(t.own().told, telling{kind: kind, body: m.Encode(), to: []string{about}, studio: true})
@@ -94,16 +94,16 @@ func (c *State) applyStudioEvent(at domain.Time, e *PlayersTold) {
 	c.Touch()
 }
 
-// SubscriptionsMax bounds how many backends may listen.
+// SubscriptionsMax bounds the number of subscriptions.
 const SubscriptionsMax = 64
 
-// SubscribeEvents gives a backend the events of players from now on (Events.Subscribe). A repeat with the same id changes nothing, except
-// that a lapsed subscription continues.
+// SubscribeEvents subscribes a backend to players' events from now on (Events.Subscribe). A repeat with the same id changes nothing,
+// except that a lapsed subscription becomes active again.
 type SubscribeEvents struct {
 	Subscription flow.Subscription // ID, URL, Types, Players, By
 
 	// Result: Subscription as it is now.
-	Lapsed domain.Time // since when it had lapsed until now; 0: it had not
+	Lapsed domain.Time // when it had lapsed, if this call renewed it; 0: it had not
 }
 
 // Hold implements quota.Taker.
@@ -121,7 +121,7 @@ func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
 				return err
 			}
 		}
-		if cmd.Lapsed = x.Lapsed; x.Lapsed != 0 { // what was not kept is told with the next message, whether or not it has a number
+		if cmd.Lapsed = x.Lapsed; x.Lapsed != 0 { // the next message reports the dropped events, whether or not it has a number
 			x.Lost, x.Done = x.Lost+max(s.Head()-x.Done, 1), s.Head()
 			x.Lapsed, x.TakeBy = 0, t.takeBy()
 			t.Emit(&EventsSubscribed{x})
@@ -137,7 +137,7 @@ func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
 		if lapsed < 0 {
 			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "subscriptions: there are %d already; want at most %d", n, SubscriptionsMax)
 		}
-		t.Emit(&EventsUnsubscribed{s.Subscriptions()[lapsed].ID}) // the oldest that has lapsed makes room
+		t.Emit(&EventsUnsubscribed{s.Subscriptions()[lapsed].ID}) // the longest-lapsed one makes room
 	}
 	x := &cmd.Subscription
 	x.Created, x.Done = t.Now, s.Head()
@@ -162,7 +162,7 @@ func (cmd *UnsubscribeEvents) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// TakeEvents says that the receiver of a subscription has the events up to a number.
+// TakeEvents records that the receiver of a subscription has the events up to a number.
 type TakeEvents struct {
 	ID flow.SubscriptionID
 	No uint64
@@ -184,19 +184,19 @@ func (cmd *TakeEvents) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// StudioPage is what the receiver of a subscription gets next.
+// StudioPage is the next batch of events for a subscription's receiver.
 type StudioPage struct {
-	Events []flow.StudioEvent // that it wants; they must not be changed
-	Last   uint64             // number of the last one that was looked at, or given up
-	More   bool               // there are some behind it
-	Missed uint64             // events that were given up: too many were waiting
+	Events []flow.StudioEvent // that the subscription wants; must not be changed
+	Last   uint64             // number of the last event examined or dropped
+	More   bool               // there are later events
+	Missed uint64             // events dropped because too many were waiting
 }
 
-// studioLook is how many events one look goes through at most.
+// studioLook is the most events that one call examines.
 const studioLook = 2000
 
-// StudioEvents are the events of a subscription behind a number, as many as fit. Not ok: there is no such subscription, or it
-// has lapsed.
+// StudioEvents returns the events of a subscription with numbers above `after`, as many as fit. ok is false if the subscription does not
+// exist or has lapsed.
 func (v *View) StudioEvents(id flow.SubscriptionID, after uint64, limit, bytes int) (page StudioPage, ok bool) {
 	v.SawAll()
 	s := &v.c.Flow.Studio
@@ -225,13 +225,13 @@ func (v *View) StudioEvents(id flow.SubscriptionID, after uint64, limit, bytes i
 	return page, true
 }
 
-// Subscriptions are those of the studio, oldest first, and the number of the latest event.
+// Subscriptions returns the studio's subscriptions, oldest first, and the number of the latest event.
 func (v *View) Subscriptions() (all []flow.Subscription, head uint64) {
 	v.SawAll()
 	return v.c.Flow.Studio.Subscriptions(), v.c.Flow.Studio.Head()
 }
 
-// LapsesAt is when a subscription lapses unless its receiver takes something; 0: nothing waits for it.
+// LapsesAt returns when a subscription lapses unless its receiver takes an event; 0: no event waits for it.
 func (v *View) LapsesAt(x *flow.Subscription) domain.Time {
 	if x.TakeBy == 0 {
 		return 0
@@ -239,7 +239,7 @@ func (v *View) LapsesAt(x *flow.Subscription) domain.Time {
 	return v.c.WallTime(x.TakeBy)
 }
 
-// FeedPart is one record of a snapshot about what servers and the studio are told: one of its members.
+// FeedPart is a snapshot record about the feeds of servers and the studio; exactly one of its members is set.
 type FeedPart struct {
 	Server       *flow.ServerOutbox
 	Subscription *flow.Subscription

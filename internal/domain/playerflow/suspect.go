@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// HostChanged notes whether the host of a game instance is suspected to be lost: its link is down, or it does not report itself healthy.
-// While it is suspected, the holds on its seats stand still.
+// HostChanged updates whether the host of a game instance is suspected to be lost, because its connection is down or it does not report
+// itself healthy. While it is suspect, the holds on its seats stand still.
 func (t *Games) HostChanged(key fleet.Key) {
 	process, ok := t.hosting.FindProcess(key)
 	if !ok || t.hosting.Process(process).Session == 0 {
@@ -50,7 +50,7 @@ func (t *Games) suspect(r flow.InstanceRef, suspect bool) {
 	}
 }
 
-// keepAliveMissed suspects a host that has missed a keep-alive, and later gives it up.
+// keepAliveMissed marks a host that has missed a keep-alive as suspect, and later gives it up.
 func (t *Games) keepAliveMissed(r flow.InstanceRef) {
 	x := t.Flow.Instances.Get(r)
 	if !x.MissedOne && x.Rules.KeepAliveMisses > 1 {

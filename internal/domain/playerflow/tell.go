@@ -10,7 +10,7 @@ type telling struct {
 	studio bool // for the studio alone
 }
 
-// tellPlayers notes an event for players; Settle writes it to their outboxes.
+// tellPlayers queues an event for players; Settle writes it to their outboxes.
 func (t *transaction) tellPlayers(kind flow.MessageType, m flow.Message, to ...string) {
 	if len(to) == 0 {
 		return
@@ -18,7 +18,7 @@ func (t *transaction) tellPlayers(kind flow.MessageType, m flow.Message, to ...s
 	t.own().told = append(t.own().told, telling{kind: kind, body: m.Encode(), to: to})
 }
 
-// outboxBytesMax bounds what one player's outbox holds, whatever is in it.
+// outboxBytesMax bounds the size of one player's outbox, whatever it contains.
 const outboxBytesMax = 512 << 10
 
 // write puts one event into the outboxes of players.

@@ -7,21 +7,21 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// The actions of a player change with the keys, which OnGameSessionChanged reports, and with much else: a member becomes ready, a leader
-// leaves, a seat is lost, a lock ends. Before an event is applied, the players whom it concerns are noted with their allowed actions. At
-// the end of the transaction those whose actions differ are told.
+// A player's allowed actions change with the keys, which OnGameSessionChanged reports, and with much else: a member becomes ready, a
+// leader leaves, a seat is lost, a lock ends. Before an event is applied, the affected players and their allowed actions are recorded.
+// At the end of the transaction, players whose actions differ are told.
 
-// actionsBefore is what a player was allowed to do before a transaction.
+// actionsBefore holds what a player was allowed to do before the transaction.
 type actionsBefore struct {
 	player  string
 	allowed flow.Actions
 }
 
-// noteActions notes the players whose actions an event may change. It runs before the event is applied. What befalls one member of a
-// party matters to its leaders as well, who may search only with all.
+// noteActions records the players whose actions an event may change. It runs before the event is applied. A change of one member also
+// affects the party's leaders, who may search only with all members.
 func (t *transaction) noteActions(event kernel.Event) {
 	switch e := event.(type) {
-	case *PlayerKeysChanged: // OnGameSessionChanged tells the player
+	case *PlayerKeysChanged: // OnGameSessionChanged tells that player
 		if r, ok := t.Flow.Player(e.Player); ok && t.Flow.Players.Get(r).Keys.Game != e.Keys.Game {
 			t.noteLeaders(r)
 		}
@@ -62,7 +62,7 @@ func (t *transaction) noteActions(event kernel.Event) {
 	}
 }
 
-// noteLeaders notes the leaders of a player's party.
+// noteLeaders records the leaders of a player's party.
 func (t *transaction) noteLeaders(r flow.PlayerRef) {
 	party, ok := t.Flow.Party(t.Flow.Players.Get(r).Keys.Party)
 	if !ok {
@@ -85,7 +85,7 @@ func (t *transaction) noteMembers(party flow.PartyID) {
 	}
 }
 
-// noteActor notes a player who is logged in; others get their actions at the next login.
+// noteActor records a logged-in player; others get their actions at the next login.
 func (t *transaction) noteActor(player string) {
 	if t.own().isActor[player] {
 		return
@@ -98,8 +98,8 @@ func (t *transaction) noteActor(player string) {
 	t.own().actors = append(t.own().actors, actionsBefore{player, t.AllowedActions(r)})
 }
 
-// tellActions tells the players who may do something else than before the transaction, but for those whose keys have changed:
-// OnGameSessionChanged says it.
+// tellActions tells players whose allowed actions differ from those before the transaction. It skips players whose keys have changed,
+// because OnGameSessionChanged tells them.
 func (t *transaction) tellActions() {
 	if len(t.own().actors) == 0 {
 		return

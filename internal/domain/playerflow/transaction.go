@@ -7,13 +7,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// own is the room's part of the transaction. To ask for it is to have the room settle at the end.
+// own returns the room's part of the transaction. It also schedules Settle.
 func (t *transaction) own() *scratch {
 	t.AtEnd(Room)
 	return &t.scratch
 }
 
-// scratch collects what one transaction does to players, until Settle writes the events, notices and deadlines that follow from it.
+// scratch collects the changes of one transaction, until Settle writes the events, notices and deadlines that follow from them.
 type scratch struct {
 	changed []keysBefore
 	told    []telling
@@ -27,18 +27,18 @@ type scratch struct {
 	isActor              map[string]bool
 	isPlanned            map[flow.PartyID]bool
 	caller               *Caller
-	by                   flow.Actor   // who gave the command, if the command itself does not say
+	by                   flow.Actor   // the actor, if the command itself does not name one
 	of                   string       // the player whose flow record the answer carries
-	record               *flow.Record // where to
+	record               *flow.Record // the destination of that record
 }
 
 type keysBefore struct {
 	player flow.PlayerRef
 	keys   flow.Keys
-	cause  string // a Tick has several
+	cause  string // a Tick has several causes
 }
 
-// touch notes players whose deadlines may have to change, and their parties.
+// touch marks a player whose deadlines may have to change, and the player's party.
 func (t *transaction) touch(r flow.PlayerRef) {
 	if !t.own().isTouched[r] {
 		note(&t.own().isTouched, r)
@@ -61,7 +61,7 @@ func note[K comparable](seen *map[K]bool, key K) {
 	(*seen)[key] = true
 }
 
-// setKeys changes the keys of a player. The revision rises by one in a transaction, however often the keys change.
+// setKeys changes the keys of a player. The revision rises by one per transaction, however often the keys change.
 func (t *transaction) setKeys(r flow.PlayerRef, change func(*flow.Keys)) {
 	p := t.Flow.Players.Get(r)
 	keys, rev := p.Keys, p.Rev
@@ -92,7 +92,7 @@ func (t *transaction) changePlayer(r flow.PlayerRef, f func(*PlayerChanged)) {
 	t.Emit(e)
 }
 
-// nextUnlock is when the first of a player's locks ends; 0: there is none.
+// nextUnlock returns when the first of a player's locks ends; 0 if there is none.
 func nextUnlock(e *PlayerChanged, now domain.Time) (next domain.Time) {
 	consider := func(until domain.Time) {
 		if until > now && (next == 0 || until < next) {
@@ -146,7 +146,7 @@ func (t *transaction) changeInstance(r flow.InstanceRef, f func(*flow.Instance))
 	t.Emit(&GameInstanceChanged{Instance: x})
 }
 
-// changeMembership lets f change a copy of a membership, and tells the player when the status is another one.
+// changeMembership lets f change a copy of a membership, and tells the player if the status has changed.
 func (t *transaction) changeMembership(r flow.MembershipRef, f func(*flow.Membership)) {
 	m := *t.Flow.Memberships.Get(r)
 	was := m.Status
@@ -169,7 +169,7 @@ func (t *transaction) member(id string) *flow.Player {
 	return t.Flow.Players.Get(r)
 }
 
-// presenceOf returns the event with the present values, for its caller to change some.
+// presenceOf returns an event with the current values, for its caller to modify.
 func presenceOf(p *flow.Player) *PresenceChanged {
 	return &PresenceChanged{p.ID, p.Presence, p.Stream, p.PresenceBy, p.OfflineSince, p.RemoveBy, p.LeaveQueueBy, p.PolledBy, p.Node}
 }

@@ -7,25 +7,25 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// FlowSnapshot is the complete state that a player's client needs, as of one moment.
+// FlowSnapshot is the complete state that a player's client needs, at one moment.
 type FlowSnapshot struct {
 	Player    string
 	Record    flow.Record
-	Now       domain.Time // of the last change of the cell: for the server's time take the engine's clock
+	Now       domain.Time // time of the cell's last change; use the engine's clock for the current time
 	Presence  flow.Presence
 	Stream    uint64     // number of the attached stream; 0: none
-	Node      uint32     // number of the node of a cluster that has it, or that was polled last; 0: a single node
+	Node      uint32     // number of the cluster node that has the stream or was polled last; 0: a single node
 	Login     flow.Login // ID zero: not logged in
 	ExpiresAt domain.Time
 	Profile   flow.Profile
 	Party     *flow.PartyView
 	Search    *flow.Search
 	Game      *GameView
-	Invites   []flow.InviteView // that can be answered, oldest first
+	Invites   []flow.InviteView // those that can be answered, oldest first
 	Locks     []flow.Penalty
 	LastGame  *flow.LastGame
 	Allowed   flow.Actions
-	Foreign   []ForeignSession // live player sessions that belong to no membership
+	Foreign   []ForeignSession // live player sessions without a membership
 	FirstKept uint64           // number of the oldest event that can be replayed
 	Banned    bool
 }
@@ -34,7 +34,7 @@ type FlowSnapshot struct {
 type GameView struct {
 	flow.Instance
 	MembersCount int
-	HeldSeats    int32 // of its game session: kept for players who are away
+	HeldSeats    int32 // seats of its game session that are held for absent players
 	Membership   flow.Membership
 	HoldUntil    domain.Time // reconnect_deadline; 0: none
 	ReserveUntil domain.Time // of an open reservation
@@ -43,11 +43,11 @@ type GameView struct {
 	Host         *flow.Host
 }
 
-// FlowEnabled reports whether there is player flow.
+// FlowEnabled reports whether player flow is on.
 func (v *View) FlowEnabled() bool { return v.c.Limits.Flow != nil }
 
-// LoginByToken finds the login session of an access token. State LoginReplaced means that a later login has taken over;
-// a token that a newer one has replaced too long ago is Stale.
+// LoginByToken finds the login session of an access token. State LoginReplaced means that a later login has taken over.
+// stale reports that a newer token replaced this one too long ago.
 func (v *View) LoginByToken(token domain.UUID, now domain.Time) (l flow.Login, stale, ok bool) {
 	r, ok := v.c.Flow.LoginByToken(token)
 	if !ok {
@@ -68,7 +68,7 @@ func (v *View) Login(id flow.LoginSessionID) (l flow.Login, ok bool) {
 	return l, v.Found(ok, l.Changed)
 }
 
-// LoginExpires is when a login session ends without a further sign of life.
+// LoginExpires returns when a login session ends without a further sign of life.
 func (v *View) LoginExpires(l *flow.Login) domain.Time { return v.c.WallTime(l.ExpireBy) }
 
 // Record returns the flow record of a player, which every answer to the player carries.
@@ -85,7 +85,7 @@ func (v *View) Record(player string) (flow.Record, bool) {
 
 // FlowOf returns everything about a player.
 func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
-	v.SawAll() // absence is part of the answer
+	v.SawAll() // the answer depends on absent records, too
 	r, ok := v.c.Flow.Player(player)
 	if !ok {
 		return FlowSnapshot{}, false
@@ -151,7 +151,7 @@ type ForeignSession struct {
 	Status session.PlayerStatus
 }
 
-// gameView is a game instance as one of its players sees it.
+// gameView returns a game instance as one of its players sees it.
 func (c *State) gameView(r flow.MembershipRef) *GameView {
 	m := *c.Flow.Memberships.Get(r)
 	x := *c.Flow.Instances.Get(m.InstanceRef())
@@ -171,7 +171,7 @@ func (c *State) gameView(r flow.MembershipRef) *GameView {
 	return view
 }
 
-// PartyView is a party as its members see it.
+// PartyView returns a party as its members see it.
 func (c *State) PartyView(r flow.PartyRef) flow.PartyView {
 	p := *c.Flow.Parties.Get(r)
 	view := flow.PartyView{Party: p, People: make([]flow.MemberView, len(p.Members))}
@@ -216,8 +216,8 @@ type PlayerEvent struct {
 	flow.Told
 }
 
-// EventsAfter returns the events of a player behind number `after`, and the number of the last one there is. Not ok means
-// that they are not all there any more, or that `after` is ahead of the head: the client needs a FlowOf.
+// EventsAfter returns the events of a player with numbers above `after`, and the number of the latest one. ok is false if
+// some of them are no longer kept or `after` is above the latest number: the client then needs FlowOf.
 func (v *View) EventsAfter(player string, after uint64, limit int) (events []PlayerEvent, head uint64, ok bool) {
 	r, known := v.c.Flow.Player(player)
 	if !known {
@@ -297,7 +297,7 @@ func (v *View) VerifyPlayer(instance flow.InstanceID, playerSession domain.Playe
 	return m, nil
 }
 
-// QueueClosed reports whether operators have closed a queue for players.
+// QueueClosed reports whether operators have closed a queue to players.
 func (v *View) QueueClosed(queue string) bool {
 	v.SawAll()
 	return v.c.Flow.Closed(queue)
@@ -310,10 +310,10 @@ type QueueView struct {
 	PartyMax           int
 	AcceptanceRequired bool
 	Reconnect          flow.Reconnect
-	EstimatedSeconds   int32 // 0: not known
+	EstimatedSeconds   int32 // 0: unknown
 }
 
-// FlowQueues lists the queues that players may enter, in the order of their names.
+// FlowQueues lists the queues that players may enter, ordered by name.
 func (v *View) FlowQueues(now domain.Time) (all []QueueView) {
 	v.SawAll()
 	c := v.c
