@@ -18,13 +18,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// subjects tells the audit log what commands are about.
+// subjects tells the audit log which records commands are about.
 type subjects struct{ c *Cell }
 
 var _ audit.Hooks = (*subjects)(nil)
 
-// Describe returns what a command changes, with the record as it is now. Commands that are not here, and those whose record says too little, have
-// no record: the log has what they ask for.
+// Describe returns the record that a command changes, in its current state. It returns none for commands that are not listed here, or whose
+// record says too little; the log then contains the command's parameters.
 func (s *subjects) Describe(cmd kernel.Command) (kind, id string, record any) {
 	v := s.c.View()
 	switch x := kernel.Unwrapped(cmd).(type) {
@@ -87,7 +87,7 @@ func (s *subjects) Describe(cmd kernel.Command) (kind, id string, record any) {
 	return v.otherSubject(kernel.Unwrapped(cmd))
 }
 
-// otherSubject is Describe outside of fleets and what serves them.
+// otherSubject is Describe for commands that are not about fleets or what runs on them.
 func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 	switch x := cmd.(type) {
 	case *hosting.CreateQueue:
@@ -201,7 +201,7 @@ func (v *View) otherSubject(cmd kernel.Command) (kind, id string, record any) {
 	return "", "", nil
 }
 
-// found is a record that may not be there.
+// found returns a record if it exists.
 func found[T any](kind, id string, ok bool, x T) (string, string, any) {
 	if !ok {
 		return kind, id, nil
@@ -225,7 +225,7 @@ func (v *View) aliasSubject(id string) (string, string, any) {
 	return found("alias", id, ok, a)
 }
 
-// aliasID is the id of an alias that a rollout names in another way.
+// aliasID returns the id of an alias that a rollout names in another way.
 func (v *View) aliasID(name string) string {
 	if a, err := v.AliasNamed(name); err == nil {
 		return a.ID
@@ -279,11 +279,11 @@ func (v *View) policySubject(name string) (string, string, any) {
 	}
 	return "policy", name, &struct {
 		Version      uint64
-		Text, SHA256 string // the text is cut, and two may begin alike
+		Text, SHA256 string // because Text is truncated, and two texts may have the same beginning
 	}{p.Version, p.Text, hex.EncodeToString(audit.Hash([]byte(p.Text)))}
 }
 
-// attachmentSubject is a target with the names of its policies.
+// attachmentSubject describes a target with the names of its policies.
 func (v *View) attachmentSubject(target access.Target) (string, string, any) {
 	var names []string
 	for _, a := range v.PolicyAttachments() {

@@ -7,12 +7,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// managedFleets is hosting as capacity sees it.
+// managedFleets adapts hosting to capacity's interface.
 type managedFleets struct{ *hosting.Tx }
 
 var _ capacity.Fleets = managedFleets{}
 
-// Measure counts what scaling policies look at.
+// Measure takes the counts that scaling policies use.
 func (m managedFleets) Measure(fleetID, location string, now domain.Time) capacity.Sample {
 	n := m.PlaceCounts(fleetID, location)
 	x := capacity.Sample{

@@ -40,8 +40,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
-// Cell is the state. One goroutine at a time may call Execute, Replay or Freeze; Views may be used concurrently with each other but not
-// with those.
+// Cell is the state. Only one goroutine at a time may call Execute, Replay or Freeze. Views may be used concurrently with each other, but not with
+// those calls.
 type Cell struct {
 	*kernel.Kernel
 	config      Config
@@ -104,11 +104,11 @@ func New(config Config) *Cell {
 	return c
 }
 
-// Askers returns what is known of each process of a cluster's nodes that has had commands executed.
+// Askers returns, for each process of a cluster's nodes that has had commands executed, what is known of it.
 func (c *Cell) Askers() map[domain.UUID]answers.Standing { return c.answers.Askers() }
 
-// Configure changes the limits and periods of commands from now on, and the receivers of notices. Deadlines that are set stay. What player flow was started with, and
-// the pool of hosts, stay as they are.
+// Configure changes the limits and periods of further commands and the receivers of notices. Deadlines that are set do not change. Neither do player
+// flow's startup configuration and the pool of hosts.
 func (c *Cell) Configure(config Config) {
 	flow, pool := c.config.PlayerFlow, c.config.Pool
 	c.config = config
@@ -124,5 +124,5 @@ func EachEvent(batch []byte, f func(at domain.Time, e kernel.Event)) error {
 	return kinds().EachEvent(batch, f)
 }
 
-// kinds has the events of all rooms.
+// kinds knows the events of all rooms.
 var kinds = sync.OnceValue(func() *Cell { return New(DefaultConfig()) })

@@ -13,17 +13,17 @@ import (
 )
 
 // Config holds the limits and periods of commands. Events contain the deadlines that they set, so a change of the configuration does not
-// move existing deadlines.
+// move deadlines that are already set.
 type Config struct {
 	Hosting     hosting.Config
 	GameServers gameservers.Config
-	Notify      *notice.Notify // nil: there are no receivers of notices
+	Notify      *notice.Notify // nil: notices have no receivers
 	Matchmaking matchmaking.Config
 	PlayerFlow  playerflow.Limits
 	Access      access.Config
 	Audit       audit.Config
-	Quotas      *quota.Quotas // nil: the defaults
-	Pool        capacity.Pool // of hosts, for tests; nil: those that have joined
+	Quotas      *quota.Quotas // nil: defaults
+	Pool        capacity.Pool // of hosts, for tests; nil: the joined hosts
 }
 
 // DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect shared hardware. Sources:

@@ -73,7 +73,7 @@ func (h *hooks) KeptSeat(player string) session.SeatRef { return h.playerflow.Ke
 
 func (h *hooks) GameGone(id session.ID) { h.matchmaking.GameGone(id) }
 
-// holders are the rooms whose records name the node that has a connection.
+// holders are the rooms whose records name the node that holds a connection.
 type holders struct{ c *Cell }
 
 var _ membership.Hooks = (*holders)(nil)
@@ -84,7 +84,7 @@ func (h *holders) Graces(now domain.ContactTime) (links, players domain.ContactT
 
 func (h *holders) Links(node uint32) uint32 { return h.c.hosting.Links(node) }
 
-// NodeLost changes hosting first: player flow looks at which hosts are still connected.
+// NodeLost changes hosting first, because player flow checks which hosts are still connected.
 func (h *holders) NodeLost(e *membership.NodeLost) {
 	h.c.hosting.NodeLost(e.Node, e.LostBy)
 	h.c.playerflow.NodeLost(e.Node, e.PresenceBy, e.Now)

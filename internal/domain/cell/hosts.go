@@ -7,10 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosts"
 )
 
-// joinedHosts is the pool of the hosts that have joined.
+// joinedHosts is the pool of joined hosts.
 type joinedHosts struct{ *hosts.State }
 
-// EachHost yields the hosts with what a plan has to know of them.
+// EachHost yields the hosts with the data that a plan needs.
 func (p *joinedHosts) EachHost(yield func(capacity.Host) bool) {
 	p.Each(func(h *hosts.Host) bool {
 		x := capacity.Host{ID: h.ID, Name: h.Name, Location: h.Location, Fleet: h.Fleet, MemoryMB: h.MemoryMB, Ports: h.Ports, IP: h.IP, DNS: h.DNS, Holder: h.Holder}
@@ -24,7 +24,7 @@ func (p *joinedHosts) EachHost(yield func(capacity.Host) bool) {
 	})
 }
 
-// hostFleets is what hosts need of hosting and capacity.
+// hostFleets is the part of hosting and capacity that the room hosts needs.
 type hostFleets struct{ c *Cell }
 
 var _ hosts.Fleets = (*hostFleets)(nil)
@@ -59,7 +59,7 @@ func (f *hostFleets) Admit(h *hosts.Host) error {
 	return nil
 }
 
-// planned reports whether plans say which fleet a host serves.
+// planned reports whether capacity's plans decide which fleet a host serves.
 func (f *hostFleets) planned(h *hosts.Host) bool {
 	if h.Fleet == "" {
 		return true
@@ -80,7 +80,7 @@ func (f *hostFleets) Remove(h *hosts.Host) {
 	}
 }
 
-// serves returns the compute that a host is.
+// serves returns the compute that represents a host.
 func (c *Cell) serves(h *hosts.Host) (fleetID, compute string, ok bool) {
 	if a, assigned := c.capacity.AssignmentOf(h.ID); assigned {
 		fleetID, compute = a.Fleet, a.Compute
@@ -91,7 +91,8 @@ func (c *Cell) serves(h *hosts.Host) (fleetID, compute string, ok bool) {
 	return fleetID, compute, ok
 }
 
-// HostState says in one word what a host does: new before its first connection, ready, silent, drained, releasing while it leaves a fleet, or revoked.
+// HostState describes in one word what a host does: new before its first connection, ready, silent, drained, releasing while it leaves a fleet, or
+// revoked.
 func (v *View) HostState(h *hosts.Host) string {
 	a, assigned := v.AssignmentOf(h.ID)
 	switch {
@@ -109,7 +110,7 @@ func (v *View) HostState(h *hosts.Host) string {
 	return "ready"
 }
 
-// Serves returns the compute that a host is at present; false if it serves no fleet.
+// Serves returns the compute that currently represents a host; false if it serves no fleet.
 func (v *View) Serves(host string) (fleetID, compute string, ok bool) {
 	v.own.SawAll()
 	h, ok := v.Host(host)

@@ -12,16 +12,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// Holdings is what holders have of one kind of record, and what they may have.
+// Holdings lists how many records of one kind holders have, and how many they may have.
 type Holdings struct {
 	Kind    quota.Kind
-	Total   quota.Amount // with what has no holder
+	Total   quota.Amount // including records without a holder
 	Highest []quota.Holding
-	Most    int // of one holder without a quota of its own
-	limit   int // of the installation
+	Most    int // limit of a holder without a quota of its own
+	limit   int // the installation's limit
 }
 
-// Holdings returns what the holders with most records of each kind have, at most n of them. It is for metrics and pages, so it may be ahead of what is durable.
+// Holdings returns, for each kind of record, the n holders with the most records. It is for metrics and pages, so it may be ahead of what is durable.
 func (v *View) Holdings(n int) []Holdings {
 	all := make([]Holdings, 0, len(quota.Kinds()))
 	for _, k := range quota.Kinds() {
@@ -34,7 +34,7 @@ func (v *View) Holdings(n int) []Holdings {
 // MostOf returns how many records of a kind a holder may have.
 func (v *View) MostOf(h *Holdings, by quota.Holder) int { return v.c.Quotas.Most(h.Kind, by, h.limit) }
 
-// held returns the counts of a kind, and the limit of the installation that it has beside quotas; 0: none.
+// held returns the counts of a kind, and the installation's limit that applies besides quotas; 0: none.
 func (c *Cell) held(k quota.Kind) (held *quota.Held, limit int) {
 	f, s, p, m, g := c.hosting.Fleets, c.hosting.Sessions, c.hosting.Placements, c.matchmaking.Records, c.gameservers.Records
 	most := &c.config
@@ -75,7 +75,7 @@ func (c *Cell) held(k quota.Kind) (held *quota.Held, limit int) {
 	panic(fmt.Sprintf("no counts of %s", k))
 }
 
-// Recount counts everything that has a holder anew, and returns how the counts that commands rely on differ. It is for tests: it looks at all records.
+// Recount counts all records that have a holder, and returns how the maintained counts differ. It is for tests, because it reads all records.
 func (c *Cell) Recount() (wrong []string) {
 	f, s, p, m, g := c.hosting.Fleets, c.hosting.Sessions, c.hosting.Placements, c.matchmaking.Records, c.gameservers.Records
 	all := make([]quota.Held, len(quota.Kinds()))

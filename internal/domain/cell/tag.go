@@ -24,7 +24,7 @@ const (
 	QueueResource
 	RuleSetResource
 	ConfigurationResource // of matchmaking
-	ComputeResource       // ID: "<fleet id>/<name>", or the name alone if only one fleet has it
+	ComputeResource       // ID: "<fleet id>/<name>", or the name alone if only one fleet has a compute of that name
 )
 
 // Resource names a resource that can have tags.

@@ -70,8 +70,7 @@ func (v *View) Forgotten() uint64 {
 	return v.c.Forgotten()
 }
 
-// Ended returns up to `most` of the records that ended before `before`, in the order they ended, beginning with the
-// skip-th.
+// Ended returns up to `most` records that ended before `before`, in the order of their ends, beginning with the skip-th.
 func (v *View) Ended(skip, most int, before domain.Time) []kernel.EndedRecord {
 	all := make([]kernel.EndedRecord, 0, max(0, min(most, v.c.Kernel.Ended.Len()-skip)))
 	for i := skip; i < v.c.Kernel.Ended.Len() && len(all) < most; i++ {
@@ -97,7 +96,7 @@ func (v *View) endedRecord(e kernel.Ended) kernel.EndedRecord {
 	}
 }
 
-// RecordCounts counts everything that callers can create. It is for metrics, so its counts may be ahead of what is durable.
+// RecordCounts counts all records that callers can create. It is for metrics, so it may be ahead of what is durable.
 func (v *View) RecordCounts() []kernel.RecordCount {
 	all := v.HostingCounts()
 	all = append(all, v.GameServerCounts()...)
@@ -109,13 +108,13 @@ func (v *View) RecordCounts() []kernel.RecordCount {
 	return append(all, v.FlowCounts()...)
 }
 
-// Held has the bytes of tickets, placements and player sessions, and their limits.
+// Held is the memory used by tickets, placements and player sessions in bytes, with the limits.
 type Held struct {
 	Tickets, Placements, PlayerSessions          int64
 	TicketsMax, PlacementsMax, PlayerSessionsMax int64
 }
 
-// Held returns the memory of records with data from callers.
+// Held returns the memory used by records with data from callers.
 func (v *View) Held() Held {
 	c := v.c
 	return Held{

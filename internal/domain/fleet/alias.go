@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Alias is a name for a fleet, so that clients need not know which fleet is in service. A terminal one has no fleet: a caller that uses
-// it gets its message.
+// Alias is a name for a fleet, so that clients need not know which fleet is in service. A terminal alias has no fleet: callers get its
+// message instead.
 type Alias struct {
 	ID              string // "alias-<uuid>"
 	Region, Account string // of its ARN

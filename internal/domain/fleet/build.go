@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Build says where the files of a game server are stored: in the service's own store, to which they were uploaded, or in one of the operator, which
-// the service does not read.
+// Build describes where the files of a game server are stored: in the service's own store, to which they were uploaded, or in an operator's store,
+// which the service does not read.
 type Build struct {
 	ID              string // "build-<uuid>"
 	Region, Account string // of its ARN
@@ -16,7 +16,7 @@ type Build struct {
 	Version         string
 	OperatingSystem string
 	SDK             string  // version of the server SDK in the game
-	Storage         Storage // in an object store of the operator; zero: in the service's own
+	Storage         Storage // in an operator's object store; zero: in the service's own store
 	Created         domain.Time
 	Tags            []Tag
 	Holder          quota.Holder

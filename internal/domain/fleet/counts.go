@@ -1,6 +1,6 @@
 package fleet
 
-// Standing says whether a running process could host a game session now, or why not.
+// Standing tells whether a running process could host a game session now, and if not, why.
 type Standing uint8
 
 // If several apply, the first one counts.
@@ -10,12 +10,12 @@ const (
 	Starting                     // it has not called ProcessReady
 	Hosting                      // it hosts a game session
 	Disconnected                 // its connection is lost
-	ChangingOver                 // it was asked to open another connection, and has not yet
-	Spent                        // it has had its game session
+	ChangingOver                 // it was asked to open another connection and has not done so yet
+	Spent                        // it has already hosted its one game session
 	Sick                         // it is unhealthy, or silent
 	Unproven                     // it is ready, and its first health report has not come
-	Drained                      // only the drain of its compute prevents it
-	Free                         // it could host a game session, if its compute may start one
+	Drained                      // available except that its compute is drained
+	Free                         // it could host a game session, unless its compute is at its limit of activations
 	standings
 )
 
@@ -61,13 +61,13 @@ func (p *Process) Standing(on *Compute) Standing {
 	return Free
 }
 
-// SiteCounts has the counts of a fleet in one location.
+// SiteCounts holds the counts of a fleet in one location.
 type SiteCounts struct {
 	Computes         int32
 	ComputesReady    int32 // with processes that are ready or hosting
 	ComputesWithGame int32
 	Processes        int32 // ready or hosting
-	Healthy          int32 // of these, those whose last health report was good
+	Healthy          int32 // how many of these were healthy at their last report
 	Idle             int32 // could host a game session now
 	standing         [standings]int32
 }
@@ -83,8 +83,8 @@ func (n *SiteCounts) Running() (all int32) {
 	return all
 }
 
-// HeldBack returns the number of processes that could host a game session if their computes had not reached the fleet's limit of
-// ACTIVATING ones.
+// HeldBack returns the number of processes that could host a game session but whose computes have reached the fleet's limit of
+// ACTIVATING game sessions.
 func (n *SiteCounts) HeldBack() int32 { return n.standing[Free] - n.Idle }
 
 // Add adds the counts of another place.

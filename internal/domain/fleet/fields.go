@@ -72,7 +72,7 @@ func (k *Key) Fields(c *wire.Codec) {
 	c.Shared(3, &k.Process)
 }
 
-// Fields of a Process. The record of its game session says which one it hosts and whether that is active.
+// Fields of a Process. The game session's record tells which process hosts it and whether it is active.
 func (p *Process) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &p.Key, true, (*Key).Fields)
 	c.Shared(2, &p.Location)

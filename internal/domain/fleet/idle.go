@@ -2,13 +2,13 @@ package fleet
 
 import "github.com/musterhq/muster/internal/domain/sorted"
 
-// The service itself acts on these tags.
+// Tags on which the service itself acts.
 const (
 	PackingTag = "muster:packing" // of a fleet: Pack or Spread
 	DrainTag   = "muster:drain"   // of a compute: with "true" it gets no new game sessions
 
-	Pack   = "pack"   // computes fill up one after another, so that the last ones can be emptied; the default
-	Spread = "spread" // the compute with the fewest game sessions is next
+	Pack   = "pack"   // fill up computes one after another, so that the last ones can be emptied; the default
+	Spread = "spread" // choose the compute with the fewest game sessions
 )
 
 // spreads reports whether new game sessions go to the compute with the fewest.
@@ -26,17 +26,17 @@ func tagged(tags []Tag, key, value string) bool {
 	return false
 }
 
-// site has the computes and processes of a fleet in one location.
+// site holds the computes and processes of a fleet in one location.
 type site struct {
 	order     sorted.Set[ordered]    // its computes in creation order
-	processes sorted.Set[idle]       // that could host a game session, if their compute may start one
-	packed    sorted.Set[ComputeRef] // the computes that may start one and have such processes
-	spread    sorted.Set[host]       // the same ones, the emptiest first
+	processes sorted.Set[idle]       // free processes, whether or not their compute may start a game session
+	packed    sorted.Set[ComputeRef] // computes that may start a game session and have a free process
+	spread    sorted.Set[host]       // the same computes, emptiest first
 
 	counts SiteCounts // without Computes
 }
 
-// idle is a process that could host a game session, ordered so that computes fill up one after another.
+// idle is a free process. The order fills up computes one after another.
 type idle struct {
 	compute ComputeRef
 	process ProcessRef
@@ -49,7 +49,7 @@ func (a idle) before(b idle) bool {
 	return a.process < b.process
 }
 
-// host is a compute that could start a game session, ordered by the fewest game sessions.
+// host is a compute that could start a game session, ordered by the number of game sessions.
 type host struct {
 	hosting int32
 	compute ComputeRef
@@ -73,7 +73,7 @@ func newSite() *site {
 
 func (s *State) siteOf(c *Compute) *site { return s.sites[place{c.FleetID, c.Location}] }
 
-// counted says how a process is counted for its compute and location, and in the index of idle ones.
+// counted tells how a process counts for its compute and location, and in the index of idle processes.
 type counted struct {
 	running, ready, healthy, hosting, activating, idle bool
 	standing                                           Standing
@@ -92,7 +92,7 @@ func (s *State) Reindex(r ProcessRef) {
 	})
 }
 
-// SetComputeTags replaces a compute's tags. DrainTag may remove its processes from the choice, or return them.
+// SetComputeTags replaces a compute's tags. DrainTag may exclude its processes from new game sessions, or include them again.
 func (s *State) SetComputeTags(compute ComputeRef, tags []Tag) {
 	was := s.Computes.Get(compute).Draining()
 	s.Computes.Mut(compute).Tags = tags
@@ -133,7 +133,7 @@ func (s *State) setCounted(r ProcessRef, want counted) {
 	s.reoffer(compute, was)
 }
 
-// offer is the position of a compute in the choice of the next one.
+// offer is the position of a compute in the selection of the next one.
 type offer struct {
 	open          bool // it may start a game session now
 	idle, hosting int32
@@ -143,7 +143,7 @@ func (x *Compute) offer() offer {
 	return offer{x.idle > 0 && (x.activations == 0 || x.activating < x.activations), x.idle, x.Hosting}
 }
 
-// reoffer updates the choice after a change of a compute, and records freed places.
+// reoffer updates the selection after a change of a compute, and records freed places.
 func (s *State) reoffer(compute ComputeRef, was offer) {
 	c := s.Computes.Get(compute)
 	at, is := s.siteOf(c), c.offer()
@@ -192,7 +192,7 @@ func (s *State) TakeFreed() []Place {
 	return freed
 }
 
-// step returns by how much a count changes when a flag changes.
+// step returns the change of a count when a flag changes.
 func step(was, is bool) int32 {
 	switch {
 	case is && !was:
@@ -203,10 +203,10 @@ func step(was, is bool) int32 {
 	return 0
 }
 
-// PickIdle chooses the process that gets the next game session at a location of a fleet: of the compute that comes first in
-// memory, so that hosts fill up one after another and the last ones can be emptied; or, in a fleet that spreads, of the
-// compute with the fewest game sessions; see B029. It skips a compute with as many ACTIVATING ones as the fleet allows. The event names
-// the process, so the order may differ after a restart.
+// PickIdle selects the process that gets the next game session in a location of a fleet. By default it takes a process of the compute
+// that comes first in memory, so that hosts fill up one after another and the last ones can be emptied. In a fleet that spreads, it takes
+// a process of the compute with the fewest game sessions; see B029. It skips a compute that has reached the fleet's limit of ACTIVATING
+// game sessions. The event names the process, so the order may differ after a restart.
 func (s *State) PickIdle(fleet, location string) (first ProcessRef, ok bool) {
 	at := s.sites[place{fleet, location}]
 	if at == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Managed has the fields of a fleet whose hosts run a build with agents. A fleet without it is an ANYWHERE fleet.
+// Managed has the fields of a fleet whose hosts run a build with agents. It is nil for an ANYWHERE fleet.
 type Managed struct {
 	Build                     string // its id; the build may have been deleted
 	BuildRegion, BuildAccount string // of its ARN
@@ -17,7 +17,7 @@ type Managed struct {
 	Role                      string
 	RoleCredentials           string // how the hosts get the role's credentials
 	Policies                  []ScalingPolicy
-	Manifest                  string // of the build's files in the service's own store; empty: they are in a store of the operator
+	Manifest                  string // of the build's files in the service's own store; empty: they are in an operator's store
 }
 
 // Home returns the location that a fleet of a build has from its creation: the region that its creator named. An ANYWHERE fleet has none.
@@ -31,11 +31,11 @@ func (f *Fleet) Home() string {
 // Capacity is the wanted number of hosts in a location of a managed fleet.
 type Capacity struct {
 	Desired, Min, Max int32
-	FromZero          bool          // the last host is removed after a time without players, and comes back with the next request for a game session
-	Inactivity        time.Duration // that time, whole minutes on the wire; 0 unless FromZero
+	FromZero          bool          // the last host is removed after a time without players, and returns with the next request for a game session
+	Inactivity        time.Duration // how long that is, in whole minutes on the wire; 0 unless FromZero
 }
 
-// ScalingPolicy says when a managed fleet gets more or fewer hosts.
+// ScalingPolicy determines when a managed fleet gets more or fewer hosts.
 type ScalingPolicy struct {
 	Name        string
 	Metric      string
@@ -44,7 +44,7 @@ type ScalingPolicy struct {
 
 	Comparison     string
 	Threshold      float64
-	Periods        int32 // minutes that the rule must hold
+	Periods        int32 // minutes for which the rule must hold
 	AdjustmentType string
 	Adjustment     int32
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Return says what a server SDK does after it has lost its connection.
+// Return is the behaviour of a server SDK after a lost connection.
 type Return uint8
 
 const (
-	ReturnUnknown  Return = iota // an SDK or release that was not measured
-	ReturnNever                  // it does not try
-	ReturnExpected               // it tries again
-	ReturnOver                   // it has tried for the last time
+	ReturnUnknown  Return = iota // an SDK or release whose behaviour was not measured
+	ReturnNever                  // it does not reconnect
+	ReturnExpected               // it will try again
+	ReturnOver                   // it has made its last attempt
 )
 
-// sdkRetries has the attempts of SDKs after a loss. Sources: Go 5.2.1 to 5.6.0, C++ 5.4.0, Go 5.0.0 and C# 5.1.1 were measured; C# 5.0
-// has the code of 5.1, C# 5.4 is from its source. docs/spec/server-sdk.md#reconnection.
+// sdkRetries lists an SDK's reconnection attempts after a loss. Sources: Go 5.0.0 and 5.2.1 to 5.6.0, C++ 5.4.0 and C# 5.1.1 were
+// measured; C# 5.0 has the same code as 5.1; C# 5.4 was read from its source. docs/spec/server-sdk.md#reconnection.
 type sdkRetries struct {
 	after []time.Duration // since the loss
 	every time.Duration   // interval after the last of them; 0: no more attempts
@@ -32,7 +32,7 @@ var (
 	csRetries  = sdkRetries{[]time.Duration{0, 4 * seconds, 12 * seconds, 28 * seconds, 60 * seconds, 92 * seconds, 124 * seconds, 156 * seconds}, 0}
 )
 
-// retriesOf takes the text of Process.SDK, such as "Go 5.5.0".
+// retriesOf returns the attempts of an SDK, given the text of Process.SDK, such as "Go 5.5.0".
 func retriesOf(sdk string) (r sdkRetries, how Return) {
 	language, version, _ := strings.Cut(sdk, " ")
 	switch release := SDKRelease(version); {
@@ -55,13 +55,13 @@ func SDKRelease(version string) string {
 	return major + "." + minor
 }
 
-// CannotReconnect reports whether an SDK never opens a second connection by itself after it has lost one.
+// CannotReconnect reports whether an SDK never opens another connection by itself after losing one.
 func CannotReconnect(sdk string) bool {
 	_, how := retriesOf(sdk)
 	return how == ReturnNever
 }
 
-// NextAttempt returns when a process that lost its connection will probably try again, with ReturnExpected.
+// NextAttempt estimates when a process that lost its connection will try again; the time is valid only with ReturnExpected.
 func NextAttempt(sdk string, lost, now domain.Time) (domain.Time, Return) {
 	r, how := retriesOf(sdk)
 	if how != ReturnExpected {

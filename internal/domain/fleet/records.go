@@ -34,13 +34,13 @@ type Location struct {
 	Tags    []Tag
 	Holder  quota.Holder // of its quota; see package quota
 
-	Changed uint64 // journal number of the last change, 0 when older than this run
+	Changed uint64 // journal number of the last change; 0: before this run
 }
 
 // Status of a fleet or of a location in a fleet.
 type Status uint8
 
-// The statuses that a fleet and its locations pass through.
+// The statuses of a fleet and its locations.
 const (
 	Active Status = iota + 1
 	Deleting
@@ -63,7 +63,7 @@ type Fleet struct {
 	Description     string
 	Status          Status
 	Created         domain.Time
-	FullProtection  bool // new game sessions are protected from scale-down
+	FullProtection  bool // new game sessions are protected from scale-in
 	CreationPolicy  *CreationPolicy
 	MetricGroups    []string
 	CertificateType string  // "DISABLED" or "GENERATED", stored without effect
@@ -77,7 +77,7 @@ type Fleet struct {
 	Changed uint64
 }
 
-// CreationPolicy limits how many game sessions one creator may create in this fleet. A zero in either field: no limit.
+// CreationPolicy limits how many game sessions one creator may create in this fleet. If either field is zero, there is no limit.
 type CreationPolicy struct {
 	Sessions int32
 	Period   time.Duration // whole minutes on the wire
@@ -91,7 +91,7 @@ type FleetLocation struct {
 	ScalingStopped bool     // AUTO_SCALING is suspended there
 }
 
-// HasLocation reports whether the fleet uses the location and its status there.
+// HasLocation returns the fleet's status in a location, and whether the fleet uses the location.
 func (f *Fleet) HasLocation(name string) (Status, bool) {
 	for _, l := range f.Locations {
 		if l.Name == name {
@@ -112,14 +112,14 @@ type Compute struct {
 	CertificatePath string
 	Created         domain.Time
 
-	// Registration is random, so that a new compute of the same name does not accept the tokens of the previous one. Zero: registered by
-	// a version that had none.
+	// Registration is random, so that a new compute does not accept tokens of an earlier compute of the same name. Zero: registered by a
+	// release without it.
 	Registration domain.UUID
 
 	// The auth token is derived from the cell's secret, the fleet, the compute, its registration and the generation; only the generation
-	// is stored. The previous token stays valid until it expires, so that processes can change over.
+	// is stored. The previous token stays valid until it expires, so that processes can switch.
 	TokenGeneration uint32 // 0: none was issued yet
-	TokensVoid      uint32 // tokens of this generation and earlier ones are void: an operator replaced them
+	TokensVoid      uint32 // tokens up to this generation are void: an operator replaced them
 	TokenExpires    domain.Time
 	PreviousExpires domain.Time
 	ProcessesEver   int64 // processes that ever connected, for diagnosis
@@ -148,7 +148,7 @@ type ProcessState uint8
 const (
 	Initialized  ProcessState = iota + 1 // connected, not ready yet
 	ProcessReady                         // it called ProcessReady; may host a game session
-	Ended                                // it ended, or the service gave it up
+	Ended                                // it ended, or the service gave up on it
 )
 
 func (s ProcessState) String() string {
@@ -173,7 +173,7 @@ type EndReason uint8
 // The reasons.
 const (
 	EndedNormally       EndReason = iota + 1 // TerminateServerProcess
-	EndedCrashed                             // its connection was lost and the grace is over
+	EndedCrashed                             // its connection was lost and the grace period has passed
 	EndedReplaced                            // another process took its id
 	EndedUnhealthy                           // unhealthy or silent for too long, and did not end when asked to
 	EndedForced                              // was asked to end and did not
@@ -192,18 +192,18 @@ type Process struct {
 	Compute    ComputeRef
 	Location   string
 	State      ProcessState
-	Linked     bool   // a connection to some node is open
-	Link       uint64 // its number: only the loss of the newest connection counts
-	Node       uint32 // number of the node that has or had it; 0: a single node
+	Linked     bool   // it has an open connection to some node
+	Link       uint64 // number of its newest connection: only the loss of that one counts
+	Node       uint32 // number of the node that has or last had the connection; 0: a single node
 	Health     Health
-	Settled    bool // ready for a while without a heartbeat: as good as healthy (slow health callbacks)
-	Refreshing bool // it was asked to open another connection, and may not read until it has changed over
+	Settled    bool // ready for a while without a heartbeat, and treated as healthy (slow health callbacks)
+	Refreshing bool // it was asked to open another connection, and may not read until it has switched
 	Port       uint16
 	SDK        string // "Go 5.5.0"
 	Tool       string
 	LogPaths   []string
 	Life       uint32 // counts the successive processes with this key
-	Token      uint32 // generation of the compute's auth token that it was started with; 0: none, or a life that began on an existing connection
+	Token      uint32 // generation of the compute's auth token with which it was started; 0: none, or a life that began on an open connection
 	Connected  domain.Time
 	Ready      domain.Time
 	EndedAt    domain.Time
@@ -213,18 +213,18 @@ type Process struct {
 	Ending     uint64 // hash of the RequestId that ended it
 
 	Session    chunk.AnyRef // the game session it hosts, in the session package's table
-	Activating bool         // which is not active yet
+	Activating bool         // that game session is not active yet
 	HadSession bool
 
-	ReadyBy     domain.ContactTime // ProcessReady must have come
+	ReadyBy     domain.ContactTime // ProcessReady must have been called
 	LostBy      domain.ContactTime // it must have reconnected
 	UnhealthyBy domain.ContactTime // a good heartbeat must have come
 	TerminateBy domain.ContactTime // it must have ended; set when it is asked to
-	// TerminationTime is TerminateBy on the wall clock, as the process received it.
+	// TerminationTime is TerminateBy on the wall clock, in the form sent to the process.
 	TerminationTime domain.Time
 	TerminateWhy    EndReason
 
-	// These fields are for diagnosis; no decision depends on them.
+	// These fields are for diagnostics; no decision depends on them.
 	LinkAt   domain.Time  // when Linked last changed
 	HealthAt domain.Time  // when Health last changed
 	AskedAt  domain.Time  // when it was asked to end
@@ -249,9 +249,9 @@ type Event struct {
 	Code    string // an EventCode of the API
 	Message string
 	At      domain.Time
-	No      uint64 // numbers the events of the cell; it orders those of one millisecond
+	No      uint64 // number among all fleet events of the cell; orders events of the same millisecond
 	Count   int64  // how many events it stands for; 0: one
-	Players int64  // who lost their game by what it tells, in all events that it stands for
+	Players int64  // number of players who lost their game, in all events that it stands for
 	Changed uint64
 }
 

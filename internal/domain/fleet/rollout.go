@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// RolloutPhase says whether a rollout goes on.
+// RolloutPhase is the phase of a rollout.
 type RolloutPhase uint8
 
 // The phases.
@@ -17,7 +17,7 @@ const (
 	RolloutMoving    RolloutPhase = iota + 1 // it goes through its steps
 	RolloutDone                              // the last step is over, and the old fleet drains
 	RolloutUndone                            // the alias points to the old fleet again
-	RolloutReturning                         // as soon as the old fleet has a server process, the alias points to it again
+	RolloutReturning                         // the alias returns to the old fleet as soon as that has a server process
 )
 
 func (p RolloutPhase) String() string {
@@ -26,18 +26,18 @@ func (p RolloutPhase) String() string {
 
 // Rollout moves the new game sessions of an alias from one fleet to another, in steps. An alias keeps its latest one.
 //
-// The alias points to the old fleet until the last step, which has the weight 100, and to the new one from then on.
+// The alias points to the old fleet before the last step, which has weight 100, and to the new fleet from then on.
 type Rollout struct {
 	Alias    string
 	No       uint32 // counts the rollouts of the alias
 	From, To string // fleets
-	By       string // principal that began it
+	By       string // the principal that started it
 	Started  domain.Time
 
-	Weights  []RolloutWeight // of the steps; they rise, and the last one is 100
+	Weights  []RolloutWeight // of the steps, in ascending order; the last one is 100
 	StepTime time.Duration   // of each step, in whole seconds
-	// A step ends the rollout when at least so many server processes, or so many game sessions, of the new fleet have failed since it began, and these are
-	// more than so many percent of all.
+	// A step ends the rollout if, since it began, at least Failures server processes or game sessions of the new fleet have failed, and these are
+	// more than the given percentage of all.
 	Failures       int32
 	FailurePercent int32
 	Keep           bool // the old fleet keeps its hosts
@@ -45,16 +45,16 @@ type Rollout struct {
 	Phase  RolloutPhase
 	Step   int32              // index of Weights
 	StepAt domain.Time        // when the step began
-	StepBy domain.ContactTime // when it is over; 0: the rollout is not moving
-	Ended  domain.Time        // when the phase became another one than moving
-	Why    string             // of that phase, in words
+	StepBy domain.ContactTime // when it ends; 0: the rollout is not moving
+	Ended  domain.Time        // when the rollout left the phase moving
+	Why    string             // the reason for that, in words
 
 	// Counted since the step began:
-	Turns, TurnsNew            int64 // requests for game sessions by the alias; those of them that go to the new fleet
-	Processes, ProcessesFailed int64 // server processes of the new fleet that ran or have started; that ended with an error
-	Sessions, SessionsFailed   int64 // its new game sessions; those that were never active
+	Turns, TurnsNew            int64 // requests for game sessions by the alias, and how many of them go to the new fleet
+	Processes, ProcessesFailed int64 // server processes of the new fleet that ran or have started, and those that ended with an error
+	Sessions, SessionsFailed   int64 // its new game sessions, and those that never became active
 
-	Drained []RolloutSite // what the old fleet had before it was drained
+	Drained []RolloutSite // the old fleet's capacity before it was drained
 
 	Changed uint64
 }
@@ -62,14 +62,14 @@ type Rollout struct {
 // RolloutWeight is the share of new game sessions that go to the new fleet.
 type RolloutWeight struct{ Percent int32 }
 
-// RolloutSite is what a location of the old fleet had before it was drained.
+// RolloutSite is the old fleet's capacity in a location before it was drained.
 type RolloutSite struct {
 	Location       string
 	Desired        int32
 	ScalingStopped bool
 }
 
-// rolloutLevel is the level of the journal from which there are rollouts.
+// rolloutLevel is the level that introduced rollouts.
 const rolloutLevel = 2
 
 // Level returns the level of the snapshot part.
@@ -110,20 +110,20 @@ func (s *RolloutSite) fields(c *wire.Codec) {
 
 func rolloutPlace(r *Rollout) catalog.Place { return catalog.Place{ID: r.Alias} }
 
-// Weight returns the share of the step.
+// Weight returns the current step's share in percent.
 func (r *Rollout) Weight() int32 { return r.Weights[r.Step].Percent }
 
 // Shares reports whether new game sessions of the alias go to both fleets.
 func (r *Rollout) Shares() bool { return r.Phase == RolloutMoving && r.Weight() < 100 }
 
-// Next reports whether the next turn is the new fleet's. Of n turns the new fleet gets n*weight/100, rounded up: the first one, so that each step begins to show at once
-// how the new build does.
+// Next reports whether the next turn is the new fleet's. Of n turns, the new fleet gets n*weight/100, rounded up. It gets the first one, so that each
+// step tests the new build at once.
 func (r *Rollout) Next() bool { return r.TurnsNew*100 < r.Turns*int64(r.Weight())+int64(r.Weight()) }
 
-// Involves reports whether a fleet is one of both.
+// Involves reports whether a fleet is the rollout's old or new one.
 func (r *Rollout) Involves(fleetID string) bool { return r.From == fleetID || r.To == fleetID }
 
-// TooManyFailures says what has failed too often since the step began; "" if nothing has.
+// TooManyFailures describes what has failed too often since the step began; "" if nothing has.
 func (r *Rollout) TooManyFailures() string {
 	beyond := func(failed, all int64) bool {
 		return failed >= int64(r.Failures) && failed*100 > all*int64(r.FailurePercent)
@@ -137,13 +137,14 @@ func (r *Rollout) TooManyFailures() string {
 	return ""
 }
 
-// Begin begins a step, with nothing counted but the server processes that run.
+// Begin begins a step with zero counts, except that the running server processes count as started.
 func (r *Rollout) Begin(step int32, now domain.Time, by domain.ContactTime, running int64) {
 	r.Step, r.StepAt, r.StepBy = step, now, by
 	r.Turns, r.TurnsNew, r.Processes, r.ProcessesFailed, r.Sessions, r.SessionsFailed = 0, 0, running, 0, 0, 0
 }
 
-// Drain sets the desired hosts of each location to the minimum and stops automatic scaling there. It returns the changed fleet and what it had.
+// Drain sets the desired hosts of each location to the minimum and stops automatic scaling there. It returns the changed fleet and the previous
+// capacities.
 func (f *Fleet) Drain() (drained Fleet, had []RolloutSite) {
 	drained = *f
 	drained.Locations = slices.Clone(f.Locations)
@@ -155,7 +156,7 @@ func (f *Fleet) Drain() (drained Fleet, had []RolloutSite) {
 	return drained, had
 }
 
-// Undrain gives the locations back what they had, unless they have more by now.
+// Undrain restores the previous capacities of the locations, except where they are higher by now.
 func (f *Fleet) Undrain(had []RolloutSite) Fleet {
 	filled := *f
 	filled.Locations = slices.Clone(f.Locations)

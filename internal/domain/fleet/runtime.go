@@ -11,7 +11,7 @@ import (
 type Runtime struct {
 	Launches          []Launch      // what an agent runs; empty for hosts without agents
 	ActivationsMax    int32         // game sessions that may be ACTIVATING on one compute at a time; 0: any number
-	ActivationTimeout time.Duration // how long one may take; 0: the service's setting
+	ActivationTimeout time.Duration // how long an activation may take; 0: the service's setting
 }
 
 // Launch is a server process and the number of copies that a host runs.

@@ -281,7 +281,7 @@ func (s *State) RemoveProcess(r ProcessRef) {
 	s.Processes.Remove(r)
 }
 
-// Renew begins a new life under the key of a process that has ended. The new process takes over an open connection.
+// Renew starts a new life under the key of an ended process. The new process takes over the open connection.
 func (s *State) Renew(r ProcessRef, at domain.Time) {
 	s.setCounted(r, counted{})
 	p := s.Processes.Mut(r)
@@ -291,7 +291,7 @@ func (s *State) Renew(r ProcessRef, at domain.Time) {
 	}
 }
 
-// ProcessesOn yields the processes of a compute, also the ended ones, newest first.
+// ProcessesOn yields the processes of a compute, including ended ones, newest first.
 func (s *State) ProcessesOn(compute ComputeRef, yield func(ProcessRef, *Process) bool) {
 	for r := s.Computes.Get(compute).firstProcess; r != 0; {
 		p := s.Processes.Get(r)
@@ -303,7 +303,7 @@ func (s *State) ProcessesOn(compute ComputeRef, yield func(ProcessRef, *Process)
 	}
 }
 
-// eventsMax bounds a fleet's event log, from which the oldest events are removed. It is enough for weeks of a healthy fleet.
+// eventsMax bounds a fleet's event log; beyond it, the oldest events are removed. It suffices for weeks of a healthy fleet.
 const eventsMax = 2000
 
 // AddEvent appends to a fleet's event log.
@@ -321,7 +321,7 @@ func (s *State) AddEvent(e Event) {
 	s.events[e.FleetID] = log
 }
 
-// Frequent returns the newest event of a code if a fleet's log has `many` or more of them since a time.
+// Frequent returns the newest event of a code, if a fleet's log has at least `many` of them since a time.
 func (s *State) Frequent(fleet, code string, since domain.Time, many int) (last Event, ok bool) {
 	for _, r := range slices.Backward(s.events[fleet]) {
 		e := s.Events.Get(r)

@@ -107,8 +107,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 	}
 }
 
-// keptSeat returns the seat that is held for the player of a reservation, or that an older player session of the player still takes; 0
-// for none.
+// keptSeat returns the seat that is held for the player of a reservation, or that an older player session of the player still occupies; 0 for none.
 func (c *State) keptSeat(e *PlayerReserved) session.SeatRef {
 	if !e.Kept || c.hooks == nil {
 		return 0
@@ -116,9 +115,9 @@ func (c *State) keptSeat(e *PlayerReserved) session.SeatRef {
 	return c.hooks.KeptSeat(e.Player)
 }
 
-// applyResumed moves the contact clock by the downtime and counts connections as lost from now on: those processes have to connect
-// again. In a cluster, connections to nodes that are present stay, and all do if the service stood still: they were open all the time. A process that was already reconnecting gets a
-// new grace, too, because its next attempt may be half a minute ahead.
+// applyResumed moves the contact clock by the downtime and counts connections as lost from now on, so those processes have to connect again. In a
+// cluster, connections to nodes that are present stay. After a pause all connections stay, because they were open all the time. A process that was
+// already reconnecting gets a new grace period, too, because its next attempt may be half a minute ahead.
 func (c *State) applyResumed(e *Resumed) {
 	c.AddDowntime(domain.Time(e.Downtime))
 	for r, p := range c.Fleets.Processes.All() {
@@ -257,7 +256,7 @@ func (c *State) applyGame(at domain.Time, event kernel.Event) {
 	}
 }
 
-// activated frees the compute of a game session that has left ACTIVATING for the next one.
+// activated makes the compute of a game session that has left ACTIVATING available for the next activation.
 func (c *State) activated(r session.GameRef) {
 	c.Waiting.Clear(Activation, r.Any())
 	p := fleet.ProcessRef(c.Game(r).Process)

@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// applyCatalog applies events that change one record and no count or index of others.
+// applyCatalog applies events that change one record without affecting counts or indexes of others.
 func (c *State) applyCatalog(event kernel.Event) {
 	number := c.Touch()
 	switch e := event.(type) {
@@ -35,7 +35,7 @@ func (c *State) applyCatalog(event kernel.Event) {
 	}
 }
 
-// build returns a copy of a build that exists.
+// build returns a copy of an existing build.
 func (c *State) build(id string) fleet.Build {
 	r, _ := c.Fleets.Builds.Find(id)
 	return *c.Fleets.Builds.Get(r)

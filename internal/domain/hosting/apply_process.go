@@ -63,7 +63,7 @@ func (c *State) unlink(r fleet.ProcessRef, lostBy domain.ContactTime) {
 	p := c.Fleets.Processes.Mut(r)
 	p.Linked, p.Refreshing, p.LinkAt, p.Changed = false, false, c.Last(), c.Touch()
 	if p.State == fleet.Ended {
-		lostBy = 0 // an ended process needs no grace
+		lostBy = 0 // an ended process needs no grace period
 	}
 	p.LostBy = lostBy
 	c.Waiting.Set(Lost, r.Any(), lostBy)
@@ -80,7 +80,7 @@ func (c *State) Links(node uint32) (n uint32) {
 	return n
 }
 
-// NodeLost counts the connections of a node as lost, while the event is applied that says so.
+// NodeLost counts the connections of a node as lost, while the event that reports the loss is applied.
 func (c *State) NodeLost(node uint32, lostBy domain.ContactTime) {
 	for r, p := range c.Fleets.Processes.All() {
 		if p.Linked && p.Node == node {
@@ -120,7 +120,8 @@ func (c *State) applyActivated(at domain.Time, e *ProcessActivated) {
 			p.Ready = at
 		}
 		p.State, p.Port, p.LogPaths, p.Activation, p.ReadyBy = fleet.ProcessReady, e.Port, e.LogPaths, e.Request, 0
-		// The stored health belongs to an earlier start. Kept, it could end this one's game session before its first heartbeat.
+		// The stored health belongs to an earlier start. If it were kept, it could end this process's game session before its
+		// first heartbeat.
 		p.Health, p.HealthAt, p.Settled, p.UnhealthyBy = fleet.Unheard, 0, false, e.UnhealthyBy
 		if e.SDK != "" {
 			p.SDK = e.SDK

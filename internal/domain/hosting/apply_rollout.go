@@ -13,7 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// activationPatience is how long a game session that a placement waits for may be ACTIVATING until its end with the placement counts as a failure of the server.
+// activationPatience is how long a placement's game session may be ACTIVATING before its end together with the placement counts as a failure of the
+// server.
 const activationPatience = 30 * time.Second
 
 func (c *State) applyRollout(event kernel.Event) {
@@ -43,7 +44,7 @@ func (c *State) applyRollout(event kernel.Event) {
 	}
 }
 
-// forgetRollout removes the rollout of an alias that is gone.
+// forgetRollout removes the rollout of a deleted alias.
 func (c *State) forgetRollout(alias string) {
 	if at, ok := c.Fleets.Rollouts.Find(alias); ok {
 		c.Waiting.Clear(RolloutStep, at.Any())
@@ -53,7 +54,7 @@ func (c *State) forgetRollout(alias string) {
 	}
 }
 
-// findMoving lists the aliases whose rollouts move or return.
+// findMoving lists the aliases whose rollouts are moving or returning.
 func (c *State) findMoving() {
 	c.moving = nil
 	c.Fleets.Rollouts.Since(catalog.Place{}, func(r *fleet.Rollout) bool {
@@ -71,7 +72,7 @@ func (c *State) countIn(alias string) *fleet.Rollout {
 	return r
 }
 
-// eachTo counts something in the rollouts that move to a fleet.
+// eachTo applies count to the rollouts that move to a fleet.
 func (c *State) eachTo(fleetID string, count func(*fleet.Rollout)) {
 	for _, alias := range c.moving {
 		if r, _ := c.rollout(alias); r.Phase == fleet.RolloutMoving && r.To == fleetID {
@@ -89,7 +90,7 @@ func (c *State) movesTo(fleetID string) (any bool) {
 	return any
 }
 
-// summonRollouts sets the deadlines of rollouts that are to end at once.
+// summonRollouts sets the deadlines of rollouts that must end at once.
 func (c *State) summonRollouts() {
 	for _, alias := range c.moving {
 		if at, ok := c.Fleets.Rollouts.Find(alias); ok {
@@ -106,7 +107,8 @@ func (c *State) summon(at chunk.Ref[fleet.Rollout]) {
 	c.Waiting.SetWall(RolloutEnd, at.Any(), when)
 }
 
-// mustEnd reports whether a rollout ends at once: its new fleet fails too often, or the old one, to which it returns, has a server process again.
+// mustEnd reports whether a rollout must end at once: its new fleet fails too often, or the old fleet, to which it returns, has a server process
+// again.
 func (c *State) mustEnd(r *fleet.Rollout) (ends bool, failing string) {
 	switch r.Phase {
 	case fleet.RolloutMoving:
@@ -119,7 +121,7 @@ func (c *State) mustEnd(r *fleet.Rollout) (ends bool, failing string) {
 	return false, ""
 }
 
-// countForRollouts counts what an event says of the new fleets of rollouts. It runs before the event is applied.
+// countForRollouts updates the counts of rollouts to the fleet that an event is about. It runs before the event is applied.
 func (c *State) countForRollouts(at domain.Time, event kernel.Event) {
 	switch e := event.(type) {
 	case *ProcessConnected:
@@ -150,12 +152,12 @@ func (c *State) countForRollouts(at domain.Time, event kernel.Event) {
 
 func processFailed(r *fleet.Rollout) { r.ProcessesFailed++ }
 
-// failedBy reports whether a reason for the end of a server process is a failure of its own, if the service had not asked it to end.
+// failedBy reports whether the reason for the end of a server process counts as its own failure, provided that the service had not asked it to end.
 func failedBy(why fleet.EndReason) bool {
 	return why == fleet.EndedCrashed || why == fleet.EndedReplaced || why == fleet.EndedNeverReady || why == fleet.EndedUnhealthy
 }
 
-// neverActive reports whether a game session ends without having been active, by no wish of its creator or an operator.
+// neverActive reports whether a game session ends without having been active, other than at the request of its creator or an operator.
 func neverActive(g *session.GameSession, cause session.EndCause, at domain.Time) bool {
 	if g.Status != session.Activating {
 		return false

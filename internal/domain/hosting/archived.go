@@ -27,7 +27,7 @@ func DecodePlayerSession(data []byte) (PlayerSession, error) {
 	return p, err
 }
 
-// Fields encodes or decodes a player session of the archive.
+// Fields encodes or decodes a player session for the archive.
 func (p *PlayerSession) Fields(c *wire.Codec) {
 	p.PlayerSession.Fields(c)
 	wire.Text(c, 16, &p.GameID)

@@ -69,12 +69,12 @@ func (cmd *UpdateBuild) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// FinishBuild says what became of an upload: it is stored, or it cannot be used. It may come again.
+// FinishBuild records the result of an upload: the files are stored, or they cannot be used. It may be repeated.
 type FinishBuild struct {
 	ID       string
 	Manifest string // of the files that are stored
 	Size     int64  // of these files, in bytes
-	Failure  string // why the upload cannot be used; the fields above are empty then
+	Failure  string // why the upload cannot be used; the fields above are then empty
 }
 
 func (cmd *FinishBuild) Decide(k *kernel.Tx) error {
@@ -95,7 +95,7 @@ func (cmd *FinishBuild) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeleteBuild removes a build. Fleets that run it keep its files in the service's own store; those in a store of the operator stay where they are.
+// DeleteBuild removes a build. Fleets that run it keep its files in the service's own store; files in an operator's store are not touched.
 type DeleteBuild struct{ ID string }
 
 func (cmd *DeleteBuild) Decide(k *kernel.Tx) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// inactivityDefault is the time without players after which the last host is removed, unless the request sets another. Source: the table
-// of timers in the service's quotas.
+// inactivityDefault is how long a location has no players before its last host is removed, unless the request sets another time. Source:
+// the table of timers in the service's quotas.
 const inactivityDefault = 30 * time.Minute
 
 // SetCapacity sets the number of hosts in a location of a managed fleet. It changes the given fields and keeps the others.
@@ -45,7 +45,7 @@ func (cmd *SetCapacity) Decide(k *kernel.Tx) error {
 	kernel.Patch(&c.FromZero, cmd.FromZero)
 	kernel.Patch(&c.Inactivity, cmd.Inactivity)
 	if c.FromZero {
-		c.Min = 0 // a minimum from before would keep the last hosts
+		c.Min = 0 // an earlier minimum would keep the last hosts
 	}
 	switch {
 	case c.FromZero && cmd.Min != nil:

@@ -85,7 +85,7 @@ func (t *Tx) computeByName(fleetID, name string) (fleet.ComputeRef, *fleet.Compu
 }
 
 // DeregisterCompute removes a host. It voids the host's tokens and ends its server processes and game sessions in the state; the
-// processes themselves may go on.
+// processes themselves may keep running.
 type DeregisterCompute struct{ Fleet, Name string }
 
 func (cmd *DeregisterCompute) Decide(k *kernel.Tx) error {
@@ -114,7 +114,7 @@ func (t *Tx) removeCompute(r fleet.ComputeRef) {
 	t.Emit(&ComputeRemoved{x.FleetID, x.Name})
 }
 
-// IssueToken determines the auth token of a compute: the present one while enough of its life is left, else a new one.
+// IssueToken returns the current auth token of a compute while enough of its life is left, and otherwise makes a new one.
 type IssueToken struct {
 	Fleet, Compute string
 
@@ -143,11 +143,11 @@ func (cmd *IssueToken) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RotateToken replaces the auth token of a compute at once: all tokens that were issued before are void, for new
-// connections and for Server.Exchange. Connections that were authenticated with one of them end.
+// RotateToken replaces the auth token of a compute at once: all earlier tokens are void for new connections and for
+// Server.Exchange. Connections that were authenticated with one of them end.
 type RotateToken struct {
 	Fleet, Compute string
-	KeepLinks      bool // such connections stay, and their processes get the new token
+	KeepLinks      bool // such connections stay open, and their processes get the new token
 
 	// Result
 	Generation uint32

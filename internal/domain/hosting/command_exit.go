@@ -11,15 +11,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// ReportExit records that a server process has ended, as the agent of its host saw it: the process, its game session and the seats of
-// its players end at once, without a grace. A repeat changes nothing.
+// ReportExit records that a server process has ended, as observed by its host's agent. The process, its game session and its players' seats end
+// at once, without a grace period. A repeat changes nothing.
 type ReportExit struct {
 	Process fleet.Key
 	Exit    exit.Report
-	Event   string // code of the fleet event; "" for an end that is no failure
+	Event   string // code of the fleet event; "" for a normal end
 }
 
-// exitReasons maps the termination reasons of the agent protocol to the ends of processes.
+// exitReasons maps the agent protocol's termination reasons to the ends of processes.
 var exitReasons = map[string]fleet.EndReason{
 	"SERVER_PROCESS_CRASHED": fleet.EndedCrashed, "SERVER_PROCESS_INVALID_PATH": fleet.EndedCrashed,
 	"SERVER_PROCESS_FORCE_TERMINATED": fleet.EndedForced, "SERVER_PROCESS_PROCESS_EXIT_TIMEOUT": fleet.EndedForced,
@@ -30,7 +30,7 @@ var exitReasons = map[string]fleet.EndReason{
 
 const invalidPath = "SERVER_PROCESS_INVALID_PATH"
 
-// levelOfAgents is the level of the events about hosts and agents.
+// levelOfAgents is the level that introduced events about hosts and agents.
 const levelOfAgents = 2
 
 func (cmd *ReportExit) Decide(k *kernel.Tx) error {
@@ -54,19 +54,19 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 	if known {
 		p := t.Process(r)
 		if p.Exit != nil || p.State == fleet.Ended && p.EndReason != fleet.EndedNormally && p.EndReason != fleet.EndedCrashed {
-			return nil // a repeat, or the end of a process that the service had given up
+			return nil // a repeat, or a process that the service had already given up
 		}
 		ended := p.State == fleet.Ended
 		if k.Level() >= levelOfAgents {
 			t.Emit(&ProcessDied{cmd.Process, report})
 		}
 		if ended {
-			return nil // in good order, or by the loss of its connection, which the event log tells
+			return nil // a normal end, or the loss of its connection, which the event log reports
 		}
 		lost = t.closeProcess(r, reason, 0)
 	}
 	news := cmd.Event != ""
-	if cmd.Event == invalidPath { // there never was a process: the id of each attempt is another one
+	if cmd.Event == invalidPath { // no process ever existed: each attempt has another id
 		t.troubleEvent(cmd.Process.Fleet, cmd.Event, "Server process on compute "+x.Name+" in "+x.Location+" cannot be started: ",
 			excerpt.Begin(cmp.Or(report.LastLines(exitEventOutput), "its launch path names no program"), whyMax))
 	} else if cmd.Event != "" {
@@ -80,7 +80,7 @@ func (cmd *ReportExit) Decide(k *kernel.Tx) error {
 
 const exitEventOutput = 500 // bytes of output in a fleet event
 
-// exitEvent writes how a process ended to the fleet's event log, unless the same line is among the newest.
+// exitEvent writes to the fleet's event log how a process ended, unless an identical line is among the newest.
 func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report, lost loss) (written bool) {
 	message := "Server " + who + " ended: " + report.How()
 	if output := report.LastLines(exitEventOutput); output != "" {
@@ -93,7 +93,8 @@ func (t *Tx) exitEvent(fleetID, code, who string, report *exit.Report, lost loss
 	return true
 }
 
-// told reports whether a line is among the newest of a fleet's event log: the report of a process that the service does not know may be repeated.
+// told reports whether a line is among the newest of a fleet's event log, because the report of a process that the service does not know may be
+// repeated.
 func (t *Tx) told(fleetID, code, message string) bool {
 	for _, r := range slices.Backward(t.Fleets.EventsOf(fleetID)) {
 		switch e := t.Fleets.Events.Get(r); {

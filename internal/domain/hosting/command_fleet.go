@@ -64,7 +64,7 @@ func (cmd *DeleteLocation) Decide(k *kernel.Tx) error {
 // gets a host.
 type CreateFleet struct {
 	Fleet     fleet.Fleet // ID, Region, Account, Name and the caller's optional fields; not Status, Created, Locations
-	Locations []string    // beside the home location, which a fleet of a build always has
+	Locations []string    // in addition to the home location, which a fleet of a build always has
 
 	// Result: Fleet, as stored.
 }
@@ -118,7 +118,7 @@ func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// addedLocations returns the locations of a fleet with names added.
+// addedLocations returns the locations of a fleet with more names added.
 func addedLocations(f *fleet.Fleet, names []string) []fleet.FleetLocation {
 	all := slices.Clone(f.Locations)
 	for _, name := range names {
@@ -139,7 +139,7 @@ func (t *Tx) locationAdded(f *fleet.Fleet, name string) {
 	t.fleetEvent(f.ID, code, "Location "+name+" of fleet "+f.ID+" changed state to "+state)
 }
 
-// newLocations checks names that a caller adds to the locations of a fleet.
+// newLocations checks the names of locations to be added to a fleet.
 func (t *Tx) newLocations(have []fleet.FleetLocation, names []string) error {
 	if n := len(have) + len(names); n > t.Config.LocationsInFleetMax {
 		return domain.Refuse(domain.LimitExceeded, "Locations: %d locations in the fleet; the limit is %d", n, t.Config.LocationsInFleetMax)
@@ -175,7 +175,7 @@ func (t *Tx) lastingFleet(id string) (*fleet.Fleet, error) {
 	return f, err
 }
 
-// notActive explains why a fleet takes no game sessions and computes; "" if it does.
+// notActive explains why a fleet accepts no game sessions and computes; "" if it does.
 func notActive(f *fleet.Fleet) string {
 	switch f.Status {
 	case fleet.Unstarted:
@@ -240,8 +240,8 @@ func protection(full bool) string {
 	return "NoProtection"
 }
 
-// DeleteFleet begins to remove a fleet, which takes nothing new from then on. Its computes, processes and game sessions end in small
-// steps afterwards, so that a large fleet does not delay other commands.
+// DeleteFleet begins to remove a fleet, which from then on accepts nothing new. Its computes, processes and game sessions end afterwards in small
+// steps, so that a large fleet does not delay other commands.
 type DeleteFleet struct{ ID string }
 
 func (cmd *DeleteFleet) Decide(k *kernel.Tx) error {
@@ -335,21 +335,21 @@ func (cmd *RemoveFleetLocations) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// A server process that crashes in a loop, or a trouble of many hosts, would fill the log of its fleet with one event every few seconds. Of one code, so many are written one by one within
-// the time; further ones replace the newest, which counts them.
+// A server process that crashes in a loop, or a problem on many hosts, would fill the log of its fleet with an event every few seconds. Within the
+// period, only this many events of one code are written one by one; each further event replaces the newest one, which counts them.
 const (
 	repeatsShown = 10
 	repeatsTime  = 10 * time.Minute
 )
 
-// countsFrom is the level of the journal from which an event may stand for several.
+// countsFrom is the level from which one event may stand for several.
 const countsFrom = 2
 
 func (t *Tx) fleetEvent(fleetID, code, message string) {
 	t.lossEvent(fleetID, code, message, loss{})
 }
 
-// lossEvent writes an event by which players may have lost their game.
+// lossEvent writes an event about something that may have cost players their game.
 func (t *Tx) lossEvent(fleetID, code, message string, by loss) {
 	message += by.inWords()
 	if frequent(code) && t.Level() >= countsFrom {
@@ -361,7 +361,7 @@ func (t *Tx) lossEvent(fleetID, code, message string, by loss) {
 	t.writeFleetEvent(fleetID, code, message, by.players, nil)
 }
 
-// loss is a game session that ended otherwise than its server meant to, and how many players had a seat in it.
+// loss is a game session that ended unexpectedly, and the number of players who had a seat in it.
 type loss struct {
 	game    session.ID
 	players int64
@@ -377,12 +377,12 @@ func (l loss) inWords() string {
 	return fmt.Sprintf("; %d players lost game session %s", l.players, l.game)
 }
 
-// frequent reports whether hosts and server processes may cause events of a code again and again.
+// frequent reports whether hosts and server processes can cause events of a code repeatedly.
 func frequent(code string) bool {
 	return strings.HasPrefix(code, "SERVER_PROCESS_") || strings.HasPrefix(code, "FLEET_VALIDATION_") || code == "FLEET_BINARY_DOWNLOAD_FAILED"
 }
 
-// writeFleetEvent writes an event, in place of an older one that it counts, or of none.
+// writeFleetEvent writes an event. If before is not nil, it replaces that event and continues its count.
 func (t *Tx) writeFleetEvent(fleetID, code, message string, players int64, before *fleet.Event) {
 	e := &FleetEventWritten{Event: fleet.Event{
 		FleetID: fleetID, ID: t.NewID(), Code: code, Message: message, At: t.Now, No: t.eventNo + 1,

@@ -16,9 +16,9 @@ import (
 // CreateGameSession creates a game session on a free server process. The call does not wait for the server.
 type CreateGameSession struct {
 	Fleet, Location string
-	Alias           string // by which the caller has named the fleet; a rollout of it may choose another one. Empty: the fleet's id
+	Alias           string // the alias by which the caller named the fleet; a rollout of the alias may choose another fleet. Empty: the caller named the fleet
 	Name            string // last part of the id: the caller's idempotency token, or a session.NameID
-	Title           string // what the API calls Name
+	Title           string // Name in the API
 	Data            string
 	MatchmakerData  string
 	Properties      []session.Property
@@ -26,11 +26,11 @@ type CreateGameSession struct {
 	PlayersMax      int32
 	quota.Taking
 
-	// Parameters is a hash of all fields above if the caller chose Name, else zero. With a chosen Name a repeat gets the same game
-	// session, and Name stays taken while the archive keeps the record.
+	// Parameters is a hash of all fields above if the caller chose Name, else zero. With a chosen Name, a repeat gets the same
+	// game session, and Name stays taken while the archive keeps the record.
 	Parameters uint64
-	Archived   *session.GameSession `cbor:"-"` // what the archive has under the id; filled in by the engine
-	ArchivedAt uint64               `cbor:"-"` // Kernel.Forgotten when it looked
+	Archived   *session.GameSession `cbor:"-"` // the archive's record of the id; filled in by the engine
+	ArchivedAt uint64               `cbor:"-"` // Kernel.Forgotten at the time of the look-up
 
 	// Result
 	Game session.GameSession
@@ -82,7 +82,7 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.NoCapacity, "Unable to reserve a process on fleet %s: %s", f.ID, c.whyNoProcess(f.ID, cmd.Location))
 	}
 
-	// Facts.
+	// Events.
 	f = c.fleet(r)
 	if turn != nil {
 		t.Emit(turn)
@@ -100,12 +100,12 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// activateBy returns when a game session that is created now must be active.
+// activateBy returns the deadline by which a game session created now must be active.
 func (t *Tx) activateBy(f *fleet.Fleet) domain.ContactTime {
 	return t.Contact.Add(cmp.Or(f.ActivationTimeout(), t.Config.Activation))
 }
 
-// seekRepeated changes the fleet to the one in which an earlier request by the alias has made the game session.
+// seekRepeated changes the fleet to the one in which an earlier request for the alias created the game session.
 func (cmd *CreateGameSession) seekRepeated(t *Tx) {
 	if r, ok := t.rollout(cmd.Alias); ok && cmd.Parameters != 0 {
 		for _, id := range []string{r.From, r.To} {
@@ -116,7 +116,7 @@ func (cmd *CreateGameSession) seekRepeated(t *Tx) {
 	}
 }
 
-// repeated recognises a command that was executed before, by the id that its caller chose.
+// repeated detects a command that was executed before, by the id that its caller chose.
 func (cmd *CreateGameSession) repeated(t *Tx, id session.ID) (done bool, err error) {
 	old := cmd.Archived
 	if r, ok := t.Sessions.Game(id); ok {
@@ -134,7 +134,7 @@ func (cmd *CreateGameSession) repeated(t *Tx, id session.ID) (done bool, err err
 	return true, nil
 }
 
-// CheckProperties checks a whole set of game properties.
+// CheckProperties checks a complete set of game properties.
 func (t *Tx) CheckProperties(properties []session.Property) error {
 	if n, most := len(properties), t.Config.PropertiesInGameMax; n > most {
 		return domain.Refuse(domain.Invalid, "GameProperties: %d properties; at most %d are allowed", n, most)
@@ -149,9 +149,10 @@ func (t *Tx) CheckProperties(properties []session.Property) error {
 	return nil
 }
 
-// checkCreator applies the fleet's creation policy and returns how long this creation counts towards it; 0 if it does not count.
+// checkCreator applies the fleet's creation policy. It returns how long this creation counts towards the policy; 0 if it does not
+// count.
 func (t *Tx) checkCreator(f *fleet.Fleet, name string) (time.Duration, error) {
-	most, period := int32(1), time.Second // without a policy: one a second for each creator
+	most, period := int32(1), time.Second // without a policy: one per second and creator
 	if p := f.CreationPolicy; p != nil {
 		if p.Sessions == 0 || p.Period == 0 {
 			return 0, nil
@@ -239,7 +240,7 @@ func (cmd *UpdateGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// changedFrom returns an event with the present values, for the command to overwrite.
+// changedFrom returns an event with the current values, for the command to overwrite.
 func changedFrom(g *session.GameSession) *GameSessionChanged {
 	return &GameSessionChanged{
 		ID: g.ID, Name: g.Name, PlayersMax: g.PlayersMax, DenyPlayers: g.DenyPlayers, FullProtection: g.FullProtection,
@@ -247,10 +248,10 @@ func changedFrom(g *session.GameSession) *GameSessionChanged {
 	}
 }
 
-// TerminateGameSession asks the server process of a game session to end; the game session ends with it.
+// TerminateGameSession asks the server process of a game session to end; the game session ends when the process does.
 type TerminateGameSession struct {
 	ID    session.ID
-	Force bool // end the game session now and kill the process, which only an agent on its host can do
+	Force bool // end the game session now and have the process killed, which requires an agent on its host
 	Agent bool // with Force: its host has an agent
 
 	// Result
@@ -279,7 +280,7 @@ func (cmd *TerminateGameSession) Decide(k *kernel.Tx) error {
 			t.askTermination(p, fleet.EndedForced)
 		}
 	}
-	if cmd.Force { // the players do not wait for the agent, which ends the process now or when it is connected again
+	if cmd.Force { // players do not wait for the agent, which kills the process now or when it has reconnected
 		t.endGame(r, session.ForceTerminated, session.EndedByForce)
 		t.closeProcess(p, fleet.EndedForced, 0)
 	}
@@ -326,7 +327,7 @@ func (cmd *CreateGameSession) Claimed() (kernel.ClaimKind, string) {
 	return kernel.AGameSession, string(cmd.ID())
 }
 
-// SetArchived stores the record that the archive has under the id.
+// SetArchived stores the archive's record of the id.
 func (cmd *CreateGameSession) SetArchived(data []byte, at uint64) error {
 	cmd.Archived, cmd.ArchivedAt = nil, at
 	if data == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Choose sets the caller's own name for the game session. It must be called last, because a hash of all other fields distinguishes a
-// repeat from a different request under the same name, at every door.
+// Choose sets the caller's own name for the game session. It must be called last: at every door, a hash of all other fields tells a
+// repeat from a different request under the same name.
 func (cmd *CreateGameSession) Choose(name string) {
 	cmd.Name, cmd.Parameters = name, cmd.parametersHash()
 }

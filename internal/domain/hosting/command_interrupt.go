@@ -7,15 +7,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// interruptionNotice is how long the server processes of a host that is taken away have at most: a cloud gives notice of two minutes, and the agent ends what runs
-// half a minute before that is over.
+// interruptionNotice is the most time that the server processes of an interrupted host get. A cloud gives two minutes of notice, and half a minute
+// before they are over the agent ends what is still running.
 const interruptionNotice = 90 * time.Second
 
-// InterruptCompute says that the machine of a compute is about to be taken away: it gets no new game sessions, and its server processes are asked to end. A repeat
-// changes nothing.
+// InterruptCompute records that the machine of a compute is about to be taken away. The compute gets no new game sessions, and its server processes
+// are asked to end. A repeat changes nothing.
 type InterruptCompute struct{ Fleet, Compute string }
 
-// Decide emits ComputeRegistered with the mark of a drain, and ProcessTerminationAsked for each process that is ready.
+// Decide emits ComputeRegistered with the drain tag, and ProcessTerminationAsked for each ready process.
 func (cmd *InterruptCompute) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, x, err := t.computeByName(cmd.Fleet, cmd.Compute)

@@ -9,19 +9,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// LaunchTrouble is why an entry of a runtime configuration does not run on a host.
+// LaunchTrouble is the reason why an entry of a runtime configuration does not run on a host.
 type LaunchTrouble uint8
 
-// The troubles.
+// The reasons.
 const (
 	BuildNotFetched LaunchTrouble = iota + 1
-	PathNotFound                  // the launch path names no program
-	CrashesTooOften               // so often that its processes start only now and then
+	PathNotFound                  // no program exists at the launch path
+	CrashesTooOften               // its processes crash so often that the agent starts them only from time to time
 	NotStarted                    // for another reason, such as a lack of ports
 )
 
-// ReportLaunch writes to a fleet's event log why an entry of its runtime configuration does not run on a compute, as the agent there says. A repeat makes the
-// line a newer one that counts it.
+// ReportLaunch records in a fleet's event log why an entry of its runtime configuration does not run on a compute, according to the agent there. A
+// repeat replaces the event with a newer one that counts it.
 type ReportLaunch struct {
 	Fleet, Compute string
 	Path           string // of the entry
@@ -40,7 +40,7 @@ func (cmd *ReportLaunch) Decide(k *kernel.Tx) error {
 		return err
 	}
 	r, _ := t.Fleets.Fleet(cmd.Fleet)
-	validating := t.fleet(r).Status != fleet.Active // no server process of the fleet has ever been ready
+	validating := t.fleet(r).Status != fleet.Active // no server process of the fleet has been ready yet
 	on := " on compute " + x.Name + " in " + x.Location + ": "
 	code, head := "GENERIC_EVENT", ""
 	switch cmd.Trouble {
@@ -48,7 +48,7 @@ func (cmd *ReportLaunch) Decide(k *kernel.Tx) error {
 		code, head = "FLEET_BINARY_DOWNLOAD_FAILED", "The build cannot be fetched"+on
 	case PathNotFound:
 		if !validating {
-			return nil // SERVER_PROCESS_INVALID_PATH tells it
+			return nil // SERVER_PROCESS_INVALID_PATH reports it
 		}
 		code, head = "FLEET_VALIDATION_LAUNCH_PATH_NOT_FOUND", "Launch path "+cmd.Path+" cannot be run"+on
 	case CrashesTooOften:
@@ -63,10 +63,11 @@ func (cmd *ReportLaunch) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// troubleTime is how long after its last event a trouble is the same one.
+// troubleTime is how long after its last event a problem counts as the same one.
 const troubleTime = time.Hour
 
-// troubleEvent writes an event about a trouble that may last: it replaces the event before about the same one, which has the same beginning, and counts on.
+// troubleEvent writes an event about a problem that may persist: it replaces the previous event about the same problem, recognized by its beginning,
+// and continues its count.
 func (t *Tx) troubleEvent(fleetID, code, head, why string) {
 	for _, r := range t.Fleets.EventsOf(fleetID) {
 		e := t.Fleets.Events.Get(r)

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// checkManaged checks a new fleet of a build and completes it from the build.
+// checkManaged checks a new fleet of a build and fills in the build's values.
 func (t *Tx) checkManaged(f *fleet.Fleet) error {
 	m := *f.Managed
 	b, err := t.buildByID(m.Build)
@@ -41,7 +41,7 @@ func (t *Tx) checkRuntime(f *fleet.Fleet, r *fleet.Runtime) error {
 	return nil
 }
 
-// UpdateRuntime replaces a fleet's runtime configuration. Game sessions that are ACTIVATING keep the time they were given.
+// UpdateRuntime replaces a fleet's runtime configuration. Game sessions that are already ACTIVATING keep their deadline.
 type UpdateRuntime struct {
 	Fleet   string
 	Runtime fleet.Runtime
@@ -62,8 +62,8 @@ func (cmd *UpdateRuntime) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// managedFleet finds a fleet of a build that is not being deleted. For an ANYWHERE fleet it refuses, because the owner of such hosts adds
-// and removes them.
+// managedFleet finds a fleet of a build that is not being deleted. It refuses an ANYWHERE fleet, because its owner adds and removes the
+// hosts.
 func (t *Tx) managedFleet(id, what string) (*fleet.Fleet, error) {
 	f, err := t.lastingFleet(id)
 	if err == nil && f.Managed == nil {

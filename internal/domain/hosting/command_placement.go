@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// StartPlacement begins a placement in a queue. It does not wait for a free process and is not refused for want of one.
+// StartPlacement starts a placement in a queue. It neither waits for a free process nor is refused if there is none.
 type StartPlacement struct {
 	Placement placement.Placement // as requested: ID, Queue, PlayersMax, …, Players with the ids of their future player sessions
 
@@ -48,7 +48,7 @@ func (cmd *StartPlacement) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// check completes the placement and refuses one that may not begin.
+// check completes the placement and refuses one that must not begin.
 func (cmd *StartPlacement) check(t *Tx) error {
 	p, c := &cmd.Placement, t.State
 	r, ok := c.Placements.Queue(p.Queue)
@@ -77,11 +77,11 @@ func (cmd *StartPlacement) check(t *Tx) error {
 	return nil
 }
 
-// placementBytesMax bounds one placement, so that it fits into a record of the archive when it has ended. Game session data
-// of 262,144 characters, which may have four bytes each, leaves room for players and latencies.
+// placementBytesMax bounds the size of one placement, so that the ended placement fits into an archive record. Game session data of 262,144
+// characters, of up to four bytes each, leaves room for players and latencies.
 const placementBytesMax = 2 << 20
 
-// CheckPlacementRoom bounds what placements with the largest permitted data take in the journal and in memory.
+// CheckPlacementRoom bounds the space that placements with maximal data take in the journal and in memory.
 func (t *Tx) CheckPlacementRoom(p *placement.Placement) error {
 	bytes := p.Bytes()
 	if bytes > placementBytesMax {
@@ -157,8 +157,8 @@ func (cmd *StopPlacement) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// endPlacement ends a pending placement without success. A game session that is ACTIVATING for it ends, too, because it would hold a
-// process for no caller.
+// endPlacement ends a pending placement without success. A game session that is ACTIVATING for it also ends, because it would occupy a process
+// without a caller.
 func (t *Tx) endPlacement(r placement.Ref, status placement.Status) {
 	p := t.Placement(r)
 	id, game := p.ID, session.ID(p.Game)
@@ -195,7 +195,7 @@ func (c *State) noneFree(at placement.Place, now domain.Time) placement.Try {
 	return try
 }
 
-// failPlacementOf ends the placement of a game session that is terminated before it was active.
+// failPlacementOf ends the placement of a game session that is terminated before it became active.
 func (t *Tx) failPlacementOf(g *session.GameSession) {
 	if r, ok := t.pendingFor(g.Placement, g.ID); ok {
 		t.finishPlacement(t.Placement(r).ID, placement.Failed, nil)
@@ -250,8 +250,8 @@ func (t *Tx) fulfilPlacement(game session.ID) {
 	}
 }
 
-// Settle gives capacity that a command has freed to waiting placements, and tries new placements for the first time. It runs at the end
-// of each command, in the same transaction.
+// Settle assigns capacity that a command has freed to waiting placements, and makes the first attempt for new placements. It runs at the end of each
+// command, in the same transaction.
 func (t *Tx) Settle() {
 	for {
 		if n := len(t.dirty); n > 0 {
@@ -283,8 +283,8 @@ func (t *Tx) Reset() {
 	t.Fleets.TakeFreed()
 }
 
-// round tries every place that a placement may use now, best first. If none has a free process, the placement waits at all of them until
-// its next latency cap applies.
+// round tries every place that a placement may use now, best first. If none has a free process, the placement waits at all of them until its next
+// latency cap applies.
 func (t *Tx) round(r placement.Ref) {
 	t.takeTurns(r)
 	for {
@@ -297,7 +297,7 @@ func (t *Tx) round(r placement.Ref) {
 		p := t.Placement(r)
 		if o := p.Override; o != nil && !o.Only && !p.PassedOnce {
 			t.Emit(&PlacementPassed{p.ID})
-			continue // one more round, over the queue's other locations as well
+			continue // another round, now with the queue's other locations
 		}
 		places := make([]placement.Place, len(best))
 		for i, c := range best {
@@ -325,8 +325,8 @@ func (t *Tx) place(r placement.Ref, at placement.Place) bool {
 	return true
 }
 
-// idOfAttempt returns the id of a placement's game session at a place: the placement's own, which a failed attempt there gives up. Another game session can
-// have it, too, since a caller of CreateGameSession chooses from the same names; then the new one gets an id of ours. See B213.
+// idOfAttempt returns the id of a placement's game session at a place. It is derived from the placement's id, which an attempt there releases when
+// it fails. If another game session has the id, because a caller of CreateGameSession chose the same name, the new one gets a generated id. See B213.
 func (t *Tx) idOfAttempt(p *placement.Placement, at placement.Place) session.ID {
 	id := session.MakeID(at.Fleet, at.Location, p.ID)
 	if r, taken := t.Sessions.Game(id); taken {

@@ -44,7 +44,7 @@ func (cmd *ReservePlayers) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s; players can join an ACTIVE one", g.ID, g.Status)
 	case g.DenyPlayers:
 		return domain.Refuse(domain.WrongGameStatus, "game session %s accepts no new players (DENY_ALL)", g.ID)
-	case taken+wanted > g.PlayersMax: // not ==: the maximum can be lowered below what is held
+	case taken+wanted > g.PlayersMax: // not ==, because the maximum can be lowered below the number taken
 		return domain.Refuse(domain.Full, "game session %s: %d of %d player slots are taken, %d wanted", g.ID, taken, g.PlayersMax, wanted)
 	}
 	for i, p := range cmd.Players {
@@ -89,8 +89,8 @@ func (cmd *ReservePlayers) names() []string {
 	return all
 }
 
-// ReleasePlayer frees the seat of a player who will not come before the reservation expires. A caller needs the id of the player session
-// and the right to change it. Only the game server can remove a player who has connected.
+// ReleasePlayer frees a reserved seat before the reservation expires. The caller needs the id of the player session and the right to
+// change it. Only the game server can remove a player who has connected.
 type ReleasePlayer struct {
 	Player domain.PlayerSessionID
 	By     domain.Maker

@@ -9,16 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// ConnectProcess records that a server process has opened a connection, authenticated for its compute.
+// ConnectProcess records that a server process has opened a connection that is authenticated for its compute.
 type ConnectProcess struct {
 	Process fleet.Key
 	Link    uint64 // unique among all connections of the cell
 	SDK     string
-	Token   uint32      // generation of the compute's auth token that it presented; 0: it signed instead
-	Node    domain.UUID // that has the connection; zero: a single node
+	Token   uint32      // generation of the compute's auth token that it presented; 0: it used a signature instead
+	Node    domain.UUID // the node that has the connection; zero: a single node
 
-	// Result: the process. State Ended means that the key belongs to a process that has ended. If its first request is ActivateProcess, a
-	// new process begins; after any other request it is a survivor of the ended one.
+	// Result: the process. State Ended means that the key belongs to a process that has ended. If the first request on the connection is
+	// ActivateProcess, a new process begins; any other request shows that the ended process has survived.
 	Found fleet.Process
 }
 
@@ -52,7 +52,7 @@ func (cmd *ConnectProcess) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// LoseLink records that the connection of a process is gone. It is ignored if the process has opened another one since.
+// LoseLink records the loss of a process's connection. It is ignored if the process has opened another one since.
 type LoseLink struct {
 	Process fleet.Key
 	Link    uint64
@@ -81,7 +81,7 @@ type ActivateProcess struct {
 	Request   uint64
 	Node      domain.UUID // see ConnectProcess
 
-	// Result: whether this very request was executed before.
+	// Result: whether this very request was already executed.
 	Repeated bool
 }
 
@@ -117,11 +117,11 @@ func (cmd *ActivateProcess) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ReportHealth records a change of a process's health, as its heartbeats report it. A process without heartbeats is unhealthy, too.
+// ReportHealth records a change of a process's health, as reported by its heartbeats. A process without heartbeats is unhealthy, too.
 type ReportHealth struct {
 	Process     fleet.Key
 	Healthy     bool
-	LastHealthy domain.Time // last good heartbeat, or when the process became silent; with !Healthy
+	LastHealthy domain.Time // with !Healthy: time of the last good heartbeat, or when the process became silent
 }
 
 func (cmd *ReportHealth) Decide(k *kernel.Tx) error {
@@ -147,7 +147,7 @@ func (cmd *ReportHealth) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SettleProcess records that a process has been ready for a while without a heartbeat: its health callback is slow.
+// SettleProcess records that a process has been ready for a while without a heartbeat, because its health callback is slow.
 type SettleProcess struct{ Process fleet.Key }
 
 func (cmd *SettleProcess) Decide(k *kernel.Tx) error {
@@ -162,9 +162,9 @@ func (cmd *SettleProcess) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RefreshProcess precedes the message that asks a process to open another connection (RefreshConnection); without Begin, it records that
-// the process has changed over or will not. In between the process gets no game session, because SDKs do not read or write for some
-// seconds while they change over. It is refused for a process whose game session is not active yet.
+// RefreshProcess precedes the message that asks a process to open another connection (RefreshConnection). Without Begin, it records that
+// the process has switched connections or will not. In between, the process gets no game session, because SDKs neither read nor write for
+// some seconds while they switch. It is refused for a process whose game session is not active yet.
 type RefreshProcess struct {
 	Process fleet.Key
 	Begin   bool
@@ -187,12 +187,12 @@ func (cmd *RefreshProcess) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// PromptGameSession precedes the message that gives a process its game session. It succeeds once, and the first byte of the message may
-// be written only after that.
+// PromptGameSession precedes the message that gives a process its game session. It succeeds once, and the first byte of the message must
+// not be written before that.
 type PromptGameSession struct {
 	Process fleet.Key
 	Game    session.ID
-	Link    uint64 // on which the message will be written: refused when the process has another one; 0: a single node, which sees that itself
+	Link    uint64 // the connection for the message: refused if the process has another one; 0: a single node, which checks that itself
 
 	// Result
 	Prompted session.GameSession
@@ -217,7 +217,7 @@ func (cmd *PromptGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// HasLink reports whether a connection is the one that the process of a game session has now.
+// HasLink reports whether a connection is the current one of a game session's process.
 func (t *Tx) HasLink(id session.ID, link uint64) bool {
 	_, g, err := t.gameByID(id)
 	if err != nil {
@@ -236,7 +236,7 @@ func (t *Tx) Hosted(key fleet.Key, id session.ID) (session.GameRef, *session.Gam
 	return r, g, err
 }
 
-// ActivateGameSession records that the server has loaded the game and takes players.
+// ActivateGameSession records that the server has loaded the game and accepts players.
 type ActivateGameSession struct {
 	Process fleet.Key
 	Game    session.ID
@@ -258,7 +258,7 @@ func (cmd *ActivateGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetPlayerPolicy sets whether a game session takes new players (UpdatePlayerSessionCreationPolicy).
+// SetPlayerPolicy sets whether a game session accepts new players (UpdatePlayerSessionCreationPolicy).
 type SetPlayerPolicy struct {
 	Process fleet.Key
 	Game    session.ID
@@ -354,7 +354,7 @@ func (t *Tx) playerIn(key fleet.Key, game session.ID, id domain.PlayerSessionID)
 	return p, nil
 }
 
-// EndProcess records that a process ends in good order (TerminateServerProcess).
+// EndProcess records that a process ends normally (TerminateServerProcess).
 type EndProcess struct {
 	Process fleet.Key
 	Request uint64
@@ -366,14 +366,14 @@ func (cmd *EndProcess) Decide(k *kernel.Tx) error {
 	if !ok {
 		return domain.Refuse(domain.NotFound, "server process %s not found", cmd.Process.Process)
 	}
-	// A late repeat must not end another process that has taken over the id.
+	// A late repeat must not end another process that has since taken the id.
 	if p := t.Process(r); p.State != fleet.Ended && p.Ending != cmd.Request {
 		t.endProcess(r, fleet.EndedNormally, cmd.Request)
 	}
 	return nil
 }
 
-// endCauses maps the end of a process to the end of the game session that it hosts.
+// endCauses maps the end of a process to the end of its game session.
 var endCauses = [...]session.EndCause{
 	fleet.EndedNormally: session.EndedByServer, fleet.EndedCrashed: session.EndedByCrash, fleet.EndedReplaced: session.EndedByReplacement,
 	fleet.EndedUnhealthy: session.EndedUnhealthy, fleet.EndedForced: session.EndedByForce, fleet.EndedWithCompute: session.EndedWithCompute,
@@ -395,7 +395,7 @@ func (t *Tx) endProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint
 	}
 }
 
-// closeProcess ends a process and its game session, and writes nothing to the fleet's event log. It returns what players lost by that.
+// closeProcess ends a process and its game session without writing to the fleet's event log. It returns what players lost.
 func (t *Tx) closeProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint64) (lost loss) {
 	c := t.State
 	if g := session.GameRef(c.Process(r).Session); g != 0 {

@@ -53,7 +53,7 @@ func (cmd *CreateQueue) Decide(k *kernel.Tx) error {
 // Source: docs/spec/gamelift-api.md#queues.
 const defaultQueueTimeout = 600 * time.Second
 
-// checkQueue checks a queue and replaces a zero timeout by the default.
+// checkQueue checks a queue and replaces a zero timeout with the default.
 func (t *Tx) checkQueue(q *placement.Queue) error {
 	if q.Timeout != 0 && (q.Timeout < 10*time.Second || q.Timeout > 600*time.Second) {
 		return domain.Refuse(domain.Invalid, "TimeoutInSeconds: %d, want 10 to 600", int(q.Timeout/time.Second))
@@ -76,7 +76,7 @@ func (t *Tx) checkQueue(q *placement.Queue) error {
 	return distinct("PriorityConfiguration.LocationOrder", q.LocationOrder)
 }
 
-// checkDestinations checks new destinations. One that was stored before may be gone; the queue skips it.
+// checkDestinations checks new destinations. Destinations that are already stored may be gone; the queue skips them.
 func (t *Tx) checkDestinations(q *placement.Queue) error {
 	if n, most := len(q.Destinations), t.Config.DestinationsInQueueMax; n > most {
 		return domain.Refuse(domain.LimitExceeded, "Destinations: %d destinations; the limit is %d", n, most)

@@ -13,7 +13,7 @@ import (
 
 // Limits of rollouts.
 const (
-	// RolloutsMax is how many rollouts may be on their way at once: every event of hosting looks at each of them.
+	// RolloutsMax bounds the rollouts in progress, because every event of hosting examines each of them.
 	RolloutsMax     = 100
 	RolloutStepsMax = 20
 	RolloutStepMin  = time.Second
@@ -22,7 +22,7 @@ const (
 
 // StartRollout begins to move the new game sessions of an alias to another fleet. Running game sessions stay where they are.
 type StartRollout struct {
-	Alias          string // id, or the name if only one alias has it
+	Alias          string // its id, or its name if that is unique
 	To             string // id of a fleet
 	Weights        []int32
 	StepTime       time.Duration
@@ -35,7 +35,7 @@ type StartRollout struct {
 	Rollout fleet.Rollout
 }
 
-// Decide emits RolloutChanged, and with a single step AliasChanged.
+// Decide emits RolloutChanged and, if there is only one step, AliasChanged.
 func (cmd *StartRollout) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	a, err := t.aliasNamed(cmd.Alias)
@@ -129,7 +129,7 @@ func (c *State) aliasNamed(name string) (*fleet.Alias, error) {
 	return nil, domain.Refuse(domain.Conflict, "several aliases are named %.200q, such as %s and %s; want an id", name, all[0].ID, all[1].ID)
 }
 
-// notMoving refuses what an alias must not have done to it while a rollout moves it.
+// notMoving refuses a change of an alias that is not allowed while a rollout moves it.
 func (c *State) notMoving(alias string) error {
 	if r, ok := c.rollout(alias); ok && r.Phase == fleet.RolloutMoving {
 		return domain.Refuse(domain.Conflict, "alias %s is in a rollout from fleet %s to fleet %s; muster rollout --alias %s --undo ends it", alias, r.From, r.To, alias)
@@ -137,7 +137,7 @@ func (c *State) notMoving(alias string) error {
 	return nil
 }
 
-// fleetNotMoving refuses to take away a fleet of a rollout.
+// fleetNotMoving refuses to remove a fleet that takes part in a rollout.
 func (c *State) fleetNotMoving(fleetID string) error {
 	for _, alias := range c.moving {
 		switch r, _ := c.rollout(alias); {
@@ -150,7 +150,7 @@ func (c *State) fleetNotMoving(fleetID string) error {
 	return nil
 }
 
-// UndoRollout points an alias to the old fleet of its latest rollout again.
+// UndoRollout points an alias back to the old fleet of its latest rollout.
 type UndoRollout struct {
 	Alias string // as in StartRollout
 	By    string // principal
@@ -159,7 +159,7 @@ type UndoRollout struct {
 	Rollout fleet.Rollout
 }
 
-// Decide emits RolloutChanged and, when the alias moves, AliasChanged. A fleet that was drained gets its hosts back first.
+// Decide emits RolloutChanged and, when the alias moves, AliasChanged. A drained fleet first gets its hosts back.
 func (cmd *UndoRollout) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	a, err := t.aliasNamed(cmd.Alias)
@@ -188,7 +188,7 @@ func (cmd *UndoRollout) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// mayReturn refuses to undo a rollout that was completed, if the alias or the old fleet has changed since.
+// mayReturn refuses to undo a completed rollout if the alias or the old fleet has changed since.
 func (t *Tx) mayReturn(a *fleet.Alias, r *fleet.Rollout) error {
 	if a.Terminal || a.Fleet != r.To {
 		return domain.Refuse(domain.Conflict, "alias %s no longer points to fleet %s, to which the rollout moved it", a.ID, r.To)
@@ -219,7 +219,7 @@ func (c *State) running(fleetID string) (n int64) {
 	return n
 }
 
-// usedBy names another use of a fleet than that by an alias; "" if there is none.
+// usedBy names a use of a fleet other than by the alias; "" if there is none.
 func (c *State) usedBy(fleetID, alias string) string {
 	others := c.Fleets.Aliases.Page(catalog.Place{}, 1, func(a *fleet.Alias) bool { return a.ID != alias && !a.Terminal && a.Fleet == fleetID })
 	if len(others) > 0 {
@@ -237,7 +237,7 @@ func (c *State) usedBy(fleetID, alias string) string {
 		}
 	}
 	if len(queues) > 0 {
-		return "queue " + slices.Min(queues) // the order of memory must not reach the journal
+		return "queue " + slices.Min(queues) // map order must not reach the journal
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
-// The service itself acts on these tags and values.
+// Tags and values on which the service itself acts.
 var (
 	ownFleetTags   = keyvalue.Own{fleet.PackingTag: {fleet.Pack, fleet.Spread}}
 	ownComputeTags = keyvalue.Own{fleet.DrainTag: {"true", "false"}}

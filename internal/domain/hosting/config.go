@@ -9,13 +9,13 @@ import (
 type Config struct {
 	Reservation  time.Duration // how long a seat waits for its player
 	Activation   time.Duration // how long a game session waits for its server to activate it
-	ReadyTimeout time.Duration // from a process's connection to its ProcessReady
-	// LinkGrace is the time that a process has to reconnect before it counts as crashed. It is longer than the time at which an SDK makes
-	// its fifth or sixth attempt: Go at 88 s, C++ at 92 s (docs/spec/server-sdk.md#reconnection).
+	ReadyTimeout time.Duration // how long a process may take from its connection to ProcessReady
+	// LinkGrace is how long a process has to reconnect before it counts as crashed. It is longer than the time of an SDK's fifth or sixth
+	// attempt: Go at 88 s, C++ at 92 s (docs/spec/server-sdk.md#reconnection).
 	LinkGrace      time.Duration
-	UnhealthyAfter time.Duration // from the last good heartbeat to the request to terminate
-	TerminateGrace time.Duration // from that request to the end by force
-	EndedKept      time.Duration // how long an ended process is remembered, to recognise a survivor
+	UnhealthyAfter time.Duration // time from the last good heartbeat to the request to terminate
+	TerminateGrace time.Duration // time from that request to the forced end
+	EndedKept      time.Duration // how long an ended process is remembered, to recognize one that survived
 	TokenLife      time.Duration // of a compute's auth token
 	TokenOverlap   time.Duration // a token with less left than this is replaced; see TokenReplaced
 
@@ -70,6 +70,6 @@ func DefaultConfig() Config {
 	}
 }
 
-// TokenReplaced is the rest of an auth token's life at which a new token replaces it: TokenOverlap, but at most a quarter of the life.
-// With a longer overlap a short-lived token would be due for replacement when it is issued.
+// TokenReplaced returns the remaining life of an auth token at which a new token replaces it: TokenOverlap, but at most a quarter of the
+// token's life. With a longer overlap, a short-lived token would be due for replacement as soon as it is issued.
 func (c *Config) TokenReplaced() time.Duration { return min(c.TokenOverlap, c.TokenLife/4) }

@@ -18,28 +18,28 @@ const (
 	wall    = kernel.FirstWall + contact
 )
 
-// Contact deadlines.
+// Contact deadlines, named by what they end or wait for.
 const (
-	Reservation = contact + iota // a player session's seat
-	Activation                   // a game session's ACTIVATING
-	Ready                        // a process's ProcessReady
-	Lost                         // a process's link
+	Reservation = contact + iota // the reservation of a player session
+	Activation                   // a game session's time in ACTIVATING
+	Ready                        // a process's call of ProcessReady
+	Lost                         // a process's reconnection
 	Unhealthy                    // a process's next good heartbeat
-	Termination                  // a process's end
-	RolloutStep                  // the end of a step
+	Termination                  // a process's end after it was asked to
+	RolloutStep                  // the end of a rollout's step
 )
 
 // Wall deadlines.
 const (
-	ForgetProcess    = wall + iota // an ended process
-	Creation                       // a creation that the creation policy counts
-	Sweep                          // a fleet that is being deleted
+	ForgetProcess    = wall + iota // the removal of an ended process
+	Creation                       // a creation's time of counting towards the creation policy
+	Sweep                          // the next step of the deletion of a fleet
 	PlacementTimeout               // a pending placement
 	PlacementRound                 // a pending placement whose candidates have changed
-	RolloutEnd                     // a rollout that must end
+	RolloutEnd                     // a rollout that must end at once
 )
 
-// Due ends what has reached deadline d.
+// Due handles deadline d, which has passed.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	c := t.State
 	switch d.Kind {
@@ -89,8 +89,8 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	return false
 }
 
-// sweepFleet removes one compute of a fleet, or of its locations, that are being deleted; after the last compute it removes the locations
-// or the fleet.
+// sweepFleet removes one compute of a fleet that is being deleted, or of its locations that are. After the last compute, it removes the locations or
+// the fleet.
 func (t *Tx) sweepFleet(r fleet.Ref) {
 	c := t.State
 	f := *c.fleet(r)
@@ -126,15 +126,15 @@ func (t *Tx) sweepFleet(r fleet.Ref) {
 	}
 }
 
-// seatsWait is the least time that every reservation has after a restart, but never more than Config.Reservation: the game server that
-// reports the player reconnects with its SDK's next attempt, up to 32 s later. See B012.
+// seatsWait is the least time that every reservation has left after a restart, but never more than Config.Reservation. The game server that reports
+// the player reconnects at its SDK's next attempt, up to 32 s later. See B012.
 const seatsWait = 35 * time.Second
 
-// Resume counts every connection that neither a node nor the process has as lost from the time at which the service went down, and gives game servers time to
-// reconnect and report which players have connected.
+// Resume counts every connection that neither a node nor the process still has as lost since the service went down. It gives game servers time to
+// reconnect and to report which players have connected.
 func (t *Tx) Resume(r kernel.Resumption) {
 	t.replanAll(t.Now)
-	// The contact clock continues from where the service stopped, and the grace of the connections starts there.
+	// The contact clock resumes where it stopped, and the connections' grace period starts there.
 	t.Emit(&Resumed{
 		Downtime: int64(r.Down), LostBy: r.Then.Add(t.Config.LinkGrace), SeatsBy: r.Then.Add(min(seatsWait, t.Config.Reservation)), Held: r.Cluster, Paused: r.Paused,
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// destination resolves one of a queue's destinations: the ARN of a fleet or an alias, of which only the last part counts.
+// destination resolves one destination of a queue: the ARN of a fleet or an alias, of which only the last part matters.
 func (c *State) destination(index int, arn string) placement.Destination {
 	d := placement.Destination{Index: index}
 	name := arn[strings.LastIndexByte(arn, '/')+1:]
@@ -42,13 +42,14 @@ func (c *State) destination(index int, arn string) placement.Destination {
 		d.Problem, d.Detail = placement.NoLocation, "the fleet has no active location"
 	}
 	if f.Cost != nil {
-		d.Cost, _ = strconv.ParseFloat(*f.Cost, 64) // the API takes digits only
+		d.Cost, _ = strconv.ParseFloat(*f.Cost, 64) // the API allows only digits
 	}
 	return d
 }
 
-// destinations resolves one of the destinations of a placement's queue. By the share of a rollout an alias stands for its old fleet alone, or for the new one with the
-// old one as a spare: a placement whose turn is the new one's need not wait while only the old one has a free server process.
+// destinations resolves one destination of a placement's queue. If a rollout is moving an alias, the alias stands for the old fleet alone, or for the
+// new one with the old one as a spare, so that a placement whose turn is the new fleet's does not wait while only the old one has a free server
+// process.
 func (c *State) destinations(p *placement.Placement, index int, arn string) []placement.Destination {
 	r, ok := c.sharing(arn[strings.LastIndexByte(arn, '/')+1:])
 	if !ok {
@@ -63,8 +64,8 @@ func (c *State) destinations(p *placement.Placement, index int, arn string) []pl
 	return []placement.Destination{to, old}
 }
 
-// candidates returns the places that a placement may use now, best first, with places where an attempt failed at the end; and the places
-// that it may not use, with the reason.
+// candidates returns the places that a placement may use now, best first, with places of failed attempts last. It also returns the places that the
+// placement may not use, with the reasons.
 func (c *State) candidates(r placement.Ref, now domain.Time) ([]placement.Candidate, []placement.Try) {
 	p := c.Placement(r)
 	queue, ok := c.Placements.Queue(p.Queue)
@@ -94,7 +95,7 @@ func failures(p *placement.Placement, at placement.Place) int {
 	return n
 }
 
-// planRound schedules the next change of a waiting placement's latency cap.
+// planRound schedules the next change of the latency cap of a waiting placement.
 func (c *State) planRound(r placement.Ref, now domain.Time) {
 	p := c.Placement(r)
 	next := domain.Time(0)
@@ -106,8 +107,8 @@ func (c *State) planRound(r placement.Ref, now domain.Time) {
 	c.Waiting.SetWall(PlacementRound, r.Any(), next)
 }
 
-// replan lets the pending placements of a queue choose again, in small steps, after their candidates have changed. Until then they wait
-// at no place, so that none goes where it no longer may. The candidates are not part of the state, only the outcome is.
+// replan makes the pending placements of a queue choose again, in small steps, because their candidates have changed. Until then they wait at no
+// place, so that none is placed where it no longer may be. Candidates are not part of the state, only the outcome is.
 func (c *State) replan(queue string, now domain.Time) {
 	c.Placements.PendingIn(queue, func(r placement.Ref, p *placement.Placement) bool {
 		if p.Game == "" {
@@ -118,7 +119,7 @@ func (c *State) replan(queue string, now domain.Time) {
 	})
 }
 
-// replanAll replans every queue, because a fleet, an alias or the process has changed.
+// replanAll replans every queue after a change of a fleet or an alias, and after a restart.
 func (c *State) replanAll(now domain.Time) {
 	for _, q := range c.Placements.Queues.All() {
 		c.replan(q.Name, now)

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// standingsInWords says why a process is not free, in singular and plural.
+// standingsInWords describes why processes are not free, in singular and plural.
 var standingsInWords = map[fleet.Standing][2]string{
 	fleet.Hosting:      {"hosts a game session", "host a game session"},
 	fleet.Starting:     {"has not called ProcessReady", "have not called ProcessReady"},
@@ -20,20 +20,20 @@ var standingsInWords = map[fleet.Standing][2]string{
 	fleet.Ending:       {"was told to end", "were told to end"},
 }
 
-// heldBackInWords is for processes that are idle, but that their compute's activations hold back.
+// heldBackInWords describes processes that are idle but held back by their compute's limit of activations.
 var heldBackInWords = [2]string{
 	"waits because its compute activates as many game sessions as the runtime configuration allows",
 	"wait because their computes activate as many game sessions as the runtime configuration allows",
 }
 
-// whyNoProcess says why no server process is free in a location of a fleet, and "" if one is. It reads counts that are kept up to date,
-// so its cost does not depend on the number of processes.
+// whyNoProcess explains why no server process is free in a location of a fleet; "" if one is. It reads maintained counts, so its cost
+// does not depend on the number of processes.
 func (c *State) whyNoProcess(fleetID, location string) string {
 	n := c.Fleets.SiteCounts(fleetID, location)
 	return NoneFree(&n, "in "+location)
 }
 
-// NoneFree says why no server process of a place, such as "in custom-home", is free; "" if one is.
+// NoneFree explains why no server process of a place, such as "in custom-home", is free; "" if one is.
 func NoneFree(n *fleet.SiteCounts, place string) string {
 	running := n.Running()
 	switch {
@@ -53,7 +53,7 @@ func NoneFree(n *fleet.SiteCounts, place string) string {
 	return fmt.Sprintf("none of the %d server processes %s is free: %s", running, place, strings.Join(parts, ", "))
 }
 
-// notFree says why those of the running processes are not free that are not.
+// notFree explains why running processes are not free.
 func notFree(n *fleet.SiteCounts) (parts []string) {
 	running := n.Running()
 	say := func(some int32, words [2]string) {
@@ -76,7 +76,7 @@ func notFree(n *fleet.SiteCounts) (parts []string) {
 	return parts
 }
 
-// Capacity says how many server processes of a place, such as "in custom-home", are free, and why the others are not.
+// Capacity describes how many server processes of a place, such as "in custom-home", are free, and why the others are not.
 func Capacity(n *fleet.SiteCounts, place string) string {
 	running := n.Running()
 	switch {
@@ -94,7 +94,7 @@ func Capacity(n *fleet.SiteCounts, place string) string {
 	return fmt.Sprintf("%d of %d server processes %s %s free; %s", n.Idle, running, place, verb, strings.Join(notFree(n), ", "))
 }
 
-// WhyNoProcess says why no server process is free in a location of a fleet; "" if one is.
+// WhyNoProcess explains why no server process is free in a location of a fleet; "" if one is.
 func (v *View) WhyNoProcess(fleetID, location string) string {
 	v.SawAll()
 	return v.c.whyNoProcess(fleetID, location)

@@ -9,21 +9,21 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Hooks lets rooms that hosting does not import take part in what happens to game sessions. Hosting calls a hook in the same transaction,
-// after the event unless the comment says otherwise. A refusal by one of the first group refuses the command.
+// Hooks lets rooms that hosting does not import take part in the life of game sessions. Hosting calls each hook in the same transaction,
+// after the event unless the comment says otherwise. A refusal by a hook of the first group refuses the command.
 type Hooks interface {
 	// MayBeForeign refuses a seat to a player if player flow has the player in another search or game. The player is element i of a field
 	// of the call.
 	MayBeForeign(field string, i int, player string) error
-	// Awaited returns the number of seats of a game session that are promised to players without a seat, other than `but`, who get theirs
-	// now.
+	// Awaited returns the number of seats of a game session that are promised to players without a seat, apart from the players in `but`,
+	// who get theirs now.
 	Awaited(game session.GameRef, but []string) int32
-	// ReservationFor returns how long the players of a placement have to connect; 0 for the usual time.
+	// ReservationFor returns how long the players of a placement have to connect; 0 for the default.
 	ReservationFor(placement string) time.Duration
 
 	// SeatTaken runs when a player has connected to the game server with a player session.
 	SeatTaken(player string, id domain.PlayerSessionID)
-	// SeatEnding runs before the event. Its result becomes the Last of the SeatEnded that runs after it.
+	// SeatEnding runs before the event. Its result becomes Last of the SeatEnded that runs after the event.
 	SeatEnding(player string, id domain.PlayerSessionID) (last bool)
 	SeatEnded(SeatEnd)
 

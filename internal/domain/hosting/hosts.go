@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// This file has what hosting offers to the room that gives hosts to the fleets of builds.
+// This file has hosting's operations for the room that assigns hosts to fleets of builds.
 
 // ManagedFleets yields the fleets of builds in creation order.
 func (c *State) ManagedFleets(yield func(*fleet.Fleet) bool) {
@@ -24,7 +24,7 @@ func (c *State) ManagedFleet(id string) (*fleet.Fleet, bool) {
 	return c.fleet(r), true
 }
 
-// HostCompute returns the compute that a host is in a fleet.
+// HostCompute returns the compute of a fleet that represents a host.
 func (c *State) HostCompute(fleetID, name string) (*fleet.Compute, bool) {
 	r, ok := c.Fleets.Compute(fleetID, name)
 	if !ok {
@@ -33,13 +33,13 @@ func (c *State) HostCompute(fleetID, name string) (*fleet.Compute, bool) {
 	return c.compute(r), true
 }
 
-// JoinHost makes a host a compute of a fleet, which has none of that name.
+// JoinHost makes a host a compute of a fleet. The fleet must not have a compute of that name.
 func (t *Tx) JoinHost(x fleet.Compute) {
 	x.Created, x.Registration = t.Now, t.NewID()
 	t.Emit(&ComputeRegistered{x})
 }
 
-// DrainHost stops new game sessions on a compute, or allows them again.
+// DrainHost stops or resumes new game sessions on a compute.
 func (t *Tx) DrainHost(fleetID, name string, drain bool) {
 	r, ok := t.Fleets.Compute(fleetID, name)
 	if !ok || t.compute(r).Draining() == drain {
@@ -53,8 +53,8 @@ func (t *Tx) DrainHost(fleetID, name string, drain bool) {
 	t.Emit(&ComputeRegistered{x})
 }
 
-// EndIdle asks the server processes of a compute that host no game session to end. Those that host one stay, and one that is not ready yet is asked when it is:
-// the server SDK has no callback for it before.
+// EndIdle asks the server processes of a compute that host no game session to end. A process that hosts one stays. A process that is not ready yet is
+// asked when it is, because the server SDK has no callback for it before.
 func (t *Tx) EndIdle(fleetID, name string) {
 	r, ok := t.Fleets.Compute(fleetID, name)
 	if !ok {
@@ -72,19 +72,19 @@ func (t *Tx) EndIdle(fleetID, name string) {
 	}
 }
 
-// LeaveHost removes a compute, and ends what is left on it.
+// LeaveHost removes a compute and ends everything left on it.
 func (t *Tx) LeaveHost(fleetID, name string) {
 	if r, ok := t.Fleets.Compute(fleetID, name); ok {
 		t.removeCompute(r)
 	}
 }
 
-// fleetSteps are the statuses of a fleet of a build on its way to ACTIVE. VALIDATING and BUILDING have no work of their own here: an agent
-// checks the build while it fetches it.
+// fleetSteps are the statuses of a fleet of a build on its way to ACTIVE. VALIDATING and BUILDING involve no work of their own: an agent validates
+// the build while it downloads it.
 var fleetSteps = []string{"NEW", "DOWNLOADING", "VALIDATING", "BUILDING", "ACTIVATING", "ACTIVE"}
 
-// AdvanceFleet moves a fleet of a build towards ACTIVE: with its first host it is DOWNLOADING, with the first server process that has connected
-// ACTIVATING, and with the first one that is ready ACTIVE, for good.
+// AdvanceFleet moves a fleet of a build towards ACTIVE: with its first host it becomes DOWNLOADING, with the first connected server process
+// ACTIVATING, and with the first ready one ACTIVE. ACTIVE is permanent.
 func (t *Tx) AdvanceFleet(id string) {
 	r, ok := t.Fleets.Fleet(id)
 	if !ok {
@@ -127,12 +127,12 @@ func (t *Tx) AdvanceFleet(id string) {
 	}
 }
 
-// HostReplaced says in the fleet's events that a host which is not connected makes room for others. Source: docs/spec/events.md#fleet-events.
+// HostReplaced records in the fleet's events that a disconnected host makes room for others. Source: docs/spec/events.md#fleet-events.
 func (t *Tx) HostReplaced(fleetID, location, name string) {
 	t.fleetEvent(fleetID, "INSTANCE_REPLACED_UNHEALTHY", fmt.Sprintf("Host %s of fleet %s in %s was replaced: its agent is not connected, and the fleet has as many hosts as it wants without it", name, fleetID, location))
 }
 
-// Scale sets the desired number of hosts in a location, and says why in the fleet's events.
+// Scale sets the desired number of hosts in a location and records the reason in the fleet's events.
 func (t *Tx) Scale(fleetID, location string, desired int32, why string) {
 	r, ok := t.Fleets.Fleet(fleetID)
 	if !ok {
@@ -148,7 +148,7 @@ func (t *Tx) Scale(fleetID, location string, desired int32, why string) {
 	t.fleetEvent(fleetID, "FLEET_SCALING_EVENT", fmt.Sprintf("Desired instances of fleet %s in %s changed from %d to %d: %s", fleetID, location, from, desired, why))
 }
 
-// CheckSite refuses a fleet that hosts cannot join, or a location that there is not. Each may be empty.
+// CheckSite refuses a fleet that hosts cannot join, or a location that does not exist. Either may be empty.
 func (t *Tx) CheckSite(fleetID, location string) error {
 	if fleetID == "" {
 		if _, ok := t.Fleets.Location(location); ok {
@@ -174,7 +174,7 @@ func (t *Tx) CheckSite(fleetID, location string) error {
 	return nil
 }
 
-// AdmitHost makes a host a compute of an ANYWHERE fleet that it is bound to, and changes the address of one that it is already.
+// AdmitHost makes a host a compute of the ANYWHERE fleet to which it is bound. If it is one already, AdmitHost updates its address.
 func (t *Tx) AdmitHost(x fleet.Compute) error {
 	r, ok := t.Fleets.Compute(x.FleetID, x.Name)
 	if !ok {

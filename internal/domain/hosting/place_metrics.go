@@ -2,12 +2,12 @@ package hosting
 
 import "github.com/musterhq/muster/internal/domain/fleet"
 
-// The metrics of a fleet in one location, as the documents of the API define them. Scaling policies and monitoring share them.
+// The metrics of a fleet in one location, as defined by the API's documentation. Scaling policies and monitoring share them.
 
-// ActiveInstances returns the number of hosts with server processes that are ready.
+// ActiveInstances returns the number of hosts with ready server processes.
 func (n *PlaceCounts) ActiveInstances() int32 { return n.Hosts.ComputesReady }
 
-// IdleInstances returns the number of these without a game session.
+// IdleInstances returns the number of active instances without a game session.
 func (n *PlaceCounts) IdleInstances() int32 { return n.Hosts.ComputesReady - n.Hosts.ComputesWithGame }
 
 // ActiveGameSessions returns the number of game sessions that are ACTIVE.
@@ -15,13 +15,13 @@ func (n *PlaceCounts) ActiveGameSessions() int32 {
 	return n.Sessions.GameSessions - n.Sessions.Activating - n.Sessions.Terminating
 }
 
-// AvailableGameSessions returns the number of healthy server processes that wait for a game session.
+// AvailableGameSessions returns the number of healthy server processes without a game session.
 func (n *PlaceCounts) AvailableGameSessions() int32 { return n.Hosts.Of(fleet.Free) }
 
-// ActivatableGameSessions returns the number of these that may start one now.
+// ActivatableGameSessions returns the number of available server processes that may start a game session now.
 func (n *PlaceCounts) ActivatableGameSessions() int32 { return n.Hosts.Idle }
 
-// UnhealthyProcesses returns the number of server processes that are ready and unhealthy.
+// UnhealthyProcesses returns the number of ready but unhealthy server processes.
 func (n *PlaceCounts) UnhealthyProcesses() int32 { return n.Hosts.Of(fleet.Sick) }
 
 // CurrentPlayerSessions returns the number of player sessions that are RESERVED or ACTIVE.

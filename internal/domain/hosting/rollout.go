@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// This file moves rollouts through their steps. A step ends at a deadline on the contact clock, so that a step is time in which the service could see how the
-// new fleet does. What ends a rollout early is a deadline that is over at once, which follows from the record and the old fleet's server processes. Nothing here ends a
-// game session.
+// This file moves rollouts through their steps. A step ends at a contact deadline, so that it measures time in which the service could observe the
+// new fleet. A condition that ends a rollout early, derived from its record and the old fleet's server processes, sets a deadline that is due at
+// once. Nothing here ends a game session.
 
 // rollout returns a copy of the latest rollout of an alias.
 func (c *State) rollout(alias string) (fleet.Rollout, bool) {
@@ -21,13 +21,13 @@ func (c *State) rollout(alias string) (fleet.Rollout, bool) {
 	return *c.Fleets.Rollouts.Get(at), true
 }
 
-// sharing returns the rollout by which new game sessions of an alias go to two fleets now.
+// sharing returns the rollout that currently splits the new game sessions of an alias between two fleets.
 func (c *State) sharing(alias string) (fleet.Rollout, bool) {
 	r, ok := c.rollout(alias)
 	return r, ok && r.Shares()
 }
 
-// beginStep begins a step of a rollout, and with the last one points the alias to the new fleet.
+// beginStep begins a step of a rollout. The last step points the alias to the new fleet.
 func (t *Tx) beginStep(r *fleet.Rollout, step int32) {
 	r.Begin(step, t.Now, t.Contact.Add(r.StepTime), t.running(r.To))
 	t.Emit(&RolloutChanged{*r})
@@ -61,7 +61,7 @@ func (t *Tx) stepOver(r fleet.Rollout) {
 	t.rolloutEvent(&r, "is done: "+r.Why)
 }
 
-// drain takes its hosts from the old fleet. Those with game sessions leave it when the last one has ended.
+// drain takes the hosts from the old fleet. Hosts with game sessions leave it when the last one has ended.
 func (t *Tx) drain(r *fleet.Rollout) {
 	f, managed := t.ManagedFleet(r.From)
 	user := t.usedBy(r.From, r.Alias)
@@ -80,7 +80,7 @@ func (t *Tx) drain(r *fleet.Rollout) {
 	r.Drained = had
 }
 
-// scaled stores a fleet with other desired numbers of hosts.
+// scaled stores a fleet with changed desired numbers of hosts.
 func (t *Tx) scaled(old *fleet.Fleet, f fleet.Fleet, why string) {
 	before := old.Locations
 	t.Emit(&FleetChanged{f})
@@ -91,7 +91,7 @@ func (t *Tx) scaled(old *fleet.Fleet, f fleet.Fleet, why string) {
 	}
 }
 
-// goBack ends a rollout that moves: the alias points to the old fleet, and all new game sessions go there.
+// goBack ends a moving rollout: the alias points to the old fleet, which gets all new game sessions.
 func (t *Tx) goBack(r *fleet.Rollout, why string) {
 	r.Phase, r.StepBy, r.Ended, r.Why = fleet.RolloutUndone, 0, t.Now, why
 	t.Emit(&RolloutChanged{*r})
@@ -100,7 +100,8 @@ func (t *Tx) goBack(r *fleet.Rollout, why string) {
 	t.rolloutEvent(r, "is over, and new game sessions go to fleet "+r.From+" again: "+why)
 }
 
-// beginReturn undoes a rollout that was done. The old fleet gets back the hosts that it had, and the alias follows when a server process of it is ready.
+// beginReturn undoes a completed rollout. The old fleet gets back the hosts that it had, and the alias follows when a server process of the old fleet
+// is ready.
 func (t *Tx) beginReturn(r *fleet.Rollout, why string) {
 	if f, ok := t.ManagedFleet(r.From); ok && len(r.Drained) > 0 {
 		t.scaled(f, f.Undrain(r.Drained), "the rollout of alias "+r.Alias+" to fleet "+r.To+" is undone")
@@ -132,7 +133,7 @@ func failuresInWords(r *fleet.Rollout, what string) string {
 	return fmt.Sprintf("%d of %d %s of fleet %s %s since the step began; the bound is %d and %d %%", failed, all, what, r.To, how, r.Failures, r.FailurePercent)
 }
 
-// inWords says where new game sessions go in the step, and what follows.
+// inWords describes where new game sessions go in the step, and what follows.
 func (t *Tx) inWords(r *fleet.Rollout) string {
 	text := fmt.Sprintf("%d %% of new game sessions go to fleet %s", r.Weight(), r.To)
 	if r.Weight() == 100 {
@@ -148,7 +149,7 @@ func (t *Tx) inWords(r *fleet.Rollout) string {
 	return text + ", and after " + r.StepTime.String() + " fleet " + r.From + " drains"
 }
 
-// rolloutEvent tells both fleets what has happened.
+// rolloutEvent records in both fleets' events what has happened.
 func (t *Tx) rolloutEvent(r *fleet.Rollout, what string) {
 	at, _ := t.Fleets.Aliases.Find(r.Alias)
 	message := fmt.Sprintf("The rollout of alias %s (%s) from fleet %s to fleet %s %s", r.Alias, t.Fleets.Aliases.Get(at).Name, r.From, r.To, what)
@@ -159,7 +160,7 @@ func (t *Tx) rolloutEvent(r *fleet.Rollout, what string) {
 	}
 }
 
-// shareOut chooses the fleet of a CreateGameSession by an alias that a rollout shares out. It reports whether the request takes a turn.
+// shareOut chooses the fleet of a CreateGameSession for an alias that a rollout splits. It returns the turn that the request takes, if any.
 func (t *Tx) shareOut(cmd *CreateGameSession) (turn *RolloutTurnTaken) {
 	r, ok := t.sharing(cmd.Alias)
 	if !ok {
@@ -167,14 +168,14 @@ func (t *Tx) shareOut(cmd *CreateGameSession) (turn *RolloutTurnTaken) {
 	}
 	toNew := r.Next()
 	if cmd.Parameters != 0 && r.Involves(cmd.Fleet) {
-		// The archive was asked for an id in this fleet. The old one may serve the turn of the new one.
+		// The archive was searched for an id in this fleet. The old fleet may serve the new one's turn.
 		return &RolloutTurnTaken{Alias: r.Alias, New: cmd.Fleet == r.To || toNew && !t.free(r.To, cmd.Location)}
 	}
 	cmd.Fleet = t.nextFleet(&r, cmd.Location)
 	return &RolloutTurnTaken{Alias: r.Alias, New: toNew}
 }
 
-// nextFleet is the fleet of the next CreateGameSession by an alias that a rollout shares out.
+// nextFleet returns the fleet of the next CreateGameSession for an alias that a rollout splits.
 func (c *State) nextFleet(r *fleet.Rollout, location string) string {
 	if r.Next() && c.free(r.To, location) || !c.has(r.From, location) && c.has(r.To, location) {
 		return r.To
@@ -196,7 +197,7 @@ func (c *State) free(fleetID, location string) bool {
 	return c.has(fleetID, location) && c.Fleets.IdleCount(fleetID, location) > 0
 }
 
-// takeTurns draws the turns of a placement at rollouts that it has none for.
+// takeTurns draws a placement's turns in rollouts for which it has none.
 func (t *Tx) takeTurns(at placement.Ref) {
 	if len(t.moving) == 0 {
 		return

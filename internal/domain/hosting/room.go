@@ -1,6 +1,6 @@
 // Package hosting is the room of fleets, computes, server processes, game sessions, player sessions and placements, with
-// aliases, their rollouts, builds and queues. It does not import matchmaking or player flow, which take part through Hooks; without hooks it pays for a
-// nil check.
+// aliases, their rollouts, builds and queues. It does not import matchmaking or player flow, which take part through Hooks; without hooks, the cost
+// is a nil check.
 //
 // A command's Decide checks it and emits events. The order of checks is part of the API. Apply folds events into the state.
 // Files: command_*.go has the commands of a noun, events_gen.go the events, apply*.go what the events do, view*.go what callers may read.
@@ -25,21 +25,21 @@ type State struct {
 
 	eventNo     uint64          // number of the latest fleet event
 	placementNo uint64          // number of the latest placement
-	restoring   session.GameRef // the latest game session while a snapshot is read
+	restoring   session.GameRef // the last game session read while a snapshot is loaded
 	hooks       Hooks           // nil: no other room takes part
 	nodes       Nodes
-	moving      []string // aliases whose rollouts move or return, in order
+	moving      []string // aliases whose rollouts are moving or returning, in order
 }
 
-// Tx is the room: its state, and its part of the present transaction.
+// Tx is the room: its state and its part of the current transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
 	notices Notices
-	dirty   []placement.Ref // placements that Settle has to try before the transaction ends
+	dirty   []placement.Ref // placements that Settle must try before the transaction ends
 }
 
-// Notices records what webhook receivers are to get.
+// Notices records notices for webhook receivers.
 type Notices interface {
 	// Tell records a notice for the bus and for a topic, if either has a receiver.
 	Tell(n notice.Notice, topic string)
@@ -47,8 +47,8 @@ type Notices interface {
 
 // Nodes are the nodes of a cluster that have connections.
 type Nodes interface {
-	// Holder returns the number of the node that is about to attach a connection; 0 for a single node, whose id is zero. It refuses a
-	// node that does not take part, or was given up.
+	// Holder returns the number of the node that is about to attach a connection; 0 for a single node, whose id is zero. It refuses a node that is
+	// not a member or was given up.
 	Holder(id domain.UUID) (no uint32, err error)
 	// Present reports whether the node with a number still has its connections; false for 0.
 	Present(no uint32) bool

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// This file has what hosting offers to other rooms. Each declares the part that it needs as an interface. Records are read-only, and a
-// pointer is valid until the next event.
+// This file has hosting's operations for other rooms. Each of them declares the part that it needs as an interface. Records are
+// read-only, and a pointer is valid until the next event.
 
 // FindGame finds a game session in memory.
 func (c *State) FindGame(id session.ID) (session.GameRef, bool) { return c.Sessions.Game(id) }
@@ -39,7 +39,7 @@ func (c *State) FindProcess(key fleet.Key) (fleet.ProcessRef, bool) { return c.F
 // Process returns a server process.
 func (c *State) Process(r fleet.ProcessRef) *fleet.Process { return c.Fleets.Processes.Get(r) }
 
-// HasCertificate reports whether a compute was registered with a certificate, so that its game servers speak TLS.
+// HasCertificate reports whether a compute was registered with a certificate, so that its game servers use TLS.
 func (c *State) HasCertificate(fleetID, compute string) bool {
 	r, ok := c.Fleets.Compute(fleetID, compute)
 	return ok && c.compute(r).CertificatePath != ""
@@ -65,7 +65,7 @@ func (c *State) ReservationTime() time.Duration { return c.Config.Reservation }
 // PlayersMax returns the greatest MaximumPlayerSessionCount.
 func (c *State) PlayersMax() int32 { return c.Config.PlayersInGameMax }
 
-// CheckPlacement completes a placement and refuses one that may not begin. The calling room has made its id, which is new.
+// CheckPlacement completes a placement and refuses one that must not begin. The calling room has generated its id, which is new.
 func (t *Tx) CheckPlacement(p *placement.Placement) error {
 	cmd := StartPlacement{Placement: *p}
 	cmd.ArchivedAt = t.Forgotten()
@@ -122,12 +122,12 @@ func (t *Tx) SetMatchmakerData(id session.ID, data string) { t.Emit(&GameSession
 
 // Other rooms call these while they apply events of their own.
 
-// KeepSeat holds the seat of a player session beyond its end.
+// KeepSeat holds the seat of a player session after the session ends.
 func (c *State) KeepSeat(player session.PlayerRef) (seat session.SeatRef) {
 	return c.Sessions.Keep(player)
 }
 
-// KeepEmptySeat holds a seat that has no player session.
+// KeepEmptySeat holds a seat without a player session.
 func (c *State) KeepEmptySeat(game session.GameRef) (seat session.SeatRef) {
 	return c.Sessions.KeepEmpty(game)
 }

@@ -58,7 +58,7 @@ const (
 	partRollout   = 95
 )
 
-// roomMax bounds the player sessions that memory is allocated for in advance, because the count comes from the file.
+// roomMax bounds the player sessions for which memory is allocated in advance, because the count comes from the file.
 const roomMax = 1 << 21
 
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
@@ -104,7 +104,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return true, err
 }
 
-// Restore rebuilds what a snapshot does not contain.
+// Restore rebuilds the data that snapshots omit.
 func (c *State) Restore(h *kernel.Head) error {
 	if got := int64(c.Sessions.Players.Len()); got != h.Players {
 		return fmt.Errorf("snapshot holds %d player sessions, want %d: %w", got, h.Players, wire.ErrMalformed)

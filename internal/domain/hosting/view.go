@@ -72,8 +72,8 @@ func (v *View) ComputeNamed(id string) (x fleet.Compute, err error) {
 	return *v.c.compute(r), nil
 }
 
-// Computes returns up to limit computes of a fleet in creation order, beginning after (created, name). A location other than "" limits
-// them to that location.
+// Computes returns up to limit computes of a fleet in creation order, beginning after (created, name). A location other than "" selects
+// only its computes.
 func (v *View) Computes(fleetID, location string, created domain.Time, name string, limit int) []fleet.Compute {
 	v.SawAll()
 	var page []fleet.Compute
@@ -127,7 +127,7 @@ func (v *View) ProcessesOn(fleetID, compute string) []fleet.Process {
 type Utilization struct {
 	session.Counts
 	Processes        int32 // ready or hosting
-	IdleProcesses    int32 // a game session could start there now
+	IdleProcesses    int32 // how many of them could start a game session now
 	Computes         int32
 	ComputesWithGame int32
 }
@@ -200,7 +200,7 @@ func (f GameFilter) Matches(g *session.GameSession) bool {
 }
 
 // GameSessions returns game sessions of a fleet in memory, in creation order, beginning after (created, id). It reads at most `most`
-// records; `at` is where the next call begins, and done reports that there are no more.
+// records. `at` is where the next call begins; done reports that there are no more.
 func (v *View) GameSessions(fleetID string, f GameFilter, created domain.Time, id session.ID, most int) (page []session.GameSession, at GamePlace, done bool) {
 	v.SawAll()
 	done, at = true, GamePlace{created, id}
@@ -220,7 +220,7 @@ func (v *View) GameSessions(fleetID string, f GameFilter, created domain.Time, i
 	return page, at, done
 }
 
-// GamePlace is a place in the creation order of game sessions.
+// GamePlace is a position in the creation order of game sessions.
 type GamePlace struct {
 	Created domain.Time
 	ID      session.ID

@@ -34,7 +34,8 @@ func (v *View) Builds(after catalog.Place, limit int, keep func(*fleet.Build) bo
 	return v.c.Fleets.Builds.Page(after, limit, keep)
 }
 
-// Manifests returns those of all files in the service's own store that a build or a fleet needs, in no order, some of them twice.
+// Manifests returns the manifests of all files in the service's own store that a build or a fleet needs, in no particular order and with
+// duplicates.
 func (v *View) Manifests() (all []string) {
 	v.SawAll()
 	v.c.Fleets.Builds.Since(catalog.Place{}, func(b *fleet.Build) bool {

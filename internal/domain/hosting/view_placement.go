@@ -43,7 +43,8 @@ type Choice struct {
 	Free int // free processes there now
 }
 
-// Choices returns where a waiting placement would go next, best first, and which places it passes over and why.
+// Choices returns where a waiting placement would go next, best first, and the places that it passes over, with
+// reasons.
 func (v *View) Choices(id string, now domain.Time) (choices []Choice) {
 	v.SawAll()
 	now = max(now, v.c.Last())

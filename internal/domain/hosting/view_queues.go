@@ -9,7 +9,7 @@ import (
 // QueueDepth counts the pending placements of a queue.
 func (v *View) QueueDepth(queue string) placement.Depth { return v.c.Placements.QueueDepth(queue) }
 
-// PendingIn returns up to `most` pending placements of a queue, those that started first.
+// PendingIn returns up to `most` pending placements of a queue, the earliest first.
 func (v *View) PendingIn(queue string, most int) (all []placement.Placement) {
 	v.SawAll()
 	v.c.Placements.PendingIn(queue, func(_ placement.Ref, p *placement.Placement) bool {
@@ -21,20 +21,20 @@ func (v *View) PendingIn(queue string, most int) (all []placement.Placement) {
 	return all
 }
 
-// LocationDepths yields, in no particular order, the locations that placements wait for as their first choice. The counts are for metrics and may
-// be ahead of what is durable.
+// LocationDepths yields, in no particular order, the locations that waiting placements prefer. The counts are for metrics and may be ahead of what is
+// durable.
 func (v *View) LocationDepths(yield func(location string, d placement.Depth) bool) {
 	v.c.Placements.LocationDepths(yield)
 }
 
-// Outcome is how a placement was fulfilled, in the words of the metrics of queues.
+// Outcome is how a placement was fulfilled, in the terms of the queue metrics.
 type Outcome struct {
 	placement.Choice
 	Missed    bool // it did not go to its first choice
-	NotViable bool // which could not host a game session at all: no server process runs there, or its hosts are drained
+	NotViable bool // its first choice could not host a game session at all: no server process runs there, or its hosts are drained
 }
 
-// PlacementOutcome compares where a fulfilled placement in memory went with its choices, as they are now. It is for metrics.
+// PlacementOutcome compares the place of a fulfilled placement in memory with its choices as they are now. It is for metrics.
 func (v *View) PlacementOutcome(id string) (o Outcome, ok bool) {
 	c := v.c
 	r, ok := c.Placements.Placement(id)
@@ -60,8 +60,8 @@ func (v *View) PlacementOutcome(id string) (o Outcome, ok bool) {
 	return o, true
 }
 
-// PlacementsInMemory yields the placements among the next step records, also those that have ended and are not in the archive alone yet, in no particular order, and returns where
-// the next call begins; 0 at the end.
+// PlacementsInMemory yields, in no particular order, the placements among the next step records, including ended ones that are still in memory. It
+// returns where the next call begins; 0 at the end.
 func (v *View) PlacementsInMemory(after placement.Ref, step int, yield func(*placement.Placement)) (next placement.Ref) {
 	v.SawAll()
 	at := after
@@ -74,8 +74,8 @@ func (v *View) PlacementsInMemory(after placement.Ref, step int, yield func(*pla
 	return 0
 }
 
-// CountLinks adds the connected server processes among the next step records to the counts of the nodes that have their connections, and returns where the next call begins; 0 at the
-// end. The number of a single node is 0.
+// CountLinks adds the connected server processes among the next step records to the counts of the nodes that hold their connections. It returns where
+// the next call begins; 0 at the end. The number of a single node is 0.
 func (v *View) CountLinks(after fleet.ProcessRef, step int, counts map[uint32]int) (next fleet.ProcessRef) {
 	v.SawAll()
 	at := after

@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// HostingCounts counts the records of the room. Kinds that begin with "fullest" count for the owner with the most records, because the
-// limit is per owner.
+// HostingCounts counts the records of the room. A kind that begins with "fullest" counts the records of the owner that has the most,
+// because its limit is per owner.
 func (v *View) HostingCounts() []kernel.RecordCount {
 	f, s, p, most := v.c.Fleets, v.c.Sessions, v.c.Placements, v.c.Config
 	var locations, computes, processes int
@@ -45,7 +45,7 @@ type PlaceCounts struct {
 	Hosts           fleet.SiteCounts
 }
 
-// PlaceCounts returns the counts of at most `most` locations of fleets, those of the oldest fleets first. rest has the sum of all others,
+// PlaceCounts returns the counts of at most `most` locations of fleets, those of the oldest fleets first. rest is the sum of all others,
 // and more reports whether there are any. The cost does not depend on the number of sessions. The counts are for metrics and may be ahead
 // of what is durable.
 func (v *View) PlaceCounts(most int) (places []PlaceCounts, rest PlaceCounts, more bool) {

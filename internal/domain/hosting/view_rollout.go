@@ -12,7 +12,7 @@ func (v *View) Rollouts() []fleet.Rollout {
 	return v.c.Fleets.Rollouts.Page(catalog.Place{}, v.c.Fleets.Rollouts.Len(), nil)
 }
 
-// RolloutStepEnds returns when the step of a rollout is over, if the service does not stop meanwhile.
+// RolloutStepEnds returns when the current step of a rollout ends, unless the service is down meanwhile.
 func (v *View) RolloutStepEnds(r *fleet.Rollout) domain.Time { return v.c.WallTime(r.StepBy) }
 
 // AliasNamed finds an alias by its id, ARN or name.
@@ -25,8 +25,8 @@ func (v *View) AliasNamed(name string) (fleet.Alias, error) {
 	return *a, nil
 }
 
-// AliasFleets returns both fleets of the latest rollout of an alias, in which an earlier request by the alias may have made its game session, and the one that gets
-// the next in a location; "" if no rollout shares them out now.
+// AliasFleets returns both fleets of the latest rollout of an alias, because an earlier request for the alias may have created its game session in
+// either. It also returns the fleet that gets the next one in a location; "" if no rollout splits the alias now.
 func (v *View) AliasFleets(alias, location string) (both []string, next string) {
 	v.SawAll()
 	r, ok := v.c.rollout(alias)

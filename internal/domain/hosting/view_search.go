@@ -6,11 +6,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Search examines some of the game sessions of a search and reports whether these were the last. SearchResults returns what it found.
+// Search examines a batch of the game sessions of a search and reports whether it was the last batch. SearchResults returns what it
+// found.
 func (v *View) Search(scan *searchindex.Scan) (done bool) { return v.c.Sessions.Search(scan) }
 
-// SearchResults returns the game sessions at some places of a search, and their places. It leaves out those that no longer match, so that
-// the answer is true at one moment.
+// SearchResults returns the game sessions at some places of a search, with their places. It leaves out those that no longer match, so
+// that the answer is true at one moment.
 func (v *View) SearchResults(q *searchindex.Query, places []search.Place) ([]session.GameSession, []search.Place) {
 	v.SawAll()
 	results, kept := make([]session.GameSession, 0, len(places)), make([]search.Place, 0, len(places))

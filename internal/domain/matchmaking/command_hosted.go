@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// This file has what follows once a match needs no more acceptances: its placement, its game session, and backfills.
+// This file handles matches that need no more acceptances: their placement, their game session, and backfills.
 
-// advanceMatch begins the placement or the backfill of an accepted match.
+// advanceMatch starts the placement or the backfill of an accepted match.
 func (t *Tx) advanceMatch(match MatchRef) {
 	x := t.Match(match)
 	_, backfill := x.Backfill()
@@ -28,7 +28,7 @@ func (t *Tx) advanceMatch(match MatchRef) {
 	}
 }
 
-// completeMatch ends a match with success.
+// completeMatch ends a match successfully.
 func (t *Tx) completeMatch(match MatchRef, game session.ID, sessions []domain.PlayerSessionID) {
 	id := t.Match(match).ID
 	t.tellSucceeded(match, game, sessions)
@@ -36,7 +36,7 @@ func (t *Tx) completeMatch(match MatchRef, game session.ID, sessions []domain.Pl
 }
 
 // MatchedPlayers returns all players of a match with their teams, the attributes that the matcher used, and their latencies. The rule set
-// still exists, because a match prevents its deletion.
+// still exists, because a pending match prevents its deletion.
 func (t *Tx) MatchedPlayers(match MatchRef) (players []Player, latencies []placement.Latency) {
 	x := t.Match(match)
 	rules := t.Records.Compiled(x.Of.RuleSet)
@@ -110,7 +110,7 @@ func (t *Tx) teams(c *Configuration) []ruleset.Team {
 	return nil
 }
 
-// MatchPlaced continues the match that a placement, which has ended, belongs to, if any.
+// MatchPlaced continues the match to which an ended placement belongs, if any.
 func (t *Tx) MatchPlaced(id string, status placement.Status) {
 	match, ok := t.Records.Match(id)
 	if !ok {
@@ -120,7 +120,7 @@ func (t *Tx) MatchPlaced(id string, status placement.Status) {
 	switch {
 	case status == placement.Fulfilled:
 		t.matchHosted(match)
-	case t.hooks.OwnsPlacement(id): // player flow hears of the placement, too, and ends the game instance
+	case t.hooks.OwnsPlacement(id): // player flow also learns of the placement, and ends the game instance
 		t.failMatch(match, UnexpectedError)
 	case status == placement.TimedOut && of.RequeueOnTimeout():
 		t.dropMatch(match, drop{others: PlacementTimedOut})
@@ -146,8 +146,8 @@ func (t *Tx) matchHosted(match MatchRef) {
 	t.automaticBackfill(game)
 }
 
-// completeBackfill reserves seats for the newcomers of a match in its running game session. If there is no room any more, they search on,
-// because they are not at fault; so does the backfill, if seats may become free again. B114.
+// completeBackfill reserves seats for the newcomers of a match in its running game session. If there is no room any more, they continue
+// to search, because they are not at fault; so does the backfill, if seats may become free again. B114.
 func (t *Tx) completeBackfill(match MatchRef) {
 	x := *t.Match(match)
 	seat, _ := x.Backfill()
@@ -189,11 +189,11 @@ func (t *Tx) tooMuchData(game session.ID, players []Player) bool {
 		return false
 	}
 	h := t.hosted(r)
-	const ticket = 64 // room for the id of an automatic backfill
+	const ticket = 64 // bytes for the id of an automatic backfill
 	return len(h.Data(t.teams(h.Of), players, ""))+ticket > DataMax
 }
 
-// split separates the players of a backfill's roster from the newcomers; both keep their order.
+// split separates the players in a backfill's roster from the newcomers; both keep their order.
 func (t *Tx) split(roster string, players []Player) (there, newcomers []Player) {
 	known := map[string]bool{}
 	backfill := Ticket{Roster: roster}
@@ -230,7 +230,7 @@ func (t *Tx) ChangeHosted(h Hosted) {
 }
 
 // backfillEnded handles a backfill ticket that ended without success: its server process is notified, and the service may start the next
-// backfill by itself. Source: docs/spec/flexmatch.md#automatic-backfill; B115.
+// backfill on its own. Source: docs/spec/flexmatch.md#automatic-backfill; B115.
 func (t *Tx) backfillEnded(x *Ticket, status Status, why Reason) {
 	if !x.Backfill {
 		return
@@ -286,7 +286,7 @@ func (t *Tx) automaticBackfill(game session.ID) {
 	case len(players) == 0 || len(players) > playersInBackfillMax || len(h.Roster) > TicketBytesMax:
 		return
 	case t.CheckPlayers(c, players) != nil || t.checkTeams(c, players) != nil:
-		return // the rule set was changed, and the players of this game session do not fit the new one
+		return // the rule set was changed and no longer fits the players of this game session
 	case slices.ContainsFunc(players, func(p Player) bool { _, searches := m.TicketOf(p.ID); return searches }):
 		return // as if the player's ticket had cancelled it
 	}
@@ -324,8 +324,8 @@ func (t *Tx) Sits(player string, game session.ID) (yes bool) {
 	return yes
 }
 
-// PlayerLeft renews the open backfill of a game session without a player who has left for good. It does so only for rosters that the core
-// has made: automatic ones, if the configuration says so, and those of Game.EnterMatchmaking.
+// PlayerLeft renews the open backfill of a game session without a player who has left for good. It does so only for rosters made by the
+// core: those of automatic backfills, if the configuration says so, and those of Game.EnterMatchmaking.
 func (t *Tx) PlayerLeft(r session.GameRef) {
 	game := t.hosting.Game(r).ID
 	at, ok := t.Records.HostedBy(string(game))
@@ -341,7 +341,7 @@ func (t *Tx) PlayerLeft(r session.GameRef) {
 	}
 	if searching {
 		if x := t.Ticket(open); x.Owner != ServiceOwned || !x.Status.Waits() {
-			return // the outcome of the match starts the next one
+			return // the match's outcome starts the next one
 		} else if x.Roster == EncodeRoster(t.rosterNow(t.hosted(at))) {
 			return // it names no player who has left
 		}
@@ -376,7 +376,7 @@ func (t *Tx) BackfillLost(game session.ID) {
 type TellHosted struct {
 	Game   session.ID
 	Update uint64
-	Link   uint64 // on which it was written: refused when the process has another one, which gets it; 0: a single node, which sees that itself
+	Link   uint64 // the connection on which it was written: refused if the process has another one, which then gets it; 0: a single node, which checks that itself
 }
 
 func (cmd *TellHosted) Decide(k *kernel.Tx) error {

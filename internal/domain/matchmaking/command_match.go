@@ -10,11 +10,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// ProposeMatches submits what a matchmaker has found. Each proposal is checked again, and takes effect or is refused as a whole,
+// ProposeMatches submits the matches that a matchmaker has found. Each proposal is checked again, and is accepted or refused as a whole,
 // independently of the others.
 type ProposeMatches struct {
 	Configuration string
-	Version       uint64 // of the configuration whose rule set they were found with
+	Version       uint64 // of the configuration with whose rule set they were found
 	Proposals     []Proposal
 
 	// Result: one for each of Proposals; nil: it has become a match.
@@ -26,12 +26,12 @@ type Proposal struct {
 	ID         domain.UUID // of the future match
 	Tickets    []ProposedTicket
 	PlayersMax int32  // of the game session
-	Region     string // that suits all players; empty: none is known
+	Region     string // a region suitable for all players; empty: unknown
 	Counts     []RuleCount
 }
 
-// ProposedTicket is a ticket with the team that all its players get; empty for the backfill ticket, whose players have
-// theirs.
+// ProposedTicket is a ticket with the team of all its players. The team is empty for the backfill ticket, whose players have teams of
+// their own.
 type ProposedTicket struct {
 	TicketKey
 	Team string
@@ -58,10 +58,10 @@ func (cmd *ProposeMatches) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// proposedBytesMax is the size of a transaction after which no more matches are added, because match data may be long.
+// proposedBytesMax is the transaction size after which no more matches are added, because match data may be long.
 const proposedBytesMax = 512 << 10
 
-// propose makes a match of a proposal, or refuses it.
+// propose turns a proposal into a match, or refuses it.
 func (t *Tx) propose(c *Configuration, p *Proposal) *domain.Refusal {
 	m := t.Records
 	id := p.ID.String()
@@ -139,9 +139,9 @@ func seats(m *Records, refs []TicketRef, tickets []ProposedTicket) []Seat {
 	return all
 }
 
-// checkSlots checks that the game session of a backfill has room for the newcomers. If it takes no more players, the backfill ends; while
-// its last seats are held for players who may never come, the backfill waits. With STANDALONE only the caller knows the room in its game
-// session, unless that is a game instance.
+// checkSlots checks that the game session of a backfill has room for the newcomers. If it accepts no more players, the backfill ends.
+// While its last seats are held for players who may never come, the backfill waits. With STANDALONE, only the caller knows the room in
+// its game session, unless that is a game instance.
 func (t *Tx) checkSlots(c *Configuration, backfill TicketRef, newcomers int32) *domain.Refusal {
 	x := t.Ticket(backfill)
 	id := x.Game
@@ -171,7 +171,7 @@ func (c *State) hostsInstance(game string) bool {
 	return ok
 }
 
-// FreeSlots returns how many players a game session has room for now; not ok: it never takes more.
+// FreeSlots returns for how many players a game session has room now. ok is false if it will never accept more.
 func (c *State) FreeSlots(game string) (free int32, ok bool) {
 	r, ok := c.hosting.FindGame(session.ID(game))
 	if !ok {
@@ -187,7 +187,7 @@ func (c *State) FreeSlots(game string) (free int32, ok bool) {
 	return 0, TakesPlayers(g) && known && c.hooks.KeptSeats(r) > 0
 }
 
-// AcceptMatch has the answers of players of a ticket to its proposed match.
+// AcceptMatch contains the answers of a ticket's players to its proposed match.
 type AcceptMatch struct {
 	Ticket  string
 	Players []string
@@ -274,7 +274,7 @@ func (c *State) accepted(no uint64) bool {
 	return true
 }
 
-// acceptanceDue drops a match that not all players have accepted in time. Tickets with a player who did not answer end; see B111.
+// acceptanceDue drops a match that not all players have accepted in time. Tickets that contain a player who did not answer end; see B111.
 func (t *Tx) acceptanceDue(match MatchRef) {
 	d := drop{acceptance: "TimedOut", others: ProposedMatchTimedOut, blamed: map[uint64]end{}}
 	for _, s := range t.Match(match).Seats {
@@ -290,15 +290,14 @@ type end struct {
 	reason Reason
 }
 
-// drop describes how a match fails.
+// drop describes how a match failed.
 type drop struct {
-	acceptance string         // of AcceptMatchCompleted; empty: its players had accepted, or were not asked
-	others     Reason         // of the tickets that search on
-	blamed     map[uint64]end // by number of the ticket: those that end
+	acceptance string         // outcome in AcceptMatchCompleted; empty: its players had accepted, or were not asked
+	others     Reason         // reason for the tickets that continue to search
+	blamed     map[uint64]end // by ticket number: the tickets that end
 }
 
-// dropMatch ends a match without success. Tickets that are not to blame search on with their age, unless their time is
-// up.
+// dropMatch ends a match without success. Tickets that are not to blame continue to search at their age, unless their time is up.
 func (t *Tx) dropMatch(match MatchRef, d drop) {
 	m := t.Records
 	x := t.Match(match)
@@ -324,7 +323,7 @@ func (t *Tx) dropMatch(match MatchRef, d drop) {
 		if !ok || t.Ticket(r).Status != Searching {
 			continue // the end of an earlier ticket has ended this one, too
 		}
-		if _, rival := m.Rival(r); rival { // a player has begun another search while this one was placed
+		if _, rival := m.Rival(r); rival { // a player started another search while this ticket was in placement
 			t.EndTicket(r, Cancelled, DuplicatePlayer)
 		} else if t.Ticket(r).TimeoutAt <= t.Now {
 			t.EndTicket(r, TimedOut, RequestTimedOut)

@@ -11,10 +11,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// CreateRuleSet creates a rule set. The caller has compiled it, because compiling can take long, and has refused an invalid one.
+// CreateRuleSet creates a rule set. The caller has already compiled it, because that can take long, and has refused an invalid
+// one.
 type CreateRuleSet struct {
 	RuleSet  RuleSet          // all but Created
-	Compiled *ruleset.RuleSet `cbor:"-"` // another node compiles it again
+	Compiled *ruleset.RuleSet `cbor:"-"` // not sent to other nodes, which compile it themselves
 
 	// Result: RuleSet, as stored.
 }
@@ -203,7 +204,7 @@ func (cmd *UpdateConfiguration) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeleteConfiguration removes a configuration that no active ticket is in.
+// DeleteConfiguration removes a configuration without active tickets.
 type DeleteConfiguration struct{ Name string }
 
 func (cmd *DeleteConfiguration) Decide(k *kernel.Tx) error {

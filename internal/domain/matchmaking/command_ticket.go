@@ -17,7 +17,7 @@ const (
 	playersInBackfillMax = 199
 )
 
-// StartMatchmaking begins the search for a match for players who stay together.
+// StartMatchmaking starts the search of players who stay together.
 type StartMatchmaking struct {
 	Configuration string
 	ID            string
@@ -98,8 +98,8 @@ func (t *Tx) CheckPlayers(c *Configuration, players []Player) error {
 	return nil
 }
 
-// sameTicket finds the active ticket of an earlier, identical request, because clients repeat a request whose answer they did not get. It
-// refuses an id that is taken otherwise.
+// sameTicket finds the active ticket of an earlier identical request, because clients repeat a request whose answer they did not receive.
+// It refuses an id that is taken by another ticket.
 func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (TicketRef, error) {
 	if r, ok := t.Records.Ticket(x.ID); ok {
 		old := t.Ticket(r)
@@ -117,11 +117,11 @@ func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (Ti
 	return 0, nil
 }
 
-// TicketBytesMax bounds the players of one ticket, so that a step of commands fits into a journal entry and a record into the archive.
-// B118.
+// TicketBytesMax bounds the size of one ticket's players, so that a batch of commands fits into a journal entry and a ticket into an
+// archive record. B118.
 const TicketBytesMax = 768 << 10
 
-// CheckRoom bounds what tickets with the largest permitted data take in the journal and in memory.
+// CheckRoom bounds the space that tickets with maximal data take in the journal and in memory.
 func (t *Tx) CheckRoom(x *Ticket) error {
 	if bytes := len(x.Roster); bytes > TicketBytesMax {
 		return domain.Refuse(domain.Invalid, "Players: %d bytes in all; want at most %d", bytes, TicketBytesMax)
@@ -133,7 +133,7 @@ func (t *Tx) CheckRoom(x *Ticket) error {
 	return t.Quotas.Check(quota.Tickets, t.Records.Held(), holder, 1, 0)
 }
 
-// checkRivals prevents a client key from ending another key's tickets by starting new ones for their players.
+// checkRivals prevents a client key from ending another key's tickets by starting new ones for the same players.
 func (t *Tx) checkRivals(players []Player, by domain.Maker) error {
 	for i := range players {
 		r, ok := t.Records.TicketOf(players[i].ID)
@@ -179,7 +179,7 @@ func (t *Tx) cancelRivals(x *Ticket) {
 	}
 }
 
-// CancelTicket ends a ticket that waits or whose match awaits acceptance; the other tickets of the match search on.
+// CancelTicket ends a ticket that waits or whose match awaits acceptance. The other tickets of the match continue to search.
 func (t *Tx) CancelTicket(r TicketRef, why Reason) {
 	x := t.Ticket(r)
 	if x.Status != RequiresAcceptance {
@@ -190,15 +190,15 @@ func (t *Tx) CancelTicket(r TicketRef, why Reason) {
 	t.dropMatch(match, drop{acceptance: "Rejected", others: ProposedMatchRejected, blamed: map[uint64]end{x.No: {Cancelled, why}}})
 }
 
-// StartMatchBackfill begins the search for more players for a running game session.
+// StartMatchBackfill starts the search for more players for a running game session.
 type StartMatchBackfill struct {
 	Configuration string
 	ID            string
 	Chosen        bool
 	Players       []Player   // present players, with their teams
-	Game          string     // id of the game session; with STANDALONE any name that the caller gives it, or none
+	Game          string     // id of the game session; with STANDALONE, any name chosen by the caller, or empty
 	Slots         int32      // players wanted; 0: as many as there is room for
-	Server        *fleet.Key // the server process that calls; nil: another caller
+	Server        *fleet.Key // the calling server process; nil: another caller
 	quota.Taking
 
 	Owner     Owner // 0: a client
@@ -227,7 +227,7 @@ func (cmd *StartMatchBackfill) Decide(k *kernel.Tx) error {
 	return err
 }
 
-// CheckBackfill checks whether the backfill may begin and returns a function that begins it and cannot fail.
+// CheckBackfill checks whether the backfill may start, and returns a function that starts it and cannot fail.
 func (t *Tx) CheckBackfill(cmd *StartMatchBackfill) (begin func(), err error) {
 	c, ok := t.Records.Configuration(cmd.Configuration)
 	if !ok {
@@ -328,14 +328,14 @@ func (t *Tx) checkBackfilled(cmd *StartMatchBackfill) (*session.GameSession, err
 
 func TakesPlayers(g *session.GameSession) bool { return g.Status == session.Active && !g.DenyPlayers }
 
-// StopMatchmaking cancels a ticket that has no game session yet. After it has succeeded no match follows.
+// StopMatchmaking cancels a ticket that has no game session yet. After it has succeeded, the ticket cannot be matched any more.
 type StopMatchmaking struct {
 	ID     string
 	By     domain.Maker
 	Server *fleet.Key // the server process that stops the backfill of its game session; nil: another caller
 }
 
-// TicketNotFound is the message of the cloud service, word for word.
+// TicketNotFound is the cloud service's message, word for word.
 const TicketNotFound = "Matchmaking ticket was not found."
 
 func (cmd *StopMatchmaking) Decide(k *kernel.Tx) error {
@@ -366,7 +366,7 @@ func (cmd *StopMatchmaking) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// TicketCannotStop refuses to stop a ticket in its status, in the words of the cloud service.
+// TicketCannotStop returns the refusal to stop a ticket in its status, in the cloud service's words.
 func TicketCannotStop(s Status) error {
 	return domain.Refuse(domain.Invalid, "Matchmaking ticket is in %s status and cannot be canceled.", s)
 }
@@ -380,13 +380,13 @@ func (t *Tx) EndTicket(r TicketRef, status Status, why Reason) {
 	t.hooks.TicketEnded(&x, why)
 }
 
-// TicketKey names a ticket and its generation when a matchmaker read it.
+// TicketKey names a ticket and the generation that a matchmaker read.
 type TicketKey struct {
 	No         uint64
 	Generation uint32
 }
 
-// waitingTicket finds a ticket that waits and has not changed.
+// waitingTicket finds a waiting ticket that has not changed.
 func (t *Tx) waitingTicket(key TicketKey) (TicketRef, *Ticket, bool) {
 	r, ok := t.Records.TicketNo(key.No)
 	if !ok {
@@ -396,7 +396,7 @@ func (t *Tx) waitingTicket(key TicketKey) (TicketRef, *Ticket, bool) {
 	return r, x, x.Generation == key.Generation && x.Status.Waits()
 }
 
-// BeginSearch records that a matchmaker has taken tickets into its pool. It ignores those that have changed since.
+// BeginSearch records that a matchmaker has added tickets to its pool. It ignores tickets that have changed since.
 type BeginSearch struct{ Tickets []TicketKey }
 
 func (cmd *BeginSearch) Decide(k *kernel.Tx) error {
@@ -420,7 +420,7 @@ func (cmd *BeginSearch) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// FailTickets ends tickets that do not fit the present rule set of their configuration, which it checks again.
+// FailTickets ends tickets that do not fit the current rule set of their configuration. The command checks that again.
 type FailTickets struct{ Tickets []TicketKey }
 
 func (cmd *FailTickets) Decide(k *kernel.Tx) error {

@@ -1,7 +1,7 @@
 package matchmaking
 
 // Config holds the limits and periods of the room's commands. Events contain the deadlines that they set, so a change of the
-// configuration does not move existing deadlines.
+// configuration does not move deadlines that are already set.
 type Config struct {
 	RuleSetsMax    int
 	MatchmakersMax int   // matchmaking configurations

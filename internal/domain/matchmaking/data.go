@@ -13,8 +13,8 @@ import (
 // the limit.
 const DataMax = 390_000
 
-// Used gives a player the attributes that a rule set declares, with the player's own values or the defaults. Undeclared attributes do not
-// reach the game server.
+// Used returns a player with only the attributes that a rule set declares: the player's own values or the defaults. Undeclared attributes
+// do not reach the game server.
 func Used(rules *ruleset.RuleSet, p Player) Player {
 	p.Latencies = nil
 	if rules == nil {
@@ -68,7 +68,7 @@ func (h *Hosted) Data(teams []ruleset.Team, players []Player, autoTicket string)
 	return b.String()
 }
 
-// TeamNames returns all teams of a rule set, followed by those that only players name, because the rule set may have been replaced.
+// TeamNames returns all teams of a rule set, followed by those named only by players, because the rule set may have been replaced.
 func TeamNames(teams []ruleset.Team, players []Player) []string {
 	names := make([]string, 0, len(teams))
 	known := make(map[string]bool, len(teams))
@@ -148,7 +148,7 @@ func writeAttribute(b *strings.Builder, v *ruleset.Value) {
 	b.WriteByte('}')
 }
 
-// double writes a number with a fraction, such as 10.0, because servers tell types apart by it.
+// double writes a number with a fraction, such as 10.0, because servers use that to distinguish types.
 func double(b *strings.Builder, x float64) {
 	form := byte('f')
 	if a := math.Abs(x); a != 0 && (a < 1e-6 || a >= 1e21) {

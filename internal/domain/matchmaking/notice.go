@@ -6,9 +6,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// This file has the matchmaking events that receivers get. Source: docs/spec/flexmatch.md#events.
+// This file writes the matchmaking events for receivers. Source: docs/spec/flexmatch.md#events.
 
-// rulesToldMax is the most rules that an event lists.
+// rulesToldMax is the most rules listed in an event.
 const rulesToldMax = 50
 
 // someoneListens reports whether any receiver gets the events of a configuration.
@@ -16,7 +16,7 @@ func (t *Tx) someoneListens(c *Configuration) bool {
 	return c != nil && t.notices.Listens(c.NotificationTarget)
 }
 
-// tellOf records an event, with the present settings if the configuration still exists.
+// tellOf records an event with the current settings, if the configuration still exists.
 func (t *Tx) tellOf(c *Configuration, e notice.Match) {
 	if now, ok := t.Records.Configuration(c.Name); ok {
 		c = now
@@ -69,8 +69,8 @@ func (t *Tx) tellSearching(r TicketRef) {
 	t.tellOf(c, e)
 }
 
-// tellTicketEnd records the event of a ticket that ended alone. For a cancellation that no caller requested the cloud service sends no
-// event; a configuration may ask for one.
+// tellTicketEnd records the event of a ticket that ended alone. For a cancellation that no caller requested, the cloud service sends
+// no event; a configuration may request one.
 func (t *Tx) tellTicketEnd(r TicketRef, status Status, why Reason) {
 	x := t.Ticket(r)
 	c, _ := t.Records.Configuration(x.Configuration)
@@ -139,7 +139,7 @@ func (t *Tx) tellAccepted(match MatchRef, how string) {
 	})
 }
 
-// clearAnswers leaves the answers out of an event: the documented examples of those after an acceptance have none.
+// clearAnswers removes the answers from an event: documented examples of events after an acceptance have none.
 func clearAnswers(e *notice.Match) {
 	for i := range e.Tickets {
 		for j := range e.Tickets[i].Players {

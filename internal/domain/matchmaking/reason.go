@@ -1,9 +1,9 @@
 package matchmaking
 
-// Reason is why a ticket is in its status, as StatusReason and StatusMessage say it.
+// Reason is why a ticket has its status; it determines StatusReason and StatusMessage.
 type Reason uint8
 
-// The cloud service's reasons are those that its events contain; the others are our own, see B113.
+// The cloud service's reasons are those found in its events; the others are our own, see B113.
 const (
 	NoReason Reason = iota
 	ProposedMatchRejected
@@ -17,7 +17,7 @@ const (
 	UnexpectedError
 	IncompatibleRuleSet
 	GameSessionLost
-	PlacementFailed  // the ticket searches on
+	PlacementFailed  // the ticket continues to search
 	Replaced         // by a newer backfill request for its game session
 	ReplacedByServer // the same, requested by the server process, which needs no notice
 )

@@ -6,12 +6,13 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Recent has the waits of a configuration's latest matched tickets, from which it estimates the wait time. Source of the numbers: B112.
+// Recent holds the waits of a configuration's latest matched tickets, from which the wait time is estimated. Source of the numbers:
+// B112.
 type Recent struct {
 	Configuration string
 
 	ring [recentMost]sample
-	next int32 // the place that is written next
+	next int32 // index to write next
 	used int32
 }
 

@@ -43,7 +43,7 @@ type Configuration struct {
 	Description     string
 
 	RuleSet string
-	Version uint64 // counts its rule sets: a proposal for an earlier one is stale
+	Version uint64 // incremented with each new rule set: a proposal for an earlier version is stale
 
 	RequestTimeout     time.Duration // whole seconds, as is AcceptanceTimeout
 	AcceptanceTimeout  time.Duration
@@ -62,7 +62,7 @@ type Configuration struct {
 	Changed uint64
 }
 
-// The service acts on these tags of a configuration: they are settings for which the API has no member.
+// Tags of a configuration on which the service acts: settings for which the API has no member.
 const (
 	PlacementTimeoutTag = "muster:on-placement-timeout"     // Requeue, the default, or Fail
 	PlacementFailureTag = "muster:on-placement-failure"     // Fail, the default, or Requeue
@@ -82,13 +82,13 @@ func (c *Configuration) tag(key string) string {
 	return ""
 }
 
-// RequeueOnTimeout reports whether tickets search on after their placement has timed out.
+// RequeueOnTimeout reports whether tickets continue to search after their placement has timed out.
 func (c *Configuration) RequeueOnTimeout() bool { return c.tag(PlacementTimeoutTag) != Fail }
 
-// RequeueOnFailure reports whether tickets search on after their placement has failed.
+// RequeueOnFailure reports whether tickets continue to search after their placement has failed.
 func (c *Configuration) RequeueOnFailure() bool { return c.tag(PlacementFailureTag) == Requeue }
 
-// BackfillLeavers reports whether players who have left a game session make room for others.
+// BackfillLeavers reports whether an automatic backfill fills the seats of players who have left.
 func (c *Configuration) BackfillLeavers() bool { return c.tag(BackfillLeaversTag) == "true" }
 
 // TellsSilentCancels reports whether MatchmakingCancelled is sent where the cloud service sends no event.
@@ -119,7 +119,7 @@ func (s Status) Waits() bool { return s == Queued || s == Searching }
 // Active reports whether the ticket has not ended.
 func (s Status) Active() bool { return s < Completed }
 
-// Owner is who a ticket belongs to.
+// Owner is the owner of a ticket.
 type Owner uint8
 
 // The owners.
@@ -131,10 +131,10 @@ const (
 )
 
 // Ticket is a request for a match by 1 to 10 players who stay together, or for more players in a running game session. It is small,
-// because a hundred thousand may wait.
+// because a hundred thousand tickets may wait.
 type Ticket struct {
 	ID              string
-	No              uint64 // numbers the tickets of the cell; it orders those of one millisecond by age
+	No              uint64 // number among all tickets of the cell; orders tickets of the same millisecond by age
 	Configuration   string
 	Region, Account string // of the configuration's ARN
 	Maker           domain.Maker
@@ -144,12 +144,12 @@ type Ticket struct {
 	Backfill        bool
 	Owner           Owner
 	automatic       bool   // Owner is ServiceOwned; old journals have this instead
-	Generation      uint32 // counts its entries into the pool: a proposal with an earlier one is stale
+	Generation      uint32 // incremented when it enters the pool: a proposal with an earlier generation is stale
 	Players         int32
 	Start, End      domain.Time // Start never changes
 	TimeoutAt       domain.Time // applies while it waits
 
-	// Roster has its players as one protobuf message, MatchPlayers, in a third of the memory of decoded players. PlayersOf decodes it.
+	// Roster holds its players as one protobuf message, MatchPlayers, in a third of the memory of decoded players. PlayersOf decodes it.
 	Roster string
 
 	Slots      int32  // of a backfill ticket: players wanted; 0: as many as there is room for
@@ -200,19 +200,19 @@ type Seat struct {
 	Team   string // of its players; empty: it is the backfill ticket
 }
 
-// RuleCount counts how often a rule held and failed in the search for a match.
+// RuleCount counts how often a rule passed and failed during the search for a match.
 type RuleCount struct {
 	Rule           int32 // index in the rule set
 	Passed, Failed uint64
 }
 
-// Match is a pending match: until all players have accepted, and then until its game session is active.
+// Match is a pending match: first until all players have accepted, then until its game session is active.
 type Match struct {
 	ID         string // a UUID; also the id of its placement and the name of its game session
 	Of         *Configuration
 	Seats      []Seat // by the age of the tickets
 	Proposed   domain.Time
-	AcceptBy   domain.Time // 0: no acceptance is required, or no more
+	AcceptBy   domain.Time // 0: acceptance is not required, or is complete
 	PlayersMax int32       // of the game session: all seats of the rule set's teams at the candidate's age
 	Region     string      // suits all players; with STANDALONE
 	Counts     []RuleCount
@@ -220,7 +220,7 @@ type Match struct {
 	Changed uint64
 }
 
-// Backfill is the seat of the match's backfill ticket.
+// Backfill returns the seat of the match's backfill ticket.
 func (m *Match) Backfill() (Seat, bool) {
 	for _, s := range m.Seats {
 		if s.Team == "" {
@@ -245,10 +245,10 @@ func (u Update) String() string {
 	return [...]string{"", "MATCHMAKING_DATA_UPDATED", "BACKFILL_FAILED", "BACKFILL_TIMED_OUT", "BACKFILL_CANCELLED"}[u]
 }
 
-// Hosted is a game session that a match created, until it ends.
+// Hosted is the record of a game session created by a match, until the session ends.
 type Hosted struct {
 	Game   string // its id
-	Match  string // that created it
+	Match  string // the match that created it
 	Of     *Configuration
 	Roster string // the players of the latest match data, with their teams and the values that the matcher used
 

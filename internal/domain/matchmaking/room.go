@@ -36,13 +36,13 @@ type State struct {
 	ticketNo uint64 // number of the latest ticket
 }
 
-// Tx is the room: its state, and its part of the present transaction.
+// Tx is the room: its state and its part of the current transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
 }
 
-// Hosting is what matchmaking needs of game sessions and placements.
+// Hosting is the part of hosting that matchmaking needs.
 type Hosting interface {
 	FindGame(id session.ID) (session.GameRef, bool)
 	Game(r session.GameRef) *session.GameSession
@@ -59,7 +59,7 @@ type Hosting interface {
 	CheckProperties(properties []session.Property) error
 	// Hosted refuses a game session that is not hosted by a server process.
 	Hosted(process fleet.Key, id session.ID) (session.GameRef, *session.GameSession, error)
-	// HasLink reports whether a connection is the one that the server process of a game session has now.
+	// HasLink reports whether a connection is the current one of a game session's server process.
 	HasLink(id session.ID, link uint64) bool
 	BeginPlacement(p *placement.Placement)
 	Reserve(r session.Reservation)
@@ -72,7 +72,7 @@ type Notices interface {
 	Tell(n notice.Notice, topic string)
 }
 
-// Hooks lets player flow take part in what happens to tickets and matches. For a ticket or match without a party each hook returns the
+// Hooks lets player flow take part in the life of tickets and matches. For a ticket or match without a party, each hook returns the
 // value that changes nothing.
 type Hooks interface {
 	// MayBeForeign refuses a ticket with a player whom player flow has in another search or game. The player is element i of a field of
@@ -93,7 +93,7 @@ type Hooks interface {
 	// PlaysIn reports whether a player is in the game instance of a game session; known is false if there is none.
 	PlaysIn(game, player string) (yes, known bool)
 
-	// Newcomers returns how the players of a match who came from parties are to be reserved.
+	// Newcomers returns how to reserve seats for the players of a match who come from parties.
 	Newcomers(match MatchRef, game session.ID) map[string]Newcomer
 	// MatchProperties returns the game properties for the game session of a match.
 	MatchProperties(x *Match) []session.Property
@@ -101,24 +101,24 @@ type Hooks interface {
 	PlayerData(player string) string
 	// Regions returns the preferred order of locations for the game session of a match; nil: any.
 	Regions(match string) []string
-	// OwnsPlacement reports whether a game instance waits for the placement of a match; its rules then decide what follows a failed
-	// placement.
+	// OwnsPlacement reports whether a game instance waits for the placement of a match; if so, its rules determine what happens when the
+	// placement fails.
 	OwnsPlacement(match string) bool
 
-	// SearchBegun runs when the matchmaker has taken a ticket into its pool.
+	// SearchBegun runs when the matchmaker has added a ticket to its pool.
 	SearchBegun(x *Ticket)
 	// MatchesMade runs when matches of a configuration were made.
 	MatchesMade(configuration string)
 	MatchProposed(match MatchRef)
 	MatchAnswered(match MatchRef, declined bool)
-	// TicketReturned runs when a ticket searches on after its match failed through no fault of its own.
+	// TicketReturned runs when a ticket continues to search after its match failed through no fault of its own.
 	TicketReturned(x *Ticket)
 	TicketEnded(x *Ticket, why Reason)
-	// MatchNotPlaced runs when a committed match failed before a placement of it began.
+	// MatchNotPlaced runs when a committed match failed before its placement started.
 	MatchNotPlaced(id string)
 
 	// MatchCommitted, StandaloneCommitted and BackfillCommitted move the players of a final match from their tickets into a game
-	// instance: before its placement, for a match that the service only makes, and into a running game session.
+	// instance: before the match's placement, for a match that the service only makes, and into a running game session.
 	MatchCommitted(match MatchRef)
 	StandaloneCommitted(match MatchRef)
 	BackfillCommitted(match MatchRef, game session.ID)
@@ -130,7 +130,7 @@ type Hooks interface {
 	RenewBackfill(open TicketRef) (done bool)
 }
 
-// Newcomer describes the reservation of a player whom a backfill brings.
+// Newcomer describes the reservation for a player whom a backfill brings.
 type Newcomer struct {
 	Data string        // PlayerData
 	Wait time.Duration // how long the seat waits
@@ -156,7 +156,7 @@ type View struct {
 // View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
-// Due ends what has reached deadline d.
+// Due handles deadline d, which has passed.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	if d.Kind == AcceptanceTimeout {
 		t.Cause = "AcceptanceTimeout"
@@ -232,7 +232,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return true, err
 }
 
-// Restore rebuilds what a snapshot does not contain.
+// Restore rebuilds the data that snapshots omit.
 func (c *State) Restore(h *kernel.Head) error {
 	c.ticketNo = h.TicketNo
 	for r, t := range c.Records.Tickets.All() {

@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// This file has what matchmaking offers to player flow. Records are read-only, and a pointer is valid until the next event.
+// This file has matchmaking's operations for player flow. Records are read-only, and a pointer is valid until the next event.
 
 // FindTicket finds a ticket in memory by its id.
 func (c *State) FindTicket(id string) (TicketRef, bool) { return c.Records.Ticket(id) }
@@ -34,7 +34,7 @@ func (c *State) Configuration(name string) (*Configuration, bool) {
 // Compiled returns the compiled form of a rule set; nil if there is none.
 func (c *State) Compiled(name string) *ruleset.RuleSet { return c.Records.Compiled(name) }
 
-// EstimatedWait returns the mean wait of recently matched tickets in seconds; not ok if there were too few.
+// EstimatedWait returns the mean wait of recently matched tickets in seconds; ok is false if there were too few.
 func (c *State) EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool) {
 	return c.Records.EstimatedWait(configuration, now)
 }

@@ -34,7 +34,7 @@ type Records struct {
 	configured     quota.Held // configurations
 }
 
-// Counts has the numbers of active tickets in a configuration.
+// Counts holds the numbers of tickets in a configuration.
 type Counts struct {
 	Active int // tickets that have not ended
 }
@@ -84,7 +84,7 @@ func (s *Records) PutRuleSet(x RuleSet) {
 	*s.RuleSets.Mut(r) = x
 }
 
-// RemoveRuleSet removes a rule set, which no configuration may use.
+// RemoveRuleSet removes a rule set that no configuration uses.
 func (s *Records) RemoveRuleSet(name string) {
 	if r, ok := s.ruleSets.Get(name); ok {
 		s.ruled.Remove(s.RuleSets.Get(r).Holder, 0)
@@ -119,7 +119,7 @@ func (s *Records) PutConfiguration(x Configuration) {
 	s.settings[x.Name] = &x
 }
 
-// RemoveConfiguration removes a configuration, in which no active ticket may be.
+// RemoveConfiguration removes a configuration without active tickets.
 func (s *Records) RemoveConfiguration(name string) {
 	if r, ok := s.configurations.Get(name); ok {
 		s.configured.Remove(s.Configurations.Get(r).Holder, 0)
@@ -138,7 +138,7 @@ func (s *Records) ConfigurationsFrom(after string, yield func(*Configuration) bo
 	s.configurations.Ascend(after, func(name string, r ConfigurationRef) bool { return name == after || yield(s.Configurations.Get(r)) })
 }
 
-// UsesRuleSet returns a configuration that uses a rule set, or that has a pending match made with it.
+// UsesRuleSet returns a configuration that uses a rule set or has a pending match made with it.
 func (s *Records) UsesRuleSet(name string) (configuration string, used bool) {
 	s.configurations.Scan(func(_ string, r ConfigurationRef) bool {
 		if c := s.Configurations.Get(r); c.RuleSet == name {
@@ -219,7 +219,7 @@ func (s *Records) RestoreRecent(x Recent) {
 	s.recent[x.Configuration] = r
 }
 
-// EstimatedWait returns the mean wait of recently matched tickets in seconds; not ok if there were too few.
+// EstimatedWait returns the mean wait of recently matched tickets in seconds; ok is false if there were too few.
 func (s *Records) EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool) {
 	r, ok := s.recent[configuration]
 	if !ok {

@@ -44,7 +44,7 @@ func (s *Records) AddTicket(t Ticket) TicketRef {
 	s.numbers[t.No] = r
 	s.count(&t, 1)
 	eachPlayer(t.Roster, func(id string) bool {
-		// A snapshot has tickets in no order, so the newest one is searched for.
+		// A snapshot has tickets in any order, so the newest one must be determined.
 		if old, ok := s.players[id]; !ok || s.newer(r, old) {
 			s.players[id] = r
 		}
@@ -56,7 +56,7 @@ func (s *Records) AddTicket(t Ticket) TicketRef {
 	return r
 }
 
-// newer reports whether ticket a takes precedence over b as a player's newest: one in placement yields to any other.
+// newer reports whether ticket a takes precedence over b as a player's newest. A ticket in placement yields to any other.
 func (s *Records) newer(a, b TicketRef) bool {
 	x, y := s.Tickets.Get(a), s.Tickets.Get(b)
 	if (x.Status == Placing) != (y.Status == Placing) {
@@ -125,7 +125,7 @@ func (s *Records) RemoveTicket(r TicketRef) {
 	s.Tickets.Remove(r)
 }
 
-// Bytes estimates the memory that the ticket takes, with its index entries.
+// Bytes estimates the memory used by the ticket and its index entries.
 func (t *Ticket) Bytes() int {
 	const record = 512
 	return record + len(t.ID) + len(t.Roster)
@@ -145,7 +145,7 @@ func (t *Ticket) PlayersOf() []Player {
 	return all
 }
 
-// ownerByID returns the owner of a ticket from a journal of before tickets had one: there the prefix of the id says it.
+// ownerByID derives the owner of a ticket from the prefix of its id, for journals from before tickets had an owner.
 func ownerByID(t *Ticket) Owner {
 	_, ofParty := domain.ParseID[domain.TicketID](t.ID)
 	_, ofInstance := domain.ParseID[domain.BackfillID](t.ID)

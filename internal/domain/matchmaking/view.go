@@ -51,8 +51,8 @@ func (v *View) TicketNo(no uint64) (TicketView, bool) {
 	return v.ticket(r), true
 }
 
-// WaitingTickets returns the waiting tickets among the next step records, in no particular order, and where the next call begins; 0 at
-// the end. A matchmaker fills its pool with them when it starts.
+// WaitingTickets returns the waiting tickets among the next step records, in no particular order, and where the next call begins; 0 at the end. A
+// matchmaker uses it to fill its pool when it starts.
 func (v *View) WaitingTickets(after TicketRef, step int) (waiting []Ticket, next TicketRef) {
 	v.SawAll()
 	at := after
@@ -67,8 +67,8 @@ func (v *View) WaitingTickets(after TicketRef, step int) (waiting []Ticket, next
 	return waiting, 0
 }
 
-// OpenTickets yields the tickets among the next step records that have not ended, in no particular order, and returns where the next call begins; 0 at
-// the end. They are for metrics and may be ahead of what is durable.
+// OpenTickets yields, in no particular order, the tickets among the next step records that have not ended. It returns where the next call begins; 0
+// at the end. The tickets are for metrics and may be ahead of what is durable.
 func (v *View) OpenTickets(after TicketRef, step int, yield func(*Ticket)) (next TicketRef) {
 	return v.eachTicket(after, step, func(t *Ticket) {
 		if t.Status.Active() {
@@ -77,7 +77,7 @@ func (v *View) OpenTickets(after TicketRef, step int, yield func(*Ticket)) (next
 	})
 }
 
-// TicketsInMemory yields the tickets among the next step records, also those that have ended and are not in the archive alone yet, as OpenTickets does. They are durable.
+// TicketsInMemory is OpenTickets including ended tickets that are still in memory. All of them are durable.
 func (v *View) TicketsInMemory(after TicketRef, step int, yield func(*Ticket)) (next TicketRef) {
 	v.SawAll()
 	return v.eachTicket(after, step, yield)
@@ -94,7 +94,7 @@ func (v *View) eachTicket(after TicketRef, step int, yield func(*Ticket)) (next 
 	return 0
 }
 
-// OpenMatches is the same for matches that await acceptance or placement.
+// OpenMatches is OpenTickets for matches that await acceptance or placement.
 func (v *View) OpenMatches(after MatchRef, step int, yield func(*Match)) (next MatchRef) {
 	at := after
 	for m := range v.c.Records.Matches.From(after, &at) {
@@ -138,8 +138,8 @@ func (v *View) Configuration(name string) (Configuration, bool) {
 	return *c, true
 }
 
-// Configurations returns up to limit matchmaking configurations, ordered by name, beginning after `after`; ruleSet, if not "", limits
-// them to those that use it.
+// Configurations returns up to limit matchmaking configurations, ordered by name, beginning after `after`. If ruleSet is not "", it selects those
+// that use it.
 func (v *View) Configurations(after, ruleSet string, limit int) (page []Configuration) {
 	v.SawAll()
 	v.c.Records.ConfigurationsFrom(after, func(c *Configuration) bool {
@@ -156,7 +156,7 @@ func (v *View) TicketCounts(configuration string) Counts {
 	return v.c.Records.Counts(configuration)
 }
 
-// FreeSlots returns how many players a game session has room for and its backfill wants; not ok: it takes none.
+// FreeSlots returns how many more players a game session can take, at most as many as its open backfill asks for. ok is false if it takes none.
 func (v *View) FreeSlots(game string) (free int32, ok bool) {
 	v.SawAll()
 	free, ok = v.c.FreeSlots(game)

@@ -9,15 +9,15 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Destination is a queue's destination, resolved at the moment.
+// Destination is a queue's destination in its current resolution.
 type Destination struct {
 	Index     int
 	Fleet     string
-	Cost      float64 // for an hour
+	Cost      float64 // per hour
 	Locations []string
 	Problem   Outcome // why it cannot be used; 0 if it can
 	Detail    string
-	Spare     bool // the old fleet of a rollout, where the new one has the turn: wherever both are as good, it comes second
+	Spare     bool // the old fleet of a rollout when the turn is the new fleet's: it comes second wherever the two are equal
 }
 
 // Candidate is a place that a placement may use now.
@@ -27,11 +27,11 @@ type Candidate struct {
 	latency     float64 // average over the players; infinite if no player measured it
 	cost        float64
 	location    int // index in the location order
-	wanted      int // index in the order that this placement prefers
+	wanted      int // index in the locations preferred by this placement
 	spare       bool
 }
 
-// Cap returns the latency cap for a placement that has waited for a time, 0 for none, and when the next one applies, 0 for never.
+// Cap returns the latency cap for a placement that has waited this long, 0 for none, and when the next one applies, 0 for never.
 func (q *Queue) Cap(waited time.Duration) (limit int32, until time.Duration) {
 	policies := slices.SortedFunc(slices.Values(q.LatencyPolicies), func(a, b LatencyPolicy) int { return cmp.Compare(a.Cap, b.Cap) })
 	end := time.Duration(0)
@@ -46,10 +46,10 @@ func (q *Queue) Cap(waited time.Duration) (limit int32, until time.Duration) {
 	return 0, 0
 }
 
-// Candidates returns the places that p may use now, best first, and for all others why not.
+// Candidates returns the places that p may use now, best first, and the reason for each other place.
 //
-// Source: docs/spec/gamelift-api.md#choosing. The filter comes first; the cap then excludes a location if any player's latency exceeds
-// it, but not for a missing value; the criteria order the rest.
+// Source: docs/spec/gamelift-api.md#choosing. The filter comes first. The cap then excludes a location if any player's latency exceeds
+// it; a missing value does not exceed it. The criteria order the rest.
 func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.Time) (best []Candidate, passed []Try) {
 	pass := func(d Destination, location string, o Outcome, detail string) {
 		passed = append(passed, Try{At: now, Fleet: d.Fleet, Location: location, Outcome: o, Detail: detail})
@@ -112,7 +112,7 @@ func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.
 // onlyOverride reports whether only the locations of the override are allowed: always with the strategy NONE, else in the first pass.
 func (p *Placement) onlyOverride() bool { return p.Override.Only || !p.PassedOnce }
 
-// criteria returns the whole order: the queue's criteria, then the others in their default order.
+// criteria returns the complete order: the queue's criteria, followed by the others in their default order.
 func (q *Queue) criteria(p *Placement) []Criterion {
 	order := slices.Clone(q.PriorityOrder)
 	for _, c := range []Criterion{ByLatency, ByCost, ByDestination, ByLocation} {
@@ -140,7 +140,7 @@ func (q *Queue) locationOrder(p *Placement, location string) int {
 	return len(order)
 }
 
-// wantedOrder returns a location's index among those that the placement prefers; all others come last.
+// wantedOrder returns a location's index among those preferred by the placement; all others come last.
 func (p *Placement) wantedOrder(location string) int {
 	if i := slices.Index(p.Regions, location); i >= 0 {
 		return i
@@ -148,7 +148,8 @@ func (p *Placement) wantedOrder(location string) int {
 	return len(p.Regions)
 }
 
-// latency returns the average over the players who measured a location, and the largest value. Without any the average is infinite.
+// latency returns the average over the players who measured a location, and the largest value. If no player did, the average is
+// infinite.
 func (p *Placement) latency(location string) (average float64, worst float32) {
 	sum, n := 0.0, 0
 	for _, l := range p.Latencies {

@@ -4,9 +4,9 @@ import "github.com/musterhq/muster/internal/domain"
 
 // Choice compares where a placement went with where it could have gone.
 type Choice struct {
-	First         Place // the first choice at the end; empty if there was none
-	LowestLatency bool  // it has latencies, and went to the location with the lowest average
-	LowestPrice   bool  // it has latencies, and went to a fleet that costs no more than the others in its location
+	First         Place // the first choice when the placement ended; empty if there was none
+	LowestLatency bool  // it has latencies and went to the location with the lowest average
+	LowestPrice   bool  // it has latencies and went to a fleet that costs no more than the others in its location
 }
 
 // ChoiceOf compares where a fulfilled placement went with where it could have gone.

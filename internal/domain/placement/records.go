@@ -1,5 +1,5 @@
-// Package placement has the records of queues and placements, their order, and the choice of places for a placement. Package fleet knows
-// which server processes are free.
+// Package placement has the records of queues and placements, their order, and the choice of places for a placement. Package fleet
+// tracks which server processes are free.
 package placement
 
 import (
@@ -92,7 +92,8 @@ type Override struct {
 	Only      bool // PlacementFallbackStrategy NONE: never anywhere else
 }
 
-// Turn says to which fleet of a rollout a placement goes. It is drawn once, so that the share is exact however long placements wait.
+// Turn determines to which fleet of a rollout a placement goes. It is drawn once, so that the share is exact however long placements
+// wait.
 type Turn struct {
 	Alias string
 	No    uint32 // of the rollout
@@ -109,7 +110,7 @@ func (p *Placement) TurnAt(alias string, no uint32) (toNew, drawn bool) {
 	return false, false
 }
 
-// Try is an attempt to place, or a destination that an ended placement passed over at the end.
+// Try is an attempt to place, or a destination that an ended placement passed over.
 type Try struct {
 	At       domain.Time
 	Fleet    string
@@ -175,16 +176,16 @@ type Placement struct {
 
 	Turns []Turn // at the rollouts of its queue's aliases
 
-	Tried []Try // the latest attempts, oldest first; for an ended placement also what it passed over
+	Tried []Try // the latest attempts, oldest first; in an ended placement, also what it passed over
 
 	EndedNo uint64
-	No      uint64 // numbers the placements of the cell; it orders those of one millisecond
-	held    int32  // bytes that are counted for it
+	No      uint64 // number among all placements of the cell; orders placements of the same millisecond
+	held    int32  // bytes counted for it
 	waiting []Place
 	Changed uint64
 }
 
-// Bytes estimates the memory of the data that the placement was started with.
+// Bytes estimates the memory of the data with which the placement was started.
 func (p *Placement) Bytes() int {
 	const record, item = 512, 64
 	n := record + len(p.ID) + len(p.Name) + len(p.Data) + len(p.MatchmakerData)

@@ -26,7 +26,7 @@ type State struct {
 	locationDepths map[string]Depth // of those that wait for a process, by the location of their first choice
 }
 
-// turn orders all placements: the one that started first is served first.
+// turn orders all placements: the earliest one is served first.
 type turn struct {
 	start domain.Time
 	no    uint64
@@ -73,7 +73,7 @@ func (s *State) PutQueue(q Queue) {
 	s.queues.Set(q.Name, r)
 }
 
-// RemoveQueue removes a queue, in which no placement may be pending.
+// RemoveQueue removes a queue without pending placements.
 func (s *State) RemoveQueue(name string) {
 	if r, ok := s.queues.Get(name); ok {
 		s.queued.Remove(s.Queues.Get(r).Holder, 0)
@@ -161,7 +161,7 @@ func (s *State) PendingCount(queue string) int {
 	return 0
 }
 
-// Wait sets the places at which a placement waits for a free process; with none it no longer waits.
+// Wait sets the places at which a placement waits for a free process. Without places, it no longer waits.
 func (s *State) Wait(r Ref, places []Place) {
 	p := s.Placements.Mut(r)
 	was, me := p.waiting, turn{p.Start, p.No, r}
@@ -190,7 +190,7 @@ func (s *State) Wait(r Ref, places []Place) {
 	}
 }
 
-// FirstChoice counts the placements that would rather wait at a place than anywhere else, and returns when the oldest of them began.
+// FirstChoice counts the waiting placements whose first choice is a place, and returns when the oldest of them started.
 func (s *State) FirstChoice(at Place) (n int32, oldest domain.Time) {
 	if t := s.waiting[at]; t != nil {
 		t.Scan(func(x turn) bool {
