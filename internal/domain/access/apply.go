@@ -85,7 +85,7 @@ func (c *State) key(id string) Key {
 	return *c.Records.Keys.Get(r)
 }
 
-// put stores a key, and the deadline of one that works.
+// put stores a key, and sets the deadline of a valid one.
 func (c *State) put(k Key) {
 	c.Records.Put(k)
 	r, _ := c.Records.Keys.Find(k.ID)

@@ -6,17 +6,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// BackupPlaceMax bounds the bytes that say where a backup is.
+// BackupPlaceMax bounds the location of a backup, in bytes.
 const BackupPlaceMax = 512
 
 // levelOfBackups is the level of the first release that records backups.
 const levelOfBackups = 2
 
-// Backup says that there is a backup. The state has the last one, so that every node knows how old it is, also after a start.
+// Backup describes a backup. The state contains the latest one, so that every node knows its age, even after a restart.
 type Backup struct {
-	At    domain.Time // when it was begun
-	Entry uint64      // of the journal, after which the state is
-	To    string      // where it is, in the words of the command line
+	At    domain.Time // when it was started
+	Entry uint64      // the journal entry after which the state was saved
+	To    string      // its location, as given on the command line
 }
 
 // Level implements kernel.Leveled.
@@ -28,13 +28,13 @@ func (b *Backup) Fields(c *wire.Codec) {
 	c.String(3, &b.To)
 }
 
-// NoteBackup records a backup once it is stored. One that was begun before the last one changes nothing.
+// NoteBackup records a stored backup. It changes nothing if the recorded backup was started later.
 type NoteBackup struct{ Backup Backup }
 
 func (cmd *NoteBackup) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	b := cmd.Backup
-	b.At = min(b.At, t.Now) // the clock of the machine that made it may be ahead of the cluster's time
+	b.At = min(b.At, t.Now) // the clock of the machine that made it may be ahead of the cluster's
 	switch {
 	case b.To == "" || len(b.To) > BackupPlaceMax:
 		return domain.Refuse(domain.Invalid, "place of a backup: %d bytes; want 1 to %d", len(b.To), BackupPlaceMax)

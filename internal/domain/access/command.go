@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// TakeOverAccessKeys makes the cell the owner of its access keys, and imports those of a file. It succeeds once, because a later file
-// could bring back keys that were revoked since.
+// TakeOverAccessKeys makes the cell the owner of its access keys and imports the keys of a file. It succeeds once, because a later
+// file could restore keys that were revoked since.
 type TakeOverAccessKeys struct {
 	Digest, Secret string // see access.TakenOver
 	Keys           []Key
@@ -44,7 +44,7 @@ func (cmd *TakeOverAccessKeys) Decide(k *kernel.Tx) error {
 // CreateAccessKey creates an access key. A repeat of the command finds the existing key.
 type CreateAccessKey struct {
 	Key Key         // ID, Role, Account, Name, CreatedBy, Expires, Sources
-	At  domain.Time // 0: now; for a change without a running service it is later than the last transaction
+	At  domain.Time // 0: now; for a change while the service is down, it is later than the last transaction
 
 	// Result: Key, as stored.
 }
@@ -75,7 +75,7 @@ func (cmd *CreateAccessKey) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// roomFor checks whether a new key may be there, and returns the records that make room for it.
+// roomFor checks whether there is room for a new key, and returns the records to remove for it.
 func (t *Tx) roomFor(key *Key) (old []string, err error) {
 	switch {
 	case key.Expires != 0 && key.Expires <= key.Created:
@@ -101,11 +101,11 @@ func (t *Tx) create(key *Key, old []string) {
 	key.Changed = t.Number()
 }
 
-// RevokeAccessKey ends a key permanently. Revoking it again changes nothing.
+// RevokeAccessKey revokes a key permanently. A repeat changes nothing.
 type RevokeAccessKey struct {
 	ID    string
 	By    Actor
-	Force bool        // also revoke the last admin key
+	Force bool        // even if it is the last admin key
 	At    domain.Time // 0: now; see CreateAccessKey
 
 	// Result
@@ -134,7 +134,7 @@ func (cmd *RevokeAccessKey) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AccessKeys returns all access keys in creation order, also revoked ones.
+// AccessKeys returns all access keys in creation order, including revoked ones.
 func (v *View) AccessKeys() []Key {
 	v.SawAll()
 	all := make([]Key, 0, v.c.Records.Keys.Len())
@@ -145,7 +145,7 @@ func (v *View) AccessKeys() []Key {
 	return all
 }
 
-// AccessKeyCounts returns how many access keys there are, and how many of them work.
+// AccessKeyCounts returns the number of access keys, and how many of them are valid.
 func (v *View) AccessKeyCounts() (all, working int) {
 	v.SawAll()
 	return v.c.Records.Keys.Len(), v.c.Records.Working()

@@ -5,9 +5,9 @@ import (
 )
 
 // Config holds the limits and periods of the room's commands. Events contain the deadlines that they set, so a change of the
-// configuration does not move existing deadlines.
+// configuration does not move deadlines that are already set.
 type Config struct {
-	RevokedKeyKept time.Duration // how long the record of a revoked access key stays, at least
+	RevokedKeyKept time.Duration // minimum time for which the record of a revoked key is kept
 	AccessKeysMax  int           // revoked ones count while they are kept
 }
 

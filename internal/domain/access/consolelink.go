@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// ConsoleLinkLife is how long a link that signs in to the console is valid: enough to copy it from a remote shell into a browser that has yet to start,
-	// and too short for one that is found in a terminal's history or a chat.
+	// ConsoleLinkLife is how long a link that signs in to the console is valid: long enough to copy it from a remote shell into a browser that is not
+	// running yet, and too short for a link found in a terminal's history or a chat.
 	ConsoleLinkLife = 2 * time.Minute
-	// ConsoleLinksMax is how many links there are at most that were not used yet.
+	// ConsoleLinksMax is the most unused links that may exist.
 	ConsoleLinksMax = 256
-	// ConsoleLinksOfKey is how many of them one key may have.
+	// ConsoleLinksOfKey is how many of them may belong to one key.
 	ConsoleLinksOfKey = 5
 
 	linkLevel = 2
 )
 
-// ConsoleLink lets one browser sign in with an access key, once. Its id is no secret: the link has a signature beside it.
+// ConsoleLink lets one browser sign in once with an access key. Its id is not secret, because the link also contains a signature.
 type ConsoleLink struct {
 	ID      string
 	Key     string // id of the access key
@@ -38,7 +38,7 @@ func (x *ConsoleLink) Fields(c *wire.Codec) {
 	wire.Int(c, 3, &x.Expires)
 }
 
-// IssueConsoleLink makes a link for a key, valid for ConsoleLinkLife. Links that have expired leave the state.
+// IssueConsoleLink creates a link for a key, valid for ConsoleLinkLife. It removes expired links from the state.
 type IssueConsoleLink struct {
 	ID  string // chosen at random by the caller, 1 to 128 bytes
 	Key string
@@ -87,7 +87,7 @@ func (cmd *IssueConsoleLink) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UseConsoleLink takes a link out of the state. Only the caller whose command succeeds may sign in.
+// UseConsoleLink removes a link from the state. Only the caller whose command succeeds may sign in.
 type UseConsoleLink struct {
 	ID string
 
@@ -111,7 +111,7 @@ func (cmd *UseConsoleLink) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// mustWork refuses the id of a key that does not work.
+// mustWork refuses the id of a key that is not valid.
 func (c *State) mustWork(id string) error {
 	r, ok := c.Records.Keys.Find(id)
 	switch {
@@ -135,7 +135,7 @@ func (c *State) applyConsoleLink(event kernel.Event) {
 	c.consoleLinks = links
 }
 
-// ConsoleLinks returns the links in the state, the oldest first, expired ones included until the next one is issued.
+// ConsoleLinks returns the links in the state, oldest first. They include expired ones until the next link is issued.
 func (v *View) ConsoleLinks() []ConsoleLink {
 	v.SawAll()
 	return slices.Clone(v.c.consoleLinks)

@@ -12,17 +12,17 @@ import (
 const (
 	// JoinTokenLife is how long a join token is valid.
 	JoinTokenLife = time.Hour
-	// JoinTokensMax is how many join tokens there are at most, used ones included.
+	// JoinTokensMax is the most join tokens that may exist, including used ones.
 	JoinTokensMax = 64
 	nodeMax       = 64
 )
 
-// JoinToken lets one node join the cluster. The state has only the hash of its secret.
+// JoinToken lets one node join the cluster. The state contains only the hash of its secret.
 type JoinToken struct {
 	ID      string // public part of the token
 	Hash    string // of its secret, in hexadecimal
 	Expires domain.Time
-	Node    string // that was admitted with it; empty: none
+	Node    string // the node that was admitted with it; empty: none
 	By      Actor
 }
 
@@ -34,7 +34,7 @@ func (j *JoinToken) Fields(c *wire.Codec) {
 	wire.Sub(c, 5, &j.By, j.By != Actor{}, (*Actor).Fields)
 }
 
-// IssueJoinToken makes a join token valid for JoinTokenLife. Tokens that have expired leave the state.
+// IssueJoinToken creates a join token, valid for JoinTokenLife. It removes expired tokens from the state.
 type IssueJoinToken struct {
 	ID, Hash string
 	By       Actor
@@ -97,7 +97,7 @@ func (cmd *UseJoinToken) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// VoidJoinTokens forgets the tokens that a node has used: its join is complete, or it was removed from the cluster.
+// VoidJoinTokens removes the tokens that a node has used, because its join is complete or it was removed from the cluster.
 type VoidJoinTokens struct{ Node string }
 
 func (cmd *VoidJoinTokens) Decide(k *kernel.Tx) error {
@@ -135,7 +135,7 @@ func (c *State) applyJoinToken(event kernel.Event) {
 	c.joinTokens = tokens
 }
 
-// JoinTokens returns the join tokens in the state, the oldest first, expired ones included until the next one is issued.
+// JoinTokens returns the join tokens in the state, oldest first. They include expired ones until the next token is issued.
 func (v *View) JoinTokens() []JoinToken {
 	v.SawAll()
 	return slices.Clone(v.c.joinTokens)

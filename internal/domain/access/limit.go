@@ -9,15 +9,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// LimitAccessKey changes until when, and from which networks, a key works. A repeat changes nothing.
+// LimitAccessKey changes how long, and from which networks, a key is valid. A repeat changes nothing.
 type LimitAccessKey struct {
 	ID       string
-	Expires  domain.Time // 0: as before
-	Forever  bool        // it does not expire
-	Sources  []string    // empty: as before
-	Anywhere bool        // it works from all networks
+	Expires  domain.Time // 0: unchanged
+	Forever  bool        // remove the expiry
+	Sources  []string    // empty: unchanged
+	Anywhere bool        // allow all networks
 	By       Actor
-	Force    bool        // also limit the last admin key that has no limits
+	Force    bool        // even if it is the last admin key without limits
 	At       domain.Time // 0: now; see CreateAccessKey
 
 	// Result
@@ -76,7 +76,7 @@ func (cmd *LimitAccessKey) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// loneAdmin reports whether a key is the only one of the role admin without limits.
+// loneAdmin reports whether a key is the only admin key without limits.
 func (t *Tx) loneAdmin(id string) bool {
 	lone := false
 	t.Records.Keys.Since(catalog.Place{}, func(k *Key) bool {

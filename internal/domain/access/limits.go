@@ -4,16 +4,16 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// levelOfLimits is the level of the first release whose doors refuse a key that has expired, or that is used from another network than its own.
+// levelOfLimits is the level of the first release whose doors refuse an expired key, or a key used from outside its networks.
 const levelOfLimits = 2
 
-// Bounds of the networks from which a key works.
+// Bounds of a key's networks.
 const (
 	SourcesMax = 32
-	sourceMax  = 64 // bytes of one of them
+	sourceMax  = 64 // bytes per network
 )
 
-// checkSources bounds the networks. Package identity reads them; one that it cannot read contains no address.
+// checkSources checks the bounds of the networks. Package identity parses them; a network that it cannot parse contains no address.
 func checkSources(all []string) error {
 	if len(all) > SourcesMax {
 		return domain.Refuse(domain.Invalid, "%d networks: want at most %d from which an access key works", len(all), SourcesMax)

@@ -9,16 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The state keeps the newest accepted losses, with so many bytes of text for each.
+// The state keeps this many of the newest accepted losses, with this much text for each.
 const (
 	LossesMax   = 32
 	LossTextMax = 1024
 )
 
-// Loss is lost data of this installation that its operator chose to continue without.
+// Loss is lost data of this installation that its operator has agreed to continue without.
 type Loss struct {
 	At   domain.Time
-	Part string // of the data directory, in the words of the command line
+	Part string // the part of the data directory, as named on the command line
 	What string // for people
 }
 
@@ -28,8 +28,8 @@ func (l *Loss) Fields(c *wire.Codec) {
 	c.String(3, &l.What)
 }
 
-// AcceptLoss records data that the operator continues without. A new cell secret ends every access key that was derived from another one, because the secrets that the
-// service derives no longer match those of the keys' holders.
+// AcceptLoss records data that the operator continues without. A new cell secret invalidates every access key derived from another one, because the
+// secrets that the service derives no longer match those of the keys' holders.
 type AcceptLoss struct {
 	Part, What string
 	Secret     string // see LossAccepted
@@ -63,7 +63,7 @@ func (c *State) applyLoss(e *LossAccepted) {
 	c.losses = append(slices.Clone(c.losses), e.Loss) // a snapshot may share the old slice
 	c.losses = c.losses[max(0, len(c.losses)-LossesMax):]
 	if e.Secret != "" && c.Records.TakenOver != nil {
-		c.secrets = nil // the new one is the first again: no key works that was derived from another
+		c.secrets = nil // the new secret is the first one again: keys derived from another one are invalid
 		v := c.View()
 		for _, k := range v.AccessKeys() {
 			if k.Generation != 0 {
@@ -77,7 +77,7 @@ func (c *State) applyLoss(e *LossAccepted) {
 	}
 }
 
-// Losses returns the accepted losses in the state, the oldest first.
+// Losses returns the accepted losses in the state, oldest first.
 func (v *View) Losses() []Loss {
 	v.SawAll()
 	return slices.Clone(v.c.losses)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Bounds of policies, all of which are in the state of every node.
+// Bounds of policies. All policies are in the state of every node.
 const (
 	PoliciesMax            = 256
 	PolicyTextMax          = 10 << 10 // bytes
@@ -23,15 +23,15 @@ const (
 	policyLevel = 2
 )
 
-// Policy is a named text that says what principals may do to which resources: docs/guide/policies.md. This room does not read the text. Who gives a
-// command has compiled it, and the nodes compile it again.
+// Policy is a named text that says what principals may do to which resources: docs/guide/policies.md. This room does not interpret the text: the
+// caller of a command has compiled it, and the nodes compile it again.
 type Policy struct {
 	Name      string
 	Text      string
-	Version   uint64 // 1, and one more with each change of the text
+	Version   uint64 // starts at 1 and is incremented with each change of the text
 	Created   domain.Time
 	CreatedBy Actor
-	Updated   domain.Time // as Created until the first change
+	Updated   domain.Time // equal to Created until the first change
 	UpdatedBy Actor
 }
 
@@ -49,20 +49,20 @@ func (x *Policy) Fields(c *wire.Codec) {
 	wire.Sub(c, 7, &x.UpdatedBy, x.UpdatedBy != Actor{}, (*Actor).Fields)
 }
 
-// TargetKind is what a policy can be attached to.
+// TargetKind is a kind of target to which a policy can be attached.
 type TargetKind uint8
 
 // The numbers are in the journal and never change.
 const (
 	KeyTarget   TargetKind = iota + 1 // an access key, by its id
 	RoleTarget                        // all principals with a role
-	GroupTarget                       // all people in a group of an identity provider, and backends that a rule puts into it
+	GroupTarget                       // all people in a group of an identity provider, and backends that a rule puts into the group
 	HostTarget                        // the agent of a host, by its id; EveryHost: all agents
 )
 
 var targetKindNames = [...]string{KeyTarget: "key", RoleTarget: "role", GroupTarget: "group", HostTarget: "host"}
 
-// EveryHost is the name of the HostTarget that stands for all agents, also those with the token of a compute.
+// EveryHost is the name of the HostTarget for all agents, including those that use a compute's token.
 const EveryHost = "*"
 
 func (k TargetKind) String() string {
@@ -72,13 +72,13 @@ func (k TargetKind) String() string {
 	return targetKindNames[k]
 }
 
-// Target is whose requests a policy restricts.
+// Target identifies the principals whose requests a policy restricts.
 type Target struct {
 	Kind TargetKind
 	Name string // id of the access key or host, name of the role or of the group
 }
 
-// ParseTarget reads the text form of a Target: role:NAME, group:NAME, host:ID, or key:ID, of which the prefix may be left out.
+// ParseTarget parses the text form of a Target: role:NAME, group:NAME, host:ID or key:ID. The prefix key: may be omitted.
 func ParseTarget(text string) Target {
 	for _, kind := range []TargetKind{KeyTarget, RoleTarget, GroupTarget, HostTarget} {
 		if name, ok := strings.CutPrefix(text, kind.String()+":"); ok {
@@ -90,7 +90,7 @@ func ParseTarget(text string) Target {
 
 func (x Target) String() string { return x.Kind.String() + ":" + x.Name }
 
-// check refuses a target that no principal can ever match.
+// check refuses a target that no principal can match.
 func (x Target) check() error {
 	switch x.Kind {
 	case KeyTarget:
@@ -108,7 +108,7 @@ func (x Target) check() error {
 	return nil
 }
 
-// PolicyAttachment puts a policy into force for a target.
+// PolicyAttachment is the attachment of a policy to a target.
 type PolicyAttachment struct {
 	Policy string
 	Target Target
@@ -157,7 +157,7 @@ func checkPolicyText(name, text string) error {
 	return nil
 }
 
-// CreatePolicy makes a policy, which is in force once it is attached. A repeat finds the policy.
+// CreatePolicy creates a policy, which takes effect once it is attached. A repeat finds the policy.
 type CreatePolicy struct {
 	Name, Text string
 	By         Actor
@@ -193,7 +193,7 @@ func (cmd *CreatePolicy) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UpdatePolicy replaces the text of a policy. Version is that of the text that its author has read.
+// UpdatePolicy replaces the text of a policy. Version is that of the text that its author has edited.
 type UpdatePolicy struct {
 	Name, Text string
 	Version    uint64
@@ -228,7 +228,7 @@ func (cmd *UpdatePolicy) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeletePolicy removes a policy that is attached to nothing.
+// DeletePolicy removes a policy without attachments.
 type DeletePolicy struct {
 	Name string
 	By   Actor
@@ -253,7 +253,7 @@ func (cmd *DeletePolicy) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AttachPolicy puts a policy into force for a target. A repeat changes nothing.
+// AttachPolicy attaches a policy to a target. A repeat changes nothing.
 type AttachPolicy struct {
 	Policy string
 	Target Target
@@ -298,7 +298,7 @@ func (cmd *AttachPolicy) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DetachPolicy takes a policy out of force for a target.
+// DetachPolicy detaches a policy from a target.
 type DetachPolicy struct {
 	Policy string
 	Target Target
@@ -319,7 +319,7 @@ func (cmd *DetachPolicy) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// applyPolicy makes new slices: a snapshot may share the old ones.
+// applyPolicy makes new slices, because a snapshot may share the old ones.
 func (c *State) applyPolicy(event kernel.Event) {
 	c.Touch()
 	switch e := event.(type) {
@@ -342,12 +342,12 @@ func (c *State) detach(gone func(*PolicyAttachment) bool) {
 	}
 }
 
-// detachKey is for a key that was revoked, which no policy needs to restrict.
+// detachKey detaches all policies from a revoked key, which no longer needs them.
 func (c *State) detachKey(id string) {
 	c.detach(func(a *PolicyAttachment) bool { return a.Target == Target{KeyTarget, id} })
 }
 
-// Policies returns all policies, the one that was changed last at the end.
+// Policies returns all policies, in the order of their last changes.
 func (v *View) Policies() []Policy {
 	v.SawAll()
 	return slices.Clone(v.c.policies)
@@ -359,7 +359,7 @@ func (v *View) Policy(name string) (Policy, bool) {
 	return v.c.policy(name)
 }
 
-// PolicyAttachments returns where policies are in force, the oldest first.
+// PolicyAttachments returns all attachments, oldest first.
 func (v *View) PolicyAttachments() []PolicyAttachment {
 	v.SawAll()
 	return slices.Clone(v.c.attachments)

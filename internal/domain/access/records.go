@@ -1,5 +1,5 @@
-// Package access is the room of a cell's access keys: their roles, and which principals created and revoked them. It has no secrets;
-// those are derived from the cell's secret, outside the core.
+// Package access is the room of a cell's access keys: their roles, and which principals created and revoked them. It contains no
+// secrets; those are derived outside the core from the cell's secret.
 package access
 
 import (
@@ -18,7 +18,7 @@ const (
 	actorMax = 256
 )
 
-// Key is an access key. A revoked one stays, so that a list still shows it.
+// Key is an access key. A revoked key is kept, so that lists still show it.
 type Key struct {
 	ID        string
 	Role      Role
@@ -26,17 +26,17 @@ type Key struct {
 	Name      string // chosen by the operator
 	Created   domain.Time
 	CreatedBy Actor
-	Revoked   domain.Time // zero while the key works
-	RevokedBy Actor       // nobody, if the key has expired
+	Revoked   domain.Time // zero while the key is valid
+	RevokedBy Actor       // empty if the key has expired
 
-	Expires   domain.Time // the key ends at this time; 0: it stays until it is revoked
-	Limited   domain.Time // when a limit has changed Expires last; 0: it is as it was at first
-	Sources   []string    // networks in CIDR notation, from which alone the key works; empty: from everywhere. Never changed in place
-	Replaces  string      // id of the key whose place this one takes; empty: none
-	Successor string      // id of the key that takes the place of this one; empty: none
-	LastUse   Use         // the zero Use: none, or none that is known
+	Expires   domain.Time // when the key expires; 0: never
+	Limited   domain.Time // when Expires was last changed by a limit; 0: never
+	Sources   []string    // the only networks from which the key may be used, in CIDR notation; empty: any. Never changed in place
+	Replaces  string      // id of the key that this one replaces; empty: none
+	Successor string      // id of the key that replaces this one; empty: none
+	LastUse   Use         // zero: no known use
 
-	Generation uint32 // of the cell's secret that the key's secret is derived from; 0: the first
+	Generation uint32 // generation of the cell's secret from which the key's secret is derived; 0: the first
 
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
@@ -44,10 +44,10 @@ type Key struct {
 // Works reports whether the key is valid.
 func (k *Key) Works() bool { return k.Revoked == 0 }
 
-// Expired reports whether the key has ended by itself.
+// Expired reports whether the key's validity ended by expiry.
 func (k *Key) Expired() bool { return k.Revoked != 0 && k.Expires != 0 && k.Revoked >= k.Expires }
 
-// limited reports whether releases before the one with levelOfLimits would accept the key where it must not work.
+// limited reports whether releases without levelOfLimits would accept the key where it is not valid.
 func (k *Key) limited() bool { return k.Expires != 0 || len(k.Sources) > 0 }
 
 func (k *Key) Fields(c *wire.Codec) {
@@ -72,7 +72,7 @@ func place(k *Key) catalog.Place { return catalog.Place{Created: k.Created, ID: 
 
 // Actor is the principal that changed a key, and how its request reached the service.
 type Actor struct {
-	Principal string // id of an access key, or another authorisation
+	Principal string // id of an access key, or another form of authorization
 	Address   string // source address of the request; empty without a network
 	Door      string // operator, console, local, offline, file or process
 }
@@ -83,7 +83,7 @@ func (a *Actor) Fields(c *wire.Codec) {
 	c.Shared(3, &a.Door)
 }
 
-// Cut shortens the texts, which may come from outside, to their bounds.
+// Cut truncates the texts, which may come from outside, to their bounds.
 func (a Actor) Cut() Actor {
 	for _, text := range []*string{&a.Principal, &a.Address, &a.Door} {
 		if len(*text) > actorMax {
@@ -93,11 +93,11 @@ func (a Actor) Cut() Actor {
 	return a
 }
 
-// TakenOver says that the cell owns its access keys. Until release 0.1 they were in a file, which is imported once.
+// TakenOver records that the cell owns its access keys. Until release 0.1 they were in a file, which is imported once.
 type TakenOver struct {
 	At     domain.Time
 	Digest string // SHA-256 of the imported file, in hexadecimal; empty without a file
-	Secret string // identifies the cell secret that the keys' secrets are derived from
+	Secret string // identifies the cell secret from which the keys' secrets are derived
 }
 
 func (t *TakenOver) Fields(c *wire.Codec) {
@@ -114,7 +114,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Check refuses an invalid key, and shortens texts that are only informative.
+// Check refuses an invalid key, and truncates texts that are only informative.
 func (k *Key) Check() error {
 	switch {
 	case k.ID == "" || len(k.ID) > idMax:

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// CredentialsLifeMax is how long temporary credentials may be valid: as long as those of GetSessionToken in the cloud.
+	// CredentialsLifeMax is the longest validity of temporary credentials, the same as for GetSessionToken in the cloud.
 	CredentialsLifeMax = 36 * time.Hour
-	// RevocationsMax is how many revocations of temporary credentials are in force at most. Each is forgotten CredentialsLifeMax later.
+	// RevocationsMax is the most revocations in force. A revocation of temporary credentials is removed CredentialsLifeMax later.
 	RevocationsMax = 1024
-	// CertificatesRevokedMax is how many of them are of certificates, which stay until the certificate has expired.
+	// CertificatesRevokedMax is how many of them may revoke certificates; these are kept until the certificate has expired.
 	CertificatesRevokedMax = 512
-	// CertificateLifeMax is how long the revocation of a certificate stays in force, unless the command says when the certificate expires: longer than
-	// authorities sign certificates of machines for.
+	// CertificateLifeMax is how long the revocation of a certificate stays in force if the command does not give the certificate's expiry. It exceeds
+	// the validity of machine certificates signed by authorities.
 	CertificateLifeMax = 10 * 366 * 24 * time.Hour
 	// HolderMax bounds the name of a holder, in bytes.
 	HolderMax = 256
@@ -26,15 +26,15 @@ const (
 	revocationLevel = 2
 )
 
-// Revocation ends temporary credentials before they expire. The credentials themselves are stored nowhere.
+// Revocation ends temporary credentials before they expire. The credentials themselves are not stored anywhere.
 type Revocation struct {
-	Session     string      // access key id of the credentials; empty: those of a holder
+	Session     string      // access key id of the credentials; empty: all credentials of a holder
 	Holder      string      // id of an access key, or provider and subject of a web identity
-	IssuedUntil domain.Time // credentials of the holder that were issued later keep working
+	IssuedUntil domain.Time // credentials issued to the holder later remain valid
 	At          domain.Time
-	Until       domain.Time // when the last of the credentials has expired
+	Until       domain.Time // when the last of the credentials expires
 	By          Actor
-	Certificate string // sha256:FINGERPRINT, or AUTHORITY/SERIAL, in lower-case hexadecimal: it gives no credentials any more, and all that it gave have ended
+	Certificate string // sha256:FINGERPRINT, or AUTHORITY/SERIAL, in lower-case hexadecimal: the certificate gives no further credentials, and all that it gave are void
 }
 
 // Level returns the level of the snapshot part.
@@ -51,17 +51,18 @@ func (x *Revocation) Fields(c *wire.Codec) {
 	c.String(7, &x.Certificate)
 }
 
-// RevokeCredentials ends the temporary credentials of one session, or all that were issued to a holder until a time, or all that a certificate has given and will give.
+// RevokeCredentials revokes the temporary credentials of one session, all those issued to a holder until a time, or all those that a certificate has
+// given or will give.
 type RevokeCredentials struct {
 	Session     string
 	Holder      string
-	IssuedUntil domain.Time // 0: now; with a Holder
+	IssuedUntil domain.Time // with Holder; 0: now
 	Certificate string      // as in a Revocation
-	Until       domain.Time // when the certificate expires; 0: not known
+	Until       domain.Time // when the certificate expires; 0: unknown
 	By          Actor
 
 	// Result
-	Number uint64 // of the journal entry that has the revocation
+	Number uint64 // of the journal entry that contains the revocation
 }
 
 // Decide emits CredentialsRevoked. The credentials are not looked up: the state does not know which ones were issued.
@@ -93,12 +94,12 @@ func (cmd *RevokeCredentials) Decide(k *kernel.Tx) error {
 	}
 	if cmd.Certificate != "" {
 		x.Certificate, x.Until = cmd.Certificate, t.Now.Add(CertificateLifeMax)
-		if cmd.Until != 0 { // and its last credentials end later
+		if cmd.Until != 0 { // its last credentials expire later
 			x.Until = min(x.Until, max(cmd.Until, t.Now).Add(CredentialsLifeMax))
 		}
 	}
 	for i := range t.revocations {
-		if old := &t.revocations[i]; old.same(&x) { // one in force is never taken back
+		if old := &t.revocations[i]; old.same(&x) { // an existing revocation is never shortened
 			x.IssuedUntil, x.Until = max(x.IssuedUntil, old.IssuedUntil), max(x.Until, old.Until)
 		}
 	}
@@ -121,7 +122,7 @@ func (cmd *RevokeCredentials) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// given is how many of the three are.
+// given counts how many of the three are set.
 func (cmd *RevokeCredentials) given() (n int) {
 	for _, text := range []string{cmd.Session, cmd.Holder, cmd.Certificate} {
 		if text != "" {
@@ -131,7 +132,7 @@ func (cmd *RevokeCredentials) given() (n int) {
 	return n
 }
 
-// certificateForm reports whether a text names a certificate as sessions do.
+// certificateForm reports whether a text names a certificate in the form that sessions use.
 func certificateForm(text string) bool {
 	digits, fingerprint := strings.CutPrefix(text, "sha256:")
 	if !fingerprint {
@@ -148,7 +149,7 @@ func (x *Revocation) same(other *Revocation) bool {
 	return x.Session == other.Session && x.Holder == other.Holder && x.Certificate == other.Certificate
 }
 
-// After returns the revocations with a new one, without those that are over or that it replaces.
+// After returns the revocations with x added, without those that have expired or that x replaces.
 func (x *Revocation) After(all []Revocation) []Revocation {
 	left := make([]Revocation, 0, len(all)+1)
 	for i := range all {
@@ -164,7 +165,7 @@ func (c *State) applyRevocation(e *CredentialsRevoked) {
 	c.revocations = e.Revocation.After(c.revocations) // a new slice: a snapshot may share the old one
 }
 
-// Revocations returns those of temporary credentials, the oldest first, with some that are over.
+// Revocations returns the revocations, oldest first. They may include expired ones.
 func (v *View) Revocations() []Revocation {
 	v.SawAll()
 	return slices.Clone(v.c.revocations)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Role says what the holder of an access key may do. Each door decides which of its operations a role may call.
+// Role determines what the holder of an access key may do. Each door decides which of its operations a role may call.
 type Role uint8
 
 // The numbers are in the journal and never change.
 const (
-	NoRole   Role = iota // the zero value, which no key has, so that a missing role never means admin
+	NoRole   Role = iota // zero value, which no key has, so that a missing role never means admin
 	Admin                // everything
-	Backend              // a studio's own services: sessions and players of everyone, no fleets and keys
-	Client               // a game client, from which players may extract and publish it, so it has the fewest rights
+	Backend              // a studio's own services: all sessions and players, but no fleets or keys
+	Client               // a game client, from which players may extract the key and publish it, so it has the fewest rights
 	ReadOnly             // may read everything and change nothing
 )
 
@@ -38,7 +38,7 @@ func (r Role) String() string {
 	return roleNames[r]
 }
 
-// Covers reports whether a role may do all that another one may.
+// Covers reports whether a role may do everything that another may.
 func (r Role) Covers(other Role) bool {
 	switch r {
 	case Admin:
@@ -62,7 +62,7 @@ func (r *Role) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// RoleSet is a set of roles. The bits are in the journal: that of a role is 1<<role.
+// RoleSet is a set of roles. The bits are in the journal: the bit of a role is 1<<role.
 type RoleSet uint8
 
 // Roles returns a set of roles.
@@ -73,13 +73,13 @@ func Roles(all ...Role) (s RoleSet) {
 	return s
 }
 
-// Known reports whether all roles of the set are some that a key can have.
+// Known reports whether the set contains only roles that a key can have.
 func (s RoleSet) Known() bool { return s&^Roles(Admin, Backend, Client, ReadOnly) == 0 }
 
 // Has reports whether a role is in the set.
 func (s RoleSet) Has(r Role) bool { return s&(1<<r) != 0 }
 
-// Covers reports whether one of the roles may do all that another one may.
+// Covers reports whether one of the roles may do everything that another may.
 func (s RoleSet) Covers(other Role) bool {
 	for _, r := range s.List() {
 		if r.Covers(other) {

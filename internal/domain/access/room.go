@@ -17,17 +17,17 @@ type State struct {
 	Config  *Config
 	Records *Records
 
-	backup       *Backup       // the last one; nil: none is known; never changed in place
-	losses       []Loss        // accepted ones, the oldest first; never changed in place
-	joinTokens   []JoinToken   // the oldest first; never changed in place
-	consoleLinks []ConsoleLink // the oldest first; never changed in place
-	revocations  []Revocation  // the oldest first; never changed in place
-	policies     []Policy      // the one that was changed last at the end; never changed in place
+	backup       *Backup       // the latest one; nil: none is known; never changed in place
+	losses       []Loss        // accepted losses, oldest first; never changed in place
+	joinTokens   []JoinToken   // oldest first; never changed in place
+	consoleLinks []ConsoleLink // oldest first; never changed in place
+	revocations  []Revocation  // oldest first; never changed in place
+	policies     []Policy      // in the order of their last changes; never changed in place
 	attachments  []PolicyAttachment
-	secrets      []SecretGeneration // the oldest first; none before the first rotation; never changed in place
+	secrets      []SecretGeneration // oldest first; none before the first rotation; never changed in place
 }
 
-// Tx is the room: its state, and its part of the present transaction.
+// Tx is the room: its state and its part of the current transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
@@ -128,7 +128,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what a snapshot does not contain.
+// Restore rebuilds the data that snapshots omit.
 func (c *State) Restore(*kernel.Head) error {
 	c.Records.Restore()
 	for r, k := range c.Records.Keys.All() {
@@ -145,7 +145,7 @@ func (c *State) setExpiry(r chunk.AnyRef, k *Key) {
 	c.Waiting.SetWall(Expiry, r, at)
 }
 
-// Due ends an access key that has expired.
+// Due ends an expired access key.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	t.Emit(&AccessKeyExpired{t.Records.Keys.Get(chunk.Ref[Key](d.Ref)).ID})
 	return false

@@ -8,16 +8,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// OverlapMax is how long, at most, a key that is being replaced may be told to stay valid; without an end it stays until FinishRotation.
+// OverlapMax is the longest overlap for which a replaced key may be kept valid. Without an overlap, it stays valid until FinishRotation.
 const OverlapMax = 366 * 24 * time.Hour
 
-// RotateAccessKey creates the successor of a key: with its role, account, name, policies and limits, except for those that the command sets. Both work until FinishRotation,
-// or until the overlap ends. A repeat of the command finds the existing successor.
+// RotateAccessKey creates the successor of a key. The successor gets the key's role, account, name, policies and limits, except for those that the
+// command sets. Both keys are valid until FinishRotation or until the overlap ends. A repeat finds the existing successor.
 type RotateAccessKey struct {
 	ID        string
-	Successor Key           // ID, CreatedBy; Expires, 0: it is valid for as long as the key was when its end was set; Sources, nil: those of the key
-	Forever   bool          // the successor does not expire, whatever the key did
-	Overlap   time.Duration // 0: the key stays until FinishRotation
+	Successor Key           // ID, CreatedBy; Expires, 0: it gets the validity period that the key was given; Sources, nil: those of the key
+	Forever   bool          // the successor does not expire
+	Overlap   time.Duration // 0: the key stays valid until FinishRotation
 	At        domain.Time   // 0: now; see CreateAccessKey
 
 	// Result: Successor, as stored, and the key.
@@ -59,7 +59,7 @@ func (cmd *RotateAccessKey) Decide(k *kernel.Tx) error {
 		next.Expires = 0
 	case next.Expires == 0:
 		like := old
-		if r, ok := t.Records.Keys.Find(old.Successor); ok { // an earlier rotation may have shortened the key's life by its overlap
+		if r, ok := t.Records.Keys.Find(old.Successor); ok { // an earlier rotation's overlap may have shortened the key's validity
 			if before := *t.Records.Keys.Get(r); before.Created >= old.Limited {
 				like = before
 			}
@@ -101,7 +101,7 @@ func (t *Tx) works(id string) bool {
 	return ok && t.Records.Keys.Get(r).Works()
 }
 
-// FinishRotation revokes a key whose successor works. Finishing it again changes nothing.
+// FinishRotation revokes a key whose successor is valid. A repeat changes nothing.
 type FinishRotation struct {
 	ID string
 	By Actor

@@ -12,44 +12,45 @@ import (
 
 // Bounds of the generations of the cell's secret.
 const (
-	// SecretOverlap is for how long an earlier generation is accepted if a rotation does not say it: the registration of a sign-in client is valid for 90 days, and nothing
-	// that is signed and cannot be renewed meanwhile is valid for longer.
+	// SecretOverlap is how long an earlier generation is accepted unless a rotation says otherwise. The registration of a sign-in client is valid for
+	// 90 days; everything else that is signed and cannot be renewed meanwhile expires sooner.
 	SecretOverlap = 90 * 24 * time.Hour
-	// SecretOverlapMin covers connection tokens, which the earlier generation signs for a while after a rotation.
+	// SecretOverlapMin covers connection tokens, which the earlier generation still signs for a while after a rotation.
 	SecretOverlapMin = 30 * time.Minute
 	SecretOverlapMax = 366 * 24 * time.Hour
-	// SecretsMax is how many generations can be in use: one signs, one may be on its way to the nodes, and the others are accepted. Each costs a check of what is signed.
+	// SecretsMax is how many generations can be in use: one signs, one may be being distributed to the nodes, and the others are accepted. Each one
+	// costs a verification attempt.
 	SecretsMax = 4
-	// secretsKept is how many are recorded, with those that have ended.
+	// secretsKept is how many generations are recorded, including ended ones.
 	secretsKept = 32
 
 	secretNodesMax   = 64
-	secretTextMax    = 128 // bytes of a check, the name of a node or a purpose
+	secretTextMax    = 128 // bytes of a check, of a node's name or of a purpose
 	secretUsesMax    = SecretsMax
 	firstSecret      = 1
 	secretNeverEnded = domain.Time(0)
 )
 
-// SecretGeneration is a generation of the cell's secret. It has no secret: that is in the data directories of nodes.
+// SecretGeneration is a generation of the cell's secret. The secret itself is not in it, but in the nodes' data directories.
 type SecretGeneration struct {
 	Number    uint32
 	Check     string // of the secret; see TakenOver.Secret
 	Prepared  domain.Time
 	By        Actor
-	Overlap   time.Duration // for how long the one before is accepted once this one signs
-	Holders   []string      // nodes that have it, until it signs. Never changed in place
-	Activated domain.Time   // when it began to sign; 0: it is on its way to the nodes
-	Until     domain.Time   // date of last use; 0: no later one signs
-	Ended     domain.Time   // 0: what it has signed is accepted
-	EndedBy   Actor         // zero if its date of last use has come
-	LastUse   SecretUse     // of something that it has signed, after a later one began to sign
+	Overlap   time.Duration // how long the previous generation is accepted once this one signs
+	Holders   []string      // nodes that have it, until it signs; never changed in place
+	Activated domain.Time   // when it began to sign; 0: it is being distributed to the nodes
+	Until     domain.Time   // date of last use; 0: no later generation signs
+	Ended     domain.Time   // 0: its signatures are accepted
+	EndedBy   Actor         // zero if it ended at its date of last use
+	LastUse   SecretUse     // of one of its signatures, after a later generation began to sign
 }
 
-// SecretUse says when something was accepted that an earlier generation has signed.
+// SecretUse records when a signature of an earlier generation was accepted.
 type SecretUse struct {
 	Number  uint32 // 0 in the record of the generation itself
 	At      domain.Time
-	Purpose string // what it was, in a few words
+	Purpose string // what was signed, in a few words
 }
 
 func (u *SecretUse) Fields(c *wire.Codec) {
@@ -75,7 +76,7 @@ func (g *SecretGeneration) Fields(c *wire.Codec) {
 	wire.Sub(c, 11, &g.LastUse, g.LastUse != SecretUse{}, (*SecretUse).Fields)
 }
 
-// Pending reports whether the generation is on its way to the nodes.
+// Pending reports whether the generation is being distributed to the nodes.
 func (g *SecretGeneration) Pending() bool { return g.Activated == 0 && g.Ended == secretNeverEnded }
 
 // Signs reports whether the generation is the one that signs.
@@ -83,15 +84,15 @@ func (g *SecretGeneration) Signs() bool {
 	return g.Activated != 0 && g.Until == 0 && g.Ended == secretNeverEnded
 }
 
-// Accepted reports whether what the generation has signed is accepted at a time.
+// Accepted reports whether the generation's signatures are accepted at a time.
 func (g *SecretGeneration) Accepted(now domain.Time) bool {
 	return g.Ended == secretNeverEnded && (g.Until == 0 || now < g.Until)
 }
 
-// SecretGeneration is the number of the generation of the cell's secret that the key's secret is derived from.
+// SecretGeneration returns the number of the generation of the cell's secret from which the key's secret is derived.
 func (k *Key) SecretGeneration() uint32 { return max(k.Generation, firstSecret) }
 
-// recorded are the generations. Before the first rotation there is one that has no record of its own.
+// recorded returns the generations. Before the first rotation, this is one generation without a record of its own.
 func (c *State) recorded() []SecretGeneration {
 	if x := c.Records.TakenOver; len(c.secrets) == 0 && x != nil {
 		return []SecretGeneration{{Number: firstSecret, Check: x.Secret, Prepared: x.At, Activated: x.At}}
@@ -99,7 +100,7 @@ func (c *State) recorded() []SecretGeneration {
 	return c.secrets
 }
 
-// signing is the number of the generation that signs, in the form that keys have it: 0 for the first.
+// signing returns the number of the generation that signs, in the form stored in keys: 0 for the first.
 func (c *State) signing() uint32 {
 	for _, g := range c.secrets {
 		if g.Signs() && g.Number != firstSecret {
@@ -113,11 +114,11 @@ func secretAt(all []SecretGeneration, number uint32) int {
 	return slices.IndexFunc(all, func(g SecretGeneration) bool { return g.Number == number })
 }
 
-// PrepareSecret begins a rotation with a generation that the node has in its data directory. It signs once ActivateSecret was executed.
+// PrepareSecret starts a rotation with a generation that the node has in its data directory. The generation signs after ActivateSecret.
 type PrepareSecret struct {
-	Number  uint32 // one more than the last one; 0: any, for a caller that asks whether a rotation could begin
+	Number  uint32 // one more than the last one; 0: any, to ask whether a rotation could start
 	Check   string
-	Node    string        // that has it
+	Node    string        // the node that has it
 	Overlap time.Duration // 0: SecretOverlap
 	By      Actor
 
@@ -174,7 +175,7 @@ func (cmd *PrepareSecret) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// HoldSecret records that a node has a generation in its data directory. Once the generation signs, that changes nothing.
+// HoldSecret records that a node has a generation in its data directory. It changes nothing once the generation signs.
 type HoldSecret struct {
 	Number uint32
 	Check  string
@@ -196,7 +197,7 @@ func (cmd *HoldSecret) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ActivateSecret lets the generation that is on its way sign, if these nodes have it. From then on the one before has a date of last use.
+// ActivateSecret makes the pending generation sign, if the given nodes have it. From then on, the previous generation has a date of last use.
 type ActivateSecret struct {
 	Number uint32
 	Nodes  []string
@@ -206,7 +207,7 @@ func (cmd *ActivateSecret) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	at := secretAt(t.secrets, cmd.Number)
 	if at < 0 || !t.secrets[at].Pending() {
-		return nil // it signs, or was given up
+		return nil // it already signs, or was given up
 	}
 	g := &t.secrets[at]
 	for _, node := range cmd.Nodes {
@@ -218,17 +219,17 @@ func (cmd *ActivateSecret) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// EndSecret ends the acceptance of what an earlier generation has signed, before its date of last use, or gives up a generation that is on its way. Access keys that are
-// derived from it work on, unless they are revoked with it. Ending it again changes nothing.
+// EndSecret stops accepting an earlier generation's signatures before its date of last use, or gives up a pending generation. Access keys derived
+// from it stay valid unless the command revokes them. A repeat changes nothing.
 type EndSecret struct {
 	Number uint32
-	Revoke bool // also the access keys that are derived from it
-	Force  bool // even if no key with the role admin is left
+	Revoke bool // also revoke the access keys derived from it
+	Force  bool // even if no admin key is left
 	By     Actor
 
 	// Result
 	Generation SecretGeneration
-	Keys       []Key // that are derived from it and work, or, with Revoke, did until now
+	Keys       []Key // derived from it and valid or, with Revoke, valid until now
 	Changed    uint64
 }
 
@@ -268,7 +269,7 @@ func (cmd *EndSecret) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// EndOldSecrets ends the generations whose date of last use has come.
+// EndOldSecrets ends the generations that have reached their date of last use.
 type EndOldSecrets struct{}
 
 func (*EndOldSecrets) Decide(k *kernel.Tx) error {
@@ -281,7 +282,7 @@ func (*EndOldSecrets) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// NoteSecretUses records the last uses of earlier generations, as a node has seen them: at most one a minute of each.
+// NoteSecretUses records the latest uses of earlier generations observed by a node: at most one per minute and generation.
 type NoteSecretUses struct{ Uses []SecretUse }
 
 func (cmd *NoteSecretUses) Decide(k *kernel.Tx) error {
@@ -337,7 +338,7 @@ func (c *State) applySecret(event kernel.Event) {
 	c.secrets = all
 }
 
-// keysOf returns the access keys that work and are derived from a generation, in creation order.
+// keysOf returns the valid access keys derived from a generation, in creation order.
 func (c *State) keysOf(number uint32) (all []Key) {
 	c.Records.Keys.Since(catalog.Place{}, func(k *Key) bool {
 		if k.Works() && k.SecretGeneration() == number {
@@ -348,23 +349,23 @@ func (c *State) keysOf(number uint32) (all []Key) {
 	return all
 }
 
-// SecretGenerations returns the generations of the cell's secret, the oldest first; none before the cell owns its access keys.
+// SecretGenerations returns the generations of the cell's secret, oldest first; none before the cell owns its access keys.
 func (v *View) SecretGenerations() []SecretGeneration {
 	v.SawAll()
 	return slices.Clone(v.c.recorded())
 }
 
-// KeysOfSecret returns the access keys that work and are derived from a generation of the cell's secret, in creation order.
+// KeysOfSecret returns the valid access keys derived from a generation of the cell's secret, in creation order.
 func (v *View) KeysOfSecret(number uint32) []Key {
 	v.SawAll()
 	return v.c.keysOf(number)
 }
 
-// SecretStanding is a generation, and what it is needed for.
+// SecretStanding is a generation and whether it is still needed.
 type SecretStanding struct {
 	SecretGeneration
-	Keys   int  // access keys that work and are derived from it
-	Needed bool // to sign, to accept what it has signed, or to derive the secrets of access keys
+	Keys   int  // valid access keys derived from it
+	Needed bool // to sign, to verify its signatures, or to derive the secrets of access keys
 }
 
 // SecretStandings returns the generations of the cell's secret, as SecretGenerations does.
@@ -377,12 +378,12 @@ func (v *View) SecretStandings() (all []SecretStanding) {
 	return all
 }
 
-// SecretSummary has figures of the generations of the secret.
+// SecretSummary summarizes the generations of the secret.
 type SecretSummary struct {
-	Generations int         // that are in use
-	Since       domain.Time // when the one that signs began to
-	NextEnds    domain.Time // when an earlier one is refused; 0: none is accepted
-	Keys        int         // access keys that work and are derived from earlier ones
+	Generations int         // number in use
+	Since       domain.Time // when the signing generation began to sign
+	NextEnds    domain.Time // when the next earlier generation ends; 0: none is accepted
+	Keys        int         // valid access keys derived from earlier generations
 }
 
 // SecretSummary returns the figures of SecretStandings.

@@ -9,12 +9,12 @@ import (
 type Records struct {
 	Keys catalog.Catalog[Key]
 
-	TakenOver *TakenOver // nil: an access key file, if there is one, has not been imported yet
+	TakenOver *TakenOver // nil: the access key file, if any, has not been imported yet
 
-	working int // keys that work
-	admins  int // those of them with the role admin
+	working int // valid keys
+	admins  int // valid keys with the role admin
 
-	bySecret map[uint32]int // how many keys work that are derived from a generation of the cell's secret
+	bySecret map[uint32]int // number of valid keys, by the generation from which they are derived
 }
 
 // NewRecords returns empty Records.
@@ -50,7 +50,7 @@ func (s *Records) count(k *Key, n int) {
 	}
 }
 
-// workingOf returns the number of valid keys that are derived from a generation of the cell's secret.
+// workingOf returns the number of valid keys derived from a generation of the cell's secret.
 func (s *Records) workingOf(number uint32) int { return s.bySecret[number] }
 
 // Working returns the number of valid keys.

@@ -9,21 +9,21 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Bounds of what is recorded about the use of keys.
+// Bounds of the recorded uses of keys.
 const (
-	// UsedEvery is the least time between two recorded uses of a key: the last use is exact to about this.
+	// UsedEvery is the least time between two recorded uses of a key, and so about the precision of its last use.
 	UsedEvery = time.Minute
-	// UsesMax is how many uses one command records.
+	// UsesMax is the most uses that one command records.
 	UsesMax = 512
 	useMax  = 128 // bytes of each text
 )
 
-// Use is a use of an access key, or of temporary credentials that were issued to it.
+// Use is a use of an access key, or of temporary credentials issued to it.
 type Use struct {
 	Key       string // empty in the record of the key itself
 	At        domain.Time
-	Address   string // of the client, as limits by address know it
-	Operation string // of the API, or what else the client did
+	Address   string // of the client, in the form used for limits by address
+	Operation string // API operation, or a description of another use
 }
 
 func (u *Use) Fields(c *wire.Codec) {
@@ -33,7 +33,7 @@ func (u *Use) Fields(c *wire.Codec) {
 	c.Shared(4, &u.Operation)
 }
 
-// NoteKeyUses records the last uses of keys, as a node has seen them. Those of a key that has a use recorded in the minute before are left out.
+// NoteKeyUses records the latest uses of keys observed by a node. It skips keys with a use recorded in the minute before.
 type NoteKeyUses struct{ Uses []Use }
 
 func (cmd *NoteKeyUses) Decide(k *kernel.Tx) error {

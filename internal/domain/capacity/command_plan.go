@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Plan moves hosts between fleets until each has as many as it wants, as far as that is possible now. The leader gives it again and again; most times it
+// Plan moves hosts between fleets until each has as many as it wants, as far as that is possible now. The leader issues it every second; usually it
 // changes nothing. It is never refused.
 type Plan struct{}
 
@@ -18,7 +18,7 @@ type Plan struct{}
 func (*Plan) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if k.Level() < level {
-		return nil // a node of the release before could not follow
+		return nil // a node of the previous release could not follow
 	}
 	t.endLost()
 	t.forgetScalings()
@@ -37,7 +37,7 @@ func (*Plan) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// all copies the assignments, the oldest first.
+// all copies the assignments, oldest first.
 func (c *State) all() []Assignment {
 	return c.assignments.Page(catalog.Place{}, c.assignments.Len(), nil)
 }
@@ -63,7 +63,7 @@ func (t *Tx) endLost() {
 	}
 }
 
-// forgetScalings forgets when policies acted that are gone, or whose pause is long over.
+// forgetScalings removes the records of policies that no longer exist or whose pause is long over.
 func (t *Tx) forgetScalings() {
 	var gone []string
 	for _, s := range t.scalings.All() {
@@ -76,20 +76,20 @@ func (t *Tx) forgetScalings() {
 			gone = append(gone, scalingID(s.Fleet, s.Location, s.Policy))
 		}
 	}
-	slices.Sort(gone) // the order of memory must not reach the journal
+	slices.Sort(gone) // map order must not reach the journal
 	for _, id := range gone {
 		t.Emit(&ScalingForgotten{id})
 	}
 }
 
-// site is a location with what a plan has to know of it.
+// site is a location with the data that a plan needs.
 type site struct {
 	hosts   []Host
 	demands []Demand
 }
 
-// sites returns the locations that have hosts, with what fleets want there. No plan can change anything in another one. It reads each record once: there
-// may be thousands of fleets.
+// sites returns the locations that have hosts, with the demands of the fleets there. A plan cannot change anything elsewhere. It reads each record
+// once, because there may be thousands of fleets.
 func (c *State) sites() map[string]*site {
 	all := map[string]*site{}
 	c.pool.EachHost(func(h Host) bool {
@@ -143,7 +143,7 @@ func demand(f *fleet.Fleet, l *fleet.FleetLocation, has []Held) Demand {
 	return d
 }
 
-// NeedsOf returns what a host must have for a runtime configuration: a port for each "{port}" that its processes are started with.
+// NeedsOf returns what a host must provide for a runtime configuration: a port for each "{port}" in the launch parameters of its processes.
 func NeedsOf(r *fleet.Runtime) (n Needs) {
 	if r == nil {
 		return n
@@ -172,7 +172,7 @@ func (t *Tx) do(m Move, location string) {
 	}
 }
 
-// leave continues the release of a host: its idle processes are asked to end, and when none is left, it leaves the fleet.
+// leave continues the release of a host: it asks idle processes to end, and once none is left, removes the host from the fleet.
 func (t *Tx) leave(a *Assignment) {
 	t.fleets.DrainHost(a.Fleet, a.Compute, true) // an operator may have undone the drain
 	if x, ok := t.fleets.HostCompute(a.Fleet, a.Compute); ok && x.Processes > 0 {

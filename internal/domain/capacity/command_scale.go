@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Measure returns a sample of each location of a fleet of a build that has something to scale it, and how many of the last samples its policies look at.
-// Only the leader calls it.
+// Measure returns a sample of each location of a fleet of a build that can be scaled automatically, and the number of recent samples that its
+// policies use. Only the leader calls it.
 func (v *View) Measure(now domain.Time) (all []Measured) {
 	v.SawAll()
 	v.c.fleets.ManagedFleets(func(f *fleet.Fleet) bool {
@@ -30,12 +30,12 @@ type Measured struct {
 	Remember        int // samples
 }
 
-// mayScale reports whether anything may scale a location.
+// mayScale reports whether automatic scaling may change a location's hosts.
 func mayScale(f *fleet.Fleet, l *fleet.FleetLocation) bool {
 	return f.Status == fleet.Active && l.Status == fleet.Active && !l.ScalingStopped
 }
 
-// remembered returns how many samples the policies of a location look at; 0: it has none.
+// remembered returns how many samples the policies of a location use; 0 if there are no policies.
 func remembered(f *fleet.Fleet, l *fleet.FleetLocation) (n int) {
 	for _, p := range f.Managed.Policies {
 		if p.TargetBased {
@@ -50,10 +50,11 @@ func remembered(f *fleet.Fleet, l *fleet.FleetLocation) (n int) {
 	return n
 }
 
-// ScaleFleet changes the desired number of hosts of a fleet in a location, if its policies say so. The leader gives it each minute with the samples that it has taken.
+// ScaleFleet changes the desired number of hosts of a fleet in a location if its policies require that. The leader issues it every minute with the
+// samples that it has taken.
 type ScaleFleet struct {
 	Fleet, Location string
-	Samples         []Sample // the oldest first
+	Samples         []Sample // oldest first
 
 	// Result
 	Changed bool
@@ -90,7 +91,7 @@ func (cmd *ScaleFleet) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// most returns how many hosts a fleet could have in a location now: those that it has, and those that no fleet has and that suit it.
+// most returns how many hosts a fleet could have in a location now: its current hosts plus the suitable unassigned ones.
 func (c *State) most(f *fleet.Fleet, location string) (n int32) {
 	needs := NeedsOf(f.Runtime)
 	c.pool.EachHost(func(h Host) bool {
@@ -107,7 +108,7 @@ func (c *State) most(f *fleet.Fleet, location string) (n int32) {
 	return n
 }
 
-// suits reports whether a host may serve a fleet and has what that needs.
+// suits reports whether a host may serve a fleet and meets its needs.
 func (h *Host) suits(fleetID string, n Needs) bool {
 	return (h.Fleet == "" || h.Fleet == fleetID) && h.Ports >= n.Ports && (h.MemoryMB == 0 || h.MemoryMB >= n.MemoryMB)
 }

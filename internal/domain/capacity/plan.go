@@ -8,43 +8,42 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// This file decides which host serves which fleet. It is a pure function of one location: its hosts, what the fleets want there, and
-// which hosts they have.
+// This file assigns hosts to fleets. It is a pure function of one location: its hosts, the fleets' demands there, and the hosts that the fleets have.
 //
-// A host serves one fleet at a time, as an instance of the cloud does, so no fleet can take another one's memory or ports. A fleet keeps its hosts
-// as long as it wants as many. When hosts are short, each fleet gets its minimum first, and each further host goes to the fleet that has the fewest.
-// A host that a fleet no longer wants is released: it drains, and is free when its last game session has ended. No game session is ended for that.
+// A host serves one fleet at a time, like an instance of the cloud, so no fleet can take another one's memory or ports. A fleet keeps its hosts as
+// long as it wants that many. When hosts are short, each fleet first gets its minimum, and each further host goes to the fleet with the fewest. A
+// host that a fleet no longer wants is released: it drains, and is free once its last game session has ended. No game session is ended for that.
 
-// Standing says whether a host can serve a fleet.
+// Standing tells whether a host can serve a fleet.
 type Standing uint8
 
 // The standings of a host.
 const (
 	Ready   Standing = iota
-	Silent           // its agent has not been connected for a while; its game servers may be running
+	Silent           // its agent has been disconnected for a while; its game servers may still be running
 	Drained          // its operator wants it empty
 )
 
-// Host is what the plan has to know of a host.
+// Host is a host as the plan sees it.
 type Host struct {
 	ID       string // never changes
-	Name     string // the name of the compute that it becomes
+	Name     string // the name of the compute that represents it
 	Location string
 	Fleet    string // the only fleet that it may serve; empty: any fleet of a build in its location
 	Standing Standing
 	MemoryMB int64 // 0: unknown
-	Ports    int32 // in its pool; 0: it has none
+	Ports    int32 // in its pool; 0: no pool
 	IP, DNS  string
-	Holder   quota.Holder // of the compute that it becomes
+	Holder   quota.Holder // holder of that compute
 }
 
-// Needs is what one host must have to run a fleet's processes.
+// Needs is what a host must provide to run a fleet's processes.
 type Needs struct {
 	MemoryMB int64
 	Ports    int32
 }
 
-// Demand is what a fleet wants in the location, and what it has there.
+// Demand is what a fleet wants and has in the location.
 type Demand struct {
 	Fleet        string
 	Desired, Min int32
@@ -59,14 +58,14 @@ type Held struct {
 	Sessions  int32 // game sessions that it hosts
 }
 
-// Step is what happens to a host.
+// Step is a change of a host.
 type Step uint8
 
 // The steps.
 const (
 	Assign  Step = iota + 1
-	Release      // it drains from now on
-	Reclaim      // it was being released, and is wanted again
+	Release      // it starts to drain
+	Reclaim      // it was being released and is wanted again
 )
 
 // Move is a step for one host of a fleet.
@@ -74,7 +73,7 @@ type Move struct {
 	Step        Step
 	Host, Fleet string
 	Why         string // of Release
-	Replaced    bool   // it is released because it is not connected, and others are there in its place
+	Replaced    bool   // it is released because it is disconnected and others have replaced it
 }
 
 // Outcome is the plan for a location.
@@ -83,7 +82,7 @@ type Outcome struct {
 	Short []Shortage // of the fleets that get fewer hosts than they want, in the order of the demands
 }
 
-// Shortage says how many hosts a fleet lacks and why no other one is taken.
+// Shortage tells how many hosts a fleet lacks, and why no other host can be assigned.
 type Shortage struct {
 	Fleet        string
 	Desired, Has int32
@@ -102,19 +101,19 @@ func (s *Shortage) String() string {
 	return fmt.Sprintf("needs %d %s, %s: %s", s.Desired, hosts, there, s.Why)
 }
 
-// planner is the work of Decide on one location.
+// planner is the working state of Decide for one location.
 type planner struct {
 	hosts   []Host
 	byID    map[string]*Host
-	holder  map[string]string // of a host: its fleet, also while it is being released
+	holder  map[string]string // by host: its fleet, including while it is being released
 	taken   map[[2]string]bool
 	demands []Demand
-	has     []int32  // for each demand: hosts that are ready and stay
-	silent  [][]Held // for each demand: hosts that are not connected
+	has     []int32  // by demand: number of ready hosts that stay
+	silent  [][]Held // by demand: disconnected hosts
 	out     Outcome
 }
 
-// Decide plans a location. taken reports names of computes that a fleet has already, by fleet and name.
+// Decide plans a location. taken reports whether a fleet already has a compute of a name.
 func Decide(hosts []Host, demands []Demand, taken func(fleet, name string) bool) Outcome {
 	p := planner{hosts: hosts, byID: map[string]*Host{}, holder: map[string]string{}, taken: map[[2]string]bool{}, demands: demands, has: make([]int32, len(demands)), silent: make([][]Held, len(demands))}
 	for i := range hosts {
@@ -139,15 +138,15 @@ func Decide(hosts []Host, demands []Demand, taken func(fleet, name string) bool)
 	return p.out
 }
 
-// keep decides what happens to the hosts that a fleet has: drained ones go, those being released return while the fleet wants more, and of too many the
-// emptiest go first.
+// keep decides what happens to a fleet's current hosts: drained ones leave, released ones are reclaimed while the fleet wants more, and if there are
+// too many, the emptiest leave first.
 func (p *planner) keep(i int) {
 	d := &p.demands[i]
 	var stay, back, silent []Held
 	for _, h := range d.Has {
 		host := p.byID[h.Host]
 		switch {
-		case host == nil: // it is gone; the room ends the assignment
+		case host == nil: // the host no longer exists; the room ends the assignment
 		case host.Standing == Drained && !h.Releasing:
 			p.move(Release, d, h.Host, host.Name+" is drained")
 		case host.Standing == Silent && !h.Releasing:
@@ -172,7 +171,7 @@ func (p *planner) keep(i int) {
 	p.has[i], p.silent[i] = int32(len(stay)), silent
 }
 
-// dropSilent releases hosts that are not connected once others have taken their place: a host that is not missed may return any time.
+// dropSilent releases disconnected hosts once others have replaced them. A disconnected host that is not replaced may return at any time.
 func (p *planner) dropSilent(i int) {
 	d := &p.demands[i]
 	if p.has[i] < d.Desired {
@@ -188,8 +187,7 @@ func (p *planner) move(s Step, d *Demand, host, why string) {
 	p.out.Moves = append(p.out.Moves, Move{Step: s, Host: host, Fleet: d.Fleet, Why: why})
 }
 
-// share gives free hosts to the fleets one by one, the next one to the fleet that has the fewest, until each has as many as goal says or none is
-// left that suits it.
+// share assigns free hosts one by one, always to the fleet with the fewest, until each fleet has as many as goal returns or no suitable host is left.
 func (p *planner) share(taken func(fleet, name string) bool, goal func(*Demand) int32) {
 	full := make([]bool, len(p.demands))
 	for {
@@ -215,7 +213,7 @@ func (p *planner) share(taken func(fleet, name string) bool, goal func(*Demand) 
 	}
 }
 
-// free returns the host that a fleet gets next: one that may serve no other fleet, else the first in the order of the pool.
+// free returns the host to assign next: one that may serve no other fleet, else the first in the pool's order.
 func (p *planner) free(d *Demand, taken func(fleet, name string) bool) (best *Host) {
 	for i := range p.hosts {
 		h := &p.hosts[i]
@@ -232,13 +230,14 @@ func (p *planner) free(d *Demand, taken func(fleet, name string) bool) (best *Ho
 	return best
 }
 
-// unfit says why a host cannot be assigned to a fleet; "" if it can. A host of another fleet's alone is none of this fleet's business: "-".
+// unfit explains why a host cannot be assigned to a fleet; "" if it can. It returns "-" for a host that is bound to another fleet and need not be
+// mentioned.
 func (p *planner) unfit(h *Host, d *Demand, taken func(fleet, name string) bool) string {
 	switch fleet, held := p.holder[h.ID]; {
 	case h.Fleet != "" && h.Fleet != d.Fleet:
 		return "-"
 	case held && fleet == d.Fleet && h.Standing == Ready:
-		return "-" // it is one of those that are there, or is counted as one on its way out
+		return "-" // already one of the fleet's hosts, or counted as one being released
 	case h.Standing == Drained:
 		return h.Name + " is drained"
 	case h.Standing == Silent:
@@ -255,10 +254,10 @@ func (p *planner) unfit(h *Host, d *Demand, taken func(fleet, name string) bool)
 	return ""
 }
 
-// reasonsShown bounds the hosts that a shortage names.
+// reasonsShown is the most hosts that a shortage names.
 const reasonsShown = 5
 
-// why says why no further host is taken.
+// why explains why no further host is assigned.
 func (p *planner) why(d *Demand, taken func(fleet, name string) bool) string {
 	var all []string
 	for i := range p.hosts {

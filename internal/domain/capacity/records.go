@@ -11,9 +11,9 @@ type Assignment struct {
 	Host      string // its id
 	Fleet     string
 	Location  string
-	Compute   string // the host's name, under which it is a compute of the fleet
+	Compute   string // the host's name, which is also its name as a compute of the fleet
 	Since     domain.Time
-	Releasing bool // it is to leave the fleet when its last game session has ended
+	Releasing bool // it leaves the fleet when its last game session has ended
 
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
@@ -31,7 +31,7 @@ func (a *Assignment) Fields(c *wire.Codec) {
 	c.Bool(6, &a.Releasing)
 }
 
-// Scaling says when a scaling policy acted last in a location.
+// Scaling records when a scaling policy last acted in a location.
 type Scaling struct {
 	Fleet, Location, Policy string
 	At                      domain.Time
@@ -50,7 +50,7 @@ func (s *Scaling) Fields(c *wire.Codec) {
 	wire.Int(c, 4, &s.At)
 }
 
-// scalingID names a Scaling. No fleet id and no location has a slash; the policy's name comes last.
+// scalingID returns the id of a Scaling. Fleet ids and locations contain no slash; the policy's name comes last.
 func scalingID(fleet, location, policy string) string { return fleet + "/" + location + "/" + policy }
 
 func newAssignments() catalog.Catalog[Assignment] {

@@ -1,11 +1,11 @@
-// Package capacity is the room that gives hosts to the fleets of builds: as many as a fleet wants in each of its locations, as far as there are hosts. It
-// also changes how many a fleet wants, when a scaling policy says so.
+// Package capacity is the room that assigns hosts to fleets of builds: as many as a fleet wants in each of its locations, as far as there are hosts.
+// It also changes how many hosts a fleet wants, according to scaling policies.
 //
-// The leader gives the command Plan every second. It compares what fleets want with the hosts of the pool (plan.go), and moves one host after the
-// other: an assigned host becomes a compute of its fleet, and its agent starts the fleet's server processes. A released host drains: its idle
-// processes are asked to end, its game sessions finish, and then it is free. No plan ever ends a game session.
+// The leader issues the command Plan every second. Plan compares the fleets' demands with the hosts of the pool (plan.go) and moves hosts one by one:
+// an assigned host becomes a compute of its fleet, and its agent starts the fleet's server processes. A released host drains: its idle processes are
+// asked to end, its game sessions finish, and then it is free. No plan ever ends a game session.
 //
-// It also gives ScaleFleet, with what it measured each minute (scaling.go).
+// The leader also issues ScaleFleet every minute, with its measurements (scaling.go).
 package capacity
 
 import (
@@ -18,7 +18,7 @@ import (
 // Room is the room's number.
 const Room kernel.RoomNo = 11
 
-// level of the journal from which the room's events may be written.
+// level is the level from which the room's events may be written.
 const level = 2
 
 // Pool has the hosts.
@@ -27,30 +27,30 @@ type Pool interface {
 	EachHost(yield func(Host) bool)
 }
 
-// Fleets is what the room needs of hosting.
+// Fleets is the part of hosting that the room needs.
 type Fleets interface {
 	// ManagedFleets yields the fleets of builds in creation order.
 	ManagedFleets(yield func(*fleet.Fleet) bool)
 	// ManagedFleet finds a fleet of a build.
 	ManagedFleet(id string) (*fleet.Fleet, bool)
-	// HostCompute returns the compute that a host is in a fleet.
+	// HostCompute returns the compute of a fleet that represents a host.
 	HostCompute(fleetID, name string) (*fleet.Compute, bool)
-	// Measure counts what scaling policies look at.
+	// Measure takes the counts that scaling policies use.
 	Measure(fleetID, location string, now domain.Time) Sample
 
 	// JoinHost makes a host a compute of a fleet.
 	JoinHost(x fleet.Compute)
-	// DrainHost stops new game sessions on a compute, or allows them again.
+	// DrainHost stops or resumes new game sessions on a compute.
 	DrainHost(fleetID, name string, drain bool)
 	// EndIdle asks the server processes of a compute that host no game session to end.
 	EndIdle(fleetID, name string)
-	// LeaveHost removes a compute, and ends what is left on it.
+	// LeaveHost removes a compute and ends everything left on it.
 	LeaveHost(fleetID, name string)
-	// HostReplaced says in the fleet's events that a host which is not connected makes room for others.
+	// HostReplaced records in the fleet's events that a disconnected host makes room for others.
 	HostReplaced(fleetID, location, name string)
-	// AdvanceFleet moves a fleet towards ACTIVE, by what has happened on its hosts.
+	// AdvanceFleet moves a fleet towards ACTIVE, according to what has happened on its hosts.
 	AdvanceFleet(id string)
-	// Scale sets the desired number of hosts, and says why in the fleet's events.
+	// Scale sets the desired number of hosts and records the reason in the fleet's events.
 	Scale(fleetID, location string, desired int32, why string)
 }
 
@@ -63,7 +63,7 @@ type State struct {
 	fleets      Fleets
 }
 
-// Tx is the room: its state, and its part of the present transaction.
+// Tx is the room: its state and its part of the current transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
@@ -128,7 +128,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what a snapshot does not contain.
+// Restore rebuilds the data that snapshots omit.
 func (c *State) Restore(*kernel.Head) error {
 	c.assignments.Restore()
 	c.scalings.Restore()

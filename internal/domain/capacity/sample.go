@@ -4,27 +4,28 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Sample has what scaling policies look at, of one location of a fleet at one moment. The definitions are
-// those that the documents of the API give for the metrics.
+// Sample holds the inputs of scaling policies for one location of a fleet at one moment. The API's documentation
+// defines the metrics.
 type Sample struct {
 	At domain.Time
 
 	ActiveInstances int32 // hosts with server processes that are ready
-	IdleInstances   int32 // of these, those without a game session
+	IdleInstances   int32 // how many of these have no game session
 
 	ActivatingGameSessions, ActiveGameSessions int32
 
 	AvailableGameSessions             int32 // healthy server processes without a game session
-	ConcurrentActivatableGameSessions int32 // of these, those that may start one now
+	ConcurrentActivatableGameSessions int32 // how many of these may start one now
 	UnhealthyProcesses                int32
 
 	CurrentPlayerSessions, AvailablePlayerSessions int32
 
 	QueueDepth int32   // placements whose first choice is this place
-	WaitTime   float64 // seconds that the oldest of them has waited
+	WaitTime   float64 // how long the oldest of them has waited, in seconds
 }
 
-// Metric returns a metric by its name. It reports false if there is none: an unknown name, or a share of nothing.
+// Metric returns a metric by its name. It reports false if the name is unknown or the metric is a percentage of
+// nothing.
 func (s *Sample) Metric(name string) (value float64, ok bool) {
 	switch name {
 	case "ActivatingGameSessions":

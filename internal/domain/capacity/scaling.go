@@ -9,51 +9,51 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// This file decides how many hosts a fleet wants in a location. It is a pure function of the fleet's policies, the samples of the last minutes, and when
-// the policies acted last.
+// This file computes how many hosts a fleet wants in a location. It is a pure function of the fleet's policies, the samples of the last minutes, and
+// when the policies last acted.
 
 const (
-	// SampleEvery is the time between two samples: policies count in minutes.
+	// SampleEvery is the interval between samples; policies count in minutes.
 	SampleEvery = time.Minute
-	// Pause is how long a policy waits after it acted: a rule-based one for everything, a target-based one before it takes hosts away. Source: the
+	// Pause is how long a policy waits after it acted: a rule-based one before any action, a target-based one before it removes hosts. Source: the
 	// documented ten minutes between two scaling events of a policy.
 	Pause = 10 * time.Minute
-	// CalmPeriods is how many minutes a target-based policy must have wanted fewer hosts before it takes any away.
+	// CalmPeriods is how many minutes a target-based policy must have wanted fewer hosts before it removes any.
 	CalmPeriods = 15
-	// PeriodsMax is the most minutes that a rule may have to hold.
+	// PeriodsMax is the longest time in minutes for which a rule may have to hold.
 	PeriodsMax = 240
 
-	// late is the age from which a sample no longer speaks for now, and the gap that breaks a row of samples.
+	// late is the age from which a sample is too old to act on, and the gap that interrupts a series of samples.
 	late = SampleEvery + SampleEvery/2
 )
 
-// Situation is all that the policies of a fleet see of a location.
+// Situation is the input of a fleet's policies for one location.
 type Situation struct {
 	Now      domain.Time
 	Capacity fleet.Capacity
 	Copies   int64 // server processes on each host
 	Policies []fleet.ScalingPolicy
-	Samples  []Sample                        // the oldest first, one each minute; some may be missing
-	Acted    func(policy string) domain.Time // when a policy acted last; 0: never, or long ago
-	Most     int32                           // hosts that the fleet can have there now, including those that it has
+	Samples  []Sample                        // oldest first, one per minute; some may be missing
+	Acted    func(policy string) domain.Time // when a policy last acted; 0: never, or long ago
+	Most     int32                           // the most hosts that the fleet can have there now, including its current ones
 }
 
-// Change is a new desired number of hosts. The policy has no name when the location scales to and from zero.
+// Change is a new desired number of hosts. Policy is empty if the location scales to or from zero.
 type Change struct {
 	To     int32
 	Policy string
 	Why    string
 }
 
-// fromZero is the name under which scaling to and from zero is remembered; no policy has it.
+// fromZero is the name under which scaling to and from zero is recorded; no policy has it.
 const fromZero = ""
 
-// Scale returns what to change now, if anything. Policies act independently: if several would, the one that wants most hosts does, so that none takes away
-// what another one has just added.
+// Scale returns the change to make now, if any. Policies act independently: if several want a change, the one that wants the most hosts wins, so that
+// none removes hosts that another has just added.
 func Scale(s *Situation) (best Change, ok bool) {
 	fresh := row(s.Samples, s.Now)
 	if len(fresh) == 0 {
-		return best, false // without recent data every step would be a guess
+		return best, false // without recent data every change would be a guess
 	}
 	consider := func(c Change, acts bool) {
 		if acts && (!ok || c.To > best.To) {
@@ -73,7 +73,7 @@ func Scale(s *Situation) (best Change, ok bool) {
 	return best, ok
 }
 
-// row returns the samples of the last minutes without a gap, the oldest first; none if the newest is old.
+// row returns the samples of the last minutes up to the first gap, oldest first; none if the newest is too old.
 func row(all []Sample, now domain.Time) []Sample {
 	for i := len(all) - 1; i >= 0; i-- {
 		if now.Sub(all[i].At) > late {
@@ -84,7 +84,7 @@ func row(all []Sample, now domain.Time) []Sample {
 	return all
 }
 
-// to bounds a wish by the fleet's limits, and a higher one by the hosts that there are.
+// to limits a desired number to the fleet's bounds, and an increase to the available hosts.
 func (s *Situation) to(want float64, policy, why string) (Change, bool) {
 	c, bound := s.Capacity, ""
 	n := int32(max(float64(c.Min), min(want, float64(c.Max))))
@@ -100,8 +100,8 @@ func (s *Situation) paused(policy string) bool {
 	return at != 0 && s.Now.Sub(at) < Pause
 }
 
-// target keeps a share of server processes available. It computes how many hosts that takes, so hosts that are still starting count, and it can add some
-// at any time; it takes hosts away when fewer would have been enough for long.
+// target keeps a percentage of server processes available. It computes the required number of hosts, so hosts that are still starting count, and it
+// can add hosts at any time. It removes hosts once fewer would have been enough for CalmPeriods.
 func (s *Situation) target(p *fleet.ScalingPolicy, fresh []Sample) (Change, bool) {
 	last := &fresh[len(fresh)-1]
 	now := s.enough(p.Target, last)
@@ -112,7 +112,7 @@ func (s *Situation) target(p *fleet.ScalingPolicy, fresh []Sample) (Change, bool
 	why := fmt.Sprintf("policy %s: %s, and the target is %g %%", p.Name, share, p.Target)
 	switch {
 	case s.Capacity.Desired == 0:
-		return Change{}, false // a share of nothing says nothing, and who sets 0 by hand means it
+		return Change{}, false // a percentage of nothing is undefined, and an operator who sets 0 intends it
 	case now > float64(s.Capacity.Desired):
 		return s.to(now, p.Name, why)
 	}
@@ -122,7 +122,7 @@ func (s *Situation) target(p *fleet.ScalingPolicy, fresh []Sample) (Change, bool
 	for i := range CalmPeriods {
 		x := &fresh[len(fresh)-CalmPeriods+i]
 		if _, ok := x.Metric("PercentAvailableGameSessions"); !ok {
-			return Change{}, false // nothing runs: that fewer hosts are enough is not known
+			return Change{}, false // nothing runs, so it is unknown whether fewer hosts suffice
 		}
 		now = max(now, s.enough(p.Target, x))
 	}
@@ -132,8 +132,8 @@ func (s *Situation) target(p *fleet.ScalingPolicy, fresh []Sample) (Change, bool
 	return s.to(now, p.Name, fmt.Sprintf("%s; fewer hosts were enough for %d minutes", why, CalmPeriods))
 }
 
-// enough returns the hosts that have the target share of their processes available while as many are in use as in a sample. With a target above 0
-// there is at least one host.
+// enough returns the number of hosts of which the target percentage of processes is available while as many are in use as in a sample. With a target
+// above 0, it is at least one.
 func (s *Situation) enough(target float64, x *Sample) float64 {
 	used := float64(x.ActivatingGameSessions + x.ActiveGameSessions + x.UnhealthyProcesses)
 	switch {
@@ -147,7 +147,7 @@ func (s *Situation) enough(target float64, x *Sample) float64 {
 	return math.Ceil(used / (1 - target/100) / float64(max(s.Copies, 1)))
 }
 
-// rule acts when its metric has been beyond a threshold for its periods.
+// rule acts when its metric has been beyond the threshold for the required minutes.
 func (s *Situation) rule(p *fleet.ScalingPolicy, fresh []Sample) (Change, bool) {
 	periods := int(max(p.Periods, 1))
 	if len(fresh) < periods || s.paused(p.Name) {
@@ -189,7 +189,7 @@ func holds(value float64, comparison string, threshold float64) bool {
 	return false
 }
 
-// wholeHosts rounds a change towards none, but at least to one host, so that a small fleet changes at all.
+// wholeHosts rounds a change towards zero, but to at least one host, so that a small fleet changes at all.
 func wholeHosts(x float64) float64 {
 	switch {
 	case x > 0:
@@ -200,7 +200,7 @@ func wholeHosts(x float64) float64 {
 	return 0
 }
 
-// zero removes the last hosts of a location that scales to and from zero when no game session was there for the time of inactivity, and brings one back when a
+// zero removes the last hosts of a location that scales to and from zero after the inactivity time without a game session. It brings one back when a
 // placement waits for it.
 func (s *Situation) zero(fresh []Sample) (Change, bool) {
 	last := &fresh[len(fresh)-1]

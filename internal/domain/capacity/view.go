@@ -30,7 +30,7 @@ func (v *View) AssignmentOf(host string) (Assignment, bool) {
 	return a, v.Found(ok, a.Changed)
 }
 
-// Assignments returns the hosts of a fleet in a location, the oldest first. A location other than "" limits them to that location.
+// Assignments returns the hosts of a fleet, oldest first. A location other than "" selects only its hosts.
 func (v *View) Assignments(fleetID, location string) []Assignment {
 	v.SawAll()
 	return v.c.assignments.Page(catalog.Place{}, v.c.assignments.Len(), func(a *Assignment) bool {
@@ -38,7 +38,7 @@ func (v *View) Assignments(fleetID, location string) []Assignment {
 	})
 }
 
-// Shortage says why a fleet has fewer hosts in a location than it wants; false if it has as many, or will in a second.
+// Shortage tells why a fleet has fewer hosts in a location than it wants. It reports false if it has enough, or will have within a second.
 func (v *View) Shortage(fleetID, location string) (Shortage, bool) {
 	v.SawAll()
 	at := v.c.sites()[location]
@@ -71,7 +71,8 @@ type Work struct {
 	Runtime fleet.Runtime
 }
 
-// WorkOf returns what the agent of a host is to do; false if the host serves no fleet of a build. While the assignment is Releasing the agent starts nothing new.
+// WorkOf returns the work of a host's agent; false if the host serves no fleet of a build. While the assignment is Releasing, the agent starts
+// nothing new.
 func (v *View) WorkOf(host string) (w Work, ok bool) {
 	a, ok := v.AssignmentOf(host)
 	if !ok {

@@ -1,22 +1,22 @@
-// Package chunk stores records in small blocks that are copied on write, so that a snapshot can be taken without
-// stopping the writer: Freeze costs microseconds, and the frozen blocks stay as they were while the writer goes on.
+// Package chunk stores records in small blocks that are copied on write, so that a snapshot can be taken without stopping the writer: Freeze
+// costs microseconds, and the frozen blocks do not change while the writer continues.
 //
-// Measured beforehand: records in chunks of 64 behind 32-bit references cost a third of the memory of nested maps and a
-// tenth of their garbage collection.
+// Measured before the decision: records in blocks of 64 behind 32-bit references took a third of the memory of nested maps and a tenth of
+// their garbage collection time.
 //
 // # How it works
 //
-// Each block knows the epoch in which it was made or copied. Freeze begins a new epoch and copies the list of blocks: 8 bytes for 64 records,
-// 125 KB for a million. The first write to a block in an epoch copies its 64 records, and puts the copy in the table's list; later writes
-// in the same epoch change the copy. So a block of a Frozen is never changed, and a Frozen needs no lock. Memory grows by the blocks that
-// are changed while a Frozen is in use, at most to twice the table, and the garbage collector frees the old ones afterwards.
+// Each block stores the epoch in which it was made or copied. Freeze starts a new epoch and copies the list of blocks: 8 bytes per 64 records,
+// 125 KB for a million records. The first write to a block in an epoch copies its 64 records and puts the copy into the table's list; later
+// writes in the same epoch change the copy. So a block of a Frozen never changes, and a Frozen needs no lock. Memory grows by the blocks that
+// change while a Frozen is in use, at most to twice the table; the garbage collector frees the old blocks afterwards.
 //
 // # What would break it
 //
-//   - Writing through a pointer that Get gave, or through one of Mut's after the next Freeze: a snapshot would show the change, or half of it.
-//   - Changing in place what a record points to. A copied block shares it, so slices, maps and pointers in records are replaced as a
-//     whole. A slice that only grows at its end is safe: the copy keeps its length.
-//   - Telling a Ref outside of the process, or relying on the order of places: a restored table puts the same records elsewhere.
+//   - Writing through a pointer from Get, or through one from Mut after the next Freeze: a snapshot would contain the change, or half of it.
+//   - Changing in place what a record points to. A copied block shares it, so slices, maps and pointers in records must be replaced as a
+//     whole. A slice that only grows at its end is safe, because the copy keeps its length.
+//   - Passing a Ref out of the process, or relying on the order of places: a restored table puts the same records elsewhere.
 package chunk
 
 import (
@@ -27,43 +27,43 @@ import (
 // size is the number of records in a block: one word of used bits.
 const size = 64
 
-// Ref names a record of a Table[T] as long as it is not removed. Zero names none. A Ref never leaves the process: events
-// and snapshots name records by their identifiers.
+// Ref refers to a record of a Table[T] until the record is removed. Zero refers to none. A Ref never leaves the process: events and snapshots
+// refer to records by their identifiers.
 type Ref[T any] uint32
 
-// Any forgets what kind of record r names.
+// Any drops the type of the record.
 func (r Ref[T]) Any() AnyRef { return AnyRef(r) }
 
-// AnyRef is a Ref to a record of some kind, for what is kept for records of all kinds, and for records that a package must
-// not know. Converting it back to a Ref takes knowledge of the kind from elsewhere: nothing checks it.
+// AnyRef is a Ref to a record of any type, for data about records of all types, and for records whose type a package must not import.
+// Converting it back to a Ref is unchecked: the caller must know the type.
 type AnyRef uint32
 
 // Table is a set of records. It allows one writer, and readers only while the writer is excluded, except on a Frozen.
 //
-// It is an interface because Go compiles every method of a generic type again in each package that sees one, also one in an unexported
-// field: with a struct here, 25 packages compiled 1,300 functions each. A call costs about a nanosecond more. It is an alias because an
-// interface with a name has functions for its methods too, which 40 packages compiled: 380 each.
+// It is an interface because Go compiles every method of a generic type again in each package that sees one, even in an unexported field: with
+// a struct here, 25 packages compiled 1,300 functions each. A call costs about a nanosecond more. It is an alias because Go also generates
+// functions for the methods of a named interface: 40 packages compiled 380 each.
 type Table[T any] = interface {
 	// Len, Get and All are those of Frozen. Get's pointer is valid until the next Mut, Add or Remove.
 	Len() int
 	Get(Ref[T]) *T
 	All() iter.Seq2[Ref[T], *T]
 
-	// Mut returns the record for writing, and copies its block first if a Frozen may still have it. Pointers from earlier calls must not be
+	// Mut returns the record for writing. If a Frozen may share its block, Mut first copies the block. Pointers from earlier calls must not be
 	// used after Mut, because they may point into the frozen block.
 	Mut(Ref[T]) *T
 
-	// Add adds a zero record and returns it for writing. The most recently freed place is used first, so that the table stays dense and the
-	// choice depends on nothing but the order of calls.
+	// Add adds a zero record and returns it for writing. It reuses the most recently freed place first, so that the table stays dense and the
+	// place depends only on the order of calls.
 	Add() (Ref[T], *T)
 
 	// Remove removes a record; its Ref may be reused.
 	Remove(Ref[T])
 
-	// From yields the records after a place, and stores the place of each in at.
+	// From yields the records after a place, and stores the place of each in *at.
 	From(after Ref[T], at *Ref[T]) iter.Seq[*T]
 
-	// Freeze returns the records as they are now. It may be read from another goroutine while the writer continues.
+	// Freeze returns the records in their current state. The result may be read from another goroutine while the writer continues.
 	Freeze() Frozen[T]
 }
 

@@ -1,19 +1,19 @@
 package chunk
 
-// Index finds the records of a table by a key that is in the record. It has only hashes of the keys and references: 8 bytes for each record,
-// and half as much again for free slots. Maps of Go, which had the keys too, took 170 bytes more for each player.
+// Index finds the records of a table by a key that the record contains. It stores only hashes of the keys and references: 8 bytes per record, and
+// half as much again for free slots. Go maps, which also stored the keys, took 170 bytes more for each player.
 //
-// A caller hashes keys as it likes, as long as equal keys have equal hashes, and says whether a record has the key. No order of the records can be
-// seen, so nothing depends on the hashes.
+// The caller chooses the hash function, as long as equal keys have equal hashes, and tells whether a record has the key. The index exposes no order
+// of the records, so nothing depends on the hashes.
 //
-// Each shard grows by itself, so that no call waits for the move of a large index.
+// Each shard grows on its own, so that no call has to wait while a large index is moved.
 type Index struct {
 	shards [64]indexShard
 	count  int
 }
 
-// indexShard has a slot for each record: the first free one, looked for from the slot on that its hash leads to. Those slots are in the order of the hashes, so
-// that a larger shard is filled from its beginning to its end.
+// indexShard is a hash table with linear probing: a record is in the first free slot from the home slot of its hash on. The slots are in the order of
+// the hashes, so that a larger shard is filled from beginning to end.
 type indexShard struct {
 	slots []indexSlot
 	used  int
@@ -31,11 +31,11 @@ func (x *Index) Len() int { return x.count }
 func (x *Index) Expect(n int) {
 	each := n / len(x.shards)
 	for i := range x.shards {
-		x.shards[i].resize(each + each/2) // a shard has a few more or less than the average
+		x.shards[i].resize(each + each/2) // the size of shards varies a little around the average
 	}
 }
 
-// Find returns the record with the hash for which is returns true; 0 if there is none.
+// Find returns the record with the hash for which `is` returns true; 0 if there is none.
 func (x *Index) Find(hash uint64, is func(AnyRef) bool) AnyRef {
 	s, h := x.shard(hash)
 	if at, found := s.find(h, is); found {
@@ -44,7 +44,7 @@ func (x *Index) Find(hash uint64, is func(AnyRef) bool) AnyRef {
 	return 0
 }
 
-// Put adds a record. It replaces one for which is returns true, and returns that; 0 if there is none.
+// Put adds a record. If there is one for which `is` returns true, Put replaces and returns it; otherwise it returns 0.
 func (x *Index) Put(hash uint64, r AnyRef, is func(AnyRef) bool) (replaced AnyRef) {
 	s, h := x.shard(hash)
 	at, found := s.find(h, is)
@@ -61,7 +61,7 @@ func (x *Index) Put(hash uint64, r AnyRef, is func(AnyRef) bool) (replaced AnyRe
 	return replaced
 }
 
-// Remove removes the record with the hash for which is returns true, if there is one.
+// Remove removes the record with the hash for which `is` returns true, if any.
 func (x *Index) Remove(hash uint64, is func(AnyRef) bool) {
 	s, h := x.shard(hash)
 	at, found := s.find(h, is)
@@ -70,7 +70,7 @@ func (x *Index) Remove(hash uint64, is func(AnyRef) bool) {
 	}
 	x.count--
 	s.used--
-	// A record behind it moves to the free slot, unless it would stand before the one that its hash leads to.
+	// A later record moves to the free slot, unless that would put it before its home slot.
 	for next := s.after(at); s.slots[next].ref != 0; next = s.after(next) {
 		if s.distance(s.home(s.slots[next].hash), next) >= s.distance(at, next) {
 			s.slots[at] = s.slots[next]
@@ -84,7 +84,7 @@ func (x *Index) shard(hash uint64) (*indexShard, uint32) {
 	return &x.shards[hash>>58], uint32(hash)
 }
 
-// find returns the slot of the record for which is returns true, or else the free one for it.
+// find returns the slot of the record for which `is` returns true, or the free slot for it.
 func (s *indexShard) find(hash uint32, is func(AnyRef) bool) (at int, found bool) {
 	if len(s.slots) == 0 {
 		return 0, false
@@ -97,7 +97,7 @@ func (s *indexShard) find(hash uint32, is func(AnyRef) bool) (at int, found bool
 	return at, false
 }
 
-// home is the slot that a hash leads to.
+// home returns the home slot of a hash.
 func (s *indexShard) home(hash uint32) int { return int(uint64(hash) * uint64(len(s.slots)) >> 32) }
 
 func (s *indexShard) after(at int) int {
@@ -107,7 +107,7 @@ func (s *indexShard) after(at int) int {
 	return 0
 }
 
-// distance is how many slots a search goes on from one to the other.
+// distance returns how many slots a probe has to advance.
 func (s *indexShard) distance(from, to int) int {
 	if to < from {
 		return to - from + len(s.slots)

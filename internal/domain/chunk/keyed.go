@@ -2,8 +2,8 @@ package chunk
 
 import "hash/maphash"
 
-// Keyed finds the records of a table by a key, which is a part of each of them. A record is put in after it has its key, and taken out while it
-// still has it.
+// Keyed finds the records of a table by a key that each record contains. A record must have its key when it is added, and still have it when it
+// is removed.
 type Keyed[K comparable, T any] struct {
 	refs  Index
 	seed  maphash.Seed
@@ -11,7 +11,7 @@ type Keyed[K comparable, T any] struct {
 	has   func(*T, K) bool // reports whether a record has the key
 }
 
-// NewKeyed makes an empty index of the records of a table.
+// NewKeyed returns an empty index of the records of a table.
 func NewKeyed[K comparable, T any](table Table[T], has func(*T, K) bool) *Keyed[K, T] {
 	return &Keyed[K, T]{seed: maphash.MakeSeed(), table: table, has: has}
 }
@@ -22,7 +22,7 @@ func (x *Keyed[K, T]) is(key K) func(AnyRef) bool {
 	return func(r AnyRef) bool { return x.has(x.table.Get(Ref[T](r)), key) }
 }
 
-// Len returns the number of records that can be found.
+// Len returns the number of indexed records.
 func (x *Keyed[K, T]) Len() int { return x.refs.Len() }
 
 // Expect makes room for n records in an empty index.
@@ -34,7 +34,7 @@ func (x *Keyed[K, T]) Find(key K) (Ref[T], bool) {
 	return Ref[T](r), r != 0
 }
 
-// Put adds a record, which has the key. Another one that has it is not found any more, and returned; 0 if there is none.
+// Put adds a record that has the key. If another record has the key, Put replaces it in the index and returns it; otherwise it returns 0.
 func (x *Keyed[K, T]) Put(key K, r Ref[T]) (replaced Ref[T]) {
 	return Ref[T](x.refs.Put(x.hash(key), r.Any(), x.is(key)))
 }
@@ -44,7 +44,7 @@ func (x *Keyed[K, T]) Remove(key K) {
 	x.refs.Remove(x.hash(key), x.is(key))
 }
 
-// Rebuild finds the keys of all records of the table.
+// Rebuild indexes all records of the table.
 func (x *Keyed[K, T]) Rebuild(key func(*T) K) {
 	x.refs = Index{}
 	x.refs.Expect(x.table.Len())
