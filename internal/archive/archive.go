@@ -1,7 +1,6 @@
-// Package archive stores ended records: game sessions, player sessions, placements and tickets, and the changes of
-// players' keys, for the time that the API still answers about them. A live record is in memory,
-// an ended one here. It stores bytes under a few keys and does not know their meaning. archivetest tests on every engine
-// the promises written here.
+// Package archive stores ended records: game sessions, player sessions, placements, tickets and the changes of players' keys, for as long as the API
+// answers questions about them. Live records are in memory. An archive stores bytes under a few keys and does not interpret them. archivetest tests
+// the promises below on every engine.
 package archive
 
 import (
@@ -20,7 +19,7 @@ const (
 	Placement     Kind = 3
 	Ticket        Kind = 4 // of matchmaking
 	PlayerChange  Kind = 5 // one change of a player's keys; it ends when it happens
-	AuditEntry    Kind = 6 // Ended is such that it expires when its own time is over
+	AuditEntry    Kind = 6 // Ended is adjusted so that the entry expires after its own retention
 )
 
 // Record is one ended record.
@@ -29,14 +28,14 @@ type Record struct {
 	ID      string // unique in its kind
 	Created int64  // Unix milliseconds
 	Ended   int64  // Unix milliseconds
-	// Index keys; an empty one is in no index.
+	// Index keys; a record is in no index whose key is empty.
 	Fleet  string
 	Group  string // the game session that a player session belongs to
 	Player string
 	Data   []byte
 }
 
-// Index is a key to list by. The numbers are stored.
+// Index is a key by which records can be listed. The numbers are stored.
 type Index uint8
 
 const (
@@ -45,7 +44,7 @@ const (
 	ByPlayer Index = 3
 )
 
-// Key is the record's key in the index, "" when it is not in it.
+// Key returns the record's key in the index; "" if it is not in the index.
 func (r *Record) Key(index Index) string {
 	switch index {
 	case ByFleet:
@@ -58,14 +57,14 @@ func (r *Record) Key(index Index) string {
 	return ""
 }
 
-// Cursor is a position in a list: what follows has a later creation, or the same and a greater id.
-// The zero Cursor is before everything.
+// Cursor is a position in a list: the records after it were created later, or at the same time with a greater id. The zero Cursor is before all
+// records.
 type Cursor struct {
 	Created int64
 	ID      string
 }
 
-// Cursor is the position of the record itself.
+// Cursor returns the record's own position.
 func (r *Record) Cursor() Cursor { return Cursor{Created: r.Created, ID: r.ID} }
 
 // Compare orders positions as lists do.
@@ -73,85 +72,83 @@ func (c Cursor) Compare(d Cursor) int {
 	return cmp.Or(cmp.Compare(c.Created, d.Created), cmp.Compare(c.ID, d.ID))
 }
 
-// Archive is an open archive. All methods may be called at the same time. An error that is ErrFailed is final, as with
-// the journal: close it, open it again, and put again what was not acknowledged. After any other error nothing changed.
+// Archive is an open archive. All methods may be called concurrently. As with the journal, ErrFailed is final: close the archive, open it again, and
+// repeat the Puts that were not acknowledged. After any other error nothing has changed.
 type Archive interface {
-	// Put makes the records durable, all of them or, after an error, none for certain. A record with the kind and id of a
-	// stored one, or of an earlier one in records, replaces it, so it is safe to put a record again that may be stored. Large Puts
-	// are far cheaper than many small ones. A Put without records stores the mark alone. The slices stay the caller's.
+	// Put makes all records durable; after an error, it is not certain that any is. A record replaces a stored one, or an earlier one in records,
+	// with the same kind and id, so it is safe to repeat a Put. Large Puts are far cheaper than many small ones. A Put without records stores only
+	// the mark. The caller keeps ownership of the slices.
 	Put(ctx context.Context, records []Record) error
 
-	// SetMark sets the mark that Puts store from now on beside their records, in the same step.
+	// SetMark sets the mark that further Puts store atomically with their records.
 	SetMark(m Mark)
 
-	// Mark is the mark of the last durable Put; not ok when none has stored one.
+	// Mark returns the mark of the last durable Put; ok is false if none has stored one.
 	Mark() (m Mark, ok bool, err error)
 
-	// Get returns the record, or false when there is none.
+	// Get returns the record, or false if there is none.
 	Get(ctx context.Context, kind Kind, id string) (Record, bool, error)
 
-	// List returns at most limit records of a kind with that key in the index, ascending by (Created, ID), from behind
-	// after on. Fewer than limit means the end. When some of them cannot be read, it returns the others and a *Damaged.
+	// List returns at most limit records of a kind with that key in the index, in ascending order of (Created, ID), starting after `after`. Fewer
+	// than limit records mean the end of the list. If some cannot be read, it returns the others and a *Damaged.
 	List(ctx context.Context, kind Kind, index Index, key string, after Cursor, limit int) ([]Record, error)
 
-	// Expire removes at most about limit records that ended before endedBefore (Unix milliseconds), oldest first, and
-	// returns how many; 0 means that none is left. A record may stay up to Grain longer. What a crash brings back
-	// expires again; records that cannot be read stay.
+	// Expire removes up to about limit records that ended before endedBefore (Unix milliseconds), oldest first. It returns how many it removed; 0
+	// means that none is left. A record may stay up to Grain longer. Records that a crash restores expire again; records that cannot be read stay.
 	Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error)
 
-	// Coverage is what SetCoverage or Add stored last; not ok when none has stored any.
+	// Coverage returns what SetCoverage or Add stored last; ok is false if nothing was stored.
 	Coverage() (c Coverage, ok bool, err error)
 
 	// SetCoverage makes c durable.
 	SetCoverage(ctx context.Context, c Coverage) error
 
-	// Page returns records behind a place, for an archive that lacks them: about bytesMax, or fewer so that it does not take long. Until the last page, all
-	// records of the archive that ended before Next.Ended less Grain were returned or were before the first place. A record may come
-	// twice. One that another has replaced does not come.
+	// Page returns the records after a place, for another archive that lacks them: about bytesMax, or fewer to limit the time. All records that ended
+	// before Next.Ended less Grain have been returned or were before the first place; after the last page, all records. A record may be returned
+	// twice. A replaced record is not returned.
 	Page(ctx context.Context, behind Place, bytesMax int) (Page, error)
 
-	// Add is Put of records from another archive, with a coverage that becomes durable in the same step. A record that ended before the one that is stored
-	// under its kind and id, or is that one, changes nothing. It returns how many were stored.
+	// Add is Put for records from another archive, with a coverage that becomes durable atomically. It skips a record if the stored record of its
+	// kind and id is the same or ended later. It returns how many were stored.
 	Add(ctx context.Context, records []Record, c Coverage) (added int, err error)
 
 	// Close releases the archive, so that it can be opened again. It waits for running calls.
 	Close() error
 }
 
-// Coverage says which records the archive of a node has, of those that have left memory. Other nodes have them as well.
+// Coverage tells which of the records that have left memory a node's archive contains. Other nodes may have the missing ones.
 type Coverage struct {
-	Entry uint64 // it has those that left memory up to this journal entry
-	Next  int64  // those that leave memory behind Entry ended at this time or later; Unix milliseconds
-	Lacks bool   // some of those up to Entry are missing, which ended at From or later
+	Entry uint64 // the archive contains records that left memory up to this journal entry
+	Next  int64  // records that leave memory after Entry ended at this time or later; Unix milliseconds
+	Lacks bool   // some records up to Entry that ended at From or later are missing
 	From  int64
 }
 
-// Place is a place among the records of one archive. One without At is before all records that ended at Ended or later, in every archive.
+// Place is a position among the records of one archive. With an empty At, it is before all records that ended at Ended or later, in every archive.
 type Place struct {
 	Ended int64
-	At    string // for the archive that made it
+	At    string // meaningful only to the archive that made it
 }
 
-// Page is some records of an archive.
+// Page is a batch of an archive's records.
 type Page struct {
 	Records []Record
-	Next    Place // behind them
+	Next    Place // the place after the last record
 	More    bool
-	Damaged int // places that could not be read, each with one record or more
+	Damaged int // places that could not be read, each with at least one record
 }
 
-// Mark records the progress of the journal and the state when the archive was last written. It reveals an archive that was exchanged for an older one, and
-// a journal that has lost its end.
+// Mark records the progress of the journal and the state when the archive was last written. It reveals an archive that was replaced by an older one,
+// and a journal that has lost its end.
 type Mark struct {
 	Journal   uint64 // number of a durable journal entry
-	Forgotten uint64 // records that the archive had received to let them leave memory, counted by its owner
+	Forgotten uint64 // number of records put into the archive so that they could leave memory, as counted by its owner
 }
 
-// Grain is how much longer than requested a record may stay, in milliseconds, so that an engine may expire
-// neighbours in time together.
+// Grain is how much longer than requested a record may stay, in milliseconds, so that an engine can expire records with similar ends together.
 const Grain = 60_000
 
-// Limits of a record, so that nothing that clients choose can grow without bound. Ids and keys of the API are shorter.
+// Limits of a record, so that data chosen by clients cannot grow without bound. Ids and keys of the API are shorter.
 const (
 	MaxKeyBytes  = 2 << 10
 	MaxDataBytes = 4 << 20

@@ -7,7 +7,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Sum is a CRC-32C of records, which reveals that they have changed on their way between two archives.
+// Sum returns a CRC-32C of records. It reveals changes in transit between two archives.
 func Sum(records []Record) (sum uint32) {
 	var head []byte
 	for i := range records {
@@ -23,7 +23,7 @@ func Sum(records []Record) (sum uint32) {
 	return sum
 }
 
-// Supersedes reports whether r takes the place of a record with its kind and id in another archive: the later one of two attempts ended later.
+// Supersedes reports whether r replaces a record with its kind and id in another archive: of two attempts, the later one ended later.
 func (r *Record) Supersedes(stored *Record) bool {
 	return r.Ended > stored.Ended || r.Ended == stored.Ended && r.Created > stored.Created
 }

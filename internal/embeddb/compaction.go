@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// compactions runs one compaction of a database at a time, at a pace. It is the database's pebble.CompactionScheduler.
+// compactions runs one compaction of a database at a time, at a limited pace. It is the database's pebble.CompactionScheduler.
 type compactions struct {
-	crowd int             // level 0 is crowded from so many layers on: a read looks into a table of each
+	crowd int             // number of layers from which on level 0 is crowded: a read looks into a table of each
 	stop  <-chan struct{} // ends all rests
 	db    database
 
@@ -29,7 +29,7 @@ type database interface {
 // Register is called once, before all others.
 func (c *compactions) Register(_ int, db pebble.DBForCompaction) { c.db = db.(database) }
 
-// Unregister returns when the database is not called any more.
+// Unregister returns once no more calls to the database will be made.
 func (c *compactions) Unregister() {
 	c.mu.Lock()
 	c.closed = true
@@ -49,11 +49,11 @@ func (c *compactions) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return true, &compaction{all: c}
 }
 
-// UpdateGetAllowedWithoutPermission has nothing to update: one is allowed at all times.
+// UpdateGetAllowedWithoutPermission does nothing, because one compaction is always allowed.
 func (c *compactions) UpdateGetAllowedWithoutPermission() {}
 
-// next is called when a compaction has ended, and begins the one that waits, if any. The database does not ask again for one that was refused. So when
-// one was refused while the database was asked in vain, it is asked once more.
+// next is called when a compaction has ended, and starts the waiting one, if any. The database does not ask again after a refusal. So if a compaction
+// was refused while next asked the database in vain, next asks once more.
 func (c *compactions) next() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,15 +74,15 @@ func (c *compactions) next() {
 	c.running = false
 }
 
-// debtMost is how many bytes may wait to be merged before compactions are behind.
+// debtMost is how many bytes may wait to be merged before compactions count as behind.
 const debtMost = 256 << 20
 
-// lag is how far compactions are behind.
+// lag is how far compactions have fallen behind.
 type lag int
 
 const (
 	inTime    lag = iota
-	behind        // they rest as long as they work
+	behind        // they rest for as long as they work
 	farBehind     // they do not rest
 )
 
@@ -98,13 +98,13 @@ func (c *compactions) lag() lag {
 	return inTime
 }
 
-// Within these times a compaction finds out that it is behind, and may rest.
+// Within these times a compaction notices that it is behind, and may rest.
 const (
 	lookEvery = 100 * time.Millisecond
 	restMost  = time.Minute
 )
 
-// compaction is one of them. The goroutine that compacts calls its methods, except for MeasureCPU.
+// compaction is one compaction. The compacting goroutine calls its methods, except for MeasureCPU.
 type compaction struct {
 	all    *compactions
 	pace   Pace
@@ -118,7 +118,7 @@ func (c *compaction) Started() { c.pace = NewPace(c.all.stop, restMost) }
 // MeasureCPU measures nothing.
 func (c *compaction) MeasureCPU(pebble.CompactionGoroutineKind) {}
 
-// CumulativeStats is called after each 128 keys, and may block.
+// CumulativeStats is called after every 128 keys, and may block.
 func (c *compaction) CumulativeStats(pebble.CompactionGrantHandleStats) {
 	if time.Since(c.looked) > lookEvery {
 		c.looked, c.lag = time.Now(), c.all.lag()
@@ -129,7 +129,7 @@ func (c *compaction) CumulativeStats(pebble.CompactionGrantHandleStats) {
 	case behind:
 		c.pace.rest(1)
 	case farBehind:
-		runtime.Gosched() // goroutines that are ready go first; otherwise they wait until its time slice of ten milliseconds is over
+		runtime.Gosched() // let runnable goroutines go first; otherwise they would wait for the end of its time slice of ten milliseconds
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package embeddb opens Pebble databases in the way that Muster needs: with one owner whose name a second process can read, an error
-// where Pebble would end the process, a damaged log refused instead of cut, and logs that go to slog.
+// Package embeddb opens Pebble databases with the guarantees that Muster needs: one owner whose name a second process can read, an error
+// where Pebble would end the process, a damaged log refused instead of truncated, and logs that go to slog.
 package embeddb
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Format is the version of Pebble's own files. A newer Pebble reads it; raising it is a decision, since an older
-// Muster cannot read the result.
+// Format is the version of Pebble's own files. A newer Pebble can read it. Raise it deliberately, because an older Muster cannot read the
+// result.
 const Format = pebble.FormatWALSyncChunks
 
 // Config says where and for whom a database is opened.
@@ -25,14 +25,14 @@ type Config struct {
 	Dir     string
 	FS      vfs.FS       // nil: the operating system's
 	Logger  *slog.Logger // nil: nothing is logged
-	Synced  LogPosition  // the log is known to be on the disk up to here
-	CutTail bool         // a log whose end is lost is cut where it cannot be read any more, and kept beside the directory
-	// OnDamage is called with damage in a table that a read or a background job found. nil: damage fails the database. It must not block.
+	Synced  LogPosition  // up to here, the log is known to be on disk
+	CutTail bool         // truncate a log whose end is lost where it becomes unreadable, and keep a copy next to the directory
+	// OnDamage is called with damage that a read or a background job found in a table. It must not block. nil: damage fails the database.
 	OnDamage func(*Damaged)
-	Program  string // names the holder of the directory to a second process, such as "muster serve"
+	Program  string // identifies the holder of the directory to another process, such as "muster serve"
 }
 
-// DB is an open database. Writes to it may seem to succeed after a failure: Err decides.
+// DB is an open database. After a failure, writes may seem to succeed: only Err tells.
 type DB struct {
 	engine
 	dir   string
@@ -51,10 +51,10 @@ type DB struct {
 // ErrClosed is the error of Use after Close.
 var ErrClosed = errors.New("database is closed")
 
-// Damaged is a stored file that cannot be read although it was once whole. It names the place.
+// Damaged is the error of a stored file that was once complete and cannot be read any more. It names the location.
 type Damaged struct {
 	File   string
-	Offset int64 // in File; negative when only the file is known
+	Offset int64 // in File; negative if only the file is known
 	Tail   bool  // only the newest writes are lost: Config.CutTail opens the rest
 	Err    error
 }
@@ -63,7 +63,7 @@ func (e *Damaged) Error() string {
 	return fmt.Sprintf("%s is damaged: %v", e.Place(), e.Err)
 }
 
-// Place is the file and, when it is known, the position in it.
+// Place returns the file and, if known, the position in it.
 func (e *Damaged) Place() string {
 	if e.Offset < 0 {
 		return e.File
@@ -73,15 +73,15 @@ func (e *Damaged) Place() string {
 
 func (e *Damaged) Unwrap() error { return e.Err }
 
-// Open opens the database in config.Dir and creates the directory when it does not exist. tune sets the options for
-// its use (cache, tables, levels); this package overrides the options that it sets itself. For a directory that a process has open
-// the error is *InUse, for a damaged one *Damaged.
+// Open opens the database in config.Dir and creates the directory if necessary. tune sets the options for its use (cache, tables,
+// levels); this package overrides the options that it sets itself. If another process has the directory open, the error is *InUse; if the
+// database is damaged, it is *Damaged.
 func Open(config Config, tune func(*pebble.Options)) (*DB, error) {
 	files := config.FS
 	dir := config.Dir
 	if files == nil {
 		files = vfs.Default
-		// One spelling for each directory: locks within a process are distinguished by name.
+		// Use one spelling per directory, because locks within a process are distinguished by name.
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, err
@@ -114,8 +114,8 @@ func Open(config Config, tune func(*pebble.Options)) (*DB, error) {
 	return db, nil
 }
 
-// MakeDir makes a directory with its missing parents and syncs their names. A file that was synced is gone after a power cut when
-// the name of a directory above it was not. Pebble syncs only the names that it makes itself.
+// MakeDir makes a directory with its missing parents and syncs their names. A synced file is lost in a power cut if the name of a
+// directory above it was not synced. Pebble syncs only the names that it creates itself.
 func MakeDir(files vfs.FS, dir string) error {
 	made := []string{dir}
 	for {
@@ -129,7 +129,7 @@ func MakeDir(files vfs.FS, dir string) error {
 		return err
 	}
 	for _, name := range made {
-		// A directory that this user may not read cannot be synced and is left to the file system.
+		// A directory that this user may not read cannot be synced; it is left to the file system.
 		if err := SyncDir(files, files.PathDir(name)); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
@@ -137,7 +137,7 @@ func MakeDir(files vfs.FS, dir string) error {
 	return nil
 }
 
-// SyncDir makes durable which files a directory has.
+// SyncDir makes the entries of a directory durable.
 func SyncDir(files vfs.FS, dir string) error {
 	d, err := files.OpenDir(dir)
 	if err != nil {
@@ -147,7 +147,7 @@ func SyncDir(files vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-// Hold keeps other processes from opening the database in dir until the lock is closed. If it is open already, the error is *InUse.
+// Hold prevents other processes from opening the database in dir until the lock is closed. If it is open already, the error is *InUse.
 func Hold(files vfs.FS, dir, program string) (io.Closer, error) {
 	if files == nil {
 		files = vfs.Default
@@ -204,8 +204,8 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	options.EventListener = events(log, stop, config.OnDamage)
 	options.FormatMajorVersion = Format
 	options.Experimental.CompactionScheduler = &compactions{crowd: 2 * cmp.Or(options.L0CompactionThreshold, 4), stop: short.closing}
-	// A writer that waits for a compaction would wait for ever when compactions fail. Flushes only write, and operations that only
-	// write always end (failstop).
+	// A writer that waited for a compaction would wait forever if compactions fail. Flushes only write, and operations that only write
+	// always end (failstop).
 	options.L0StopWritesThreshold = 1 << 20
 
 	opened, err := openRecovered(dir, options)
@@ -218,7 +218,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 		}
 	}
 	if err != nil {
-		if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) { // a table that the manifest names may be missing
+		if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) { // a table named in the manifest may be missing
 			return nil, &Damaged{File: dir, Offset: -1, Err: err}
 		}
 		return nil, err
@@ -228,7 +228,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	return db, nil
 }
 
-// openRecovered turns the panics of Pebble's recovery, meant for broken databases, into errors.
+// openRecovered turns the panics of Pebble's recovery on broken databases into errors.
 func openRecovered(dir string, options *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -238,8 +238,7 @@ func openRecovered(dir string, options *pebble.Options) (db *pebble.DB, err erro
 	return pebble.Open(dir, options)
 }
 
-// Err returns the first failure, or nil while all writes are as durable as Pebble says. A write
-// counts only if Err is nil after it.
+// Err returns the first failure, or nil while all writes are as durable as Pebble claims. A write counts only if Err is nil afterwards.
 func (db *DB) Err() error {
 	if failure := db.stop.first.Load(); failure != nil {
 		return failure
@@ -250,8 +249,8 @@ func (db *DB) Err() error {
 // Failed is closed with the first failure, which Err then returns.
 func (db *DB) Failed() <-chan struct{} { return db.stop.failed }
 
-// Explain returns why a read failed: err itself, unless a write had failed before. Pebble then misses what it believes
-// it has written, and reports that as corruption.
+// Explain returns why a read failed: err itself, unless a write had failed before. In that case Pebble misses data that it believes to
+// have written, and reports that as corruption.
 func (db *DB) Explain(err error) error {
 	if err == nil {
 		return nil
@@ -263,13 +262,13 @@ func (db *DB) Explain(err error) error {
 	return failure
 }
 
-// FreeSpace is how many bytes may still be written to the disk of the database; not ok where the system does not report it.
+// FreeSpace returns how many bytes may still be written to the database's disk; ok is false if the system does not report it.
 func (db *DB) FreeSpace() (bytes uint64, ok bool) {
 	usage, err := db.stop.FS.GetDiskUsage(db.dir)
 	return usage.AvailBytes, err == nil
 }
 
-// FlushAll makes everything that was applied durable. Unlike Flush it does not wait for a flush that cannot end any more.
+// FlushAll makes everything that was applied durable. Unlike Flush, it does not wait for a flush that can no longer end.
 func (db *DB) FlushAll() error {
 	flushed, err := db.AsyncFlush()
 	if err == nil {
@@ -284,8 +283,8 @@ func (db *DB) FlushAll() error {
 	return err
 }
 
-// Use keeps the database open until done is called. It fails when the database is closed or has failed. An owner that closes
-// the database only after its last use needs no Use.
+// Use keeps the database open until done is called. It fails if the database is closed or has failed. An owner that closes the database
+// only after its last use does not need Use.
 func (db *DB) Use() (done func(), err error) {
 	db.life.Lock()
 	defer db.life.Unlock()
@@ -299,8 +298,8 @@ func (db *DB) Use() (done func(), err error) {
 	return db.life.users.Done, nil
 }
 
-// Close waits for the users of the database and releases the directory. After a failure it leaves the disk as it
-// is. Iterators must be closed before.
+// Close waits for the users of the database and releases the directory. After a failure it leaves the disk unchanged. Close all iterators
+// first.
 func (db *DB) Close() error { return db.close() }
 
 func (db *DB) closeOnce() error {

@@ -8,8 +8,8 @@ import (
 )
 
 // engine has the methods of Pebble's database that its users need. It, Batch, Iterator and Snapshot are interfaces to shorten compilation: a
-// package that mentions one of Pebble's types, even in an unexported field of another package's type, compiles 460 functions of
-// Pebble's generic types again. With the types themselves here, these were fifteen packages up to the command, half a second each.
+// package that mentions one of Pebble's types, even in an unexported field of another package's type, recompiles 460 functions of Pebble's
+// generic types. With the types themselves here, fifteen packages did so, at half a second each.
 type engine interface {
 	Get(key []byte) (value []byte, closer io.Closer, err error)
 	Set(key, value []byte, o *pebble.WriteOptions) error
@@ -25,7 +25,7 @@ type engine interface {
 	NewIter(o *pebble.IterOptions) (Iterator, error)
 	NewSnapshot() Snapshot
 
-	// DiskUsed is how many bytes its files have.
+	// DiskUsed returns the total size of its files in bytes.
 	DiskUsed() uint64
 }
 

@@ -13,28 +13,27 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// failstop is the file system below a database. Pebble answers an error of its write-ahead log or its manifest by
-// ending the process: a panic in the caller, sometimes with a mutex in a state that cannot be recovered, or
-// Logger.Fatalf. So Pebble never sees such an error. The first write that fails is remembered, and from then on nothing more
-// reaches the disk: writes, syncs, renames and removals seem to succeed and do nothing. The disk stays as it was at
-// that moment, as after a power cut, which is a state that opening again knows how to handle. DB.Err says what
-// happened; every writer checks it before it relies on a success.
+// failstop is the file system below a database. Pebble reacts to an error of its write-ahead log or its manifest by ending the process: with a panic
+// in the caller, sometimes with a mutex in an unrecoverable state, or with Logger.Fatalf. So Pebble never sees such an error. The first failed write
+// is remembered, and from then on nothing more reaches the disk: writes, syncs, renames and removals seem to succeed and do nothing. The disk stays
+// as it was at that moment, as after a power cut, from which opening again can recover. DB.Err returns the failure; every writer checks it before
+// relying on a success.
 //
-// A shortage of descriptors or space is waited out where nothing is half written: when a file cannot be created, opened or
-// renamed, and when a table cannot grow, to which nothing refers before it is whole and synced. A write to the log or the
-// manifest, or any sync, is never tried again: how much of it is durable is unknown.
+// A shortage of descriptors or space is waited out where nothing is half-written: when a file cannot be created, opened or renamed, and when a table
+// cannot grow, because nothing refers to a table before it is complete and synced. A write to the log or the manifest, or any sync, is never retried,
+// because it is unknown how much of it is durable.
 type failstop struct {
 	vfs.FS
 	short  *shortages
 	first  atomic.Pointer[Failure]
 	failed chan struct{} // closed with the first failure
 	log    logEnd
-	onset  func(*Failure) // called once, by the goroutine that met the failure; must not block
+	onset  func(*Failure) // called once, by the goroutine that encountered the failure; must not block
 
 	oldLogs struct {
 		sync.Mutex
 		opened bool     // the database; its next log exists
-		names  []string // to be removed then
+		names  []string // to be removed afterwards
 	}
 }
 
@@ -44,7 +43,7 @@ func newFailstop(files vfs.FS, short *shortages, onset func(*Failure)) *failstop
 	return &failstop{FS: files, short: short, failed: failed, onset: onset}
 }
 
-// Failure is the first thing that went wrong below a database. Nothing was written after it.
+// Failure is the first error below a database. Nothing was written after it.
 type Failure struct {
 	Doing string // the operation, with the file's name
 	Err   error
@@ -63,7 +62,7 @@ func (s *failstop) fail(doing string, err error) {
 	}
 }
 
-// do runs a write. It remembers a failure and does not report it to the caller.
+// do runs a write. It remembers a failure without reporting it to the caller.
 func (s *failstop) do(what, name string, write func() error) {
 	if s.hasFailed() {
 		return
@@ -73,12 +72,12 @@ func (s *failstop) do(what, name string, write func() error) {
 	}
 }
 
-// patiently is do for operations that leave nothing behind when a shortage stops them.
+// patiently is do for operations without side effects when a shortage stops them.
 func (s *failstop) patiently(what, name string, write func() error) {
 	s.do(what, name, func() error { return s.short.patiently(what, name, write) })
 }
 
-// open returns the file of create, or, after a failure, a file that discards all writes.
+// open returns the file that create returns or, after a failure, a file that discards all writes.
 func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
 	s.patiently(what, name, func() (err error) {
@@ -94,7 +93,7 @@ func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs
 	return &failstopFile{File: file, stop: s, name: name, table: isTable(name)}, nil
 }
 
-// Open returns a file to read. A reader that finds no descriptor waits for one, because the error would fail a compaction for good.
+// Open opens a file for reading. On a shortage of descriptors it waits, because the error would fail a compaction permanently.
 func (s *failstop) Open(name string, opts ...vfs.OpenOption) (file vfs.File, err error) {
 	err = s.short.patiently("open", name, func() (err error) {
 		file, err = s.FS.Open(name, opts...)
@@ -103,8 +102,8 @@ func (s *failstop) Open(name string, opts ...vfs.OpenOption) (file vfs.File, err
 	return file, err
 }
 
-// Create makes the names of a directory durable before it creates a marker of a manifest there. Pebble syncs the directory once, after it has created the
-// manifest and the marker that names it: after a power cut in between, the marker may be there without the manifest.
+// Create makes the names in a directory durable before it creates a manifest marker there. Pebble syncs the directory only once, after creating both
+// the manifest and the marker that names it: after a power cut in between, the marker could exist without the manifest.
 func (s *failstop) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(s.PathBase(name), "marker.manifest.") {
 		if err := SyncDir(s, s.PathDir(name)); err != nil {
@@ -121,7 +120,7 @@ func (s *failstop) Create(name string, category vfs.DiskWriteCategory) (vfs.File
 
 const (
 	flushing = "pebble-memtable-flush" // the category of tables that a flush writes
-	// flushRests is short enough that flushes of full tables in memory keep up with 40 MB/s.
+	// flushRests is short enough for flushes of full memory tables to keep up with 40 MB/s.
 	flushRests = 300 * time.Millisecond
 )
 
@@ -171,8 +170,8 @@ func (s *failstop) MkdirAll(dir string, perm os.FileMode) error {
 	return nil
 }
 
-// Remove returns its errors: an extra file does no harm, and Pebble only logs them. It rests after a table, since the file system makes the journal's next sync
-// wait while it frees the blocks.
+// Remove returns its errors, because an extra file does no harm, and Pebble only logs them. It rests after removing a table, because the file system
+// delays the journal's next sync while it frees the blocks.
 func (s *failstop) Remove(name string) error {
 	if s.hasFailed() || strings.HasSuffix(name, ".log") && s.keepLog(name) {
 		return nil
@@ -186,8 +185,8 @@ func (s *failstop) Remove(name string) error {
 
 func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
 
-// keepLog reports whether a log must stay for now. When Pebble opens a database it removes the old log, whose content is in tables by then, before
-// it creates the next one. If the process ended in between, the newest log that is known to be on the disk would be missing: checkTail.
+// keepLog reports whether a log must be kept for now. When Pebble opens a database, it removes the old log, whose content is in tables by then,
+// before it creates the next one. If the process ended in between, the newest log known to be on disk would be missing: checkTail.
 func (s *failstop) keepLog(name string) bool {
 	s.oldLogs.Lock()
 	defer s.oldLogs.Unlock()
@@ -205,7 +204,7 @@ func (s *failstop) removeOldLogs() {
 	s.oldLogs.names = nil
 	s.oldLogs.Unlock()
 	for _, name := range names {
-		_ = s.Remove(name) // the next opening removes what stays
+		_ = s.Remove(name) // the next opening removes what is left
 	}
 }
 
@@ -222,7 +221,7 @@ type failstopFile struct {
 	vfs.File
 	stop  *failstop
 	name  string
-	table bool  // nothing refers to the file before it is whole and synced
+	table bool  // nothing refers to the file before it is complete and synced
 	pace  *Pace // of a flush; nil: none
 }
 
@@ -267,7 +266,7 @@ func (f *failstopFile) SyncTo(length int64) (fullSync bool, err error) {
 	return fullSync, nil
 }
 
-// Preallocate only makes later writes faster, so its failure does not count; that of a later write does.
+// Preallocate only makes later writes faster, so its failure is ignored; that of a later write is not.
 func (f *failstopFile) Preallocate(offset, length int64) error {
 	if f.stop.hasFailed() {
 		return nil
@@ -282,7 +281,7 @@ func (f *failstopFile) Close() error {
 	return nil
 }
 
-// lostFile stands for a file that was to be created after a failure.
+// lostFile stands in for a file that was to be created after a failure.
 type lostFile struct {
 	name string
 	size atomic.Int64

@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// holderFile lies beside Pebble's LOCK. The lock itself must stay empty and unread: closing any descriptor of a
+// holderFile is next to Pebble's LOCK. The lock file itself must stay empty and unread, because closing any descriptor of a
 // locked file releases the lock.
 const holderFile = "LOCK.holder"
 
@@ -27,8 +27,8 @@ type Holder struct {
 	Since   time.Time `json:"since"`
 }
 
-// InUse is the error of opening a directory that another process has open. The holder is read from the file beside the lock
-// and is zero when that file cannot be read.
+// InUse is the error of opening a directory that another process has open. The holder is read from the file next to the
+// lock and is zero if that cannot be read.
 type InUse struct {
 	Dir    string
 	Holder Holder
@@ -59,7 +59,7 @@ func hold(files vfs.FS, dir, program string) (*pebble.Lock, error) {
 		}
 		return nil, &InUse{Dir: dir, Holder: readHolder(files, dir), Err: err}
 	}
-	// Not synced and not fatal: the lock protects, the file only helps the user who finds the directory in use.
+	// Neither synced nor fatal: the lock protects; the file only helps a user who finds the directory in use.
 	host, _ := os.Hostname()
 	content, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second)})
 	if err == nil {
@@ -68,7 +68,7 @@ func hold(files vfs.FS, dir, program string) (*pebble.Lock, error) {
 	return lock, nil
 }
 
-// isConflict distinguishes a lock that is held from a lock file that cannot be created (no such directory, no rights, no
+// isConflict distinguishes a held lock from a lock file that cannot be created (no such directory, no permission, no
 // space), whose error has a path.
 func isConflict(err error) bool {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// logger passes Pebble's lines to slog. Pebble's Infof lines (each file created and deleted) are for developers who
-// examine the database, so they are debug lines here.
+// logger passes Pebble's log lines to slog. Pebble's Infof lines (each file created or deleted) are for developers who
+// examine the database, so they become debug lines.
 type logger struct {
 	log  *slog.Logger
 	stop *failstop
@@ -26,21 +26,20 @@ func (l logger) Errorf(format string, args ...any) {
 	l.log.Error(fmt.Sprintf(format, args...))
 }
 
-// Fatalf returns, although Pebble does not expect it to: the database has failed, nothing more is written, and
-// the next call returns the error. Ending the process is not a library's decision.
+// Fatalf returns, although Pebble does not expect it to: the database has failed, nothing more is written, and the next call
+// returns the error. A library must not end the process.
 func (l logger) Fatalf(format string, args ...any) {
 	l.stop.fail("database", fmt.Errorf(format, args...))
 }
 
-// events fails the database on errors in the background: a flush or a compaction that
-// cannot read means that the disk lost data, and waiting for the next attempt would only hide that. A database with OnDamage
-// continues with the readable rest.
+// events fails the database on background errors: if a flush or a compaction cannot read, the disk has lost data, and a
+// retry would only hide that. A database with OnDamage continues with what is readable.
 func events(log *slog.Logger, stop *failstop, onDamage func(*Damaged)) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			switch {
 			case errors.Is(err, pebble.ErrCancelledCompaction):
-			case onDamage != nil && pebble.IsCorruptionError(err): // what it would have merged stays as it is
+			case onDamage != nil && pebble.IsCorruptionError(err): // the input of the compaction stays unchanged
 				onDamage(&Damaged{File: "a compaction", Offset: -1, Err: err})
 			default:
 				stop.fail("background work", err)

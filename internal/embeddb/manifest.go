@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Pebble reads its manifest up to the first record that it cannot read, takes what follows for a torn tail, and removes the tables that only later
-// records name. checkManifest refuses a manifest in which a whole record follows one that cannot be read: only the last one can be torn.
+// Pebble reads its manifest up to the first unreadable record, takes the rest for a torn tail, and removes the tables that only later records
+// name. checkManifest refuses a manifest in which an intact record follows an unreadable one, because only the last record can be torn.
 //
 // The manifest's format (record/record.go): blocks of 32 KiB, chunks within a block, each with a header of checksum 4, length 2, type 1.
 const (

@@ -11,49 +11,48 @@ import (
 	"iter"
 )
 
-// MaxBatchBytes is the largest batch that an engine accepts. Groups of commands are some hundred KiB; a larger batch is a
-// defect of the caller, and is refused before anything is written.
+// MaxBatchBytes is the largest batch that an engine accepts. Groups of commands are some hundred KiB; a larger batch is a bug of the caller
+// and is refused before anything is written.
 const MaxBatchBytes = 64 << 20
 
 // Entry is one appended batch. Batch is valid only until the reader's loop gets the next entry.
 type Entry struct {
-	Number uint64 // 1 for the first; no number is left out
+	Number uint64 // the first entry has 1; there are no gaps
 	Batch  []byte
 }
 
-// Journal is an open journal. One goroutine at a time appends; everything else may run beside it and beside each
+// Journal is an open journal. Only one goroutine at a time may append; all other calls may run concurrently with appends and with each
 // other.
 //
-// An error that is ErrFailed is final: how much of the last append is durable is unknown, so every later call fails
-// with the first cause, and the only way to continue is to close the journal, open it again and read its entries. After any
-// other error the journal goes on, and nothing was changed unless the method says so.
+// ErrFailed is final: it is unknown how much of the last append is durable, so every later call fails with the first cause. The only way to
+// continue is to close the journal, open it again and read its entries. After any other error the journal remains usable, and nothing has
+// changed unless the method says otherwise.
 type Journal interface {
-	// Append makes batch durable as entry number next, which must be the last number and one: anything else is
-	// ErrOutOfOrder. When it returns nil the entry survives every crash. A ctx that is done at the call stops it before
-	// anything is written; one that ends later may leave the outcome unknown, which is ErrFailed. If another writer
-	// took over, the error is ErrFailed and ErrFenced: on one machine nothing was written, in a cluster the error says if that is unknown.
-	// The batch stays the caller's.
+	// Append makes batch durable as entry number next, which must be one more than the last number; otherwise the error is ErrOutOfOrder.
+	// When it returns nil, the entry survives every crash. If ctx is already done, nothing is written; if ctx ends later, the outcome may be
+	// unknown, which is ErrFailed. If another writer took over, the error is both ErrFailed and ErrFenced: on one machine, nothing was
+	// written; in a cluster, the error says if that is unknown. The caller keeps ownership of batch.
 	Append(ctx context.Context, next uint64, batch []byte) error
 
-	// Read returns the durable entries from number from on, up to those that were durable at the call. A number that was
-	// trimmed is ErrTrimmed; from 0 means the oldest there is. A damaged entry is *Damaged, never left out. After an
-	// error the sequence ends.
+	// Read returns the durable entries from number `from` on, up to those that were durable at the call. For a trimmed number the error is
+	// ErrTrimmed; from 0 starts with the oldest entry. A damaged entry is a *Damaged, and is never skipped. After an error the sequence
+	// ends.
 	Read(ctx context.Context, from uint64) iter.Seq2[Entry, error]
 
-	// SaveSnapshot stores the output of write as the state after entry at, which must be durable and not older than the
-	// latest snapshot: anything else is ErrOutOfOrder. The snapshot becomes the latest as a whole, once it is durable;
-	// until then the previous one stays. One save runs at a time. Its errors, such as a full disk, leave the journal usable; after
-	// an error the latest snapshot is the previous one, or the complete new one if only the outcome of the last step is unknown.
+	// SaveSnapshot stores the output of write as the state after entry at, which must be durable and not older than the latest snapshot;
+	// otherwise the error is ErrOutOfOrder. The snapshot replaces the previous one atomically, once it is durable. Only one save runs at a
+	// time. Errors, such as a full disk, leave the journal usable. After an error, the latest snapshot is the previous one, or the complete
+	// new one if only the outcome of the last step is unknown.
 	SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error
 
-	// LatestSnapshot returns the latest snapshot and the entry it was taken after, or 0 and a nil reader when there is
-	// none. Reading a damaged snapshot ends in *Damaged. The caller closes the reader.
+	// LatestSnapshot returns the latest snapshot and the entry after which it was taken, or 0 and a nil reader if there is none. Reading a
+	// damaged snapshot ends in *Damaged. The caller closes the reader.
 	LatestSnapshot(ctx context.Context) (at uint64, r io.ReadCloser, err error)
 
-	// Trim removes the entries with numbers below before. Entries that no snapshot includes cannot be trimmed: ErrOutOfOrder.
+	// Trim removes the entries with numbers below before. It refuses to trim entries that no snapshot covers: ErrOutOfOrder.
 	Trim(ctx context.Context, before uint64) error
 
-	// Last is the number of the last durable entry, 0 when none was ever appended.
+	// Last returns the number of the last durable entry; 0 if none was ever appended.
 	Last(ctx context.Context) (uint64, error)
 
 	// Close releases the journal, so that it can be opened again. It waits for running calls; reads and saves fail with
@@ -66,9 +65,9 @@ var (
 	ErrFailed = errors.New("journal failed")
 	// ErrFenced: another writer owns the journal now.
 	ErrFenced = errors.New("another writer took over")
-	// ErrOutOfOrder: the number does not fit; nothing was written.
+	// ErrOutOfOrder: the entry number is not the expected one; nothing was written.
 	ErrOutOfOrder = errors.New("journal entry out of order")
-	// ErrTrimmed: the entry was there and has been trimmed.
+	// ErrTrimmed: the entry existed but has been trimmed.
 	ErrTrimmed = errors.New("journal entry was trimmed")
 	// ErrInUse: the journal is open elsewhere and its engine allows one at a time.
 	ErrInUse = errors.New("journal is in use")
@@ -76,11 +75,11 @@ var (
 	ErrClosed = errors.New("journal is closed")
 )
 
-// Damaged is the error of a durable entry or snapshot that cannot be read, with its place. To continue without it would produce a state that
-// never existed.
+// Damaged is the error of a durable entry or snapshot that cannot be read, with its location. Continuing without it would produce a state
+// that never existed.
 type Damaged struct {
-	Entry uint64 // number of the entry; 0 when the place is not within one entry
-	File  string // file and position, or table and key; empty when the engine knows none
+	Entry uint64 // number of the entry; 0 if the location is not within one entry
+	File  string // file and position, or table and key; empty if the engine knows neither
 	Tail  bool   // only the newest entries are lost; an engine may be able to continue without them
 	Err   error  // the kind of damage
 }

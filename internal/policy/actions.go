@@ -8,7 +8,7 @@ import (
 // Action is what a principal may do: an index into actionNames.
 type Action uint16
 
-// actionNames are all actions, with the service of each before the colon. Those of AWS have its names; muster: is for the calls that only this service
+// actionNames lists all actions, prefixed with their service and a colon. AWS actions have AWS's names; muster: is for calls that only this service
 // has. A test of each door compares its calls with this table. The order is not stored anywhere.
 var actionNames = [...]string{
 	"gamelift:AcceptMatch",
@@ -247,7 +247,7 @@ var byName = sync.OnceValue(func() map[string]Action {
 	return all
 })
 
-// MustBe returns an action of the table, for tables of doors. It panics for another name.
+// MustBe returns an action of the table by its name, for tables of doors. It panics if the name is unknown.
 func MustBe(name string) Action {
 	a, ok := Of(name)
 	if !ok {
@@ -261,5 +261,5 @@ func (a Action) String() string { return actionNames[a] }
 // Actions returns the names of all actions.
 func Actions() []string { return slices.Clone(actionNames[:]) }
 
-// services are the parts of the names before the colon.
+// services lists the prefixes of the names, with the colon.
 func services() []string { return []string{"gamelift:", "cloudwatch:", "muster:", "sts:"} }

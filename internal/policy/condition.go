@@ -24,7 +24,7 @@ var operators = []operator{
 	{name: "NotIpAddress", address: true, negated: true},
 }
 
-// subject is what a condition looks at.
+// subject is the property of a request that a condition tests.
 type subject uint8
 
 const (
@@ -49,8 +49,8 @@ type condition struct {
 	addresses []netip.Prefix
 }
 
-// holds compares like IAM: one of several values suffices; with a negated operator, none of them may match; and a value that the request does not have
-// matches none.
+// holds compares as IAM does: one matching value suffices; with a negated operator, no value may match; and a property that the request lacks matches
+// no value.
 func (c *condition) holds(q *Request) bool {
 	return c.matches(q) != c.negated
 }

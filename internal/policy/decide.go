@@ -12,15 +12,16 @@ import (
 type Request struct {
 	Action       Action
 	Resource     string     // an ARN, or AnyResource
-	Source       netip.Addr // of the client, without a zone and not IPv4 in IPv6; the zero value: unknown
+	Source       netip.Addr // of the client, without a zone and not IPv4-mapped; zero: unknown
 	ResourceTags []keyvalue.Pair
 	RequestTags  []keyvalue.Pair // those that the request gives to a resource
 }
 
-// AnyResource is the resource of an action that names none, such as a list of all fleets. Only "*" matches it.
+// AnyResource is the resource of an action that names no resource, such as a list of all fleets. Only "*" matches it.
 const AnyResource = "*"
 
-// Address parses the address of a client for Request.Source. Of a network, as clients with IPv6 are known by, it is the first address.
+// Address parses the address of a client for Request.Source. For a network, the form used for IPv6 clients, it returns the first
+// address.
 func Address(text string) netip.Addr {
 	if i := strings.IndexByte(text, '/'); i >= 0 {
 		text = text[:i]
@@ -38,7 +39,7 @@ type Named struct {
 	Policy *Policy
 }
 
-// Set is the policies that hold for one principal. Its zero value denies everything; a principal without policies has no Set.
+// Set is the policies that apply to one principal. The zero value denies everything; a principal without policies has no Set.
 type Set struct {
 	policies []Named
 }
@@ -63,11 +64,12 @@ func (s Source) String() string {
 // Decision is what a Set says about a request.
 type Decision struct {
 	Allowed bool
-	Denied  bool   // by a statement; if neither, no statement allows it
-	By      Source // if one of them
+	Denied  bool   // by a statement; if neither is set, no statement allows it
+	By      Source // if a statement decided
 }
 
-// Decide evaluates all statements: one that denies counts more than any that allows, and without one that allows the request is denied.
+// Decide evaluates all statements: a denying statement outweighs all allowing ones, and without an allowing statement the request is
+// denied.
 func (s *Set) Decide(q *Request) (d Decision) {
 	parts, ok := splitARN(q.Resource)
 	arn := &parts

@@ -10,12 +10,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
-// depthMax is how deep a document may be nested: document, statements, conditions, operator, values, and one to spare.
+// depthMax bounds the nesting of a document: document, statements, conditions, operator, values, and one spare level.
 const depthMax = 8
 
 // node is a value of a document.
 type node struct {
-	at   string // where it is: Statement[1].Action
+	at   string // its path: Statement[1].Action
 	name string // as a member
 	kind jsontext.Kind
 
@@ -24,7 +24,7 @@ type node struct {
 	items   []*node // of a list
 }
 
-// readJSON reads one value. Names that are twice in an object are refused.
+// readJSON reads one value. It refuses objects with duplicate names.
 func readJSON(document string) (*node, error) {
 	d := jsontext.NewDecoder(strings.NewReader(document))
 	root, err := readNode(d, "", "")
@@ -41,7 +41,7 @@ func readNode(d *jsontext.Decoder, at, name string) (*node, error) {
 	return readNodeSeen(d, at, name, func(string, int) {})
 }
 
-// readNodeSeen is readNode that tells where each value begins.
+// readNodeSeen is readNode that reports where each value begins.
 func readNodeSeen(d *jsontext.Decoder, at, name string, seen func(at string, offset int)) (*node, error) {
 	seen(at, int(d.InputOffset()))
 	token, err := d.ReadToken()
@@ -101,7 +101,7 @@ func (n *node) member(name string) (*node, bool) {
 	return nil, false
 }
 
-// known refuses other members.
+// known refuses an object with members other than these.
 func (n *node) known(names ...string) error {
 members:
 	for _, m := range n.members {
@@ -115,7 +115,7 @@ members:
 	return nil
 }
 
-// strings returns a string, or those of a list that is not empty.
+// strings returns a single string, or the elements of a non-empty list of strings.
 func (n *node) strings() ([]*node, error) {
 	switch {
 	case n.kind == '"':
@@ -131,7 +131,7 @@ func (n *node) strings() ([]*node, error) {
 	return n.items, nil
 }
 
-// shown is the value for an error.
+// shown returns the value for an error message.
 func (n *node) shown() string {
 	switch n.kind {
 	case '"':

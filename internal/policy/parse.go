@@ -14,11 +14,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/spelling"
 )
 
-// Mistake is why a document is no policy.
+// Mistake explains why a document is not a valid policy.
 type Mistake struct {
-	At   string // where: Statement[1].Action[0]; empty: the document as a whole
+	At   string // path: Statement[1].Action[0]; empty: the document as a whole
 	Text string
-	byte int64 // of the document, where that is no JSON
+	byte int64 // offset in the document if it is not JSON
 }
 
 func (m *Mistake) Error() string {
@@ -32,16 +32,17 @@ func mistake(at, format string, args ...any) error {
 	return &Mistake{At: at, Text: fmt.Sprintf(format, args...)}
 }
 
-// The versions of the language. They differ in policy variables, of which this one has none.
+// The versions of the language. They differ in policy variables, which this one does not support.
 var versions = []string{"2012-10-17", "2008-10-17"}
 
-// networkBits is the size of the network by which clients with IPv6 are known, as package clientaddress has it.
+// networkBits is the prefix length of the networks that identify IPv6 clients, as in package clientaddress.
 const networkBits = 64
 
 // sidMax bounds a Sid, in bytes.
 const sidMax = 128
 
-// Parse compiles a document. Its error is a *Mistake. What it does not know it refuses: a rule that is skipped would grant what it should deny.
+// Parse compiles a document. Its error is a *Mistake. It refuses everything that it does not know, because a skipped rule would grant what it
+// should deny.
 func Parse(document string) (*Policy, error) {
 	switch {
 	case len(document) > DocumentMax:
@@ -167,7 +168,7 @@ func readActions(n *node) (set actionSet, err error) {
 	return set, nil
 }
 
-// addActions adds the actions of a name, which may end with a wildcard. Like in IAM, case does not matter.
+// addActions adds the actions that match a name, which may end with a wildcard. As in IAM, case does not matter.
 func addActions(set *actionSet, name *node) error {
 	prefix, wild := strings.CutSuffix(name.text, "*")
 	if strings.ContainsAny(prefix, "*?") {
@@ -193,7 +194,7 @@ func addActions(set *actionSet, name *node) error {
 	return mistake(name.at, "%s is no action; want one of %s, such as %q, or \"*\"", name.shown(), strings.Join(services(), ", "), actionNames[0])
 }
 
-// prefixes are the names of all actions cut at a length, with a wildcard.
+// prefixes returns the names of all actions, cut at a length and followed by a wildcard.
 func prefixes(length int) (all []string) {
 	for _, name := range actionNames {
 		all = append(all, name[:min(length, len(name))]+"*")
@@ -229,7 +230,7 @@ func readResources(n *node) ([]pattern, error) {
 	return patterns, nil
 }
 
-// noVariable refuses the variables of IAM. As text they would match nothing, and a denial would deny nothing.
+// noVariable refuses IAM's policy variables. Taken literally, they would match nothing, and a denial would deny nothing.
 func noVariable(n *node) error {
 	if strings.Contains(n.text, "${") {
 		return mistake(n.at, "got %s, and there are no policy variables here", n.shown())
@@ -237,11 +238,11 @@ func noVariable(n *node) error {
 	return nil
 }
 
-// kinds are the resources of the service API: how the last parts of their ARNs begin. Those of containers and scripts are known to AWS alone.
+// kinds lists how the last parts of the service API's ARNs begin. Containers and scripts exist only on AWS.
 var kinds = []string{"fleet/", "alias/", "build/", "location/", "gamesessionqueue/", "matchmakingconfiguration/", "matchmakingruleset/", "gameservergroup/",
 	"containerfleet/", "containergroupdefinition/", "script/"}
 
-// possible refuses ARNs that no resource can have, such as those of a misspelled kind: a denial would deny nothing.
+// possible refuses ARN patterns that no resource can match, such as one with a misspelled kind, because a denial would deny nothing.
 func possible(n *node, parts []string) error {
 	service, region, account, resource := parts[2], parts[3], parts[4], parts[5]
 	if strings.HasPrefix(resource, "gamesession/") || strings.HasPrefix(resource, "compute/") {
@@ -258,7 +259,7 @@ func possible(n *node, parts []string) error {
 
 func canBe(pattern, text string) bool { return like(text, pattern) }
 
-// canBegin reports whether a text that begins in a way and goes on can match a pattern.
+// canBegin reports whether some text with the given beginning matches a pattern.
 func canBegin(pattern, beginning string) bool {
 	if at := strings.IndexAny(pattern, "*?"); at >= 0 && at < len(beginning) {
 		return strings.HasPrefix(beginning, pattern[:at])
@@ -316,7 +317,7 @@ func (c *condition) read(key *node) error {
 		if !ok {
 			return mistake(v.at, `got %s, want an address or a range, such as "192.0.2.7" or "192.0.2.0/24"`, v.shown())
 		}
-		if p.Addr().Is6() && p.Bits() > networkBits { // a denial would hold for no client
+		if p.Addr().Is6() && p.Bits() > networkBits { // a denial would apply to no client
 			return mistake(v.at, "got %s, want at most /%d, because clients with IPv6 are known by their network of that size", v.shown(), networkBits)
 		}
 		c.addresses = append(c.addresses, p)
@@ -357,7 +358,7 @@ func operatorNames() (names []string) {
 	return names
 }
 
-// meant is the end of a sentence about an unknown name.
+// meant returns the end of an error message about an unknown name, with a suggestion.
 func meant(unknown string, known []string) string {
 	if near, ok := spelling.Nearest(unknown, known); ok {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -365,7 +366,7 @@ func meant(unknown string, known []string) string {
 	return "; want one of " + strings.Join(known, ", ")
 }
 
-// problemOf is a *Mistake about text that is no JSON.
+// problemOf converts an error about invalid JSON to a *Mistake.
 func problemOf(err error) error {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return &Mistake{Text: fmt.Sprintf("byte %d: %s", syntax.ByteOffset, syntax.Err), byte: syntax.ByteOffset}

@@ -2,12 +2,12 @@ package policy
 
 import "strings"
 
-// arnParts is how many parts an ARN has: arn, partition, service, region, account, resource.
+// arnParts is the number of parts of an ARN: arn, partition, service, region, account, resource.
 const arnParts = 6
 
-// pattern matches ARNs part by part, so that a wildcard does not reach beyond a colon into the next part. The last part is the rest.
+// pattern matches ARNs part by part, so that a wildcard does not extend beyond a colon. The last part is the remainder.
 type pattern struct {
-	any   bool // "*" alone: every resource, and actions that name none
+	any   bool // "*" alone: every resource, and actions without a resource
 	parts [arnParts]partPattern
 }
 
@@ -45,7 +45,7 @@ func (p *partPattern) match(part string) bool {
 	return like(part, p.text)
 }
 
-// splitARN returns the parts of an ARN, the last of which may have colons in it.
+// splitARN returns the parts of an ARN. The last part may contain colons.
 func splitARN(arn string) (parts [arnParts]string, ok bool) {
 	for i := range arnParts - 1 {
 		if parts[i], arn, ok = strings.Cut(arn, ":"); !ok {
@@ -56,12 +56,12 @@ func splitARN(arn string) (parts [arnParts]string, ok bool) {
 	return parts, true
 }
 
-// match takes an ARN in its parts; nil: it is none.
+// match matches an ARN given in parts; nil if the resource is not an ARN.
 func (p *pattern) match(arn *[arnParts]string) bool {
 	if p.any || arn == nil {
 		return p.any
 	}
-	for i := arnParts - 1; i >= 0; i-- { // the last part differs most
+	for i := arnParts - 1; i >= 0; i-- { // the last part is the most likely to differ
 		if !p.parts[i].match(arn[i]) {
 			return false
 		}
@@ -69,10 +69,10 @@ func (p *pattern) match(arn *[arnParts]string) bool {
 	return true
 }
 
-// like reports whether text matches a pattern, in which * stands for any number of bytes and ? for one character. It takes at most
-// the product of both lengths.
+// like reports whether text matches a pattern, in which * stands for any number of bytes and ? for one character. Its running time
+// is at most proportional to the product of both lengths.
 func like(text, pattern string) bool {
-	star, mark := -1, 0 // the last *, and where in text the part behind it was tried
+	star, mark := -1, 0 // the last *, and the position in text at which the rest of the pattern was tried
 	t, p := 0, 0
 	for t < len(text) {
 		switch {

@@ -8,7 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Place is where a mistake is in a document: line and column, from 1, in characters. Of a member that is missing it is the object that lacks it.
+// Place returns the position of a mistake in a document: line and column, from 1, in characters. For a missing member, it is the position of the
+// object that lacks it.
 func (m *Mistake) Place(document string) (line, column int) {
 	offset := m.byte
 	if m.At != "" {
@@ -19,7 +20,7 @@ func (m *Mistake) Place(document string) (line, column int) {
 	return line, 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
 }
 
-// offsetOf finds the value with a path, or the innermost one around it that exists.
+// offsetOf finds the value with a path, or the innermost existing value that encloses it.
 func offsetOf(document, path string) (best int) {
 	d := jsontext.NewDecoder(strings.NewReader(document))
 	longest := -1
@@ -32,7 +33,7 @@ func offsetOf(document, path string) (best int) {
 	if _, own := errors.AsType[*Mistake](err); err != nil && !own {
 		return 0
 	}
-	for best < len(document) && strings.IndexByte(" \t\r\n:,", document[best]) >= 0 { // the decoder stands behind the token before
+	for best < len(document) && strings.IndexByte(" \t\r\n:,", document[best]) >= 0 { // the decoder's offset is at the end of the previous token
 		best++
 	}
 	return best

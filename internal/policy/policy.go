@@ -1,8 +1,9 @@
-// Package policy is for rules that operators write: which actions an access key may take, on which resources, from where. The language is a
-// part of that of AWS IAM: docs/guide/policies.md. A document is parsed strictly once, and compiled; evaluating it allocates nothing.
+// Package policy implements the rules that operators write: which actions an access key may take, on which resources, and from where. The
+// language is a subset of AWS IAM's: docs/guide/policies.md. A document is parsed strictly once and compiled; evaluating it does not
+// allocate.
 package policy
 
-// Bounds of a document. DocumentMax bounds its text, in bytes, and with it everything else in it.
+// Bounds of a document. DocumentMax bounds its text in bytes, and thereby everything in it.
 const (
 	DocumentMax   = 10 << 10
 	StatementsMax = 32

@@ -105,7 +105,7 @@ func (a *Archive) add(ctx context.Context, records []archive.Record, c archive.C
 	return len(fresh), a.put(fresh, &c)
 }
 
-// wants reports whether a record from another archive has its place here. It replaces one that is damaged.
+// wants reports whether a record from another archive should be stored. It also replaces a damaged record.
 func (v *view) wants(r *archive.Record) (bool, error) {
 	v.key = appendIDKey(v.key[:0], r.Kind, r.ID)
 	at, found, err := v.lookUp(v.key)
@@ -121,15 +121,15 @@ func (v *view) wants(r *archive.Record) (bool, error) {
 	return err == nil, err
 }
 
-// pageTime is how long a page is gathered, so that the caller gets an answer from a busy machine, too.
+// pageTime is how long a page is collected, so that a busy machine also answers in time.
 const pageTime = 200 * time.Millisecond
 
-// Page implements archive.Archive. A page has whole blocks, in the order in which they expire.
+// Page implements archive.Archive. A page consists of whole blocks, in the order in which they expire.
 func (a *Archive) Page(ctx context.Context, behind archive.Place, bytesMax int) (page archive.Page, err error) {
 	lower := appendUint48([]byte{expiryPrefix}, uint64(min(max(behind.Ended, 0), maxTime)))
 	if behind.At != "" {
 		lower = append(lower, behind.At...)
-		lower = append(lower, 0) // the first key behind it
+		lower = append(lower, 0) // the smallest key after it
 	}
 	if bytesMax <= 0 || behind.At != "" && len(behind.At) != 6 {
 		return page, fmt.Errorf("%w: a page of %d bytes behind %d, %x", archive.ErrInvalid, bytesMax, behind.Ended, behind.At)
@@ -190,12 +190,12 @@ func (v *view) page(ctx context.Context, page *archive.Page, lower []byte, bytes
 	return blocks.err
 }
 
-// recordBytes is about the size of a record on its way.
+// recordBytes returns the approximate size of a record in transit.
 func recordBytes(r *archive.Record) int {
 	return 64 + len(r.ID) + len(r.Fleet) + len(r.Group) + len(r.Player) + len(r.Data)
 }
 
-// valid returns the records of a block that no later record has replaced. Behind a *archive.Damaged are those that can be read.
+// valid returns the records of a block that no later record has replaced. With a *archive.Damaged, it returns the readable ones.
 func (v *view) valid(block uint64, current *view) (records []archive.Record, err error) {
 	rest, err := v.load(block)
 	for slot := uint16(0); err == nil && len(rest) > 0; slot++ {
@@ -215,8 +215,8 @@ func (v *view) valid(block uint64, current *view) (records []archive.Record, err
 	return records, err
 }
 
-// replaces reports whether another record has taken the place of the one at a location. The same one that was put again has not: its other copy may be in a
-// block that a reader has passed.
+// replaces reports whether another record has replaced the one at a location. The same record, put again, does not count, because its other copy may
+// be in a block that a reader has already passed.
 func (v *view) replaces(record *archive.Record, at location) (bool, error) {
 	v.key = appendIDKey(v.key[:0], record.Kind, record.ID)
 	counts, found, err := v.lookUp(v.key)
@@ -227,7 +227,7 @@ func (v *view) replaces(record *archive.Record, at location) (bool, error) {
 		}
 	}
 	if _, damaged := errors.AsType[*archive.Damaged](err); damaged {
-		return false, nil // which of them counts is not known
+		return false, nil // it is unknown which of them is current
 	}
 	return !found, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// damagedPlacesMax is how many places are remembered and logged, each once.
+// damagedPlacesMax is how many damaged places are remembered and logged, once each.
 const damagedPlacesMax = 64
 
 // damageLog remembers the places that could not be read.
@@ -43,7 +43,8 @@ func (d *damageLog) note(place string, err error) {
 	}
 }
 
-// Damage names the places that could not be read since the archive was opened, at most damagedPlacesMax and a line about the rest.
+// Damage lists the places that could not be read since the archive was opened: at most damagedPlacesMax, and a line about the
+// rest.
 func (a *Archive) Damage() []string {
 	d := &a.damage
 	d.mu.Lock()
@@ -63,7 +64,7 @@ func atPlace(place string, err error) error {
 	return err
 }
 
-// survivor reads keys in order, past those that cannot be read.
+// survivor iterates over keys in order and skips those that cannot be read.
 type survivor struct {
 	db           embeddb.Snapshot
 	lower, upper []byte
@@ -74,7 +75,7 @@ type survivor struct {
 	err  error
 }
 
-// next reports whether there is another key; then it is last.
+// next reports whether there is another key, which is then in last.
 func (s *survivor) next() bool {
 	for {
 		valid, err := s.step()
@@ -115,7 +116,7 @@ func (s *survivor) step() (valid bool, err error) {
 	return valid, s.keys.Error()
 }
 
-// readable reports whether reading works at a key.
+// readable reports whether reading at a key succeeds.
 func (s *survivor) readable(lower []byte) bool {
 	keys, err := s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: s.upper})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// Expire implements archive.Archive. It removes whole blocks. The removal becomes durable with the next flush: blocks that a
-// crash brings back are still expired, and are removed again.
+// Expire implements archive.Archive. It removes whole blocks. The removal becomes durable with the next flush. Blocks that a
+// crash restores are still expired and are removed again.
 func (a *Archive) Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error) {
 	if limit <= 0 {
 		return 0, fmt.Errorf("%w: expire at most %d records", archive.ErrInvalid, limit)
@@ -61,7 +61,7 @@ func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (rem
 		}
 		seen += all
 		removed += counted
-		// Replaced records are work, too, but 0 means that none is left.
+		// Replaced records count as work, too, but a result of 0 means that no record is left.
 		if seen >= limit && removed > 0 {
 			break
 		}
@@ -75,8 +75,8 @@ func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (rem
 	return removed, nil
 }
 
-// removeBlock removes a block and all keys that lead to its records. It returns the number of records, and how many of them
-// were not replaced before.
+// removeBlock removes a block and all keys that refer to its records. It returns the number of records, and how many of them
+// had not been replaced.
 func (v *view) removeBlock(write embeddb.Batch, block uint64) (all, counted int, err error) {
 	rest, err := v.load(block)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// Installation is the id of the installation that the archive belongs to; zero when it was never set.
+// Installation returns the id of the installation that owns the archive; zero if it was never set.
 func (a *Archive) Installation() uuid.UUID {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	return a.installation
 }
 
-// SetInstallation durably records the installation of the archive, and the mark.
+// SetInstallation durably records the installation that owns the archive, and the mark.
 func (a *Archive) SetInstallation(id uuid.UUID, m archive.Mark) error { return a.setOwner(id, &m) }
 
-// setOwner writes no mark when it is nil.
+// setOwner stores the owner, and the mark unless it is nil.
 func (a *Archive) setOwner(id uuid.UUID, m *archive.Mark) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -86,7 +86,7 @@ func (a *Archive) writeMark(write embeddb.Batch) error {
 	return write.Set(markKey, encodeMark(*a.mark.next), nil)
 }
 
-// small returns a copy of a value of fixed size, nil when there is none.
+// small returns a copy of a value of fixed size; nil if there is none.
 func (a *Archive) small(key []byte, size int) ([]byte, error) {
 	value, closer, err := a.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

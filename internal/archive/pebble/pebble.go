@@ -1,5 +1,5 @@
-// Package pebble keeps an archive in a directory of one machine, in a Pebble database without a log: a Put ends with a
-// flush, which writes everything once where a log and a later flush would write it twice.
+// Package pebble keeps an archive in a directory on one machine, in a Pebble database without a log: a Put ends with a flush, which writes everything
+// once, whereas a log and a later flush would write it twice.
 package pebble
 
 import (
@@ -21,44 +21,44 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// Options say which directory to open and for whom.
+// Options configures Open.
 type Options struct {
 	Dir     string
 	Logger  *slog.Logger // nil: nothing is logged
-	Program string       // names this process to a second one that finds the directory in use, such as "muster serve"
-	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
+	Program string       // identifies this process to another one that finds the directory in use, such as "muster serve"
+	FS      vfs.FS       // nil: the operating system's; tests use a failing one
 
-	TableFiles int // that are kept open at most, each a descriptor; 0: 500
+	TableFiles int // most table files kept open, each with a descriptor; 0: 500
 
 	MemTable uint64 // bytes; 0: memTableBytes; tests that want every path make it small
 }
 
 const (
 	cacheBytes = 16 << 20
-	// memTableBytes is small on purpose: a batch of at least half of it is not inserted key by key but sorted and flushed as a whole.
+	// memTableBytes is small on purpose: a batch of at least half this size is not inserted key by key, but sorted and flushed as a whole.
 	memTableBytes = 4 << 20
 	// batchBytes bounds the memory of a Put of any size, besides its records.
 	batchBytes = 8 << 20
-	// Few records would be inserted key by key in any case, so they are in small steps, with rests between them.
+	// Small batches would be inserted key by key in any case, so they are written in small steps with rests between them.
 	manyRecords     = 4096
 	smallBatchBytes = 64 << 10
 	putRests        = 150 * time.Millisecond
 )
 
-// tune is a function, and not a method, so that a package that knows Options does not compile the generic types in Pebble's.
+// tune is a function instead of a method, so that a package that uses Options does not compile the generic types in Pebble's options.
 func tune(o *pebble.Options, options Options) {
 	o.DisableWAL = true
 	o.CacheSize = cacheBytes
 	o.MemTableSize = cmp.Or(options.MemTable, memTableBytes)
 	o.MaxOpenFiles = cmp.Or(options.TableFiles, 500)
-	o.TargetFileSizes[0] = 2 << 20 // the removal of a large file delays the syncs of the journal
-	// Each Put leaves a file in level 0 that overlaps all others. Half as many are merged at once, with all of the level below: the more of them and the less
-	// of it, the less that costs for each record. Filters spare look-ups the others.
+	o.TargetFileSizes[0] = 2 << 20 // removing a large file delays the syncs of the journal
+	// Each Put leaves a file in level 0 that overlaps all others. Half as many files as the threshold are merged at once, together with all of the level below. The
+	// more files and the smaller that level, the lower the cost per record. Filters keep most look-ups from reading the others.
 	o.L0CompactionThreshold = 32
 	o.LBaseMaxBytes = 16 << 20
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = 16 << 10
-		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most ids that are looked up are new
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most ids looked up are new
 	}
 }
 
@@ -72,7 +72,7 @@ type Archive struct {
 
 	mark struct {
 		sync.Mutex
-		next *archive.Mark // what the next Put stores; nil: nothing
+		next *archive.Mark // mark for the next Put to store; nil: none
 	}
 	installation uuid.UUID // guarded by writing
 	damage       damageLog
@@ -83,8 +83,8 @@ var _ archive.Archive = (*Archive)(nil)
 // Exists reports whether there is an archive in dir.
 func Exists(dir string) (bool, error) { return embeddb.Exists(nil, dir) }
 
-// Open opens the archive in options.Dir and creates it when there is none. For a directory that another process has open the error is
-// archive.ErrInUse and an *embeddb.InUse that names the process; for a damaged one it is *archive.Damaged.
+// Open opens the archive in options.Dir and creates it if necessary. If another process has the directory open, the error is archive.ErrInUse and an
+// *embeddb.InUse that names the process. If the archive is damaged, it is *archive.Damaged.
 func Open(options Options) (*Archive, error) {
 	a := &Archive{damage: damageLog{log: options.Logger}}
 	db, err := embeddb.Open(embeddb.Config{
@@ -157,7 +157,7 @@ func (a *Archive) use(ctx context.Context) (done func(), err error) {
 	return done, nil
 }
 
-// explain returns the error of a method that met err.
+// explain returns the error for a method that encountered err.
 func (a *Archive) explain(err error) error {
 	if errors.Is(err, archive.ErrFailed) || errors.Is(err, archive.ErrClosed) {
 		return err
@@ -170,7 +170,7 @@ func (a *Archive) explain(err error) error {
 
 func failed(cause error) error { return fmt.Errorf("%w: %w", archive.ErrFailed, damaged(cause)) }
 
-// damaged converts damage that the database found to the archive's own type.
+// damaged converts a damage error of the database to the archive's own type.
 func damaged(err error) error {
 	if d, ok := errors.AsType[*embeddb.Damaged](err); ok {
 		return &archive.Damaged{Place: d.Place(), Err: d.Err}
@@ -181,13 +181,13 @@ func damaged(err error) error {
 	return err
 }
 
-// Shortage is the shortage of descriptors or space that the archive waits for, or nil.
+// Shortage returns the shortage of descriptors or space for whose end the archive waits, or nil.
 func (a *Archive) Shortage() error { return a.db.Shortage() }
 
-// StopWaiting fails the operations that wait for a shortage to end. Call it before a Close that other goroutines wait for.
+// StopWaiting fails the operations that wait for a shortage to end. Call it before a Close for which other goroutines wait.
 func (a *Archive) StopWaiting() { a.db.StopWaiting() }
 
-// FreeSpace is how many bytes may still be written to the archive's disk; not ok where the system does not report it.
+// FreeSpace returns how many bytes may still be written to the archive's disk; ok is false if the system does not report it.
 func (a *Archive) FreeSpace() (bytes uint64, ok bool) { return a.db.FreeSpace() }
 
 // Close implements archive.Archive.

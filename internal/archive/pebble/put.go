@@ -14,9 +14,9 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// Put implements archive.Archive. It does not look up a replaced record, which would cost more than all the rest: its id
-// leads to the new record from now on, and readers skip the list entries that still lead to the old one.
-// These are removed when the old one expires.
+// Put implements archive.Archive. It does not look up a replaced record, which would cost more than everything else:
+// from now on its id refers to the new record, and readers skip list entries that still refer to the old one. Those are
+// removed when the old record expires.
 func (a *Archive) Put(ctx context.Context, records []archive.Record) error {
 	for i := range records {
 		if err := check(&records[i]); err != nil {
@@ -46,7 +46,7 @@ func check(r *archive.Record) error {
 	return nil
 }
 
-// put stores a coverage instead of the mark, unless it is nil.
+// put stores the records, and c if it is not nil, else the mark.
 func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 	write := a.db.NewBatch()
 	pace := a.db.Pace(putRests)
@@ -69,7 +69,7 @@ func (a *Archive) put(records []archive.Record, c *archive.Coverage) error {
 		}
 	}
 	var err error
-	if c == nil { // with the last records, because nothing before a flush is certainly durable
+	if c == nil { // with the last records, because nothing is certainly durable before a flush
 		err = a.writeMark(write)
 	} else {
 		err = write.Set(coverageKey, encodeCoverage(*c), nil)
@@ -90,7 +90,7 @@ func (a *Archive) apply(write embeddb.Batch) error {
 	return write.Close()
 }
 
-// checked is the outcome of a write: a success counts only if the database has not failed.
+// checked returns the outcome of a write: a success counts only if the database has not failed.
 func (a *Archive) checked(err error) error {
 	if err := errors.Join(a.db.Err(), err); err != nil {
 		return failed(err)
@@ -98,7 +98,8 @@ func (a *Archive) checked(err error) error {
 	return nil
 }
 
-// blocks cuts records into blocks. The records of a block end within archive.Grain, since they expire together.
+// blocks splits records into blocks. The records of a block end within archive.Grain of each other, because they expire
+// together.
 func blocks(records []archive.Record) func(yield func([]archive.Record) bool) {
 	return func(yield func([]archive.Record) bool) {
 		first, last := int64(math.MaxInt64), int64(0)
@@ -128,12 +129,12 @@ func blocks(records []archive.Record) func(yield func([]archive.Record) bool) {
 	}
 }
 
-// builder has the buffers in which keys and blocks are built.
+// builder holds the buffers for building keys and blocks.
 type builder struct {
 	block, key, value []byte
 }
 
-// add adds a block and all keys that lead to its records.
+// add adds a block and all keys that refer to its records.
 func (b *builder) add(write embeddb.Batch, number uint64, records []archive.Record) error {
 	b.block = beginBlock(b.block[:0])
 	latest := int64(0)

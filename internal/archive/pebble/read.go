@@ -31,7 +31,7 @@ func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record
 	}
 	defer done()
 	key := appendIDKey(make([]byte, 0, 32), kind, id)
-	// Most requested ids are new, so a plain look-up comes first.
+	// Most ids looked up are new, so a plain look-up comes first.
 	if _, closer, err := a.db.Get(key); err != nil {
 		return record, false, atPlace("ids", ignoreNotFound(err))
 	} else if err := closer.Close(); err != nil {
@@ -40,7 +40,7 @@ func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record
 	view := newView(a.db)
 	defer view.close()
 	at, found, err := view.lookUp(key)
-	if err != nil || !found { // expired just now
+	if err != nil || !found { // it has just expired
 		return record, false, err
 	}
 	stored, err := view.record(at)
@@ -53,7 +53,7 @@ func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record
 	return stored.record(), true, nil
 }
 
-// noteDamage remembers the place of damage that a read has met.
+// noteDamage records the place of damage found by a read.
 func (a *Archive) noteDamage(err error) {
 	if damaged, ok := errors.AsType[*archive.Damaged](err); ok {
 		a.damage.note(damaged.Place, damaged.Err)
@@ -95,8 +95,8 @@ func (a *Archive) List(ctx context.Context, kind archive.Kind, index archive.Ind
 	return records, nil
 }
 
-// view is one state of the database, so that a record found by one key can be read by the next. It remembers the last block,
-// because neighbours in a list are mostly in one block.
+// view is one state of the database, so that a record found by one key can be read by the next. It caches the last block, because
+// neighbours in a list are usually in the same block.
 type view struct {
 	snapshot embeddb.Snapshot
 	key      []byte
@@ -113,7 +113,7 @@ func (v *view) close() {
 	_ = v.snapshot.Close()
 }
 
-// release gives the last block back.
+// release releases the last block.
 func (v *view) release() {
 	if v.closer != nil {
 		_ = v.closer.Close()
@@ -175,7 +175,7 @@ func blockPlace(block uint64) string { return fmt.Sprintf("block %d", block) }
 
 func (l location) place() string { return fmt.Sprintf("block %d, record %d", l.block, l.slot) }
 
-// list reports the damage that it had to leave out to damaged.
+// list returns records like List. It passes the damage that it had to skip to damaged.
 func (v *view) list(ctx context.Context, kind archive.Kind, index archive.Index, key string, after archive.Cursor, limit int, damaged func(place string, err error)) (records []archive.Record, err error) {
 	prefix := appendListPrefix(nil, index, kind, key)
 	entries := &survivor{
@@ -185,7 +185,7 @@ func (v *view) list(ctx context.Context, kind archive.Kind, index archive.Index,
 	}
 	defer entries.close()
 
-	run := 0 // where the records begin that were created in the millisecond at hand: they are in the order of their places
+	run := 0 // index of the first record created in the current millisecond: these are in the order of their places
 	sortRun := func() {
 		same := records[run:]
 		slices.SortStableFunc(same, func(a, b archive.Record) int { return cmp.Compare(a.ID, b.ID) })
@@ -223,8 +223,8 @@ func (v *view) list(ctx context.Context, kind archive.Kind, index archive.Index,
 	return records[:min(len(records), limit)], nil
 }
 
-// listed returns the record at a place that a list leads to, and whether it belongs there. One whose id cannot be looked up may have
-// been replaced; it belongs there, with a *Damaged.
+// listed returns the record to which a list entry refers, and whether it belongs in the list. If its id cannot be looked up, it may
+// have been replaced; it is then included, with a *Damaged.
 func (v *view) listed(at location, kind archive.Kind, index archive.Index, key string, after archive.Cursor) (record archive.Record, counts bool, err error) {
 	stored, err := v.record(at)
 	if err != nil {
@@ -232,7 +232,7 @@ func (v *view) listed(at location, kind archive.Kind, index archive.Index, key s
 	}
 	record = stored.record()
 	if record.Kind != kind || record.Key(index) != key || record.Cursor().Compare(after) <= 0 {
-		return record, false, nil // another key with the same hash, or not behind the cursor
+		return record, false, nil // another key with the same hash, or not after the cursor
 	}
 	counts, err = v.counts(&record, at)
 	if _, ok := errors.AsType[*archive.Damaged](err); ok {
@@ -241,7 +241,7 @@ func (v *view) listed(at location, kind archive.Kind, index archive.Index, key s
 	return record, counts, err
 }
 
-// newest keeps the last of the records with one id: only damage leads to more than one here.
+// newest keeps the last of several records with the same id, which occur here only because of damage.
 func newest(records []archive.Record) []archive.Record {
 	kept := records[:0]
 	for i := range records {
@@ -252,7 +252,7 @@ func newest(records []archive.Record) []archive.Record {
 	return kept
 }
 
-// counts reports whether the record at that place was not replaced by a later one with its id.
+// counts reports whether no later record with the same id has replaced the record at that place.
 func (v *view) counts(record *archive.Record, at location) (bool, error) {
 	v.key = appendIDKey(v.key[:0], record.Kind, record.ID)
 	current, found, err := v.lookUp(v.key)

@@ -20,13 +20,13 @@ import (
 
 const (
 	repairingSuffix = ".repairing" // a repaired archive that is being written
-	repairedSuffix  = ".repaired"  // one that is complete, and not renamed yet
-	damagedSuffix   = ".damaged-"  // and a time: what it replaced
-	openTables      = 64           // that a repair keeps open at most, each a descriptor
+	repairedSuffix  = ".repaired"  // a complete one that has not been renamed yet
+	damagedSuffix   = ".damaged-"  // followed by a time: the archive that was replaced
+	openTables      = 64           // most tables that a repair keeps open, each with a descriptor
 )
 
-// Repair copies the readable records of the archive in dir to a new one in its place, and returns what it found and where the damaged one is kept. An
-// undamaged archive stays unchanged. The archive must not be in use. owner is its installation, in case the archive does not contain it.
+// Repair copies the readable records of the archive in dir to a new archive in its place. It returns what it found and where the damaged one is kept.
+// It does not change an undamaged archive. The archive must not be in use. owner is its installation, in case the archive does not contain it.
 func Repair(ctx context.Context, dir string, owner uuid.UUID) (report *Report, kept string, err error) {
 	report, kept, err = repair(ctx, dir, owner)
 	if err != nil {
@@ -38,12 +38,12 @@ func Repair(ctx context.Context, dir string, owner uuid.UUID) (report *Report, k
 func repair(ctx context.Context, dir string, owner uuid.UUID) (*Report, string, error) {
 	if there, err := Exists(dir + repairedSuffix); err != nil {
 		return nil, "", err
-	} else if _, err := os.Stat(dir); there && errors.Is(err, os.ErrNotExist) { // a repair that ended between its last two steps
+	} else if _, err := os.Stat(dir); there && errors.Is(err, os.ErrNotExist) { // a repair was interrupted between its last two steps
 		if err := atomicfile.Rename(dir+repairedSuffix, dir); err != nil {
 			return nil, "", err
 		}
 	}
-	// A database that can be opened drops the tables that are no longer used.
+	// Opening a database drops the tables that are no longer used.
 	a, openErr := Open(Options{Dir: dir})
 	if openErr == nil {
 		if err := a.Close(); err != nil {
@@ -76,7 +76,7 @@ func repair(ctx context.Context, dir string, owner uuid.UUID) (*Report, string, 
 		return nil, "", err
 	}
 	kept := dir + damagedSuffix + strings.ReplaceAll(time.Now().UTC().Format("20060102T150405.000000Z"), ".", "")
-	_ = lock.Close() // Windows renames no folder with an open file
+	_ = lock.Close() // Windows cannot rename a folder that contains an open file
 	for _, step := range [][2]string{{dir + repairingSuffix, dir + repairedSuffix}, {dir, kept}, {dir + repairedSuffix, dir}} {
 		if err := atomicfile.Rename(step[0], step[1]); err != nil {
 			return nil, "", err
@@ -85,7 +85,7 @@ func repair(ctx context.Context, dir string, owner uuid.UUID) (*Report, string, 
 	return &s.report, kept, nil
 }
 
-// write writes the blocks that can be read to a new archive, under their numbers.
+// write writes the readable blocks to a new archive, under their old numbers.
 func (s *salvage) write(ctx context.Context, dir string) (err error) {
 	o := Options{Dir: dir}
 	if s.files != vfs.Default {
@@ -95,7 +95,7 @@ func (s *salvage) write(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	a.StopWaiting() // a person waits for the command: a full disk ends it
+	a.StopWaiting() // a person waits for the command: fail on a full disk
 	defer func() { err = errors.Join(err, a.Close()) }()
 	tables := map[string]*table{}
 	closeTables := func() {

@@ -18,27 +18,26 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 )
 
-// Repair uses only the blocks of a damaged archive: they have checksums of their own, and all keys that lead to their
-// records can be rebuilt from them. It reads the tables one by one, without the database, which could not read what follows
-// the damage.
+// Repair uses only the blocks of a damaged archive: they have checksums of their own, and all keys that refer to their records can be
+// rebuilt from them. It reads the tables one by one without the database, which could not read past the damage.
 
 // Report is the result of reading the tables of an archive.
 type Report struct {
-	Blocks, Records int         // that can be read
-	Damage          []string    // places in tables that cannot be read
-	Lost            []LostBlock // blocks that cannot be read, by their numbers
+	Blocks, Records int         // readable ones
+	Damage          []string    // unreadable places in tables
+	Lost            []LostBlock // unreadable blocks, by number
 
-	Installation uuid.UUID     // zero: it is not known
-	Mark         *archive.Mark // nil: it is not known
+	Installation uuid.UUID     // zero: unknown
+	Mark         *archive.Mark // nil: unknown
 
-	Coverage *archive.Coverage // nil: it has none, or it is not known
+	Coverage *archive.Coverage // nil: none or unknown
 }
 
-// LostBlock describes a lost block by the keys that led to its records.
+// LostBlock describes a lost block by the keys that refer to its records.
 type LostBlock struct {
 	Number       uint64
-	Records      map[archive.Kind]int // at least so many
-	First, Last  int64                // creation of its records in Unix milliseconds, as far as it is known; 0: not at all
+	Records      map[archive.Kind]int // at least this many
+	First, Last  int64                // creation times of its records in Unix milliseconds, as far as known; 0: unknown
 	LatestEnding int64                // in Unix milliseconds; 0: unknown
 }
 
@@ -52,8 +51,8 @@ type salvage struct {
 	report Report
 
 	blocks  map[uint64]blockVersion
-	removed map[string]uint64 // keys that were deleted, with the sequence number
-	small   map[string]uint64 // sequence numbers of the newest values in the report
+	removed map[string]uint64 // deleted keys, with the sequence number of the deletion
+	small   map[string]uint64 // sequence numbers of the small values in the report
 	lost    map[uint64]*lostBlock
 }
 
@@ -70,9 +69,9 @@ type lostBlock struct {
 	counted map[string]bool
 }
 
-// Check reads all tables of the archive in dir and changes nothing. It needs no lock, since a table that is complete never changes; when
-// an archive in use drops some meanwhile, it reads again. A table that is being written looks damaged, so damage counts only when a second
-// reading finds the same.
+// Check reads all tables of the archive in dir and changes nothing. It needs no lock, because a complete table never changes. If an
+// archive in use drops tables meanwhile, it reads again. A table that is being written looks damaged, so damage counts only if a second
+// read finds the same.
 func Check(ctx context.Context, dir string) (*Report, error) {
 	found := ""
 	for n := 1; ; n++ {
@@ -93,7 +92,7 @@ func Check(ctx context.Context, dir string) (*Report, error) {
 	}
 }
 
-// lookAgainAfter is longer than a disk that keeps up needs to write a table.
+// lookAgainAfter is longer than a disk without a backlog takes to write a table.
 const lookAgainAfter = 500 * time.Millisecond
 
 // looks is how often an archive in use is read again.
@@ -111,7 +110,7 @@ func look(ctx context.Context, files vfs.FS, dir string) (s *salvage, err error)
 	return s, err
 }
 
-// look reads all tables twice: first to find the blocks, then to find keys that lead to missing blocks.
+// look reads all tables twice: first to find the blocks, then to find keys that refer to missing blocks.
 func (s *salvage) look(ctx context.Context) error {
 	names, err := s.files.List(s.dir)
 	if err != nil {
@@ -223,7 +222,7 @@ func (s *salvage) noteLost(_ string, e entry) {
 	b.note(e)
 }
 
-// blockOf is the block that a key or its value leads to.
+// blockOf returns the block to which a key or its value refers.
 func blockOf(e entry) (block uint64, ok bool) {
 	var at location
 	var err error
@@ -264,7 +263,7 @@ func (b *lostBlock) count(kind archive.Kind, at []byte) {
 	}
 }
 
-// decodeMark reads what encodeMark wrote.
+// decodeMark decodes the result of encodeMark.
 func decodeMark(value []byte) archive.Mark {
 	return archive.Mark{Journal: binary.LittleEndian.Uint64(value), Forgotten: binary.LittleEndian.Uint64(value[8:])}
 }

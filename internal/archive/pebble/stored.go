@@ -12,15 +12,15 @@ import (
 
 // The content of the database. docs/formats/archive-pebble.md describes it.
 //
-// A record is written once, in a block of records that were put together. Block numbers grow, so blocks are never rewritten
-// among others. The keys that lead to a record are small and of one size, for any ids: keys contain hashes and values
-// locations. Compactions move only these, and moving is most of the cost of a put.
+// A record is written once, in a block of records that were put together. Block numbers grow, so compactions never rewrite
+// blocks. The keys that refer to a record are small and have a fixed size, whatever the ids: keys contain hashes, and
+// values contain locations. Compactions move only these, and moving is most of the cost of a put.
 const (
 	format = 1
 
 	blockPrefix  = 'b' // block number → block
 	expiryPrefix = 'e' // latest end in the block, block number → nothing
-	idPrefix     = 'i' // kind, hash of the id → location of the record that counts
+	idPrefix     = 'i' // kind, hash of the id → location of the current record
 	listPrefix   = 'l' // index, kind, hash of the key, created, location → nothing
 )
 
@@ -34,10 +34,10 @@ var (
 
 const (
 	blockRecords = 64
-	blockBytes   = 16 << 10 // a block is full behind the record that reaches this
+	blockBytes   = 16 << 10 // a block is full with the record that reaches this size
 	locationSize = 6 + 2
-	idHashSize   = 16 // two ids never share it, so the key decides alone
-	keyHashSize  = 8  // two keys may share it, so what is found is compared
+	idHashSize   = 16 // collisions are impossible in practice, so the key alone decides
+	keyHashSize  = 8  // collisions are possible, so the record found is compared
 	maxTime      = 1<<48 - 1
 )
 
@@ -114,9 +114,9 @@ func decodeListKey(key []byte) (created int64, at location, err error) {
 	return int64(uint48(key[3+keyHashSize:])), at, err
 }
 
-// hash is a cryptographic one because clients choose the ids.
+// hash returns a cryptographic hash, because clients choose the ids.
 func hash(s string) [sha256.Size]byte {
-	var short [128]byte // keeps the copy of an ordinary id on the stack
+	var short [128]byte // keeps the copy of a typical id on the stack
 	return sha256.Sum256(append(short[:0], s...))
 }
 
@@ -126,7 +126,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const checksumSize = 4
 
-// blockSum covers the number besides the records: an intact block in a wrong place is damage, too.
+// blockSum covers the number as well as the records: an intact block in the wrong place is damage, too.
 func blockSum(block uint64, records []byte) uint32 {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], block)
@@ -179,7 +179,7 @@ type encodedRecord struct {
 	id, fleet, group, player, data []byte
 }
 
-// nextRecord takes the first record off the records of a block.
+// nextRecord removes the first record from the records of a block.
 func nextRecord(b []byte) (r encodedRecord, rest []byte, err error) {
 	if len(b) == 0 {
 		return r, nil, errCut

@@ -24,15 +24,15 @@ type table struct {
 	file   *damagedOnce
 }
 
-// damagedOnce fails at once where reading has met damage before. Pebble searches a damaged block for the bit that flipped, which takes up to a second of
-// processor time, and the search behind damage reads such a block many times.
+// damagedOnce fails at once where an earlier read found damage. Pebble searches a damaged block for the flipped bit, which takes up to a second of
+// processor time, and the search past damage reads such a block many times.
 type damagedOnce struct {
 	sstable.ReadableFile
 	last    extent
 	damaged map[extent]error
 }
 
-// extent is what one read of a file covers.
+// extent is the range covered by one read of a file.
 type extent struct {
 	offset int64
 	length int
@@ -46,7 +46,7 @@ func (f *damagedOnce) ReadAt(p []byte, offset int64) (int, error) {
 	return f.ReadableFile.ReadAt(p, offset)
 }
 
-// remember keeps the last read as damaged, if err says so.
+// remember marks the last read as damaged, if err says so.
 func (f *damagedOnce) remember(err error) {
 	if pebble.IsCorruptionError(err) {
 		f.damaged[f.last] = err
@@ -76,10 +76,10 @@ func openTable(ctx context.Context, files vfs.FS, path string) (*table, error) {
 
 func (t *table) close() { _ = t.reader.Close() }
 
-// from visits the entries from a key on, until visit returns false. Damage is an error; last is the last key before it.
+// from visits the entries from a key on, until visit returns false. Damage is an error; last is the last key before the damage.
 func (t *table) from(lower []byte, visit func(entry) bool) (last []byte, err error) {
 	defer func() {
-		if reason := recover(); reason != nil { // of the table's reader, which trusts what it reads
+		if reason := recover(); reason != nil { // panics of the table's reader, which trusts its input
 			err = fmt.Errorf("%v", reason)
 		}
 	}()
@@ -108,10 +108,10 @@ func (t *table) from(lower []byte, visit func(entry) bool) (last []byte, err err
 	return last, keys.Error()
 }
 
-// detours are keys behind damage that were found before, by the table and the key in front of it.
+// detours are keys found after damage earlier, by the table and the key before the damage.
 type detours map[string][]byte
 
-// eachEntry visits what can be read of a table, and names what cannot. Its error is that of a file that could not be opened.
+// eachEntry visits the readable entries of a table and reports the unreadable places. It returns an error if the file could not be opened.
 func eachEntry(ctx context.Context, files vfs.FS, path string, known detours, visit func(entry), damaged func(after []byte, err error)) error {
 	if _, err := files.Stat(path); err != nil {
 		return err
@@ -150,14 +150,14 @@ func eachEntry(ctx context.Context, files vfs.FS, path string, known detours, vi
 	}
 }
 
-// Bounds of keys, for the search behind damage.
+// Bounds of keys, for the search past damage.
 const (
 	keyWidth   = 3 + keyHashSize + 6 + locationSize // of the longest key
 	blockTries = 256                                // block numbers that are tried one by one
 )
 
-// pastDamage finds a key behind last from which on reading works again, nil when there is none below upper (nil: the end of all keys). Blocks
-// are tried number by number, so that none is passed over; among other keys it looks for an end of the damage by halving.
+// pastDamage finds a key after last from which on reading succeeds again; nil if there is none below upper (nil: the end of all keys). It tries
+// blocks number by number, so that none is skipped; among other keys, it finds the end of the damage by bisection.
 func pastDamage(last, upper []byte, readable func(lower []byte) bool) []byte {
 	if len(last) == 0 {
 		last = appendBlockKey(nil, 0)

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// block is the columns of up to 512 game sessions. A row keeps its index until the block is split or joined; a free row keeps its old
-// values.
+// block holds the columns of up to 512 game sessions. A row keeps its index until the block is split or joined; a free row keeps
+// stale values.
 type block struct {
 	fleet *fleet
 	first mark

@@ -18,8 +18,8 @@ type cell struct {
 	code uint32
 }
 
-// listMax is the number of values above which an array replaces the list; it then takes at most 64 bytes for each value. An array stays,
-// because a block that had a frequent key will probably have it again.
+// listMax is the number of values above which an array replaces the list; the array then takes at most 64 bytes per value. An array is
+// never turned back into a list, because a key that was frequent in a block probably will be again.
 const listMax = 32
 
 func (c *cells) at(row int) int {
@@ -69,7 +69,7 @@ func count(code uint32) int {
 	return 1
 }
 
-// taken yields the values of some rows and removes them.
+// taken removes the values of some rows and yields them.
 func (c *cells) taken(from *bits) iter.Seq2[int, uint32] {
 	return func(yield func(int, uint32) bool) {
 		if c.dense == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// collector keeps the first game sessions in an order. Their sort key is a number: a number itself, or a text's label; inverted if the
-// order is descending; the greatest number for game sessions without a value.
+// collector keeps the first game sessions in an order. Their sort key is a number: a numeric value itself, or the label of a text. The
+// key is inverted for a descending order, and is the greatest number for game sessions without a value.
 type collector struct {
 	order search.Order
 	turn  uint64 // all ones when the order is descending
@@ -28,13 +28,13 @@ type found struct {
 	key     uint64
 	created int64
 	id      string
-	text    string // whose label key was
-	beyond  bool   // as a place: all results with this key come before it
+	text    string // the text of which key was the label
+	beyond  bool   // for a place: all results with this key come before it
 }
 
 const noKey = math.MaxUint64
 
-// bind looks up what may change between steps.
+// bind looks up the data that may change between steps.
 func (c *collector) bind(f *fleet, after *search.Place, games Games) {
 	c.games = games
 	c.values = nil
@@ -71,7 +71,7 @@ func (c *collector) seekText(a *found, text string) {
 			label = labelEnd
 		}
 	}
-	if !exact { // labels below this one are before it, this one and those above after it
+	if !exact { // labels below it come before the text, this one and those above after it
 		a.beyond = true
 		if !c.order.Descending {
 			label--
@@ -91,7 +91,7 @@ func turnOf(o search.Order) uint64 { return flip(o.Descending) }
 // full reports whether the page is full: another result must come before the last one.
 func (c *collector) full() bool { return len(c.found) == c.most }
 
-// offerAll adds those rows that are among the first ones.
+// offerAll adds the rows that are among the first results.
 func (c *collector) offerAll(b *block, chosen *bits) {
 	for w, word := range chosen {
 		for ; word != 0; word &= word - 1 {
@@ -133,7 +133,7 @@ func (c *collector) codeOf(b *block, row int) uint32 {
 	return 0
 }
 
-// reach sets in out those rows of within that may be among the first ones by their keys alone.
+// reach sets in out the rows of within that may be among the first results, judging by their keys alone.
 func (c *collector) reach(b *block, within, out *bits) {
 	*out = *within
 	lowest, greatest := uint64(0), uint64(noKey)
@@ -147,7 +147,7 @@ func (c *collector) reach(b *block, within, out *bits) {
 		betweenMarks(&b.marks, c.order.Start+lowest, greatest-lowest, within, out)
 		return
 	}
-	// Keys become numbers and labels again; see turned.
+	// Convert keys back to numbers and labels; see turned.
 	low, high := lowest, greatest
 	if c.order.Descending {
 		low, high = ^greatest, ^lowest
@@ -210,7 +210,7 @@ func (c *collector) reachTexts(column *[rows]uint32, low, high uint64, none bool
 	}
 }
 
-// offer adds a row if it is among the first ones.
+// offer adds a row if it is among the first results.
 func (c *collector) offer(b *block, row int, key uint64) {
 	x := found{key: key, created: b.created[row]}
 	byID := c.order.Attribute == search.GameSessionID
@@ -272,7 +272,7 @@ func (c *collector) compare(a, b *found) int {
 	return strings.Compare(a.id, b.id)
 }
 
-// beyond reports whether no more results can follow from a mark on: the search follows the ring, and its page is full.
+// beyond reports whether no result after a mark can be among the first: the search follows the ring, and its page is full.
 func (c *collector) beyond(hash uint64) bool {
 	return c.order.Attribute == search.None && c.full() && hash-c.order.Start > c.found[c.most-1].key
 }

@@ -72,7 +72,7 @@ func (d *dictionary) number(text string) uint32 {
 	return uint32(len(d.texts) - 1)
 }
 
-// release counts one use less.
+// release decrements the uses of a text.
 func (d *dictionary) release(code uint32) {
 	if d.uses[code]--; d.uses[code] > 0 {
 		return
@@ -84,8 +84,8 @@ func (d *dictionary) release(code uint32) {
 	d.free = append(d.free, code)
 }
 
-// insert gives a new text a label between those of its neighbours. If there is no room, which takes some forty texts each between the
-// last two, it spreads all labels again.
+// insert gives a new text a label between those of its neighbours. If there is no gap left, which takes about forty texts each inserted
+// between the last two, it redistributes all labels.
 func (d *dictionary) insert(o ordered) {
 	d.order.Set(o)
 	below, above := uint64(0), uint64(labelEnd)

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// test is a node of a filter, bound to the present state of the fleet: texts to their numbers, ids to spots.
+// test is a node of a filter, bound to the current state of the fleet: texts are resolved to their numbers, ids to spots.
 type test struct {
 	node   *search.Node
 	kids   []test
@@ -31,14 +31,14 @@ func newTest(n *search.Node) test {
 	return t
 }
 
-// bind looks up what may change between steps.
+// bind looks up the data that may change between steps.
 func (t *test) bind(f *fleet, fleetID string, games Games) {
 	for i := range t.kids {
 		t.kids[i].bind(f, fleetID, games)
 	}
 	t.uses = math.MaxInt
 	switch t.node.Op {
-	case search.And: // the fewer pass the first test, the less work the others have
+	case search.And: // the test that fewer pass comes first and leaves less work for the other
 		slices.SortStableFunc(t.kids, func(a, b test) int { return cmp.Compare(a.uses, b.uses) })
 		t.uses = t.kids[0].uses
 	case search.Is, search.IsNot:
@@ -74,7 +74,7 @@ func (t *test) bindGame(f *fleet, fleetID string, games Games) {
 	}
 }
 
-// run sets in out those rows of within that pass.
+// run sets in out the rows of within that pass.
 func (t *test) run(b *block, within, out *bits) {
 	n := t.node
 	switch n.Op {
@@ -164,7 +164,7 @@ func (t *test) runText(b *block, within, out *bits) {
 // The loops below process 64 rows at a time and skip words without rows in question; if few are in question they process single rows.
 // Otherwise their bodies have no branches, because the processor could not predict the comparisons.
 
-// few reports whether a word has so few rows left that each is processed by itself.
+// few reports whether a word has so few rows left that they are processed one by one.
 func few(word uint64) bool { return mathbits.OnesCount64(word) <= 8 }
 
 func between64(column *[rows]int64, low, high int64, within, out *bits) {
@@ -233,7 +233,7 @@ func between32(column *[rows]int32, low, high int64, within, out *bits) {
 	}
 }
 
-// equal selects the rows whose number is code, or those with another number; 0 is none.
+// equal selects the rows whose number is code, or with different set those with another number; 0 means no text.
 func equal(column *[rows]uint32, code uint32, different bool, within, out *bits) {
 	if code == 0 && !different {
 		*out = bits{}

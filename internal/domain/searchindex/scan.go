@@ -11,8 +11,8 @@ type Query struct {
 	Most     int           // results wanted
 }
 
-// Scan examines the game sessions of a fleet in steps, and keeps the first ones in the query's order. Between two steps game sessions may
-// be added, removed and changed. One that exists unchanged throughout is judged once and correctly.
+// Scan examines the game sessions of a fleet in steps and keeps the first ones in the query's order. Between two steps, game sessions may
+// be added, removed and changed. A session that exists unchanged throughout is evaluated exactly once.
 type Scan struct {
 	query Query
 	root  *test // of the filter; nil: all are selected
@@ -32,7 +32,7 @@ type leg struct {
 	whole    bool // to the end
 }
 
-// labelState says whether labels from an earlier step can still be compared.
+// labelState tells whether labels from an earlier step are still comparable.
 type labelState struct {
 	values     *dictionary
 	relabelled int
@@ -41,8 +41,8 @@ type labelState struct {
 // stepTerms is the number of comparisons with blocks in a step: some 30 µs.
 const stepTerms = 128
 
-// restartsMax is how often a scan starts again because the labels that it had compared were spread again. After that it blocks the writer
-// until it is done.
+// restartsMax is how often a scan may start again because compared labels were redistributed. After that, it blocks the writer until it
+// is done.
 const restartsMax = 4
 
 // NewScan prepares a search.
@@ -74,13 +74,13 @@ func (s *Scan) begin() {
 	}
 }
 
-// Games has what a scan reads of its owner's records.
+// Games gives a scan access to its owner's records.
 type Games interface {
 	GameRef(id string) (ref uint32, ok bool)
 	GameID(ref uint32) string
 }
 
-// Step examines some game sessions and reports whether these were the last. The caller must exclude the writer.
+// Step examines a batch of game sessions and reports whether it was the last. The caller must exclude the writer.
 func (s *Scan) Step(x *Set, games Games) (done bool) {
 	f := x.fleets[s.query.Fleet]
 	if f == nil {
@@ -109,7 +109,7 @@ func (s *Scan) Step(x *Set, games Games) (done bool) {
 	return false
 }
 
-// bindOrder finds the labels by which texts are sorted. It reports whether the results so far are sorted by older ones.
+// bindOrder finds the labels by which texts are sorted. It reports whether the results so far were sorted by outdated labels.
 func (s *Scan) bindOrder(f *fleet) (stale bool) {
 	var values *dictionary
 	switch s.query.Order.Attribute {
@@ -166,8 +166,8 @@ func (s *Scan) block(f *fleet, location uint32) (done bool) {
 	return len(s.legs) == 0 || s.best.beyond(s.legs[0].from.hash)
 }
 
-// choose finds the rows that the filter selects and that may be among the first ones. Once the page is full, few rows of a block are
-// among the first, and the filter is evaluated only for these. Reading the label of a text takes several times as long as comparing its
+// choose finds the rows that the filter selects and that may be among the first results. Once the page is full, few rows of a block are
+// among the first, and the filter is evaluated only for these. Reading a text's label takes several times as long as comparing its
 // number, so in that case a selective filter is evaluated first.
 func (s *Scan) choose(f *fleet, b *block, within *bits) {
 	s.chosen = *within

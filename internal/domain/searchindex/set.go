@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// Session has the attributes of a game session in the index.
+// Session has the indexed attributes of a game session.
 type Session struct {
 	ID          string
 	Fleet       string
@@ -20,8 +20,8 @@ type Session struct {
 	Created     int64
 }
 
-// Set indexes the game sessions of all fleets. It names them by their references in the table of game sessions. It allows one writer, and
-// readers only while the writer is excluded.
+// Set indexes the game sessions of all fleets, which it identifies by their references in the table of game sessions. It allows one
+// writer, and readers only while the writer is excluded.
 type Set struct {
 	fleets map[string]*fleet
 	spots  []spot // by reference; not in the records, so that moving rows copies no records

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Append implements journal.Journal. It ignores a ctx that ends while the sync runs, because every sync ends.
+// Append implements journal.Journal. It ignores the end of ctx during the sync, because every sync ends.
 func (j *Journal) Append(ctx context.Context, next uint64, batch []byte) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("append entry %d: %w", next, err)
@@ -66,14 +66,14 @@ func (j *Journal) Trim(ctx context.Context, before uint64) error {
 	if err := write.Set(trimmedKey, binary.LittleEndian.AppendUint64(nil, before), nil); err != nil {
 		return err
 	}
-	j.first.Store(before) // before the entries are removed: a reader that misses one then knows the reason
+	j.first.Store(before) // before the entries are removed, so that a reader that misses one knows the reason
 	if err := j.commit(write); err != nil {
 		return fmt.Errorf("trim before entry %d: %w", before, err)
 	}
 	return nil
 }
 
-// commit makes write durable. Only DB.Err decides: a write that failed below Pebble seems to succeed to it.
+// commit makes write durable. Only DB.Err decides, because to Pebble a failed write seems to succeed.
 func (j *Journal) commit(write embeddb.Batch) error {
 	err := write.Commit(pebble.Sync)
 	if failure := j.db.Err(); failure != nil {

@@ -1,5 +1,5 @@
-// Package pebble keeps a journal in a directory of one machine: entries in a Pebble database, where each append is
-// one synced write of its log, and snapshots in files beside it.
+// Package pebble keeps a journal in a directory on one machine: entries in a Pebble database, where each append is one synced write to its
+// log, and snapshots in separate files.
 package pebble
 
 import (
@@ -21,39 +21,39 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Options say which directory to open and for whom.
+// Options configures Open.
 type Options struct {
 	Dir     string
 	Logger  *slog.Logger // nil: nothing is logged
-	Program string       // names this process to a second one that finds the directory in use, such as "muster serve"
-	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
+	Program string       // identifies this process to another one that finds the directory in use, such as "muster serve"
+	FS      vfs.FS       // nil: the operating system's; tests use a failing one
 
-	TableFiles int // that are kept open at most, each a descriptor; 0: 256
+	TableFiles int // most table files kept open, each with a descriptor; 0: 256
 
-	AcceptLostTail bool // continue without the newest entries if they are lost; their remains are kept beside the directory
+	AcceptLostTail bool // continue without the newest entries if they are lost; their remains are kept next to the directory
 
 	MemTable uint64 // bytes; 0: memTableBytes; tests that want flushes make it small
 }
 
 const (
-	// memTableBytes is the size of the entries between two changes of the log. Each change makes one append wait some
-	// milliseconds: at 2 MB/s, which is a busy cell, one in eight seconds. It is not larger, because from the third log on old ones are
-	// overwritten, and a sync of existing blocks costs half of one that adds blocks.
+	// memTableBytes is the size of the entries between two log rotations. Each rotation delays one append by some milliseconds: at 2 MB/s,
+	// which is a busy cell, one append every eight seconds. It is not larger, because from the third log on, old logs are reused, and a sync
+	// that overwrites blocks costs half of one that adds blocks.
 	memTableBytes = 16 << 20
-	// cacheBytes is small because entries are read once, in order, at start.
+	// cacheBytes is small because entries are read once, in order, at the start.
 	cacheBytes = 8 << 20
 )
 
-// tune is a function, and not a method, so that a package that knows Options does not compile the generic types in Pebble's.
+// tune is a function instead of a method, so that a package that uses Options does not compile the generic types in Pebble's options.
 func tune(o *pebble.Options, options Options) {
 	o.CacheSize = cacheBytes
 	o.MemTableSize = cmp.Or(options.MemTable, memTableBytes)
 	o.MemTableStopWritesThreshold = 4
 	o.MaxOpenFiles = cmp.Or(options.TableFiles, 256)
-	// Keys only grow, so tables never overlap and compactions move them without rewriting; compression would be the
-	// larger part of what an append costs, for bytes that the next trim drops.
+	// Keys only grow, so tables never overlap and compactions move them without rewriting. Compression would account for most of the cost of
+	// an append, to save bytes that the next trim removes.
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
-	o.TargetFileSizes[0] = int64(o.MemTableSize) // one file a flush
+	o.TargetFileSizes[0] = int64(o.MemTableSize) // one file per flush
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = 64 << 10 // entries are read in order
 	}
@@ -65,17 +65,17 @@ type Journal struct {
 	snapshots *snapshots
 	synced    *embeddb.SyncedFile
 
-	writing sync.Mutex // held for a whole append or trim: with one commit in flight, a torn tail can be distinguished from damage
+	writing sync.Mutex // held for a whole append or trim: with only one commit in flight, a torn tail can be distinguished from damage
 
 	state struct {
 		sync.Mutex
 		closed bool
 		failed error // first cause, once the journal is unusable
 	}
-	readers sync.WaitGroup // iterators that Close must wait for; Add only with state locked and not closed
+	readers sync.WaitGroup // iterators that Close waits for; Add only while state is locked and the journal is open
 
 	last  atomic.Uint64 // number of the last durable entry
-	first atomic.Uint64 // number of the oldest entry that was not trimmed; last+1 when there is none
+	first atomic.Uint64 // number of the oldest entry that was not trimmed; last+1 if there is none
 
 	installation atomic.Pointer[uuid.UUID] // nil: none
 }
@@ -85,8 +85,8 @@ var _ journal.Journal = (*Journal)(nil)
 // Exists reports whether there is a journal in dir.
 func Exists(dir string) (bool, error) { return embeddb.Exists(nil, dir) }
 
-// Open opens the journal in options.Dir and creates it when there is none. For a directory that another process has open the error is
-// journal.ErrInUse and an *embeddb.InUse that names the process; for a damaged one it is *journal.Damaged.
+// Open opens the journal in options.Dir and creates it if necessary. If another process has the directory open, the error is journal.ErrInUse
+// and an *embeddb.InUse that names the process. If the journal is damaged, it is *journal.Damaged.
 func Open(options Options) (*Journal, error) {
 	j, err := open(options)
 	if err != nil {
@@ -95,8 +95,8 @@ func Open(options Options) (*Journal, error) {
 	return j, nil
 }
 
-// Create makes a journal in options.Dir, where there is none, that begins with a snapshot after entry at; with at 0 it begins with entry 1 and
-// write is not called. Only what it returns is whole: after an error, or a crash meanwhile, the directory is to be removed.
+// Create makes a new journal in options.Dir that begins with a snapshot after entry at; with at 0, it begins with entry 1, and write is not
+// called. The journal is complete only if Create returns it: after an error or a crash, remove the directory.
 func Create(options Options, installation uuid.UUID, at uint64, write func(io.Writer) error) (_ *Journal, err error) {
 	j, err := Open(options)
 	if err != nil {
@@ -219,7 +219,7 @@ func (j *Journal) beginAfter(at uint64) error {
 	return j.commit(write)
 }
 
-// loadInstallation reads to which installation the journal belongs, and checks that its snapshot belongs there too.
+// loadInstallation reads the installation that owns the journal, and checks that the snapshot has the same owner.
 func (j *Journal) loadInstallation() error {
 	value, err := j.get(ownerKey, len(uuid.UUID{}))
 	if err != nil || value == nil {
@@ -238,7 +238,7 @@ func (j *Journal) loadInstallation() error {
 	return nil
 }
 
-// Installation is the id of the installation that the journal belongs to; zero when it was never set.
+// Installation returns the id of the installation that owns the journal; zero if it was never set.
 func (j *Journal) Installation() uuid.UUID {
 	if id := j.installation.Load(); id != nil {
 		return *id
@@ -246,7 +246,7 @@ func (j *Journal) Installation() uuid.UUID {
 	return uuid.Nil
 }
 
-// SetInstallation durably records the installation of the journal. Snapshots that are saved from now on contain it, too.
+// SetInstallation durably records the installation that owns the journal. Snapshots saved from now on contain it, too.
 func (j *Journal) SetInstallation(id uuid.UUID) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -305,13 +305,13 @@ func (j *Journal) Last(ctx context.Context) (uint64, error) {
 	return j.last.Load(), nil
 }
 
-// Shortage is the shortage of descriptors or space that the journal waits for, or nil.
+// Shortage returns the shortage of descriptors or space for whose end the journal waits, or nil.
 func (j *Journal) Shortage() error { return j.db.Shortage() }
 
-// StopWaiting fails the operations that wait for a shortage to end. Call it before a Close that other goroutines wait for.
+// StopWaiting fails the operations that wait for a shortage to end. Call it before a Close for which other goroutines wait.
 func (j *Journal) StopWaiting() { j.db.StopWaiting() }
 
-// FreeSpace is how many bytes may still be written to the journal's disk; not ok where the system does not report it.
+// FreeSpace returns how many bytes may still be written to the journal's disk; ok is false if the system does not report it.
 func (j *Journal) FreeSpace() (bytes uint64, ok bool) { return j.db.FreeSpace() }
 
 // Close implements journal.Journal.
@@ -337,7 +337,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// damagedFile converts damage that the database found to the journal's own type.
+// damagedFile converts a damage error of the database to the journal's own type.
 func damagedFile(err error) error {
 	if damaged, ok := errors.AsType[*embeddb.Damaged](err); ok {
 		return &journal.Damaged{File: damaged.Place(), Tail: damaged.Tail, Err: damaged.Err}

@@ -24,14 +24,14 @@ func (j *Journal) Read(ctx context.Context, from uint64) iter.Seq2[journal.Entry
 }
 
 func (j *Journal) read(ctx context.Context, from uint64, yield func(journal.Entry, error) bool) error {
-	// The last number is taken before the iterator: Pebble shows a write before it is durable.
+	// The last number is read before the iterator is created, because Pebble shows a write before it is durable.
 	last := j.last.Load()
 	entries, end, err := j.iterate()
 	if err != nil {
 		return err
 	}
 	defer end()
-	first := j.first.Load() // after the iterator: this shows a trim in between, so that missing entries do not count as damage
+	first := j.first.Load() // read after creating the iterator: it reveals a trim in between, so that trimmed entries do not count as damage
 	switch {
 	case from == 0:
 		from = first
@@ -73,7 +73,7 @@ func (j *Journal) read(ctx context.Context, from uint64, yield func(journal.Entr
 	return nil
 }
 
-// iterate returns an iterator that Close waits for until end is called.
+// iterate returns an iterator. Close waits until end is called.
 func (j *Journal) iterate() (entries embeddb.Iterator, end func(), err error) {
 	j.state.Lock()
 	defer j.state.Unlock()

@@ -22,13 +22,13 @@ import (
 const (
 	snapshotSuffix  = ".snapshot"
 	temporarySuffix = ".tmp"
-	// snapshotSyncBytes is how much of a snapshot may wait to be written to the disk. Writing hundreds of megabytes
-	// in its one sync would make appends wait behind them.
+	// snapshotSyncBytes is how much unsynced snapshot data may accumulate. A single sync of hundreds of megabytes would
+	// delay the syncs of appends.
 	snapshotSyncBytes = 1 << 20
 )
 
-// snapshots is the directory of snapshot files. It does not use the database's guarded file system, because a snapshot
-// that fails does not affect the journal.
+// snapshots is the directory of snapshot files. It does not use the database's guarded file system, because a failed
+// snapshot does not affect the journal.
 type snapshots struct {
 	files  vfs.FS
 	dir    string
@@ -46,7 +46,7 @@ func openSnapshots(files vfs.FS, dir string) (*snapshots, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, temporarySuffix) { // of a save that did not end
+		if strings.HasSuffix(name, temporarySuffix) { // left over from an unfinished save
 			_ = files.Remove(files.PathJoin(dir, name))
 			continue
 		}
@@ -70,7 +70,7 @@ func (s *snapshots) path(at uint64) string {
 	return s.files.PathJoin(s.dir, fmt.Sprintf("%020d%s", at, snapshotSuffix))
 }
 
-// latestAt is the number of the entry after which the latest snapshot was taken, 0 when there is none.
+// latestAt returns the number of the entry after which the latest snapshot was taken; 0 if there is none.
 func (s *snapshots) latestAt() uint64 { return s.latest.Load() }
 
 // SaveSnapshot implements journal.Journal.
@@ -98,7 +98,7 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at uint64, write func(io.Wri
 	return nil
 }
 
-// save stops when goOn returns an error, which it calls between writes.
+// save calls goOn between writes, and stops when that returns an error.
 func (s *snapshots) save(at uint64, installation uuid.UUID, goOn func() error, write func(io.Writer) error) error {
 	temporary := s.path(at) + temporarySuffix
 	if err := s.writeFile(temporary, at, installation, goOn, write); err != nil {
@@ -110,8 +110,8 @@ func (s *snapshots) save(at uint64, installation uuid.UUID, goOn func() error, w
 		return err
 	}
 	if err := embeddb.SyncDir(s.files, s.dir); err != nil {
-		// The name may or may not survive a crash. It names a complete snapshot, so both outcomes are right; until then the
-		// previous one stays the latest, if there is one.
+		// The rename may or may not survive a crash. The name refers to a complete snapshot, so both outcomes are correct;
+		// until it is durable, the previous snapshot stays the latest.
 		if at != s.latestAt() {
 			_ = s.files.Remove(s.path(at))
 		}
@@ -139,7 +139,8 @@ func (s *snapshots) writeFile(name string, at uint64, installation uuid.UUID, go
 	return synced.Sync()
 }
 
-// removeOlder ignores errors: a file that stays (on Windows while it is being read) is removed with the next snapshot.
+// removeOlder ignores errors: a file that cannot be removed (on Windows, while it is being read) is removed with the next
+// snapshot.
 func (s *snapshots) removeOlder(at uint64) {
 	names, err := s.files.List(s.dir)
 	if err != nil {
@@ -161,7 +162,7 @@ func (j *Journal) LatestSnapshot(ctx context.Context) (at uint64, r io.ReadClose
 		return 0, nil, fmt.Errorf("open latest snapshot: %w", err)
 	}
 	at, file, err := j.snapshots.open()
-	if file == nil { // not a nil pointer within an interface
+	if file == nil { // do not return a nil pointer in an interface
 		return at, nil, err
 	}
 	return at, file, err
@@ -176,7 +177,7 @@ func (s *snapshots) open() (at uint64, r *snapshot.File, err error) {
 		path := s.path(at)
 		file, err := s.files.Open(path)
 		if errors.Is(err, os.ErrNotExist) && s.latestAt() != at {
-			continue // a newer one took its place just now
+			continue // a newer snapshot has just replaced it
 		}
 		if err != nil {
 			return 0, nil, fmt.Errorf("open latest snapshot: %w", err)

@@ -27,7 +27,7 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// putEntryKey writes the key of an entry. Big-endian, so that the database's order is the journal's.
+// putEntryKey writes the key of an entry, in big-endian order, so that the database's order is the journal's.
 func putEntryKey(key []byte, number uint64) {
 	key[0] = entryPrefix
 	binary.BigEndian.PutUint64(key[1:], number)
@@ -46,7 +46,7 @@ func entryNumber(key []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(key[1:]), true
 }
 
-// entrySum covers the number besides the bytes: an intact entry under a wrong number is damage, too.
+// entrySum covers the number as well as the bytes: an intact entry under a wrong number is damage, too.
 func entrySum(number uint64, batch []byte) uint32 {
 	var stored [8]byte
 	binary.BigEndian.PutUint64(stored[:], number)
@@ -64,7 +64,7 @@ var (
 	errMissing  = errors.New("missing")
 )
 
-// decodeEntry returns the batch within value.
+// decodeEntry returns the batch stored in value.
 func decodeEntry(number uint64, value []byte) ([]byte, error) {
 	if len(value) < checksumSize {
 		return nil, errShort
@@ -76,7 +76,7 @@ func decodeEntry(number uint64, value []byte) ([]byte, error) {
 	return batch, nil
 }
 
-// checkFormat refuses the format of a later release, and marks a new database as ours.
+// checkFormat refuses a later release's format, and marks a new database with ours.
 func (j *Journal) checkFormat() error {
 	value, err := j.get(formatKey, 4)
 	if err != nil {
@@ -106,7 +106,7 @@ func (j *Journal) trimmedBefore() (uint64, error) {
 	return 0, &journal.Damaged{File: "key mtrimmed", Err: errors.New("0, at least 1 expected")}
 }
 
-// get returns a copy of the value under key, or nil when there is none.
+// get returns a copy of the value of key, or nil if there is none.
 func (j *Journal) get(key []byte, size int) ([]byte, error) {
 	value, closer, err := j.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -122,7 +122,7 @@ func (j *Journal) get(key []byte, size int) ([]byte, error) {
 	return append([]byte(nil), value...), nil
 }
 
-// ends returns the numbers of the oldest and the newest entry in the database, 0 and 0 when there is none.
+// ends returns the numbers of the oldest and the newest entry in the database; 0 and 0 if there is none.
 func (j *Journal) ends() (oldest, newest uint64, err error) {
 	entries, err := j.db.NewIter(&pebble.IterOptions{LowerBound: []byte{entryPrefix}, UpperBound: []byte{entryPrefix + 1}})
 	if err != nil {

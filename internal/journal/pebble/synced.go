@@ -25,8 +25,9 @@ func lostEntries(files vfs.FS, dir string, err error, known embeddb.Synced) erro
 	return err
 }
 
-// entryOfRecord returns which entry a record of the log appends. A record is a batch of the database: its sequence number (8),
-// the number of its writes (4), and for each its kind (1), the length of the key (uvarint) and the key.
+// entryOfRecord returns the number of the entry that a log record appends. A record is a batch of the database: its sequence
+// number (8 bytes), the number of its writes (4), and for each write its kind (1), the length of the key (uvarint) and the
+// key.
 func entryOfRecord(record []byte) (number uint64, ok bool) {
 	const header = 12
 	if len(record) < header+2+entryKeySize || record[header] != 1 || record[header+1] != entryKeySize {

@@ -10,14 +10,15 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// File is the payload of a snapshot in a file. Its errors name the file; bytes that are not a whole snapshot are a *journal.Damaged.
+// File is the payload of a snapshot file. Its errors name the file; if the bytes are not a complete snapshot, the error is a
+// *journal.Damaged.
 type File struct {
 	path   string
 	file   io.ReadCloser
 	blocks *Reader
 }
 
-// OpenFile reads the header, as NewReader does, and closes the file when that fails.
+// OpenFile reads the header, as NewReader does. It closes the file if that fails.
 func OpenFile(path string, file io.ReadCloser, at uint64) (*File, error) {
 	f := &File{path: path, file: file}
 	var err error
@@ -28,7 +29,7 @@ func OpenFile(path string, file io.ReadCloser, at uint64) (*File, error) {
 	return f, nil
 }
 
-// Installation is that of Reader.
+// Installation returns Reader.Installation.
 func (f *File) Installation() uuid.UUID { return f.blocks.Installation() }
 
 func (f *File) Read(p []byte) (int, error) {

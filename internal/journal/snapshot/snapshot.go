@@ -1,15 +1,14 @@
-// Package snapshot has the storage format of snapshots for all engines: blocks with a checksum each and an end
-// mark, so that a half-written, cut or damaged file never counts as a snapshot. docs/formats/journal-pebble.md has
-// the layout.
+// Package snapshot implements the storage format of snapshots for all engines: blocks with a checksum each and an end mark, so that a
+// half-written, truncated or damaged file never counts as a snapshot. docs/formats/journal-pebble.md describes the layout.
 //
-// A reader of the payload can use every byte as it arrives, because each block is checked before any of it is returned, and the returned bytes
-// are the beginning of the true payload. Only io.EOF says that the payload is complete. A checksum covers the number of the journal entry
-// and the block's index beside the bytes, so a block that is intact but in the wrong place, or of another snapshot, is noticed like a
-// damaged one; the end mark has the total, so missing blocks are noticed too. CRC-32C finds every burst of up to 32 bits and lets one in four
-// billion other damages pass. It is no defence against a person who can write the file.
+// A consumer can use the payload as it arrives, because each block is checked before any of it is returned, and the returned bytes are always
+// a prefix of the true payload. Only io.EOF means that the payload is complete. A checksum covers the number of the journal entry and the
+// block's index as well as the bytes, so an intact block in the wrong place, or from another snapshot, is detected like a damaged one. The end
+// mark contains the total size, so missing blocks are detected, too. CRC-32C detects every burst of up to 32 bits and misses one in four
+// billion other errors. It does not protect against a person who can write the file.
 //
-// Writer and Reader hold one block, 256 KiB, for any size. They neither sync nor rename: a file becomes the latest snapshot only by what
-// the engine does after Finish.
+// Writer and Reader buffer one block of 256 KiB, whatever the size of the snapshot. They neither sync nor rename: the engine makes a file the
+// latest snapshot after Finish.
 package snapshot
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// BlockBytes is the payload of a full block. It bounds the memory of a reader, which checks a block before it returns any of it.
+// BlockBytes is the payload of a full block. It bounds the memory of a reader, which checks a block before returning any of it.
 const BlockBytes = 256 << 10
 
 const (
@@ -33,14 +32,13 @@ const (
 	frameBytes  = 4 + 4               // length, checksum
 )
 
-// ErrDamaged is in the error that Reader returns for bytes that are not a complete snapshot. It is the only
-// kind of error of Reader that does not come from what it reads.
+// ErrDamaged is wrapped in Reader's error for bytes that are not a complete snapshot. All other errors of Reader come from the underlying
+// reader.
 var ErrDamaged = errors.New("not a whole snapshot")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum covers the snapshot's entry number and the block's index besides the payload, so that an intact block in the wrong
-// place is noticed.
+// sum covers the snapshot's entry number and the block's index as well as the payload, so that an intact block in the wrong place is detected.
 func sum(at, index uint64, payload []byte) uint32 {
 	var place [16]byte
 	binary.LittleEndian.PutUint64(place[:], at)
@@ -48,7 +46,7 @@ func sum(at, index uint64, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, payload)
 }
 
-// Writer writes one snapshot. Only Finish makes it whole.
+// Writer writes one snapshot. The snapshot is complete only after Finish.
 type Writer struct {
 	out   io.Writer
 	at    uint64
@@ -58,7 +56,7 @@ type Writer struct {
 	err   error
 }
 
-// Write writes a snapshot of what write writes. goOn is asked before each write to out, and its error ends the snapshot.
+// Write writes a snapshot of the output of write. It calls goOn before each write to out and aborts with goOn's error.
 func Write(out io.Writer, at uint64, installation uuid.UUID, goOn func() error, write func(io.Writer) error) error {
 	blocks := NewWriter(&stoppable{goOn, out}, at, installation)
 	if err := write(blocks); err != nil {
@@ -79,7 +77,7 @@ func (s *stoppable) Write(p []byte) (int, error) {
 	return s.out.Write(p)
 }
 
-// NewWriter begins the snapshot after entry at, of the installation with that id.
+// NewWriter starts the snapshot after entry at of an installation.
 func NewWriter(out io.Writer, at uint64, installation uuid.UUID) *Writer {
 	w := &Writer{out: out, at: at, block: make([]byte, frameBytes, frameBytes+BlockBytes)}
 	header := append(make([]byte, 0, headerBytes), magic...)
@@ -137,15 +135,15 @@ type Reader struct {
 	at     uint64
 	index  uint64
 	total  uint64
-	offset int64  // in the stored bytes, where the next frame begins
+	offset int64  // position of the next frame in the stored bytes
 	buffer []byte // for a block
-	rest   []byte // of the block in buffer, not yet given
+	rest   []byte // part of the block in buffer that was not returned yet
 	err    error
 
 	installation uuid.UUID
 }
 
-// Installation is the id of the installation that the snapshot belongs to; zero when it was taken by a release that had none.
+// Installation returns the id of the installation that owns the snapshot; zero if a release without installation ids took it.
 func (r *Reader) Installation() uuid.UUID { return r.installation }
 
 // NewReader reads the header. The snapshot must be the one after entry at.
