@@ -11,35 +11,34 @@ import (
 	"github.com/musterhq/muster/internal/diskfull"
 )
 
-// IsShortage reports whether an error means a shortage that may end: of space on
-// the disk, or descriptors.
+// IsShortage reports whether an error means a shortage that may end: of disk space or of descriptors.
 func IsShortage(err error) bool {
 	return diskfull.Is(err) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// shortages repeats operations that a shortage has stopped. They may be repeated because they left nothing behind
-// that is in use: a file was not created, or a file that nothing refers to yet did not grow.
+// shortages retries operations that failed because of a shortage. A retry is safe because the failed operation changed nothing
+// that is in use: a file was not created, or a file to which nothing refers yet did not grow.
 type shortages struct {
 	dir string
 	log *slog.Logger
 
-	opened  atomic.Bool   // an open database waits; one that is being opened fails, and its caller may try again
+	opened  atomic.Bool   // an open database waits; opening fails instead, and the caller may retry
 	closing chan struct{} // ends all waits; closed by giveUp
 	giveUp  func()
-	failed  chan struct{} // so does a failure
+	failed  chan struct{} // also ends all waits
 
 	mu      sync.Mutex
 	waiting int
-	first   error // the reason of the longest wait; nil when nothing waits
+	first   error // the reason of the longest wait; nil if nothing waits
 }
 
-// A wait doubles up to the longest.
+// The pause doubles up to the maximum.
 const (
 	shortageWait    = 5 * time.Millisecond
 	shortageWaitMax = 500 * time.Millisecond
 )
 
-// patiently repeats an operation while a shortage stops it, and returns the error that ends it.
+// patiently retries an operation while it fails because of a shortage, and returns its final error.
 func (s *shortages) patiently(doing, name string, try func() error) error {
 	err := try()
 	if err == nil || !IsShortage(err) || !s.opened.Load() {
@@ -86,9 +85,9 @@ func (s *shortages) err() error {
 	return s.first
 }
 
-// StopWaiting fails the operations that wait, or would wait, for a shortage to end. It comes before Close where other goroutines
-// have to end first.
+// StopWaiting fails operations that wait, or would wait, for a shortage to end. Call it before Close if other goroutines have to
+// end first.
 func (db *DB) StopWaiting() { db.stop.short.giveUp() }
 
-// Shortage is the shortage that the database waits for, or nil. Writes hang meanwhile and nothing is lost.
+// Shortage returns the shortage for whose end the database waits, or nil. Meanwhile writes block, and nothing is lost.
 func (db *DB) Shortage() error { return db.stop.short.err() }

@@ -13,17 +13,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The file `synced` beside the database records how far a journal is known to be on the disk. A log that was cut, by a tool or by
-// a file system, looks like one whose last write did not end; only a record outside the log can distinguish them. The file is
-// overwritten after each append and not synced, which costs a microsecond or two: it may be behind, by the writes that the system
-// has not carried out yet when the power fails, and is never ahead. After a kill it is behind by at most one entry.
+// The file `synced` next to the database records how far a journal is known to be on disk. A log that was truncated by a tool or a file
+// system looks like one whose last write was interrupted; only a record outside the log can tell them apart. The file is overwritten
+// after each append but not synced, which costs a microsecond or two. After a power cut it may lag behind by the writes that the system
+// had not carried out; it is never ahead. After a kill it lags behind by at most one entry.
 const (
 	SyncedName  = "synced"
 	syncedMagic = "MUSTSYN1"
 	syncedSize  = len(syncedMagic) + 3*8 + 4
 )
 
-// Synced is a durable entry, and the end of the log after it.
+// Synced is a durable entry and the end of the log after it.
 type Synced struct {
 	Entry uint64
 	At    LogPosition
@@ -37,7 +37,7 @@ func (s Synced) encode(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// ReadSynced returns the content of the file; zero when there is none, and an error when it is damaged.
+// ReadSynced returns the content of the file; zero if there is none, and an error if it is damaged.
 func ReadSynced(files vfs.FS, path string) (s Synced, err error) {
 	file, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func ReadSynced(files vfs.FS, path string) (s Synced, err error) {
 	switch {
 	case err != nil:
 		return s, err
-	case len(content) == 0: // the power failed before its first write
+	case len(content) == 0: // power was lost before its first write
 		return s, nil
 	case len(content) != syncedSize:
 		return s, fmt.Errorf("%s has %d bytes, want %d", path, len(content), syncedSize)
@@ -64,16 +64,16 @@ func ReadSynced(files vfs.FS, path string) (s Synced, err error) {
 	return s, nil
 }
 
-// SyncedFile is the open file. Its errors are logged once and stop nothing: the journal is as safe without it, but detects fewer losses.
+// SyncedFile is the open file. Its errors are logged once and stop nothing: without it, the journal is as safe but detects fewer losses.
 type SyncedFile struct {
 	log *slog.Logger
 
-	mu   sync.Mutex // also against a close beside a snapshot that ends
+	mu   sync.Mutex // also guards against a close while a snapshot is finishing
 	file vfs.File   // nil: it cannot be written
 	buf  []byte
 }
 
-// OpenSynced opens the file to write, and creates it when there is none.
+// OpenSynced opens the file for writing and creates it if necessary.
 func OpenSynced(files vfs.FS, path string, log *slog.Logger) *SyncedFile {
 	s := &SyncedFile{log: log}
 	file, err := files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
@@ -85,7 +85,7 @@ func OpenSynced(files vfs.FS, path string, log *slog.Logger) *SyncedFile {
 	return s
 }
 
-// Note records what was synced just now.
+// Note records what was just synced.
 func (s *SyncedFile) Note(to Synced) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,12 +15,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Pebble cuts its newest log at the first chunk that it cannot read and takes what follows for a torn tail. To tell
-// a tear from damage it compares the position with the synced offset that later chunks carry, but v2.1.7 counts only the
-// last partial block of a sync into that offset (record/log_writer.go, writtenOffset), so damage can pass for a tear
-// and everything after it is silently dropped, durable or not. checkTail makes its own check: our databases have one
-// commit in flight at a time, so a tear can only be in the last record, and a chunk further on that begins a record is proof
-// of damage.
+// Pebble truncates its newest log at the first unreadable chunk and takes the rest for a torn tail. To tell a torn tail from
+// damage, it compares the position with the synced offset in later chunks. But v2.1.7 counts only the last partial block of a
+// sync into that offset (record/log_writer.go, writtenOffset), so damage can pass for a torn tail, and everything after it is
+// silently dropped, durable or not. checkTail makes its own check: our databases have one commit in flight at a time, so only
+// the last record can be torn, and a later chunk that begins a record proves damage.
 //
 // The log's format (record/record.go): blocks of 32 KiB, chunks within a block, each with a header of
 // checksum 4, length 2, type 1, log number 4 and, for types 9 to 12, synced offset 8.
@@ -42,16 +41,16 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Tail is how the newest log ended when the database was opened.
+// Tail describes how the newest log ended when the database was opened.
 type Tail struct {
 	File     string // empty: there was no log
-	Readable int64  // bytes up to the first one that cannot be read
-	Rest     int64  // bytes from there to the last one that is not zero; they may be remains of an older log
-	Torn     bool   // a record of this log begins there: a write that did not end
-	Last     []byte // beginning of the last record that can be read, at most walPrefix bytes; nil: none
+	Readable int64  // bytes before the first unreadable one
+	Rest     int64  // bytes from there to the last non-zero one; they may be left over from an older log
+	Torn     bool   // a record of this log begins there: an interrupted write
+	Last     []byte // beginning of the last readable record, at most walPrefix bytes; nil: none
 }
 
-// LastRecord is the beginning of the last record in the newest log of a directory that can be read.
+// LastRecord returns the beginning of the last readable record in the newest log of a directory.
 func LastRecord(files vfs.FS, dir string) (prefix []byte, ok bool) {
 	tail, _ := checkTail(files, dir, LogPosition{})
 	return tail.Last, tail.Last != nil
@@ -63,23 +62,23 @@ type LogPosition struct {
 	Offset int64  // bytes
 }
 
-// Tail is the end of the newest log when the database was opened.
+// Tail returns how the newest log ended when the database was opened.
 func (db *DB) Tail() Tail { return db.tail }
 
-// LogPosition is the end of the written log. It is meaningful directly after a commit.
+// LogPosition returns the end of the written log. It is meaningful only directly after a commit.
 func (db *DB) LogPosition() LogPosition {
 	return LogPosition{db.stop.log.number.Load(), db.stop.log.written.Load()}
 }
 
-// logEnd is the end of the log that is being written.
+// logEnd is the end of the current log.
 type logEnd struct {
 	number  atomic.Uint64
 	written atomic.Int64
 }
 
-// checkTail checks the newest log in the directory. It returns *Damaged when more is lost than a write that did not end: when
-// the log is damaged before its end, or ends before what was synced. Older logs need no check: Pebble knows that they were
-// closed in order and accepts no tear in them.
+// checkTail checks the newest log in the directory. It returns *Damaged if more than an interrupted write is lost: if the log
+// is damaged before its end, or ends before what was synced. Older logs need no check: Pebble knows that they were closed in
+// order and accepts no torn tail in them.
 func checkTail(files vfs.FS, dir string, synced LogPosition) (Tail, error) {
 	name, number, err := newestLog(files, dir)
 	if err != nil {
@@ -118,7 +117,7 @@ var (
 	errNoLog      = errors.New("the newest log is missing")
 )
 
-// cutTail cuts a log where it becomes unreadable. It keeps the whole log beside the database.
+// cutTail truncates a log where it becomes unreadable. It keeps a copy of the whole log next to the database.
 func cutTail(files vfs.FS, dir string, tail Tail) error {
 	if tail.File == "" {
 		return nil
@@ -172,15 +171,15 @@ const walPrefix = 64
 type walScan struct {
 	log uint32
 
-	readable int64 // up to the first byte that cannot be read
-	used     int64 // up to the last byte that is not zero
+	readable int64 // before the first unreadable byte
+	used     int64 // up to the last non-zero byte
 	torn     bool  // a chunk of this log begins at readable
 	last     []byte
 
-	begun []byte // the record at hand
+	begun []byte // the record being read
 }
 
-// read reads a whole log, and reports whether a record begins somewhere behind the first chunk that cannot be read.
+// read reads a whole log, and reports whether a record begins somewhere after the first unreadable chunk.
 func (s *walScan) read(log io.Reader) (follows bool, err error) {
 	torn := false
 	block := make([]byte, walBlock)
@@ -222,7 +221,7 @@ func (s *walScan) read(log io.Reader) (follows bool, err error) {
 	}
 }
 
-// note keeps the beginning of the last whole record.
+// note keeps the beginning of the last complete record.
 func (s *walScan) note(chunk []byte) {
 	header := walHeader
 	if chunk[6] >= walSyncedFull {
@@ -262,12 +261,13 @@ func (s *walScan) chunk(b []byte) int {
 	return size
 }
 
-// isPadding reports whether the rest of a full block is too short for a chunk and left zero.
+// isPadding reports whether the rest of a full block is padding: too short for a chunk and zero.
 func isPadding(rest []byte, full bool) bool {
 	return full && len(rest) < walSyncedHeader && len(bytes.Trim(rest, "\x00")) == 0
 }
 
-// recordBegins checks every position, because the lengths that lead from chunk to chunk may be damaged.
+// recordBegins reports whether a record begins anywhere in b. It checks every position, because the lengths that lead from
+// chunk to chunk may be damaged.
 func (s *walScan) recordBegins(b []byte) bool {
 	for ; len(b) >= walHeader; b = b[1:] {
 		switch b[6] {

@@ -17,19 +17,19 @@ const (
 	bitFIN, bitsRSV, bitsOpcode = 0x80, 0x70, 0x0F // of the first byte
 	bitMask                     = 0x80             // of the second
 
-	controlMost = 125 // bytes of the payload of a control frame
+	controlMost = 125 // payload bytes of a control frame
 )
 
-// head is what stands in front of a frame's payload.
+// head is the header in front of a frame's payload.
 type head struct {
 	first   byte
-	size    int // of the head; 0 while not all of it has come
+	size    int // size of the head; 0 while it is incomplete
 	payload int
 	mask    [4]byte
 }
 
-// head reads the head of the first frame of b. It checks each byte as soon as that is there, so nothing is kept of a frame that
-// will be refused. RFC 6455, 5.2 to 5.5.
+// head parses the head of the first frame in b. It checks each byte as soon as it is there, so that nothing of a frame that
+// will be refused is buffered. RFC 6455, 5.2 to 5.5.
 func (r *Reader) head(b []byte) (h head, wrong *Violation) {
 	if len(b) < 1 {
 		return h, nil
@@ -53,7 +53,7 @@ func (r *Reader) head(b []byte) (h head, wrong *Violation) {
 	if len(b) < size {
 		return h, nil
 	}
-	least := uint64(0) // with fewer bytes, the length would have had a shorter form
+	least := uint64(0) // a smaller length would have had a shorter encoding
 	switch n {
 	case 126:
 		n, least = uint64(binary.BigEndian.Uint16(b[2:])), 126
@@ -64,7 +64,7 @@ func (r *Reader) head(b []byte) (h head, wrong *Violation) {
 	switch {
 	case n < least:
 		return h, &Violation{CodeProtocol, fmt.Sprintf("a length of %d in a longer form than it needs", n)}
-	case control: // small, for any limit of messages
+	case control: // small in any case
 	case n > most:
 		return h, &Violation{CodeTooLarge, fmt.Sprintf("a frame of %d bytes, want at most %d", n, most)}
 	case n+uint64(len(r.whole)) > most:
@@ -74,7 +74,7 @@ func (r *Reader) head(b []byte) (h head, wrong *Violation) {
 	return h, nil
 }
 
-// checkFirst checks the first byte of a frame: its kind, and whether it may come now.
+// checkFirst checks the first byte of a frame: its opcode, and whether it may occur now.
 func (r *Reader) checkFirst(first byte) *Violation {
 	last, opcode := first&bitFIN != 0, first&bitsOpcode
 	switch {

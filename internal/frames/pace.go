@@ -6,10 +6,10 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// paceUnit is how many bytes of a frame count as much as a frame.
+// paceUnit is how many bytes of a frame count as much as one frame.
 const paceUnit = 1 << 10
 
-// keepPace counts a frame, and waits until it may be taken.
+// keepPace counts a frame, and waits until the rate allows it.
 func (r *Reader) keepPace(bytes int) {
 	limit := r.config.Pace
 	if limit.Every == 0 {

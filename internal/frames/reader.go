@@ -1,22 +1,20 @@
-// Package frames is for reading what WebSocket clients send, from thousands of connections that are silent most of the time.
+// Package frames reads WebSocket frames from thousands of connections that are silent most of the time.
 //
-// What waits for a silent client is a goroutine that has called next to nothing, so it keeps the stack it began with. When something comes, it reads
-// and does what was asked for, and ends when nothing more has come; another one waits for the rest. A reader that waits after it has read costs an idle
-// connection over TLS about twice as much.
+// For a silent client, a goroutine waits that has called next to nothing and therefore still has its initial stack. When data arrives, it reads and
+// handles the data. When no more data is there, it ends, and a new goroutine waits. If a goroutine waited after it has read, an idle connection over
+// TLS would cost about twice as much.
 //
-// A Reader needs no lock: read starts await as the last thing it does, so there is one goroutine for a connection at any time.
+// A Reader needs no lock: starting await is the last thing that read does, so only one goroutine works on a connection at any time.
 //
 // # Buffers
 //
-// Bytes are read into one buffer from a pool. Whole frames in it are unmasked in place and given to the handler as slices of it. The rest, a
-// part of a frame, moves to the front. When nothing is left the buffer goes back, so a client that is silent between frames
-// holds none. A buffer grows only when it is full of what has come, to twice that or the size of the frame, whichever is less: a head that
-// promises 16 MiB costs its sender as many bytes as it costs the service. Fragments are copied together, and the head of each is checked
-// against what is left of MessageMax. So a connection holds at most one frame and one message, each of MessageMax bytes and what
-// growing by doubling leaves unused, and only when it sent as much.
+// Bytes are read into one buffer from a pool. Complete frames in it are unmasked in place and passed to the handler as slices of it. A partial frame
+// moves to the front. When nothing is left, the buffer returns to the pool, so a client that is silent between frames holds none. A buffer grows only
+// when received data fills it, to twice its size or the size of the frame, whichever is less: a head that announces 16 MiB costs its sender as many
+// bytes as it costs the service. Fragments are copied together, and the head of each is checked against the rest of MessageMax. So a connection holds
+// at most one frame and one message, each of MessageMax bytes plus the slack from doubling, and only if the client sent as much.
 //
-// Frames are checked as early as their bytes allow: a frame that will be refused is refused at its first wrong byte, before its payload is
-// kept.
+// Frames are checked as early as possible: a frame that will be refused is refused at its first wrong byte, before its payload is buffered.
 package frames
 
 import (
@@ -32,16 +30,16 @@ import (
 	"github.com/musterhq/muster/internal/warm"
 )
 
-// Handler is told what a client sends: in order, one call at a time. What it is given is good until it returns.
+// Handler receives what a client sends, in order, one call at a time. Arguments are valid until the call returns.
 type Handler interface {
 	Ping(payload []byte)
 	Pong()
 	Message(data []byte)
-	Wrong(v *Violation) // later bytes are read and dropped, so that no reset overtakes the close frame
+	Wrong(v *Violation) // later bytes are read and discarded, so that no reset overtakes the close frame
 	End(err error)      // the last call: *Closed, or why the connection was lost. The connection is still open.
 }
 
-// Closed is a client's close frame. Code is 0 when it named none.
+// Closed is a client's close frame. Code is 0 if the frame has none.
 type Closed struct {
 	Code   uint16
 	Reason string
@@ -51,7 +49,7 @@ func (e *Closed) Error() string {
 	return fmt.Sprintf("closed by its client with %d %.125q", e.Code, e.Reason)
 }
 
-// Violation is what no client may send. Code says so in a close frame.
+// Violation is a violation of the protocol by a client. Code is the code for the close frame.
 type Violation struct {
 	Code uint16
 	Text string
@@ -64,8 +62,8 @@ const (
 	CodeTooLarge = 1009
 )
 
-// patient is a connection that can wait for its peer apart from reading. Once it is ReadNoWait, its Read does not wait for
-// something to begin: its error says NothingYet, and Await waits until something has come.
+// patient is a connection on which waiting for the peer is separate from reading. After ReadNoWait, Read does not wait: if there is no data, its
+// error has NothingYet. Await waits until data has arrived.
 type patient interface {
 	ReadNoWait()
 	Await() error
@@ -76,33 +74,33 @@ type nothingYet interface {
 	NothingYet() bool
 }
 
-// Config is what all connections of a door have in common. It must not change.
+// Config is shared by all connections of a door. It must not change.
 type Config struct {
-	MessageMax int // bytes of a message, in one frame or in fragments
+	MessageMax int // most bytes of a message, in one frame or in fragments
 
-	// Pace bounds how fast a connection's frames are taken. A frame counts one, and one more for each whole KiB of it. What comes faster
-	// is not read yet and fills the buffers of the client's own network, so a client that floods slows down itself alone.
+	// Pace bounds the rate at which a connection's frames are read. A frame counts one, plus one for each whole KiB. What exceeds the rate stays
+	// unread in the client's own network buffers, so a client that floods slows down only itself.
 	Pace rate.Limit
 
-	AnyText bool // texts that are not UTF-8 are taken, too, where RFC 6455, 8.1, ends the connection
+	AnyText bool // accept texts that are not UTF-8, for which RFC 6455, 8.1, closes the connection
 
 	Running *warm.Group   // counts the goroutines
-	Panics  *panics.Guard // a panic ends the connection; nil: the process
-	Door    string        // what Panics counts it under
+	Panics  *panics.Guard // confines a panic to its connection; nil: a panic ends the process
+	Door    string        // the label under which Panics counts it
 }
 
-// Reader reads one connection. It holds nothing while the client is silent.
+// Reader reads one connection. It holds no buffer while the client is silent.
 type Reader struct {
 	conn    net.Conn
-	waits   patient // nil: conn waits where it reads
+	waits   patient // nil: conn can only wait by reading
 	handler Handler
 	config  *Config
-	full    int64 // when the bucket of Pace is full again, as steady.Nanos
+	full    int64 // when the bucket of Pace will be full again, as steady.Nanos
 
-	held   *[]byte // a frame of which not all has come
-	whole  []byte  // what has come of a message in fragments
-	opened byte    // opcode of that message; 0: there is none
-	deaf   bool    // something wrong has come
+	held   *[]byte // a partially received frame
+	whole  []byte  // the fragments of a message received so far
+	opened byte    // opcode of that message; 0: none
+	deaf   bool    // a violation was received
 }
 
 // Read reads from a connection until it ends.
@@ -119,7 +117,7 @@ func Read(conn net.Conn, c *Config, h Handler) {
 	r.config.Running.Go(r.read)
 }
 
-// await is all that a silent client costs.
+// await waits for data. A silent client costs nothing else.
 func (r *Reader) await() {
 	defer r.config.Panics.Confine(r.config.Door, r.fail)
 	if err := r.waits.Await(); err != nil {
@@ -134,7 +132,7 @@ func (r *Reader) end(err error) {
 	r.handler.End(err)
 }
 
-// errPanicked is why a connection ended under which something panicked.
+// errPanicked is the reason for the end of a connection whose handler panicked.
 var errPanicked = errors.New("a panic while its frames were handled")
 
 func (r *Reader) fail() {
@@ -143,7 +141,7 @@ func (r *Reader) fail() {
 	r.handler.End(errPanicked)
 }
 
-// read takes all that has come.
+// read reads everything that has arrived.
 func (r *Reader) read() {
 	defer r.config.Panics.Confine(r.config.Door, r.fail)
 	if r.held == nil {
@@ -181,10 +179,10 @@ func (r *Reader) read() {
 	}
 }
 
-// buffers are shared by all readers.
+// buffers is shared by all readers.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
-// keptBuffer is the largest one that goes back: a rare huge one must not be held for ever.
+// keptBuffer is the largest buffer that returns to the pool, so that a rare huge one does not occupy memory forever.
 const keptBuffer = 64 << 10
 
 func (r *Reader) put() {
@@ -195,7 +193,7 @@ func (r *Reader) put() {
 	r.held = nil
 }
 
-// take handles the frames that are whole, and keeps the rest. There is room behind it.
+// take handles the complete frames and keeps the rest, with room after it.
 func (r *Reader) take() (*Closed, *Violation) {
 	b := *r.held
 	for {
@@ -217,7 +215,7 @@ func (r *Reader) take() (*Closed, *Violation) {
 	}
 }
 
-// keep holds on to a part of a frame. Room grows with what has come, not with what the head of a frame promises.
+// keep buffers a partial frame. Its room grows with the received data, not with the size announced by the frame's head.
 func (r *Reader) keep(part []byte, size int) {
 	whole := (*r.held)[:cap(*r.held)]
 	*r.held = whole[:copy(whole, part)]
@@ -226,7 +224,7 @@ func (r *Reader) keep(part []byte, size int) {
 	}
 }
 
-// unmask takes the mask away. RFC 6455, 5.3.
+// unmask removes the mask. RFC 6455, 5.3.
 func unmask(b []byte, key [4]byte) {
 	word := uint64(binary.LittleEndian.Uint32(key[:]))
 	word |= word << 32
@@ -238,7 +236,7 @@ func unmask(b []byte, key [4]byte) {
 	}
 }
 
-// frame handles one whole frame, whose head is as it must be.
+// frame handles one complete frame with a valid head.
 func (r *Reader) frame(first byte, payload []byte) (*Closed, *Violation) {
 	switch opcode := first & bitsOpcode; opcode {
 	case opPing:
@@ -253,7 +251,7 @@ func (r *Reader) frame(first byte, payload []byte) (*Closed, *Violation) {
 	return nil, nil
 }
 
-// data gathers fragments.
+// data collects the fragments of a message.
 func (r *Reader) data(opcode byte, last bool, payload []byte) *Violation {
 	if opcode != opContinuation {
 		r.opened = opcode

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// handshakeWait bounds the write of the answer to an upgrade request. It fits into the send buffer of any new connection.
+// handshakeWait bounds the write of the answer to an upgrade request, which fits into the send buffer of any new connection.
 const handshakeWait = 5 * time.Second
 
-// acceptKey is what a server appends to a client's key. RFC 6455, 1.3.
+// acceptKey is the text that a server appends to a client's key. RFC 6455, 1.3.
 const acceptKey = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-// CheckUpgrade says what is wrong with a request for a WebSocket; nil if Upgrade would take it. An empty subprotocol means that
-// none is agreed on. RFC 6455, 4.2.1.
+// CheckUpgrade returns what is wrong with a WebSocket request; nil if Upgrade would accept it. An empty subprotocol means that
+// none is negotiated. RFC 6455, 4.2.1.
 func CheckUpgrade(r *http.Request, subprotocol string) error {
 	h := r.Header
 	key := h.Values("Sec-Websocket-Key")
@@ -42,7 +42,7 @@ func CheckUpgrade(r *http.Request, subprotocol string) error {
 	return nil
 }
 
-// isKey reports whether a text is 16 bytes in base64.
+// isKey reports whether a text is the base64 encoding of 16 bytes.
 func isKey(text string) bool {
 	const encoded = 24
 	var key [18]byte
@@ -50,7 +50,7 @@ func isKey(text string) bool {
 	return err == nil && n == 16 && len(text) == encoded
 }
 
-// listed reports whether a header that is a list has a name, in any case.
+// listed reports whether a list header contains a name, ignoring case.
 func listed(h http.Header, header, want string) bool {
 	return slices.ContainsFunc(names(h, header), func(name string) bool { return strings.EqualFold(name, want) })
 }
@@ -64,11 +64,11 @@ func names(h http.Header, header string) (all []string) {
 	return all
 }
 
-// Offered are the subprotocols that a client names.
+// Offered returns the subprotocols that a client offers.
 func Offered(h http.Header) []string { return names(h, "Sec-Websocket-Protocol") }
 
-// Upgrade answers a request for a WebSocket and takes its connection over. No extension is agreed on, so no frame is compressed.
-// A request that is wrong gets status 400, or 426 for its version, and an error is returned.
+// Upgrade answers a WebSocket request and takes over its connection. It negotiates no extension, so frames are not compressed.
+// It answers an invalid request with status 400, or 426 for an unsupported version, and returns an error.
 func Upgrade(w http.ResponseWriter, r *http.Request, subprotocol string) (net.Conn, error) {
 	if err := CheckUpgrade(r, subprotocol); err != nil {
 		RefuseUpgrade(w, r, err)
@@ -80,7 +80,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request, subprotocol string) (net.Co
 		return nil, err
 	}
 	if n := buffered.Reader.Buffered(); n > 0 {
-		_ = conn.Close() // it is of no use any more
+		_ = conn.Close() // it is useless now
 		return nil, fmt.Errorf("%d bytes came before the handshake was over", n)
 	}
 	hash := sha1.Sum([]byte(r.Header.Get("Sec-Websocket-Key") + acceptKey))
@@ -103,13 +103,13 @@ func Upgrade(w http.ResponseWriter, r *http.Request, subprotocol string) (net.Co
 	return conn, nil
 }
 
-// RefuseUpgrade answers a request that CheckUpgrade found wrong.
+// RefuseUpgrade answers a request that CheckUpgrade has refused.
 func RefuseUpgrade(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusBadRequest
 	if r.Header.Get("Sec-Websocket-Version") != "13" {
 		status = http.StatusUpgradeRequired
 		w.Header()["Upgrade"], w.Header()["Sec-Websocket-Version"] = []string{"websocket"}, []string{"13"}
 	}
-	w.Header().Set("Connection", "close") // or net/http would wait for a body first, if one was announced
+	w.Header().Set("Connection", "close") // otherwise net/http would first wait for an announced body
 	http.Error(w, err.Error(), status)
 }

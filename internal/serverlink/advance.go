@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// advanceMax is how far one call moves the connections' clock at most.
+	// advanceMax is the most by which one call moves the connections' clock.
 	advanceMax = 24 * time.Hour
-	// pongPatience is how long AdvanceLinks waits for the answer to a ping. The answer comes from this machine, which may be
-	// busy, or never: therefore it waits once, not at each ping of a dead connection.
+	// pongPatience is how long AdvanceLinks waits for the answers to pings. They come from this machine, which may be busy,
+	// or from a dead connection, never. Therefore it waits once per call, not at each ping of a dead connection.
 	pongPatience = 3 * time.Second
 )
 
-// AdvanceLinks lets time pass for the connections, as if no game server had sent a message of its own meanwhile: processes
-// fall silent. It sends pings on the way, so that a connection stays open if its other end answers them, and a dead one
+// AdvanceLinks advances the connections' clock, as if no game server had sent a message on its own meanwhile, so that
+// processes fall silent. It sends pings on the way, so that a connection stays open if its peer answers them, and a dead one
 // is detected. It returns when the consequences are durable.
 func (s *Server) AdvanceLinks(ctx context.Context, d time.Duration) error {
 	if d < 0 || d > advanceMax {
@@ -36,8 +36,8 @@ func (s *Server) AdvanceLinks(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// calm waits until pings sent since then are answered, due work is done, and the core has recorded the connections
-// that were dropped.
+// calm waits until pings sent since `since` are answered, due work is done, and the core has recorded the dropped
+// connections.
 func (s *Server) calm(ctx context.Context, since time.Time, dropped []*link) error {
 	patience := time.Now().Add(pongPatience)
 	poll := time.NewTicker(time.Millisecond)
@@ -60,7 +60,7 @@ func (s *Server) calm(ctx context.Context, since time.Time, dropped []*link) err
 	}
 }
 
-// answered reports whether all pings since a moment were answered, and whether no due work is in progress.
+// answered reports whether all pings since `since` were answered, and whether no due work is in progress.
 func (s *Server) answered(since time.Time) (answered, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

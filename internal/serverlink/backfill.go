@@ -24,8 +24,8 @@ import (
 
 // Backfill: a game server requests more players, and receives the result. docs/spec/server-sdk.md#backfill.
 
-// backfillPlayer is a player as the SDKs send it. encoding/json takes the names in any case, as the SDKs spell them
-// differently.
+// backfillPlayer is a player in the form that SDKs send. encoding/json matches names case-insensitively, which is needed because SDKs
+// spell them differently.
 type backfillPlayer struct {
 	PlayerID         string                       `json:"PlayerId"`
 	Team             string                       `json:"Team"`
@@ -41,7 +41,7 @@ type backfillAttribute struct {
 	SDM      map[string]float64
 }
 
-// Bounds of what a game server may send. The model's, and docs/spec/flexmatch.md#attributes.
+// Bounds of what a game server may send. Sources: the API model and docs/spec/flexmatch.md#attributes.
 const (
 	backfillTextMax   = 1024
 	ticketIDMax       = 128
@@ -51,8 +51,8 @@ const (
 	attributePairsMax = 10
 )
 
-// startBackfill requests more players from the core. Without an id of the caller's, the ticket's id is derived from the request's, so that
-// a repeat finds it.
+// startBackfill requests more players from the core. If the caller gives no ticket id, it is derived from the request's id, so that a
+// repeat finds the ticket.
 func (l *link) startBackfill(ctx context.Context, r *request) (ticket string, err error) {
 	players, err := r.backfillPlayers()
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *request) backfillPlayers() ([]matchmaking.Player, error) {
 	return players, nil
 }
 
-// value reads an attribute by its type: C# sends values of all types, and only one of them means something.
+// value reads an attribute by its type: C# sends values of all types, of which only one is meaningful.
 func (a backfillAttribute) value() (v ruleset.Value, problem string) {
 	switch a.AttrType {
 	case "", "NONE":
@@ -148,8 +148,7 @@ func (a backfillAttribute) value() (v ruleset.Value, problem string) {
 	return v, ""
 }
 
-// stopBackfill cancels a backfill. One that has already ended is a success, also when only the archive has
-// it.
+// stopBackfill cancels a backfill. It succeeds if the backfill has already ended, even if only the archive has it.
 func (l *link) stopBackfill(ctx context.Context, r *request) error {
 	key := l.process.key
 	err := l.process.server.engine.Do(ctx, &matchmaking.StopMatchmaking{ID: r.ticket, Server: &key})
@@ -167,7 +166,7 @@ func appendTicket(b []byte, r *request, ticket string) []byte {
 	return append(appendMember(appendAnswer(b, r, 200), `,"TicketId":`, ticket), '}')
 }
 
-// hostedChanged sends the result of a backfill to the process of the game session, if the process is connected here.
+// hostedChanged sends the result of a backfill to the game session's process, if the process is connected to this node.
 func (s *Server) hostedChanged(e *matchmaking.HostedChanged) {
 	h := e.Hosted
 	if h.Updates <= h.Told {
@@ -182,8 +181,8 @@ func (s *Server) hostedChanged(e *matchmaking.HostedChanged) {
 	s.task(key, func(l *link) { l.pushUpdate(&h) })
 }
 
-// pushUpdate pushes an update that the process has not received yet. It is recorded after it was sent: at worst the
-// process receives it twice, which does no harm.
+// pushUpdate pushes an update that the process has not received yet. The update is recorded after it was sent: at worst the process
+// receives it twice, which is harmless.
 func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	p := l.process
 	s := p.server
@@ -199,14 +198,14 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	}
 	on := p.currentLink()
 	if on == nil {
-		return // still owed; the next connection gets it
+		return // still owed; the next connection receives it
 	}
 	b := newFrame()
 	*b = appendUpdateGameSession(*b, &g, h.Why.String(), h.Ticket)
 	s.counters.pushes.Add(1)
 	on.send(b, opText)
 	cmd := matchmaking.TellHosted{Game: g.ID, Update: h.Updates}
-	if !on.node.IsZero() { // the process may have another connection by now, at a node that has read what is owed before
+	if !on.node.IsZero() { // the process may by now be connected to another node, which read what is owed before this
 		cmd.Link = on.id
 	}
 	if err := s.engine.Do(s.ctx, &cmd); err != nil {
@@ -214,7 +213,7 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	}
 }
 
-// appendUpdateGameSession is the push that brings a game session's new state. docs/spec/server-sdk.md#update-game-session.
+// appendUpdateGameSession appends the push with a game session's new state. docs/spec/server-sdk.md#update-game-session.
 func appendUpdateGameSession(b []byte, g *session.GameSession, reason, ticket string) []byte {
 	b = slices.Grow(b, 768+len(g.Data)+len(g.MatchmakerData))
 	b = append(b, `{"Action":"`+pushUpdateGameSession+`"`...)

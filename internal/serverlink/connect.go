@@ -22,7 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// IsUpgrade reports whether a request wants to become a WebSocket.
+// IsUpgrade reports whether a request asks for a WebSocket.
 func IsUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
@@ -30,8 +30,8 @@ func IsUpgrade(r *http.Request) bool {
 // sdkText bounds the kept part of an SDK's name and version.
 const sdkText = 64
 
-// ServeHTTP accepts a game server's connection. After any refusal all SDKs try again on the same schedule; C++ names
-// 403 in its error. docs/spec/server-sdk.md#refusals.
+// ServeHTTP accepts a game server's connection. After any refusal, all SDKs retry on the same schedule; C++ mentions 403 in its error.
+// docs/spec/server-sdk.md#refusals.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.stopping.Err() != nil {
 		s.refuse(w, http.StatusServiceUnavailable, errors.New("the service is stopping"))
@@ -52,7 +52,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s counted as crashed and did not end when the service told it to", h.key.Process))
 		return
 	}
-	// After the credentials: with an unsupported WebSocket version a game server can check its credentials without a connection.
+	// Checked after the credentials, so that a game server can test its credentials without a connection by sending an unsupported WebSocket version.
 	if err := frames.CheckUpgrade(r, ""); err != nil {
 		frames.RefuseUpgrade(w, r, err)
 		return
@@ -81,16 +81,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.open(l, &h, connect.Found)
 }
 
-// kept is a key for the core, which has it as long as the process. The strings of the query would keep the whole request line; thousands of processes share
-// fleets and computes.
+// kept returns a key for the core, which keeps it as long as the process. The query's strings would keep the whole request line in memory, and
+// thousands of processes share fleets and computes.
 func kept(k fleet.Key) fleet.Key {
 	return fleet.Key{Fleet: unique.Make(k.Fleet).Value(), Compute: unique.Make(k.Compute).Value(), Process: strings.Clone(k.Process)}
 }
 
-// newLinkID makes a number that no other connection of the cell has.
+// newLinkID returns a number that no other connection of the cell has.
 func newLinkID() uint64 { return max(rand.Uint64(), 1) }
 
-// open registers the upgraded connection, starts to read from it and sends the pushes that are owed.
+// open registers the upgraded connection, starts reading from it and sends the pushes that are owed.
 func (s *Server) open(l *link, h *hello, found fleet.Process) {
 	reading := false
 	defer s.config.Panics.Confine(panicDoor, func() {
@@ -99,7 +99,7 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 			l.gone(errPanicked)
 		}
 	})
-	key := found.Key // the core's strings: the query's would keep the whole request
+	key := found.Key // the core's strings: the query's would keep the whole request in memory
 	if key == (fleet.Key{}) {
 		key = h.key
 	}
@@ -115,13 +115,13 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 	if l.shown.life != nil {
 		s.followKey(l, l.shown.life)
 	}
-	_ = p.look(func(now fleet.Process, ok bool) { // on an error the engine has stopped, and so will the link
+	_ = p.look(func(now fleet.Process, ok bool) { // an error means that the engine has stopped, which also ends the link
 		if ok {
 			found = now
 		}
 		newest := l.id
 		if found.State != fleet.Ended {
-			newest = found.Link // two connections may arrive at once: the core knows which was last
+			newest = found.Link // two connections may arrive at once; the core knows which is newer
 		}
 		p.settle(l, newest, found)
 	})
@@ -133,7 +133,7 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 	}
 }
 
-// endpoint is the URL by which this game server reached the service.
+// endpoint returns the URL by which this game server reached the service.
 func (s *Server) endpoint(r *http.Request) string {
 	if s.config.Endpoint != "" {
 		return s.config.Endpoint
@@ -152,8 +152,8 @@ var errForbidden = errors.New("forbidden")
 
 // authorise checks that the game server may connect for its compute. docs/spec/server-sdk.md#authentication.
 //
-// C++ that was started with SigV4 and reconnects because its requests timed out sends neither a token nor its signature.
-// Such a connection proves nothing, so it is refused like any other without credentials; see B053.
+// A C++ process that was started with SigV4 and reconnects because its requests timed out sends neither a token nor its signature. Such a connection
+// proves nothing, so it is refused like any other without credentials; see B053.
 func (s *Server) authorise(ctx context.Context, h *hello) (credential, error) {
 	var compute fleet.Compute
 	var process fleet.Process
@@ -175,8 +175,8 @@ func (s *Server) authorise(ctx context.Context, h *hello) (credential, error) {
 	return s.checkToken(h, &compute, live && !process.Linked)
 }
 
-// checkToken accepts an expired token only where cutOff says that the process is live and has no connection: the token may have expired
-// while the process could not reach the service.
+// checkToken accepts an expired token only if cutOff reports that the process is live and has no connection, because the token may have expired while
+// the process could not reach the service.
 func (s *Server) checkToken(h *hello, compute *fleet.Compute, cutOff bool) (credential, error) {
 	shown, err := computetoken.Check(s.config.Secret, compute, h.authorization, domain.TimeOf(s.engine.Now()), cutOff)
 	expired, late := errors.AsType[*computetoken.Expired](err)
@@ -223,12 +223,12 @@ func (s *Server) checkSignature(ctx context.Context, h *hello, live bool) (crede
 	if err := h.signature.check(h.key, key.Secret); err != nil {
 		return credential{}, s.failed(h, signin.WrongSecret, fmt.Errorf("%w: %w", errForbidden, err))
 	}
-	// Not the engine's clock, which tests move: a signature comes from a real one.
+	// Not the engine's clock, which tests move, because a signature uses real time.
 	age, err := h.signature.checkAge(time.Now(), allowed, skew)
 	if err != nil {
 		return credential{}, s.failed(h, signin.Clock, fmt.Errorf("%w: %w", errForbidden, err))
 	}
-	left := skew + signatureReturn - age // within this time the process may come back with it
+	left := skew + signatureReturn - age // how long the process may still reconnect with it
 	s.config.Signins.Trust(h.from, key)
 	if key.Role != identity.Admin && key.Role != identity.Backend {
 		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
@@ -249,8 +249,8 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	s.refusals.Refuse(w, s.now(), status, err)
 }
 
-// loseLink records in the core that a connection is lost. The service's own stop is not the game server's fault: the core
-// counts no downtime against it.
+// loseLink records in the core that a connection is lost. When the service itself stops, that is not the game server's fault: the core does not count
+// the downtime against it.
 func (s *Server) loseLink(key fleet.Key, id uint64) {
 	if s.stopping.Err() != nil {
 		return

@@ -9,25 +9,24 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// credential is the credential of a link: an access key that signed the connection request, or an auth token of the
-// compute.
+// credential is a link's credential: an access key that signed the connection request, or an auth token of the compute.
 type credential struct {
 	accessKey    string          // id of the key; "" for a token
-	life         context.Context // of the key; nil for a token, and for an unknown key
+	life         context.Context // ends with the key; nil for a token, and for an unknown key
 	registration domain.UUID     // of the compute, for a token
 	generation   uint32          // of the token; 0 for a signature
-	expires      domain.Time     // of the token, or the time after which a live process cannot come back with the signature; 0: never
+	expires      domain.Time     // expiry of the token, or the time after which a live process can no longer reconnect with the signature; 0: never
 	fleeting     bool            // a signature that the SDK does not send with every connection
 
-	again func() (identity.AccessKey, error) // the key as it is now; nil for a token, and for an unknown key
-	from  string                             // address of the client, for policies
+	again func() (identity.AccessKey, error) // returns the key's current state; nil for a token, and for an unknown key
+	from  string                             // client address, for policies
 }
 
-// voidNow reports whether the token of a link has become void since it was checked. Events after the link
-// is attached find the link.
+// voidNow reports whether a link's token has become void since it was checked. Once the link is attached, events take care
+// of that.
 func (s *Server) voidNow(l *link) bool {
 	void := false
-	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the link
+	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // an error means that the engine has stopped, which also ends the link
 		x, ok := v.Compute(l.process.key.Fleet, l.process.key.Compute)
 		void = ok && l.shown.generation != 0 && (l.shown.registration != x.Registration || l.shown.generation <= x.TokensVoid)
 		return nil
@@ -35,8 +34,8 @@ func (s *Server) voidNow(l *link) bool {
 	return void
 }
 
-// registered closes connections that were made with a token of an earlier registration of the compute. Their processes ended
-// with it.
+// registered closes connections that were authenticated with a token of an earlier registration of the compute. Their
+// processes ended with that registration.
 func (s *Server) registered(e *hosting.ComputeRegistered) {
 	for _, l := range s.linksOn(e.Compute.FleetID, e.Compute.Name) {
 		if l.shown.generation != 0 && l.shown.registration != e.Compute.Registration {
@@ -45,10 +44,11 @@ func (s *Server) registered(e *hosting.ComputeRegistered) {
 	}
 }
 
-// tokensVoid closes connections that were made with a token that is void now, or sends their processes the new one.
+// tokensVoid closes connections that were authenticated with a token that is now void, or sends their processes the new
+// token.
 func (s *Server) tokensVoid(e *hosting.TokenIssued) {
 	if e.Void == 0 || e.Void+1 != e.Generation {
-		return // only RotateToken makes the previous token void
+		return // only RotateToken voids the previous token
 	}
 	for _, l := range s.linksOn(e.Fleet, e.Compute) {
 		switch {
@@ -64,7 +64,7 @@ func (s *Server) tokensVoid(e *hosting.TokenIssued) {
 	}
 }
 
-// linksOn are the open connections of a compute's processes.
+// linksOn returns the open connections of a compute's processes.
 func (s *Server) linksOn(fleetID, compute string) (links []*link) {
 	s.mu.Lock()
 	var on []*process

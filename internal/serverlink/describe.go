@@ -37,7 +37,7 @@ func (l *link) describePlayers(ctx context.Context, b []byte, r *request) ([]byt
 	if given != 1 {
 		return b, domain.Refuse(domain.Invalid, "%d of GameSessionId, PlayerSessionId and PlayerId are given, must be exactly one", given)
 	}
-	if r.playerSession != "" { // Limit and NextToken do not count
+	if r.playerSession != "" { // Limit and NextToken are ignored
 		one, err := l.onePlayer(ctx, r.playerSession)
 		if err != nil || status != 0 && one.Status != status {
 			return appendPlayerSessions(b, r, nil, ""), err
@@ -133,7 +133,7 @@ func toPlayerSessions(page ...hosting.PlayerSession) []playerSession {
 	return out
 }
 
-// placeText makes a NextToken: where the next page begins.
+// placeText makes a NextToken: the place after which the next page begins.
 func placeText(last hosting.PlayerSession) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(int64(last.Created), 36) + "." + domain.UUID(last.ID).String()))
 }

@@ -1,12 +1,12 @@
-// Package serverlink is the door of game servers: the WebSocket protocol that the official server SDKs 5.x speak.
+// Package serverlink is the door for game servers: the WebSocket protocol of the official server SDKs 5.x.
 //
-// It translates and authorises; the core decides. The requirements of real game servers are in
-// docs/spec/server-sdk.md.
+// It translates and authorizes; the core decides. docs/spec/server-sdk.md describes what real game servers require.
 //
-// The way of a request: events.OnMessage on the connection's reading goroutine → readRequest → link.receive, which never
-// waits → a task of the link → link.handle, in order, on a goroutine that lives as long as there are tasks → link.reply.
-// The way of a push: a committed event (follow) or, for a process that connects, the state (pushOwed) → a task of the
-// process's current link. What is due at a time (pings, silence, tokens, old connections) is found by watch.
+// Path of a request: incoming.Message on the connection's reading goroutine → readRequest → link.receive, which never blocks
+// → a task of the link → link.handle, in order, on a goroutine that lives as long as there are tasks → link.reply. Path of a
+// push: a committed event (follow) or, for a process that connects, the state (pushOwed) → a task of the process's current
+// link. watch finds work that is due at a time (pings, silence, tokens, old connections).
 //
-// Locks: Server.mu before process.mu before link.work and link.out. None is held over what may wait, the engine or a socket.
+// Lock order: Server.mu, process.mu, then link.work and link.out. No lock is held across calls that may block: the engine or
+// a socket.
 package serverlink

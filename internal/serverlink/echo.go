@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/warm"
 )
 
-// Echo is a door without a core: it accepts every game server and answers every request with 200. `muster bench`
-// measures with it the cost of the connections alone.
+// Echo returns a door without a core: it accepts every game server and answers every request with 200. `muster bench`
+// uses it to measure the cost of the connections alone.
 func Echo() http.Handler {
 	reading := &frames.Config{MessageMax: messageMax, Running: new(warm.Group)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// The service's messages are written by hand: member names in their exact case (C++ compares case-sensitively), every
-// member of a message always, strings never null, numbers never with a fraction. A mistake here causes no error, it makes an
+// Messages of the service are encoded by hand: member names in their exact case (C++ compares case-sensitively), every member
+// of a message always present, strings never null, numbers never with a fraction. A mistake here causes no error but makes an
 // SDK drop the message or crash. docs/spec/server-sdk.md#json.
 
 // appendAnswer begins an answer; the caller adds members and the closing brace.
@@ -22,12 +22,12 @@ func appendAnswer(b []byte, r *request, status int) []byte {
 	return strconv.AppendInt(b, int64(status), 10)
 }
 
-// appendOK is the whole answer to a request that has no result.
+// appendOK appends the complete answer to a request without a result.
 func appendOK(b []byte, r *request) []byte {
 	return append(appendAnswer(b, r, 200), '}')
 }
 
-// appendFailure is the whole answer to a request that failed.
+// appendFailure appends the complete answer to a failed request.
 func appendFailure(b []byte, r *request, status int, message string) []byte {
 	b = appendAnswer(b, r, status)
 	b = append(b, `,"ErrorMessage":`...)
@@ -40,7 +40,7 @@ type playerSession struct {
 	player, id, gameSession, fleet, data string
 	ipAddress, dnsName                   string
 	port                                 int
-	created, ended                       domain.Time // ended is 0 while it is open
+	created, ended                       domain.Time // ended is 0 while the session is open
 	status                               string
 }
 
@@ -62,7 +62,7 @@ func appendPlayerSessions(b []byte, r *request, sessions []playerSession, next s
 		b = appendMember(b, `,"DnsName":`, p.dnsName)
 		b = appendNumber(b, `,"Port":`, int64(p.port))
 		b = appendNumber(b, `,"CreationTime":`, int64(p.created))
-		if p.ended != 0 { // absent while open: Go and C# then read 0, C++ -1, as they do from the real service
+		if p.ended != 0 { // absent while open, as from the real service: Go and C# then read 0, C++ -1
 			b = appendNumber(b, `,"TerminationTime":`, int64(p.ended))
 		}
 		b = appendMember(b, `,"Status":`, p.status)
@@ -78,14 +78,16 @@ func appendCertificate(b []byte, r *request, path, compute string) []byte {
 	return append(b, '}')
 }
 
-// appendNoCredentials answers that there are no role credentials. Empty strings, not absence: C# tests AccessKeyId for
-// "", and after this answer the SDKs inform the game and never ask again. docs/spec/server-sdk.md#requests.
+// appendNoCredentials appends the answer that there are no role credentials. It has empty strings instead of absent members,
+// because C# compares AccessKeyId with "". After this answer, the SDKs inform the game and never ask again.
+// docs/spec/server-sdk.md#requests.
 func appendNoCredentials(b []byte, r *request) []byte {
 	return append(appendAnswer(b, r, 200),
 		`,"AssumedRoleUserArn":"","AssumedRoleId":"","AccessKeyId":"","SecretAccessKey":"","SessionToken":"","Expiration":0}`...)
 }
 
-// Pushes have no RequestId, not even an empty one: the SDKs would treat them as failed answers. docs/spec/server-sdk.md#push.
+// Pushes have no RequestId, not even an empty one, because the SDKs would treat them as failed answers.
+// docs/spec/server-sdk.md#push.
 
 // createGameSession is the push that starts a game session. docs/spec/server-sdk.md#create-game-session.
 type createGameSession struct {
@@ -139,7 +141,8 @@ func appendNumber(b []byte, lead string, value int64) []byte {
 	return strconv.AppendInt(append(b, lead...), value, 10)
 }
 
-// appendText writes a JSON string. Invalid UTF-8 becomes U+FFFD: it is an error for the whole connection in C#.
+// appendText writes a JSON string. It replaces invalid UTF-8 with U+FFFD, because in C# invalid UTF-8 breaks the whole
+// connection.
 func appendText(b []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	b = append(b, '"')

@@ -28,8 +28,8 @@ var answerStatuses = map[domain.Reason]int{
 	domain.Stale:            409,
 }
 
-// answerStatus translates an error for a game server. An error that is not a refusal is the service's own failure; its cause goes to
-// the log.
+// answerStatus translates an error for a game server. An error that is not a refusal is an internal error, whose cause is only
+// logged.
 func answerStatus(err error) (status int, message string) {
 	if r, ok := errors.AsType[*domain.Refusal](err); ok {
 		return answerStatuses[r.Reason], r.Detail
@@ -37,7 +37,7 @@ func answerStatus(err error) (status int, message string) {
 	return 500, "the service cannot do this now"
 }
 
-// connectStatus translates an error for a refused connection.
+// connectStatus returns the HTTP status for a refused connection.
 func connectStatus(err error) int {
 	r, refused := errors.AsType[*domain.Refusal](err)
 	_, slowed := errors.AsType[*signin.Slowed](err)
@@ -51,7 +51,7 @@ func connectStatus(err error) int {
 	case r.Reason == domain.LimitExceeded || r.Reason == domain.Overloaded:
 		return http.StatusTooManyRequests
 	}
-	return http.StatusForbidden // fleet or compute vanished meanwhile
+	return http.StatusForbidden // the fleet or compute was removed meanwhile
 }
 
 func refusedAs(err error, reason domain.Reason) bool {

@@ -16,13 +16,13 @@ const (
 // headRoom is space for the longest head of an unmasked frame: two bytes and an 8-byte length.
 const headRoom = 10
 
-// frameBuffers are shared by all links, so that an idle link holds none.
+// frameBuffers are shared by all links, so that an idle link holds no buffer.
 var frameBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
 
-// keptFrame is the largest buffer that returns to the pool: a rare huge push must not be kept for ever.
+// keptFrame is the largest buffer that returns to the pool, so that a rare huge push does not occupy memory forever.
 const keptFrame = 64 << 10
 
-// newFrame returns a buffer to append a payload to. sendFrame or putFrame take it back.
+// newFrame returns a buffer for a payload. sendFrame and putFrame return it to the pool.
 func newFrame() *[]byte {
 	b := frameBuffers.Get().(*[]byte)
 	*b = append((*b)[:0], make([]byte, headRoom)...)
@@ -35,8 +35,8 @@ func putFrame(b *[]byte) {
 	}
 }
 
-// seal writes the head in front of the payload and returns the whole frame. The service sends single frames only: no SDK
-// is known to accept fragments.
+// seal writes the frame head in front of the payload and returns the whole frame. The service does not fragment
+// messages, because no SDK is known to accept fragments.
 func seal(b []byte, opcode byte) []byte {
 	n := len(b) - headRoom
 	switch {

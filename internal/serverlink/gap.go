@@ -6,15 +6,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// missed looks at every connection anew, because this node has missed events.
+// missed checks every connection again, because this node has missed events.
 func (s *Server) missed() {
 	for _, l := range s.links() {
 		l.enqueueOwn((*link).lookAgain)
 	}
 }
 
-// lookAgain does what the events would have caused. The state does not say whether the operator who replaced a token let the connections stay, so
-// they end.
+// lookAgain does what the missed events would have caused. The state does not tell whether an operator who replaced a token let its connections
+// stay, so they are closed.
 func (l *link) lookAgain() {
 	p := l.process
 	s := p.server
@@ -36,7 +36,7 @@ func (l *link) lookAgain() {
 	}
 	s.connected(p.key)
 	if hasEnded(now, known) {
-		reason := fleet.EndedWithCompute // of one that left memory: it was not told to end
+		reason := fleet.EndedWithCompute // for a process that has left memory: it was not asked to end
 		if known {
 			reason = now.EndReason
 		}

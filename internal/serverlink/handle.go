@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Bounds of the values in ActivateServerProcess that are kept.
+// Bounds of the values in ActivateServerProcess that the service stores.
 const (
 	portMax       = 65535
 	logPathsMax   = 100
@@ -22,7 +22,7 @@ const (
 	toolTextBytes = 128
 )
 
-// handle carries a request out and answers it. docs/spec/server-sdk.md#requests.
+// handle executes a request and answers it. docs/spec/server-sdk.md#requests.
 func (l *link) handle(ctx context.Context, r *request) {
 	b := newFrame()
 	began, outcome := time.Now(), callstats.OK
@@ -72,7 +72,7 @@ func (l *link) handle(ctx context.Context, r *request) {
 	l.reply(b)
 }
 
-// change carries out the requests that change state and answer with the envelope only.
+// change executes a request that changes state and is answered with the envelope only.
 func (l *link) change(ctx context.Context, r *request) error {
 	p := l.process
 	s := p.server
@@ -97,7 +97,7 @@ func (l *link) change(ctx context.Context, r *request) error {
 		err = s.engine.Do(ctx, &hosting.AcceptPlayer{Process: p.key, Game: gameID(r.gameSession), Player: id, Request: request})
 		return l.ifArchived(ctx, err, gameID(r.gameSession), id, func(old *hosting.PlayerSession) error {
 			if old.Accept == request {
-				return nil // a repeat of a request that was answered with 200
+				return nil // a repeat of a request that was already answered with 200
 			}
 			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (%s) has a status of %s instead of RESERVED", id, old.Status)
 		})
@@ -145,7 +145,8 @@ func (l *link) activate(ctx context.Context, r *request) error {
 	if err := s.engine.Do(ctx, &cmd); err != nil || cmd.Repeated {
 		return err
 	}
-	// A process that begins here has sent no heartbeats. Only the core knows whether it is a new process on an old connection.
+	// A process that begins here has sent no heartbeats. Only the core knows whether this is a new process on an old
+	// connection.
 	return p.look(func(now fleet.Process, ok bool) {
 		if !ok {
 			return
@@ -160,8 +161,9 @@ func (l *link) activate(ctx context.Context, r *request) error {
 	})
 }
 
-// look reads the process from the core. The core stands still until take returns: state that two connections of a process take
-// over at once, they take over in the order of the changes. p.mu may be locked in take, but not around look.
+// look reads the process from the core. The core's state does not change until take returns, so if two connections of a
+// process copy state concurrently, they do so in the order of the changes. take may lock p.mu; callers of look must not hold
+// it.
 func (p *process) look(take func(now fleet.Process, ok bool)) error {
 	return p.server.engine.Read(p.server.ctx, func(v *cell.View) error {
 		take(v.Process(p.key))
@@ -169,7 +171,7 @@ func (p *process) look(take func(now fleet.Process, ok bool)) error {
 	})
 }
 
-// ifArchived decides about a player session that has left memory since it ended.
+// ifArchived handles a player session that has left memory since it ended.
 func (l *link) ifArchived(ctx context.Context, err error, game session.ID, id domain.PlayerSessionID, decide func(*hosting.PlayerSession) error) error {
 	if !refusedAs(err, domain.NotFound) {
 		return err
@@ -215,18 +217,18 @@ const (
 	arnGame = "gamesession/"
 )
 
-// gameARN is a game session's id as clients know it.
+// gameARN returns a game session's id in the form that clients know.
 func gameARN(region string, id session.ID) string {
 	return arnLead + region + "::" + arnGame + string(id)
 }
 
-// gameID extracts the id from an ARN. Any other text becomes an id that does not exist.
+// gameID extracts the id from an ARN. Any other text yields an id that does not exist.
 func gameID(arn string) session.ID {
 	_, id, _ := strings.Cut(arn, arnGame)
 	return session.ID(id)
 }
 
-// playerID parses a player session id. An id that the service cannot have issued is not found.
+// playerID parses a player session id. If the service cannot have issued it, the error is "not found".
 func playerID(text string) (domain.PlayerSessionID, error) {
 	id, err := domain.ParseID[domain.PlayerSessionID](text)
 	if err != nil {
@@ -251,7 +253,7 @@ func (p *process) unlike(h fleet.Health) bool {
 	return p.ready && !p.ended && p.health != h
 }
 
-// reportHealth records in the core the health from heartbeats, or that there are none.
+// reportHealth records in the core the health reported by heartbeats, or their absence.
 func (p *process) reportHealth(healthy bool) {
 	s := p.server
 	p.mu.Lock()
@@ -259,12 +261,12 @@ func (p *process) reportHealth(healthy bool) {
 	p.mu.Unlock()
 	if err := s.engine.Do(s.ctx, &hosting.ReportHealth{Process: p.key, Healthy: healthy, LastHealthy: last}); err != nil {
 		s.log.Warn("the health of a game server could not be recorded", "process", p.key, "healthy", healthy, "error", err)
-		return // the next heartbeat, or the next check of the silence, tries again
+		return // the next heartbeat, or the next check for silence, tries again
 	}
 	p.learn()
 }
 
-// learn reads the recorded health from the core, after a change of it.
+// learn reads the recorded health from the core after a change.
 func (p *process) learn() {
 	_ = p.look(func(now fleet.Process, ok bool) { // on an error the engine has stopped
 		if !ok {

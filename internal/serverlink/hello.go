@@ -8,16 +8,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// hello has the parameters in the query of a game server's connection request. docs/spec/server-sdk.md#query.
+// hello contains the query parameters of a game server's connection request. docs/spec/server-sdk.md#query.
 type hello struct {
 	key         fleet.Key
 	sdkVersion  string
 	sdkLanguage string
 
-	authorization string // the auth token, the word SigV4, or nothing
+	authorization string // the auth token, the word SigV4, or empty
 	signature     signature
 
-	from string // address of the client, which is not in the query
+	from string // client address, which is not part of the query
 }
 
 // processIDBytes bounds process ids, which become keys in memory. The SDKs allow any text; games use UUIDs.
@@ -57,12 +57,12 @@ func parseHello(query string) (hello, error) {
 	return h, nil
 }
 
-// signsOnce reports whether the SDK reconnects without credentials in some cases when it has signed: C++ does when its requests
+// signsOnce reports whether the SDK, after signing once, sometimes reconnects without credentials: C++ does when its requests
 // have timed out. docs/spec/server-sdk.md#authentication.
 func (h *hello) signsOnce() bool { return h.sdkLanguage == "Cpp" }
 
-// decodeValue percent-decodes but leaves '+' alone: C++ and C# put raw text there, so a plus is a plus, and none of our
-// values has a space, which Go would send as one. For the same reason a '%' that starts no escape stands for itself.
+// decodeValue percent-decodes but leaves '+' unchanged. C++ and C# send raw text, in which a plus is a plus, and none of our
+// values contains a space, which Go would encode as a plus. For the same reason, a '%' that starts no escape is kept.
 // docs/spec/server-sdk.md#query-parsing.
 func decodeValue(raw string) string {
 	if !strings.Contains(raw, "%") {

@@ -10,7 +10,7 @@ import (
 // panicDoor is the label of panics of this door.
 const panicDoor = "serverlink"
 
-// errPanicked is the reason why a connection ended that could not be opened.
+// errPanicked is the reason for the end of a connection that could not be opened.
 var errPanicked = errors.New("a panic while the connection was opened")
 
 // closeNormal is the close code after which a game server does not reconnect. docs/spec/server-sdk.md#reconnection.
@@ -19,7 +19,7 @@ const closeNormal = 1000
 // incoming handles a game server's frames.
 type incoming struct{ link *link }
 
-// Ping is answered at once: C# waits 5 s for a pong before each of its requests.
+// Ping answers at once, because C# waits up to 5 s for a pong before each of its requests.
 func (x incoming) Ping(payload []byte) {
 	x.Pong()
 	b := newFrame()
@@ -45,7 +45,7 @@ func (x incoming) Message(data []byte) {
 	}
 }
 
-// Wrong ends the connection of a game server that violates the WebSocket protocol. It may come back.
+// Wrong closes the connection of a game server that violates the WebSocket protocol. The server may reconnect.
 func (x incoming) Wrong(v *frames.Violation) {
 	s := x.link.process.server
 	s.counters.garbage.Add(1)
@@ -53,7 +53,7 @@ func (x incoming) Wrong(v *frames.Violation) {
 	x.link.dismiss(v.Code)
 }
 
-// End cleans up. A lost connection gets no answer.
+// End cleans up after a connection. A client's close frame is answered; a lost connection is not.
 func (x incoming) End(err error) {
 	if closed, ok := errors.AsType[*frames.Closed](err); ok {
 		x.link.answerClose(closed.Code)

@@ -10,10 +10,10 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// ConnectAction is what policies call the connection of a game server that a key has signed for, to its fleet.
+// ConnectAction is the policy action of a game server that connects for its fleet with a signature of an access key.
 var ConnectAction = policy.MustBe("muster:GameServer.Connect")
 
-// mayConnect asks the policies of a principal whether its game servers may connect for a fleet.
+// mayConnect checks the policies of a principal for a connection of its game servers to a fleet.
 func (s *Server) mayConnect(ctx context.Context, by *identity.Principal, fleetID string) error {
 	if !by.Restricted() {
 		return nil
@@ -23,15 +23,15 @@ func (s *Server) mayConnect(ctx context.Context, by *identity.Principal, fleetID
 	return r.May(ctx, ConnectAction)
 }
 
-// keyWatch waits for the end of the access key that has signed for a link.
+// keyWatch waits for the end of the access key that signed for a link.
 type keyWatch struct {
 	mu   sync.Mutex
 	stop func() bool
 	over bool // the link has ended
 }
 
-// followKey ends a link with the access key that has signed for it, and when policies no longer let the key connect. While they change and still do, the link stays, because
-// most SDKs sign once.
+// followKey ends a link when the access key that signed for it ends, or when policies no longer allow the key to connect. If policies change but
+// still allow it, the link stays, because most SDKs sign only once.
 func (s *Server) followKey(l *link, life context.Context) {
 	w := &l.outlive
 	w.mu.Lock()
@@ -59,14 +59,14 @@ func (s *Server) followKey(l *link, life context.Context) {
 			}
 			why = err.Error()
 		default:
-			return // temporary credentials were to prove who connects, and the connection has a token of its own by now
+			return // temporary credentials were needed only to authenticate; by now the connection has a token of its own
 		}
 		s.log.Info("a game server's connection was closed: its access key may not connect it any more", "process", l.process.key, "key", l.shown.accessKey, "error", why)
 		l.drop()
 	})
 }
 
-// unfollow is for a link that has ended.
+// unfollow stops watching the key of a link that has ended.
 func (l *link) unfollow() {
 	w := &l.outlive
 	w.mu.Lock()

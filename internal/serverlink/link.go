@@ -10,67 +10,67 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// outMax is how many bytes may wait for a game server that does not read: three of the largest pushes.
+// outMax is how many bytes may be queued for a game server that does not read: three of the largest pushes.
 const outMax = 4 << 20
 
-// link is one connection of a game server process. A process has one, for moments several.
+// link is one connection of a game server process. A process usually has one; while it reconnects, it may have several.
 type link struct {
 	id      uint64      // unique among the connections of the cell
-	node    domain.UUID // under which this node attached it; zero: a single node
+	node    domain.UUID // the id under which this node attached it; zero: a single node
 	process *process
 	conn    net.Conn // TCP, or TLS over it
 
 	endpoint string     // how this process reached the service
-	shown    credential // with which it was authorised
+	shown    credential // with which it was authenticated
 	outlive  keyWatch
 
-	// These are guarded by process.mu.
+	// The fields below are guarded by process.mu.
 	pinged       time.Time   // when the last ping left
-	mute         bool        // the ping before that one was not answered
+	mute         bool        // the previous ping was not answered
 	refreshAfter time.Time   // no RefreshConnection before this time
-	stale        bool        // its token is void, and an operator lets it stay until it has the new one
+	stale        bool        // its token is void, but an operator lets it stay until it has the new one
 	superseded   time.Time   // zero while it is the current one
-	evicted      bool        // told to end, because its process counted as crashed
-	endBy        domain.Time // told to end until then; SDKs call the game's OnProcessTerminate for each such push
+	evicted      bool        // asked to end because its process counted as crashed
+	endBy        domain.Time // asked to end until then; SDKs call the game's OnProcessTerminate for each such push
 
-	heard     atomic.Int64 // when the last frame came, as steady.Nanos
+	heard     atomic.Int64 // when the last frame arrived, as steady.Nanos
 	dismissed atomic.Bool
-	over      atomic.Bool // the connection has ended, and the core knows
+	over      atomic.Bool // the connection has ended, and the core knows it
 
 	out struct {
 		sync.Mutex
-		waiting *[]byte   // sealed frames whose writing has not begun
+		waiting *[]byte   // sealed frames that are not being written yet
 		pong    []byte    // the answer to the latest ping that arrived during a write
-		busy    bool      // a goroutine writes
+		busy    bool      // a goroutine is writing
 		since   time.Time // since when
-		closed  bool      // no frame is accepted any more
-		over    bool      // the connection ends once the waiting frames are written
+		closed  bool      // no further frames are accepted
+		over    bool      // the connection ends after the waiting frames are written
 	}
 
 	work struct {
 		sync.Mutex
 		tasks []task
-		bytes int  // of the requests among them
-		busy  bool // a goroutine carries them out
+		bytes int  // total size of queued requests
+		busy  bool // a goroutine is executing tasks
 	}
 }
 
 // send takes a buffer from newFrame and writes it, or leaves it to the goroutine that is already writing. It may block as long as
-// the connection does; post never does.
+// the connection does; post never blocks.
 func (l *link) send(b *[]byte, opcode byte) {
 	if l.queue(b, opcode) {
 		l.flush()
 	}
 }
 
-// post is send for callers that must not wait for a slow game server.
+// post is send for callers that must not block on a slow game server.
 func (l *link) post(b *[]byte, opcode byte) {
 	if l.queue(b, opcode) {
 		l.process.server.running.Go(l.flush)
 	}
 }
 
-// queue appends a frame to the waiting ones and reports whether its caller has to flush.
+// queue appends a frame to the waiting ones and reports whether the caller must flush.
 func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 	defer putFrame(b)
 	l.out.Lock()
@@ -79,7 +79,7 @@ func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 	case l.out.closed:
 		return false
 	case l.out.busy && opcode == opPong:
-		// Only the latest ping needs an answer, so pings of a game server that does not read take no room. RFC 6455, 5.5.3.
+		// Only the latest ping needs an answer (RFC 6455, 5.5.3), so pings of a game server that does not read take no room.
 		l.out.pong = append(l.out.pong[:0], seal(*b, opPong)...)
 		return false
 	case l.out.waiting == nil:
@@ -87,11 +87,11 @@ func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 		*l.out.waiting = (*l.out.waiting)[:0]
 	case len(*l.out.waiting)+len(*b) > outMax:
 		l.out.closed = true
-		l.drop() // it has not read for long
+		l.drop() // it has not read for a long time
 		return false
 	}
 	*l.out.waiting = append(*l.out.waiting, seal(*b, opcode)...)
-	l.out.closed = opcode == opClose // nothing may follow it
+	l.out.closed = opcode == opClose // no frame may follow it
 	if l.out.busy {
 		return false
 	}
@@ -99,7 +99,7 @@ func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 	return true
 }
 
-// flush writes until no frame waits. Frames that gathered meanwhile go in one write.
+// flush writes until no frame is waiting. It writes frames that were queued meanwhile in one go.
 func (l *link) flush() {
 	defer l.process.server.config.Panics.Confine(panicDoor, l.drop)
 	l.out.Lock()
@@ -114,7 +114,7 @@ func (l *link) flush() {
 		putFrame(batch)
 		l.out.Lock()
 		if err != nil {
-			l.out.closed = true // the reading side notices and cleans up
+			l.out.closed = true // the reading side notices the failure and cleans up
 		}
 	}
 	l.out.busy = false
@@ -125,7 +125,7 @@ func (l *link) flush() {
 	}
 }
 
-// takeWaiting returns the frames to write next; nil when there are none. l.out is locked.
+// takeWaiting returns the frames to write next; nil if there are none. l.out must be locked.
 func (l *link) takeWaiting() *[]byte {
 	batch := l.out.waiting
 	l.out.waiting = nil
@@ -134,7 +134,7 @@ func (l *link) takeWaiting() *[]byte {
 			batch = frameBuffers.Get().(*[]byte)
 			*batch = (*batch)[:0]
 		}
-		if !l.out.closed { // nothing may follow a close frame
+		if !l.out.closed { // no frame may follow a close frame
 			*batch = append(*batch, l.out.pong...)
 		}
 		l.out.pong = nil
@@ -142,7 +142,7 @@ func (l *link) takeWaiting() *[]byte {
 	return batch
 }
 
-// stuckSince is when the present write began; zero when there is none.
+// stuckSince returns when the current write began; zero if there is none.
 func (l *link) stuckSince() time.Time {
 	l.out.Lock()
 	defer l.out.Unlock()
@@ -159,31 +159,30 @@ func (l *link) alive() bool {
 	return !l.out.closed
 }
 
-// drop ends the connection without a close frame, which makes every SDK that can reconnect do so.
+// drop ends the connection without a close frame, so that every SDK that can reconnect does so.
 func (l *link) drop() {
 	c := l.conn
 	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn() // not even a TLS alert, and no waiting behind a stuck write
+		c = t.NetConn() // no TLS alert, and no waiting behind a blocked write
 	}
-	_ = c.Close() // it may be closed already
+	_ = c.Close() // it may already be closed
 }
 
-// farewell is how long a game server may take to answer a close frame. Closing at once could turn into a reset, which
-// overtakes the frame.
+// farewell is how long a game server has to answer a close frame. Closing at once could cause a reset that overtakes the frame.
 const farewell = 2 * time.Second
 
-// dismiss ends the connection with a close code. 1000 tells the game server not to reconnect.
+// dismiss ends the connection with a close code. Code 1000 tells the game server not to reconnect.
 func (l *link) dismiss(code uint16) {
 	if l.dismissed.Swap(true) {
-		return // its time to answer runs
+		return // its time to answer is already running
 	}
 	l.post(closeFrame(code), opClose)
-	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that has ended
+	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails if the connection has ended
 }
 
-// answerClose answers the close frame of a game server with its own code, and then ends the connection.
+// answerClose answers a game server's close frame with the same code, then ends the connection.
 func (l *link) answerClose(code uint16) {
-	_ = l.conn.SetWriteDeadline(time.Now().Add(farewell)) // fails on a connection that has ended
+	_ = l.conn.SetWriteDeadline(time.Now().Add(farewell)) // fails if the connection has ended
 	flush := l.queue(closeFrame(code), opClose)
 	l.out.Lock()
 	l.out.over = true
@@ -197,7 +196,7 @@ func (l *link) answerClose(code uint16) {
 	}
 }
 
-// closeFrame is the payload of a close frame; a code of 0 is none.
+// closeFrame returns the payload of a close frame; a code of 0 means no code.
 func closeFrame(code uint16) *[]byte {
 	b := newFrame()
 	if code != 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/musterhq/muster/internal/jsonbody"
 )
 
-// depthMax bounds the nesting of a message. The deepest that an SDK sends, a player's attributes, has six levels.
+// depthMax bounds the nesting of a message. The deepest message of an SDK, with a player's attributes, has six levels.
 const depthMax = 64
 
-// members calls visit for each member of the object that message is, with its name and the text of its value, both good during the
-// call. It is strict about syntax, and reports whether message is such an object; leniency about names and types is the caller's part.
+// members calls visit for each member of the object in message, with its name and the text of its value, which are valid during the
+// call. It is strict about syntax and reports whether message is an object. The caller decides about lenient names and types.
 func members(message []byte, visit func(name, value []byte)) bool {
 	r := jsonbody.Read(message, jsonbody.Lenient...)
 	defer r.Free()
@@ -46,7 +46,7 @@ func valueOf(r *jsonbody.Reader, message []byte) ([]byte, error) {
 		return r.ReadValue()
 	}
 	behindName := r.InputOffset()
-	for { // by tokens, since ReadValue goes 10,000 levels deep
+	for { // by tokens, because ReadValue nests 10,000 levels deep
 		if _, err := r.ReadToken(); err != nil {
 			return nil, err
 		}
@@ -59,12 +59,12 @@ func valueOf(r *jsonbody.Reader, message []byte) ([]byte, error) {
 	}
 }
 
-// unquote gives the text of a string as it was sent. What is no valid text becomes U+FFFD, so that nothing inside has to care.
+// unquote returns the text of a string. Invalid UTF-8 becomes U+FFFD, so that no other code has to handle it.
 func unquote(quoted []byte) string {
 	if bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) {
 		return string(quoted[1 : len(quoted)-1])
 	}
-	text, _ := jsontext.AppendUnquote(nil, quoted) // an error says only that something was replaced
+	text, _ := jsontext.AppendUnquote(nil, quoted) // an error only means that something was replaced
 	return string(text)
 }
 

@@ -11,41 +11,41 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// process is this node's record of a server process that is, or was a moment ago, connected to it. The source of truth about
-// it is the core; this record has its connections, its heartbeats, and the times of due work.
+// process is this node's record of a server process that is or recently was connected to it. The core is the source of truth about the process; this
+// record holds its connections, its heartbeats, and the times of due work.
 type process struct {
 	key    fleet.Key
 	server *Server
 
-	prompted atomic.Pointer[prompted] // the last push of a game session, if it is traced
+	prompted atomic.Pointer[prompted] // the last push of a game session, if traced
 
 	buckets [rateClasses]rate.Bucket
 
 	mu      sync.Mutex
-	links   []*link   // open ones, the newest last
-	current *link     // gets the pushes; nil when there is none
+	links   []*link   // open ones, newest last
+	current *link     // receives the pushes; nil if there is none
 	left    time.Time // when the last connection ended; the record is kept for a while, because most processes reconnect
 
-	ready       bool         // ActivateServerProcess has been carried out
-	readySince  time.Time    // from then on a first heartbeat is expected
-	health      fleet.Health // as the core knows it
+	ready       bool         // ActivateServerProcess has been executed
+	readySince  time.Time    // since when a first heartbeat is expected
+	health      fleet.Health // as recorded in the core
 	settled     bool
-	lastBeat    time.Time // or when heartbeats began to be expected
+	lastBeat    time.Time // last heartbeat, or when heartbeats became expected
 	lastHealthy time.Time
 
-	// ended is a hint: it may be late by a moment, so code that acts on it reads the core first.
+	// ended is a hint that may be slightly late, so code that acts on it reads the core first.
 	ended      bool
-	refreshing time.Time // when its current link was told to open another connection; zero when no change is under way
-	refreshed  *link     // that link
-	choring    bool      // the watch has given it a task
-	exitBy     time.Time // then the connections are closed with 1000, if the process has really ended
-	evictBy    time.Time // it counted as crashed and came back; it has until then to end
-	evicted    bool      // it was told to end
+	refreshing time.Time // when refreshed was asked to open another connection; zero if no switch is in progress
+	refreshed  *link     // the link that was asked
+	choring    bool      // watch has given it a task
+	exitBy     time.Time // then its connections are closed with 1000, if the process has really ended
+	evictBy    time.Time // it counted as crashed but returned; it must end by then
+	evicted    bool      // it was asked to end
 	banned     time.Time // its connections are refused until then
 }
 
-// attach registers a new connection, or returns nil when the door has closed. The current connection is
-// chosen by settle, from the state in the core. The caller owes s.running a Done.
+// attach registers a new connection; it returns nil if the door has closed. settle chooses the current connection afterwards, according to the core's
+// state. The caller must call s.running.Done.
 func (s *Server) attach(l *link, key fleet.Key) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,14 +65,14 @@ func (s *Server) attach(l *link, key fleet.Key) *process {
 	return p
 }
 
-// known returns the record of a process, or nil.
+// known returns the record of a process; nil if there is none.
 func (s *Server) known(key fleet.Key) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.processes[key]
 }
 
-// forget drops the record of a process that has been without a connection for long, and is not refused any more.
+// forget drops the record of a process that has had no connection for long and is no longer refused.
 func (s *Server) forget(p *process, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,36 +83,37 @@ func (s *Server) forget(p *process, now time.Time) {
 	}
 }
 
-// lost reports whether the link counts as lost, because the node was given up since it was attached.
+// lost reports whether the link counts as lost, because the node was given up since the link was attached.
 func (l *link) lost() bool { return l.node != l.process.server.config.Node() }
 
-// connected notes that a process has connected, maybe to another node: then those of its links that are here get no more pushes. The state says which is the newest, since
-// the event may be of a connection before the one that this node has attached meanwhile. One that is about to be attached here does the same for the others when it is.
+// connected records that a process has connected, possibly to another node; in that case its links here receive no more pushes. The state tells which
+// link is the newest, because the event may be about a connection older than one attached here since. A connection that is about to be attached here
+// will do the same to the other links.
 func (s *Server) connected(key fleet.Key) {
 	p := s.known(key)
 	if p == nil {
 		return
 	}
-	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the links
+	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // an error means that the engine has stopped, which also ends the links
 		now, ok := v.Process(key)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ok && now.Linked && now.Node != 0 && !slices.ContainsFunc(p.links, func(l *link) bool { return l.id == now.Link }) {
 			p.makeCurrent(nil)
-			p.refreshing, p.refreshed = time.Time{}, nil // the other node ends it
+			p.refreshing, p.refreshed = time.Time{}, nil // the other node ends the switch
 		}
 		return nil
 	})
 }
 
-// settle takes over the core's state of a process that has just connected with l. The link that the core has as the
-// newest becomes the current one; l, if that link is gone; none, if another node has it.
+// settle takes over the core's state of a process that has just connected with l. The link that is the newest according to the core becomes the
+// current one; l if that link is gone; none if another node has it.
 func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.know(found, p.readySince.IsZero())
 	if len(p.links) == 1 {
-		p.exitBy = time.Time{} // that was for the connections it had
+		p.exitBy = time.Time{} // the deadline was for its previous connections
 	}
 	if p.ended && p.evictBy.IsZero() {
 		p.evictBy = p.server.now().Add(p.server.engine.CellConfig().Hosting.ReadyTimeout)
@@ -127,13 +128,13 @@ func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 		}
 	}
 	p.makeCurrent(current)
-	if found.Refreshing && p.refreshing.IsZero() && current != nil { // another node has begun it: it ends when the time for it is over
+	if found.Refreshing && p.refreshing.IsZero() && current != nil { // another node started it; it ends when its time is over
 		p.refreshing, p.refreshed = p.server.now(), current
 	}
 }
 
-// makeCurrent directs pushes to l; nil: they go to another node. The other links may stay a while: their SDKs close them, and a close frame from here would
-// make Go drop the new connection. docs/spec/server-sdk.md#reconnection. p.mu is locked.
+// makeCurrent directs pushes to l; nil if they go to another node. The other links may stay open for a while: their SDKs close them, and a close
+// frame from here would make Go drop the new connection. docs/spec/server-sdk.md#reconnection. p.mu must be locked.
 func (p *process) makeCurrent(l *link) {
 	p.current = l
 	if l != nil {
@@ -146,7 +147,7 @@ func (p *process) makeCurrent(l *link) {
 	}
 }
 
-// remove takes a connection out and reports whether it was the current one.
+// remove removes a connection and reports whether it was the current one.
 func (p *process) remove(l *link) (wasCurrent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,19 +157,19 @@ func (p *process) remove(l *link) (wasCurrent bool) {
 		return false
 	}
 	p.current = nil
-	p.refreshing, p.refreshed = time.Time{}, nil // the loss ends it in the core too
+	p.refreshing, p.refreshed = time.Time{}, nil // in the core, the loss of the connection ends it too
 	return true
 }
 
-// currentLink is where pushes go; nil when the process is not connected.
+// currentLink returns the link that receives pushes; nil if the process is not connected.
 func (p *process) currentLink() *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.current
 }
 
-// know takes over the core's state of the process. anew means that this node has no record of its heartbeats: they
-// went to another node, or the service was down, and are awaited from now on. p.mu is locked.
+// know takes over the core's state of the process. anew reports that this node has no record of its heartbeats, because they went to another node or
+// the service was down; they are expected from now on. p.mu must be locked.
 func (p *process) know(found fleet.Process, anew bool) {
 	p.ended = found.State == fleet.Ended
 	p.ready = found.State == fleet.ProcessReady
@@ -182,7 +183,7 @@ func (p *process) know(found fleet.Process, anew bool) {
 	}
 }
 
-// bansNow reports whether the process counted as crashed and did not end when it was told to.
+// bansNow reports whether the process is refused, because it counted as crashed and did not end when asked to.
 func (p *process) bansNow(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Pushes follow from committed events, and, for a process that connects, from the state; the first of the two causes the push.
+// Pushes follow from committed events and, for a process that connects, from the state; whichever comes first causes the push.
 
-// follow handles committed events. It must not wait: work that may wait becomes a task of a link.
+// follow handles committed events. It must not block: work that may block becomes a task of a link.
 func (s *Server) follow(c engine.Committed) {
 	if c.Gap {
 		s.missed()
@@ -41,7 +41,7 @@ func (s *Server) follow(c engine.Committed) {
 	}
 }
 
-// task adds a task to the current link of a process, if the process is connected here.
+// task adds a task to the current link of a process, if the process is connected to this node.
 func (s *Server) task(key fleet.Key, do func(*link)) {
 	if p := s.known(key); p != nil {
 		if l := p.currentLink(); l != nil {
@@ -50,7 +50,7 @@ func (s *Server) task(key fleet.Key, do func(*link)) {
 	}
 }
 
-// pushOwed sends the pushes that the state owes to a process that has just connected, or that missed events.
+// pushOwed sends the pushes that are owed, according to the state, to a process that has just connected or missed events.
 func (s *Server) pushOwed(p *process, l *link) {
 	var hosted session.GameSession
 	var hosting bool
@@ -78,15 +78,15 @@ func (s *Server) pushOwed(p *process, l *link) {
 	}
 }
 
-// prompt sends the process its game session. The journal records this before the first byte leaves, so it is
-// sent once: the SDKs start the game again for each copy. If the connection breaks now, the service cannot know whether the push
-// arrived, and the activation timeout decides.
+// prompt sends the process its game session. The journal records this before the first byte is sent, so the push is sent at most once, because
+// the SDKs start the game again for each copy. If the connection breaks, the service cannot know whether the push arrived, and the activation
+// timeout applies.
 func (l *link) prompt(id session.ID, placement string) {
 	p := l.process
 	s := p.server
 	on := p.currentLink()
 	if on == nil && (!l.alive() || !l.node.IsZero()) {
-		return // still owed; the next connection gets it
+		return // still owed; the next connection receives it
 	}
 	ctx, span := l.beginPush(id, placement)
 	var err error
@@ -122,12 +122,12 @@ func (p *process) push(b *[]byte) {
 	}
 }
 
-// terminationAhead is the shortest time to a deadline that is sent: SDKs require one in the future, and a service that was down
-// may have moved the real one since then.
+// terminationAhead is the shortest time to a deadline that is sent. SDKs require a deadline in the future, and the real one may have passed while
+// the service was down.
 const terminationAhead = 10 * time.Second
 
-// pushTermination sends it once on the current connection: for a process that has just connected, the state may cause it, and a moment later
-// the event.
+// pushTermination sends the termination push once per current connection. For a process that has just connected, both the state and a subsequent
+// event may cause it.
 func (l *link) pushTermination(deadline domain.Time) {
 	p := l.process
 	if !p.noteEnd(deadline) {
@@ -138,7 +138,7 @@ func (l *link) pushTermination(deadline domain.Time) {
 	p.push(b)
 }
 
-// noteEnd records that the current connection is told to end, and reports whether it was not told before.
+// noteEnd records that the current connection is asked to end, and reports whether it was not asked before.
 func (p *process) noteEnd(deadline domain.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +149,7 @@ func (p *process) noteEnd(deadline domain.Time) bool {
 	return true
 }
 
-// refresh pushes a RefreshConnection with a token that lives longer than the one this link came with. docs/spec/server-sdk.md#refresh-connection.
+// refresh pushes a RefreshConnection with a token that expires later than this link's. docs/spec/server-sdk.md#refresh-connection.
 func (l *link) refresh() {
 	p := l.process
 	s := p.server
@@ -159,13 +159,13 @@ func (l *link) refresh() {
 		return
 	}
 	if cmd.Generation <= l.shown.generation {
-		return // still the same one: tried again later
+		return // the token is still the same: try again later
 	}
 	if err := s.engine.Do(s.ctx, &hosting.RefreshProcess{Process: p.key, Begin: true}); err != nil {
 		s.log.Debug("a game server's connection could not be refreshed yet; the service tries again", "process", p.key, "error", err)
-		return // it would miss its game session: tried again later
+		return // it would miss its game session: try again later
 	}
-	// A newer connection that was made meanwhile must not be told to open another one.
+	// A newer connection made meanwhile must not be asked to open another one.
 	if !p.refreshes(l) {
 		l.endRefresh()
 		return
@@ -176,7 +176,7 @@ func (l *link) refresh() {
 	l.send(b, opText)
 }
 
-// refreshes records that l is told to open another connection, if it is still the current one.
+// refreshes records that l is asked to open another connection, if it is still the current one.
 func (p *process) refreshes(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,8 +187,8 @@ func (p *process) refreshes(l *link) bool {
 	return true
 }
 
-// changedOver reports whether a refresh in progress is over: another connection exists and the previous one is closed,
-// which Go does after five seconds in which it sends nothing; or no other one was made for long. p.mu is locked.
+// changedOver reports whether a refresh is over: another connection exists and the previous one is closed, which Go does after five seconds
+// without sending; or no other connection was opened in time. p.mu must be locked.
 func (p *process) changedOver(now time.Time) bool {
 	switch {
 	case p.refreshing.IsZero():
@@ -199,7 +199,7 @@ func (p *process) changedOver(now time.Time) bool {
 	return now.Sub(p.refreshing) >= p.server.config.Periods.ChangeOver
 }
 
-// endRefresh lets the process get game sessions again.
+// endRefresh makes the process available for game sessions again.
 func (l *link) endRefresh() {
 	p := l.process
 	if err := p.server.engine.Do(p.server.ctx, &hosting.RefreshProcess{Process: p.key}); err != nil {
@@ -214,7 +214,7 @@ func (l *link) endRefresh() {
 // processEnded schedules the end of the connections of a process that has ended.
 func (s *Server) processEnded(e *hosting.ProcessEnded) {
 	p := s.known(e.Process)
-	if p == nil || e.Reason == fleet.EndedReplaced { // the one that replaced it is on these connections
+	if p == nil || e.Reason == fleet.EndedReplaced { // the process that replaced it uses these connections
 		return
 	}
 	p.mu.Lock()
@@ -224,9 +224,9 @@ func (s *Server) processEnded(e *hosting.ProcessEnded) {
 	case fleet.EndedNormally:
 		p.exitBy = now.Add(s.config.Periods.Exit)
 	case fleet.EndedWithCompute:
-		// It was not told yet: as for one that has come back, below.
+		// It was not asked to end yet: handled like one that has returned, below.
 	case fleet.EndedCrashed:
-		// It has no connection but superseded ones, unless it has come back as a survivor.
+		// It has only superseded connections, unless it survived and has returned.
 	default:
 		p.exitBy = now
 	}
@@ -236,9 +236,8 @@ func (s *Server) processEnded(e *hosting.ProcessEnded) {
 	}
 }
 
-// evict tells a process that counted as crashed and has come back to end: once on each connection, with one deadline. A process
-// that ended in good order is left alone until its connections are closed. It reports whether l's process is such a
-// survivor. docs/spec/server-sdk.md#lives.
+// evict asks a process that counted as crashed and has returned to end: once per connection, with one deadline. A process that ended normally is
+// left alone until its connections are closed. It reports whether l's process is such a survivor. docs/spec/server-sdk.md#lives.
 func (l *link) evict() (survivor bool) {
 	p := l.process
 	s := p.server
@@ -272,5 +271,5 @@ func (l *link) evict() (survivor bool) {
 	return survivor
 }
 
-// hasEnded reports whether a process has ended according to the core. A forgotten process ended long ago.
+// hasEnded reports whether a process has ended according to the core. A process that the core no longer has ended long ago.
 func hasEnded(now fleet.Process, known bool) bool { return !known || now.State == fleet.Ended }

@@ -39,8 +39,8 @@ const (
 // requestIDMax is the longest RequestId, in characters. The SDKs use 32 to 36. docs/spec/server-sdk.md#request.
 const requestIDMax = 128
 
-// request has the members of all requests that the service uses: each action has few, and SDKs of different ages
-// and languages send unset ones or leave them out.
+// request has the members of all requests that the service uses. Each action uses few of them, and SDKs of different ages and languages send
+// unset ones or omit them.
 type request struct {
 	action, id string
 	bytes      int // of the message
@@ -60,11 +60,11 @@ type request struct {
 	game, configuration, ticket string // of the backfill requests
 	players                     []byte // a list, as it was sent
 
-	// fault says what is wrong with a member, for an answer with status 400; "" when nothing is.
+	// fault describes what is wrong with a member, for an answer with status 400; "" if nothing is.
 	fault string
 }
 
-// actions has the one string for each known action, so that reading a message allocates none.
+// actions maps each known action to a shared string, so that reading a message does not allocate it.
 var actions = func() map[string]string {
 	m := map[string]string{}
 	for _, a := range []string{actActivateServerProcess, actHeartbeatServerProcess, actActivateGameSession,
@@ -75,11 +75,12 @@ var actions = func() map[string]string {
 	return m
 }()
 
-// requests are empty ones for the next messages.
+// requests pools empty requests.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// readRequest reads a message. It returns false for a message that cannot be answered, no JSON object or no RequestId; a request
-// whose members have wrong types comes back with its fault. The message's bytes are not kept. Once the request is answered, free takes it back.
+// readRequest parses a message. It returns false for a message that cannot be answered because it is not a JSON object or has no RequestId. A
+// request whose members have wrong types is returned with its fault. It does not keep the message's bytes. Call free after the request is
+// answered.
 func readRequest(message []byte) (*request, bool) {
 	r := requests.Get().(*request)
 	if !members(message, r.set) || r.id == "" {
@@ -98,7 +99,7 @@ func (r *request) free() {
 	requests.Put(r)
 }
 
-// requestMembers are the members that requests have, and where their values go.
+// requestMembers maps the names of members to the fields for their values.
 var requestMembers = []struct {
 	name string
 	take func(r *request, name string, value []byte)
@@ -124,13 +125,13 @@ var requestMembers = []struct {
 	{"LogPaths", func(r *request, name string, value []byte) { r.takeStrings(name, value, &r.logPaths) }},
 	{"Players", func(r *request, _ string, value []byte) {
 		if value[0] != 'n' {
-			r.players = bytes.Clone(value) // few requests have it, and none is on the way to a game's start
+			r.players = bytes.Clone(value) // only a few requests have it, and none that delays a game's start
 		}
 	}},
 }
 
-// set takes one member. Names are matched in any case; null, the empty string and absence are the same; of repeated
-// members the last counts. docs/spec/server-sdk.md#request.
+// set stores one member. Names are matched case-insensitively; null, the empty string and absence are equivalent; of repeated members the last
+// counts. docs/spec/server-sdk.md#request.
 func (r *request) set(name, value []byte) {
 	for i := range requestMembers {
 		known := &requestMembers[i]
@@ -202,7 +203,7 @@ func (r *request) takeStrings(name string, value []byte, to *[]string) {
 	}
 }
 
-// wrongType keeps the first fault. The value is cut short: it may be most of a megabyte.
+// wrongType keeps the first fault. It truncates the value, which may have most of a megabyte.
 func (r *request) wrongType(name string, value []byte, want string) {
 	if r.fault == "" {
 		r.fault = fmt.Sprintf("%s is %.60s, must be %s", name, value, want)

@@ -2,7 +2,7 @@ package serverlink
 
 import "github.com/musterhq/muster/internal/domain/fleet"
 
-// warnOfSDK warns once, for each release, of game servers that do not reconnect after an outage.
+// warnOfSDK warns once per SDK release about game servers that do not reconnect after an outage.
 func (s *Server) warnOfSDK(h *hello) {
 	if !fleet.CannotReconnect(h.sdk()) {
 		return
@@ -13,5 +13,5 @@ func (s *Server) warnOfSDK(h *hello) {
 	}
 }
 
-// sdk is the SDK as it names itself, such as "Go 5.5.0".
+// sdk returns the SDK's name and version as it reports them, such as "Go 5.5.0".
 func (h *hello) sdk() string { return cut(h.sdkLanguage, sdkText) + " " + cut(h.sdkVersion, sdkText) }

@@ -29,57 +29,56 @@ import (
 	"github.com/musterhq/muster/internal/warm"
 )
 
-// Config has the parts and the limits of the door.
+// Config configures the door.
 type Config struct {
 	Engine *engine.Engine
-	Secret identity.CellSecret // what process tokens are derived from
+	Secret identity.CellSecret // the secret from which process tokens are derived
 	Keys   identity.Finder
 
-	// AnyKey lets game servers sign with unknown access keys: for development on one machine.
+	// AnyKey allows game servers to sign with unknown access keys: for development on one machine.
 	AnyKey bool
 
-	// Endpoint is the URL that RefreshConnection sends game servers to; http and https mean ws and wss. Empty: the one they
-	// came by, which suits any number of names for one service, but not a proxy that terminates TLS.
+	// Endpoint is the URL in RefreshConnection pushes; http and https mean ws and wss. Empty: the URL by which the game server
+	// connected, which supports any number of names for one service, but not a proxy that terminates TLS.
 	Endpoint string
 
-	// Links is the clock of connections: heartbeats, pings, and all of Periods except Stuck; nil: one that is not
-	// moves.
+	// Links is the clock of connections: heartbeats, pings, and all of Periods except Stuck; nil: real time.
 	Links *LinkClock
 
-	// ClockSkew is how far the clock of a game server that signs may be off. 0: sigv4.ServerSkew.
+	// ClockSkew is by how much the clock of a signing game server may differ. 0: sigv4.ServerSkew.
 	ClockSkew time.Duration
 
 	Proxies *clientaddress.Proxies // for the address of a game server
 	Signins *signin.Door           // sees connections
 
-	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, connections
-	// under the id before count as lost, and DropLinks must be called.
+	// Node returns the id under which this node currently accepts connections; nil: a single node. Once it returns another id,
+	// connections under the previous id count as lost, and DropLinks must be called.
 	Node func() domain.UUID
 
 	Rates   Rates   // zero: DefaultRates
 	Periods Periods // zero: DefaultPeriods
 	Panics  *panics.Guard
 	Calls   *callstats.Calls // nil: requests are not counted
-	Tracing *tracing.Tracer  // of pushes that follow from traced commands, and of the answers to them; nil: none is
+	Tracing *tracing.Tracer  // of pushes that follow from traced commands, and of the answers to them; nil: no tracing
 	Log     *slog.Logger
 }
 
 // Periods are the waiting times of the door.
 type Periods struct {
-	Ping       time.Duration // between two pings; two without a sign of life end the connection
+	Ping       time.Duration // interval between pings; two without a sign of life end the connection
 	Silence    time.Duration // without a heartbeat a process is unhealthy; healthy ones may come 120 s apart
-	Settle     time.Duration // from the answer to ActivateServerProcess until a first heartbeat is no longer waited for
+	Settle     time.Duration // after ActivateServerProcess, how long a first heartbeat is awaited
 	Superseded time.Duration // how long an old connection may stay open beside its successor
 	Exit       time.Duration // from TerminateServerProcess to the end of the connection
-	Evict      time.Duration // the time to end for a process that counted as crashed and came back
-	Ban        time.Duration // the time for which it is refused after that
-	Repeat     time.Duration // between two RefreshConnection pushes that led to nothing
-	ChangeOver time.Duration // from a RefreshConnection push until a new connection is no longer waited for
+	Evict      time.Duration // how long a process that counted as crashed and returned has to end
+	Ban        time.Duration // how long it is refused after that
+	Repeat     time.Duration // interval between RefreshConnection pushes without effect
+	ChangeOver time.Duration // after a RefreshConnection push, how long a new connection is awaited
 	Stuck      time.Duration // a write that takes longer ends the connection
 	Watch      time.Duration // how often all of this is checked
 }
 
-// DefaultPeriods are those of docs/spec/server-sdk.md#timers, #frames, #reconnection and #lives.
+// DefaultPeriods returns the periods of docs/spec/server-sdk.md#timers, #frames, #reconnection and #lives.
 func DefaultPeriods() Periods {
 	return Periods{
 		Ping: 25 * time.Second, Silence: 125 * time.Second, Settle: 2 * time.Second, Superseded: 10 * time.Second,
@@ -88,19 +87,19 @@ func DefaultPeriods() Periods {
 	}
 }
 
-// LinkClock is real time, except that AdvanceLinks may move it.
+// LinkClock shows real time plus what AdvanceLinks has added.
 type LinkClock struct{ ahead atomic.Int64 }
 
 func (c *LinkClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// Server is the door. It is an http.Handler for the requests that IsUpgrade chooses.
+// Server is the door. It is an http.Handler for the requests that IsUpgrade accepts.
 type Server struct {
 	config   Config
 	engine   *engine.Engine
 	log      *slog.Logger
 	reading  frames.Config
 	stopping context.Context // ends when the service is stopping
-	ctx      context.Context // never ends: work that has begun is completed
+	ctx      context.Context // never ends: started work is completed
 	unfollow func()
 	running  warm.Group
 	counters counters
@@ -109,7 +108,7 @@ type Server struct {
 	warned   sync.Map // releases of SDKs, see warnOfSDK
 	skew     live.Value[time.Duration]
 
-	passing sync.Mutex // one pass over all processes at a time
+	passing sync.Mutex // held for a pass over all processes
 	watched []*process // scratch memory of that pass
 
 	mu        sync.Mutex
@@ -117,15 +116,15 @@ type Server struct {
 	closed    bool
 }
 
-// SetClockSkew changes how far the clock of a game server that signs may be off. Connections stay.
+// SetClockSkew changes by how much the clock of a signing game server may differ. Existing connections stay.
 func (s *Server) SetClockSkew(skew time.Duration) { s.skew.Set(skew) }
 
-// messageMax is the largest accepted message of a game server. The largest that an SDK sends, a backfill request with 199
-// players, stays below 1 MiB.
+// messageMax is the largest message accepted from a game server. The largest that an SDK sends, a backfill request with 199 players,
+// is smaller than 1 MiB.
 const messageMax = 1<<20 + 1<<10
 
-// New opens the door. When ctx ends, the service is stopping: no more connections are accepted, and those that are lost from
-// then on are not the game servers' fault.
+// New opens the door. When ctx ends, the service is stopping: no more connections are accepted, and connections lost from then on
+// are not the game servers' fault.
 func New(ctx context.Context, config Config) *Server {
 	if config.Rates == (Rates{}) {
 		config.Rates = DefaultRates()
@@ -143,7 +142,8 @@ func New(ctx context.Context, config Config) *Server {
 	}
 	s := &Server{refusals: signin.NewRefusals(config.Log, "game server refused"), config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
 	s.SetClockSkew(cmp.Or(config.ClockSkew, sigv4.ServerSkew))
-	// SDKs send the texts of games unchanged. A wrong byte in a player's name must not cost the game server its link: see unquote.
+	// SDKs send the games' texts unchanged. An invalid byte in a player's name must not cost the game server its connection: see
+	// unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(kernel.Kinds(new(hosting.GameSessionCreated), new(hosting.ProcessTerminationAsked), new(hosting.ProcessEnded), new(matchmaking.HostedChanged),
 		new(hosting.ComputeRegistered), new(hosting.TokenIssued), new(hosting.ProcessConnected)), s.follow)
@@ -154,8 +154,8 @@ func New(ctx context.Context, config Config) *Server {
 // now is the time on the connections' clock.
 func (s *Server) now() time.Time { return s.config.Links.now() }
 
-// Close drops every connection without a close frame, so that the game servers come back after a restart, and waits
-// until all goroutines of the door have ended. The context given to New must have ended.
+// Close drops every connection without a close frame, so that the game servers reconnect after a restart, and waits until all
+// goroutines of the door have ended. The context given to New must have ended.
 func (s *Server) Close() {
 	<-s.stopping.Done()
 	s.mu.Lock()
@@ -168,7 +168,7 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// DropLinks drops every connection without a close frame, so that the game servers connect anew, to this node or to another one.
+// DropLinks drops every connection without a close frame, so that the game servers reconnect to this node or another one.
 func (s *Server) DropLinks() {
 	all := s.links()
 	s.log.Info("the connections of game servers were dropped", "links", len(all))
@@ -193,7 +193,7 @@ type counters struct {
 	requests, garbage, throttled, refused, pushes, lost atomic.Uint64
 }
 
-// Stats counts since the start; Links and Processes are the present numbers.
+// Stats counts since the start; Links and Processes are current numbers.
 type Stats struct {
 	Links, Processes int
 	Requests         uint64
@@ -204,7 +204,7 @@ type Stats struct {
 	Lost             uint64 // current connections of a process that ended, for any reason
 }
 
-// Stats reports the door's numbers.
+// Stats returns the door's counters.
 func (s *Server) Stats() Stats {
 	st := Stats{
 		Requests: s.counters.requests.Load(), Garbage: s.counters.garbage.Load(), Throttled: s.counters.throttled.Load(),

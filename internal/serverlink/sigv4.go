@@ -12,21 +12,21 @@ import (
 const (
 	signingService = "gamelift"
 
-	// signatureReturn is how much older the signature of a live process may be. SDKs that reconnect repeat their first one,
-	// until they have a token, which they get within this time. C++, which does not send its signature with every connection,
-	// gets one as soon as it is ready: within the five minutes of ProcessReady, and one cycle of attempts to connect (156 s). See
-	// docs/spec/server-sdk.md#authentication, #reconnection and #timers.
+	// signatureReturn is how much older the signature of a live process may be. SDKs that reconnect repeat their first signature
+	// until they have a token, which they receive within this time. C++, which does not send its signature with every connection,
+	// gets a token as soon as it is ready: within the five minutes until ProcessReady and one cycle of connection attempts (156
+	// s). See docs/spec/server-sdk.md#authentication, #reconnection and #timers.
 	signatureReturn = 10 * time.Minute
 
-	// signatureReplaced is how long before its end a signature is replaced by a token: long enough to repeat RefreshConnection and
-	// for one cycle of attempts to connect.
+	// signatureReplaced is how long before its end a signature is replaced by a token. It allows for a repeated RefreshConnection
+	// and one cycle of connection attempts.
 	signatureReplaced = 5 * time.Minute
 )
 
-// signature is the SigV4 variant of authentication. What is signed is not a normal SigV4 request: only the three ids.
+// signature is the SigV4 variant of authentication. It does not sign a normal SigV4 request, only the three ids.
 type signature struct{ algorithm, credential, date, value, token string }
 
-// accessKey is the id of the key that the signature claims.
+// accessKey returns the id of the key that the signature names.
 func (s signature) accessKey() string {
 	id, _, _ := strings.Cut(s.credential, "/")
 	return id
@@ -48,9 +48,9 @@ func (s signature) check(key fleet.Key, secret string) error {
 	return nil
 }
 
-// checkAge returns the age of a signature. It refuses one that is older than past, or more than ahead in the future. The client's
-// language does not matter: the C# SDK signs with local time but writes Z, and if its claim widened the bound, every client
-// could make the claim. docs/spec/server-sdk.md#authentication; B053.
+// checkAge returns the age of a signature. It refuses one older than past, or more than ahead in the future. The client's language
+// makes no difference, although the C# SDK signs with local time but writes Z: if naming that SDK widened the bound, every client
+// could name it. docs/spec/server-sdk.md#authentication; B053.
 func (s signature) checkAge(now time.Time, past, ahead time.Duration) (age time.Duration, err error) {
 	at, ok := sigv4.ParseTime(s.date)
 	if !ok {

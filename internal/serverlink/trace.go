@@ -9,16 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// The trace of the call that made a game session goes on with the push to its server process, and from there with the request by which the process activates it. Other requests of server
-// processes have traces, too.
+// The trace of the call that created a game session continues with the push to its server process, and then with the request by which the process
+// activates it. Other requests of server processes have traces, too.
 
-// prompted is the push of a game session to a process, if it is traced.
+// prompted is the push of a game session to a process, if traced.
 type prompted struct {
 	game session.ID
 	span trace.SpanContext
 }
 
-// beginPush begins the span of the push of a game session.
+// beginPush starts the span of the push of a game session.
 func (l *link) beginPush(id session.ID, placement string) (context.Context, *tracing.Span) {
 	p := l.process
 	t := p.server.config.Tracing
@@ -39,9 +39,9 @@ func (l *link) beginPush(id session.ID, placement string) (context.Context, *tra
 	return ctx, span
 }
 
-// beginRequest begins the span of a request, if it is traced. ActivateGameSession answers a push, and is traced if that is. AcceptPlayerSession and
-// RemovePlayerSession continue the call that created the player session, as far as this node knows of it. About what else a server process asks for, chance decides:
-// about its beginning and its end, and nothing that it repeats all day.
+// beginRequest starts the span of a request, if traced. ActivateGameSession answers a push, and is traced if the push was. AcceptPlayerSession and
+// RemovePlayerSession continue the call that created the player session, if this node knows it. Of a process's other requests, those about its
+// beginning and its end are sampled, and those that it repeats all day are not traced.
 func (l *link) beginRequest(ctx context.Context, r *request) (context.Context, *tracing.Span) {
 	t := l.process.server.config.Tracing
 	if t == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// watch checks every process from time to time for due work. One goroutine with coarse steps costs an idle connection
-// nothing, while a timer for each purpose would cost more than the connection.
+// watch periodically checks every process for due work. One goroutine with coarse steps costs an idle connection nothing, while a
+// timer for each purpose would cost more than the connection.
 func (s *Server) watch() {
 	tick := time.NewTicker(s.config.Periods.Watch)
 	defer tick.Stop()
@@ -28,7 +28,7 @@ func (s *Server) watch() {
 	}
 }
 
-// watchAll checks every process once and returns the connections that it dropped. s.passing is locked.
+// watchAll checks every process once and returns the connections that it dropped. s.passing must be locked.
 func (s *Server) watchAll() (dropped []*link) {
 	s.mu.Lock()
 	s.watched = slices.AppendSeq(s.watched[:0], maps.Values(s.processes))
@@ -41,7 +41,7 @@ func (s *Server) watchAll() (dropped []*link) {
 	return dropped
 }
 
-// watchProcess never waits: work that may wait becomes a task of a link. When it panics the process loses its connections.
+// watchProcess never blocks: work that may block becomes a task of a link. If it panics, the process loses its connections.
 func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) (dropped []*link) {
 	defer s.config.Panics.Confine(panicDoor, p.drop)
 	x := s.dueOf(p, now, wall)
@@ -62,12 +62,12 @@ func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) (drop
 	return x.dropped
 }
 
-// due is the work that a check of a process has found.
+// due is the work found by a check of a process.
 type due struct {
 	forget             bool // it has no connection any more
 	dismissed, dropped []*link
 	chores             []func(*link)
-	on                 *link // that carries the chores out
+	on                 *link // the link that performs the chores
 }
 
 func (s *Server) dueOf(p *process, now time.Time, wall domain.Time) (x due) {
@@ -105,7 +105,7 @@ func (p *process) drop() {
 	}
 }
 
-// chores lists the due work of a process and the link for it. p.mu is locked.
+// chores returns the due work of a process and the link for it. p.mu must be locked.
 func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on *link) {
 	t := &p.server.config.Periods
 	if p.choring {
@@ -113,7 +113,7 @@ func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on
 	}
 	switch on = p.current; {
 	case on == nil:
-		on = p.links[0] // not one for pushes, but its tasks are carried out
+		on = p.links[0] // receives no pushes, but can perform tasks
 	case p.ready && !p.ended:
 		switch {
 		case p.health == fleet.Unheard && !p.settled && now.Sub(p.readySince) >= t.Settle:
@@ -135,7 +135,7 @@ func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on
 	return due, on
 }
 
-// checkLife pings a connection, and reports false for one that is dead or stuck. p.mu is locked.
+// checkLife pings a connection, and reports false for a dead or stuck one. p.mu must be locked.
 func (l *link) checkLife(now time.Time, t *Periods) bool {
 	heard := steady.Time(l.heard.Load())
 	stuck := l.stuckSince()
@@ -152,8 +152,8 @@ func (l *link) checkLife(now time.Time, t *Periods) bool {
 	return true
 }
 
-// needsRefresh reports whether the link's token or signature ends soon or is void, or the SDK would not show the signature again.
-// C++ ignores the push before it is ready. p.mu is locked.
+// needsRefresh reports whether the link's token or signature expires soon or is void, or the SDK would not send the signature
+// again. C++ ignores the push before it is ready. p.mu must be locked.
 func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
 	if now.Before(l.refreshAfter) {
 		return false
@@ -166,7 +166,7 @@ func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
 		ending := l.shown.expires != 0 && l.shown.expires.Sub(wall) <= signatureReplaced
 		return ready && (ending || l.shown.fleeting)
 	}
-	// The processes of a compute share a token: spread out, not all of them reconnect in the same moment.
+	// The processes of a compute share a token: spread the refreshes, so that they do not all reconnect at the same moment.
 	config := l.process.server.engine.CellConfig()
 	overlap := config.Hosting.TokenReplaced()
 	later := time.Duration(l.id%64) * overlap / 256
@@ -182,8 +182,8 @@ func (l *link) settle() {
 	p.learn()
 }
 
-// expel closes the connections of a process that has ended and is still connected. A process that counted as
-// crashed and came back is refused from then on, for a while.
+// expel closes the connections of a process that has ended and is still connected. A process that counted as crashed and returned
+// is then refused for a while.
 func (p *process) expel() {
 	var links []*link
 	err := p.look(func(now fleet.Process, ok bool) {
@@ -191,12 +191,12 @@ func (p *process) expel() {
 		defer p.mu.Unlock()
 		p.exitBy, p.evictBy = time.Time{}, time.Time{}
 		if !hasEnded(now, ok) {
-			p.ended = false // a new process uses the id, on the same connection
+			p.ended = false // a new process uses the id on the same connection
 			return
 		}
 		if p.evicted {
 			p.banned = p.server.now().Add(p.server.config.Periods.Ban)
-			p.evicted = false // a process that connects after that is told again
+			p.evicted = false // if the process connects after that, it is asked again
 		}
 		links = append(links, p.links...)
 	})

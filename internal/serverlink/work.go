@@ -9,26 +9,27 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// tasksMax is how many requests of one connection may wait, and waitingMax how many bytes they may have. A game that floods gets
-// 429 for the rest.
+// tasksMax is how many requests of one connection may be queued, and waitingMax their total size in bytes. Further requests are answered with
+// 429.
 const (
 	tasksMax   = 1024
 	waitingMax = 4 * messageMax
 )
 
-// task is one piece of work for a link, in the order in which its messages arrived: a request to carry out, or work of the door itself.
+// task is one unit of work of a link, in the order in which its messages arrived: a request to execute, or work of the door itself.
 type task struct {
 	request *request
 	own     func(*link)
 }
 
-// receive handles a request, and reports whether it is kept for later. It never waits, so that pongs go out regardless of the cost of requests.
+// receive handles a request, and reports whether it is kept for later. It never blocks, so that pongs are sent regardless of the cost of
+// requests.
 func (l *link) receive(r *request, now time.Time) (kept bool) {
 	s := l.process.server
 	s.counters.requests.Add(1)
 	switch r.action {
 	case pushCreateGameSession, pushUpdateGameSession, pushTerminateProcess, pushRefreshConnection:
-		s.counters.garbage.Add(1) // an SDK would treat an answer with such an Action as the push
+		s.counters.garbage.Add(1) // an SDK would take an answer with such an Action for the push
 		return false
 	}
 	class, known := rateOf(r.action)
@@ -54,7 +55,7 @@ func (l *link) receive(r *request, now time.Time) (kept bool) {
 	return false
 }
 
-// rateOf returns the rate that an action counts for, and whether there is such an action.
+// rateOf returns the rate that applies to an action, and whether the action exists.
 func rateOf(action string) (rateClass, bool) {
 	switch action {
 	case actHeartbeatServerProcess:
@@ -70,14 +71,14 @@ func rateOf(action string) (rateClass, bool) {
 	return 0, false
 }
 
-// idle reports whether no task waits: only then may a message be handled at once without overtaking another.
+// idle reports whether no task is queued: only then may a message be handled at once without overtaking another.
 func (l *link) idle() bool {
 	l.work.Lock()
 	defer l.work.Unlock()
 	return !l.work.busy
 }
 
-// enqueue adds a request, unless too many wait.
+// enqueue adds a request, unless too many are queued.
 func (l *link) enqueue(r *request) bool {
 	l.work.Lock()
 	defer l.work.Unlock()
@@ -89,14 +90,14 @@ func (l *link) enqueue(r *request) bool {
 	return true
 }
 
-// enqueueOwn adds a task of the door's own without a bound: their number is small by nature.
+// enqueueOwn adds a task of the door itself. It has no bound, because these tasks are few by nature.
 func (l *link) enqueueOwn(do func(*link)) {
 	l.work.Lock()
 	defer l.work.Unlock()
 	l.addTask(task{own: do})
 }
 
-// addTask adds a task, and a goroutine to carry it out if there is none: an idle link holds none. l.work is locked.
+// addTask adds a task, and starts a goroutine if none is running: an idle link holds none. l.work must be locked.
 func (l *link) addTask(t task) {
 	l.work.tasks = append(l.work.tasks, t)
 	if !l.work.busy {
@@ -122,7 +123,7 @@ func (l *link) workOff() {
 	}
 }
 
-// do carries one task out. When it panics the connection ends; the remaining tasks are still carried out, because some concern the process.
+// do executes one task. If it panics, the connection ends; the remaining tasks are still executed, because some concern the process.
 func (l *link) do(t *task) {
 	s := l.process.server
 	defer s.config.Panics.Confine(panicDoor, l.drop)
@@ -134,7 +135,7 @@ func (l *link) do(t *task) {
 	}
 }
 
-// fail answers a request with a failure, without waiting for anything.
+// fail answers a request with a failure, without blocking.
 func (l *link) fail(r *request, status int, message string) {
 	l.process.server.calls.Done(r.action, callstats.OfStatus(status), time.Now())
 	b := newFrame()
@@ -142,8 +143,7 @@ func (l *link) fail(r *request, status int, message string) {
 	l.post(b, opText)
 }
 
-// reply writes an answer on the connection of the request, or, if that is
-// closed, on the current one. The SDKs match answers by RequestId only.
+// reply sends an answer on the request's connection or, if that is closed, on the current one. The SDKs match answers by RequestId only.
 func (l *link) reply(b *[]byte) {
 	to := l
 	if !l.alive() {
@@ -154,7 +154,7 @@ func (l *link) reply(b *[]byte) {
 	to.send(b, opText)
 }
 
-// heartbeat records a sign of life and answers 200 for any health. Only a change of status reaches the core.
+// heartbeat records a sign of life and answers 200 for any health. It passes only changes of the health to the core.
 func (l *link) heartbeat(r *request) {
 	p := l.process
 	now := p.server.now()
@@ -174,7 +174,7 @@ func (l *link) heartbeat(r *request) {
 	*b = appendOK(*b, r)
 	l.post(b, opText)
 	switch {
-	case ended: // it seems so; but the heartbeat of a new process that uses the id must not be lost
+	case ended: // it seems so; but the heartbeat of a new process with the same id must not be lost
 		l.enqueueOwn(func(l *link) {
 			if !l.evict() && l.process.unlike(status) {
 				l.process.reportHealth(healthy)

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Disk is a file system in memory with a write that fails, or room for so many bytes. It counts every operation that
-// changes the disk or syncs it.
+// Disk is a file system in memory with a configurable failing write or a limited size. It counts every operation that
+// changes or syncs the disk.
 type Disk struct {
 	vfs.FS
 	mem *vfs.MemFS
@@ -171,7 +171,7 @@ type diskFile struct {
 	name string
 }
 
-// Write writes half when it fails, as disks do.
+// Write writes half of p when it fails, as real disks may.
 func (f *diskFile) Write(p []byte) (int, error) {
 	if err := f.disk.operation(f.name, len(p)); err != nil {
 		n, _ := f.File.Write(p[:len(p)/2])
