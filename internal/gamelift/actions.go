@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// actionPrefix and the name of an operation are what policies call it.
+// actionPrefix precedes the name of an operation in policies.
 const actionPrefix = "gamelift:"
 
 // Actions returns the actions of this door, with the roles that may take them.

@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// ARNs have the region and the account of the principal who created the resource. In ARNs from clients only the
-// last part counts: partition, region and account are not checked.
+// ARNs contain the region and account of the principal that created the resource. In ARNs from clients only the last
+// part counts: partition, region and account are not checked.
 
-// makeARN joins everything at once: each request makes some. The kind of the resource ends in a slash.
+// makeARN concatenates everything at once, because each request makes several. kind ends in a slash.
 func makeARN(region, account, kind, name string) *string {
 	s := "arn:aws:gamelift:" + region + ":" + account + ":" + kind + name
 	return &s
@@ -32,7 +32,8 @@ func queueARN(q *placement.Queue) *string {
 	return makeARN(q.Region, q.Account, "gamesessionqueue/", q.Name)
 }
 
-// gameSessionARN is a game session's id as clients know it. Its account part is empty, unlike all others.
+// gameSessionARN returns a game session's id in the form that clients know. Unlike in all other ARNs, the account part
+// is empty.
 func gameSessionARN(region string, id session.ID) *string {
 	return makeARN(region, "", "gamesession/", string(id))
 }
@@ -45,7 +46,7 @@ func lastPart(idOrARN string) string {
 	return idOrARN[strings.LastIndexByte(idOrARN, '/')+1:]
 }
 
-// computeName returns the name in a compute's ARN; it may hold a slash itself.
+// computeName returns the name in a compute's ARN; the name itself may contain a slash.
 func computeName(nameOrARN string) string {
 	if _, name, ok := strings.Cut(nameOrARN, ":compute/"); ok {
 		return name
@@ -53,8 +54,8 @@ func computeName(nameOrARN string) string {
 	return nameOrARN
 }
 
-// gameSessionID reads a game session's ARN. Today's form ends in <fleet>/<location>/<id>. The one before had the
-// location in the region's place and ended in <fleet>/<id>: then the location is read from the fleet.
+// gameSessionID parses a game session's ARN. The current form ends in <fleet>/<location>/<id>. The previous form had
+// the location in place of the region and ended in <fleet>/<id>; the location is then taken from the fleet.
 func (s *Service) gameSessionID(ctx context.Context, arn string) (session.ID, error) {
 	prefix, tail, ok := strings.Cut(arn, ":gamesession/")
 	switch {

@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	// bodyMax leaves room for the largest input of the model, a script of 5 MB in base64. Each operation has a bound of its
-	// own below it.
+	// bodyMax leaves room for the model's largest input, a script of 5 MB in base64. Each operation has a lower bound of its own.
 	bodyMax = 8 << 20
 
-	// drainMax is how much of a refused body is read and discarded to keep the connection, and drainWait how long that may take.
+	// drainMax is how much of a refused body is read and discarded to keep the connection, and drainWait the time for that.
 	drainMax  = 2 * bodyMax
 	drainWait = 5 * time.Second
 
-	// slowAfter is how long a body may take to arrive at any pace. From then on it must have arrived at slowRate, in bytes
-	// a second since its beginning. A phone with a bad connection sends several times that.
+	// slowAfter is how long a body may arrive at any rate. After that, it must have averaged at least slowRate bytes per second since its
+	// beginning. A phone with a bad connection sends several times that.
 	slowAfter = 10 * time.Second
 	slowRate  = 32 << 10
 
-	// bodyStep is the first buffer of a body of unknown or large size; then the size doubles. So a client that announces
-	// 4 MiB and sends nothing takes no memory.
+	// bodyStep is the first buffer size for a body of unknown or large size; the size then doubles. So a client that announces 4 MiB and
+	// sends nothing takes no memory.
 	bodyStep = smallRequest
 )
 
-// body is the arriving body of one request. Its memory is taken from the pool of arriving bodies, in the name
-// of the client's address: the signature cannot be verified before the body is complete.
+// body is the arriving body of one request. Its memory is taken from the pool of arriving bodies, on the account of the client's address,
+// because the signature cannot be verified before the body is complete.
 type body struct {
 	w       http.ResponseWriter
 	r       *http.Request
@@ -39,7 +38,7 @@ type body struct {
 	address string
 	taken   int64 // from the pool
 	began   time.Time
-	timed   bool // a deadline for reading is set
+	timed   bool // a read deadline is set
 }
 
 // read reads the whole body into the pooled buffer.
@@ -84,7 +83,7 @@ func (b *body) read(pooled *buffers) smithy.APIError {
 	}
 }
 
-// grown is the next buffer size for a body that has arrived in part: twice as large, but no larger than it can need.
+// grown returns the next buffer size for a partial body: twice the current one, but no more than the body can need.
 func (b *body) grown(have int, size int64) int {
 	room := max(2*have, bodyStep)
 	if size >= 0 {
@@ -93,7 +92,7 @@ func (b *body) grown(have int, size int64) int {
 	return min(room, int(b.most)+1)
 }
 
-// take takes memory from the pool; small bodies need none. The previous buffer is garbage by then and not counted.
+// take takes memory from the pool; small bodies need none. By then the previous buffer is garbage and is not counted.
 func (b *body) take(room int64) bool {
 	if room <= smallRequest {
 		return true
@@ -105,14 +104,14 @@ func (b *body) take(room int64) bool {
 	return true
 }
 
-// done returns the memory that the body took.
+// done returns the body's memory.
 func (b *body) done() {
 	if b.taken > 0 {
 		b.pool.arriving.Give(b.address, b.taken)
 	}
 }
 
-// limitTime sets the deadline of the next bytes. It is not called for a body that arrived with its header.
+// limitTime sets the deadline for the next bytes. It is not called for a body that arrived together with its header.
 func (b *body) limitTime(have int) {
 	if b.began.IsZero() {
 		b.began = time.Now()
@@ -121,10 +120,10 @@ func (b *body) limitTime(have int) {
 	b.timed = http.NewResponseController(b.w).SetReadDeadline(b.began.Add(wait)) == nil
 }
 
-// untimed removes the deadline: net/http continues to read beside the handler, to detect that the client closes the connection.
+// untimed removes the deadline, because net/http continues to read in the background to detect that the client closes the connection.
 func (b *body) untimed() {
 	if b.timed {
-		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{}) // it could be set, so this cannot fail
+		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{}) // setting it worked before, so this cannot fail
 	}
 }
 
@@ -132,7 +131,7 @@ func (b *body) tooLarge() smithy.APIError {
 	return commonError(codeEntityTooLarge, "the body is larger than %d bytes", b.most)
 }
 
-// discard reads and discards the rest that the client sends, up to drainMax, so that the client reads the answer and keeps its connection.
+// discard reads and discards the rest of a body, up to drainMax, so that the client reads the answer and keeps its connection.
 func discard(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainWait)) // fails in tests without a connection
 	if n, err := io.CopyN(io.Discard, r.Body, drainMax); n == drainMax || !errors.Is(err, io.EOF) {

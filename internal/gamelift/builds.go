@@ -13,19 +13,19 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// sdkDefault is the assumed server SDK of a build that names none. Source: the API reference.
+// sdkDefault is the server SDK assumed for a build that names none. Source: the API reference.
 const sdkDefault = "4.0.2"
 
-// Uploads takes the files of builds.
+// Uploads accepts the files of builds.
 type Uploads interface {
-	// Place returns where the files of a build are uploaded.
+	// Place returns where to upload the files of a build.
 	Place(build string) (bucket, key string)
-	// Key makes temporary credentials for that place and nothing else.
+	// Key returns temporary credentials for that place only.
 	Key(build string) identity.UploadKey
 }
 
-// CreateBuild records a build. With a StorageLocation it is READY at once: the service does not read the store of an operator. Otherwise the files are
-// uploaded to the service's own store with the credentials of the answer, and the build is READY once they have been checked.
+// CreateBuild creates a build. With a StorageLocation it is READY at once, because the service does not read an operator's store. Otherwise the
+// client uploads the files to the service's own store with the credentials in the answer, and the build becomes READY once they have been checked.
 func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput) (*gamelift.CreateBuildOutput, error) {
 	if in.OperatingSystem == "" {
 		return nil, invalid("OperatingSystem: required")
@@ -52,7 +52,7 @@ func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput
 	return out, err
 }
 
-// uploadTo returns where and with which credentials the files of a build are uploaded.
+// uploadTo returns the place and the credentials for uploading the files of a build.
 func uploadTo(to Uploads, build string) (*types.S3Location, *types.AwsCredentials) {
 	bucket, object := to.Place(build)
 	key := to.Key(build)
@@ -86,7 +86,7 @@ func (s *Service) UpdateBuild(ctx context.Context, in *gamelift.UpdateBuildInput
 	return &gamelift.UpdateBuildOutput{Build: new(buildToWire(&cmd.Build))}, err
 }
 
-// DeleteBuild forgets a build. Its files stay while a fleet runs it.
+// DeleteBuild deletes a build. Its files are kept while a fleet runs it.
 func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput) (*gamelift.DeleteBuildOutput, error) {
 	return &gamelift.DeleteBuildOutput{}, s.engine.Do(ctx, &hosting.DeleteBuild{ID: lastPart(*in.BuildId)})
 }
@@ -116,7 +116,7 @@ func buildToWire(b *fleet.Build) types.Build {
 		OperatingSystem: types.OperatingSystem(b.OperatingSystem), ServerSdkVersion: &b.SDK, Status: buildStatus(b), CreationTime: &created,
 	}
 	if b.Storage == (fleet.Storage{}) {
-		wire.SizeOnDisk = &b.Size // that of files in another store is unknown
+		wire.SizeOnDisk = &b.Size // unknown for files in another store
 	}
 	return wire
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/musterhq/muster/internal/quotas"
 )
 
-// Caller is the principal of a request, with what the scope of its signature says.
+// Caller is the principal of a request, with the scope of its signature.
 type Caller struct {
 	identity.Principal
-	Region string // of the ARNs that are made for this request
+	Region string // for ARNs made by this request
 }
 
-// requestContext has the values of a request that operations read. It is a context of its own because two values
-// in the usual chain would be two allocations for every request.
+// requestContext holds the values of a request that operations read. It is a context type of its own, because two
+// values in the usual chain would cost two allocations per request.
 type requestContext struct {
 	context.Context
 	caller    Caller
@@ -33,10 +33,10 @@ func (c *requestContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// localCaller is the caller of calls without a network.
+// localCaller is the caller of calls that do not come over the network.
 var localCaller = Caller{identity.Principal{Account: identity.DefaultAccount, Role: identity.Admin}, DefaultRegion}
 
-// DefaultRegion is the region in ARNs where no signature names one.
+// DefaultRegion is the region in ARNs if no signature names one.
 const DefaultRegion = "us-east-1"
 
 func callerOf(ctx context.Context) *Caller {

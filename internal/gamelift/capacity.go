@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// Capacity and utilization without a location are those of a fleet's home location. An ANYWHERE fleet has none: then they
-// are those of all its locations together.
+// Without a location, capacity and utilization are those of a fleet's home location. An ANYWHERE fleet has none; the figures are then the totals over
+// its locations.
 
 // DescribeFleetCapacity counts the hosts of the named fleets, or of all.
 func (s *Service) DescribeFleetCapacity(ctx context.Context, in *gamelift.DescribeFleetCapacityInput) (*gamelift.DescribeFleetCapacityOutput, error) {
@@ -58,10 +58,10 @@ func ofFleets[W any](ctx context.Context, s *Service, operation string, in any, 
 // usage is what runs in a location of a fleet.
 type usage struct {
 	hosting.Utilization
-	pending, terminating int32 // hosts of a fleet of a build without a server process that is ready; those on their way out
+	pending, terminating int32 // hosts of a fleet of a build without a ready server process, and hosts that are being released
 }
 
-// usage reads one fleet at a time, so that a long list does not delay other callers.
+// usage reads one fleet per read of the state, so that a long list does not delay other callers.
 func (s *Service) usage(ctx context.Context, f *fleet.Fleet, location string) (usage, error) {
 	return read(ctx, s, func(v *cell.View) (usage, error) {
 		u := usage{Utilization: v.Utilization(f.ID, location)}
@@ -114,7 +114,7 @@ func (s *Service) UpdateFleetCapacity(ctx context.Context, in *gamelift.UpdateFl
 	}, err
 }
 
-// capacityToWire shows hosts as instances. Those of an ANYWHERE fleet are active as long as they are registered, and nothing is desired there, because the
+// capacityToWire shows hosts as instances. Hosts of an ANYWHERE fleet are active while they are registered, and nothing is desired, because the
 // service does not start or stop them.
 func capacityToWire(f *fleet.Fleet, location string, u usage) types.FleetCapacity {
 	idle, none := u.Computes-u.ComputesWithGame, int32(0)

@@ -12,15 +12,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
-// violation is the first constraint that an input breaks, with the way to it collected while the walk returns.
+// violation is the first constraint that an input violates. Its path is collected while the walk returns.
 type violation struct {
 	path    []string // innermost first
-	value   string   // as the client may see it
+	value   string   // in a form that the client may see
 	problem string
 }
 
-// check returns InvalidRequestException for the first constraint that input violates. Missing members come
-// before wrong ones, in each structure.
+// check returns InvalidRequestException for the first constraint that the input violates. In each structure, missing
+// members are reported before invalid ones.
 func (c *constraint) check(input any) error {
 	v := c.walk(reflect.ValueOf(input).Elem())
 	if v == nil {
@@ -34,7 +34,7 @@ func (c *constraint) check(input any) error {
 	return invalid("1 validation error detected: Value %s at '%s' failed to satisfy constraint: %s", v.value, path, v.problem)
 }
 
-// walk checks v, which is not nil.
+// walk checks v, which must not be nil.
 func (c *constraint) walk(v reflect.Value) *violation {
 	switch c.kind {
 	case reflect.String:
@@ -83,7 +83,7 @@ func (c *constraint) checkMembers(v reflect.Value) *violation {
 	return nil
 }
 
-// absent reports whether a member was not given. Enums are strings by value, and none of them is empty.
+// absent reports whether a member was not given. Enums are strings by value, and no enum value is empty.
 func (c *constraint) absent(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -147,7 +147,7 @@ func (c *constraint) checkList(v reflect.Value) *violation {
 	return nil
 }
 
-// checkMap goes through the keys in order, so that the same input always gets the same answer.
+// checkMap checks the keys in order, so that the same input always gets the same answer.
 func (c *constraint) checkMap(v reflect.Value) *violation {
 	if c.free || v.Len() == 0 {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// ClientRates bound the requests of access keys of the role client, which all players of a game share: in requests a
-// second, with a burst of burstSeconds. Zero: not limited.
+// ClientRates limit the requests of access keys with the role client, which all players of a game share: in requests per second, with
+// a burst of burstSeconds. Zero: no limit.
 type ClientRates struct {
 	PerKey     int
 	PerAddress int
 }
 
-// burstSeconds is how long a rate may be saved up: a game that starts calls several operations at once.
+// burstSeconds is the burst in seconds' worth of requests, because a game calls several operations when it starts.
 const burstSeconds = 10
 
 func saved(perSecond int) rate.Limit {
@@ -31,14 +31,14 @@ func newClientRates(l Limits, now func() time.Time) clientRates {
 	}
 }
 
-// set changes the rates while they are used.
+// set changes the rates at run time.
 func (c *clientRates) set(r ClientRates) {
 	c.keys.Set(saved(r.PerKey))
 	c.addresses.Set(saved(r.PerAddress))
 }
 
-// AllowClient counts a request against the rates of client keys, also one that was made at another door of this port. It takes a token
-// of the address, and then one of the key, so that one address cannot use up the key's.
+// AllowClient counts a request against the rates of client keys, including one made at another door of this port. It takes a token of
+// the address before one of the key, so that one address cannot use up the key's tokens.
 func (h *Handler) AllowClient(by *identity.Principal) bool {
 	return by.Role != identity.Client || h.clients.addresses.Allow(by.Address) && h.clients.keys.Allow(by.Holder())
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// codec is one of the two wire forms. scan adds up what decoding a body would allocate, up to a bound, and allocates
-// nothing itself. decode fails with an API error only, and what it decoded shares no memory with the body.
+// codec is one of the two wire formats. scan adds up what decoding a body would allocate, up to a bound, and does not
+// allocate itself. decode returns only API errors, and its result shares no memory with the body.
 type codec interface {
-	contentType() []string // as a header keeps it; shared, so not to be changed
+	contentType() []string // in the form of a header value; shared, so it must not be changed
 	scan(body []byte, c *constraint, most int64) (bytes int64, r scanResult)
 	decode(body []byte, into any) error
 	appendOutput(dst []byte, w *wireType, v reflect.Value) []byte
@@ -19,11 +19,11 @@ const (
 	// depthMax is far above the deepest input of the model, which nests six levels.
 	depthMax = 32
 
-	// listMax bounds what one list or map may hold before its own limit is checked.
+	// listMax bounds the elements of one list or map before its own limit is checked.
 	listMax = 16384
 )
 
-// wireTypeName names the type of a member in words that fit both codecs.
+// wireTypeName names the type of a member in terms that fit both codecs.
 func wireTypeName(t reflect.Type) string {
 	if t == nil {
 		return "another type"

@@ -10,7 +10,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// cborCodec speaks Smithy RPC v2 CBOR: the SDK for Go since April 2026, and others to follow.
+// cborCodec implements Smithy RPC v2 CBOR, which the SDK for Go has used since April 2026.
 type cborCodec struct{}
 
 func (cborCodec) contentType() []string { return cborContentType }
@@ -109,7 +109,7 @@ func appendCBOR(dst []byte, w *wireType, v reflect.Value) []byte {
 			return appendCBORHead(dst, cborNegative, uint64(-1-n))
 		}
 		return appendCBORHead(dst, cborUnsigned, uint64(n))
-	case wireFloat: // the SDK for Go refuses a 64 bit float here
+	case wireFloat: // the SDK for Go refuses a 64-bit float here
 		return binary.BigEndian.AppendUint32(append(dst, cborFloat32), math.Float32bits(float32(v.Float())))
 	case wireDouble:
 		return appendCBORDouble(dst, v.Float())

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/jsonbody"
 )
 
-// jsonCodec speaks AWS JSON 1.1: the AWS CLI, boto3, JavaScript, and the SDKs of before 2026.
+// jsonCodec implements AWS JSON 1.1, which the AWS CLI, boto3, JavaScript and SDKs from before 2026 use.
 type jsonCodec struct{}
 
 func (jsonCodec) contentType() []string { return jsonContentType }
@@ -61,7 +61,7 @@ func (jsonCodec) decode(body []byte, into any) error {
 // errNotANumber is the error of a timestamp that is not a number.
 var errNotANumber = errors.New("must be a number of seconds since 1970")
 
-// unmarshalJSONTime reads seconds since 1970. Fractions count to the millisecond.
+// unmarshalJSONTime reads seconds since 1970. It keeps fractions to the millisecond.
 func unmarshalJSONTime(d *jsontext.Decoder, t *time.Time) error {
 	token, err := d.ReadToken()
 	if err != nil {
@@ -81,7 +81,7 @@ func unmarshalJSONTime(d *jsontext.Decoder, t *time.Time) error {
 // timeMax is the year 9999: past it a time has no common text form.
 const timeMax = 253402300799
 
-// plainJSONError is an error for clients without Go's names, and without the value, which may be a secret.
+// plainJSONError returns an error for clients, without Go's names, and without the value, which may be a secret.
 func plainJSONError(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e.Err, errNotANumber):
@@ -112,7 +112,7 @@ func jsonKindName(k jsontext.Kind) string {
 	}
 }
 
-// memberPath writes the pointer /Tags/0/Key as Tags[0].Key.
+// memberPath converts the JSON pointer /Tags/0/Key to Tags[0].Key.
 func memberPath(pointer string) string {
 	var path strings.Builder
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -208,13 +208,13 @@ func appendJSONStruct(dst []byte, w *wireType, v reflect.Value) []byte {
 
 func appendJSONString(dst []byte, s string) []byte {
 	quoted, err := jsontext.AppendQuote(dst, s)
-	if err != nil { // the only reason is broken UTF-8, which no input gets past the codecs with
+	if err != nil { // the only cause is invalid UTF-8, which the codecs refuse in inputs
 		quoted, _ = jsontext.AppendQuote(dst, strings.ToValidUTF8(s, string(utf8.RuneError)))
 	}
 	return quoted
 }
 
-// appendJSONFloat writes the shortest number that reads back the same, in the form that JavaScript uses.
+// appendJSONFloat writes the shortest number that parses to the same value, formatted as in JavaScript.
 func appendJSONFloat(dst []byte, f float64, bits int) []byte {
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		return strconv.AppendFloat(dst, f, 'e', -1, bits)
@@ -222,7 +222,7 @@ func appendJSONFloat(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, bits)
 }
 
-// epochSeconds is the wire's form of a time: seconds since 1970 with milliseconds as the fraction.
+// epochSeconds returns a time in its wire form: seconds since 1970 with milliseconds as the fraction.
 func epochSeconds(v reflect.Value) float64 {
 	t := *v.Addr().Interface().(*time.Time)
 	return float64(t.UnixMilli()) / 1000

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// computeActive is the status of every registered compute. Its spelling is not the enum's; see B017.
+// computeActive is the status of every registered compute. Its spelling differs from the enum's; see B017.
 const computeActive = types.ComputeStatus("Active")
 
 // RegisterCompute adds a host to a fleet, or refreshes the address of one.
@@ -32,7 +32,7 @@ func (s *Service) RegisterCompute(ctx context.Context, in *gamelift.RegisterComp
 	return &gamelift.RegisterComputeOutput{Compute: new(s.computeToWire(&f, &cmd.Compute))}, nil
 }
 
-// DeregisterCompute removes a host with all that runs on it.
+// DeregisterCompute removes a host with everything that runs on it.
 func (s *Service) DeregisterCompute(ctx context.Context, in *gamelift.DeregisterComputeInput) (*gamelift.DeregisterComputeOutput, error) {
 	return &gamelift.DeregisterComputeOutput{}, s.engine.Do(ctx, &hosting.DeregisterCompute{Fleet: lastPart(*in.FleetId), Name: computeName(*in.ComputeName)})
 }
@@ -67,7 +67,7 @@ func (s *Service) ListCompute(ctx context.Context, in *gamelift.ListComputeInput
 	}
 	out := &gamelift.ListComputeOutput{ComputeList: []types.Compute{}}
 	if in.ContainerGroupDefinitionName != nil || in.ComputeStatus == types.ListComputeInputStatusImpaired {
-		return out, nil // no compute of an ANYWHERE fleet is in a container group, or impaired
+		return out, nil // no compute of an ANYWHERE fleet is in a container group or impaired
 	}
 	size := pageSize(in.Limit, pageMax)
 	page, err := read(ctx, s, func(v *cell.View) ([]fleet.Compute, error) {
@@ -78,8 +78,8 @@ func (s *Service) ListCompute(ctx context.Context, in *gamelift.ListComputeInput
 	return out, err
 }
 
-// GetComputeAuthToken returns the token that the server processes of a compute connect with: the same one while enough of
-// its life is left.
+// GetComputeAuthToken returns the token with which the server processes of a compute connect. It returns the same token
+// while enough of its life is left.
 func (s *Service) GetComputeAuthToken(ctx context.Context, in *gamelift.GetComputeAuthTokenInput) (*gamelift.GetComputeAuthTokenOutput, error) {
 	cmd := hosting.IssueToken{Fleet: lastPart(*in.FleetId), Compute: computeName(*in.ComputeName)}
 	if err := s.engine.Do(ctx, &cmd); err != nil {

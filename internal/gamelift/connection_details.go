@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// GetPlayerConnectionDetails returns the address of a game session for its players. There is no gateway in between, so all get the
-// game server's own address, and no token.
+// GetPlayerConnectionDetails returns the address of a game session for its players. There is no gateway in between, so all of them
+// get the game server's own address and no token.
 func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.GetPlayerConnectionDetailsInput) (*gamelift.GetPlayerConnectionDetailsOutput, error) {
 	id, err := s.gameSessionID(ctx, *in.GameSessionId)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.G
 	return out, nil
 }
 
-// seated are the players in a game session and those with a reserved seat, as far as the caller may see them.
+// seated returns the players in a game session and those with a reserved seat, as far as the caller may see them.
 func seated(ctx context.Context, e *engine.Engine, id session.ID) (map[string]bool, error) {
 	players, maker := map[string]bool{}, callerOf(ctx).Maker()
 	for after := (engine.PlayerPlace{}); ; {

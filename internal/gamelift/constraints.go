@@ -9,10 +9,10 @@ import (
 	"github.com/musterhq/muster/internal/gamelift/model"
 )
 
-// constraint is a shape of the model bound to the Go type that carries it, compiled once so that a check walks the
-// input without look-ups.
+// constraint is a shape of the model bound to its Go type. It is compiled once, so that a check walks the input without
+// look-ups.
 type constraint struct {
-	kind      reflect.Kind // of the value, also behind a pointer
+	kind      reflect.Kind // of the value, after dereferencing a pointer
 	pointer   bool
 	time      bool
 	sensitive bool // its value may not appear in a message
@@ -22,9 +22,9 @@ type constraint struct {
 	members   []memberConstraint
 	elem      *constraint // of a list or a map
 	key       *constraint // of a map
-	free      bool        // nothing to check here and below
+	free      bool        // neither this shape nor any below it has anything to check
 	slot      uintptr     // bytes of the Go value within its structure
-	size      uintptr     // bytes of what it points to; without a pointer the same as slot
+	size      uintptr     // bytes of what it points to; same as slot without a pointer
 }
 
 type memberConstraint struct {
@@ -34,7 +34,8 @@ type memberConstraint struct {
 	*constraint
 }
 
-// constraintPlans compiles and remembers. Two shapes may share a Go type (most strings do), so both make the key.
+// constraintPlans compiles and caches constraints. Two shapes may share a Go type (most strings do), so both form the
+// key.
 type constraintPlans struct {
 	model    *model.Model
 	patterns map[string]*pattern
@@ -50,7 +51,7 @@ func newConstraintPlans(m *model.Model) *constraintPlans {
 	return &constraintPlans{model: m, patterns: map[string]*pattern{}, known: map[constraintKey]*constraint{}}
 }
 
-// plan fails where the model and the SDK's type disagree.
+// plan fails if the model and the SDK's type disagree.
 func (p *constraintPlans) plan(shapeName string, t reflect.Type) (*constraint, error) {
 	key := constraintKey{shapeName, t}
 	if known, ok := p.known[key]; ok {
@@ -74,7 +75,7 @@ func (p *constraintPlans) plan(shapeName string, t reflect.Type) (*constraint, e
 	if err := p.compile(c, shape, base); err != nil {
 		return nil, fmt.Errorf("%s: %w", shapeName, err)
 	}
-	if shapeName == "PlayerDataMap" { // its keys are player ids, though the model does not say so
+	if shapeName == "PlayerDataMap" { // its keys are player ids, although the model does not say so
 		c.key = hidden(c.key)
 	}
 	c.free = c.isFree()
@@ -116,7 +117,7 @@ func (p *constraintPlans) compile(c *constraint, shape model.Shape, base reflect
 	return err
 }
 
-// hidden is c for a place where the value is sensitive, regardless of its own shape.
+// hidden returns c for a place where the value is sensitive, regardless of its own shape.
 func hidden(c *constraint) *constraint {
 	h := *c
 	h.sensitive = true

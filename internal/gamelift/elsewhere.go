@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Some operations have a meaning only in the cloud's own data centres. Their input is checked like any other, and then
-// they return what is true here: an empty list, or a refusal. Tools that list everything keep working.
+// Some operations are meaningful only in the cloud's own data centres. Their input is validated like any other. They
+// then return what is true here, an empty list or a refusal, so that tools that list everything keep working.
 
 // The reasons, in the words of docs/compatibility.md.
 const (
@@ -33,7 +33,7 @@ var (
 	errNoContainer = domain.Refuse(domain.NotFound, "not found: managed containers are not supported; use an ANYWHERE fleet")
 )
 
-// elsewhere is an operation that has no meaning on one's own hosts.
+// elsewhere returns an operation that is meaningless on one's own hosts.
 func elsewhere[I, O any](name string, a identity.Roles, because string, call func(*Service, context.Context, *I) (*O, error)) operation {
 	op := serve(name, a, call)
 	op.standing, op.note = notOnOwnHardware, because
@@ -43,7 +43,7 @@ func elsewhere[I, O any](name string, a identity.Roles, because string, call fun
 // nothing returns an empty list.
 func nothing[I, O any](*Service, context.Context, *I) (*O, error) { return new(O), nil }
 
-// always returns one error.
+// always returns a function that returns one error.
 func always[I, O any](err error) func(*Service, context.Context, *I) (*O, error) {
 	return func(*Service, context.Context, *I) (*O, error) { return nil, err }
 }
@@ -68,7 +68,7 @@ func (s *Service) DescribeFleetPortSettings(ctx context.Context, in *gamelift.De
 	return &gamelift.DescribeFleetPortSettingsOutput{FleetId: &f.ID, FleetArn: fleetARN(&f), Location: in.Location}, nil
 }
 
-// UpdateFleetPortSettings refuses: an unchanged firewall must not look open.
+// UpdateFleetPortSettings refuses, so that an unchanged firewall does not look open.
 func (s *Service) UpdateFleetPortSettings(ctx context.Context, in *gamelift.UpdateFleetPortSettingsInput) (*gamelift.UpdateFleetPortSettingsOutput, error) {
 	if _, err := s.fleetByID(ctx, lastPart(*in.FleetId)); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// refusals is the only mapping from refusals of the core to AWS's errors. It has an entry for each reason.
+// refusals is the only mapping of the core's refusals to AWS errors. It has an entry for each reason.
 var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.Invalid:          invalidRequestError,
 	domain.NotFound:         func(m *string) smithy.APIError { return &types.NotFoundException{Message: m} },
@@ -24,11 +24,11 @@ var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.NoCapacity:       func(m *string) smithy.APIError { return &types.FleetCapacityExceededException{Message: m} },
 	domain.LimitExceeded:    func(m *string) smithy.APIError { return &types.LimitExceededException{Message: m} },
 	domain.TokenMismatch:    func(m *string) smithy.APIError { return &types.IdempotentParameterMismatchException{Message: m} },
-	domain.WrongPlayerState: invalidRequestError,                                  // game servers get this at a door of their own
+	domain.WrongPlayerState: invalidRequestError,                                  // game servers get this at their own door
 	domain.NotYours:         invalidRequestError,                                  // as above
-	domain.Overloaded:       func(*string) smithy.APIError { return throttled() }, // but a quota is named: see toAPI
+	domain.Overloaded:       func(*string) smithy.APIError { return throttled() }, // except for a quota, which is named: see toAPI
 	domain.TerminalRoute:    func(m *string) smithy.APIError { return &types.TerminalRoutingStrategyException{Message: m} },
-	domain.NodeLost:         func(*string) smithy.APIError { return internalError() }, // of connections, which AWS clients do not have
+	domain.NodeLost:         func(*string) smithy.APIError { return internalError() }, // about connections, which AWS clients do not have
 	domain.Stale:            func(*string) smithy.APIError { return internalError() }, // never leaves the engine
 }
 
@@ -48,15 +48,15 @@ const (
 	codeAccessDenied        = "AccessDeniedException"
 	codeThrottling          = "ThrottlingException"
 	codeEntityTooLarge      = "RequestEntityTooLargeException"
-	codeRequestTimeout      = "RequestTimeoutException" // SDKs send the request again
+	codeRequestTimeout      = "RequestTimeoutException" // SDKs retry the request
 	codeUnavailable         = "ServiceUnavailableException"
 	codeMediaType           = "UnsupportedMediaTypeException"
 
-	codeInvalidRequest  = "InvalidRequestException" // of the model, and declared by all
+	codeInvalidRequest  = "InvalidRequestException" // in the model, and declared by all operations
 	codeInternalService = "InternalServiceException"
 )
 
-// commonStatus is the HTTP status of the codes above; all others are 400, NotFoundException too.
+// commonStatus is the HTTP status of the codes above; all others have 400, including NotFoundException.
 var commonStatus = map[string]int{
 	codeUnknownOperation:    http.StatusBadRequest,
 	codeSerialization:       http.StatusBadRequest,
@@ -82,8 +82,8 @@ func statusOf(code string) int {
 	return http.StatusBadRequest
 }
 
-// toAPI maps any error to an API error. One that is neither a refusal nor an API error is our failure: the client learns
-// nothing of it, and cause is for the log.
+// toAPI maps any error to an API error. An error that is neither a refusal nor an API error is an internal error: the
+// client gets no details, and cause is for the log.
 func toAPI(err error) (spelled smithy.APIError, cause error) {
 	if r, ok := errors.AsType[*domain.Refusal](err); ok {
 		if r.Reason == domain.Overloaded && r.Quota != "" {
@@ -97,7 +97,7 @@ func toAPI(err error) (spelled smithy.APIError, cause error) {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e, nil
 	}
-	if errors.Is(err, engine.ErrStopped) { // most often a full disk: operators must see the reason at once
+	if errors.Is(err, engine.ErrStopped) { // usually a full disk: operators must see the reason at once
 		return commonError(codeUnavailable, "%s", err), err
 	}
 	return internalError(), err
@@ -116,12 +116,12 @@ func serializationError(format string, args ...any) error {
 	return commonError(codeSerialization, format, args...)
 }
 
-// invalid is the answer to an invalid parameter.
+// invalid returns the error for an invalid parameter.
 func invalid(format string, args ...any) error {
 	return &types.InvalidRequestException{Message: new(fmt.Sprintf(format, args...))}
 }
 
-// ignoreRefusal is nil for a refusal, and the error itself for any other error, which must not be hidden.
+// ignoreRefusal returns nil for a refusal, and otherwise err, which must not be hidden.
 func ignoreRefusal(err error) error {
 	if _, ok := errors.AsType[*domain.Refusal](err); ok {
 		return nil

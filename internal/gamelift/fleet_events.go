@@ -44,7 +44,8 @@ func (s *Service) DescribeFleetEvents(ctx context.Context, in *gamelift.Describe
 	return &gamelift.DescribeFleetEventsOutput{Events: wires(page, eventToWire), NextToken: next}, err
 }
 
-// timeFromWire rounds, because CBOR clients send the milliseconds of a time as a binary fraction, which can be a little too small. Absent is zero.
+// timeFromWire converts a time; absent is zero. It rounds, because CBOR clients send milliseconds as a binary fraction, which may be slightly too
+// small.
 func timeFromWire(t *time.Time) domain.Time {
 	if t == nil {
 		return 0

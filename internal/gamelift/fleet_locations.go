@@ -21,7 +21,7 @@ func (s *Service) CreateFleetLocations(ctx context.Context, in *gamelift.CreateF
 	}, err
 }
 
-// DeleteFleetLocations begins to remove locations from a fleet with all that runs there.
+// DeleteFleetLocations starts to remove locations from a fleet with everything that runs there.
 func (s *Service) DeleteFleetLocations(ctx context.Context, in *gamelift.DeleteFleetLocationsInput) (*gamelift.DeleteFleetLocationsOutput, error) {
 	cmd := hosting.RemoveFleetLocations{ID: lastPart(*in.FleetId), Locations: in.Locations}
 	err := s.engine.Do(ctx, &cmd)
@@ -31,7 +31,7 @@ func (s *Service) DeleteFleetLocations(ctx context.Context, in *gamelift.DeleteF
 	}, undeclared(err, domain.WrongFleetStatus)
 }
 
-// DescribeFleetLocationAttributes shows the locations of a fleet, all in one page: a fleet has few.
+// DescribeFleetLocationAttributes shows all locations of a fleet in one page, because a fleet has few.
 func (s *Service) DescribeFleetLocationAttributes(ctx context.Context, in *gamelift.DescribeFleetLocationAttributesInput) (*gamelift.DescribeFleetLocationAttributesOutput, error) {
 	if _, err := pageCursor("DescribeFleetLocationAttributes", in, in.NextToken); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *Service) DescribeFleetLocationAttributes(ctx context.Context, in *gamel
 		}
 		state := namedLocationStates(&f, []string{name})[0]
 		out.LocationAttributes = append(out.LocationAttributes, types.LocationAttributes{
-			LocationState: &state, StoppedActions: stoppedActions(&f, name), // and no UpdateStatus: changes take effect at once
+			LocationState: &state, StoppedActions: stoppedActions(&f, name), // without UpdateStatus, because changes take effect at once
 		})
 	}
 	return out, nil

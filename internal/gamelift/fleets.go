@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// CreateFleet creates an ANYWHERE fleet, which is ACTIVE at once, see B011; or a fleet of a build, which is NEW until an agent
+// CreateFleet creates an ANYWHERE fleet, which is ACTIVE at once, see B011, or a fleet of a build, which is NEW until an agent
 // joins it.
 func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput) (*gamelift.CreateFleetOutput, error) {
 	if err := checkCompute(in); err != nil {
@@ -83,7 +83,7 @@ func (s *Service) pageOfFleets(ctx context.Context, operation string, in any, li
 	}, func(f *fleet.Fleet) place { return place{int64(f.Created), f.ID} })
 }
 
-// namedFleets leaves out fleets that do not exist.
+// namedFleets returns the named fleets and skips those that do not exist.
 func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) ([]fleet.Fleet, error) {
 	return read(ctx, s, func(v *cell.View) (page []fleet.Fleet, err error) {
 		for _, idOrARN := range idsOrARNs {
@@ -109,7 +109,7 @@ func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.Update
 	return &gamelift.UpdateFleetAttributesOutput{FleetId: &cmd.Fleet.ID, FleetArn: fleetARN(&cmd.Fleet)}, err
 }
 
-// DeleteFleet begins to remove a fleet with all that runs in it.
+// DeleteFleet starts to remove a fleet with everything that runs in it.
 func (s *Service) DeleteFleet(ctx context.Context, in *gamelift.DeleteFleetInput) (*gamelift.DeleteFleetOutput, error) {
 	return &gamelift.DeleteFleetOutput{}, s.engine.Do(ctx, &hosting.DeleteFleet{ID: lastPart(*in.FleetId)})
 }
@@ -157,7 +157,7 @@ func protectionPolicy(full bool) types.ProtectionPolicy {
 	return types.ProtectionPolicyNoProtection
 }
 
-// fullProtection is nil when no policy was given.
+// fullProtection returns nil if no policy was given.
 func fullProtection(p types.ProtectionPolicy) *bool {
 	if p == "" {
 		return nil

@@ -6,36 +6,37 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// A body of a few bytes can decode to a structure of many: "[{},{},…]" becomes 40 bytes for every three, and a map with
-// one entry takes 600. So before a body is decoded, a scan that allocates nothing walks it beside the operation's
-// constraints, adds up what the decoder would allocate, and stops at the first byte beyond the operation's bound.
+// A body of a few bytes can decode to a large structure: "[{},{},…]" becomes 40 bytes for every three, and a map with one
+// entry takes 600. So before decoding a body, a scan that does not allocate walks it alongside the operation's constraints,
+// adds up what the decoder would allocate, and stops at the first byte beyond the operation's bound.
 
-// Bounds of every input, also where the model allows more.
+// Bounds of every input, even where the model allows more.
 const (
-	// inputBodyMin is the smallest bound of a body: an operation with tiny members still accepts unknown members and spaces.
+	// inputBodyMin is the lowest bound of a body, so that operations with tiny members still accept unknown members and
+	// spaces.
 	inputBodyMin = 64 << 10
 
-	// inputMemoryMin is the smallest bound of a decoded input, in bytes.
+	// inputMemoryMin is the lowest bound of a decoded input, in bytes.
 	inputMemoryMin = 64 << 10
 
 	// inputMemoryMax bounds the decoded input of every operation, in bytes.
 	inputMemoryMax = 16 << 20
 
-	// unboundedTextMax stands in for the maximum of a string that has none in the model, in characters. All of them are
+	// unboundedTextMax is the maximum assumed for a string without one in the model, in characters. All such strings are
 	// names, addresses and ARNs.
 	unboundedTextMax = 2048
 
-	// unboundedItemsMax stands in for the maximum of a list or a map that has none in the model.
+	// unboundedItemsMax is the maximum assumed for a list or map without one in the model.
 	unboundedItemsMax = 256
 
-	// jsonBytesPerCharacter is the longest form of a character in JSON: two escaped surrogates.
+	// jsonBytesPerCharacter is the longest JSON form of a character: two escaped surrogates.
 	jsonBytesPerCharacter = 12
 
-	// numberBytesMax is the longest number in JSON. The longest that a writer of doubles makes has 24 bytes.
+	// numberBytesMax is the longest accepted number in JSON. The longest form of a double has 24 bytes.
 	numberBytesMax = 64
 )
 
-// itemsMax holds maxima that the service has and the model lacks. A key with a slash holds for one input only.
+// itemsMax lists maxima that the service has and the model lacks. A key with a slash applies to one input only.
 var itemsMax = map[string]int{
 	"StartMatchmakingInput/PlayerList": 10,
 	"PlayerList":                       200, // of a backfill
@@ -48,18 +49,18 @@ var itemsMax = map[string]int{
 	"DesiredPlayerSessionList":         listMax, // --limit-players-per-game-session may allow as many
 }
 
-// playedBodyMax bounds bodies of operations that a client key may call, in bytes: three times what game session data with
-// all its characters escaped leaves for players and latencies. Any player may have such a key.
+// playedBodyMax bounds the bodies of operations that a client key may call, in bytes. It is three times what fully escaped
+// game session data leaves for players and latencies. Any player may have such a key.
 const playedBodyMax = 4 << 20
 
 // inputBounds are the largest sizes of an operation's input, in bytes.
 type inputBounds struct {
 	body   int64 // of the request
-	memory int64 // once decoded, as footprints count
+	memory int64 // once decoded, as computed by footprint
 }
 
-// boundsOf adds up the maxima of an input's members in the worst encoding. A decoded input may take twice the sum of the
-// maxima of its Go values: the decoders grow lists and maps by doubling.
+// boundsOf adds up the maxima of an input's members in their longest encoding. A decoded input may take twice the sum of the
+// maxima of its Go values, because the decoders grow lists and maps by doubling.
 func (p *constraintPlans) boundsOf(input string, c *constraint, clients bool) inputBounds {
 	body, memory := p.largest(input, input, c, 0)
 	b := inputBounds{body: clamp(body, inputBodyMin, bodyMax), memory: clamp(2*memory, inputMemoryMin, inputMemoryMax)}
@@ -73,8 +74,8 @@ func clamp(n float64, least, most int64) int64 {
 	return int64(min(max(n, float64(least)), float64(most)))
 }
 
-// largest returns the bytes of the largest valid value of a shape: on the wire, and decoded. They are floating point numbers
-// since nested lists without a maximum make products beyond all integers.
+// largest returns the size in bytes of the largest valid value of a shape: on the wire, and decoded. The sizes are
+// floating-point numbers, because nested lists without a maximum give products beyond the range of integers.
 func (p *constraintPlans) largest(input, shapeName string, c *constraint, depth int) (wire, memory float64) {
 	if depth > depthMax {
 		return 0, 0
@@ -90,7 +91,7 @@ func (p *constraintPlans) largest(input, shapeName string, c *constraint, depth 
 		if c.max != nil {
 			characters = *c.max
 		}
-		return 2 + jsonBytesPerCharacter*characters, memory + 4*characters // UTF-8 has four bytes at most
+		return 2 + jsonBytesPerCharacter*characters, memory + 4*characters // a character has at most four bytes in UTF-8
 	case reflect.Slice:
 		if c.elem == nil { // a blob, in base64
 			n := float64(bodyMax)
@@ -135,7 +136,7 @@ func itemsOf(input, shape string, c *constraint) float64 {
 	return unboundedItemsMax
 }
 
-// mapFootprint is what a Go map of n entries takes: at least one group of eight, and half of it empty after it grew.
+// mapFootprint returns the memory of a Go map with n entries: at least one group of eight, half empty after it grew.
 func mapFootprint(n float64, c *constraint) float64 {
 	return float64(mapBytes) + max(8, 2*n)*float64(entryBytes(c))
 }
@@ -147,22 +148,22 @@ const (
 
 func entryBytes(c *constraint) int { return stringBytes + int(c.elem.slot) + 1 }
 
-// tooMuch refuses an input that would take more memory than any input of its operation has to.
+// tooMuch returns the refusal of an input that would take more memory than any valid input of its operation.
 func tooMuch(operation string, most int64) smithy.APIError {
 	return commonError(codeEntityTooLarge, "the body is larger than any input of %s: decoded it takes more than %d bytes", operation, most)
 }
 
-// footprint adds up what decoding a value takes.
+// footprint adds up the memory for decoding a value.
 type footprint struct {
 	bytes int64
 	most  int64
 }
 
-// unknownBytes is what the decoders take for a value that is no member of the input, such as the name of a member that
-// may not come twice.
+// unknownBytes is what the decoders allocate for a value that is not a member of the input, such as the name of a member, to
+// detect duplicates.
 const unknownBytes = 64
 
-// add counts bytes and reports whether there is room for them.
+// add counts bytes and reports whether they fit.
 func (f *footprint) add(n int64) bool {
 	f.bytes += n
 	return f.bytes <= f.most
@@ -177,12 +178,12 @@ func (f *footprint) item(c *constraint, first bool) bool {
 		return f.add(int64(mapBytes + 8*entryBytes(c)))
 	case c.kind == reflect.Map:
 		return f.add(2 * int64(entryBytes(c)))
-	default: // twice, since lists grow by doubling
+	default: // twice, because lists grow by doubling
 		return f.add(2 * int64(c.elem.slot))
 	}
 }
 
-// own is what a value takes beside its place in what it is a part of.
+// own returns the memory of a value beyond its slot in the containing value.
 func (c *constraint) own() int64 {
 	if c != nil && c.pointer {
 		return int64(c.size)
@@ -190,7 +191,7 @@ func (c *constraint) own() int64 {
 	return 0
 }
 
-// inside is the constraint of what a list or map holds, if that is known.
+// inside returns the constraint of the elements of a list or map, if known.
 func (c *constraint) inside(kind reflect.Kind) *constraint {
 	if c == nil || c.kind != kind {
 		return nil
@@ -198,7 +199,7 @@ func (c *constraint) inside(kind reflect.Kind) *constraint {
 	return c.elem
 }
 
-// member finds a member by its name on the wire. Structures have few members, so a walk is faster than a map.
+// member finds a member by its name on the wire. Structures have few members, so a linear search is faster than a map.
 func (c *constraint) member(name []byte) *constraint {
 	if c == nil || c.kind != reflect.Struct {
 		return nil

@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// cborScan walks CBOR once; see jsonScan. It takes maps, lists and strings of indefinite length, which the SDKs for Java
-// and Rust send, and one tag: that of times. All other tags are refused wherever they stand: no member of the model has
-// one, and a number of a million digits (tags 2 and 3) costs the decoder seconds.
+// cborScan scans CBOR once; see jsonScan. It accepts maps, lists and strings of indefinite length, which the SDKs for
+// Java and Rust send, and one tag: that of times. It refuses all other tags everywhere, because no member of the model
+// has one, and a number of a million digits (tags 2 and 3) costs the decoder seconds.
 type cborScan struct {
 	footprint
 	data  []byte
@@ -32,7 +32,7 @@ func (s *cborScan) document(c *constraint) scanResult {
 	return scanned
 }
 
-// head reads a major type and its argument. An indefinite length gives ok with indefinite set.
+// head reads a major type and its argument. For an indefinite length, ok and indefinite are true.
 func (s *cborScan) head() (major byte, n uint64, indefinite, ok bool) {
 	if s.at >= len(s.data) {
 		return 0, 0, false, false
@@ -78,13 +78,13 @@ func (s *cborScan) value(c *constraint) scanResult {
 	case cborTag:
 		return s.tagged(n, indefinite)
 	}
-	if indefinite { // a break without a beginning, or no number at all
+	if indefinite { // a break without a beginning, or not a number
 		return malformed
 	}
 	return scanned
 }
 
-// tagged takes the number of seconds behind the tag of times.
+// tagged reads the number of seconds after the tag of times.
 func (s *cborScan) tagged(tag uint64, indefinite bool) scanResult {
 	if indefinite {
 		return malformed
@@ -102,7 +102,7 @@ func (s *cborScan) tagged(tag uint64, indefinite bool) scanResult {
 	return badTag
 }
 
-// string takes a string, whose head was read, and gives it if it is in one piece. With counted, it is part of the
+// string reads a string whose head was read, and returns it if it is in one piece. With counted, it counts towards the
 // footprint.
 func (s *cborScan) string(major byte, n uint64, indefinite, counted bool) ([]byte, scanResult) {
 	if !indefinite {
@@ -124,7 +124,7 @@ func (s *cborScan) string(major byte, n uint64, indefinite, counted bool) ([]byt
 		if !ok || again || of != major {
 			return nil, malformed
 		}
-		// The decoder gathers the pieces in a buffer that grows by doubling.
+		// The decoder collects the pieces in a buffer that grows by doubling.
 		if _, r := s.string(major, n, false, false); r != scanned {
 			return nil, r
 		}
@@ -134,7 +134,7 @@ func (s *cborScan) string(major byte, n uint64, indefinite, counted bool) ([]byt
 	}
 }
 
-// ends takes a break, if there is one.
+// ends reads a break, if there is one.
 func (s *cborScan) ends() bool {
 	if s.at < len(s.data) && s.data[s.at] == cborBreak {
 		s.at++
@@ -143,7 +143,7 @@ func (s *cborScan) ends() bool {
 	return false
 }
 
-// items takes what is in a list or a map, whose head was read.
+// items reads the elements of a list or a map whose head was read.
 func (s *cborScan) items(c *constraint, kind reflect.Kind, n uint64, indefinite bool) scanResult {
 	if s.depth++; s.depth > depthMax {
 		return tooDeep
@@ -179,7 +179,7 @@ func (s *cborScan) items(c *constraint, kind reflect.Kind, n uint64, indefinite 
 	return scanned
 }
 
-// key takes the key of a map. One that is no string in one piece is no member's name.
+// key reads the key of a map. A key that is not a string in one piece is not a member's name.
 func (s *cborScan) key() ([]byte, scanResult) {
 	if s.at < len(s.data) && s.data[s.at]&0xe0 == cborText {
 		major, n, indefinite, ok := s.head()

@@ -10,20 +10,20 @@ import (
 	"github.com/musterhq/muster/internal/jsonbody"
 )
 
-// scanResult is how a scan of a body ended.
+// scanResult is the outcome of a scan of a body.
 type scanResult uint8
 
 const (
-	scanned   scanResult = iota // the body is well formed, as far as the scan looks
-	malformed                   // the decoder says how
+	scanned   scanResult = iota // the body is well formed, as far as the scan checks
+	malformed                   // the decoder reports the error
 	overBound                   // it would take too much memory
 	tooDeep
 	badNumber // longer than numberBytesMax
 	badTag    // CBOR: a tag that no member has
 )
 
-// jsonScan walks JSON text once. What it takes for well formed may still be refused by the decoder, never the other way
-// round.
+// jsonScan scans JSON text once. The decoder may still refuse text that the scan accepts as well formed, but not vice
+// versa.
 type jsonScan struct {
 	footprint
 	*jsonbody.Reader
@@ -63,7 +63,7 @@ func (s *jsonScan) value(c *constraint) scanResult {
 	return scanned
 }
 
-// addText counts a string as it will be decoded, at least.
+// addText counts the least memory of the decoded string.
 func (s *jsonScan) addText(quoted []byte) bool {
 	n := len(quoted) - 2
 	for rest := quoted; ; {
@@ -78,7 +78,7 @@ func (s *jsonScan) addText(quoted []byte) bool {
 	}
 }
 
-// inside scans an object or a list from its beginning to its end.
+// inside scans a whole object or list.
 func (s *jsonScan) inside(kind jsontext.Kind, c *constraint) scanResult {
 	_, _ = s.ReadToken() // PeekKind has seen it
 	scan := s.element

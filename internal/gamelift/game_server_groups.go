@@ -68,13 +68,14 @@ func (s *Service) DeleteGameServerGroup(ctx context.Context, in *gamelift.Delete
 	return &gamelift.DeleteGameServerGroupOutput{GameServerGroup: new(groupToWire(&cmd.Group))}, err
 }
 
-// SuspendGameServerGroup records that the group's instances are not to be replaced. The service replaces none.
+// SuspendGameServerGroup records that the group's instances are not to be replaced. The service does not replace
+// instances in any case.
 func (s *Service) SuspendGameServerGroup(ctx context.Context, in *gamelift.SuspendGameServerGroupInput) (*gamelift.SuspendGameServerGroupOutput, error) {
 	g, err := suspend(ctx, s.engine, *in.GameServerGroupName, true)
 	return &gamelift.SuspendGameServerGroupOutput{GameServerGroup: g}, err
 }
 
-// ResumeGameServerGroup reverses that.
+// ResumeGameServerGroup reverts SuspendGameServerGroup.
 func (s *Service) ResumeGameServerGroup(ctx context.Context, in *gamelift.ResumeGameServerGroupInput) (*gamelift.ResumeGameServerGroupOutput, error) {
 	g, err := suspend(ctx, s.engine, *in.GameServerGroupName, false)
 	return &gamelift.ResumeGameServerGroupOutput{GameServerGroup: g}, err
@@ -88,8 +89,8 @@ func suspend(ctx context.Context, e *engine.Engine, nameOrARN string, suspended 
 	return new(groupToWire(&cmd.Group)), nil
 }
 
-// DescribeGameServerInstances shows the instances that a group's game servers registered from. All are ACTIVE: an
-// instance is known by its game servers only.
+// DescribeGameServerInstances shows the instances from which a group's game servers registered. All are ACTIVE, because
+// an instance is known only through its game servers.
 func (s *Service) DescribeGameServerInstances(ctx context.Context, in *gamelift.DescribeGameServerInstancesInput) (*gamelift.DescribeGameServerInstancesOutput, error) {
 	after, err := pageCursor("DescribeGameServerInstances", in, in.NextToken)
 	if err != nil {
@@ -151,7 +152,7 @@ func instanceTypesFromWire(wire []types.InstanceDefinition) []gameservers.Instan
 	return types
 }
 
-// given is nil for an absent enum.
+// given returns nil for an absent enum.
 func given[T ~string](enum T) *string {
 	if enum == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/gameservers"
 )
 
-// RegisterGameServer adds a game server to a group; it can be claimed from now on.
+// RegisterGameServer adds a game server to a group; it can be claimed at once.
 func (s *Service) RegisterGameServer(ctx context.Context, in *gamelift.RegisterGameServerInput) (*gamelift.RegisterGameServerOutput, error) {
 	cmd := gameservers.RegisterGameServer{Server: gameservers.Server{
 		ID: *in.GameServerId, Group: lastPart(*in.GameServerGroupName), Instance: *in.InstanceId,
@@ -26,8 +26,8 @@ func (s *Service) RegisterGameServer(ctx context.Context, in *gamelift.RegisterG
 	return &gamelift.RegisterGameServerOutput{GameServer: x}, undeclared(err, domain.NotFound)
 }
 
-// ClaimGameServer keeps a free game server for the caller: the named one, or the one that waited longest. The
-// claim is valid for a minute, in which the game server has to report that it is utilized.
+// ClaimGameServer reserves a free game server for the caller: the named one, or the one that has waited longest. The
+// claim is valid for a minute, in which the game server must report that it is utilized.
 func (s *Service) ClaimGameServer(ctx context.Context, in *gamelift.ClaimGameServerInput) (*gamelift.ClaimGameServerOutput, error) {
 	cmd := gameservers.ClaimGameServer{Group: lastPart(*in.GameServerGroupName), ID: value(in.GameServerId), Data: in.GameServerData}
 	if f := in.FilterOption; f != nil && len(f.InstanceStatuses) > 0 {
@@ -43,7 +43,7 @@ func (s *Service) ClaimGameServer(ctx context.Context, in *gamelift.ClaimGameSer
 	return &gamelift.ClaimGameServerOutput{GameServer: x}, err
 }
 
-// UpdateGameServer is a game server's report: that it is healthy, utilized, or has other data.
+// UpdateGameServer handles a game server's report: that it is healthy or utilized, or has new data.
 func (s *Service) UpdateGameServer(ctx context.Context, in *gamelift.UpdateGameServerInput) (*gamelift.UpdateGameServerOutput, error) {
 	cmd := gameservers.UpdateGameServer{
 		Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId, Data: in.GameServerData,
@@ -76,7 +76,7 @@ func (s *Service) DescribeGameServer(ctx context.Context, in *gamelift.DescribeG
 	return &gamelift.DescribeGameServerOutput{GameServer: wire}, err
 }
 
-// ListGameServers lists the game servers of a group by the time of their registration.
+// ListGameServers lists the game servers of a group in order of registration.
 func (s *Service) ListGameServers(ctx context.Context, in *gamelift.ListGameServersInput) (*gamelift.ListGameServersOutput, error) {
 	after, err := pagePlace("ListGameServers", in, in.NextToken)
 	if err != nil {

@@ -19,7 +19,7 @@ func (s *Service) DescribeGameSessions(ctx context.Context, in *gamelift.Describ
 	return &gamelift.DescribeGameSessionsOutput{GameSessions: seen, NextToken: next}, err
 }
 
-// DescribeGameSessionDetails shows the same with the protection policy.
+// DescribeGameSessionDetails is DescribeGameSessions with the protection policy.
 func (s *Service) DescribeGameSessionDetails(ctx context.Context, in *gamelift.DescribeGameSessionDetailsInput) (*gamelift.DescribeGameSessionDetailsOutput, error) {
 	games, next, err := s.listGameSessions(ctx, "DescribeGameSessionDetails", in, &gamelift.DescribeGameSessionsInput{
 		AliasId: in.AliasId, FleetId: in.FleetId, GameSessionId: in.GameSessionId, Limit: in.Limit, Location: in.Location,
@@ -31,8 +31,8 @@ func (s *Service) DescribeGameSessionDetails(ctx context.Context, in *gamelift.D
 	return &gamelift.DescribeGameSessionDetailsOutput{GameSessionDetails: details, NextToken: next}, err
 }
 
-// seenGameSession is a game session as a list shows it to the caller. A client key does not get the matchmaker data, which
-// names all players with their attributes.
+// seenGameSession returns a game session as the caller may see it in a list. A client key does not get the matchmaker
+// data, which names all players with their attributes.
 func seenGameSession(ctx context.Context, g *session.GameSession) types.GameSession {
 	wire := gameSessionToWire(g)
 	if callerOf(ctx).Maker() != 0 {
@@ -41,7 +41,7 @@ func seenGameSession(ctx context.Context, g *session.GameSession) types.GameSess
 	return wire
 }
 
-// listGameSessions is the common part of both operations. bound is the input that page tokens belong to.
+// listGameSessions implements both operations. bound is the input to which page tokens are bound.
 func (s *Service) listGameSessions(ctx context.Context, operation string, bound any, in *gamelift.DescribeGameSessionsInput) ([]session.GameSession, *string, error) {
 	if in.GameSessionId != nil {
 		id, err := s.gameSessionID(ctx, *in.GameSessionId)
@@ -77,7 +77,7 @@ func (s *Service) listGameSessions(ctx context.Context, operation string, bound 
 			return nil, nil, err
 		}
 	}
-	if len(page) == 0 { // a deleted fleet still has its ended sessions; one that never existed has none
+	if len(page) == 0 { // a deleted fleet still has its ended sessions
 		if _, err := s.fleetByID(ctx, fleetID); err != nil {
 			return nil, nil, err
 		}
@@ -92,7 +92,7 @@ func (s *Service) listGameSessions(ctx context.Context, operation string, bound 
 	return page, pageToken(operation, bound, place{int64(last.Created), string(last.ID)}.String()), nil
 }
 
-// pageOfBytes returns how many of the game sessions make a page that is not too large; at least one.
+// pageOfBytes returns how many of the game sessions fit into a page; at least one.
 func pageOfBytes(page []session.GameSession) int {
 	bytes := 0
 	for i := range page {
@@ -104,7 +104,7 @@ func pageOfBytes(page []session.GameSession) int {
 	return len(page)
 }
 
-// gameStatus reads a status filter. ERROR is a status that no session of ours ever has.
+// gameStatus parses a status filter. ERROR is a status that our sessions never have.
 func gameStatus(text string) (status session.Status, unused bool, err error) {
 	for s := session.Activating; s <= session.Terminated; s++ {
 		if s.String() == text {

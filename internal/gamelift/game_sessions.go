@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// CreateGameSession gives a free server process a game session. It does not wait until the server has activated it.
+// CreateGameSession places a game session on a free server process. It does not wait until the server has activated it.
 func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGameSessionInput) (*gamelift.CreateGameSessionOutput, error) {
 	fleetID, err := s.oneFleet(ctx, in.FleetId, in.AliasId)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 	return &gamelift.CreateGameSessionOutput{GameSession: new(gameSessionToWire(&cmd.Game))}, err
 }
 
-// homeOf returns the location of game sessions whose request names none; empty: the fleet has no home location, or there is no such fleet.
+// homeOf returns the location for game sessions whose request names none; empty if the fleet has no home location or does not exist.
 func homeOf(ctx context.Context, s *Service, fleetID string) (location string, err error) {
 	return read(ctx, s, func(v *cell.View) (string, error) {
 		f, _ := v.Fleet(fleetID)
@@ -68,7 +68,7 @@ func (s *Service) UpdateGameSession(ctx context.Context, in *gamelift.UpdateGame
 	return &gamelift.UpdateGameSessionOutput{GameSession: new(gameSessionToWire(&cmd.Game))}, nil
 }
 
-// TerminateGameSession asks the server process to end, and its game session with it, or has the host's agent kill it; see B033 and B034.
+// TerminateGameSession asks the server process to end together with its game session, or has the host's agent kill it; see B033 and B034.
 func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.TerminateGameSessionInput) (*gamelift.TerminateGameSessionOutput, error) {
 	id, err := s.gameSessionID(ctx, *in.GameSessionId)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.Termina
 	}
 	cmd := hosting.TerminateGameSession{ID: id, Force: in.TerminationMode == types.TerminationModeForceTerminate}
 	if cmd.Force && s.Agents != nil {
-		if g, err := s.engine.GameSession(ctx, id); err == nil { // the command says what is wrong with it
+		if g, err := s.engine.GameSession(ctx, id); err == nil { // the command reports what is wrong with it
 			cmd.Agent = s.Agents.Has(g.FleetID, g.ComputeName)
 		}
 	}
@@ -86,8 +86,7 @@ func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.Termina
 	return &gamelift.TerminateGameSessionOutput{GameSession: new(gameSessionToWire(&cmd.Game))}, nil
 }
 
-// gameRefusal returns that a game session has ended where the core, which no longer has archived ones, returns that
-// there is none.
+// gameRefusal converts NotFound, which the core reports for archived game sessions, to the error that the game session has ended.
 func (s *Service) gameRefusal(ctx context.Context, id session.ID, refused error) error {
 	if r, ok := refused.(*domain.Refusal); !ok || r.Reason != domain.NotFound {
 		return refused

@@ -31,25 +31,25 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// pooledBytesMax keeps one large request from holding its memory for ever.
+// pooledBytesMax prevents one large request from occupying memory forever.
 const pooledBytesMax = 64 << 10
 
 // Config has the parts and settings of a Handler. Log and Keys must be set.
 type Config struct {
 	Keys identity.Finder
-	Dev  bool             // accept any credentials, also none; for loopback alone
-	Now  func() time.Time // the clock for signatures and rates; nil for time.Now
+	Dev  bool             // accept any credentials or none; only for loopback
+	Now  func() time.Time // clock for signatures and rates; nil for time.Now
 	Log  *slog.Logger
 
-	// Private reports whether a request could not be changed on the way; nil: only requests over TLS.
+	// Private reports whether a request was protected from modification in transit; nil: only requests over TLS.
 	Private func(*http.Request) bool
 	Proxies *clientaddress.Proxies // for limits by address
 
 	Signins         *signin.Door // of requests to the API
-	OperatorSignins *signin.Door // of requests that AuthorizeLooking and similar methods check
+	OperatorSignins *signin.Door // for requests that AuthorizeLooking and similar methods check
 
 	Audit  *audit.Log       // for refused attempts; nil: they are not recorded
-	Panics *panics.Guard    // nil: one of its own
+	Panics *panics.Guard    // nil: a guard of its own
 	Calls  *callstats.Calls // nil: calls are not counted
 	Limits Limits
 
@@ -71,13 +71,13 @@ type Handler struct {
 	audit      *audit.Log
 	panics     *panics.Guard
 	calls      *callstats.Door        // signed requests
-	console    *callstats.Door        // those that Perform carries out
+	console    *callstats.Door        // requests that Perform executes
 	refusals   *prometheus.CounterVec // by error code
 	tracing    *tracing.Tracer
 	log        *slog.Logger
 }
 
-// NewHandler makes a Handler in front of a service.
+// NewHandler returns a Handler for a service.
 func NewHandler(s *Service, c Config) *Handler {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -106,7 +106,7 @@ func NewHandler(s *Service, c Config) *Handler {
 	}
 }
 
-// buffers hold a request's body and then its answer.
+// buffers hold a request's body, then its answer.
 type buffers struct{ body, answer []byte }
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
@@ -137,7 +137,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, codec, requestID, http.StatusOK, out)
 }
 
-// handle returns the body of a success, or the refusal.
+// handle returns the body of a successful answer, or the refusal.
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers, began time.Time) (answer []byte, refused smithy.APIError) {
 	var span *tracing.Span
 	defer func() { span.End(outcomeOf(refused)) }()
@@ -145,7 +145,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	op, known := h.operations[name]
 	if !known || r.Method != http.MethodPost {
 		discard(w, r)
-		if name == "" || known { // no operation is named, or one with another method than POST
+		if name == "" || known { // no operation is named, or it is called with another method than POST
 			return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
 		}
 		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", excerpt.Short(name))
@@ -184,7 +184,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	return h.perform(ctx, c, op, &caller, requestID, pooled)
 }
 
-// confine has a panic end one request alone, whose connection goes on. It must be deferred itself.
+// confine limits the effect of a panic to one request, whose connection continues. It must be deferred directly.
 func (h *Handler) confine(name, requestID string, answer *[]byte, refused *smithy.APIError) {
 	if p := recover(); p != nil {
 		h.panics.Note(panicDoor, p, "operation", name, "request_id", requestID)
@@ -192,7 +192,7 @@ func (h *Handler) confine(name, requestID string, answer *[]byte, refused *smith
 	}
 }
 
-// perform carries out an operation for a caller, from the body in the buffers. What it changes is in the audit log if the context has an origin.
+// perform executes an operation for a caller, with the body in the buffers. The audit log records what it changes if the context has an origin.
 func (h *Handler) perform(ctx context.Context, c codec, op *compiled, caller *Caller, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
 	if !h.AllowClient(&caller.Principal) || !h.limiter.Get().allow(caller.Holder(), op.name) {
 		return nil, throttled()
@@ -233,8 +233,8 @@ func (h *Handler) perform(ctx context.Context, c codec, op *compiled, caller *Ca
 	return pooled.answer, nil
 }
 
-// apiError maps an error to the answer. Clients with typed errors treat one that the operation does not declare as
-// unknown, so it becomes the error that all operations declare.
+// apiError maps an error to the answer. Clients with typed errors treat an error that the operation does not declare as unknown, so it becomes
+// the one that all operations declare.
 func (h *Handler) apiError(op *compiled, requestID string, err error) smithy.APIError {
 	spelled, cause := toAPI(err)
 	code := spelled.ErrorCode()
@@ -248,7 +248,7 @@ func (h *Handler) apiError(op *compiled, requestID string, err error) smithy.API
 	return invalidRequestError(new(spelled.ErrorMessage()))
 }
 
-// decodeInput decodes an input, after it has taken the memory for it.
+// decodeInput decodes an input after reserving memory for it.
 func decodeInput(c codec, op *compiled, body []byte, work *work) (any, error) {
 	bytes, result := c.scan(body, op.constraints, op.bounds.memory)
 	switch result {
@@ -268,7 +268,7 @@ func decodeInput(c codec, op *compiled, body []byte, work *work) (any, error) {
 	if err := c.decode(body, in); err != nil {
 		return nil, err
 	}
-	if result == malformed { // a decoder that is less strict than the scan would continue to read without a bound
+	if result == malformed { // a decoder less strict than the scan could read without a bound
 		return nil, serializationError("the body is malformed")
 	}
 	return in, nil
@@ -290,7 +290,7 @@ func write(w http.ResponseWriter, c codec, requestID string, status int, body []
 	w.Write(body) //nolint:errcheck // the client has closed the connection
 }
 
-// newRequestID makes a UUID. It is for finding a request in the log, so it need not be secret: uuid.New would take four times as long.
+// newRequestID returns a UUID to find a request in the log. It need not be secret, so it does not use uuid.New, which takes four times as long.
 func newRequestID() string {
 	var id uuid.UUID
 	binary.LittleEndian.PutUint64(id[:8], rand.Uint64())

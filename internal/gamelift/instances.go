@@ -11,13 +11,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// instance is a host of a fleet of a build, as an instance of the cloud would be shown. Its id is the name of its compute.
+// instance is a host of a fleet of a build, shown as an instance of the cloud. Its id is the name of its compute.
 type instance struct {
 	fleet.Compute
 	status types.InstanceStatus
 }
 
-// DescribeInstances lists the hosts of a fleet of a build. It refuses for ANYWHERE fleets, as the cloud does.
+// DescribeInstances lists the hosts of a fleet of a build. It refuses ANYWHERE fleets, as the cloud does.
 func (s *Service) DescribeInstances(ctx context.Context, in *gamelift.DescribeInstancesInput) (*gamelift.DescribeInstancesOutput, error) {
 	after, err := pagePlace("DescribeInstances", in, in.NextToken)
 	if err != nil {

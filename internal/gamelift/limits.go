@@ -12,28 +12,27 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Limits bound the requests of callers. The zero value is the default: it only protects the process.
+// Limits limit the requests of callers. The zero value is the default, which only protects the process.
 type Limits struct {
-	Rates   map[string]rate.Limit // by operation, for each access key; one that is not in it is not limited
-	Overall rate.Limit            // of all operations of an access key together; zero: not limited
-	Working int                   // requests in progress at a time; 0: DefaultWorking
+	Rates   map[string]rate.Limit // per operation and access key; operations without an entry are not limited
+	Overall rate.Limit            // for all operations of an access key together; zero: no limit
+	Working int                   // most concurrent requests; 0: DefaultWorking
 
 	Clients ClientRates
 }
 
-// SetLimits changes the limits while requests are served. Requests in progress are not affected; buckets of rates by operation begin full.
+// SetLimits changes the limits at run time. Requests in progress are not affected; the buckets of per-operation rates start full.
 func (h *Handler) SetLimits(l Limits) {
 	h.limiter.Set(newLimiter(l, h.now))
 	h.clients.set(l.Clients)
 	h.admission.working.Resize(partsOf(int64(cmp.Or(l.Working, DefaultWorking))))
 }
 
-// limitedKeysMax bounds the access keys whose buckets are remembered. An installation has a few; in dev mode clients can
-// invent them.
+// limitedKeysMax bounds the access keys whose buckets are kept. An installation has a few; in dev mode clients can invent them.
 const limitedKeysMax = 4096
 
-// LimitsNamed returns the limits of a profile: "default", or "gamelift" for the rates that the cloud service documents, to
-// try out a backend's retries.
+// LimitsNamed returns the limits of a profile: "default", or "gamelift" for the cloud service's documented rates, with which a backend's retries can
+// be tested.
 func LimitsNamed(profile string) (Limits, error) {
 	switch profile {
 	case "default":
@@ -45,8 +44,8 @@ func LimitsNamed(profile string) (Limits, error) {
 	}
 }
 
-// documentedRates is the service's table of 2026, docs/spec/gamelift-api.md#rates: burst, tokens a second, operations. Additional limits for one resource
-// have no published figures. GetPlayerConnectionDetails is not in the table; it stands beside its like.
+// documentedRates is the service's table of 2026, docs/spec/gamelift-api.md#rates: burst, tokens per second, operations. Additional limits per
+// resource have no published figures. GetPlayerConnectionDetails is not in the table; it has the rate of similar operations.
 func documentedRates() map[string]rate.Limit {
 	rates := map[string]rate.Limit{}
 	for _, line := range []struct {
@@ -92,13 +91,13 @@ func documentedRates() map[string]rate.Limit {
 	return rates
 }
 
-// throttled is the error after which SDKs try again a while later.
+// throttled returns the error after which SDKs retry later.
 func throttled() smithy.APIError { return commonError(codeThrottling, "Rate exceeded") }
 
-// limiter has the buckets of the keys that were used. Without rates it is nil.
+// limiter holds the buckets of the keys in use. Without rates it is nil.
 type limiter struct {
-	places  map[string]int // of an operation in rates
-	rates   []rate.Limit   // the first is that of all operations together
+	places  map[string]int // index of an operation in rates
+	rates   []rate.Limit   // the first one applies to all operations together
 	started time.Time
 	now     func() time.Time
 
@@ -142,10 +141,10 @@ func (x *limiter) bucketsOf(key string) []rate.Bucket {
 	if buckets, ok := x.keys[key]; ok {
 		return buckets
 	}
-	if len(x.keys) >= limitedKeysMax { // all buckets are full again: a client that invents keys gains nothing by it
+	if len(x.keys) >= limitedKeysMax { // by then all buckets are full again: a client gains nothing by inventing keys
 		clear(x.keys)
 	}
 	buckets = make([]rate.Bucket, len(x.rates))
-	x.keys[strings.Clone(key)] = buckets // cloned, or it would keep the whole header of its request alive
+	x.keys[strings.Clone(key)] = buckets // cloned so that it does not keep the request's whole header in memory
 	return buckets
 }

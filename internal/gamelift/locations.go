@@ -27,7 +27,7 @@ func (s *Service) DeleteLocation(ctx context.Context, in *gamelift.DeleteLocatio
 	return &gamelift.DeleteLocationOutput{}, s.engine.Do(ctx, &hosting.DeleteLocation{Name: lastPart(*in.LocationName)})
 }
 
-// ListLocations lists the custom locations. There are no others.
+// ListLocations lists the custom locations, which are the only ones.
 func (s *Service) ListLocations(ctx context.Context, in *gamelift.ListLocationsInput) (*gamelift.ListLocationsOutput, error) {
 	after, err := pageCursor("ListLocations", in, in.NextToken)
 	if err != nil {

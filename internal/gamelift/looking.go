@@ -7,13 +7,13 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Authenticate is for other doors on the same port: it returns the principal that has signed a request with this body, as a request to the
-// API would be. Otherwise it returns the HTTP status of the refusal.
+// Authenticate, for other doors on the same port, returns the principal that signed a request with this body as for the API. On failure it
+// returns the HTTP status of the refusal.
 func (h *Handler) Authenticate(r *http.Request, body []byte) (by identity.Principal, status int, refused error) {
 	caller, unsigned := h.verifier.verify(r, body, "gamelift")
 	if unsigned != nil {
 		status = statusOf(unsigned.ErrorCode())
-		if unsigned.ErrorCode() == codeThrottling { // which has a status of its own where the door is not of AWS
+		if unsigned.ErrorCode() == codeThrottling { // throttling has a status of its own at doors that are not AWS's
 			status = http.StatusTooManyRequests
 		}
 		return by, status, unsigned

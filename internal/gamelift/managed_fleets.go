@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// A fleet of a build is one whose hosts run an agent, which fetches the build and starts its processes.
+// A fleet of a build is one whose hosts run an agent, which downloads the build and starts its processes.
 
 // member is an optional member of a request.
 type member struct {
@@ -26,8 +26,8 @@ func givenOf(members []member) (string, bool) {
 	return "", false
 }
 
-// checkCompute refuses members for the cloud only, or for the other type of fleet. Accepting such members without acting on
-// them would look like success.
+// checkCompute refuses members that only the cloud supports or that belong to the other type of fleet. Accepting them
+// without effect would look like success.
 func checkCompute(in *gamelift.CreateFleetInput) error {
 	if name, given := givenOf([]member{
 		{"EC2InboundPermissions", len(in.EC2InboundPermissions) > 0},
@@ -69,7 +69,7 @@ func checkCompute(in *gamelift.CreateFleetInput) error {
 	return nil
 }
 
-// managedFromWire reads what a fleet of a build has beyond an ANYWHERE fleet.
+// managedFromWire reads the fields that only a fleet of a build has.
 func managedFromWire(in *gamelift.CreateFleetInput) *fleet.Managed {
 	if in.ComputeType == types.ComputeTypeAnywhere {
 		return nil
@@ -80,7 +80,7 @@ func managedFromWire(in *gamelift.CreateFleetInput) *fleet.Managed {
 	}
 }
 
-// runtimeOfNewFleet reads the runtime configuration, also in its older form.
+// runtimeOfNewFleet reads the runtime configuration, including its older form.
 func runtimeOfNewFleet(in *gamelift.CreateFleetInput) *fleet.Runtime {
 	if in.ServerLaunchPath != nil {
 		return &fleet.Runtime{Launches: []fleet.Launch{{Path: *in.ServerLaunchPath, Parameters: value(in.ServerLaunchParameters), Copies: 1}}}
@@ -88,7 +88,7 @@ func runtimeOfNewFleet(in *gamelift.CreateFleetInput) *fleet.Runtime {
 	return runtimeFromWire(in.RuntimeConfiguration)
 }
 
-// addManaged adds to the attributes of a fleet what a fleet of a build has.
+// addManaged adds the fields of a fleet of a build to the attributes of a fleet.
 func addManaged(a *types.FleetAttributes, f *fleet.Fleet) {
 	m := f.Managed
 	a.ComputeType, a.FleetType = types.ComputeTypeEc2, types.FleetTypeOnDemand
@@ -102,7 +102,7 @@ func addManaged(a *types.FleetAttributes, f *fleet.Fleet) {
 	a.StoppedActions = stoppedActions(f, f.Home())
 }
 
-// stoppedActions are the suspended actions at a location.
+// stoppedActions returns the suspended actions at a location.
 func stoppedActions(f *fleet.Fleet, location string) []types.FleetAction {
 	for _, l := range f.Locations {
 		if l.Name == location && l.ScalingStopped {

@@ -33,8 +33,7 @@ func (s *Service) CreateMatchmakingConfiguration(ctx context.Context, in *gameli
 
 func duration(seconds *int32) time.Duration { return time.Duration(value(seconds)) * time.Second }
 
-// UpdateMatchmakingConfiguration changes the given members and keeps the others. It affects the matches that are made
-// afterwards.
+// UpdateMatchmakingConfiguration changes the given members and keeps the others. It affects only later matches.
 func (s *Service) UpdateMatchmakingConfiguration(ctx context.Context, in *gamelift.UpdateMatchmakingConfigurationInput) (*gamelift.UpdateMatchmakingConfigurationOutput, error) {
 	cmd := matchmaking.UpdateConfiguration{
 		Name: lastPart(*in.Name), Description: in.Description, AcceptanceRequired: in.AcceptanceRequired, AdditionalPlayers: in.AdditionalPlayerCount,
@@ -73,8 +72,8 @@ func (s *Service) DeleteMatchmakingConfiguration(ctx context.Context, in *gameli
 	return &gamelift.DeleteMatchmakingConfigurationOutput{}, s.engine.Do(ctx, &matchmaking.DeleteConfiguration{Name: lastPart(*in.Name)})
 }
 
-// DescribeMatchmakingConfigurations shows the configurations that are named, as far as there are any, those that use a rule
-// set, or all of them, by name.
+// DescribeMatchmakingConfigurations shows the named configurations that exist, those that use a rule set, or all of them,
+// ordered by name.
 func (s *Service) DescribeMatchmakingConfigurations(ctx context.Context, in *gamelift.DescribeMatchmakingConfigurationsInput) (*gamelift.DescribeMatchmakingConfigurationsOutput, error) {
 	ruleSet := ""
 	if in.RuleSetName != nil {

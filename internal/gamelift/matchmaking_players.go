@@ -44,7 +44,7 @@ func playersFromWire(wire []types.Player) ([]matchmaking.Player, error) {
 	return players, nil
 }
 
-// attributeFromWire reads a value. Exactly one of its members is given.
+// attributeFromWire reads a value, of which exactly one member must be given.
 func attributeFromWire(wire types.AttributeValue) (v ruleset.Value, problem string) {
 	given := 0
 	if wire.S != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// CreateMatchmakingRuleSet makes a rule set, which never changes.
+// CreateMatchmakingRuleSet creates a rule set, which is immutable.
 func (s *Service) CreateMatchmakingRuleSet(ctx context.Context, in *gamelift.CreateMatchmakingRuleSetInput) (*gamelift.CreateMatchmakingRuleSetOutput, error) {
 	rules, err := compileRuleSet(*in.RuleSetBody)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Service) CreateMatchmakingRuleSet(ctx context.Context, in *gamelift.Cre
 	return &gamelift.CreateMatchmakingRuleSetOutput{RuleSet: new(ruleSetToWire(&cmd.RuleSet))}, err
 }
 
-// ValidateMatchmakingRuleSet says all that is wrong with a rule set.
+// ValidateMatchmakingRuleSet returns all mistakes in a rule set.
 func (s *Service) ValidateMatchmakingRuleSet(_ context.Context, in *gamelift.ValidateMatchmakingRuleSetInput) (*gamelift.ValidateMatchmakingRuleSetOutput, error) {
 	if _, err := compileRuleSet(*in.RuleSetBody); err != nil {
 		return nil, err
@@ -40,10 +40,11 @@ func (s *Service) ValidateMatchmakingRuleSet(_ context.Context, in *gamelift.Val
 	return &gamelift.ValidateMatchmakingRuleSetOutput{Valid: new(true)}, nil
 }
 
-// warningsLogged is how many warnings of a rule set are logged: its author chose how many there are.
+// warningsLogged is how many warnings about a rule set are logged, because its author determines their number.
 const warningsLogged = 5
 
-// warnOf logs the parts of a valid rule set without effect, such as properties with a misspelt name: the answer has no member for them.
+// warnOf logs the parts of a valid rule set that have no effect, such as misspelt properties, because the answer has no member for
+// them.
 func warnOf(log *slog.Logger, name, body string) {
 	if log == nil {
 		return
@@ -59,7 +60,7 @@ func warnOf(log *slog.Logger, name, body string) {
 	log.Warn("a rule set has properties without effect", "rule_set", name, "count", len(warnings), "warnings", texts)
 }
 
-// compileRuleSet compiles a rule set or refuses it with all of its problems, a line for each.
+// compileRuleSet compiles a rule set, or refuses it with all of its problems, one per line.
 func compileRuleSet(body string) (*ruleset.RuleSet, error) {
 	rules, problems := ruleset.Parse(body)
 	if len(problems) == 0 {
@@ -77,7 +78,7 @@ func (s *Service) DeleteMatchmakingRuleSet(ctx context.Context, in *gamelift.Del
 	return &gamelift.DeleteMatchmakingRuleSetOutput{}, s.engine.Do(ctx, &matchmaking.DeleteRuleSet{Name: lastPart(*in.Name)})
 }
 
-// DescribeMatchmakingRuleSets shows the rule sets that are named, or all of them by name.
+// DescribeMatchmakingRuleSets shows the named rule sets, or all of them, ordered by name.
 func (s *Service) DescribeMatchmakingRuleSets(ctx context.Context, in *gamelift.DescribeMatchmakingRuleSetsInput) (*gamelift.DescribeMatchmakingRuleSetsOutput, error) {
 	page, next, err := namedPage(ctx, s, "DescribeMatchmakingRuleSets", in, pageSize(in.Limit, matchmakingPageMax), in.NextToken, in.Names,
 		(*cell.View).RuleSet, (*cell.View).RuleSets, func(x *matchmaking.RuleSet) string { return x.Name })
@@ -87,11 +88,11 @@ func (s *Service) DescribeMatchmakingRuleSets(ctx context.Context, in *gamelift.
 	return &gamelift.DescribeMatchmakingRuleSetsOutput{RuleSets: wires(page, ruleSetToWire), NextToken: next}, err
 }
 
-// matchmakingPageMax is the model's, which holds for rule sets and is documented for configurations.
+// matchmakingPageMax comes from the model for rule sets and from the documentation for configurations.
 const matchmakingPageMax = 10
 
-// namedPage returns a page of the records that are named, as far as there are any, or of all by name. The cursor of the
-// former is how many of the names the pages before took.
+// namedPage returns a page of the named records that exist, or of all records by name. For named records, the cursor is the number of
+// names that earlier pages covered.
 func namedPage[T any](ctx context.Context, s *Service, operation string, in any, size int, token *string, names []string,
 	get func(*cell.View, string) (T, bool), list func(v *cell.View, after string, most int) []T, name func(*T) string,
 ) (page []T, next *string, err error) {
@@ -107,7 +108,7 @@ func namedPage[T any](ctx context.Context, s *Service, operation string, in any,
 	at := 0
 	if after != "" {
 		if at, err = strconv.Atoi(after); err != nil || at < 0 || at > len(names) {
-			return nil, nil, invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
+			return nil, nil, invalid("NextToken is not one of this version of Muster") // the token was intact but has another form
 		}
 	}
 	err = s.engine.Read(ctx, func(v *cell.View) error {

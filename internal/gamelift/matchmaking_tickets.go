@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// StartMatchmaking begins the search for a match and answers at once.
+// StartMatchmaking starts the search for a match and returns at once.
 func (s *Service) StartMatchmaking(ctx context.Context, in *gamelift.StartMatchmakingInput) (*gamelift.StartMatchmakingOutput, error) {
 	players, err := playersFromWire(in.Players)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Service) StartMatchmaking(ctx context.Context, in *gamelift.StartMatchm
 	return &gamelift.StartMatchmakingOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, undeclared(err, domain.TokenMismatch)
 }
 
-// StartMatchBackfill begins the search for more players for a running game session.
+// StartMatchBackfill starts the search for more players for a running game session.
 func (s *Service) StartMatchBackfill(ctx context.Context, in *gamelift.StartMatchBackfillInput) (*gamelift.StartMatchBackfillOutput, error) {
 	players, err := playersFromWire(in.Players)
 	if err != nil {
@@ -40,8 +40,8 @@ func (s *Service) StartMatchBackfill(ctx context.Context, in *gamelift.StartMatc
 	return &gamelift.StartMatchBackfillOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, undeclared(err, domain.TokenMismatch)
 }
 
-// backfilled is the game session of a backfill. With STANDALONE the service does not host it, and the given ARN is only a
-// name.
+// backfilled returns the game session of a backfill. With STANDALONE the service does not host it, and the given ARN is
+// only a name.
 func (s *Service) backfilled(ctx context.Context, configuration string, arn *string) (game string, err error) {
 	if arn == nil {
 		return "", nil
@@ -59,7 +59,7 @@ func (s *Service) backfilled(ctx context.Context, configuration string, arn *str
 	return string(id), err
 }
 
-// ticketID is the caller's id of a ticket, or one of ours.
+// ticketID returns the caller's id for a ticket, or a new one.
 func ticketID(given *string) (id string, chosen bool) {
 	if given == nil || *given == "" {
 		return newID().String(), false
@@ -67,7 +67,7 @@ func ticketID(given *string) (id string, chosen bool) {
 	return *given, true
 }
 
-// DescribeMatchmaking shows tickets, active or ended. It leaves out unknown ones.
+// DescribeMatchmaking shows tickets, active or ended. It skips unknown ones.
 func (s *Service) DescribeMatchmaking(ctx context.Context, in *gamelift.DescribeMatchmakingInput) (*gamelift.DescribeMatchmakingOutput, error) {
 	if n := len(in.TicketIds); n < 1 || n > ticketsDescribedMax {
 		return nil, invalid("TicketIds: %d ids; want 1 to %d", n, ticketsDescribedMax)
@@ -103,7 +103,7 @@ func (s *Service) ticket(ctx context.Context, id string) (matchmaking.TicketView
 // ticketsDescribedMax is the documented bound of DescribeMatchmaking.
 const ticketsDescribedMax = 10
 
-// StopMatchmaking cancels a ticket that has no game session yet. After a success no match follows.
+// StopMatchmaking cancels a ticket that has no game session yet. After a success, the ticket cannot be matched any more.
 func (s *Service) StopMatchmaking(ctx context.Context, in *gamelift.StopMatchmakingInput) (*gamelift.StopMatchmakingOutput, error) {
 	if err := s.engine.Do(ctx, &matchmaking.StopMatchmaking{ID: *in.TicketId, By: callerOf(ctx).Maker()}); err != nil {
 		return nil, s.ticketRefusal(ctx, *in.TicketId, err)
@@ -111,8 +111,7 @@ func (s *Service) StopMatchmaking(ctx context.Context, in *gamelift.StopMatchmak
 	return &gamelift.StopMatchmakingOutput{}, nil
 }
 
-// ticketRefusal returns that a ticket has ended where the core, which no longer has archived ones, returns that there is
-// none.
+// ticketRefusal converts NotFound, which the core reports for archived tickets, to the error that the ticket has ended.
 func (s *Service) ticketRefusal(ctx context.Context, id string, refused error) error {
 	if r, ok := errors.AsType[*domain.Refusal](refused); !ok || r.Reason != domain.NotFound {
 		return refused
@@ -158,7 +157,8 @@ func ticketToWire(t *matchmaking.TicketView) types.MatchmakingTicket {
 	return wire
 }
 
-// ticketGame is the ARN of a ticket's game session: a backfill ticket has one from the start, others once they are placed.
+// ticketGame returns the ARN of a ticket's game session: a backfill ticket has one from the start, others once they are
+// placed.
 func ticketGame(t *matchmaking.Ticket) *string {
 	switch {
 	case t.Outcome != nil && t.Outcome.Game != "":

@@ -58,7 +58,7 @@ func (h *Handler) Describe(to chan<- *prometheus.Desc) {
 	h.refusals.Describe(to)
 }
 
-// collectHeld shows nothing once the engine has stopped.
+// collectHeld reports nothing once the engine has stopped.
 func (h *Handler) collectHeld(to chan<- prometheus.Metric) {
 	var held cell.Held
 	err := h.service.engine.Read(context.Background(), func(v *cell.View) error {

@@ -12,29 +12,29 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// operation is one row of the table: the roles that may call it, and its function.
+// operation is one row of the table: the operation's function and the roles that may call it.
 type operation struct {
 	name   string
 	access identity.Roles
-	make   func() any // a new input
+	make   func() any // returns a new input
 	call   func(*Service, context.Context, any) (any, error)
 
 	standing standing
 	note     string // for docs/compatibility.md
-	like     string // for an operation of our own: the API's operation whose input, output and errors it has
+	like     string // for an operation of our own: the API operation that has the same input, output and errors
 
 	input, output reflect.Type
 }
 
-// standing is how an operation compares with the cloud's.
+// standing compares an operation with the cloud's.
 type standing uint8
 
 const (
-	works standing = iota // also with a difference, which docs/compatibility.md notes
+	works standing = iota // possibly with a difference that docs/compatibility.md notes
 	notOnOwnHardware
 )
 
-// serve is an operation that the service implements.
+// serve returns an operation that the service implements.
 func serve[I, O any](name string, a identity.Roles, call func(*Service, context.Context, *I) (*O, error)) operation {
 	return operation{
 		name: name, access: a, input: reflect.TypeFor[I](), output: reflect.TypeFor[O](),
@@ -43,8 +43,8 @@ func serve[I, O any](name string, a identity.Roles, call func(*Service, context.
 	}
 }
 
-// ours are the operations that the cloud's API lacks. A client of the SDK calls one through the call of the operation that it
-// is like, with another name in the path; the cloud answers UnknownOperationException.
+// ours are the operations that the cloud's API lacks. An SDK client calls one through the similar operation's call, with
+// another name in the path; the cloud answers UnknownOperationException.
 var ours = []operation{
 	like("DescribePlayerSessions", serve("ReleasePlayerSession", play, (*Service).ReleasePlayerSession)),
 }
@@ -63,23 +63,23 @@ const (
 	playLook   = identity.MayPlayOrLook
 )
 
-// compiled is an operation ready to be called from the wire.
+// compiled is an operation that can be called from the wire.
 type compiled struct {
 	*operation
 	constraints *constraint
 	wire        *wireType
-	noBody      bool // a success is an empty body, not {}
+	noBody      bool // a successful answer has an empty body instead of {}
 	recorded    bool // in the audit log
 	declares    map[string]bool
 	bounds      inputBounds
 	naming      naming // of resources, for policies
 }
 
-// compiledOperations is the table by name, made once for the process.
+// compiledOperations returns the table by name, compiled once per process.
 var compiledOperations = sync.OnceValue(func() map[string]*compiled {
 	byName, err := compileOperations(model.Load(), slices.Concat(operations, ours))
 	if err != nil {
-		panic("gamelift: " + err.Error()) // the SDK and the model disagree: a test finds this first
+		panic("gamelift: " + err.Error()) // the SDK and the model disagree, which a test detects first
 	}
 	return byName
 })

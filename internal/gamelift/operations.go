@@ -2,7 +2,7 @@ package gamelift
 
 import "github.com/aws/aws-sdk-go-v2/service/gamelift"
 
-// operations is the whole API: implemented and future operations, and the roles that may call them.
+// operations is the whole API: implemented and planned operations, and the roles that may call them.
 var operations = []operation{
 	serve("AcceptMatch", play, (*Service).AcceptMatch),
 	serve("ClaimGameServer", operate, (*Service).ClaimGameServer),

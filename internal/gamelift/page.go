@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// Page sizes. A cheap record is a few hundred bytes; a game session may hold hundreds of kilobytes of data.
+// Page sizes. A small record has a few hundred bytes; a game session may contain hundreds of kilobytes of data.
 const (
 	pageDefault     = 100
 	pageMax         = 1000
@@ -27,7 +27,7 @@ func pageSize(limit *int32, most int) int {
 	return min(int(*limit), most)
 }
 
-// place is where a page begins in creation order: after the record that was created then with that id.
+// place is where a page begins in creation order: after the record with this creation time and id.
 type place struct {
 	created int64
 	id      string
@@ -35,7 +35,7 @@ type place struct {
 
 func (p place) String() string { return strconv.FormatInt(p.created, 10) + "/" + p.id }
 
-// pagePlace reads the place from a token; no token is the beginning.
+// pagePlace reads the place from a token; without a token it is the beginning.
 func pagePlace(operation string, input any, token *string) (place, error) {
 	cursor, err := pageCursor(operation, input, token)
 	if err != nil || cursor == "" {
@@ -44,13 +44,13 @@ func pagePlace(operation string, input any, token *string) (place, error) {
 	created, id, _ := strings.Cut(cursor, "/")
 	n, err := strconv.ParseInt(created, 10, 64)
 	if err != nil {
-		return place{}, invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
+		return place{}, invalid("NextToken is not one of this version of Muster") // the token was intact but has another form
 	}
 	return place{n, id}, nil
 }
 
-// pageOf returns a page of the records of list, in creation order, and the token of the next page. list returns at most limit
-// records behind a place, and placeOf is the place of a record.
+// pageOf returns a page of the records of list, in creation order, and the token of the next page. list returns at most limit records
+// after a place, and placeOf returns the place of a record.
 func pageOf[T any](ctx context.Context, s *Service, operation string, in any, limit *int32, token *string,
 	list func(v *cell.View, after place, limit int) []T, placeOf func(*T) place) (page []T, next *string, err error) {
 	after, err := pagePlace(operation, in, token)
@@ -63,8 +63,8 @@ func pageOf[T any](ctx context.Context, s *Service, operation string, in any, li
 	return page, next, err
 }
 
-// cutPage cuts what was read with one record more to a page, and returns the token of the next one. cursorOf is where a page continues
-// that ends with a record.
+// cutPage cuts records, of which one more than a page was read, to a page, and returns the token of the next one. cursorOf returns the
+// cursor of a page that ends with a record.
 func cutPage[T any](operation string, in any, read []T, size int, cursorOf func(*T) string) (page []T, next *string) {
 	if len(read) <= size {
 		return read, nil
@@ -72,7 +72,7 @@ func cutPage[T any](operation string, in any, read []T, size int, cursorOf func(
 	return read[:size], pageToken(operation, in, cursorOf(&read[size-1]))
 }
 
-// wires converts records to the API's, to an empty list and never nil: scripts iterate over it.
+// wires converts records to the API's types. The result is never nil, because scripts iterate over it.
 func wires[T, W any](records []T, toWire func(*T) W) []W {
 	all := make([]W, len(records))
 	for i := range records {

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// A page token is the place where the next page begins, after a digest of that place, the operation and the other
-// parameters. So a broken token, or one from another listing, is recognised; it guards against mistakes, not
-// against forgers, who could ask for that page anyway.
+// A page token is the place where the next page begins, preceded by a digest of that place, the operation and the other
+// parameters. So a broken token, or one from another listing, is detected. It protects against mistakes, not against
+// forgery: a forger could request that page anyway.
 
 const tokenDigestBytes = 8
 
 var tokenEncoding = base64.RawURLEncoding
 
-// pageToken makes the token of a listing: operation and input identify it, cursor is where it continues.
+// pageToken returns the token of a listing: operation and input identify it, and cursor is where it continues.
 func pageToken(operation string, input any, cursor string) *string {
 	digest := tokenDigest(operation, input, cursor)
 	return new(tokenEncoding.EncodeToString(append(digest[:tokenDigestBytes:tokenDigestBytes], cursor...)))
 }
 
-// pageCursor returns the cursor of a token. No token is the beginning, an empty cursor.
+// pageCursor returns the cursor in a token. Without a token it is the beginning: an empty cursor.
 func pageCursor(operation string, input any, token *string) (cursor string, err error) {
 	if token == nil {
 		return "", nil
@@ -38,7 +38,7 @@ func pageCursor(operation string, input any, token *string) (cursor string, err 
 }
 
 func tokenDigest(operation string, input any, cursor string) [sha256.Size]byte {
-	// The page's size may change between pages, and the token is not part of the digest.
+	// The page size may change between pages, and the token is not part of the digest.
 	listing := reflect.New(reflect.TypeOf(input).Elem()).Elem()
 	listing.Set(reflect.ValueOf(input).Elem())
 	for _, name := range [...]string{"Limit", "NextToken"} {
@@ -52,7 +52,7 @@ func tokenDigest(operation string, input any, cursor string) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// listings has the wire form of inputs, compiled with their first page.
+// listings caches the wire forms of inputs, compiled with their first page.
 var listings = lockedPlans{plans: wirePlans{}}
 
 type lockedPlans struct {

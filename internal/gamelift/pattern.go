@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// pattern reports whether a whole string fits a pattern of the model. The model writes them unanchored; applied so,
-// "custom-a b" would pass ^custom-[A-Za-z0-9\-]+.
+// pattern reports whether a whole string matches a pattern of the model. The model's patterns are unanchored; without
+// anchors, "custom-a b" would match ^custom-[A-Za-z0-9\-]+.
 type pattern struct {
 	source string
 	match  func(string) bool
 }
 
-// The model's patterns are JavaScript's: \uXXXX, and pairs of surrogates for characters beyond.
+// The model's patterns use JavaScript syntax: \uXXXX, and surrogate pairs for characters beyond U+FFFF.
 var fromJavaScript = strings.NewReplacer(`\uD800\uDC00-\uDBFF\uDFFF`, `\x{10000}-\x{10FFFF}`)
 
 var unicodeEscape = regexp.MustCompile(`\\u([0-9A-Fa-f]{4})`)
 
 func compilePattern(source string) (*pattern, error) {
 	translated := unicodeEscape.ReplaceAllString(fromJavaScript.Replace(source), `\x{$1}`)
-	// (?s): a name that spans lines fits .*\S.* as well.
+	// (?s): a name that spans lines matches .*\S.* as well.
 	whole := `(?s)\A(?:` + translated + `)\z`
 	compiled, err := regexp.Compile(whole)
 	if err != nil {
@@ -34,8 +34,8 @@ func compilePattern(source string) (*pattern, error) {
 	return p, nil
 }
 
-// classPattern is the commonest pattern, a literal and then one or more characters of a set, without the regexp engine:
-// it costs a nanosecond for each character where the engine takes twenty.
+// classPattern is the most common pattern, a literal followed by one or more characters of a set. Matching without the
+// regexp engine costs a nanosecond per character instead of twenty.
 type classPattern struct {
 	literal string
 	min     int // of the characters after the literal
@@ -55,7 +55,7 @@ func (c *classPattern) match(s string) bool {
 	return true
 }
 
-// asciiClass returns the fast form of a pattern that has one.
+// asciiClass returns the fast form of a pattern, if it has one.
 func asciiClass(source string) (*classPattern, bool) {
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
@@ -88,7 +88,7 @@ func asciiClass(source string) (*classPattern, bool) {
 	return class, true
 }
 
-// fill copies a character class, if all of it is ASCII.
+// fill copies a character class, if it contains only ASCII.
 func (c *classPattern) fill(class *syntax.Regexp) bool {
 	if class.Op != syntax.OpCharClass {
 		return false

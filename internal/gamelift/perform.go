@@ -19,14 +19,14 @@ func (h *Handler) Allows(operation string, role identity.Role) bool {
 	return known && op.access.Allow(role)
 }
 
-// Perform carries out an operation for a principal that another door has authenticated. Input and output are documents of the JSON protocol; an operation that answers without a
-// body has none. Roles, rates, bounds and constraints are those of a signed request, and a panic is the error that it would answer with. An error has the code and the message of a
-// refusal, as a smithy.APIError.
+// Perform executes an operation for a principal that another door has authenticated. Input and output are documents of the JSON protocol; an
+// operation that answers without a body returns none. Roles, rates, bounds and constraints apply as for a signed request, and a panic becomes the
+// same error. An error is a smithy.APIError with the code and message of the refusal.
 func (h *Handler) Perform(ctx context.Context, by *identity.Principal, operation string, input []byte) (output []byte, err error) {
 	began, requestID := time.Now(), newRequestID()
 	output, refused := h.performed(ctx, by, operation, requestID, input)
 	h.count(h.console, operation, refused, began)
-	if refused != nil { // a nil *T in err would not be nil
+	if refused != nil { // a nil *T stored in err would not be nil
 		return nil, refused
 	}
 	return output, nil
@@ -52,8 +52,8 @@ func (h *Handler) performed(ctx context.Context, by *identity.Principal, operati
 	return h.perform(ctx, jsonCodec{}, op, &caller, requestID, &buffers{body: input})
 }
 
-// usualRegion is that of ARNs which are made for a request that names none, as signatures do: the one that the oldest fleet has, or else a location, so that all ARNs of an
-// installation have the same.
+// usualRegion returns the region for ARNs made by a request without one: that of the oldest fleet, else of a location, so that all ARNs of an
+// installation agree.
 func usualRegion(ctx context.Context, e *engine.Engine) (region string, err error) {
 	region = DefaultRegion
 	err = e.Read(ctx, func(v *cell.View) error {

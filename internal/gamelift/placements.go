@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// StartGameSessionPlacement begins a placement and answers at once: a lack of capacity is no error.
+// StartGameSessionPlacement starts a placement and returns at once; a lack of capacity is not an error.
 func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.StartGameSessionPlacementInput) (*gamelift.StartGameSessionPlacementOutput, error) {
 	p := placement.Placement{
 		Maker: callerOf(ctx).Maker(),
@@ -63,8 +63,8 @@ func (s *Service) StopGameSessionPlacement(ctx context.Context, in *gamelift.Sto
 	return &gamelift.StopGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&cmd.Placement))}, nil
 }
 
-// placementRefusal returns that a placement has ended where the core, which no longer has archived ones, returns that
-// there is none.
+// placementRefusal converts NotFound, which the core reports for archived placements, to the error that the placement
+// has ended.
 func (s *Service) placementRefusal(ctx context.Context, id string, refused error) error {
 	if r, ok := errors.AsType[*domain.Refusal](refused); !ok || r.Reason != domain.NotFound {
 		return refused
@@ -76,8 +76,8 @@ func (s *Service) placementRefusal(ctx context.Context, id string, refused error
 	return domain.Refuse(domain.Invalid, "placement %s is %s; only a PENDING one can be stopped", id, p.Status)
 }
 
-// placementToWire shows the game session of a placement only if there is one: of the attempt in progress, or the one
-// that succeeded. An attempt that failed has no address.
+// placementToWire shows a placement's game session only if there is one: that of the attempt in progress, or the
+// successful one. A failed attempt has no address.
 func placementToWire(p *placement.Placement) types.GameSessionPlacement {
 	wire := types.GameSessionPlacement{
 		PlacementId: &p.ID, GameSessionQueueName: &p.Queue, Status: types.GameSessionPlacementState(p.Status.String()),

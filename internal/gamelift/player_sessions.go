@@ -23,7 +23,7 @@ func (s *Service) CreatePlayerSession(ctx context.Context, in *gamelift.CreatePl
 	return &gamelift.CreatePlayerSessionOutput{PlayerSession: new(playerSessionToWire(&reserved[0]))}, nil
 }
 
-// CreatePlayerSessions reserves a seat for each of some players, or none; see B040.
+// CreatePlayerSessions reserves a seat for each of several players, or none; see B040.
 func (s *Service) CreatePlayerSessions(ctx context.Context, in *gamelift.CreatePlayerSessionsInput) (*gamelift.CreatePlayerSessionsOutput, error) {
 	players := make([]hosting.NewPlayer, len(in.PlayerIds))
 	for i, id := range in.PlayerIds {
@@ -45,8 +45,8 @@ func (s *Service) reserve(ctx context.Context, arn string, players []hosting.New
 	return cmd.Reserved, nil
 }
 
-// ReleasePlayerSession frees the seat of a player who will not connect, at once instead of at its deadline. It names
-// one player session and returns its new state; one that has already ended stays unchanged.
+// ReleasePlayerSession frees the seat of a player who will not connect, instead of waiting for its deadline. It names one
+// player session and returns its new state; an ended one is not changed.
 func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.DescribePlayerSessionsInput) (*gamelift.DescribePlayerSessionsOutput, error) {
 	if in.PlayerSessionId == nil || in.GameSessionId != nil || in.PlayerId != nil || in.PlayerSessionStatusFilter != nil {
 		return nil, invalid("PlayerSessionId, and nothing else, is wanted")
@@ -65,8 +65,8 @@ func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.Describ
 	return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: wires([]hosting.PlayerSession{known}, playerSessionToWire)}, nil
 }
 
-// DescribePlayerSessions shows one player session, those of a game session, or those of a player everywhere, to find a
-// friend. It shows live and ended ones, in creation order.
+// DescribePlayerSessions shows one player session, those of a game session, or those of a player everywhere, which helps to
+// find a friend. It shows live and ended ones, in creation order.
 func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.DescribePlayerSessionsInput) (*gamelift.DescribePlayerSessionsOutput, error) {
 	named := 0
 	for _, member := range []*string{in.PlayerSessionId, in.GameSessionId, in.PlayerId} {
@@ -110,14 +110,14 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 }
 
 // ownScanMax is how many player sessions a list for a client key examines, and ownListMax how many it shows. Such a list has
-// one page: the place where the next one begins would name the player session of another caller.
+// one page, because the token for the next one would reveal another caller's player session.
 const (
 	ownScanMax = 10 * pageMax
 	ownListMax = pageMax
 )
 
-// ownPlayerSessions lists, for a client key, those of the requested player sessions that were made with it. All players of a
-// game may share the key, so the list does not contain their ids, which are the credentials for a game session.
+// ownPlayerSessions lists, for a client key, those of the requested player sessions that were created with it. All players
+// of a game may share the key, so the list omits their ids, which are the credentials for a game session.
 func (s *Service) ownPlayerSessions(ctx context.Context, in *gamelift.DescribePlayerSessionsInput, status session.PlayerStatus, maker domain.Maker) (*gamelift.DescribePlayerSessionsOutput, error) {
 	out := &gamelift.DescribePlayerSessionsOutput{PlayerSessions: []types.PlayerSession{}}
 	most := pageSize(in.Limit, ownListMax)
@@ -145,7 +145,7 @@ func (s *Service) ownPlayerSessions(ctx context.Context, in *gamelift.DescribePl
 }
 
 func (s *Service) playerPage(ctx context.Context, in *gamelift.DescribePlayerSessionsInput, status session.PlayerStatus, after engine.PlayerPlace, size int) ([]hosting.PlayerSession, bool, error) {
-	if in.PlayerId != nil { // the status filter acts on game sessions only
+	if in.PlayerId != nil { // the status filter applies only to game sessions
 		return s.engine.PlayersNamed(ctx, *in.PlayerId, after, size)
 	}
 	id, err := s.gameSessionID(ctx, *in.GameSessionId)

@@ -40,8 +40,8 @@ func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.Creat
 	return &gamelift.CreateGameSessionQueueOutput{GameSessionQueue: new(queueToWire(&cmd.Queue))}, err
 }
 
-// UpdateGameSessionQueue changes the given members and keeps the others. A given list or structure replaces
-// the previous one, also when it is empty.
+// UpdateGameSessionQueue changes the given members and keeps the others. A given list or structure replaces the
+// previous one, even if it is empty.
 func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.UpdateGameSessionQueueInput) (*gamelift.UpdateGameSessionQueueOutput, error) {
 	cmd := hosting.UpdateQueue{
 		Name: lastPart(*in.Name), CustomEventData: in.CustomEventData, NotificationTarget: in.NotificationTarget,
@@ -78,14 +78,14 @@ func (s *Service) DeleteGameSessionQueue(ctx context.Context, in *gamelift.Delet
 	return &gamelift.DeleteGameSessionQueueOutput{}, s.engine.Do(ctx, &hosting.DeleteQueue{Name: lastPart(*in.Name)})
 }
 
-// DescribeGameSessionQueues shows the queues that are named, as far as there are any, or all of them by name.
+// DescribeGameSessionQueues shows the named queues that exist, or all of them, ordered by name.
 func (s *Service) DescribeGameSessionQueues(ctx context.Context, in *gamelift.DescribeGameSessionQueuesInput) (*gamelift.DescribeGameSessionQueuesOutput, error) {
 	page, next, err := namedPage(ctx, s, "DescribeGameSessionQueues", in, pageSize(in.Limit, queuePageMax), in.NextToken, in.Names,
 		(*cell.View).Queue, (*cell.View).Queues, func(q *placement.Queue) string { return q.Name })
 	return &gamelift.DescribeGameSessionQueuesOutput{GameSessionQueues: wires(page, queueToWire), NextToken: next}, err
 }
 
-// queueTimeout reads a timeout. For the core zero means "none given", so a given zero is handled here.
+// queueTimeout reads a timeout. To the core, zero means "not given", so a given zero is handled here.
 func queueTimeout(seconds *int32) (time.Duration, error) {
 	if seconds != nil && *seconds == 0 {
 		return 0, invalid("TimeoutInSeconds: 0, want 10 to 600")
@@ -93,7 +93,7 @@ func queueTimeout(seconds *int32) (time.Duration, error) {
 	return time.Duration(value(seconds)) * time.Second, nil
 }
 
-// latencyPoliciesFromWire reads the latency policies. A duration of zero is none.
+// latencyPoliciesFromWire reads the latency policies. A duration of zero means none.
 func latencyPoliciesFromWire(wire []types.PlayerLatencyPolicy) []placement.LatencyPolicy {
 	policies := make([]placement.LatencyPolicy, len(wire))
 	for i, p := range wire {

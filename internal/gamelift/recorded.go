@@ -9,16 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/audit"
 )
 
-// alsoRecorded are the operations in the audit log that others than administrators may call: what ends a running game session, and which computes
-// there are. All other operations of backends are about single players and games.
+// alsoRecorded are the operations recorded in the audit log that not only administrators may call: those that end a running game session or
+// change the computes. All other operations of backends are about single players and games.
 var alsoRecorded = []string{"DeregisterCompute", "RegisterCompute", "TerminateGameSession"}
 
-// isRecorded reports whether an operation is in the audit log. One that changes nothing has no entry there.
+// isRecorded reports whether the audit log records an operation. Operations that change nothing have no entries.
 func isRecorded(op *operation) bool {
 	return op.access == administer || slices.Contains(alsoRecorded, op.name)
 }
 
-// originOf is the origin of a recorded request. It refuses a reason that is none.
+// originOf returns the origin of a recorded request. It refuses an invalid reason.
 func originOf(r *http.Request, caller *Caller, operation string) (audit.Origin, smithy.APIError) {
 	reason, err := audit.Reason(r)
 	if err != nil {
@@ -29,7 +29,7 @@ func originOf(r *http.Request, caller *Caller, operation string) (audit.Origin, 
 	}, nil
 }
 
-// noteRefused counts a refusal, if the caller is the cause of it.
+// noteRefused counts a refusal that is the caller's fault.
 func (h *Handler) noteRefused(by audit.Origin, refused smithy.APIError) {
 	if refused == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
-// Refuse answers a request that does not reach the operations: 403 AccessDeniedException, in the protocol that the client speaks.
+// Refuse answers a request that does not reach the operations with 403 AccessDeniedException, in the client's protocol.
 func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, message string) {
 	codec, _ := route(r)
 	w.Header()["X-Amzn-Errortype"] = []string{codeAccessDenied}
@@ -23,8 +23,8 @@ var (
 	cborMedia = []string{"application/cbor"}
 )
 
-// checkMedia requires the right Content-Type. Clients always send it; a web page that sends it, or X-Amz-Target, has to ask
-// for permission first (a CORS preflight), which this service does not give.
+// checkMedia requires the right Content-Type. Clients always send it; a web page that sends it, or X-Amz-Target, needs permission
+// first (a CORS preflight), which this service does not give.
 func checkMedia(r *http.Request, c codec) smithy.APIError {
 	want := jsonMedia
 	if _, ok := c.(cborCodec); ok {

@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// Replace replaces the function of an operation, for this handler alone. `muster bench` measures with it the cost of
-// a request that never reaches the core.
+// Replace replaces the function of an operation for this handler alone. `muster bench` uses it to measure the cost of a
+// request that does not reach the core.
 func Replace[I, O any](h *Handler, name string, call func(context.Context, *I) (*O, error)) {
 	there := h.operations[name]
 	if there == nil || there.input != reflect.TypeFor[I]() || there.output != reflect.TypeFor[O]() {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// reference is what a member of an input names: a kind of package permit, or one of those here, which lead to one.
+// reference is what a member of an input names: a kind of package permit, or one of those below, which leads to one.
 type reference uint8
 
 const (
@@ -38,13 +38,13 @@ const (
 	queueARNReference    // of a configuration
 )
 
-// references are the members that name resources, in all operations but those of otherReferences.
+// references maps members to the resources that they name, in all operations except those of otherReferences.
 var references = map[string]reference{
 	"FleetId": fleetReference, "FleetIds": fleetReference, "AliasId": aliasTarget, "BuildId": buildReference, "LocationName": locationReference,
 	"GameSessionQueueName": queueReference, "ConfigurationName": configurationReference, "RuleSetName": ruleSetReference, "GameServerGroupName": groupReference,
 	"GameSessionId": gameSessionReference, "GameSessionArn": gameSessionReference, "PlayerSessionId": playerSessionReference,
 	"PlacementId": placementReference, "TicketId": ticketReference, "TicketIds": ticketReference, "ResourceARN": taggedReference,
-	// Where an alias, a queue or a configuration leads: without these, a key that may change one of them would reach every fleet.
+	// The targets of aliases, queues and configurations. Without these, a key that may change one of them would reach every fleet.
 	"RoutingStrategy": fleetReference, "Destinations": destinationReference, "GameSessionQueueArns": queueARNReference,
 }
 
@@ -57,7 +57,7 @@ var otherReferences = map[string]map[string]reference{
 	"UpdateAlias":               {"AliasId": aliasReference},
 	"DeleteAlias":               {"AliasId": aliasReference},
 	"ResolveAlias":              {"AliasId": aliasReference},
-	"ListFleets":                {"BuildId": noReference}, // lists are all or nothing
+	"ListFleets":                {"BuildId": noReference}, // permission for lists is all or nothing
 
 	"CreateGameSessionQueue":            {"Name": queueReference},
 	"UpdateGameSessionQueue":            {"Name": queueReference},
@@ -72,10 +72,10 @@ var otherReferences = map[string]map[string]reference{
 	"DescribeMatchmakingRuleSets":       {"Names": ruleSetReference},
 }
 
-// newResources are those that operations make under an id that nobody knows yet.
+// newResources are the resources that operations create under an id that is not known in advance.
 var newResources = map[string]string{"CreateFleet": "fleet", "CreateAlias": "alias", "CreateBuild": "build"}
 
-// naming is where an operation's input names resources.
+// naming describes where an operation's input names resources.
 type naming struct {
 	action  policy.Action
 	members []namingMember
@@ -106,7 +106,7 @@ func newNaming(op *operation) naming {
 	return n
 }
 
-// mayDo asks the policies of a caller about an operation, for all resources that its input names. Its error is an *identity.Denied, or that of a look-up.
+// mayDo checks the caller's policies for an operation and all resources that its input names. The error is an *identity.Denied, or that of a look-up.
 func mayDo(ctx context.Context, s *Service, op *compiled, caller *Caller, in any) error {
 	n, input := &op.naming, reflect.ValueOf(in).Elem()
 	r := permit.Request{By: &caller.Principal, Region: caller.Region, Engine: s.engine}
@@ -148,7 +148,7 @@ func textsOf(member reflect.Value) []string {
 	return nil
 }
 
-// name adds what a member names, in the words of the operations that read it.
+// name adds the resources that a member names, interpreted as the operations do.
 func name(ctx context.Context, s *Service, r *permit.Request, as reference, texts []string) (err error) {
 	if as == ticketReference && len(texts) > ticketsDescribedMax {
 		return invalid("TicketIds: %d ids; want 1 to %d", len(texts), ticketsDescribedMax)
@@ -182,7 +182,7 @@ func nameGameSession(ctx context.Context, s *Service, r *permit.Request, text st
 	switch {
 	case ignoreRefusal(err) != nil:
 		return err
-	case err != nil: // the operation says why, to those who may ask about everything
+	case err != nil: // the operation reports the reason to callers who may ask about every resource
 		r.Any()
 	default:
 		r.Name(permit.Fleet, id.Fleet())
@@ -190,7 +190,8 @@ func nameGameSession(ctx context.Context, s *Service, r *permit.Request, text st
 	return nil
 }
 
-// nameTarget reads what a queue or a configuration leads to as the core does: only the part behind the last slash counts, also of what is no ARN.
+// nameTarget interprets the target of a queue or a configuration as the core does: only the part after the last slash counts, even if the text is not
+// an ARN.
 func nameTarget(r *permit.Request, as reference, text string) {
 	id := text[strings.LastIndexByte(text, '/')+1:]
 	switch {

@@ -12,8 +12,8 @@ const (
 	rpcProtocol = "rpc-v2-cbor"
 )
 
-// route finds the codec and the operation of a request. A base path before the known part is allowed: endpoint overrides
-// carry one when Muster shares a host with others.
+// route finds the codec and the operation of a request. It allows a base path before the known part, which endpoint
+// overrides have when Muster shares a host with others.
 func route(r *http.Request) (c codec, operation string) {
 	path := r.URL.Path
 	if i := strings.LastIndex(path, rpcPath); i >= 0 {

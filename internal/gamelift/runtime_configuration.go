@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// DescribeRuntimeConfiguration shows what was set; a fleet that was never given any has an empty one.
+// DescribeRuntimeConfiguration shows a fleet's runtime configuration, which is empty if none was ever set.
 func (s *Service) DescribeRuntimeConfiguration(ctx context.Context, in *gamelift.DescribeRuntimeConfigurationInput) (*gamelift.DescribeRuntimeConfigurationOutput, error) {
 	f, err := s.fleetByID(ctx, lastPart(*in.FleetId))
 	return &gamelift.DescribeRuntimeConfigurationOutput{RuntimeConfiguration: runtimeToWire(f.Runtime)}, err

@@ -25,8 +25,8 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *gamelift.PutScalingP
 	return &gamelift.PutScalingPolicyOutput{Name: in.Name}, nil
 }
 
-// policyFromWire reads a scaling policy; see B086. It refuses members that the type does not use: to keep them would
-// suggest an effect.
+// policyFromWire reads a scaling policy; see B086. It refuses members that the type does not use, because accepting them
+// would suggest an effect.
 func policyFromWire(in *gamelift.PutScalingPolicyInput) (fleet.ScalingPolicy, error) {
 	p := fleet.ScalingPolicy{Name: *in.Name, Metric: string(in.MetricName), TargetBased: in.PolicyType == types.PolicyTypeTargetBased}
 	rule := []member{
@@ -67,7 +67,7 @@ func policyFromWire(in *gamelift.PutScalingPolicyInput) (fleet.ScalingPolicy, er
 }
 
 // DescribeScalingPolicies lists the scaling policies of a fleet in the order in which they were added. They apply in all its
-// locations; the answer repeats a named location.
+// locations; the answer repeats the location of the request.
 func (s *Service) DescribeScalingPolicies(ctx context.Context, in *gamelift.DescribeScalingPoliciesInput) (*gamelift.DescribeScalingPoliciesOutput, error) {
 	cursor, err := pageCursor("DescribeScalingPolicies", in, in.NextToken)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// searchPageMax is documented: a page of a search never has more.
+// searchPageMax is the documented maximum of a search page.
 const searchPageMax = 20
 
-// SearchGameSessions finds the ACTIVE game sessions of a fleet that match a filter. It finds every change that was answered before,
-// unlike with the cloud's service, whose index lags behind.
+// SearchGameSessions finds the ACTIVE game sessions of a fleet that match a filter. Its results include every change answered
+// before, unlike the cloud's, whose index lags behind.
 func (s *Service) SearchGameSessions(ctx context.Context, in *gamelift.SearchGameSessionsInput) (*gamelift.SearchGameSessionsOutput, error) {
 	q, err := searchQuery(in)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Service) SearchGameSessions(ctx context.Context, in *gamelift.SearchGam
 	return out, nil
 }
 
-// searchQuery reads everything but the fleet.
+// searchQuery parses everything except the fleet.
 func searchQuery(in *gamelift.SearchGameSessionsInput) (q searchindex.Query, err error) {
 	q = searchindex.Query{Location: value(in.Location), Most: pageSize(in.Limit, searchPageMax)}
 	if in.FilterExpression != nil {
@@ -72,11 +72,11 @@ func searchQuery(in *gamelift.SearchGameSessionsInput) (q searchindex.Query, err
 	case cursor != "":
 		start, after, ok := search.ParseCursor(cursor)
 		if !ok {
-			return q, invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
+			return q, invalid("NextToken is not one of this version of Muster") // the token was intact but has another form
 		}
 		q.Order.Start, q.After = start, &after
 	case q.Order.Attribute == search.None:
-		q.Order.Start = rand.Uint64() // so that players who search at the same time find different game sessions
+		q.Order.Start = rand.Uint64() // players who search at the same time get different game sessions
 	}
 	return q, nil
 }

@@ -2,7 +2,7 @@ package gamelift
 
 import "slices"
 
-// Served are the names of the implemented operations, sorted: each of them needs a test with real clients.
+// Served returns the sorted names of the implemented operations; each of them needs a test with real clients.
 func Served() []string {
 	var names []string
 	for i := range operations {

@@ -16,22 +16,22 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Service is the API's operations. Each is a method with the signature of the SDK client's method, less the options.
-// Called without a network, an operation runs for an administrator.
+// Service implements the API's operations. Each is a method with the signature of the SDK client's method, without the options. Called without a
+// network, an operation runs with administrator rights.
 type Service struct {
 	engine *engine.Engine
 	secret identity.CellSecret
 	code   [2]byte // of the cell
 
-	serverEndpoint string // where game servers connect
-	agentEndpoint  string // where host agents connect
+	serverEndpoint string // URL for game servers
+	agentEndpoint  string // URL for host agents
 
-	// Log gets messages for which an answer has no member; nil: nothing is logged.
+	// Log receives messages for which an answer has no member; nil: nothing is logged.
 	Log *slog.Logger
 
-	// Agents says which computes have an agent; nil: none has.
+	// Agents reports which computes have an agent; nil: none.
 	Agents Agents
-	// Uploads takes the files of builds; nil: a build must name a store of the operator.
+	// Uploads accepts the files of builds; nil: a build must refer to an operator's store.
 	Uploads Uploads
 	// Logs has the logs of game sessions; nil: none are kept.
 	Logs Logs
@@ -43,8 +43,7 @@ type Agents interface {
 	Has(fleetID, compute string) bool
 }
 
-// NewService makes the operations of a cell. publicURL is the URL of this installation for game servers: http, https, ws or
-// wss.
+// NewService returns the operations of a cell. publicURL is the installation's URL for game servers: http, https, ws or wss.
 func NewService(e *engine.Engine, secret identity.CellSecret, publicURL string) (*Service, error) {
 	u, err := url.Parse(publicURL)
 	if err != nil {
@@ -62,11 +61,11 @@ func NewService(e *engine.Engine, secret identity.CellSecret, publicURL string) 
 	return &Service{engine: e, secret: secret, code: secret.CellCode(), serverEndpoint: base, agentEndpoint: base + "/agent"}, nil
 }
 
-// newID makes an identifier that cannot be guessed: a player session's id is the credential for its seat.
+// newID returns an identifier that cannot be guessed, because a player session's id is the credential for its seat.
 func newID() domain.UUID { return domain.UUID(uuid.New()) }
 
-// resourceID makes the id of a resource: its kind, and a UUID that begins with the code of the cell. Version 8, which RFC 9562 leaves to applications, distinguishes it from the random ids
-// of earlier releases. docs/scale.md says what the code is for.
+// resourceID returns a new id for a resource: its kind, and a UUID that begins with the code of the cell. Version 8, which RFC 9562 leaves to
+// applications, distinguishes it from the random ids of earlier releases. docs/scale.md explains the code.
 func (s *Service) resourceID(kind string) string {
 	id := uuid.New()
 	copy(id[:], s.code[:])
@@ -101,8 +100,8 @@ func (s *Service) fleetByID(ctx context.Context, id string) (fleet.Fleet, error)
 
 func fleetNotFound(id string) error { return domain.Refuse(domain.NotFound, "fleet %s not found", id) }
 
-// oneFleet is for the operations that take a fleet or an alias: exactly one of them, by id or ARN. An alias is resolved
-// at the time of the request; its fleet may have been deleted.
+// oneFleet resolves the fleet of operations that accept either a fleet or an alias, by id or ARN. It resolves an alias at the time of the request;
+// its fleet may have been deleted.
 func (s *Service) oneFleet(ctx context.Context, fleetID, aliasID *string) (id string, err error) {
 	switch {
 	case fleetID != nil && aliasID != nil:
@@ -116,7 +115,7 @@ func (s *Service) oneFleet(ctx context.Context, fleetID, aliasID *string) (id st
 	}
 }
 
-// undeclared changes refusals for which an operation has no error to the one that all operations have.
+// undeclared replaces refusals for which an operation declares no error with the one that all operations declare.
 func undeclared(err error, reasons ...domain.Reason) error {
 	if r, ok := err.(*domain.Refusal); ok {
 		for _, reason := range reasons {
@@ -128,7 +127,7 @@ func undeclared(err error, reasons ...domain.Reason) error {
 	return err
 }
 
-// text is a member that is left out when it is empty.
+// text returns a member that is omitted if s is empty.
 func text(s string) *string {
 	if s == "" {
 		return nil
@@ -136,7 +135,7 @@ func text(s string) *string {
 	return &s
 }
 
-// value is the value of a member, or zero.
+// value returns the value of a member, or the zero value.
 func value[T any](p *T) T {
 	if p == nil {
 		var zero T

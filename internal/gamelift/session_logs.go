@@ -11,11 +11,12 @@ import (
 
 // Logs has the logs of game sessions.
 type Logs interface {
-	// URL returns where the log of a game session can be fetched for 15 minutes; false: there is none.
+	// URL returns where a game session's log can be downloaded for 15 minutes; false if there is none.
 	URL(ctx context.Context, game string) (url string, ok bool, err error)
 }
 
-// GetGameSessionLogUrl returns where the log of a game session can be fetched. The agent of its host uploads it after the end of the session.
+// GetGameSessionLogUrl returns where a game session's log can be downloaded. The agent on its host uploads the log after the session has
+// ended.
 func (s *Service) GetGameSessionLogUrl(ctx context.Context, in *gamelift.GetGameSessionLogUrlInput) (*gamelift.GetGameSessionLogUrlOutput, error) {
 	id, err := s.gameSessionID(ctx, *in.GameSessionId)
 	if err != nil {

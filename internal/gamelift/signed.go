@@ -13,8 +13,8 @@ type Refused struct {
 	Code, Message string
 }
 
-// Signed is for other doors of AWS on the same port: it reads the body of a request, which has at most so many bytes, and returns the principal that has signed it for
-// a service of AWS. It bounds what strangers can send, and requests, as the API does.
+// Signed is for other AWS doors on the same port. It reads the body of a request, at most `most` bytes, and returns the principal that signed it for
+// an AWS service. Strangers and requests are limited as for the API.
 func (h *Handler) Signed(w http.ResponseWriter, r *http.Request, service string, most int64) (by identity.Principal, content []byte, refused *Refused) {
 	signed, err := h.verifier.begin(r, service)
 	if err != nil {
@@ -38,7 +38,8 @@ func (h *Handler) Signed(w http.ResponseWriter, r *http.Request, service string,
 	return caller.Principal, own.body, nil
 }
 
-// Unsigned is for calls at other doors that strangers may make: it reads the body of a request within the bounds of Signed, and returns the address of the client.
+// Unsigned is for calls at other doors that strangers may make. It reads the body of a request within the bounds of Signed, and returns the client's
+// address.
 func (h *Handler) Unsigned(w http.ResponseWriter, r *http.Request, most int64) (from string, content []byte, refused *Refused) {
 	arriving := body{w: w, r: r, most: most, pool: &h.admission, address: h.verifier.proxies.Of(r)}
 	defer arriving.done()

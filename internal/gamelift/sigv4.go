@@ -22,25 +22,25 @@ import (
 // unsignedPayload replaces the hash of a body that the signature does not cover.
 const unsignedPayload = "UNSIGNED-PAYLOAD"
 
-// verifier checks signatures of version 4 as the AWS clients make them.
+// verifier verifies version 4 signatures as AWS clients make them.
 type verifier struct {
 	keys    identity.Finder
 	signing sigv4.Keys
 	now     func() time.Time
-	dev     bool // any credentials will do, also none
+	dev     bool // accepts any credentials or none
 	private func(*http.Request) bool
 	proxies *clientaddress.Proxies
 
-	signins, operators *signin.Door // which see requests to the API, and those to other doors
+	signins, operators *signin.Door // for requests to the API, and for those to other doors
 }
 
-// signature is a signature with a valid header: it names a valid access key and a present time. Only proven says that it was made with
-// the secret of that key.
+// signature is a signature with a valid header: it names a valid access key and a current time. Only proven confirms that it was made
+// with that key's secret.
 type signature struct {
 	sigv4.Authorization
 	key    identity.AccessKey
 	date   string
-	proven bool // for the body whose hash the header has
+	proven bool // for the body whose hash the header contains
 	caller Caller
 	dev    bool
 
@@ -48,8 +48,8 @@ type signature struct {
 	address string // of the client
 }
 
-// begin checks what it can before the body arrives, so that the service does not read bodies of strangers. service is the one that the
-// scope must name. Clients that send the hash of the body as a header, and sign that, are checked whole.
+// begin makes all checks that are possible before the body arrives, so that the service does not read strangers' bodies. service must
+// be named in the scope. If the client sent and signed a header with the body's hash, the signature is verified completely.
 func (v *verifier) begin(r *http.Request, service string) (signature, smithy.APIError) {
 	return v.beginAt(v.signins, r, service)
 }
@@ -107,7 +107,7 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	return s, nil
 }
 
-// finish returns the principal that signed the request, once its body has arrived.
+// finish returns the principal that signed the request, after its body has arrived.
 func (v *verifier) finish(r *http.Request, body []byte, s signature) (Caller, smithy.APIError) {
 	if s.dev {
 		return s.caller, nil
@@ -143,7 +143,7 @@ func wrongSignature() smithy.APIError {
 		"Check your secret access key and signing method.")
 }
 
-// verify returns, for another door than the API, the principal that signed a request with its body.
+// verify, for doors other than the API, returns the principal that signed a request with its body.
 func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller, smithy.APIError) {
 	s, refused := v.beginAt(v.operators, r, service)
 	if refused != nil {
@@ -152,7 +152,7 @@ func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller,
 	return v.finish(r, body, s)
 }
 
-// trusting accepts any credentials. A known key keeps its role, so that roles can be tried out.
+// trusting accepts any credentials. A known key keeps its role, so that roles can be tested.
 func (v *verifier) trusting(r *http.Request, address string) Caller {
 	caller := localCaller
 	caller.Address = address
@@ -167,7 +167,7 @@ func (v *verifier) trusting(r *http.Request, address string) Caller {
 	return caller
 }
 
-// checkDate comes before the signature: SDKs recognise a wrong clock by the message, and try again with a right one.
+// checkDate must run before the signature is verified: SDKs recognize a wrong clock by the message, and retry with a corrected time.
 func (v *verifier) checkDate(date string, a *sigv4.Authorization) smithy.APIError {
 	signed, ok := sigv4.ParseTime(date)
 	if !ok {
@@ -191,8 +191,8 @@ func (v *verifier) checkDate(date string, a *sigv4.Authorization) smithy.APIErro
 
 var canonicalBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// matches computes the signature that the request should have and compares in constant time. payload is the hash of the body in
-// hexadecimal digits, or its replacement.
+// matches computes the expected signature of the request and compares in constant time. payload is the hex hash of the body, or its
+// replacement.
 func (v *verifier) matches(r *http.Request, payload []byte, date string, key identity.AccessKey, a *sigv4.Authorization) bool {
 	pooled := canonicalBuffers.Get().(*[]byte)
 	defer canonicalBuffers.Put(pooled)
@@ -203,7 +203,7 @@ func (v *verifier) matches(r *http.Request, payload []byte, date string, key ide
 
 func appendCanonicalRequest(dst []byte, r *http.Request, a *sigv4.Authorization, payload []byte) []byte {
 	path, query := r.RequestURI, ""
-	if path == "" || path[0] != '/' { // made by a test, or sent to a proxy
+	if path == "" || path[0] != '/' { // from a test, or sent to a proxy
 		path, query = r.URL.EscapedPath(), r.URL.RawQuery
 	} else if i := strings.IndexByte(path, '?'); i >= 0 {
 		path, query = path[:i], path[i+1:]

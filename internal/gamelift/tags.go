@@ -22,7 +22,7 @@ func (s *Service) TagResource(ctx context.Context, in *gamelift.TagResourceInput
 	return &gamelift.TagResourceOutput{}, s.engine.Do(ctx, &cell.TagResource{Resource: resource, Tags: tagsFromWire(in.Tags)})
 }
 
-// UntagResource removes tags from a resource. Keys that it does not have are no error.
+// UntagResource removes tags from a resource. Keys that it does not have are ignored.
 func (s *Service) UntagResource(ctx context.Context, in *gamelift.UntagResourceInput) (*gamelift.UntagResourceOutput, error) {
 	resource, err := tagged(*in.ResourceARN)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Service) ListTagsForResource(ctx context.Context, in *gamelift.ListTags
 	return &gamelift.ListTagsForResourceOutput{Tags: tagsToWire(tags)}, err
 }
 
-// taggable are the resources that can have tags, by the part of the ARN before the name.
+// taggable maps the part of an ARN before the name to the kinds of resources that can have tags.
 var taggable = map[string]cell.ResourceKind{
 	"fleet":           cell.FleetResource,
 	"location":        cell.LocationResource,
@@ -55,7 +55,7 @@ var taggable = map[string]cell.ResourceKind{
 	"matchmakingconfiguration": cell.ConfigurationResource,
 }
 
-// tagged reads the ARN of a resource.
+// tagged parses the ARN of a resource.
 func tagged(arn string) (cell.Resource, error) {
 	if parts := strings.SplitN(arn, ":", 6); len(parts) == 6 && parts[0] == "arn" {
 		kind, id, _ := strings.Cut(parts[5], "/")

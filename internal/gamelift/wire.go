@@ -11,8 +11,8 @@ import (
 )
 
 // The SDK's types have no struct tags, and its CBOR clients are strict about the encoding of values: a float32 member must
-// not arrive as float64, a timestamp needs its tag. So both codecs write from the same plan, compiled once for each
-// type: unset members are left out, and the SDK's internal members are never written.
+// not arrive as float64, and a timestamp needs its tag. So both codecs encode from the same plan, compiled once per type:
+// unset members are omitted, and the SDK's internal members are never written.
 
 type wireKind uint8
 
@@ -41,15 +41,15 @@ type wireField struct {
 	jsonName []byte // with quotes and colon
 	cborName []byte // with its head
 	typ      *wireType
-	always   bool // a result list: an empty one is written, since scripts iterate over it
+	always   bool // a result list: written even if empty, because scripts iterate over it
 }
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// wirePlans compiles plans and remembers them. It is used by one goroutine, before any is used.
+// wirePlans compiles and caches plans. One goroutine compiles all plans before any is used.
 type wirePlans map[reflect.Type]*wireType
 
-// output returns the plan of an operation's answer: its lists are written even when empty.
+// output returns the plan of an operation's answer, in which lists are written even if empty.
 func (p wirePlans) output(t reflect.Type) *wireType {
 	shared := p.plan(t)
 	own := *shared
@@ -65,7 +65,7 @@ func (p wirePlans) plan(t reflect.Type) *wireType {
 		return known
 	}
 	w := new(wireType)
-	p[t] = w // before its members are compiled: a type may contain itself
+	p[t] = w // before its members are compiled, because a type may contain itself
 	base := t
 	if t.Kind() == reflect.Pointer {
 		w.pointer, base = true, t.Elem()
@@ -108,12 +108,12 @@ func (p wirePlans) plan(t reflect.Type) *wireType {
 			})
 		}
 	default:
-		panic(fmt.Sprintf("gamelift: no wire form for %s", t)) // the SDK brought a new kind of member
+		panic(fmt.Sprintf("gamelift: no wire form for %s", t)) // the SDK has introduced a new kind of member
 	}
 	return w
 }
 
-// unset reports whether the member v is left out.
+// unset reports whether member v is omitted.
 func (f *wireField) unset(v reflect.Value) bool {
 	if f.always {
 		return false
@@ -121,7 +121,7 @@ func (f *wireField) unset(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		return v.IsNil()
-	case reflect.String: // enums are strings by value, and none of them is empty
+	case reflect.String: // enums are strings by value, and no enum value is empty
 		return v.Len() == 0
 	default:
 		return false
@@ -136,7 +136,7 @@ func mustQuote(s string) []byte {
 	return quoted
 }
 
-// sortedKeys returns the keys of a map with string keys in order, so that equal answers are equal bytes.
+// sortedKeys returns the keys of a string-keyed map in order, so that equal answers have equal bytes.
 func sortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Accept passes the connections of a port to admit, which must not block, until closing is closed. When the process has no descriptor
-// left, it waits until others close. It returns nil once closing is closed, and before that the reason why the port is lost.
+// Accept passes the connections of a port to admit, which must not block, until closing is closed. If the process has run out of
+// descriptors, it waits until other connections close. It returns nil once closing is closed, otherwise the reason why the port is
+// lost.
 func Accept(port *net.TCPListener, closing <-chan struct{}, log *slog.Logger, admit func(*net.TCPConn)) error {
 	var pause time.Duration
 	var trouble acceptTrouble
@@ -28,7 +29,7 @@ func Accept(port *net.TCPListener, closing <-chan struct{}, log *slog.Logger, ad
 		if !passing(err) {
 			return err
 		}
-		// Most likely the process has no descriptor left. Only waiting helps, and it must not become a busy loop.
+		// Most likely the process has run out of descriptors. Only waiting helps, and it must not become a busy loop.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		trouble.note(log, err)
 		select {
@@ -48,14 +49,14 @@ func passing(err error) bool {
 	return ok && t.Temporary()
 }
 
-// acceptTrouble bounds the log lines about a port that cannot accept: accepting may fail for every other connection.
+// acceptTrouble limits log lines about a port that cannot accept, because every other accept may fail.
 type acceptTrouble struct {
-	logged time.Time // when a line was written last; zero while all is well
+	logged time.Time // time of the last line; zero while there is no problem
 	silent int       // failures since then
-	fine   time.Time // since then accepting has succeeded again
+	fine   time.Time // since when accepting has succeeded again
 }
 
-// acceptLogEvery is the time between two lines.
+// acceptLogEvery is the minimum interval between two lines.
 const acceptLogEvery = 10 * time.Second
 
 func (t *acceptTrouble) note(log *slog.Logger, err error) {
@@ -67,7 +68,7 @@ func (t *acceptTrouble) note(log *slog.Logger, err error) {
 	}
 }
 
-// over logs that the port has accepted for a while.
+// over logs that the port has been accepting again for a while.
 func (t *acceptTrouble) over(log *slog.Logger) {
 	if t.logged.IsZero() {
 		return

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// FileAuthorities are the certificates of authorities in a PEM file. A file that changes is read again, without a restart.
+// FileAuthorities holds the CA certificates of a PEM file. A changed file is read again without a restart.
 type FileAuthorities struct {
 	path string
 	log  *slog.Logger
@@ -38,7 +38,8 @@ func LoadAuthorities(path string, log *slog.Logger) (*FileAuthorities, error) {
 	return f, nil
 }
 
-// Pool is the Config.Clients of this file. If a changed file cannot be used, the previous authorities stay in force.
+// Pool returns the current authorities; it is the Config.Clients of this file. If a changed file cannot be used, the
+// previous authorities stay in force.
 func (f *FileAuthorities) Pool() *x509.CertPool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +79,7 @@ func (f *FileAuthorities) load(version fileVersion) (n int, err error) {
 	return n, nil
 }
 
-// addAuthorities takes all certificates of a file or none: with half a file some servers would be locked out.
+// addAuthorities adds all certificates of a file or none: with half of them, some servers would be locked out.
 func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
 	for {
 		block, rest := pem.Decode(content)
@@ -105,10 +106,10 @@ func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
 	return n, nil
 }
 
-// askClients lets clients present a certificate, and verifies it with the current authorities. No connection resumes an
-// earlier one: that would bring back the earlier certificate, or none, without a check against the current authorities.
+// askClients allows clients to present a certificate, and verifies it with the current authorities. It disables session
+// resumption, which would restore the earlier certificate, or none, without a check against the current authorities.
 func askClients(base *tls.Config, authorities func() *x509.CertPool) *tls.Config {
-	var current atomic.Pointer[tls.Config] // one for all connections while the authorities are the same
+	var current atomic.Pointer[tls.Config] // shared by all connections while the authorities are the same
 	asking := base.Clone()
 	asking.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		pool, c := authorities(), current.Load()

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// errorLog receives the messages of net/http about connections. Strangers cause most of them, so they go to level debug, except for those
-// that an operator can act on: a client that does not trust our certificate, and one whose certificate we do not trust.
+// errorLog receives net/http's messages about connections. Strangers cause most of them, so they are logged at level debug. Exceptions
+// are those on which an operator can act: a client that does not trust our certificate, and one whose certificate we do not trust.
 type errorLog struct {
 	log       *slog.Logger
 	panics    *panics.Guard
@@ -23,17 +23,17 @@ func newErrorLog(l *slog.Logger, g *panics.Guard) *log.Logger {
 	return log.New(errorLog{l, g, newWarnings(), newWarnings()}, "", 0)
 }
 
-// newWarnings bounds warnings of one kind that any client can cause.
+// newWarnings limits warnings of one kind that any client can cause.
 func newWarnings() *rate.Lines { return &rate.Lines{Most: 1, Period: 10 * time.Second} }
 
 func (e errorLog) Write(line []byte) (int, error) {
 	text := string(bytes.TrimSpace(line))
-	if bytes.HasPrefix(line, []byte("http: panic serving")) && e.panics != nil { // not one of our handlers: see panics.Handler
+	if bytes.HasPrefix(line, []byte("http: panic serving")) && e.panics != nil { // not in one of our handlers: see panics.Handler
 		e.panics.Note(panicDoor, text)
 		return len(line), nil
 	}
 	switch {
-	case bytes.Contains(line, []byte("failed to verify certificate")): // which crypto/tls says of a client's
+	case bytes.Contains(line, []byte("failed to verify certificate")): // crypto/tls's message about a client's certificate
 		if write, silent := e.refused.Note(time.Now()); write {
 			e.log.Warn("the certificate of a TLS client is refused", "detail", text, "unlogged", silent)
 		}

@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// recheckAfter is the shortest time between two checks of the files. Renewal tools replace them weeks before the old ones
-// expire, so seconds do not matter.
+// recheckAfter is the minimum interval between two checks of the files. Renewal tools replace them weeks before the old ones expire, so seconds do
+// not matter.
 const recheckAfter = 5 * time.Second
 
-// soon is how long before its end a certificate should have been replaced, at most a quarter of its life. remindEvery is the shortest time between two lines about that.
+// soon is how long before its expiry a certificate should have been replaced, at most a quarter of its validity. remindEvery is the minimum interval
+// between log lines about that.
 const (
 	soon        = 21 * 24 * time.Hour
 	remindEvery = 24 * time.Hour
 )
 
-// FileCertificate is a certificate and key in PEM files that another program maintains, such as an ACME client. Files that change
-// are read again, without a restart.
+// FileCertificate is a certificate and key in PEM files that another program maintains, such as an ACME client. Changed files are read again without
+// a restart.
 type FileCertificate struct {
 	certPath, keyPath string
 	log               *slog.Logger
@@ -29,7 +30,7 @@ type FileCertificate struct {
 	current   *tls.Certificate
 	stamp     fileStamp
 	checkedAt time.Time
-	reminded  time.Time // of the end of the current one; zero: not yet
+	reminded  time.Time // when the expiry of the current one was last logged; zero: not yet
 }
 
 type fileStamp struct{ cert, key fileVersion }
@@ -53,8 +54,8 @@ func LoadFiles(certPath, keyPath string, log *slog.Logger) (*FileCertificate, er
 	return f, nil
 }
 
-// Certificate is the Config.Certificate of this pair. It ignores the server name: the C++ SDK sends an IP literal there,
-// others nothing. While changed files cannot be used (renewal tools write one after the other), the previous pair stays in force.
+// Certificate returns the current certificate; it is the Config.Certificate of this pair. It ignores the server name: the C++ SDK sends an IP
+// literal, others nothing. While changed files cannot be used (renewal tools write one after the other), the previous pair stays in force.
 func (f *FileCertificate) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +67,7 @@ func (f *FileCertificate) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, e
 	return f.current, nil
 }
 
-// remind logs that the certificate has expired, or soon does, since all that clients see of that is a failed handshake.
+// remind logs that the certificate has expired or will soon, because clients see only a failed handshake.
 func (f *FileCertificate) remind(now time.Time) {
 	c := f.current.Leaf
 	left := c.NotAfter.Sub(now)

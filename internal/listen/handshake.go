@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// readBuffers are the offsets of crypto/tls's read buffers. The buffers grow to the size of the client's hello, more than a kilobyte each
-// with a post-quantum key share, and to that of the records after it, and keep that size while the connection is open: for an idle
-// WebSocket that is a quarter of its memory. crypto/tls has no call to release them, so this code finds them by name, for operators
-// who ask for it: docs/decisions/0052. A crypto/tls that has no such buffers is left as it is; the test of this file tells.
+// readBuffers are the offsets of crypto/tls's read buffers. The buffers grow to the size of the client's hello, more than a kilobyte each with a
+// post-quantum key share, and of the records after it. They keep that size while the connection is open, which is a quarter of an idle
+// WebSocket's memory. crypto/tls has no call to release them, so this code finds them by name, for operators who enable it: docs/decisions/0052.
+// If crypto/tls has no such buffers, nothing happens; this file's test detects that.
 var readBuffers = func() (offsets []uintptr) {
 	for _, name := range []string{"rawInput", "hand"} {
 		offsets = append(offsets, offsetOf[bytes.Buffer](name)...)
@@ -18,10 +18,10 @@ var readBuffers = func() (offsets []uintptr) {
 	return offsets
 }()
 
-// lastRead is the offset of a reader that refers to the first of these buffers, also when all of it is read.
+// lastRead is the offset of a reader that refers to the first of these buffers even after all of it was read.
 var lastRead = offsetOf[bytes.Reader]("input")
 
-// offsetOf returns the offsets of a TLS connection's field of a name and type.
+// offsetOf returns the offsets of a TLS connection's fields with a name and type.
 func offsetOf[T any](name string) []uintptr {
 	if f, ok := reflect.TypeFor[tls.Conn]().FieldByName(name); ok && f.Type == reflect.TypeFor[T]() {
 		return []uintptr{f.Offset}
@@ -29,15 +29,15 @@ func offsetOf[T any](name string) []uintptr {
 	return nil
 }
 
-// forgetHandshake releases the memory that a handshake has left behind. No other goroutine may read from the connection meanwhile. Data that was
-// read and not used yet stays.
+// forgetHandshake releases the memory left over from a handshake. No other goroutine may read from the connection meanwhile. Data that was read
+// but not consumed yet is kept.
 func forgetHandshake(c *tls.Conn) {
 	if c.ConnectionState().HandshakeComplete {
 		emptyBuffers(c)
 	}
 }
 
-// emptyBuffers releases the memory that reading has left behind, on the same conditions.
+// emptyBuffers releases the memory left over from reading, under the same conditions.
 func emptyBuffers(c *tls.Conn) {
 	for _, offset := range readBuffers {
 		if b := (*bytes.Buffer)(unsafe.Add(unsafe.Pointer(c), offset)); b.Len() == 0 {

@@ -1,7 +1,7 @@
 // Package listen is the one port of the service: HTTP, WebSocket and their TLS forms on a single address.
 //
-// A newcomer should need one address. C++ and Unreal game servers use TLS even when their URL says ws://, others use
-// plain HTTP, so the first byte of each connection decides.
+// A newcomer should need only one address. C++ and Unreal game servers use TLS even if their URL says ws://, others use plain HTTP, so the first
+// byte of each connection decides.
 package listen
 
 import (
@@ -25,29 +25,29 @@ import (
 )
 
 const (
-	// firstByteWait is the longest silence of a new connection. Load balancers and browsers open connections ahead of
-	// use, so it is not tight; each waiting connection costs one small goroutine.
+	// firstByteWait is the longest silence of a new connection. Load balancers and browsers open connections before they use them, so it is
+	// generous; each waiting connection costs one small goroutine.
 	firstByteWait = 10 * time.Second
 
-	// headerWait bounds the hello of a TLS client, the rest of the TLS handshake from when its turn comes, and the request head, each separately.
+	// headerWait bounds, separately, a TLS client's hello, the rest of the TLS handshake from its turn on, and the request head.
 	headerWait = 10 * time.Second
 
-	// requestWait bounds a request from its first byte to the last of its body, and answerWait from there until the client
-	// has read the answer. Otherwise a stranger that sends or reads a byte a minute would hold memory for ever. The largest body, of
-	// 8 MiB, needs no more than 140 KiB a second. Neither applies to a WebSocket.
+	// requestWait bounds a request from its first byte to the end of its body, and answerWait from there until the client has read the answer.
+	// Otherwise a stranger that sends or reads a byte a minute would occupy memory forever. The largest body of 8 MiB needs no more than 140 KiB
+	// per second. Neither applies to a WebSocket.
 	requestWait = 60 * time.Second
 	answerWait  = 60 * time.Second
 
-	// idleWait is longer than the 60 s and 90 s after which the SDKs' HTTP clients drop idle connections themselves, so
-	// that they rarely write into a connection that we are just closing.
+	// idleWait is longer than the 60 s and 90 s after which the SDKs' HTTP clients drop idle connections themselves, so that they rarely write to
+	// a connection that the service is just closing.
 	idleWait = 120 * time.Second
 
-	// unprovenWait is the longest life of a connection without a credential, from its first byte to the end of the first
-	// accepted request: a large request over a slow network may need all of requestWait.
+	// unprovenWait is the longest life of a connection without a credential, from its first byte to the end of the first accepted request. A
+	// large request over a slow network may need all of requestWait.
 	unprovenWait = requestWait
 
-	// unprovenIdle bounds the time between two requests of such a connection, and that of a WebSocket that was opened only to
-	// send the reason of its refusal.
+	// unprovenIdle bounds the time between two requests of such a connection, and the life of a WebSocket that was opened only to send the reason
+	// of its refusal.
 	unprovenIdle = 10 * time.Second
 
 	headerBytesMax = 64 << 10
@@ -61,17 +61,17 @@ type Config struct {
 	// Certificate is called in each TLS handshake. If it is nil, TLS connections are refused.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-	// Challenges allows the protocol with which an ACME authority checks the host; Certificate has the answer. RFC 8737.
+	// Challenges allows the protocol by which an ACME authority validates the host; Certificate returns the answer. RFC 8737.
 	Challenges bool
 
-	// Clients returns the authorities of client certificates; it is called in each TLS handshake. A certificate of another authority ends
-	// the handshake; a client without a certificate is accepted. Nil: the service requests no certificates.
+	// Clients returns the authorities for client certificates; it is called in each TLS handshake. A certificate from another authority fails the
+	// handshake; a client without a certificate is accepted. Nil: the service requests no certificates.
 	Clients func() *x509.CertPool
 
 	// ReleaseBuffers releases the TLS buffers of idle WebSockets: see handshake.go.
 	ReleaseBuffers bool
 
-	// Limits counts the connections of this port, with those of others. Nil: they are not limited.
+	// Limits counts the connections of this port, together with those of others. Nil: no limits.
 	Limits *connlimit.Limiter
 
 	Panics *panics.Guard
@@ -92,7 +92,7 @@ type Server struct {
 	releaseBuffers bool
 	panics         *panics.Guard
 
-	ready   chan net.Conn // plain or TLS is decided; they wait for net/http to accept them
+	ready   chan net.Conn // identified as plain or TLS, waiting for net/http to accept them
 	closing chan struct{}
 	turns   turns // of TLS handshakes
 	stop    sync.Once
@@ -102,12 +102,12 @@ type Server struct {
 	noCertificate *rate.Lines // about refused TLS clients
 
 	mu       sync.Mutex
-	waiting  map[*conn]struct{} // have not sent their first byte
-	upgraded map[*conn]struct{} // taken over by a WebSocket door; net/http no longer has them
-	dropping bool               // Stop has come to the WebSockets: no new ones
+	waiting  map[*conn]struct{} // have not sent their first byte yet
+	upgraded map[*conn]struct{} // taken over by a WebSocket door; net/http no longer tracks them
+	dropping bool               // Stop is dropping the WebSockets: no new ones
 }
 
-// Stats counts connections since the start; Waiting and Upgraded are the present numbers.
+// Stats counts connections since the start; Waiting and Upgraded are current numbers.
 type Stats struct {
 	Plain, TLS, Silent, TurnedAway uint64
 	Waiting, Upgraded              int
@@ -136,7 +136,7 @@ func Open(cfg Config) (*Server, error) {
 	}
 	s.log = cmp.Or(s.log, slog.Default())
 	if cfg.Certificate != nil {
-		// No NextProtos: the game server SDKs offer no ALPN, and HTTP/2 has no WebSocket upgrade that they know.
+		// No NextProtos: the game server SDKs do not offer ALPN, and they know no WebSocket upgrade for HTTP/2.
 		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.Certificate}
 		if cfg.Clients != nil {
 			s.tls = askClients(s.tls, cfg.Clients)
@@ -165,8 +165,8 @@ func Open(cfg Config) (*Server, error) {
 // challengeProtocol is the only protocol that an ACME authority offers. RFC 8737, 3.
 const challengeProtocol = "acme-tls/1"
 
-// answerChallenges accepts the protocol of a challenge from clients that offer it. Offered to all, it would end the handshake of clients
-// that offer other protocols only. net/http closes the connection after the handshake.
+// answerChallenges accepts the challenge protocol from clients that offer it. If it were offered to all clients, the handshake of clients that
+// offer only other protocols would fail. net/http closes the connection after the handshake.
 func answerChallenges(base *tls.Config) *tls.Config {
 	challenge, answering := base.Clone(), base.Clone()
 	challenge.NextProtos, challenge.GetConfigForClient = []string{challengeProtocol}, nil
@@ -182,7 +182,7 @@ func answerChallenges(base *tls.Config) *tls.Config {
 	return answering
 }
 
-// Addr is the bound address, with the real port when the configured one was 0.
+// Addr returns the bound address, with the actual port if port 0 was configured.
 func (s *Server) Addr() net.Addr { return s.tcp.Addr() }
 
 // Serve answers until Stop. It returns nil after Stop, or the reason why the port is lost.
@@ -202,9 +202,9 @@ func (s *Server) Serve() error {
 
 // Stop closes the port, lets HTTP requests finish until ctx ends, and then drops every WebSocket at TCP level.
 //
-// No close frame: for C++ and old Go game servers the polite codes 1000 and 1001 mean "never come back", while every
-// SDK reconnects after a lost connection. They are dropped last, so that their first attempt to return, which comes at
-// once, falls as close to the next start as possible.
+// It sends no close frame: for C++ and old Go game servers, the normal codes 1000 and 1001 mean "never reconnect", while every SDK reconnects
+// after a lost connection. WebSockets are dropped last, so that the immediate first attempt to reconnect comes as close to the next start as
+// possible.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopAccepting()
 	err := s.http.Shutdown(ctx)
@@ -220,7 +220,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, c := range dropped {
-		_ = c.Close() // already closed by its peer is as good
+		_ = c.Close() // it does not matter if its peer has closed it
 	}
 	s.sniffs.Wait()
 	return err
@@ -241,16 +241,16 @@ func (s *Server) Stats() Stats {
 func (s *Server) stopAccepting() {
 	s.stop.Do(func() {
 		close(s.closing)
-		_ = s.tcp.Close() // nothing to do about a failure: the process is on its way out
+		_ = s.tcp.Close() // a failure does not matter: the process is about to end
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for c := range s.waiting {
-			_ = c.TCPConn.Close() // wakes its goroutine, which takes it out of the set
+			_ = c.TCPConn.Close() // wakes its goroutine, which removes it from the set
 		}
 	})
 }
 
-// connOf is the accepted connection below what net/http serves.
+// connOf returns the accepted connection below a connection of net/http.
 func connOf(nc net.Conn) *conn {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn()
@@ -260,7 +260,7 @@ func connOf(nc net.Conn) *conn {
 
 type connKey struct{}
 
-// connContext lets handlers record that a connection has presented a credential, see connlimit.Prove.
+// connContext allows handlers to record that a connection has presented a credential, see connlimit.Prove.
 func connContext(ctx context.Context, nc net.Conn) context.Context {
 	c := connOf(nc)
 	ctx = context.WithValue(ctx, connKey{}, c)
@@ -270,8 +270,8 @@ func connContext(ctx context.Context, nc net.Conn) context.Context {
 	return ctx
 }
 
-// ending announces the end of connections that have been open for long enough without a credential, so that their clients do not
-// send the next request into a connection that is being closed.
+// ending announces the end of connections that have been open for long without a credential, so that their clients do not send the next request
+// to a connection that is being closed.
 type ending struct{ http.Handler }
 
 func (e ending) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -281,7 +281,7 @@ func (e ending) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.Handler.ServeHTTP(w, r)
 }
 
-// connState follows the state of connections, and which ones net/http has handed over. conn itself sees the close.
+// connState tracks the state of connections, and which ones net/http has handed over. conn itself notices the close.
 func (s *Server) connState(nc net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateActive:
@@ -295,7 +295,7 @@ func (s *Server) connState(nc net.Conn, state http.ConnState) {
 		return
 	}
 	if t, ok := nc.(*tls.Conn); ok && s.releaseBuffers {
-		forgetHandshake(t) // net/http has ended its own read before it hands the connection over
+		forgetHandshake(t) // net/http has stopped its own read before it hands over the connection
 		t.NetConn().(*conn).secured = t
 	}
 	c := connOf(nc)
@@ -304,7 +304,7 @@ func (s *Server) connState(nc net.Conn, state http.ConnState) {
 	defer s.mu.Unlock()
 	switch {
 	case s.dropping:
-		_ = c.TCPConn.Close() // too late; its handler sees the first read fail
+		_ = c.TCPConn.Close() // too late; its handler's first read fails
 	case !c.closed:
 		s.upgraded[c] = struct{}{}
 	}

@@ -2,15 +2,15 @@
 
 package listen
 
-// readsNow says whether readNow can read.
+// readsNow reports whether readNow can read.
 const readsNow = false
 
-// readNow reads nothing: await does, with more room.
+// readNow reads nothing; await reads instead, with more room.
 func (c *conn) readNow([]byte) (int, error) { return 0, nothingYet{} }
 
 // await waits until data has arrived, and reads it.
 func (c *conn) await() error {
-	room := c.room[:] // enough for an answer to a ping, over TLS too
+	room := c.room[:] // enough for an answer to a ping, even over TLS
 	if c.more {
 		room = make([]byte, 4096)
 	}

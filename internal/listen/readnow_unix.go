@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// readsNow says whether readNow can read.
+// readsNow reports whether readNow can read.
 const readsNow = true
 
-// readNow reads the data that has arrived, if any, and does not wait.
+// readNow reads the data that has arrived, if any, without waiting.
 func (c *conn) readNow(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -29,8 +29,8 @@ func (c *conn) readNow(p []byte) (n int, err error) {
 	return n, err
 }
 
-// await waits until data has arrived, or the end. It takes what has come before it began to wait, as far as room for it is in the connection, and leaves the
-// rest to Read, so that a client that was silent costs one attempt to read and one read.
+// await waits until data has arrived or the connection has ended. It reads data that arrived before it started to wait, as far as it fits into the
+// connection's own buffer, and leaves the rest to Read. A client that was silent thus costs one attempt to read and one read.
 func (c *conn) await() (err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -58,7 +58,7 @@ func (c *conn) await() (err error) {
 
 func isNothingYet(err error) bool { return err == error(nothingYet{}) }
 
-// readOnce reads from a descriptor that does not wait.
+// readOnce reads from a non-blocking descriptor.
 func readOnce(fd uintptr, p []byte) (n int, err error) {
 	for {
 		switch n, err = syscall.Read(int(fd), p); {

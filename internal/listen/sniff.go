@@ -25,7 +25,7 @@ type conn struct {
 	unread []byte // read and not returned yet
 	room   [64]byte
 	turn   atomic.Bool // its TLS handshake has a turn
-	more   bool        // the last read filled its buffer, or something has come that was not read
+	more   bool        // the last read filled its buffer, or unread data has arrived
 	noWait bool        // Read returns only data that Await has found
 
 	closed bool // guarded by server.mu
@@ -34,14 +34,14 @@ type conn struct {
 
 	reading struct {
 		sync.Mutex
-		proven bool      // only the requested deadline applies
-		latest time.Time // of a deadline, until then
-		idle   bool      // an answer was given and no request has come since
-		asked  time.Time // the deadline that was asked for; zero for none
+		proven bool      // has presented a credential: only the requested deadline applies
+		latest time.Time // deadline that applies until then
+		idle   bool      // a request was answered and no other has begun
+		asked  time.Time // the requested deadline; zero for none
 	}
 }
 
-// SetReadDeadline sets the requested deadline, or the end of an unproven connection if that is earlier.
+// SetReadDeadline sets the requested deadline, or the end of an unproven connection if that comes first.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -59,20 +59,20 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.TCPConn.SetReadDeadline(t)
 }
 
-// SetDeadline is SetReadDeadline, and sets the deadline of writes.
+// SetDeadline is SetReadDeadline that also sets the write deadline.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetWriteDeadline(t), c.SetReadDeadline(t))
 }
 
-// proven lifts the bounds of a connection that has presented no credential.
+// proven lifts the bounds for connections that have presented no credential.
 func (c *conn) proven() {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	c.reading.proven = true
-	_ = c.TCPConn.SetReadDeadline(c.reading.asked) // fails on a connection that is closed
+	_ = c.TCPConn.SetReadDeadline(c.reading.asked) // fails if the connection is closed
 }
 
-// answered records that an answer was given, or that the next request has begun.
+// answered records that a request was answered, or that the next one has begun.
 func (c *conn) answered(idle bool) {
 	c.reading.Lock()
 	c.reading.idle = idle
@@ -82,22 +82,22 @@ func (c *conn) answered(idle bool) {
 	}
 }
 
-// hijacked bounds a WebSocket that was opened without a credential: it gets the reason of its refusal and is closed.
+// hijacked bounds a WebSocket that was opened without a credential: it is sent the reason of its refusal and closed.
 func (c *conn) hijacked() {
 	c.answered(true)
-	_ = c.SetReadDeadline(time.Time{}) // no deadline for one that is proven; fails on a connection that is closed
+	_ = c.SetReadDeadline(time.Time{}) // no deadline for a proven one; fails if the connection is closed
 }
 
-// agedUnproven reports whether the connection should end with the answer that is about to be given.
+// agedUnproven reports whether the connection should end with the next answer.
 func (c *conn) agedUnproven() bool {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	return !c.reading.proven && time.Until(c.reading.latest) < unprovenWait/2
 }
 
-// reset closes at once. Nothing waits for the peer, and the system remembers nothing of the connection.
+// reset closes at once: it does not wait for the peer, and the system forgets the connection.
 func (c *conn) reset() {
-	_ = c.SetLinger(0) // fails on a connection that is closed, as Close does
+	_ = c.SetLinger(0) // fails if the connection is closed, as does Close
 	_ = c.TCPConn.Close()
 }
 
@@ -126,11 +126,11 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.TCPConn.Write(p)
 }
 
-// ReadNoWait is for readers of many connections that are silent most of the time. From now on Await waits until
-// data has arrived, and Read, also that of TLS over this connection, fails after that data, with an error that has NothingYet.
+// ReadNoWait is for readers of many connections that are silent most of the time. From now on, Await waits until data has arrived. Read,
+// including that of a TLS connection above this one, fails when no data is left, with an error that has NothingYet.
 func (c *conn) ReadNoWait() { c.noWait = true }
 
-// Await waits until the peer has sent data, and uses almost no memory meanwhile. No other goroutine may read at the same time.
+// Await waits until the peer has sent data, and uses almost no memory meanwhile. No other goroutine may read concurrently.
 func (c *conn) Await() error {
 	if len(c.unread) > 0 {
 		return nil
@@ -142,7 +142,7 @@ func (c *conn) Await() error {
 	return c.await()
 }
 
-// nothingYet is a temporary error: TLS continues after it.
+// nothingYet is a temporary error, after which TLS can continue.
 type nothingYet struct{}
 
 func (nothingYet) Error() string    { return "nothing has come yet" }
@@ -150,7 +150,7 @@ func (nothingYet) Timeout() bool    { return true }
 func (nothingYet) Temporary() bool  { return true }
 func (nothingYet) NothingYet() bool { return true }
 
-// Close also forgets the connection, so that an idle service keeps no memory of closed connections.
+// Close also removes the connection from the server's sets, so that an idle service keeps no memory of closed connections.
 func (c *conn) Close() error {
 	c.endTurn()
 	c.server.mu.Lock()
@@ -159,12 +159,12 @@ func (c *conn) Close() error {
 	c.server.mu.Unlock()
 	err := c.TCPConn.Close()
 	if c.counted != nil {
-		c.counted.Release() // not before the descriptor is free
+		c.counted.Release() // only after the descriptor is free
 	}
 	return err
 }
 
-// acceptAll accepts until the port is closed. It never reads: one silent client must not hold up the port.
+// acceptAll accepts connections until the port is closed. It never reads, so that a silent client does not block the port.
 func (s *Server) acceptAll() error {
 	err := Accept(s.tcp, s.closing, s.log, s.admit)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Server) admit(tcp *net.TCPConn) {
 	defer s.mu.Unlock()
 	select {
 	case <-s.closing:
-		c.discard() // came in while the port was closing
+		c.discard() // was accepted while the port was closing
 		return
 	default:
 	}
@@ -200,7 +200,7 @@ func (s *Server) admit(tcp *net.TCPConn) {
 	}()
 }
 
-// discard closes a connection that no set of the server knows.
+// discard closes a connection that is in no set of the server.
 func (c *conn) discard() {
 	_ = c.TCPConn.Close()
 	if c.counted != nil {
@@ -212,7 +212,7 @@ func addressOf(tcp *net.TCPConn) netip.Addr {
 	if a, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap()
 	}
-	return netip.Addr{} // the connection is gone already
+	return netip.Addr{} // the connection is already gone
 }
 
 // tellApart waits for the first bytes and passes the connection on as plain HTTP or TLS.
@@ -241,7 +241,7 @@ func (s *Server) tellApart(c *conn) {
 	default:
 		s.stats.tls.Add(1)
 		if !c.awaitTurn() {
-			_ = c.Close() // already closed by its client is as good
+			_ = c.Close() // it does not matter if its client has closed it
 			return
 		}
 		next = tls.Server(c, s.tls) // net/http does the handshake, in the connection's goroutine and with a deadline
@@ -249,12 +249,12 @@ func (s *Server) tellApart(c *conn) {
 	select {
 	case s.ready <- next:
 	case <-s.closing:
-		_ = c.Close() // the port closed before it could be served
+		_ = c.Close() // the port was closed before it could be served
 	}
 }
 
-// readFirst waits for the first bytes of a connection and reports whether they are those of TLS. If the client's hello is wanted, it waits
-// for that as well.
+// readFirst waits for the first bytes of a connection and reports whether they are TLS. If the client's hello is wanted, it waits for that
+// as well.
 func (c *conn) readFirst(hello bool) (secure bool, err error) {
 	if err := c.SetReadDeadline(time.Now().Add(firstByteWait)); err != nil {
 		return false, err

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// turns are given to TLS handshakes. A handshake costs the service half a millisecond of a processor, and game servers give up after two
-// to five seconds. If thousands came at once and all were computed side by side, each would take as long as all of them, so every client
-// would give up and begin again. So the service waits for the client's hello first, and then for a turn, in the order of arrival. A turn ends
-// when the handshake sends its answer or needs more from its client: a slow client takes none from others. A client that has gone meanwhile
-// gets none. And since few handshakes are queued for a processor at any time, requests on other connections do not wait behind them.
+// turns limits concurrent TLS handshakes. A handshake costs the service half a millisecond of processor time, and game servers give up after
+// two to five seconds. If thousands arrived at once and all were computed concurrently, each would take as long as all of them together, so
+// every client would give up and start again. So the service first waits for the client's hello, and then for a turn, in the order of
+// arrival. A turn ends when the handshake sends its answer or needs more data from its client, so that a slow client does not occupy one. A
+// client that has gone gets no turn. And because few handshakes compete for a processor at any time, requests on other connections do not
+// wait behind them.
 type turns chan struct{}
 
-// turnsOf is how many handshakes have a turn for each processor, so that it has work while the next one begins.
+// turnsOf is the number of turns per processor; with more than one, a processor has work while the next handshake begins.
 const turnsOf = 2
 
 func newTurns() turns { return make(turns, turnsOf*runtime.GOMAXPROCS(0)) }
@@ -24,8 +25,8 @@ const (
 	helloMax   = 1 << 14 // RFC 8446, 5.1
 )
 
-// readHello waits for the first record, which is all of the client's hello as a rule. The rest of a longer one is read in the handshake, and
-// what is wrong with it is said there.
+// readHello waits for the first record, which usually contains the whole client hello. The handshake reads the rest of a longer one and
+// reports any error in it.
 func (c *conn) readHello() error {
 	if err := c.SetReadDeadline(time.Now().Add(headerWait)); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (c *conn) readHello() error {
 	return nil
 }
 
-// awaitTurn waits until the handshake may be computed. It reports whether that is of use: neither has the client gone nor is the port closed.
+// awaitTurn waits for a turn. It reports false if the client has gone or the port is closed.
 func (c *conn) awaitTurn() bool {
 	select {
 	case c.server.turns <- struct{}{}:
@@ -61,14 +62,14 @@ func (c *conn) awaitTurn() bool {
 	return !c.gone()
 }
 
-// endTurn lets the next one have its turn.
+// endTurn ends the connection's turn.
 func (c *conn) endTurn() {
 	if c.turn.CompareAndSwap(true, false) {
 		<-c.server.turns
 	}
 }
 
-// gone reports whether the client has closed the connection. A client sends nothing behind its hello; what it does send is kept.
+// gone reports whether the client has closed the connection. Data that a client sends after its hello, which is unusual, is kept.
 func (c *conn) gone() bool {
 	if !readsNow {
 		return false

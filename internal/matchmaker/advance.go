@@ -8,9 +8,10 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// The methods for a clock that is moved by hand: see engine.Beside.
+// The methods for a clock that is moved manually: see engine.Beside.
 
-// Due is when time alone may lead to a match, because a rule set relaxes for a waiting ticket. Zero: never.
+// Due returns when the passage of time alone may lead to a match, because a rule set relaxes for a waiting ticket.
+// Zero: never.
 func (r *Runner) Due() (due domain.Time) {
 	now := domain.TimeOf(r.config.Engine.Now())
 	for _, l := range r.all() {
@@ -25,7 +26,7 @@ func (r *Runner) Due() (due domain.Time) {
 	return due
 }
 
-// Settle searches for matches now, and reports whether there were commands for the core, which has then executed them.
+// Settle searches for matches now, and reports whether that produced commands, which the core has then executed.
 func (r *Runner) Settle(ctx context.Context) (said bool, err error) {
 	o := r.office()
 	if o == nil {
@@ -51,7 +52,7 @@ func (r *Runner) Settle(ctx context.Context) (said bool, err error) {
 	return said, nil
 }
 
-// all lists the lanes by name.
+// all returns the lanes, ordered by name.
 func (r *Runner) all() []*lane {
 	o := r.office()
 	if o == nil {
@@ -66,7 +67,7 @@ func (r *Runner) all() []*lane {
 	return lanes
 }
 
-// passNow is a pass whose proposals reach the core before it returns. It reports false when the lane ends.
+// passNow makes a pass and returns after its proposals have reached the core. ok is false when the lane ends.
 func (l *lane) passNow(ctx context.Context) (said, ok bool) {
 	l.unbrought.Wait()
 	if more, err := l.hear(); err != nil || !more {

@@ -6,11 +6,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// lastEnds remembers what rejected the tickets that ended last in the pool, for explanations after their end. A restart
-// forgets it, and so does a change of the node that decides.
+// lastEnds remembers, for the last tickets that ended in the pool, which rules rejected them, so that their end can be
+// explained. A restart or a change of leader discards it.
 type lastEnds struct {
 	byTicket map[uint64]ticketEnd
-	order    []uint64 // a ring once it is full
+	order    []uint64 // a ring buffer once it is full
 	oldest   int
 }
 
@@ -35,14 +35,15 @@ func (e *lastEnds) keep(no uint64, x ticketEnd) {
 	e.byTicket[no] = x
 }
 
-// keepEnd remembers what rejected a ticket that leaves the pool because it ended.
+// keepEnd remembers why a ticket that ended, and now leaves the pool, found no match.
 func (l *lane) keepEnd(no uint64) {
 	if why, ok := l.pool.matcher.ExplainEnd(no, domain.TimeOf(l.office.config.Engine.Now())); ok {
 		l.ends.keep(no, ticketEnd{why, l.pool.rules})
 	}
 }
 
-// ExplainEnd returns what rejected a ticket when it ended; false if it was not in a pool then, or that is forgotten.
+// ExplainEnd returns why a ticket found no match until it ended; false if it was not in a pool then, or the explanation
+// is no longer kept.
 func (r *Runner) ExplainEnd(configuration string, no uint64) (matcher.Explanation, *ruleset.RuleSet, bool) {
 	l := r.lane(configuration)
 	if l == nil {

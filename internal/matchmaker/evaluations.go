@@ -2,13 +2,14 @@ package matchmaker
 
 import "maps"
 
-// RuleEvaluations counts the evaluations of a rule with the tickets that have left the pool of a configuration, since this node decides.
+// RuleEvaluations counts, since this node leads, the evaluations of a rule with tickets that have left a configuration's pool.
 type RuleEvaluations struct {
 	Configuration, Rule string
 	Passed, Failed      uint64
 }
 
-// RuleEvaluations lists the rules of all configurations, in no particular order. It is empty while another node decides.
+// RuleEvaluations returns the counts for the rules of all configurations, in no particular order. It returns nothing while another node
+// leads.
 func (r *Runner) RuleEvaluations() (all []RuleEvaluations) {
 	for _, l := range r.all() {
 		l.mu.Lock()
@@ -20,7 +21,7 @@ func (r *Runner) RuleEvaluations() (all []RuleEvaluations) {
 	return all
 }
 
-// evaluations adds the counts of the present pool to those of earlier ones. Rules of the same name count as one.
+// evaluations adds the counts of the current pool to those of earlier pools. Rules with the same name count as one.
 func (l *lane) evaluations() map[string]RuleEvaluations {
 	sums := maps.Clone(l.past)
 	if sums == nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// idleShare bounds the time that all configurations together spend on searches that used up their budget and continue while
-// the matchers are idle: one part in so many of one processor.
+// idleShare bounds the time that all configurations together spend on continuing searches that have exhausted their budget
+// while the matchers are idle: one part in idleShare of one processor.
 const idleShare = 10
 
 // idleTurns allots that time.
@@ -15,7 +15,7 @@ type idleTurns struct {
 	free time.Time // when the next turn may begin
 }
 
-// reserve returns when a turn may begin that is requested for a time and takes about so long.
+// reserve returns when a turn may start that is wanted at a time and takes about this long.
 func (t *idleTurns) reserve(wanted time.Time, takes time.Duration) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,17 +13,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// lane works for one configuration: one goroutine updates the pool and searches for matches, and another one passes
-// the proposals to the core.
+// lane handles one configuration: one goroutine updates the pool and searches for matches, and another one passes the proposals to the
+// core.
 type lane struct {
 	office *office
 	name   string
 	wake   chan struct{}
 	found  chan round
 	over   chan struct{}  // closed when the lane has ended
-	asked  chan chan bool // requests a pass now; the channel receives whether it had commands
+	asked  chan chan bool // requests a pass now; the channel receives whether the pass produced commands
 
-	unbrought sync.WaitGroup // rounds whose commands the core may not have executed yet
+	unbrought sync.WaitGroup // passes whose commands the core may not have executed yet
 
 	oldest atomic.Pointer[oldest]
 
@@ -34,15 +34,15 @@ type lane struct {
 	pool *Pool      // nil: there is no rule set yet
 	took time.Duration
 	ends lastEnds
-	past map[string]RuleEvaluations      // by rule, of the tickets that left the pools before this one
-	lost atomic.Uint64                   // commands with proposals that were refused
-	why  [domain.Stale + 1]atomic.Uint64 // the proposals, by reason
+	past map[string]RuleEvaluations      // by rule, for the tickets that left earlier pools
+	lost atomic.Uint64                   // commands with refused proposals
+	why  [domain.Stale + 1]atomic.Uint64 // refused proposals, by reason
 }
 
 // word is one message to a lane.
 type word struct {
 	kind   wordKind
-	ticket matchmaking.Ticket // started
+	ticket matchmaking.Ticket // new
 	no     uint64
 	nos    []uint64 // refused
 }
@@ -58,7 +58,7 @@ const (
 	refused
 )
 
-// round has the commands of a pass for the core.
+// round holds the commands of a pass for the core.
 type round struct {
 	news    []kernel.Command
 	matches []*matchmaking.ProposeMatches
@@ -74,11 +74,11 @@ func (l *lane) tell(w word) {
 	l.inboxLock.Unlock()
 	select {
 	case l.wake <- struct{}{}:
-	default: // it is awake already
+	default: // already awake
 	}
 }
 
-// run works until ctx ends or the configuration is removed.
+// run runs the lane until ctx ends or the configuration is removed.
 func (l *lane) run(ctx context.Context) {
 	defer close(l.over)
 	bringing := make(chan struct{})
@@ -145,11 +145,11 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// slotsEvery is how often a lane with backfills reads how many players their game sessions can take: a seat that becomes free causes
-// no event about a ticket.
+// slotsEvery is how often a lane with backfills reads how many players their game sessions can take, because a seat that becomes free
+// causes no event about a ticket.
 const slotsEvery = time.Second
 
-// readSlots updates the pool with how many players the game sessions of its backfills can take, and reports whether that requires a pass.
+// readSlots updates the pool with the free seats of its backfills' game sessions, and reports whether that requires a pass.
 func (l *lane) readSlots(ctx context.Context) (asks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +160,7 @@ func (l *lane) readSlots(ctx context.Context) (asks bool) {
 	return l.pool.matcher.Dirty()
 }
 
-// next is when the next pass is due after one that began at a time; zero when only an event can change the result.
+// next returns when the next pass is due after one that started at a time; zero if only an event can change the result.
 func (l *lane) next(began time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +181,7 @@ func (l *lane) next(began time.Time) time.Time {
 	}
 	due := began.Add(max(at.Sub(now), l.office.runner.passEvery.Get()))
 	if l.office.config.Virtual {
-		due = began.Add(l.office.runner.passEvery.Get()) // it may have been moved there by then
+		due = began.Add(l.office.runner.passEvery.Get()) // passEvery may have been changed
 	}
 	if planned.IsZero() || due.Before(planned) {
 		return due
@@ -195,7 +195,7 @@ func (l *lane) dirty() bool {
 	return l.pool != nil && (l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0)
 }
 
-// hear handles the messages to the lane. It reports false when the configuration was deleted.
+// hear handles the messages to the lane. It reports false if the configuration was deleted.
 func (l *lane) hear() (bool, error) {
 	l.inboxLock.Lock()
 	words := l.inbox
@@ -226,7 +226,7 @@ func (l *lane) hear() (bool, error) {
 		case proposed:
 			l.pool.Remove(w.no)
 		case refused:
-			// The present state is right, and later changes of it come after this message.
+			// The current state is correct, and later changes of it arrive after this message.
 			back, err := l.office.waiting(w.nos)
 			if err != nil {
 				return false, err
@@ -241,7 +241,7 @@ func (l *lane) hear() (bool, error) {
 	return true, nil
 }
 
-// configure makes a pool that fits the lane's configuration, with all waiting tickets of it.
+// configure creates a pool that fits the lane's configuration, with all its waiting tickets.
 func (l *lane) configure() error {
 	c, rules, err := l.office.find(l.name)
 	if err != nil || rules == nil || l.pool != nil && l.pool.Fits(&c) {
@@ -251,7 +251,7 @@ func (l *lane) configure() error {
 	l.past = l.evaluations()
 	l.pool = NewPool(c, rules)
 	if first {
-		return nil // its tickets are on their way
+		return nil // its tickets are about to arrive
 	}
 	return l.office.eachWaiting(func(t *matchmaking.Ticket) {
 		if t.Configuration == l.name {
@@ -260,7 +260,7 @@ func (l *lane) configure() error {
 	})
 }
 
-// pass searches for matches once. It reports false when the runner ends.
+// pass searches for matches once. It reports false if the runner ends.
 func (l *lane) pass(ctx context.Context) bool {
 	o := l.office
 	select {
@@ -295,10 +295,10 @@ func (l *lane) look(ctx context.Context) round {
 	return x
 }
 
-// bringMost is how many commands of a lane are on their way at a time.
+// bringMost is how many commands of a lane may be in progress at a time.
 const bringMost = 4
 
-// bring sends the commands of a pass to the core. Proposals may overtake each other, because each is independent.
+// bring sends a pass's commands to the core. Their order does not matter, because proposals are independent.
 func (l *lane) bring(ctx context.Context, x round) {
 	for _, cmd := range x.news {
 		if err := l.do(ctx, cmd); err != nil && over(err) {
@@ -338,7 +338,7 @@ func (l *lane) countRefused(cmd *matchmaking.ProposeMatches, err error) {
 	}
 }
 
-// do executes a command; one that the full queue refuses is tried again.
+// do executes a command; it retries while the queue is full.
 func (l *lane) do(ctx context.Context, cmd kernel.Command) error {
 	for {
 		err := l.office.config.Engine.Do(ctx, cmd)

@@ -9,17 +9,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Status has the figures of a configuration's matcher.
+// Status has the figures of one configuration's matcher.
 type Status struct {
 	Configuration string
 	matcher.Stats
 	PassTook time.Duration // the latest pass
-	Refused  uint64        // commands with proposals that the core refused
-	// RefusedMatches are the proposals in them, by reason: Conflict is a ticket that was cancelled, is held, or has changed.
+	Refused  uint64        // commands with proposals that the core has refused
+	// RefusedMatches counts the refused proposals by reason; Conflict means a ticket that was cancelled, is held, or has
+	// changed.
 	RefusedMatches map[domain.Reason]uint64
 }
 
-// Status lists all configurations by name. It is empty while another node decides: figures of several nodes can be added up.
+// Status returns the figures of all configurations, ordered by name. It returns nothing while another node leads, so the
+// figures of several nodes can be added up.
 func (r *Runner) Status() []Status {
 	var all []Status
 	for _, l := range r.all() {
@@ -42,7 +44,7 @@ func (l *lane) refusals() map[domain.Reason]uint64 {
 	return all
 }
 
-// Counts is how often each rule was evaluated with a ticket that waits, or that ended a moment ago; nil if that is not known.
+// Counts returns how often each rule was evaluated with a ticket that waits or has just ended; nil if unknown.
 func (r *Runner) Counts(configuration string, no uint64) []matchmaking.RuleCount {
 	l := r.lane(configuration)
 	if l == nil {
@@ -59,7 +61,7 @@ func (r *Runner) Counts(configuration string, no uint64) []matchmaking.RuleCount
 	return counts(l.pool.matcher.Counts(no))
 }
 
-// Explain returns why a ticket waits, with its rule set; false for one that does not wait in a pool.
+// Explain returns why a ticket is waiting, with its rule set; false if it is not waiting in a pool.
 func (r *Runner) Explain(configuration string, no uint64, now domain.Time) (matcher.Explanation, *ruleset.RuleSet, bool) {
 	l := r.lane(configuration)
 	if l == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Oldest is why the ticket that has waited longest in a configuration waits. It is not changed.
+// Oldest explains why a configuration's longest-waiting ticket waits. It is immutable.
 type Oldest struct {
 	Configuration string
 	Waiting       int // tickets
@@ -16,14 +16,15 @@ type Oldest struct {
 	Rules         *ruleset.RuleSet
 }
 
-// However many people look, a configuration is asked once in oldestKept, and oldestMost of them by one call; others follow with the next call.
+// However many people ask, each configuration is examined at most once in oldestKept, and at most oldestMost of them per call; the others follow at
+// the next call.
 const (
 	oldestKept = 2 * time.Second
 	oldestMost = 100
 )
 
-// Oldest returns, by configuration, why the tickets that have waited longest wait; false while another node decides. An answer is up to two seconds old, and older
-// during a long pass: it waits for none.
+// Oldest returns, for each configuration, why the ticket waits that has waited longest; here is false while another node leads. An answer may be two
+// seconds old, or older during a long pass, because Oldest does not wait for a pass.
 func (r *Runner) Oldest() (all []*Oldest, here bool) {
 	asked := 0
 	for _, l := range r.all() {
@@ -38,13 +39,13 @@ func (r *Runner) Oldest() (all []*Oldest, here bool) {
 	return all, r.office() != nil
 }
 
-// oldest is what was found last.
+// oldest is the latest result.
 type oldest struct {
 	x  *Oldest // nil: no ticket waits
 	at time.Time
 }
 
-// lookAtOldest explains the oldest ticket if it may and nothing recent is known.
+// lookAtOldest explains the oldest ticket if it may and no recent result is known.
 func (l *lane) lookAtOldest(may bool) (x *Oldest, fresh bool) {
 	known := l.oldest.Load()
 	if known == nil {

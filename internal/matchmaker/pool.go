@@ -10,21 +10,21 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Pool has the waiting tickets of one configuration, and the matcher that finds matches among them. Its methods follow the events of the
-// state, in their order; an event that comes twice does no harm. It is not safe for concurrent use.
+// Pool has the waiting tickets of one configuration, and the matcher that finds matches among them. Its methods apply the state's
+// events, in order; a repeated event is harmless. It is not safe for concurrent use.
 type Pool struct {
 	configuration matchmaking.Configuration
 	rules         *ruleset.RuleSet
 	matcher       *matcher.Matcher
 	reader        matchmaking.RosterReader
 
-	generations map[uint64]uint32       // of the tickets in it, by number
+	generations map[uint64]uint32       // of its tickets, by number
 	backfills   map[uint64]backfilling  // of these, the backfill tickets
-	queued      []matchmaking.TicketKey // whose search has not begun yet
-	unfit       []matchmaking.TicketKey // that the rule set cannot match
+	queued      []matchmaking.TicketKey // tickets whose search has not begun yet
+	unfit       []matchmaking.TicketKey // tickets that the rule set cannot match
 }
 
-// backfilling is a backfill ticket as the matcher has it, and its game session.
+// backfilling is a backfill ticket as the matcher sees it, with its game session.
 type backfilling struct {
 	ticket matcher.Ticket
 	game   string
@@ -39,13 +39,13 @@ func NewPool(c matchmaking.Configuration, rules *ruleset.RuleSet) *Pool {
 	}
 }
 
-// Fits reports whether the pool fits a configuration as it is now. One that does not has to be filled anew.
+// Fits reports whether the pool fits the current configuration. If it does not, it must be replaced.
 func (p *Pool) Fits(c *matchmaking.Configuration) bool {
 	return p.configuration.Version == c.Version && p.configuration.Standalone == c.Standalone && keptFree(&p.configuration) == keptFree(c)
 }
 
-// keptFree is how many seats new matches leave free. It is 0 without a game session that players could join.
-// Source: API reference, AdditionalPlayerCount.
+// keptFree returns how many seats new matches keep free. It is 0 without a game session that players could join. Source: API reference,
+// AdditionalPlayerCount.
 func keptFree(c *matchmaking.Configuration) int32 {
 	if c.Standalone {
 		return 0
@@ -88,15 +88,15 @@ func (p *Pool) Remove(no uint64) {
 	p.matcher.Remove(no)
 }
 
-// Slots updates the matcher with how many players the game sessions of backfill tickets can take now. If one takes none, its free seats
-// are kept for disconnected players, and the ticket waits for them.
+// Slots updates the matcher with the number of players that the game sessions of backfill tickets can take now. If one can take none
+// because its free seats are held for disconnected players, its ticket waits for them.
 func (p *Pool) Slots(free func(game string) (slots int32, takes bool)) {
 	for _, no := range sortedKeys(p.backfills) {
 		b := p.backfills[no]
 		slots, takes := free(b.game)
 		switch {
 		case !takes:
-			// The proposal must be made, so that the core refuses it: nothing else would end this ticket.
+			// The proposal must be made so that the core refuses it; nothing else would end this ticket.
 			slots = -1
 		case slots <= 0:
 			slots = 0
@@ -123,7 +123,7 @@ func sortedKeys[V any](m map[uint64]V) []uint64 {
 	return keys
 }
 
-// News are the commands to execute before a pass.
+// News returns the commands to execute before a pass.
 func (p *Pool) News() (commands []kernel.Command) {
 	for some := range slices.Chunk(p.queued, newsMost) {
 		commands = append(commands, &matchmaking.BeginSearch{Tickets: some})
@@ -142,7 +142,7 @@ const (
 	proposedsMost = 256 // tickets
 )
 
-// Pass searches for matches. Their tickets leave the pool; those of a refused proposal have to be added again.
+// Pass searches for matches. Their tickets leave the pool; those of a refused proposal must be added again.
 func (p *Pool) Pass(now domain.Time, newID func() domain.UUID) (commands []*matchmaking.ProposeMatches) {
 	var cmd *matchmaking.ProposeMatches
 	tickets := 0
@@ -165,14 +165,14 @@ func (p *Pool) proposal(found *matcher.Proposal, id domain.UUID) matchmaking.Pro
 	}
 	for team, seats := range found.Teams {
 		for _, s := range seats {
-			x.Tickets[s.Ticket].Team = p.rules.Teams[team].Name // all players of a ticket are in one team
+			x.Tickets[s.Ticket].Team = p.rules.Teams[team].Name // all players of a ticket are on one team
 		}
 	}
 	for i, no := range found.Tickets {
 		to := &x.Tickets[i]
 		to.TicketKey = matchmaking.TicketKey{No: no, Generation: p.generations[no]}
 		if _, ok := p.backfills[no]; ok {
-			to.Team = "" // its players have theirs
+			to.Team = "" // its players have teams of their own
 		}
 		delete(p.generations, no)
 		delete(p.backfills, no)
@@ -180,7 +180,7 @@ func (p *Pool) proposal(found *matcher.Proposal, id domain.UUID) matchmaking.Pro
 	return x
 }
 
-// Refused lists the tickets of a command's refused proposals, which have to return to the pool.
+// Refused returns the tickets of a command's refused proposals, which must return to the pool.
 func Refused(cmd *matchmaking.ProposeMatches, err error) (tickets []uint64) {
 	for i, proposal := range cmd.Proposals {
 		if err == nil && cmd.Refused[i] == nil {

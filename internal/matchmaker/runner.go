@@ -1,8 +1,8 @@
 // Package matchmaker runs the matchers: one for each configuration, which follows committed events. Their
 // proposals go to the core as commands, and the core checks them again.
 //
-// Each configuration has a goroutine of its own, so that a slow rule set does not delay the others; how many of
-// them search for matches at a time is bounded.
+// Each configuration has a goroutine of its own, so that a slow rule set does not delay the others. The number of configurations that search for
+// matches at the same time is bounded.
 package matchmaker
 
 import (
@@ -25,26 +25,26 @@ import (
 	"github.com/musterhq/muster/internal/live"
 )
 
-// Config is what a Runner needs.
+// Config configures a Runner.
 type Config struct {
 	Engine    *engine.Engine
 	Log       *slog.Logger
-	PassEvery time.Duration // shortest time between two passes of a configuration; 0: DefaultPassEvery
-	Virtual   bool          // the engine's clock is moved by hand, so timers must not be used
-	Busy      int           // configurations that search for matches at a time; 0: one less than there are processors
+	PassEvery time.Duration // minimum interval between two passes of a configuration; 0: DefaultPassEvery
+	Virtual   bool          // the engine's clock is moved manually, so timers must not be used
+	Busy      int           // most configurations that search at a time; 0: one less than there are processors
 }
 
-// DefaultPassEvery collects the tickets that arrive at the same time, and is too short for players to notice. B112.
+// DefaultPassEvery is long enough to collect tickets that arrive together, and too short for players to notice. B112.
 const DefaultPassEvery = 100 * time.Millisecond
 
-// Runner runs the matchers while this node decides. Its other methods work at any time; while another node decides they have nothing to say.
+// Runner runs the matchers while this node leads. Its methods may be called at any time; while another node leads, they return nothing.
 type Runner struct {
 	config    Config
 	passEvery live.Value[time.Duration]
 	idle      idleTurns
 
 	mu  sync.RWMutex
-	now *office // nil while another node decides
+	now *office // nil while another node leads
 }
 
 // office is the running matchers, from Lead to Rest.
@@ -55,15 +55,15 @@ type office struct {
 	cancel   context.CancelFunc
 	unfollow func()
 	done     sync.WaitGroup
-	busy     chan struct{} // a place for each configuration that searches for matches
+	busy     chan struct{} // a slot for each configuration that may search at a time
 	loaded   chan struct{}
 
 	mu    sync.RWMutex
 	lanes map[string]*lane  // by configuration
-	where map[uint64]string // the configuration of each ticket that waits, by number
+	where map[uint64]string // the configuration of each waiting ticket, by number
 }
 
-// New returns a Runner that rests.
+// New returns a Runner that does not search yet; see Lead.
 func New(c Config) *Runner {
 	c.PassEvery = cmp.Or(c.PassEvery, DefaultPassEvery)
 	c.Busy = cmp.Or(c.Busy, max(1, runtime.GOMAXPROCS(0)-1))
@@ -72,17 +72,17 @@ func New(c Config) *Runner {
 	return r
 }
 
-// SetPassEvery changes the shortest time between two passes of a configuration, from its next pass on.
+// SetPassEvery changes the minimum interval between two passes of a configuration, from its next pass on.
 func (r *Runner) SetPassEvery(every time.Duration) { r.passEvery.Set(every) }
 
-// Lead begins to search for matches among the waiting and new tickets.
+// Lead starts to search for matches among the waiting and new tickets.
 func (r *Runner) Lead() {
 	o := &office{
 		runner: r, config: &r.config, busy: make(chan struct{}, r.config.Busy), loaded: make(chan struct{}), lanes: map[string]*lane{}, where: map[uint64]string{},
 	}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
-	// New events wait until the present tickets are loaded; some events may then come twice, which does no harm. There is no gap in them, because
-	// a node that decides misses none.
+	// New events wait until the current tickets are loaded, so some events may be applied twice, which is harmless. There is no gap, because a
+	// leader misses no events.
 	o.unfollow = r.config.Engine.Follow(Followed(), func(committed engine.Committed) {
 		select {
 		case <-o.loaded:
@@ -107,7 +107,7 @@ func (r *Runner) Lead() {
 	r.mu.Unlock()
 }
 
-// Rest stops the search for matches. Lead begins it again, with the tickets of the state.
+// Rest stops searching for matches. Lead starts again, with the tickets in the state.
 func (r *Runner) Rest() {
 	r.mu.Lock()
 	o := r.now
@@ -128,7 +128,7 @@ func (r *Runner) office() *office {
 	return r.now
 }
 
-// Followed are the events that a Runner follows.
+// Followed returns the kinds of events that a Runner follows.
 func Followed() kernel.KindMask {
 	return kernel.Kinds(new(matchmaking.ConfigurationChanged), new(matchmaking.ConfigurationRemoved), new(matchmaking.TicketStarted), new(matchmaking.TicketEnded),
 		new(matchmaking.MatchProposed), new(matchmaking.MatchDropped))
@@ -156,7 +156,7 @@ func (o *office) load() error {
 	return o.eachWaiting(func(t *matchmaking.Ticket) { o.start(t) })
 }
 
-// eachWaiting yields all waiting tickets, some at a time.
+// eachWaiting yields all waiting tickets, in batches.
 func (o *office) eachWaiting(yield func(*matchmaking.Ticket)) error {
 	for at := matchmaking.TicketRef(0); ; {
 		var some []matchmaking.Ticket
@@ -193,7 +193,7 @@ func (o *office) take(event kernel.Event) {
 	}
 }
 
-// configure begins a configuration's lane, or informs it that the configuration has changed.
+// configure starts a configuration's lane, or tells it that the configuration has changed.
 func (o *office) configure(c *matchmaking.Configuration) {
 	o.mu.Lock()
 	x, ok := o.lanes[c.Name]
@@ -228,7 +228,7 @@ func (o *office) start(t *matchmaking.Ticket) {
 	}
 }
 
-// forget removes a ticket from its pool; the explanation of an ended one is kept.
+// forget removes a ticket from its pool; the explanation for an ended one is kept.
 func (o *office) forget(no uint64, over bool) {
 	o.mu.Lock()
 	x := o.lanes[o.where[no]]
@@ -243,7 +243,7 @@ func (o *office) forget(no uint64, over bool) {
 	}
 }
 
-// comeBack returns tickets to their pool when their match was dropped.
+// comeBack returns tickets to their pool after their match was dropped.
 func (o *office) comeBack(returned []matchmaking.TicketNo) {
 	numbers := make([]uint64, len(returned))
 	for i, no := range returned {
@@ -268,7 +268,7 @@ func (o *office) find(name string) (c matchmaking.Configuration, rules *ruleset.
 	return c, rules, err
 }
 
-// waiting reads those of the given tickets that wait now.
+// waiting returns those of the given tickets that are waiting now.
 func (o *office) waiting(numbers []uint64) (tickets []matchmaking.Ticket, err error) {
 	err = o.config.Engine.ReadHere(o.ctx, func(v *cell.View) error {
 		tickets = nil
