@@ -12,7 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// adopt takes over the processes of the agent before. One that is gone is told as ended, with an unknown status; what it left behind is ended.
+// adopt takes over the processes of the previous agent. For a process that no longer runs, it reports an end with unknown status and ends what
+// the process left behind.
 func (a *Agent) adopt(before state.State) {
 	for _, one := range before.Processes {
 		s := &server{
@@ -20,7 +21,7 @@ func (a *Agent) adopt(before state.State) {
 			started: one.Started, registered: one.Registered, session: one.Session, logPaths: one.LogPaths, reason: one.Reason, doubtful: one.Registered && one.Session == "",
 			log: output.New(a.logDir(one.ID), a.config.Output), retiring: time.Now(), // until the wanted set is known; nothing is ended before that
 		}
-		if one.Record.PID == 0 { // it was about to be started: whether it was is unknown
+		if one.Record.PID == 0 { // it was about to be started; it is unknown whether it was
 			a.config.Groups.Sweep(one.ID, "")
 			a.note(s, process.Exit{At: time.Now()})
 			continue
@@ -37,7 +38,7 @@ func (a *Agent) adopt(before state.State) {
 		a.running[s.id] = s
 		a.pool.Hold(slices.Collect(maps.Values(s.ports))...)
 		a.adoptAgones(s)
-		if s.reason != "" { // the agent before was ending it
+		if s.reason != "" { // the previous agent was ending it
 			a.end(s, s.reason)
 		}
 	}

@@ -1,8 +1,9 @@
-// Package agent is the program on a host that starts and watches server processes: it compares those that run with those that the service wants, or
-// a file names, and tells the service what happens to them.
+// Package agent is the program on a host that starts and watches server processes. It compares the running processes with those that the service or a
+// file requires, and reports to the service what happens to them.
 //
-// One goroutine has the state (Agent.Run); others measure, wait for processes and talk to the service, and hand it functions to call. Server processes outlive
-// the agent: the next one finds them by the state file. Without the service they run on, nothing new is started, and what ends is told later.
+// One goroutine owns the state (Agent.Run). Others measure, wait for processes and talk to the service; they pass functions for it to call. Server
+// processes outlive the agent: the next agent finds them by the state file. Without the service they keep running, no new ones are started, and ends
+// are reported later.
 package agent
 
 import (
@@ -31,42 +32,42 @@ import (
 	"github.com/musterhq/muster/internal/buildfetch"
 )
 
-// Config says what an agent does.
+// Config configures an agent.
 type Config struct {
 	Version string
-	// Target says where the service is and as whom the agent connects; it is asked before each connection.
+	// Target returns the service's address and the agent's identity; it is called before each connection.
 	Target func(ctx context.Context) (link.Target, error)
-	Trust  *x509.CertPool // authorities of the service's certificate; nil: those of the system
+	Trust  *x509.CertPool // authorities for the service's certificate; nil: the system's
 
-	Root     string // of the game's files; launch paths lie below it, unless the service names a build
-	Builds   string // directory of the builds that the service names
+	Root     string // root of the game's files; launch paths are below it, unless the service names a build
+	Builds   string // directory for the builds that the service names
 	StateDir string
 	LogDir   string
-	// File has a runtime configuration that replaces the service's; it is read again when it changes. Empty: the service says what runs.
+	// File contains a runtime configuration that replaces the service's; it is read again when it changes. Empty: the service's applies.
 	File string
 
 	Ports     ports.Range
 	Groups    *process.Groups
-	User      *process.User // whom server processes run as; nil: the agent's user
-	MemoryMax int64         // bytes of each server process; 0: no limit
+	User      *process.User // user of the server processes; nil: the agent's user
+	MemoryMax int64         // bytes per server process; 0: no limit
 	Quote     bool          // split Parameters as a shell does
 
 	KillTimeout  time.Duration // between SIGTERM and SIGKILL
-	StartTimeout time.Duration // for ProcessReady, counted from the start
+	StartTimeout time.Duration // time until ProcessReady, counted from the start
 	Restart      restart.Policy
 	Output       output.Policy
 	Keep         output.Keep
 
-	Agones     bool               // serve the Agones SDK's interface to each server process
-	GameServer *agones.GameServer // what Agones servers begin with; nil: Agones' defaults
+	Agones     bool               // provide the Agones SDK's interface to each server process
+	GameServer *agones.GameServer // initial state of Agones servers; nil: Agones' defaults
 
-	// InterruptionFile says when the host is taken away, once it is there: an instant such as 2015-01-05T18:02:00Z. Empty: the host stays.
+	// InterruptionFile, when it exists, contains the time at which the host is taken away, such as 2015-01-05T18:02:00Z. Empty: the host stays.
 	InterruptionFile string
 
-	// EndProcesses ends the server processes when the agent stops; otherwise they run on, for the next agent.
+	// EndProcesses ends the server processes when the agent stops; otherwise they keep running for the next agent.
 	EndProcesses bool
 
-	// Metrics is where the agent serves /metrics; nil: nowhere. Run closes it.
+	// Metrics is where the agent serves /metrics; nil: it does not. Run closes it.
 	Metrics net.Listener
 
 	Log *slog.Logger
@@ -82,10 +83,10 @@ type Agent struct {
 	pool    *ports.Pool
 	began   time.Time
 	work    chan func()
-	stopped chan struct{} // closed when no more work is taken
+	stopped chan struct{} // closed when the agent accepts no more work
 	agones  agones.Service
 
-	// All below belongs to the goroutine of Run.
+	// All fields below are owned by the goroutine of Run.
 	context context.Context
 	entries []*entry // as wanted, in order
 	running map[string]*server
@@ -93,25 +94,25 @@ type Agent struct {
 	sending bool
 
 	connected bool
-	since     time.Time // of the connection
+	since     time.Time // when the connection was opened
 	hello     agentproto.HelloAnswer
 	token     *agentproto.ServerToken
-	asking    bool // for the token or the runtime configuration
+	asking    bool // a request for the token or the runtime configuration is in progress
 	wanted    *agentproto.RuntimeConfiguration
 	problem   string // why the wanted set is not applied
 	asked     time.Time
-	told      int // how often the service said by itself what the host shall run
+	told      int // how often the service has pushed what the host should run
 	fileTime  time.Time
 	order     agentproto.Order
 	builds    *buildfetch.Builds
-	build     *build // that the service wants on this host; nil: the files are below Root
+	build     *build // the build that the service wants on this host; nil: the files are below Root
 	pruning   bool
-	leftovers bool // builds may be there that nothing uses
+	leftovers bool // unused builds may exist
 
 	draining    bool
 	deadline    time.Time // of the drain; zero: none
 	interrupted bool      // the host is about to be taken away
-	looked      time.Time // for the file that says so
+	looked      time.Time // when the interruption file was last checked
 
 	counts  counts
 	host    usage.Host
@@ -119,7 +120,7 @@ type Agent struct {
 	pruned  time.Time
 	streams map[string]context.CancelFunc
 	uploads uploads
-	pace    pacer // of all streams; for any goroutine
+	pace    pacer // shared by all streams; for any goroutine
 }
 
 // entry is one line of the wanted set.
@@ -129,7 +130,7 @@ type entry struct {
 	crash  *restart.Entry
 	slots  []*server
 	cause  string // of the latest failure
-	reason string // the same for people
+	reason string // the same, for people
 }
 
 // server is a server process.
@@ -137,7 +138,7 @@ type server struct {
 	id      string
 	entry   *entry // nil: no entry wants it any more
 	spec    agentproto.ServerProcess
-	build   string // digest of the build that it runs from; empty: none
+	build   string // digest of the build from which it runs; empty: none
 	slot    int
 	dir     string // working directory
 	process *process.Process
@@ -147,10 +148,10 @@ type server struct {
 	started time.Time
 
 	registered   bool
-	unregistered int // heartbeats in a row in which the service did not know it
+	unregistered int // consecutive heartbeats in which the service did not know it
 	session      string
-	logPaths     []string // that it named in ProcessReady
-	// doubtful says that the connection was lost while no session of the process was known: it may have one.
+	logPaths     []string // paths that it passed to ProcessReady
+	// doubtful: the connection was lost while no session of the process was known, so it may have one.
 	doubtful bool
 	retiring time.Time // since when no entry wants it; zero: wanted
 	stopping bool
@@ -161,7 +162,7 @@ type server struct {
 	percent float64
 }
 
-// New opens the state and adopts the server processes that an agent before this one left running.
+// New opens the state and adopts the server processes that a previous agent left running.
 func New(config Config) (*Agent, error) {
 	if config.File == "" && config.Target == nil {
 		return nil, fmt.Errorf("neither a service nor a file with a runtime configuration is given")
@@ -190,7 +191,7 @@ func New(config Config) (*Agent, error) {
 		Revoked:   func() { a.do(a.revoked) },
 		Push:      func(p agentproto.Push) { a.do(func() { a.take(p) }) },
 	})
-	if config.Target == nil { // the file alone says what runs
+	if config.Target == nil { // only the file determines what runs
 		a.order = agentproto.OrderActive
 	}
 	a.removeArchives()
@@ -203,15 +204,15 @@ func New(config Config) (*Agent, error) {
 	return a, nil
 }
 
-// admitUser lets the user of the server processes pass through the agent's directories to their builds and logs. What is in the state directory itself is readable by
-// the agent's user alone.
+// admitUser gives the user of the server processes access through the agent's directories to their builds and logs. The files in the state directory
+// itself are readable only by the agent's user.
 func (c *Config) admitUser() error {
 	if c.User == nil {
 		return nil
 	}
 	for _, dir := range []string{c.StateDir, c.LogDir, c.Builds} {
 		if dir == "" {
-			continue // of an agent without builds
+			continue // an agent without builds
 		}
 		if err := atomicfile.MakeDir(dir, 0o755); err != nil {
 			return err
@@ -227,7 +228,7 @@ func (c *Config) admitUser() error {
 	return nil
 }
 
-// do has the goroutine of Run call f.
+// do makes the goroutine of Run call f.
 func (a *Agent) do(f func()) {
 	select {
 	case a.work <- f:
@@ -235,10 +236,10 @@ func (a *Agent) do(f func()) {
 	}
 }
 
-// Run runs the agent until the context ends. The server processes run on, unless EndProcesses is set.
+// Run runs the agent until the context ends. The server processes keep running unless EndProcesses is set.
 func (a *Agent) Run(ctx context.Context) error {
 	defer a.unlock()
-	inner, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives ctx until the last message
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the connection outlives ctx until the last message is sent
 	defer cancel()
 	a.context = inner
 	if a.config.Metrics != nil {
@@ -279,7 +280,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// tick is how often the agent looks at what is due. What arrives is handled at once.
+// tick is how often the agent checks what is due. Incoming messages are handled at once.
 const tick = 200 * time.Millisecond
 
 // step does what is due.
@@ -407,7 +408,7 @@ func (a *Agent) prune(now time.Time) {
 
 func (a *Agent) logDir(id string) string { return filepath.Join(a.config.LogDir, id) }
 
-// ownDir is where a process may write logs of its own.
+// ownDir returns the directory for a process's own logs.
 func (a *Agent) ownDir(id string) string { return filepath.Join(a.logDir(id), "files") }
 
 func (a *Agent) sayHello() *agentproto.AgentHello {

@@ -12,16 +12,16 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 )
 
-// The names of the two ports of a process's Agones interface. No {port:NAME} in Parameters can have such a name.
+// The names of the two ports of a process's Agones interface. A {port:NAME} in Parameters cannot use them.
 const (
 	agonesGRPC = "agones/grpc"
 	agonesHTTP = "agones/http"
 )
 
-// agonesDir has the state of the Agones interfaces, a file for each process.
+// agonesDir returns the directory with the state of the Agones interfaces, one file per process.
 func (a *Agent) agonesDir() string { return filepath.Join(a.config.StateDir, "agones") }
 
-// serveAgones serves the Agones interface of a process that has the ports for it, and returns the variables that tell the process so.
+// serveAgones serves the Agones interface of a process that has ports for it, and returns the environment variables that tell the process.
 func (a *Agent) serveAgones(s *server) ([]string, error) {
 	grpc, ok := s.ports[agonesGRPC]
 	if !ok {
@@ -49,7 +49,7 @@ func (a *Agent) serveAgones(s *server) ([]string, error) {
 	return config.Environment(), nil
 }
 
-// endAgones ends a process because its Agones interface says so.
+// endAgones ends a process at the request of its Agones interface.
 func (a *Agent) endAgones(s *server, reason agentproto.TerminationReason) {
 	switch {
 	case a.running[s.id] != s || s.process == nil || s.stopping:
@@ -68,14 +68,14 @@ func (a *Agent) adoptAgones(s *server) {
 	}
 }
 
-// closeAgones leaves the interfaces to the next agent.
+// closeAgones hands over the interfaces to the next agent.
 func (a *Agent) closeAgones() {
 	for _, s := range a.running {
 		s.agones.Close()
 	}
 }
 
-// tidyAgones removes what processes left behind that ended while no agent was there.
+// tidyAgones removes the files of processes that ended while no agent was running.
 func (a *Agent) tidyAgones() {
 	entries, err := os.ReadDir(a.agonesDir())
 	if err != nil {
@@ -93,8 +93,8 @@ func (a *Agent) tidyAgones() {
 	}
 }
 
-// hosting returns whether a process has a game session, or keeps itself from being given one. An Agones server may be past the game session that the
-// service has told.
+// hosting reports whether a process has a game session or prevents getting one. An Agones server may already have left the game session that the
+// service has reported.
 func (s *server) hosting() bool {
 	if busy, known := s.agones.Busy(); known {
 		return busy

@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/plural"
 )
 
-// Alive returns what the agent does, in a few words, once the goroutine of Run has handled what came before; an error when it does not until ctx ends. An agent without a connection
-// works: the server processes that it watches run on.
+// Alive describes in a few words what the agent does, once the goroutine of Run has handled all earlier work. It returns an error if that does not
+// happen until ctx ends. An agent without a connection counts as alive, because the server processes that it watches keep running.
 func (a *Agent) Alive(ctx context.Context) (string, error) {
 	status := make(chan string, 1)
 	ask := func() {

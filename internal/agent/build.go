@@ -19,14 +19,14 @@ type build struct {
 	digest buildfiles.Digest
 	url    string
 
-	dir      string             // where it is; empty: it is not complete yet
-	cancel   context.CancelFunc // of the fetch; nil: none is under way
-	failures int                // in a row
-	problem  string             // of the latest one
+	dir      string             // its directory; empty: it is not complete yet
+	cancel   context.CancelFunc // cancels the fetch; nil: none is in progress
+	failures int                // consecutive ones
+	problem  string             // the latest failure
 	next     time.Time          // earliest next try
 }
 
-// name is the digest of the build, or "" for no build.
+// name returns the digest of the build; "" for no build.
 func (b *build) name() string {
 	if b == nil {
 		return ""
@@ -34,8 +34,8 @@ func (b *build) name() string {
 	return b.digest.String()
 }
 
-// wantBuild makes the build that the service names the one from which processes start, and reports whether it is another one than before. Processes of the
-// one before run on, from its files.
+// wantBuild makes processes start from the build that the service names, and reports whether it differs from the previous one. Processes of the
+// previous build keep running from its files.
 func (a *Agent) wantBuild(named *agentproto.Build) (changed bool, err error) {
 	var next *build
 	if named != nil {
@@ -47,7 +47,7 @@ func (a *Agent) wantBuild(named *agentproto.Build) (changed bool, err error) {
 	}
 	if next.name() == a.build.name() {
 		if next != nil {
-			a.build.url = next.url // the one before may have expired
+			a.build.url = next.url // the previous URL may have expired
 		}
 		return false, nil
 	}
@@ -58,7 +58,7 @@ func (a *Agent) wantBuild(named *agentproto.Build) (changed bool, err error) {
 	return true, nil
 }
 
-// fetch brings the wanted build to this host. A failure is tried again after a pause; what has come by then stays.
+// fetch downloads the wanted build to this host. After a failure it pauses and retries, and keeps what has been downloaded.
 func (a *Agent) fetch(now time.Time) {
 	b := a.build
 	if b == nil || b.dir != "" || b.cancel != nil || now.Before(b.next) {
@@ -66,20 +66,20 @@ func (a *Agent) fetch(now time.Time) {
 	}
 	ctx, cancel := context.WithCancel(a.context)
 	b.cancel = cancel
-	a.beat = time.Time{} // the service wants to know at once
+	a.beat = time.Time{} // report to the service at once
 	a.config.Log.Info("build is fetched", "build", b.id, "digest", b.digest)
 	url, keep := b.url, a.usedBuilds()
 	go func() {
 		defer cancel()
 		dir, err := a.builds.Fetch(ctx, url, b.digest)
 		if diskfull.Is(err) {
-			err = errors.Join(err, a.builds.Prune(keep...)) // the next try has the room of what is in use no more
+			err = errors.Join(err, a.builds.Prune(keep...)) // the next attempt can use the space of builds no longer in use
 		}
 		a.do(func() { a.fetched(b, dir, url, err) })
 	}()
 }
 
-// Pauses between the tries to fetch a build.
+// Pauses between attempts to fetch a build.
 const (
 	fetchPause    = time.Second
 	fetchPauseMax = time.Minute
@@ -87,7 +87,7 @@ const (
 
 func (a *Agent) fetched(b *build, dir, url string, err error) {
 	if b.cancel = nil; a.build != b {
-		return // another one is wanted meanwhile
+		return // another build is wanted meanwhile
 	}
 	a.beat, a.leftovers = time.Time{}, true
 	if err == nil {
@@ -100,17 +100,17 @@ func (a *Agent) fetched(b *build, dir, url string, err error) {
 		err = errors.New("the service does not have the files of this build")
 	}
 	if url == "" || errors.Is(err, buildfetch.ErrTicket) {
-		a.asked = time.Time{} // for another URL
+		a.asked = time.Time{} // to get another URL
 	}
 	pause := min(fetchPause<<min(b.failures, 10), fetchPauseMax)
-	pause += time.Duration((rand.Float64() - 0.5) / 2 * float64(pause)) // hosts that failed together do not try together
+	pause += time.Duration((rand.Float64() - 0.5) / 2 * float64(pause)) // so that hosts that failed together do not retry together
 	b.failures++
 	a.counts.fetchFailures++
 	b.problem, b.next = err.Error(), time.Now().Add(pause)
 	a.config.Log.Error("build cannot be fetched: the agent tries again", "build", b.id, "after", pause.Round(time.Millisecond), "error", err)
 }
 
-// usedBuilds are the builds that are wanted, or from which a process runs.
+// usedBuilds returns the builds that are wanted or from which a process runs.
 func (a *Agent) usedBuilds() (all []buildfiles.Digest) {
 	if a.build != nil {
 		all = append(all, a.build.digest)
@@ -123,7 +123,7 @@ func (a *Agent) usedBuilds() (all []buildfiles.Digest) {
 	return all
 }
 
-// removeBuilds removes the builds that nothing uses. It waits until the wanted set is known, and its build, which may share content with them, is complete.
+// removeBuilds removes unused builds. It waits until the wanted set is known and the wanted build, which may share content with them, is complete.
 func (a *Agent) removeBuilds() {
 	if !a.leftovers || a.pruning || a.wanted == nil || a.build != nil && a.build.dir == "" {
 		return
@@ -141,7 +141,7 @@ func (a *Agent) removeBuilds() {
 	}()
 }
 
-// rootOf is the directory of the files of an entry: that of its build, or Config.Root.
+// rootOf returns the directory of an entry's files: that of its build, or Config.Root.
 func (a *Agent) rootOf(e *entry) string {
 	if e.build != "" {
 		return a.build.dir
@@ -149,7 +149,7 @@ func (a *Agent) rootOf(e *entry) string {
 	return a.config.Root
 }
 
-// describeLaunch says of an entry whose build is not there yet that it is on its way, or why it is not.
+// describeLaunch reports for an entry whose build is missing that it is being downloaded, or why it is not.
 func (a *Agent) describeLaunch(e *entry, now time.Time) agentproto.LaunchState {
 	l := e.describe(now)
 	if e.build == "" || a.build.dir != "" {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// findCore returns the core dump of a process, if it is a file in the directory where the kernel puts it. Where the host hands core dumps to a program, it
-// returns that program, since only it knows where the dump is.
+// findCore returns the path of a process's core dump, if it is a file in the kernel's core dump directory. If the host pipes core dumps to a program,
+// it returns that program, because only the program knows where the dump is.
 func findCore(pid int, since time.Time, dir string) string {
 	pattern := "core"
 	if text, err := os.ReadFile("/proc/sys/kernel/core_pattern"); err == nil {
@@ -28,7 +28,7 @@ func findCore(pid int, since time.Time, dir string) string {
 	}
 	name := filepath.Base(pattern)
 	prefix, _, formatted := strings.Cut(name, "%")
-	formatted = formatted && !strings.Contains(name, "%p") // without a number: the newest that fits
+	formatted = formatted && !strings.Contains(name, "%p") // without the process id, take the newest match
 	best, mine := "", strconv.Itoa(pid)
 	for _, entry := range entries {
 		info, err := entry.Info()

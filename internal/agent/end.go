@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// await has the end of a process handled when it comes.
+// await waits for a process's end and has it handled.
 func (a *Agent) await(s *server) {
 	go func() {
 		<-s.process.Done()
@@ -23,7 +23,7 @@ func (a *Agent) await(s *server) {
 	}()
 }
 
-// end asks a process to end, and kills it if it does not within Config.KillTimeout.
+// end asks a process to end, and kills it after Config.KillTimeout.
 func (a *Agent) end(s *server, reason agentproto.TerminationReason) {
 	if s.stopping {
 		return
@@ -42,7 +42,7 @@ func (a *Agent) end(s *server, reason agentproto.TerminationReason) {
 	}()
 }
 
-// endNow kills a process with all that it started.
+// endNow kills a process with all its children.
 func (a *Agent) endNow(s *server, reason agentproto.TerminationReason) {
 	a.because(s, reason)
 	go a.kill(s)
@@ -54,7 +54,7 @@ func (a *Agent) kill(s *server) {
 	}
 }
 
-// because records why the agent ends a process: the first reason counts.
+// because records why the agent ends a process; only the first reason counts.
 func (a *Agent) because(s *server, reason agentproto.TerminationReason) {
 	s.stopping = true
 	s.agones.Ending()
@@ -95,7 +95,7 @@ func (a *Agent) ended(s *server, exit process.Exit) {
 	a.save()
 }
 
-// note queues what the service has to be told of an end.
+// note queues the report of an end for the service.
 func (a *Agent) note(s *server, exit process.Exit) {
 	reason := s.reason
 	if reason == "" {
@@ -131,7 +131,7 @@ func endedOf(s *server, reason agentproto.TerminationReason, exit agentproto.Exi
 	return state.Ended{ID: s.id, Reason: reason, Exit: exit}
 }
 
-// send tells the service the oldest end that it has not been told, one at a time.
+// send reports the oldest unreported end to the service, one at a time.
 func (a *Agent) send() {
 	if !a.connected || a.sending || len(a.unsent) == 0 {
 		return
@@ -154,7 +154,7 @@ func (a *Agent) send() {
 	}()
 }
 
-// tell sends one end. The end of the output is read only now, so that the queue stays small. It returns nil if there is nothing to try again.
+// tell reports one end. It reads the tail of the output only now, so that the queue stays small. It returns nil if there is nothing to retry.
 func (a *Agent) tell(ctx context.Context, one state.Ended) error {
 	exit := one.Exit
 	if tail, err := output.New(a.logDir(one.ID), a.config.Output).Tail(output.TailMax); err == nil {
@@ -169,7 +169,7 @@ func (a *Agent) tell(ctx context.Context, one state.Ended) error {
 		return nil
 	}
 	if err != nil {
-		select { // whatever it was, not at once
+		select { // do not retry immediately, whatever the error
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}

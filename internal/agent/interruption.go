@@ -12,12 +12,12 @@ import (
 
 const (
 	interruptionEvery = time.Second
-	// interruptionSpare is how long before the host is taken away the last server processes are ended, as with the official agent.
+	// interruptionSpare is how long before the host is taken away the agent ends the last server processes, as the official agent does.
 	interruptionSpare = 30 * time.Second
 	interruptionBytes = 256
 )
 
-// lookForInterruption drains the host when Config.InterruptionFile says that it is about to be taken away. That holds until the agent ends.
+// lookForInterruption drains the host once Config.InterruptionFile says that it will be taken away. The drain lasts until the agent ends.
 func (a *Agent) lookForInterruption(now time.Time) {
 	if a.config.InterruptionFile == "" || a.interrupted || now.Sub(a.looked) < interruptionEvery {
 		return
@@ -35,7 +35,7 @@ func (a *Agent) lookForInterruption(now time.Time) {
 	a.drain(at.Add(-interruptionSpare), "the host is taken away at "+at.Format(time.RFC3339))
 }
 
-// readInterruption reads an instant; a line may end behind it.
+// readInterruption reads an instant, optionally followed by a newline.
 func readInterruption(file string) (at time.Time, err error) {
 	in, err := os.Open(file)
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/musterhq/muster/internal/agentproto"
 )
 
-// This file has /metrics of the agent, in the text form of Prometheus. It names no player and no secret.
+// This file implements the agent's /metrics in Prometheus' text format. It reveals no players and no secrets.
 
-// counts is what has happened since the agent started. It belongs to the goroutine of Run.
+// counts counts events since the agent started. It is owned by the goroutine of Run.
 type counts struct {
 	connections, starts, startFailures, fetches, fetchFailures, uploads, uploadFailures uint64
 
 	exits map[agentproto.TerminationReason]uint64
 }
 
-// Bounds of the door for metrics, which requires no key.
+// Bounds of the metrics endpoint, which requires no key.
 const (
 	metricsConnections = 16
 	metricsHeader      = 8 << 10
 	metricsTime        = 10 * time.Second
 )
 
-// serveMetrics answers on a listener until the returned function is called.
+// serveMetrics serves /metrics on a listener until the returned function is called.
 func (a *Agent) serveMetrics(l net.Listener) (stop func()) {
 	server := &http.Server{
 		Handler: http.HandlerFunc(a.answerMetrics), ReadTimeout: metricsTime, WriteTimeout: metricsTime, IdleTimeout: time.Minute, MaxHeaderBytes: metricsHeader,
@@ -65,15 +65,15 @@ func (a *Agent) answerMetrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exposition is a text in Prometheus' form.
+// exposition is text in Prometheus' format.
 type exposition struct{ bytes.Buffer }
 
-// family begins a metric.
+// family starts a metric.
 func (x *exposition) family(name, kind, help string) {
 	fmt.Fprintf(x, "# HELP muster_agent_%s %s\n# TYPE muster_agent_%s %s\n", name, help, name, kind)
 }
 
-// value adds a value with labels in pairs.
+// value adds a value; labels are pairs of name and value.
 func (x *exposition) value(name string, value float64, labels ...string) {
 	x.WriteString("muster_agent_" + name)
 	for i := 0; i < len(labels); i += 2 {
@@ -86,7 +86,7 @@ func (x *exposition) value(name string, value float64, labels ...string) {
 	x.WriteString(" " + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
 }
 
-// one is a metric with one value.
+// one adds a metric with one value.
 func (x *exposition) one(name, kind, help string, value float64) {
 	x.family(name, kind, help)
 	x.value(name, value)
@@ -101,7 +101,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// metrics writes all of them.
+// metrics writes all metrics.
 func (a *Agent) metrics(now time.Time) []byte {
 	x := new(exposition)
 	x.family("info", "gauge", "Always 1. The labels say what the agent is.")

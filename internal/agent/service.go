@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// pollEvery is how often the runtime configuration is asked for, in case a push was lost.
+	// pollEvery is how often the agent requests the runtime configuration, in case a push was lost.
 	pollEvery = 5 * time.Minute
-	// heartbeatEvery is the time between heartbeats if the service names none.
+	// heartbeatEvery is the heartbeat interval if the service specifies none.
 	heartbeatEvery = 60 * time.Second
-	// tokenSpare is the life that a token must have left to be given to a new process.
+	// tokenSpare is the remaining life that a token for a new process must have.
 	tokenSpare = 15 * time.Minute
-	// unregisteredMax is how many heartbeats in a row the service must not know a process before it is ended, as the official agent has it.
+	// unregisteredMax is after how many consecutive heartbeats in which the service does not know a process the process is ended, as in the official
+	// agent.
 	unregisteredMax = 8
 )
 
-// connect begins to use a new connection.
+// connect starts to use a new connection.
 func (a *Agent) connect(hello agentproto.HelloAnswer) {
 	if a.hello.HostID != "" && a.hello.FleetID != hello.FleetID { // the old fleet's processes retire
 		a.told++
@@ -32,7 +33,7 @@ func (a *Agent) connect(hello agentproto.HelloAnswer) {
 	}
 	a.connected, a.hello, a.asked, a.beat = true, hello, time.Time{}, time.Time{}
 	a.since = time.Now()
-	a.token = nil // it may be of another compute, or revoked
+	a.token = nil // it may belong to another compute or be revoked
 	a.config.Log.Info("agent is connected", "fleet", hello.FleetID, "compute", hello.ComputeName, "location", hello.Location)
 }
 
@@ -46,7 +47,7 @@ func (a *Agent) disconnect() {
 	}
 }
 
-// ask fetches the runtime configuration and the token of server processes when they are due, one at a time.
+// ask requests the runtime configuration and the token for server processes when they are due, one at a time.
 func (a *Agent) ask(now time.Time) {
 	if !a.connected || a.asking || a.hello.FleetID == "" {
 		return
@@ -62,7 +63,7 @@ func (a *Agent) ask(now time.Time) {
 				a.config.Log.Warn("runtime configuration cannot be fetched: the agent asks again", "error", err)
 				return
 			}
-			if a.told == told { // otherwise the answer may be older than what the service has said meanwhile
+			if a.told == told { // otherwise the answer may be older than a push that arrived meanwhile
 				a.want(*conf)
 			}
 		})
@@ -79,7 +80,7 @@ func (a *Agent) ask(now time.Time) {
 	}
 }
 
-// call sends a request and has the goroutine of Run handle its outcome. After a failure nothing else is asked for two seconds.
+// call sends a request and has the goroutine of Run handle its outcome. After a failure, the agent makes no requests for two seconds.
 func (a *Agent) call(r agentproto.Request, answer agentproto.Answer, then func(error)) {
 	a.asking = true
 	ctx := a.context
@@ -102,7 +103,7 @@ func (a *Agent) call(r agentproto.Request, answer agentproto.Answer, then func(e
 	}()
 }
 
-// take handles a push of the service.
+// take handles a push from the service.
 func (a *Agent) take(push agentproto.Push) {
 	switch p := push.(type) {
 	case *agentproto.NotifyProcessRegistered:
@@ -127,7 +128,7 @@ func (a *Agent) take(push agentproto.Push) {
 		a.drain(time.Now().Add(6*time.Minute), "the service ends this compute")
 	case *agentproto.DrainCompute:
 		switch {
-		case a.interrupted && (p.Cancel || p.DeadlineMillis == 0 || time.UnixMilli(p.DeadlineMillis).After(a.deadline)): // the machine's own end is nearer
+		case a.interrupted && (p.Cancel || p.DeadlineMillis == 0 || time.UnixMilli(p.DeadlineMillis).After(a.deadline)): // the machine ends before that
 		case p.Cancel && a.draining:
 			a.endDrain()
 		case !p.Cancel && p.DeadlineMillis == 0:
@@ -160,7 +161,7 @@ func (a *Agent) forceExit(id string, reason agentproto.TerminationReason) {
 	}
 }
 
-// reply sends a request whose answer does not matter.
+// reply sends a request whose answer is ignored.
 func (a *Agent) reply(r agentproto.Request) {
 	ctx := a.context
 	go func() {
@@ -208,7 +209,7 @@ func (a *Agent) status() agentproto.Status {
 	return agentproto.Active
 }
 
-// stateOf is the state of a process, as the service and metrics show it.
+// stateOf returns the state of a process for the service and for metrics.
 func (a *Agent) stateOf(s *server) string {
 	switch {
 	case s.stopping:
@@ -221,7 +222,7 @@ func (a *Agent) stateOf(s *server) string {
 	return agentproto.ProcessStarting
 }
 
-// describe makes a heartbeat.
+// describe returns a heartbeat.
 func (a *Agent) describe(now time.Time) *agentproto.SendHeartbeat {
 	m := &agentproto.SendHeartbeat{Status: a.status(), ProcessList: []string{}, HeartbeatTimeMillis: now.UnixMilli()}
 	for _, s := range a.sorted() {
@@ -250,7 +251,8 @@ func (a *Agent) describe(now time.Time) *agentproto.SendHeartbeat {
 	return m
 }
 
-// ProcessRetiring is the state of a process that the wanted set no longer has: the service places no game session on it, and ends it when it has none.
+// ProcessRetiring is the state of a process that is no longer in the wanted set: the service places no game session on it, and ends it once it has
+// none.
 const ProcessRetiring = "Retiring"
 
 func (e *entry) describe(now time.Time) agentproto.LaunchState {
@@ -277,7 +279,7 @@ func (e *entry) describe(now time.Time) agentproto.LaunchState {
 	return l
 }
 
-// measure looks at what a process uses.
+// measure samples the resource use of a process.
 func (s *server) measure(now time.Time) {
 	if s.process == nil {
 		return
@@ -330,7 +332,7 @@ func (a *Agent) answered(m *agentproto.SendHeartbeat, answer *agentproto.Heartbe
 	}
 }
 
-// abort ends a process that hangs so that it can leave a core dump, and kills it if it does not end of that.
+// abort ends a hanging process in a way that lets it write a core dump, and kills it if that does not end it.
 func (a *Agent) abort(p *process.Process) {
 	p.Abort()
 	ctx, cancel := context.WithTimeout(context.Background(), a.config.KillTimeout)

@@ -20,13 +20,13 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 )
 
-// start starts a process in an empty slot. A failure counts as a crash, so that it is tried again after a pause.
+// start starts a process in an empty slot. A failure counts as a crash, so that the start is retried after a pause.
 func (a *Agent) start(e *entry, slot int, now time.Time) {
 	s := &server{id: uuid.NewString(), entry: e, spec: e.spec, build: e.build, slot: slot, dir: a.rootOf(e), started: now, ports: map[string]int{}, log: nil}
 	s.log = output.New(a.logDir(s.id), a.config.Output)
 	command, err := a.prepare(s, now)
 	if err == nil {
-		// Before the start: an agent that is killed right after it finds what it may have started.
+		// Saved before the start, so that if the agent is killed right after it, the next agent finds the process.
 		a.running[s.id] = s
 		err = a.save()
 	}
@@ -50,7 +50,7 @@ func (a *Agent) start(e *entry, slot int, now time.Time) {
 	a.await(s)
 }
 
-// notStarted records a process that could not be started. Only a path that names no program becomes an event of the fleet, as with the official agent.
+// notStarted records a process that could not be started. As in the official agent, only a path without a program becomes an event of the fleet.
 func (a *Agent) notStarted(s *server, err error, now time.Time) {
 	a.counts.startFailures++
 	delete(a.running, s.id)
@@ -68,12 +68,12 @@ func (a *Agent) notStarted(s *server, err error, now time.Time) {
 	a.save()
 }
 
-// pathError says that a launch path names nothing that can be run.
+// pathError means that a launch path names nothing executable.
 type pathError struct{ error }
 
 func (e *pathError) Unwrap() error { return e.error }
 
-// prepare makes the command of a process, with its ports and directories.
+// prepare returns the command of a process, with its ports and directories.
 func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error) {
 	path, err := programPath(s.spec.LaunchPath, s.dir)
 	if err != nil {
@@ -114,10 +114,11 @@ func (a *Agent) prepare(s *server, now time.Time) (c process.Command, err error)
 	}, nil
 }
 
-// gamePrefixes begin the paths that the API documents for managed fleets.
+// gamePrefixes are the prefixes of launch paths that the API documents for managed fleets.
 var gamePrefixes = []string{"/local/game/", "C:/Game/", "c:/game/"}
 
-// programPath returns the program of a launch path, which lies below the root. The directories that the API documents for managed fleets stand for the root.
+// programPath returns the path of a launch path's program, which must be below root. The directories that the API documents for managed fleets are
+// replaced by root.
 func programPath(launch, root string) (string, error) {
 	rest := strings.ReplaceAll(launch, `\`, "/")
 	for _, prefix := range gamePrefixes {
@@ -144,7 +145,7 @@ func programPath(launch, root string) (string, error) {
 	return path, nil
 }
 
-// environment is the agent's own, without its secrets and settings, with what server SDKs need.
+// environment returns the agent's own environment, without its secrets and settings, plus what server SDKs need.
 func (a *Agent) environment(values launch.Values) []string {
 	list := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")

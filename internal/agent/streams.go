@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	streamsMax = 16                       // of output at a time
-	chunk      = agentproto.OutputMax / 2 // bytes of output in one message, which valid may double
-	lookEvery  = 250 * time.Millisecond   // for new output
-	aliveEvery = 15 * time.Second         // a message of a stream without output
+	streamsMax = 16                       // concurrent streams of output
+	chunk      = agentproto.OutputMax / 2 // bytes of output in one message, which valid may at most double
+	lookEvery  = 250 * time.Millisecond   // interval of checks for new output
+	aliveEvery = 15 * time.Second         // interval of messages on a stream without output
 
-	// A message that the service does not take is sent again after resendFirst, then twice as long, up to resendLongest.
+	// If the service does not accept a message, it is sent again after resendFirst, then with doubled pauses up to resendLongest.
 	resendFirst   = 100 * time.Millisecond
 	resendLongest = 2 * time.Second
-	// streamPatience is how long a stream waits for a connection. The service has given it up by then.
+	// streamPatience is how long a stream waits for a connection. By then, the service has given it up.
 	streamPatience = time.Minute
 )
 
-// outputRate bounds what all streams of the host send, in bytes as they are on the wire. Heartbeats and ends of processes share the connection, which the
-// service reads no faster than 400 KiB a second. A stream leaves out what its process writes faster than that.
+// outputRate bounds what all streams of the host send together, in bytes on the wire. Heartbeats and reports of ends share the connection, which the
+// service reads at no more than 400 KiB per second. A stream skips output that its process writes faster than that.
 var outputRate = rate.PerSecond(256<<10, 512<<10)
 
 // pacer shares outputRate among the streams.
@@ -38,7 +38,7 @@ type pacer struct {
 	full int64
 }
 
-// wait waits until some bytes may be sent; false: ctx has ended.
+// wait waits until so many bytes may be sent; false if ctx has ended.
 func (p *pacer) wait(ctx context.Context, bytes int) bool {
 	p.mu.Lock()
 	next, early := outputRate.Next(p.full, steady.Now(), bytes)
@@ -55,7 +55,7 @@ func (p *pacer) wait(ctx context.Context, bytes int) bool {
 	}
 }
 
-// outputStream is one stream of the output of a process.
+// outputStream is one stream of a process's output.
 type outputStream struct {
 	agent  *Agent
 	id     string
@@ -63,7 +63,7 @@ type outputStream struct {
 	sent   time.Time
 }
 
-// startStream sends the output of a process, running or ended.
+// startStream starts to send the output of a process, running or ended.
 func (a *Agent) startStream(p *agentproto.StartOutput) {
 	if len(a.streams) >= streamsMax {
 		a.reply(&agentproto.SendOutput{StreamID: p.StreamID, Number: 1, End: true, Error: "too many streams of output at this host; try again later"})
@@ -93,12 +93,12 @@ func (a *Agent) startStream(p *agentproto.StartOutput) {
 	}()
 }
 
-// valid returns output as text. Bytes that are none become U+FFFD, one for each run of them.
+// valid returns output as text. It replaces each run of invalid bytes with one U+FFFD.
 func valid(output []byte) string { return strings.ToValidUTF8(string(output), "\uFFFD") }
 
 var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// known returns whether an id can be one of this agent: the name of a directory, and nothing else.
+// known reports whether an id can be one of this agent's: a plain directory name.
 func known(id string) bool {
 	for _, r := range id {
 		if (r < '0' || r > '9') && (r < 'a' || r > 'f') && r != '-' {
@@ -108,7 +108,7 @@ func known(id string) bool {
 	return len(id) == 36
 }
 
-// follow sends output until the process has ended and all of it is sent, or the stream ends.
+// follow sends output until the process has ended and everything is sent, or the stream ends.
 func (x *outputStream) follow(ctx context.Context, p *agentproto.StartOutput, log *output.Log, done <-chan struct{}) {
 	tail, err := log.Tail(int64(p.TailBytes))
 	offset, errEnd := log.End()
@@ -117,7 +117,7 @@ func (x *outputStream) follow(ctx context.Context, p *agentproto.StartOutput, lo
 		return
 	}
 	tail = tail[begin(tail, p.TailBytes, p.TailLines):]
-	for first := true; first || len(tail) > 0; first = false { // the first message says that there is a stream, even without output
+	for first := true; first || len(tail) > 0; first = false { // the first message announces the stream, even without output
 		n := whole(tail[:min(chunk, len(tail))])
 		if !x.send(ctx, agentproto.SendOutput{Output: valid(tail[:n])}) {
 			return
@@ -126,7 +126,7 @@ func (x *outputStream) follow(ctx context.Context, p *agentproto.StartOutput, lo
 	}
 	buffer := make([]byte, chunk)
 	for p.Follow {
-		ended := isClosed(done) // before the read, so that what was written last is read
+		ended := isClosed(done) // checked before the read, so that the last output is read
 		n, next, err := log.Read(buffer, offset)
 		if err != nil || ended && n == 0 {
 			break
@@ -153,7 +153,7 @@ func (x *outputStream) follow(ctx context.Context, p *agentproto.StartOutput, lo
 	x.send(ctx, agentproto.SendOutput{End: true})
 }
 
-// begin returns where the last lines of a tail begin. The tail begins with a part of a line if it is as long as the service wants it.
+// begin returns the offset of the last lines of a tail. If the tail has the requested length, it starts in the middle of a line.
 func begin(tail []byte, bytesMax, lines int) int {
 	from := 0
 	if len(tail) == bytesMax {
@@ -167,7 +167,7 @@ func begin(tail []byte, bytesMax, lines int) int {
 	return max(from, agentproto.LastLines(tail, lines))
 }
 
-// whole returns how many bytes there are without the beginning of a character at the end. Bytes that are no text count as they are.
+// whole returns the length without an incomplete character at the end. Invalid bytes are included.
 func whole(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
@@ -189,8 +189,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// send sends one message of the stream, and returns whether the service still wants the stream. While the reader is slow or the connection is lost, it
-// waits with this message; what the process writes meanwhile stays in its files.
+// send sends one message of the stream, and reports whether the service still wants the stream. While the reader is slow or the connection is lost,
+// it waits with this message; further output stays in the process's files.
 func (x *outputStream) send(ctx context.Context, m agentproto.SendOutput) bool {
 	if !x.agent.pace.wait(ctx, wireBytes(m.Output)) {
 		return false
@@ -222,7 +222,7 @@ func (x *outputStream) send(ctx context.Context, m agentproto.SendOutput) bool {
 	}
 }
 
-// wireBytes is how long a text is in JSON, and a little more for what is around it.
+// wireBytes returns the length of a text in JSON, plus some overhead.
 func wireBytes(text string) int {
 	n := 200 + len(text)
 	for i := range len(text) {

@@ -21,22 +21,22 @@ import (
 
 // Bounds of the uploads of logs.
 const (
-	uploadsMax     = 200 // that wait; beyond it the oldest are dropped
+	uploadsMax     = 200 // queued uploads; beyond this, the oldest are dropped
 	uploadTime     = 20 * time.Minute
 	uploadAttempts = 12
-	retryUpload    = 5 * time.Second // after the first failure, then twice as long, up to retryUploadMax
+	retryUpload    = 5 * time.Second // pause after the first failure; doubles up to retryUploadMax
 	retryUploadMax = 10 * time.Minute
 )
 
-// uploads is what is known of the uploads of logs besides the queue in the state file. It belongs to the goroutine of Run.
+// uploads holds the state of log uploads, besides the queue in the state file. It is owned by the goroutine of Run.
 type uploads struct {
-	queue    []state.Upload // the oldest first
+	queue    []state.Upload // oldest first
 	busy     bool
-	next     time.Time // no attempt before
-	attempts int       // of the first in the queue
+	next     time.Time // no attempt before this
+	attempts int       // for the first in the queue
 }
 
-// noteLogs queues the logs of a process that has ended, if it may have had a game session.
+// noteLogs queues the logs of an ended process that may have had a game session.
 func (a *Agent) noteLogs(s *server) {
 	if !s.registered && s.session == "" || a.config.Target == nil {
 		return
@@ -49,7 +49,7 @@ func (a *Agent) noteLogs(s *server) {
 	}
 }
 
-// upload uploads the oldest logs, once the service has been told of the end of their process.
+// upload uploads the oldest logs, once the end of their process has been reported to the service.
 func (a *Agent) upload(now time.Time) {
 	u := &a.uploads
 	if !a.connected || u.busy || len(u.queue) == 0 || now.Before(u.next) {
@@ -67,14 +67,14 @@ func (a *Agent) upload(now time.Time) {
 	}()
 }
 
-// errUnwanted says that the service does not take these logs, now or later.
+// errUnwanted means that the service will never accept these logs.
 var errUnwanted = errors.New("the service does not take these logs")
 
 func (a *Agent) uploaded(one state.Upload, err error) {
 	u := &a.uploads
 	u.busy = false
 	if len(u.queue) == 0 || u.queue[0].ID != one.ID {
-		return // it was dropped meanwhile
+		return // dropped meanwhile
 	}
 	if errors.Is(err, link.ErrNotConnected) {
 		return
@@ -104,7 +104,7 @@ func (a *Agent) uploaded(one state.Upload, err error) {
 	a.save()
 }
 
-// uploadLogs makes the archive and uploads it.
+// uploadLogs creates and uploads the archive.
 func (a *Agent) uploadLogs(ctx context.Context, one state.Upload) error {
 	ctx, cancel := context.WithTimeout(ctx, uploadTime)
 	defer cancel()
@@ -135,11 +135,11 @@ func (a *Agent) uploadLogs(ctx context.Context, one state.Upload) error {
 	return put(ctx, a.client, to.URL, file, size)
 }
 
-// uploadName begins the names of archives in the state directory. Those that an agent before left behind are removed.
+// uploadName is the prefix of archives in the state directory. Archives left behind by an earlier agent are removed.
 const uploadName = "logs-upload-"
 
 func (a *Agent) removeArchives() {
-	left, _ := filepath.Glob(filepath.Join(a.config.StateDir, uploadName+"*")) // the pattern is right
+	left, _ := filepath.Glob(filepath.Join(a.config.StateDir, uploadName+"*")) // the pattern is valid
 	for _, path := range left {
 		os.Remove(path)
 	}
@@ -170,13 +170,13 @@ func (a *Agent) sourceOf(one state.Upload) bundle.Source {
 func put(ctx context.Context, client *http.Client, url string, archive *os.File, size int64) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, url, io.NopCloser(archive))
 	if err != nil {
-		return errors.New("the URL for the upload is none") // without the URL, which has the ticket
+		return errors.New("the URL for the upload is none") // without the URL, which contains the ticket
 	}
 	r.ContentLength = size
 	r.Header.Set("Content-Type", "application/zip")
 	answer, err := client.Do(r)
 	if err != nil {
-		if inner := errors.Unwrap(err); inner != nil { // the outer error has the URL
+		if inner := errors.Unwrap(err); inner != nil { // the outer error contains the URL
 			err = inner
 		}
 		return fmt.Errorf("upload: %w", err)

@@ -40,7 +40,7 @@ func (a *Agent) readFile() {
 	a.want(conf)
 }
 
-// complain logs why the wanted set cannot be read, once. The processes stay as they are.
+// complain logs once why the wanted set cannot be read. The processes keep running unchanged.
 func (a *Agent) complain(err error) {
 	if text := err.Error(); text != a.problem {
 		a.problem = text
@@ -48,7 +48,7 @@ func (a *Agent) complain(err error) {
 	}
 }
 
-// ParseRuntime reads a runtime configuration as the API and the AWS CLI write it.
+// ParseRuntime parses a runtime configuration in the format of the API and the AWS CLI.
 func ParseRuntime(text []byte) (agentproto.RuntimeConfiguration, error) {
 	var conf agentproto.RuntimeConfiguration
 	if err := json.Unmarshal(text, &conf); err != nil {
@@ -75,7 +75,8 @@ func ParseRuntime(text []byte) (agentproto.RuntimeConfiguration, error) {
 	return conf, nil
 }
 
-// want makes conf the wanted set. Entries with the same launch path and parameters go on, with their processes and crashes; what is in none retires.
+// want makes conf the wanted set. Entries with the same launch path and parameters keep their processes and crash counts; processes without an entry
+// retire.
 func (a *Agent) want(conf agentproto.RuntimeConfiguration) {
 	changed, err := a.wantBuild(conf.Build)
 	if err != nil {
@@ -101,7 +102,7 @@ func (a *Agent) want(conf agentproto.RuntimeConfiguration) {
 		a.entries = append(a.entries, e)
 	}
 	a.assign()
-	a.beat = time.Time{} // the service wants to know at once
+	a.beat = time.Time{} // report to the service at once
 	a.config.Log.Info("runtime configuration is in force", "entries", len(a.entries), "processes", a.total())
 }
 
@@ -109,8 +110,8 @@ func same(x, y agentproto.ServerProcess) bool {
 	return x.LaunchPath == y.LaunchPath && x.Parameters == y.Parameters
 }
 
-// assign puts the running processes into the slots of the wanted set: those with a game session first, because one too many without a session can
-// retire at once.
+// assign assigns the running processes to the slots of the wanted set. Processes with a game session come first, because a surplus process without
+// one can retire at once.
 func (a *Agent) assign() {
 	now := time.Now()
 	servers := a.sorted()
@@ -137,7 +138,7 @@ func (a *Agent) assign() {
 	}
 }
 
-// fill puts processes into the slots. A process keeps its slot if it can, because its arguments may have the number.
+// fill puts processes into the slots. A process keeps its slot if possible, because its arguments may contain the slot number.
 func (e *entry) fill(stay []*server) {
 	e.slots = make([]*server, e.spec.ConcurrentExecutions)
 	var others []*server
@@ -168,7 +169,7 @@ func first(x, y bool) int {
 	return 1
 }
 
-// total is how many processes are wanted.
+// total returns how many processes are wanted.
 func (a *Agent) total() (n int) {
 	for _, e := range a.entries {
 		n += e.spec.ConcurrentExecutions
@@ -176,7 +177,7 @@ func (a *Agent) total() (n int) {
 	return n
 }
 
-// mayStart returns whether new processes may be started at all.
+// mayStart reports whether new processes may be started at all.
 func (a *Agent) mayStart(now time.Time) bool {
 	if a.draining || a.order != agentproto.OrderActive && a.order != agentproto.OrderInitializing {
 		return false
@@ -184,10 +185,10 @@ func (a *Agent) mayStart(now time.Time) bool {
 	if a.config.Target == nil {
 		return true
 	}
-	return a.connected && a.token != nil && now.Before(time.Unix(a.token.ExpirationTimestamp, 0)) // without the service a process could not register
+	return a.connected && a.token != nil && now.Before(time.Unix(a.token.ExpirationTimestamp, 0)) // without the service, a process could not register
 }
 
-// reconcile starts what is wanted and does not run. Retiring processes count, so that the host never runs more than it was meant for.
+// reconcile starts processes that are wanted but not running. Retiring processes count, so that the host never runs more than it is meant to.
 func (a *Agent) reconcile(now time.Time) {
 	if !a.mayStart(now) {
 		return
@@ -195,7 +196,7 @@ func (a *Agent) reconcile(now time.Time) {
 	room := a.total() - len(a.running)
 	for _, e := range a.entries {
 		if e.build != "" && a.build.dir == "" {
-			continue // the build is on its way
+			continue // the build is being downloaded
 		}
 		for slot := range e.slots {
 			if room <= 0 {
@@ -209,9 +210,9 @@ func (a *Agent) reconcile(now time.Time) {
 	}
 }
 
-// retire ends processes that no entry wants: at once if no server SDK has registered them. A registered one is told to the service as retiring, which ends it
-// when it has no game session. Where the service does not, the agent does so after the time that a game session may take to be activated, if it would
-// know of one.
+// retire ends processes that no entry wants. It ends a process that no server SDK has registered at once. It reports a registered one to the service
+// as retiring, and the service ends it once it has no game session. If the service does not, the agent ends it after the activation time of a game
+// session, by when it would know of one.
 func (a *Agent) retire(now time.Time) {
 	known := a.wanted != nil
 	for _, s := range a.running {
@@ -225,7 +226,7 @@ func (a *Agent) retire(now time.Time) {
 		switch {
 		case a.draining && !a.deadline.IsZero() && now.After(a.deadline):
 			a.end(s, agentproto.ComputeShuttingDown)
-		case s.hosting() || s.doubtful && now.Sub(a.since) < time.Minute: // a new connection begins with the game sessions of all processes
+		case s.hosting() || s.doubtful && now.Sub(a.since) < time.Minute: // a new connection first reports the game sessions of all processes
 		case !s.registered && a.settled(s):
 			a.end(s, agentproto.NormalTermination)
 		case a.connected && now.Sub(s.retiring) > wait:
@@ -234,26 +235,26 @@ func (a *Agent) retire(now time.Time) {
 	}
 }
 
-// settled returns whether the service had the time to say that a process is registered.
+// settled reports whether the service has had time to report that a process is registered.
 func (a *Agent) settled(s *server) bool {
 	return a.config.Target == nil || a.connected && s.unregistered > 0
 }
 
-// activation is how long a game session may take to be activated.
+// activation returns how long a game session may take to activate.
 func (a *Agent) activation() time.Duration {
 	if a.wanted == nil || a.wanted.GameSessionActivationTimeoutSeconds <= 0 {
-		return 5 * time.Minute // the default of the API
+		return 5 * time.Minute // the API's default
 	}
 	return time.Duration(a.wanted.GameSessionActivationTimeoutSeconds) * time.Second
 }
 
-// drain starts nothing more. A deadline of zero waits for ever.
+// drain stops starting processes. A deadline of zero means none.
 func (a *Agent) drain(deadline time.Time, why string) {
 	a.draining, a.deadline, a.beat = true, deadline, time.Time{}
 	a.config.Log.Info("host is drained: no server process starts, those with a game session finish", "deadline", deadline, "reason", why)
 }
 
-// revoked ends all server processes: the service does not trust this host any more, and nothing will be heard of what runs here.
+// revoked ends all server processes, because the service no longer trusts this host and would not hear of what runs here.
 func (a *Agent) revoked() {
 	if !a.draining || a.deadline.IsZero() || a.deadline.After(time.Now()) {
 		a.drain(time.Now(), "the service has revoked this host")

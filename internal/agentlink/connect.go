@@ -21,14 +21,14 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// hello has the parameters in the query of an agent's connection request.
+// hello contains the query parameters of an agent's connection request.
 type hello struct {
-	host          string      // id; empty: an agent with a compute's token
+	host          string      // id; empty: the agent uses a compute's token
 	name          string      // of the host
 	signed        domain.Time // the time in its proof
 	compute       compute
 	authorization string
-	native        bool // `muster agent`, which understands the additions to the protocol
+	native        bool // `muster agent`, which supports the additions to the protocol
 	from          string
 }
 
@@ -42,7 +42,7 @@ var (
 	computeForm = regexp.MustCompile(`^[a-zA-Z0-9-]+(/[a-zA-Z0-9-]+)?$`)
 )
 
-// parseHello reads the query, which agents encode as a form. Unknown parameters are ignored.
+// parseHello parses the query, which agents encode as a form. It ignores unknown parameters.
 func parseHello(query string) (hello, error) {
 	if len(query) > queryBytes {
 		return hello{}, fmt.Errorf("the query has %d bytes; want at most %d", len(query), queryBytes)
@@ -65,7 +65,7 @@ func parseHello(query string) (hello, error) {
 	return h, nil
 }
 
-// errForbidden marks refusals that get HTTP status 403, errWrongQuery those that get 400, and errRevoked those of a host that is itself and was revoked.
+// errForbidden marks refusals with HTTP status 403, errWrongQuery those with 400, and errRevoked those of an authenticated host that was revoked.
 var (
 	errForbidden  = errors.New("forbidden")
 	errWrongQuery = errors.New("wrong query")
@@ -104,7 +104,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.open(l)
 }
 
-// welcome checks that an agent may connect, as the compute or the host that it says it is.
+// welcome checks whether an agent may connect as the compute or host that it claims to be.
 func (s *Server) welcome(r *http.Request) (h hello, shown computetoken.Accepted, err error) {
 	if hostproof.Present(r) {
 		h = hello{native: true, from: s.config.Proxies.Of(r)}
@@ -125,7 +125,7 @@ func (s *Server) welcome(r *http.Request) (h hello, shown computetoken.Accepted,
 	return h, shown, err
 }
 
-// open registers the upgraded connection, starts to read from it, and sends what the agent should know.
+// open registers the upgraded connection, starts reading from it, and sends what the agent should know.
 func (s *Server) open(l *link) {
 	defer s.config.Panics.Confine(panicDoor, l.drop)
 	if !s.attach(l) {
@@ -134,7 +134,7 @@ func (s *Server) open(l *link) {
 	}
 	frames.Read(l.conn, &s.reading, incoming{l}) // from here on, End detaches the link
 	if l.node != s.config.Node() || s.voidNow(l) {
-		l.drop() // the agent is told why when it connects again
+		l.drop() // the agent learns the reason when it reconnects
 		return
 	}
 	s.log.Debug("host agent connected", "fleet", l.compute().fleet, "compute", l.compute().name, "native", l.native)
@@ -144,7 +144,7 @@ func (s *Server) open(l *link) {
 	l.enqueue((*link).pushOwed)
 }
 
-// authorise checks that the agent may connect for its compute.
+// authorise checks whether the agent may connect for its compute.
 func (s *Server) authorise(ctx context.Context, h *hello) (fleet.Compute, computetoken.Accepted, error) {
 	var x fleet.Compute
 	var found bool
@@ -177,7 +177,7 @@ func (s *Server) failed(h *hello, reason signin.Reason, err error) error {
 	return err
 }
 
-// connectStatus translates an error for a refused connection.
+// connectStatus returns the HTTP status for a refused connection.
 func connectStatus(err error) int {
 	_, slowed := errors.AsType[*signin.Slowed](err)
 	switch {
@@ -201,9 +201,9 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	s.refusals.Refuse(w, time.Now(), status, err)
 }
 
-// voidNow reports whether the token of a link has become void since it was checked, or its host was revoked.
+// voidNow reports whether the token of a link has become void since it was checked, or the host was revoked.
 func (s *Server) voidNow(l *link) (void bool) {
-	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the link
+	_ = s.engine.ReadHere(s.ctx, func(v *cell.View) error { // an error means that the engine has stopped, which also ends the link
 		if l.host != "" {
 			h, ok := v.Host(l.host)
 			void = !ok || h.Revoked != 0

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 )
 
-// handle carries a request out and answers it.
+// handle executes a request and answers it.
 func (l *link) handle(message []byte) {
 	s := l.server
 	began := time.Now()
@@ -56,7 +56,7 @@ func (l *link) fail(action, id string, status int, message string) {
 	}
 }
 
-// failure is an answer with a status of its own.
+// failure is an error with a status of its own.
 type failure struct {
 	status int
 	text   string
@@ -64,7 +64,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
-// answerStatus translates an error for an agent, which repeats a request unless it got 400 or 401.
+// answerStatus translates an error for an agent, which retries a request unless the status is 400 or 401.
 func answerStatus(err error) (int, string) {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f.status, f.text
@@ -117,7 +117,7 @@ func (l *link) carryOut(request agentproto.Request) (any, error) {
 	return nil, &failure{404, "the service has not asked for this"}
 }
 
-// heartbeat answers what the agent should do with its processes.
+// heartbeat returns what the agent should do with its processes.
 func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnswer, error) {
 	answer := &agentproto.HeartbeatAnswer{Status: agentproto.OrderActive, UnhealthyProcesses: []string{}, UnregisteredProcesses: []string{}}
 	l.leaving.Store(r.Status == agentproto.Terminated)
@@ -135,7 +135,7 @@ func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnsw
 		_, registered := v.Compute(at.fleet, at.name)
 		switch {
 		case ok && registered && f.Status != fleet.Deleting:
-		case l.host != "": // it hears of its next fleet
+		case l.host != "": // it will be told of its next fleet
 			answer.Status = agentproto.OrderPending
 		default:
 			answer.Status = agentproto.OrderTerminating
@@ -154,7 +154,8 @@ func (l *link) heartbeat(r *agentproto.SendHeartbeat) (*agentproto.HeartbeatAnsw
 	})
 }
 
-// interrupt takes a compute out whose agent says that its machine is about to be taken away. It says so with each heartbeat from then on.
+// interrupt drains a compute whose agent reports that its machine will be taken away. The agent reports it in each heartbeat from then
+// on.
 func (l *link) interrupt(is bool) {
 	at := l.at.Load()
 	switch {
@@ -175,7 +176,7 @@ func (l *link) key(process string) fleet.Key {
 	return fleet.Key{Fleet: l.compute().fleet, Compute: l.compute().name, Process: process}
 }
 
-// outlived reports whether a process that runs has ended for the service. One that ended in good order has a while to exit.
+// outlived reports whether a running process has ended according to the service. A process that ended normally is given time to exit.
 func (l *link) outlived(p *fleet.Process, now domain.Time) bool {
 	return p.State == fleet.Ended && (p.EndReason != fleet.EndedNormally || now.Sub(p.EndedAt) >= l.server.config.Periods.Exit)
 }
@@ -192,13 +193,13 @@ func (l *link) runtimeConfiguration() (*agentproto.RuntimeConfiguration, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !l.native { // it fetches no builds
+	if !l.native { // it does not download builds
 		return runtimeOf(&f), nil
 	}
 	return l.server.workOf(&f), nil
 }
 
-// runtimeOf is the runtime configuration of a fleet; without one, an agent runs nothing.
+// runtimeOf returns the runtime configuration of a fleet; without one, an agent runs nothing.
 func runtimeOf(f *fleet.Fleet) *agentproto.RuntimeConfiguration {
 	x := &agentproto.RuntimeConfiguration{ServerProcesses: []agentproto.ServerProcess{}}
 	if f.Runtime == nil {
@@ -212,11 +213,11 @@ func runtimeOf(f *fleet.Fleet) *agentproto.RuntimeConfiguration {
 	return x
 }
 
-// workOf is the runtime configuration of a fleet with its build, for agents that fetch builds.
+// workOf returns the runtime configuration of a fleet with its build, for agents that download builds.
 func (s *Server) workOf(f *fleet.Fleet) *agentproto.RuntimeConfiguration {
 	x := runtimeOf(f)
 	if f.Managed == nil || f.Managed.Manifest == "" {
-		return x // the files are on the hosts already
+		return x // the files are already on the hosts
 	}
 	x.Build = &agentproto.Build{BuildID: f.Managed.Build, Digest: f.Managed.Manifest}
 	if s.config.BuildURL != nil {
@@ -225,7 +226,7 @@ func (s *Server) workOf(f *fleet.Fleet) *agentproto.RuntimeConfiguration {
 	return x
 }
 
-// processEnded ends a server process that the agent saw end.
+// processEnded ends a server process whose end the agent has observed.
 func (l *link) processEnded(r *agentproto.NotifyServerProcessTermination) error {
 	cmd := hosting.ReportExit{Process: l.key(r.ProcessID), Event: string(r.EventCode), Exit: exit.Report{Reason: string(r.TerminationReason)}}
 	if x := r.Exit; x != nil {
@@ -239,7 +240,7 @@ func (l *link) processEnded(r *agentproto.NotifyServerProcessTermination) error 
 	return l.server.engine.Do(l.server.ctx, &cmd)
 }
 
-// hello says what this host is to the service.
+// hello returns what the service knows about this host.
 func (l *link) hello() (*agentproto.HelloAnswer, error) {
 	s := l.server
 	answer := &agentproto.HelloAnswer{
@@ -271,7 +272,7 @@ func (l *link) serverToken() (*agentproto.ServerToken, error) {
 	}, nil
 }
 
-// deregister removes the compute of an agent whose last heartbeat said that it ends.
+// deregister removes the compute of an agent whose last heartbeat announced its end.
 func (l *link) deregister() {
 	s := l.server
 	if s.current(l.compute()) != nil || s.stopping.Err() != nil {

@@ -20,19 +20,19 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// This file has the connections of hosts that have joined. Such a host signs its connection, and serves the fleet that the service says: none, the one that it is
-// bound to, or one after the other.
+// This file handles the connections of hosts that have joined. Such a host signs its connection. The service determines which fleet it serves: none,
+// the one to which it is bound, or one after the other.
 
-// keepEvery is how often the service notes which hosts are connected: three times within hosts.SilentAfter.
+// keepEvery is how often the service records which hosts are connected: three times within hosts.SilentAfter.
 const keepEvery = time.Minute
 
-// clockSkew is how far a host's clock may be off, as for the game servers on it.
+// clockSkew is by how much a host's clock may differ, as for its game servers.
 const clockSkew = sigv4.ServerSkew
 
-// fleetless stands for the compute of a host that serves no fleet. No fleet has an empty id.
+// fleetless returns a placeholder compute for a host that serves no fleet. Fleet ids are never empty.
 func fleetless(host string) compute { return compute{name: host} }
 
-// welcomeHost checks the proof of a host, and returns what it is to the service.
+// welcomeHost verifies the proof of a host.
 func (s *Server) welcomeHost(r *http.Request, h *hello) error {
 	proof, err := hostproof.Read(r)
 	if err != nil {
@@ -68,15 +68,15 @@ func (s *Server) welcomeHost(r *http.Request, h *hello) error {
 	return err
 }
 
-// standing is what a host is to the service.
+// standing is a host's status at the service.
 type standing struct {
 	host    hosts.Host
 	gone    bool // unknown or revoked
 	at      compute
-	leaving string // why it is to start nothing more; empty: it may
+	leaving string // why it must start nothing more; empty: it may
 }
 
-// standing reads the state of this node: what an agent gets must not lag behind the events that this node has followed.
+// standing reads this node's state, because what an agent is told must not lag behind the events that this node has followed.
 func (s *Server) standing(host string) (x standing, err error) {
 	x.at = fleetless(host)
 	err = s.engine.ReadHere(s.ctx, func(v *cell.View) error {
@@ -96,7 +96,8 @@ func (s *Server) standing(host string) (x standing, err error) {
 	return x, err
 }
 
-// settle makes the link one of the compute that its host is now, and tells the agent of a change. It runs as a task of the link, or before there are any.
+// settle assigns the link to the compute that currently represents its host, and tells the agent of a change. It runs as a task of the link, or
+// before there are any tasks.
 func (l *link) settle() {
 	s := l.server
 	x, err := s.standing(l.host)
@@ -105,7 +106,7 @@ func (l *link) settle() {
 	}
 	if x.gone {
 		s.log.Info("the connection of a host was closed: it was revoked", "host", l.host)
-		l.push(&agentproto.DrainCompute{DeadlineMillis: 1, Reason: "the host was revoked"}) // a deadline that is over, whatever the host's clock says
+		l.push(&agentproto.DrainCompute{DeadlineMillis: 1, Reason: "the host was revoked"}) // a deadline in the past by any clock
 		l.dismiss(closeRevoked)
 		return
 	}
@@ -117,13 +118,13 @@ func (l *link) settle() {
 		l.pushOwed()
 		s.log.Debug("host serves another fleet", "host", l.host, "fleet", x.at.fleet, "before", was.fleet)
 	}
-	if x.leaving != l.drained || !l.settled { // the agent may have missed the end of a drain while it was not connected
+	if x.leaving != l.drained || !l.settled { // the agent may have missed the end of a drain while disconnected
 		l.push(&agentproto.DrainCompute{Reason: x.leaving, Cancel: x.leaving == ""})
 		l.drained, l.settled = x.leaving, true
 	}
 }
 
-// helloOf is what an agent is told of its host.
+// helloOf returns what an agent is told about its host.
 func (s *Server) helloOf(x *standing) *agentproto.HelloAnswer {
 	answer := &agentproto.HelloAnswer{
 		HostID: x.host.ID, FleetID: x.at.fleet, ComputeName: x.host.Name, Location: x.host.Location, SDKEndpoint: s.config.SDKEndpoint,
@@ -135,7 +136,7 @@ func (s *Server) helloOf(x *standing) *agentproto.HelloAnswer {
 	return answer
 }
 
-// helloHost stores what the agent says of its host, and answers what the host is.
+// helloHost stores what the agent reports about its host, and returns the host's status.
 func (l *link) helloHost(r *agentproto.AgentHello) (*agentproto.HelloAnswer, error) {
 	s := l.server
 	if err := s.engine.Do(s.ctx, &hosts.Describe{Host: l.host, Version: r.Version, Ports: portsIn(r.Ports), MemoryMB: r.MemoryMB}); err != nil {
@@ -154,7 +155,7 @@ func (l *link) helloHost(r *agentproto.AgentHello) (*agentproto.HelloAnswer, err
 	return s.helloOf(&x), nil
 }
 
-// portsIn counts the ports of a range such as "7000-7999"; 0 if it is none.
+// portsIn counts the ports of a range such as "7000-7999"; 0 if the text is not a range.
 func portsIn(text string) int32 {
 	var first, last uint16
 	if _, err := fmt.Sscanf(strings.TrimSpace(text), "%d-%d", &first, &last); err != nil || last < first {
@@ -163,7 +164,7 @@ func portsIn(text string) int32 {
 	return int32(last-first) + 1
 }
 
-// settleHost has the links of a host look at what it is now.
+// settleHost makes the links of a host check its status again.
 func (s *Server) settleHost(host string) {
 	for _, l := range s.links() {
 		if l.host == host {
@@ -172,7 +173,7 @@ func (s *Server) settleHost(host string) {
 	}
 }
 
-// keepHosts notes which hosts are connected.
+// keepHosts records which hosts are connected.
 func (s *Server) keepHosts(now time.Time) {
 	seen := map[string]bool{}
 	var all []string
@@ -192,7 +193,7 @@ func (s *Server) keepHosts(now time.Time) {
 	}
 }
 
-// leave notes that the agent of a host has ended, and its server processes with it.
+// leave records that the agent of a host has ended, and its server processes with it.
 func (l *link) leave() {
 	s := l.server
 	if s.stopping.Err() != nil || s.current(l.compute()) != nil {
@@ -203,7 +204,7 @@ func (l *link) leave() {
 	}
 }
 
-// move makes a link one of another compute, unless it has ended.
+// move moves a link to another compute, unless the link has ended.
 func (s *Server) move(l *link, to compute) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,6 +213,6 @@ func (s *Server) move(l *link, to compute) {
 	}
 	l.at.Store(&to)
 	all := append(s.agents[to], l)
-	slices.SortStableFunc(all, func(x, y *link) int { return x.opened.Compare(y.opened) }) // connections of one host move in any order
+	slices.SortStableFunc(all, func(x, y *link) int { return x.opened.Compare(y.opened) }) // connections of one host are moved in any order
 	s.agents[to] = all
 }

@@ -20,18 +20,18 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// joinBodyMax bounds the body of a request to join, in bytes.
+// joinBodyMax bounds the body of a join request, in bytes.
 const joinBodyMax = 4 << 10
 
-// IsJoin reports whether a request is from a machine that joins.
+// IsJoin reports whether a request is from a machine that wants to join.
 func IsJoin(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, hostproof.JoinPath)
 }
 
-// errJoinToken is the answer to every token that is no good, so that a guess reveals nothing.
+// errJoinToken is the answer to every invalid token, so that guessing reveals nothing.
 var errJoinToken = fmt.Errorf("%w: %s", errForbidden, hosts.ErrToken.Detail)
 
-// ServeJoin makes a machine with a join token a host.
+// ServeJoin makes a machine that presents a join token a host.
 func (s *Server) ServeJoin(w http.ResponseWriter, r *http.Request) {
 	if s.stopping.Err() != nil {
 		s.refuse(w, http.StatusServiceUnavailable, errors.New("the service is stopping"))
@@ -55,14 +55,14 @@ func (s *Server) ServeJoin(w http.ResponseWriter, r *http.Request) {
 	s.log.Info("host joined", "host", host.ID, "name", host.Name, "location", host.Location, "fleet", host.Fleet, "token", host.Token)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(hostproof.Joined{Host: host.ID, Name: host.Name, Location: host.Location, Fleet: host.Fleet}) // the machine repeats the request if it gets no answer
+	_ = json.NewEncoder(w).Encode(hostproof.Joined{Host: host.ID, Name: host.Name, Location: host.Location, Fleet: host.Fleet}) // the machine retries if it gets no answer
 }
 
 func (s *Server) join(r *http.Request, in *hostproof.Join) (hosts.Host, error) {
 	h := &hello{from: s.config.Proxies.Of(r)}
 	var issuer quota.Holder
 	id, hash, ok := hostproof.ReadToken(strings.TrimSpace(in.Token))
-	if ok { // a token that does not exist costs no command
+	if ok { // a nonexistent token costs no command
 		err := s.engine.Read(r.Context(), func(v *cell.View) error {
 			tokens := v.HostTokens()
 			at := slices.IndexFunc(tokens, func(x hosts.Token) bool { return x.ID == id && x.Hash == hash })
@@ -91,7 +91,7 @@ func (s *Server) join(r *http.Request, in *hostproof.Join) (hosts.Host, error) {
 	return cmd.Host, err
 }
 
-// issuer is the caller for whom a host counts: who issued its join token. The name is found when it is asked for, which is in refusals.
+// issuer is the holder for whom a host counts: the issuer of its join token. Its name is only looked up for refusals.
 type issuer struct {
 	holder quota.Holder
 	name   func(quota.Holder) string
@@ -107,7 +107,7 @@ func (s *Server) countedFor(ctx context.Context, h quota.Holder) context.Context
 	return quotas.With(ctx, issuer{h, s.config.Holder})
 }
 
-// refusalStatus is the HTTP status for a refusal of the core.
+// refusalStatus returns the HTTP status for a refusal of the core.
 func refusalStatus(err error) (int, bool) {
 	refusal, ok := errors.AsType[*domain.Refusal](err)
 	switch {

@@ -9,12 +9,12 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// This file has what agents say about the entries of their runtime configuration that do not run.
+// This file handles agents' reports about entries of their runtime configuration that do not run.
 
 // launch is an entry of the runtime configuration of a fleet.
 type launch struct{ fleet, path, parameters string }
 
-// launchEvents bounds how often an agent whose entries change their trouble all the time writes to the journal.
+// launchEvents limits the journal events caused by an agent whose entries constantly change their problem.
 var launchEvents = rate.PerSecond(0.2, 20)
 
 var troubles = map[string]hosting.LaunchTrouble{
@@ -22,7 +22,7 @@ var troubles = map[string]hosting.LaunchTrouble{
 	agentproto.CauseCrash: hosting.CrashesTooOften,
 }
 
-// tellLaunches writes a trouble to the fleet's events when it begins, or is another one than before. A crash is one when there were too many.
+// tellLaunches writes a problem to the fleet's events when it begins or changes. A crash counts only if there were too many.
 func (l *link) tellLaunches(states []agentproto.LaunchState) {
 	at := l.compute()
 	told := map[launch]string{}
@@ -35,7 +35,7 @@ func (l *link) tellLaunches(states []agentproto.LaunchState) {
 		}
 		if l.told[key] != cause {
 			if !l.telling.Take(launchEvents, steady.Now()) {
-				continue // the next heartbeat has it, too
+				continue // the next heartbeat repeats it
 			}
 			cmd := hosting.ReportLaunch{Fleet: at.fleet, Compute: at.name, Path: x.LaunchPath, Trouble: troubles[cause], Why: x.Reason}
 			if err := l.server.engine.Do(l.server.ctx, &cmd); err != nil {
@@ -48,7 +48,7 @@ func (l *link) tellLaunches(states []agentproto.LaunchState) {
 	l.told = told
 }
 
-// Reports returns what the agents that are connected here said last.
+// Reports returns the latest reports of the agents connected to this node.
 func (s *Server) Reports() (all []*agentproto.Report) {
 	for _, l := range s.links() {
 		if r := l.report.Load(); r != nil && s.current(l.compute()) == l {

@@ -19,62 +19,61 @@ import (
 // panicDoor is the label of panics of this door.
 const panicDoor = "agentlink"
 
-// Bounds of one connection. A heartbeat comes every few seconds, and the end of each process once; output that is followed live is most of
-// the traffic.
+// Bounds of one connection. Heartbeats come every few seconds, and the end of each process once; live output is most of the traffic.
 var (
 	requests = rate.PerSecond(100, 1000)
 	pace     = rate.PerSecond(400, 2000) // frames, large ones counted as several
 )
 
 const (
-	tasksMax    = 256     // requests that wait
-	tasksBytes  = 2 << 20 // of them
-	outMax      = 2 << 20 // bytes that wait for an agent that does not read
+	tasksMax    = 256     // queued requests
+	tasksBytes  = 2 << 20 // total size of queued requests
+	outMax      = 2 << 20 // bytes queued for an agent that does not read
 	closeNormal = 1000
-	// closeRevoked is that of a policy: the agent is told why when it connects again.
+	// closeRevoked is the WebSocket close code for a policy violation; the agent learns the reason when it reconnects.
 	closeRevoked = 1008
-	farewell     = 2 * time.Second // how long an agent may take to answer a close frame
+	farewell     = 2 * time.Second // how long an agent has to answer a close frame
 )
 
 // link is one connection of an agent.
 type link struct {
 	server      *Server
-	host        string                  // id of a host that has joined; empty: the agent came with a compute's token
+	host        string                  // id of a joined host; empty: the agent used a compute's token
 	name        string                  // of the host
-	signed      domain.Time             // when the host has signed this connection, by its own clock
-	at          atomic.Pointer[compute] // which it is of; changed under Server.mu
+	signed      domain.Time             // when the host signed this connection, by its own clock
+	at          atomic.Pointer[compute] // the compute that it belongs to; changed under Server.mu
 	native      bool
 	shown       computetoken.Accepted
 	conn        net.Conn
-	node        domain.UUID // under which this node attached it
+	node        domain.UUID // the id under which this node attached it
 	opened      time.Time
 	bucket      rate.Bucket
-	heard       atomic.Int64                      // when the last frame came, as steady.Nanos
-	leaving     atomic.Bool                       // its last heartbeat, or that of a newer connection, said that the agent ends
-	report      atomic.Pointer[agentproto.Report] // of its last heartbeat; nil: none came
-	told        map[launch]string                 // causes of trouble that are in the fleet's events. Only tasks use it.
+	heard       atomic.Int64                      // when the last frame arrived, as steady.Nanos
+	leaving     atomic.Bool                       // its last heartbeat, or that of a newer connection, announced that the agent ends
+	report      atomic.Pointer[agentproto.Report] // from its last heartbeat; nil: none yet
+	told        map[launch]string                 // problems that are already in the fleet's events. Only used by tasks.
 	telling     rate.Bucket                       // of these events
-	drained     string                            // why the agent was told to start nothing more; empty: it was not. Only tasks use it and settled.
-	outdated    time.Time                         // when a heartbeat first came beside a later connection of the same host; zero: none did. Only tasks use it.
-	interrupted *compute                          // the one that was drained because its machine is about to be taken away; nil: none was. Only tasks use it.
+	drained     string                            // why the agent was told to start nothing more; empty: it was not. Only used by tasks.
+	outdated    time.Time                         // when a heartbeat first arrived despite a later connection of the same host; zero: never. Only used by tasks.
+	interrupted *compute                          // the compute drained because its machine will be taken away; nil: none. Only used by tasks.
 	settled     bool                              // the agent was told whether it may start anything
-	from        string                            // address of the client, as limits by address know it
-	asked       atomic.Pointer[asked]             // what policies were asked about it; nil: nothing
+	from        string                            // client address in the form used for limits by address
+	asked       atomic.Pointer[asked]             // the last policy check; nil: none
 
 	mu         sync.Mutex
-	superseded time.Time // zero while no newer one is open
+	superseded time.Time // zero while there is no newer one
 	pinged     time.Time
-	waiting    []byte // frames whose writing has not begun
+	waiting    []byte // frames that are not being written yet
 	writing    time.Time
-	closed     bool // no frame is accepted any more
+	closed     bool // no further frames are accepted
 	tasks      []task
-	bytes      int // of the messages among them
+	bytes      int // total size of queued messages
 	working    bool
 }
 
 func (l *link) compute() compute { return *l.at.Load() }
 
-// task is a piece of work for a link: a message, or, without one, work of the door itself.
+// task is a unit of work of a link: a message or, without one, work of the door itself.
 type task struct {
 	message []byte
 	own     func(*link)
@@ -88,14 +87,14 @@ func (l *link) supersede(now time.Time) {
 	}
 }
 
-// enqueue adds work of the door itself, whose amount is small by nature.
+// enqueue adds work of the door itself, which is small by nature.
 func (l *link) enqueue(do func(*link)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.add(task{own: do})
 }
 
-// receive adds a message, unless too many wait.
+// receive adds a message, unless too many are queued.
 func (l *link) receive(message []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +106,7 @@ func (l *link) receive(message []byte) bool {
 	return true
 }
 
-// add starts a goroutine for the tasks if there is none: an idle link holds none. l.mu is locked.
+// add adds a task, and starts a goroutine if none is running: an idle link holds none. l.mu must be locked.
 func (l *link) add(t task) {
 	l.tasks = append(l.tasks, t)
 	if !l.working {
@@ -132,7 +131,7 @@ func (l *link) work() {
 	}
 }
 
-// do carries one task out. When it panics the connection ends.
+// do executes one task. If it panics, the connection ends.
 func (l *link) do(t *task) {
 	defer l.server.config.Panics.Confine(panicDoor, l.drop)
 	if t.own != nil {
@@ -142,7 +141,7 @@ func (l *link) do(t *task) {
 	}
 }
 
-// send queues a frame, and never waits.
+// send queues a frame without blocking.
 func (l *link) send(opcode byte, payload []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,18 +150,18 @@ func (l *link) send(opcode byte, payload []byte) {
 	}
 	if len(l.waiting)+len(payload) > outMax {
 		l.closed = true
-		l.drop() // it has not read for long
+		l.drop() // it has not read for a long time
 		return
 	}
 	l.waiting = frames.Append(l.waiting, opcode, payload)
-	l.closed = opcode == frames.Close // nothing may follow it
+	l.closed = opcode == frames.Close // no frame may follow it
 	if l.writing.IsZero() {
 		l.writing = time.Now()
 		l.server.running.Go(l.flush)
 	}
 }
 
-// flush writes until no frame waits.
+// flush writes until no frame is waiting.
 func (l *link) flush() {
 	defer l.server.config.Panics.Confine(panicDoor, l.drop)
 	for {
@@ -177,7 +176,7 @@ func (l *link) flush() {
 		l.mu.Unlock()
 		if _, err := l.conn.Write(batch); err != nil {
 			l.mu.Lock()
-			l.closed, l.waiting, l.writing = true, nil, time.Time{} // the reading side notices and cleans up
+			l.closed, l.waiting, l.writing = true, nil, time.Time{} // the reading side notices the failure and cleans up
 			l.mu.Unlock()
 			return
 		}
@@ -195,25 +194,25 @@ func (l *link) push(p agentproto.Push) {
 	l.send(frames.Text, text)
 }
 
-// drop ends the connection without a close frame, so that the agent connects again.
+// drop ends the connection without a close frame, so that the agent reconnects.
 func (l *link) drop() {
 	c := l.conn
 	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn() // not even a TLS alert, and no waiting behind a stuck write
+		c = t.NetConn() // no TLS alert, and no waiting behind a blocked write
 	}
-	_ = c.Close() // it may be closed already
+	_ = c.Close() // it may already be closed
 }
 
 // dismiss ends the connection with a close code.
 func (l *link) dismiss(code uint16) {
 	l.send(frames.Close, []byte{byte(code >> 8), byte(code)})
-	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that has ended
+	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails if the connection has ended
 }
 
 // incoming handles an agent's frames.
 type incoming struct{ link *link }
 
-// Ping is answered.
+// Ping answers with a pong.
 func (x incoming) Ping(payload []byte) {
 	x.Pong()
 	x.link.send(frames.Pong, payload)
@@ -236,13 +235,13 @@ func (x incoming) Message(data []byte) {
 	}
 }
 
-// Wrong ends the connection of an agent that violates the WebSocket protocol. It may come back.
+// Wrong closes the connection of an agent that violates the WebSocket protocol. The agent may reconnect.
 func (x incoming) Wrong(v *frames.Violation) {
 	x.link.server.counters.garbage.Add(1)
 	x.link.dismiss(v.Code)
 }
 
-// End cleans up.
+// End cleans up after a connection.
 func (x incoming) End(err error) {
 	l := x.link
 	s := l.server

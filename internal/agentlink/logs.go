@@ -9,7 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// logUpload says where an agent uploads the logs of a server process that has ended: only for a game session that this process of this compute had.
+// logUpload returns where an agent uploads the logs of an ended server process. It does so only for a game session that this process of this
+// compute hosted.
 func (l *link) logUpload(r *agentproto.RequestLogUpload) (*agentproto.LogUpload, error) {
 	s := l.server
 	if s.config.LogUpload == nil {
@@ -19,7 +20,7 @@ func (l *link) logUpload(r *agentproto.RequestLogUpload) (*agentproto.LogUpload,
 	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
 		id = tail
 	}
-	if id == "" { // it ended before it was active
+	if id == "" { // it ended before the session was active
 		if err := s.engine.Read(s.ctx, func(v *cell.View) error {
 			p, _ := v.Process(l.key(r.ProcessID))
 			id = p.Game

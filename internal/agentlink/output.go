@@ -14,52 +14,52 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// Bounds of the streams of output. All of them together hold streamsMax × streamBytes = 16 MiB at most.
+// Bounds of the streams of output. Together they buffer at most streamsMax × streamBytes = 16 MiB.
 const (
-	streamsMax       = 64        // at a time
-	streamsOfHostMax = 8         // of which of one host
-	streamBytes      = 256 << 10 // that wait for the reader of a stream
-	streamOverhead   = 100       // bytes that a message counts besides its output
+	streamsMax       = 64        // concurrent ones
+	streamsOfHostMax = 8         // concurrent ones of one host
+	streamBytes      = 256 << 10 // bytes that may wait for a stream's reader
+	streamOverhead   = 100       // bytes counted per message besides its output
 	streamFirstMax   = 20 * time.Second
-	streamSilenceMax = time.Minute // agents send something every 15 seconds, once they are connected
+	streamSilenceMax = time.Minute // agents send something every 15 seconds while connected
 )
 
-// Piece is a part of the output of a server process.
+// Piece is a part of a server process's output.
 type Piece struct {
 	Text    string
-	Skipped bool // output before this was left out, because it came faster than it could be sent
+	Skipped bool // output before this piece was skipped, because it was written faster than it could be sent
 }
 
-// Output is the output of a server process, as its agent sends it. What waits for the reader is bounded: the agent sends the rest once there is room,
-// and leaves out what has left the process's files by then.
+// Output is the output of a server process, sent by its agent. The buffer for the reader is bounded: the agent sends further output once there is
+// room, and skips what has left the process's files by then.
 type Output struct {
 	server  *Server
 	compute compute
 	id      string
-	more    chan struct{} // has an element when there may be something to read
+	more    chan struct{} // has an element if there may be something to read
 
 	mu     sync.Mutex
 	pieces []Piece
 	bytes  int
 	number int64 // of the last message
 	over   bool
-	why    string // the agent's reason for the end, if not that the output ended
+	why    string // the agent's reason for an early end
 }
 
-// streams are the streams that are open, by id.
+// streams holds the open streams by id.
 type streams struct {
 	mu   sync.Mutex
 	open map[string]*Output
 }
 
-// Connected reports whether an agent of a compute that keeps output is connected to this node.
+// Connected reports whether a compute's agent that keeps output is connected to this node.
 func (s *Server) Connected(fleet, name string) bool {
 	l := s.current(compute{fleet, name})
 	return l != nil && l.native
 }
 
-// Output asks the agent of a server process for its output: the last lines (0: all) within so many bytes, and, with follow, what the process writes
-// until it ends. Close must be called. Refusals: Conflict, if no agent that can do this is connected to this node; Overloaded.
+// Output requests the output of a server process from its agent: the last lines (0: all) within so many bytes and, with follow, what the process
+// writes until it ends. The caller must call Close. Refusals: Conflict if no agent that supports this is connected to this node; Overloaded.
 func (s *Server) Output(process fleet.Key, bytes, lines int, follow bool) (*Output, error) {
 	c := compute{process.Fleet, process.Compute}
 	l := s.current(c)
@@ -129,12 +129,13 @@ func (o *Output) Close() {
 	}
 }
 
-// EndError is why a stream ended early.
+// EndError is the reason for the early end of a stream.
 type EndError struct{ Reason string }
 
 func (e *EndError) Error() string { return e.Reason }
 
-// Next returns the next part of the output, which may be empty, or io.EOF at its end. Another end is an *EndError, or the error of ctx.
+// Next returns the next part of the output, which may be empty, or io.EOF at its end. If the stream ends early, the error is an *EndError, or that of
+// ctx.
 func (o *Output) Next(ctx context.Context) (Piece, error) {
 	for {
 		if p, err := o.take(); err != nil || p != nil {
@@ -149,7 +150,7 @@ func (o *Output) Next(ctx context.Context) (Piece, error) {
 	}
 }
 
-// take returns what waits, or nil.
+// take returns what is buffered, or nil.
 func (o *Output) take() (*Piece, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -188,7 +189,7 @@ func (o *Output) wait(ctx context.Context) error {
 	}
 }
 
-// output takes a message of a stream.
+// output handles a message of a stream.
 func (l *link) output(m *agentproto.SendOutput) error {
 	o := l.server.outputs.find(m.StreamID)
 	if o == nil || o.compute != l.compute() {
@@ -219,7 +220,7 @@ func (o *Output) put(m *agentproto.SendOutput) error {
 	}
 	select {
 	case o.more <- struct{}{}:
-	default: // the reader has not looked yet
+	default: // the reader has not been woken yet
 	}
 	return nil
 }

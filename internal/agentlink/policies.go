@@ -10,21 +10,22 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// ConnectAction is what policies call the connection of an agent, to the fleet that its host serves, and a machine that joins.
+// ConnectAction is the policy action for the connection of an agent to the fleet that its host serves, and for a machine that
+// joins.
 var ConnectAction = policy.MustBe("muster:Agent.Connect")
 
-// Policies returns the principal of an agent, with the policies that hold for it. *identity.Keys implements it.
+// Policies returns the principal of an agent with the policies that apply to it. *identity.Keys implements it.
 type Policies interface {
 	Host(id, from string) identity.Principal
 }
 
-// asked is what the policies were asked about last.
+// asked is the last policy check.
 type asked struct {
 	set *policy.Set
 	at  compute
 }
 
-// mayConnect asks the policies of an agent whether it may connect for a fleet, which may be none.
+// mayConnect checks an agent's policies for a connection to a fleet, which may be none.
 func (s *Server) mayConnect(ctx context.Context, by *identity.Principal, fleetID string) error {
 	if !by.Restricted() {
 		return nil
@@ -41,7 +42,7 @@ func (s *Server) mayConnect(ctx context.Context, by *identity.Principal, fleetID
 	return nil
 }
 
-// permitted checks the policies of an agent that is about to connect, or to join.
+// permitted checks the policies of an agent that wants to connect or join.
 func (s *Server) permitted(ctx context.Context, h *hello) error {
 	if s.config.Policies == nil {
 		return nil
@@ -50,7 +51,7 @@ func (s *Server) permitted(ctx context.Context, h *hello) error {
 	return s.mayConnect(ctx, &by, h.compute.fleet)
 }
 
-// checkPolicies asks the policies of an agent again if they have changed, or if its host serves another fleet.
+// checkPolicies checks an agent's policies again if they have changed or its host serves another fleet.
 func (l *link) checkPolicies() {
 	p := l.server.config.Policies
 	if p == nil {
@@ -65,7 +66,8 @@ func (l *link) checkPolicies() {
 	l.enqueue(func(l *link) { l.askPolicies(&by, now.at) })
 }
 
-// askPolicies ends the link of an agent that policies do not let connect any more. The agent learns why when it connects again.
+// askPolicies ends the link of an agent whose policies no longer allow it to connect. The agent learns the reason when it
+// reconnects.
 func (l *link) askPolicies(by *identity.Principal, at compute) {
 	s := l.server
 	err := s.mayConnect(s.ctx, by, at.fleet)

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// follow handles committed events. It must not wait: work that may wait becomes a task of a link.
+// follow handles committed events. It must not block: work that may block becomes a task of a link.
 func (s *Server) follow(c engine.Committed) {
 	if c.Gap {
 		for _, l := range s.links() {
@@ -63,7 +63,8 @@ func (s *Server) follow(c engine.Committed) {
 	}
 }
 
-// boundHost has a host that is bound to a fleet look at what it is now that it is a compute there. Those that serve fleets of builds do so when they are assigned.
+// boundHost makes a host that is bound to a fleet check its status after it became a compute there. Hosts for fleets of builds do so when they are
+// assigned.
 func (s *Server) boundHost(c *fleet.Compute) {
 	for _, l := range s.links() {
 		if l.host != "" && l.name == c.Name && l.compute().fleet == "" {
@@ -96,13 +97,13 @@ func sessionOf(g *session.GameSession) *agentproto.NotifyGameSessionActivated {
 	return &agentproto.NotifyGameSessionActivated{ProcessID: g.ProcessID, GameSessionID: "arn:aws:gamelift:" + g.Region + "::gamesession/" + string(g.ID)}
 }
 
-// endedFor has the agent end a process that the service has given up and that may still run. An agent that reported the end itself
-// does not know the process any more, and ignores this.
+// endedFor makes the agent end a process that the service has given up and that may still be running. An agent that reported the end itself no longer
+// knows the process and ignores this.
 func (s *Server) endedFor(e *hosting.ProcessEnded) {
 	reason := agentproto.CustomerInitiated
 	switch e.Reason {
 	case fleet.EndedNormally, fleet.EndedReplaced:
-		return // it exits by itself, or another process has its id
+		return // it exits on its own, or another process has its id
 	case fleet.EndedUnhealthy:
 		reason = agentproto.TerminatedUnhealthy
 	case fleet.EndedForced, fleet.EndedActivationLate:
@@ -117,13 +118,13 @@ func (s *Server) endedFor(e *hosting.ProcessEnded) {
 	}
 }
 
-// fleetChanged sends native agents the runtime configuration of their fleet; the official agent asks for it.
+// fleetChanged sends native agents the runtime configuration of their fleet; the official agent polls it.
 func (s *Server) fleetChanged(f *fleet.Fleet) {
 	for _, l := range s.links() {
 		if l.compute().fleet != f.ID || s.current(l.compute()) != l {
 			continue
 		}
-		if f.Status == fleet.Deleting && l.host == "" { // a host is released
+		if f.Status == fleet.Deleting && l.host == "" { // a joined host is released instead
 			l.drain("the fleet is being deleted")
 		} else if l.native {
 			l.push(&agentproto.UpdateRuntimeConfiguration{RuntimeConfiguration: *s.workOf(f)})
@@ -131,7 +132,7 @@ func (s *Server) fleetChanged(f *fleet.Fleet) {
 	}
 }
 
-// drain has the agent start nothing more and end when its processes have.
+// drain tells the agent to start nothing more and to end when its processes have ended.
 func (l *link) drain(why string) {
 	if l.native {
 		l.push(&agentproto.DrainCompute{Reason: why})
@@ -140,10 +141,10 @@ func (l *link) drain(why string) {
 	}
 }
 
-// tokensVoid closes connections that were made with a token that is void now, or sends their agents the new one.
+// tokensVoid closes connections that were authenticated with a token that is now void, or sends their agents the new token.
 func (s *Server) tokensVoid(e *hosting.TokenIssued) {
 	if e.Void == 0 || e.Void+1 != e.Generation {
-		return // only RotateToken makes the previous token void
+		return // only RotateToken voids the previous token
 	}
 	for _, l := range s.linksOf(compute{e.Fleet, e.Compute}) {
 		switch {
@@ -162,14 +163,14 @@ func (s *Server) tokensVoid(e *hosting.TokenIssued) {
 	}
 }
 
-// renew has the agent of a host fetch another token for its server processes.
+// renew makes the agent of a host request another token for its server processes.
 func (l *link) renew() {
 	if x, err := l.server.standing(l.host); err == nil && x.at == l.compute() {
 		l.push(&agentproto.UpdateHost{HelloAnswer: *l.server.helloOf(&x)})
 	}
 }
 
-// pushOwed tells an agent that has just connected, or missed events, about its processes. All of it may be repeated.
+// pushOwed tells an agent that has just connected or missed events about its processes. All of these pushes may be repeated.
 func (l *link) pushOwed() {
 	s := l.server
 	if s.current(l.compute()) != l || l.compute().fleet == "" {
@@ -206,7 +207,7 @@ func (l *link) pushOwed() {
 	}
 }
 
-// lookAgain does what missed events would have caused.
+// lookAgain does what the missed events would have caused.
 func (l *link) lookAgain() {
 	if l.host != "" {
 		l.settle()

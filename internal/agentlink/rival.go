@@ -9,11 +9,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// sharedEvery is how often the operator is told of a host whose identity several agents use.
+// sharedEvery is how often the operator is warned about a host identity that several agents use.
 const sharedEvery = 10 * time.Minute
 
-// lookForRival finds agents with a copy of one identity, such as those of machines from one image. Each takes the place of the other, and both go on with heartbeats. An
-// agent that connects again sends them by its new connection alone. The state has the latest connection, so the rival may be at another node.
+// lookForRival detects two agents that share one host identity, for example because their machines were cloned from one image. Each replaces the
+// other's connection, and both keep sending heartbeats, whereas an agent that reconnects sends them only over its new connection. The state has the
+// latest connection, because the rival may be connected to another node.
 func (l *link) lookForRival(now time.Time) {
 	if l.host == "" {
 		return
@@ -34,13 +35,13 @@ func (l *link) lookForRival(now time.Time) {
 	}
 }
 
-// sharing is what the operator was told of a host whose identity several agents use.
+// sharing is the last warning about a host identity that several agents use.
 type sharing struct {
 	told      time.Time
 	addresses []string // of the agents; never nil
 }
 
-// sharers returns what was told of a host within sharedEvery; nil: nothing was.
+// sharers returns the addresses from a warning about a host within sharedEvery; nil if there was none.
 func (s *Server) sharers(host string, now time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,8 @@ func (s *Server) sharers(host string, now time.Time) []string {
 	return nil
 }
 
-// tellShared tells the operator and the agents. It ends nothing: game servers run on both machines, and the service cannot know which of them the host is.
+// tellShared warns the operator and the agents. It ends nothing, because game servers run on both machines, and the service cannot know which of them
+// is the real host.
 func (s *Server) tellShared(l *link, now time.Time) {
 	var of []*link
 	addresses := []string{l.from}
@@ -71,7 +73,7 @@ func (s *Server) tellShared(l *link, now time.Time) {
 		s.shared[l.host] = sharing{now, addresses}
 	}
 	s.mu.Unlock()
-	if told { // by another connection, meanwhile
+	if told { // another connection has reported it meanwhile
 		return
 	}
 	s.log.Warn("several agents use the identity of one host, and take it from each other: a copy of its state directory is on another machine. "+

@@ -29,26 +29,26 @@ import (
 	"github.com/musterhq/muster/internal/warm"
 )
 
-// Config has the parts and the limits of the door.
+// Config configures the door.
 type Config struct {
 	Engine *engine.Engine
-	Secret identity.CellSecret // what the tokens of computes are derived from
+	Secret identity.CellSecret // the secret from which the tokens of computes are derived
 
-	SDKEndpoint string // where the server processes of a host connect
+	SDKEndpoint string // where a host's server processes connect
 	Endpoint    string // of this door, for RefreshConnection
 
-	// BuildURL is where hosts fetch the build with a manifest; "" or nil: the service does not have the files.
+	// BuildURL returns where hosts download the build with a manifest; "" or nil: the service does not have the files.
 	BuildURL func(manifest string) string
 
 	Proxies  *clientaddress.Proxies
 	Signins  *signin.Door
-	Policies Policies // nil: none hold for agents
+	Policies Policies // nil: no policies apply to agents
 
-	// Holder names who issued the join token of a host that is refused because of that holder's quota; nil: they have no names.
+	// Holder names the issuer of the join token of a host that is refused because of that holder's quota; nil: no names.
 	Holder func(quota.Holder) string
 
-	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, DropLinks must
-	// be called.
+	// Node returns the id under which this node currently accepts connections; nil: a single node. Once it returns another id, DropLinks must be
+	// called.
 	Node func() domain.UUID
 
 	// LogUpload returns the URL for the upload of a game session's logs; nil: none are kept.
@@ -62,16 +62,16 @@ type Config struct {
 
 // Periods are the waiting times of the door.
 type Periods struct {
-	Ping       time.Duration // between two pings; two without a sign of life end the connection
-	Superseded time.Duration // how long an old connection may stay open beside its successor: agents close it after 5 minutes
+	Ping       time.Duration // interval between pings; two without a sign of life end the connection
+	Superseded time.Duration // how long an old connection may stay open beside its successor; agents close it after 5 minutes
 	Stuck      time.Duration // a write that takes longer ends the connection
-	Rival      time.Duration // how long an agent must go on beside a later connection of its host to be another one: its successor is the same agent
+	Rival      time.Duration // after a later connection of the same host, how long an agent must keep sending heartbeats to count as a different agent
 	Exit       time.Duration // from TerminateServerProcess until a process that still runs is unhealthy
-	Heartbeat  time.Duration // of `muster agent`
+	Heartbeat  time.Duration // heartbeat interval of `muster agent`
 	Watch      time.Duration // how often connections are checked
 }
 
-// DefaultPeriods suit both agents: the official one sends a heartbeat each minute and answers pings.
+// DefaultPeriods returns periods suitable for both agents: the official one sends a heartbeat every minute and answers pings.
 func DefaultPeriods() Periods {
 	return Periods{Ping: 25 * time.Second, Superseded: 6 * time.Minute, Stuck: 10 * time.Second, Rival: 30 * time.Second, Exit: time.Minute,
 		Heartbeat: 10 * time.Second, Watch: time.Second}
@@ -84,7 +84,7 @@ type Server struct {
 	log      *slog.Logger
 	reading  frames.Config
 	stopping context.Context // ends when the service is stopping
-	ctx      context.Context // never ends: work that has begun is completed
+	ctx      context.Context // never ends: started work is completed
 	unfollow func()
 	running  warm.Group
 	calls    *callstats.Door
@@ -93,9 +93,9 @@ type Server struct {
 	outputs  streams
 
 	mu     sync.Mutex
-	agents map[compute][]*link // open connections of a compute, the newest last
+	agents map[compute][]*link // open connections of a compute, newest last
 	closed bool
-	shared map[string]sharing // by host: that several agents use its identity
+	shared map[string]sharing // by host: the last warning that several agents use its identity
 }
 
 // compute names a host of a fleet.
@@ -103,7 +103,7 @@ type compute struct{ fleet, name string }
 
 type counters struct{ requests, garbage, throttled, refused, pushes atomic.Uint64 }
 
-// Stats counts since the start; Links is the present number.
+// Stats counts since the start; Links is the current number.
 type Stats struct {
 	Links     int
 	Requests  uint64
@@ -111,17 +111,16 @@ type Stats struct {
 	Throttled uint64 // requests answered with 429
 	Refused   uint64 // refused connections
 	Pushes    uint64
-	Readers   int // of the output of server processes, at present
+	Readers   int // current readers of server processes' output
 }
 
-// Stats reports the door's numbers.
+// Stats returns the door's counters.
 func (s *Server) Stats() Stats {
 	c := &s.counters
 	return Stats{len(s.links()), c.requests.Load(), c.garbage.Load(), c.throttled.Load(), c.refused.Load(), c.pushes.Load(), s.outputs.count()}
 }
 
-// IsPath reports whether an upgrade at this path is for this door. Agents append nothing to the endpoint that they were given, which may
-// stand behind a proxy's prefix.
+// IsPath reports whether an upgrade at this path is for this door. Agents use the configured endpoint as it is, which may include a proxy's prefix.
 func IsPath(path string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(path, "/"), hostproof.AgentPath)
 }
@@ -152,8 +151,8 @@ func New(ctx context.Context, config Config) *Server {
 	return s
 }
 
-// Close drops every connection without a close frame, so that the agents come back after a restart, and waits until all goroutines of
-// the door have ended. The context given to New must have ended.
+// Close drops every connection without a close frame, so that the agents reconnect after a restart, and waits until all goroutines of the door have
+// ended. The context given to New must have ended.
 func (s *Server) Close() {
 	<-s.stopping.Done()
 	s.mu.Lock()
@@ -166,7 +165,7 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// DropLinks drops every connection without a close frame, so that the agents connect anew, to this node or to another one.
+// DropLinks drops every connection without a close frame, so that the agents reconnect to this node or another one.
 func (s *Server) DropLinks() {
 	all := s.links()
 	s.log.Info("the connections of host agents were dropped", "links", len(all))
@@ -192,7 +191,7 @@ func (s *Server) linksOf(c compute) []*link {
 	return slices.Clone(s.agents[c])
 }
 
-// current is the connection of a compute that gets the pushes, or nil.
+// current returns the connection of a compute that receives the pushes, or nil.
 func (s *Server) current(c compute) *link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +201,7 @@ func (s *Server) current(c compute) *link {
 	return nil
 }
 
-// Has reports whether an agent of a compute is connected: to this node, or, of a host that has joined, to any.
+// Has reports whether a compute's agent is connected: to this node or, for a joined host, to any node.
 func (s *Server) Has(fleetID, name string) (has bool) {
 	if s.current(compute{fleetID, name}) != nil {
 		return true
@@ -221,10 +220,10 @@ func (s *Server) Has(fleetID, name string) (has bool) {
 	return has
 }
 
-// linksMax is how many connections of one compute may be open: an agent has two for a while when it changes over, more when its network is bad.
+// linksMax is the most open connections of one compute: an agent has two while it switches, more if its network is bad.
 const linksMax = 16
 
-// attach registers a new connection, and returns false when the door has closed. The oldest one beyond linksMax ends.
+// attach registers a new connection; it returns false if the door has closed. It ends the oldest connection beyond linksMax.
 func (s *Server) attach(l *link) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +234,7 @@ func (s *Server) attach(l *link) bool {
 	now := time.Now()
 	for _, other := range links {
 		other.supersede(now)
-		other.leaving.Store(false) // an agent that ended has a successor
+		other.leaving.Store(false) // an agent that was ending has a successor
 	}
 	if len(links) >= linksMax {
 		links[0].drop()
@@ -244,8 +243,8 @@ func (s *Server) attach(l *link) bool {
 	return true
 }
 
-// detach takes a connection out that has ended, and reports whether it was the only one. When the newest one ends because its agent did, that holds for the older
-// ones, which the same agent had opened: the last of them to end is the end of the agent.
+// detach removes an ended connection, and reports whether it was the last one. If the newest connection ends because its agent ended, this also
+// applies to the older ones, which the same agent had opened: the last of them to end marks the end of the agent.
 func (s *Server) detach(l *link) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +257,7 @@ func (s *Server) detach(l *link) (last bool) {
 	return s.remove(l) && s.agents[l.compute()] == nil
 }
 
-// remove takes a connection out, if it is there. s.mu is locked.
+// remove removes a connection, if it is there. s.mu must be locked.
 func (s *Server) remove(l *link) (was bool) {
 	before := s.agents[l.compute()]
 	links := slices.DeleteFunc(slices.Clone(before), func(x *link) bool { return x == l })

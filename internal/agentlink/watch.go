@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// watch checks all connections.
+// watch periodically checks all connections.
 func (s *Server) watch() {
 	tick := time.NewTicker(s.config.Periods.Watch)
 	defer tick.Stop()
@@ -29,7 +29,7 @@ func (s *Server) watch() {
 	}
 }
 
-// check pings a silent connection, and ends one that is dead, stuck, or was replaced long ago.
+// check pings a silent connection, and ends one that is dead, stuck, or was superseded long ago.
 func (l *link) check(now time.Time) {
 	defer l.server.config.Panics.Confine(panicDoor, l.drop)
 	l.checkPolicies()
