@@ -30,8 +30,8 @@ type Piece struct {
 	Skipped bool // output before this piece was skipped, because it was written faster than it could be sent
 }
 
-// Output is the output of a server process, sent by its agent. The buffer for the reader is bounded: the agent sends further output once there is
-// room, and skips what has left the process's files by then.
+// Output is the output of a server process, as its agent sends it. What waits for the reader is bounded: the agent sends the rest once there is room,
+// and skips what has left the process's files by then.
 type Output struct {
 	server  *Server
 	compute compute
@@ -58,8 +58,8 @@ func (s *Server) Connected(fleet, name string) bool {
 	return l != nil && l.native
 }
 
-// Output requests the output of a server process from its agent: the last lines (0: all) within so many bytes and, with follow, what the process
-// writes until it ends. The caller must call Close. Refusals: Conflict if no agent that supports this is connected to this node; Overloaded.
+// Output asks the agent of a server process for its output: the last lines (0: all) within so many bytes, and, with follow, what the process writes
+// until it ends. The caller must call Close. Refusals: Conflict if no agent that supports this is connected to this node; Overloaded.
 func (s *Server) Output(process fleet.Key, bytes, lines int, follow bool) (*Output, error) {
 	c := compute{process.Fleet, process.Compute}
 	l := s.current(c)

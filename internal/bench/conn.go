@@ -35,7 +35,7 @@ func dial(ctx context.Context, addr string, p *protocol, key identity.AccessKey)
 
 func (c *conn) close() { _ = c.tcp.Close() }
 
-// APIError is an answer other than 200.
+// apiError is an answer other than 200.
 type apiError struct {
 	operation string
 	status    int

@@ -17,7 +17,7 @@ import (
 // Node is a node of the cluster, with the address of its port for other nodes.
 type Node struct{ ID, Address string }
 
-// Archives implements engine.Archives over a connection to each node that is asked.
+// Archives implements engine.Archives with one connection to each node that is asked.
 type Archives struct {
 	others func() []Node
 	dial   func(ctx context.Context, address, node string) (net.Conn, error)
@@ -28,24 +28,24 @@ type Archives struct {
 	last   string // the node that answered last
 }
 
-// line is the way to one node.
+// line is the connection to one node.
 type line struct {
-	turn sync.Mutex // held while it is dialled
+	turn sync.Mutex // held while it is being dialed
 
-	// These are guarded by Archives.lock.
+	// The fields below are guarded by Archives.lock.
 	client *Client
-	failed time.Time // when it could not be reached
+	failed time.Time // when it last could not be reached
 }
 
-// redial is how long a node that could not be reached is not dialled again.
+// redial is how long a node that could not be reached is not dialed again.
 const redial = time.Second
 
-// NewArchives returns the archives of the other nodes, which others lists. dial connects to a node at an address.
+// NewArchives returns the archives of the other nodes, which others returns. dial connects to a node at an address.
 func NewArchives(others func() []Node, dial func(ctx context.Context, address, node string) (net.Conn, error)) *Archives {
 	return &Archives{others: others, dial: dial, lines: map[string]*line{}}
 }
 
-// Nodes implements engine.Archives. The node that answered last is the first.
+// Nodes implements engine.Archives. The node that last answered comes first.
 func (x *Archives) Nodes() (ids []string) {
 	for _, n := range x.others() {
 		ids = append(ids, n.ID)
@@ -116,7 +116,7 @@ func (x *Archives) connect(ctx context.Context, node string) (*Client, error) {
 	}
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	if c, err := x.present(l); c != nil || err != nil { // another caller was quicker
+	if c, err := x.present(l); c != nil || err != nil { // another caller was faster
 		return c, err
 	}
 	c, err := x.reach(ctx, node)
@@ -134,7 +134,7 @@ func (x *Archives) connect(ctx context.Context, node string) (*Client, error) {
 	return c, nil
 }
 
-// present returns the open connection, if there is one; the error says that none may be made now.
+// present returns the open connection, if any; an error means that none may be opened now.
 func (x *Archives) present(l *line) (*Client, error) {
 	x.lock.Lock()
 	defer x.lock.Unlock()

@@ -15,14 +15,14 @@ import (
 // ErrLost means that the connection ended before the answer came.
 var ErrLost = errors.New("the connection to the other node was lost")
 
-// The most questions of a connection that are answered at a time, and the bytes that they may have.
+// Limits of questions of one connection that are being answered: their number and total size.
 const (
 	workingMax   = 4096
 	workingBytes = 4 * messageMax
 )
 
-// Serve answers the questions of a connection, each in a goroutine of its own, until the connection ends or ctx does. It returns once every
-// goroutine has. Nil: the peer closed the connection.
+// Serve answers the questions of a connection, each in a goroutine of its own, until the connection or ctx ends. It returns after all of
+// these goroutines. A nil error means that the peer closed the connection.
 func Serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, kind byte, body []byte) (outcome byte, answer []byte)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var working sync.WaitGroup
@@ -46,7 +46,7 @@ func Serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, 
 		}
 		working.Go(func() {
 			outcome, body := answer(ctx, question.kind, question.body)
-			if to.write(message{question.no, outcome, body}) != nil { // the peer must not wait for an answer that does not come
+			if to.write(message{question.no, outcome, body}) != nil { // the peer must not wait for an answer that will not arrive
 				_ = conn.Close()
 			}
 			bytes.Release(size)
@@ -55,10 +55,10 @@ func Serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, 
 	}
 }
 
-// Client asks questions on one connection. All methods may be called at the same time.
+// Client asks questions over one connection. All methods may be called concurrently.
 type Client struct {
 	to   *writer
-	ends chan struct{} // closed with the connection
+	ends chan struct{} // closed when the connection ends
 
 	lock  sync.Mutex
 	no    uint64
@@ -120,7 +120,7 @@ func (c *Client) Ask(ctx context.Context, kind byte, body []byte) (outcome byte,
 	case m := <-waits:
 		return m.kind, m.body, nil
 	case <-c.ends:
-		select { // the answer was the last message
+		select { // the answer may have been the last message
 		case m := <-waits:
 			return m.kind, m.body, nil
 		default:

@@ -26,10 +26,10 @@ type message struct {
 	body []byte
 }
 
-// writer writes messages of many goroutines to a connection.
+// writer writes the messages of several goroutines to a connection.
 type writer struct {
 	conn    net.Conn
-	waiting atomic.Int32 // messages that will be written next
+	waiting atomic.Int32 // messages about to be written
 
 	lock sync.Mutex
 	to   *bufio.Writer
@@ -40,7 +40,7 @@ func newWriter(conn net.Conn) *writer {
 	return &writer{conn: conn, to: bufio.NewWriterSize(conn, 64<<10)}
 }
 
-// write writes a message, and sends it unless another one follows at once.
+// write writes a message, and flushes unless another one follows at once.
 func (w *writer) write(m message) error {
 	if len(m.body) > bodyMax {
 		return fmt.Errorf("message of %d bytes, at most %d allowed", len(m.body), bodyMax)
@@ -65,7 +65,7 @@ func (w *writer) write(m message) error {
 	if err == nil && last {
 		err = w.to.Flush()
 	}
-	if err != nil { // half a message may be on its way
+	if err != nil { // part of a message may have been sent
 		w.err = err
 		_ = w.conn.Close()
 	}
@@ -74,7 +74,7 @@ func (w *writer) write(m message) error {
 
 var errMessage = errors.New("not a message of this protocol")
 
-// read reads a message. io.EOF means that the peer has closed the connection between two messages.
+// read reads a message. io.EOF means that the peer closed the connection between two messages.
 func read(from *bufio.Reader) (m message, err error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(from, head[:]); err != nil {
@@ -89,7 +89,7 @@ func read(from *bufio.Reader) (m message, err error) {
 	return m, err
 }
 
-// readBody makes room as the bytes arrive: a length alone costs the peer nothing.
+// readBody allocates memory as the bytes arrive, so that an announced length alone takes none.
 func readBody(from io.Reader, size int) ([]byte, error) {
 	const step = 1 << 20
 	body := make([]byte, 0, min(size, step))

@@ -16,20 +16,20 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Questions.
+// Kinds of questions.
 const (
-	execute = 'e' // an engine.Request: have this command executed
-	index   = 'i' // which entry must a read have applied?
-	ended   = 'a' // an engine.ArchiveQuestion: records of what has ended
+	execute = 'e' // an engine.Request: execute this command
+	index   = 'i' // the entry that a read must have applied
+	ended   = 'a' // an engine.ArchiveQuestion about ended records
 )
 
-// Questions for Handlers: only the node that decides has the pools of the matchers.
+// Questions for Handlers, because only the leader has the matchers' pools.
 const (
 	Explain   = 'x' // the explanation of a ticket
-	Attention = 'n' // what is wrong in matchmaking
+	Attention = 'n' // problems in matchmaking
 )
 
-// Cause is the question for the trace of what made a thing, which is for a Handler: the node that decides remembers it.
+// Cause is the question, for a Handler, for the trace that caused a record; the leader remembers it.
 const Cause = 'w'
 
 // Outcomes.
@@ -38,19 +38,19 @@ const (
 	refused    = 'r' // with the refusal: nothing has changed
 	undecided  = 'b' // with the refusal: this attempt was not executed, an earlier one may have been
 	notLeading = 'n' // nothing has happened
-	unknown    = 'u' // whether it has happened; with the reason, for people
-	lacking    = 'l' // this node's archive lacks records
+	unknown    = 'u' // the outcome is unknown; with the reason, for people
+	lacking    = 'l' // this node's archive is incomplete
 )
 
-// Office is what this node knows of leadership.
+// Office is this node's knowledge about leadership.
 type Office interface {
-	// VerifyRead returns the number of the entry that a linearizable read must have applied. Only the leader can.
+	// VerifyRead returns the number of the entry that a linearizable read must have applied. It succeeds only on the leader.
 	VerifyRead(ctx context.Context) (number uint64, err error)
-	// Leader returns the node that leads, and its address; empty: none is known, or it has not begun.
+	// Leader returns the leader and its address; empty if none is known or it does not decide yet.
 	Leader() (id, address string)
 }
 
-// Peers implements engine.Peers over connections to whichever node leads.
+// Peers implements engine.Peers with a connection to the current leader.
 type Peers struct {
 	self   string
 	office Office
@@ -58,12 +58,12 @@ type Peers struct {
 
 	lock    sync.Mutex
 	closed  bool
-	leader  string // to which the client is connected
+	leader  string // the leader to which client is connected
 	client  *Client
-	dialing chan struct{} // closed when it has ended; nil: no dial is under way
+	dialing chan struct{} // closed when the dial has ended; nil: none is in progress
 }
 
-// NewPeers returns the peers of the node self. dial connects to a node at an address.
+// NewPeers returns the peers of node self. dial connects to a node at an address.
 func NewPeers(self string, office Office, dial func(ctx context.Context, address, node string) (net.Conn, error)) *Peers {
 	return &Peers{self: self, office: office, dial: dial}
 }
@@ -78,7 +78,7 @@ func (p *Peers) Close() {
 	}
 }
 
-// The time-outs of calls: a node that stands still keeps its connections open. A question whose answer is late is asked again.
+// The timeouts of calls, needed because a stalled node keeps its connections open. A question whose answer is late is asked again.
 const (
 	askWait  = 5 * time.Second
 	dialWait = 3 * time.Second
@@ -123,7 +123,7 @@ func (p *Peers) Index(ctx context.Context) (uint64, error) {
 	return binary.BigEndian.Uint64(body), nil
 }
 
-// ask asks the leader. A connection that is lost leaves the outcome unknown; without one, nothing has happened.
+// ask asks the leader. If the connection is lost, the outcome is unknown; if there is none, nothing has happened.
 func (p *Peers) ask(ctx context.Context, kind byte, body []byte) ([]byte, error) {
 	c, err := p.connect(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *Peers) ask(ctx context.Context, kind byte, body []byte) ([]byte, error)
 	return c.AskFor(waiting, kind, body)
 }
 
-// connect returns a connection to the present leader. One is made at a time.
+// connect returns a connection to the current leader. Only one is opened at a time.
 func (p *Peers) connect(ctx context.Context) (*Client, error) {
 	for {
 		id, address := p.office.Leader()
@@ -191,13 +191,13 @@ func (p *Peers) dialFor(ctx context.Context, address, node string) (net.Conn, er
 	return p.dial(ctx, address, node)
 }
 
-// Ask asks the leader a question that Answer has a Handler for. The error is that of the Handler, ErrNotLeading when nothing has happened, or
-// ErrStopped when that is unknown. When this node leads, the caller has the answer itself, and Ask returns ErrNotLeading.
+// Ask asks the leader a question for which its Answer has a Handler. The error is that of the Handler, ErrNotLeading if nothing has happened, or
+// ErrStopped if the outcome is unknown. If this node leads, Ask returns ErrNotLeading, because the caller has the answer itself.
 func (p *Peers) Ask(ctx context.Context, question byte, body []byte) ([]byte, error) {
 	return p.ask(ctx, question, body)
 }
 
-// AskFor is Ask of this connection's node, for a question that its Answer has a Handler for. Its errors are those of Peers.Ask.
+// AskFor is Ask of the node at the other end of this connection. Its errors are those of Peers.Ask.
 func (c *Client) AskFor(ctx context.Context, question byte, body []byte) ([]byte, error) {
 	outcome, answer, err := c.Ask(ctx, question, body)
 	if err != nil {
@@ -206,11 +206,11 @@ func (c *Client) AskFor(ctx context.Context, question byte, body []byte) ([]byte
 	return answer, failure(outcome, answer)
 }
 
-// Handler answers a question beyond those of the engine. Of its errors, refusals and ErrNotLeading reach the asker as they are, others as ErrStopped
+// Handler answers a question that is not one of the engine's. Its refusals and ErrNotLeading reach the asker unchanged, other errors as ErrStopped
 // with their text.
 type Handler func(ctx context.Context, body []byte) (answer []byte, err error)
 
-// Answer returns a function for Serve: what this node answers when others take it for the leader. more has the answers to further questions.
+// Answer returns a function for Serve: this node's answers to nodes that take it for the leader. more has the handlers for further questions.
 func Answer(e *engine.Engine, office Office, more map[byte]Handler) func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
 	return func(ctx context.Context, kind byte, body []byte) (byte, []byte) {
 		if handle := more[kind]; handle != nil {
@@ -238,7 +238,7 @@ func Answer(e *engine.Engine, office Office, more map[byte]Handler) func(ctx con
 	}
 }
 
-// Texts of clients, which refusals repeat, need not be valid UTF-8.
+// Refusals repeat clients' texts, which need not be valid UTF-8.
 var decoding = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid}.DecMode()
 	if err != nil {
@@ -247,7 +247,7 @@ var decoding = func() cbor.DecMode {
 	return mode
 }()
 
-// refusal is a domain.Refusal on its way.
+// refusal is the wire form of a domain.Refusal.
 type refusal struct {
 	Reason domain.Reason
 	Detail string
@@ -262,7 +262,7 @@ func outcome(answer []byte, err error) (byte, []byte) {
 	if err == nil {
 		return done, answer
 	}
-	if errors.Is(err, engine.ErrStopped) { // also around the refusal of a request that came late
+	if errors.Is(err, engine.ErrStopped) { // it may also wrap the refusal of a late request
 		return unknown, fmt.Append(nil, err)
 	}
 	if r, ok := errors.AsType[*domain.Refusal](err); ok {
@@ -281,7 +281,7 @@ func outcome(answer []byte, err error) (byte, []byte) {
 	return unknown, fmt.Append(nil, err)
 }
 
-// failure is the error of an outcome.
+// failure converts an outcome to an error.
 func failure(outcome byte, body []byte) error {
 	switch outcome {
 	case done:

@@ -13,7 +13,7 @@ import (
 // panicDoor is the label of panics.
 const panicDoor = "cluster"
 
-// admit takes an accepted connection, and must not block.
+// admit takes an accepted connection; it must not block.
 func (l *Link) admit(tcp *net.TCPConn) {
 	below := newMeter(tcp)
 	c := &conn{Conn: tls.Server(below, l.tls), below: below}
@@ -37,7 +37,7 @@ func addressOf(tcp *net.TCPConn) netip.Addr {
 	if a, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap()
 	}
-	return netip.Addr{} // the connection is gone already
+	return netip.Addr{} // the connection is already gone
 }
 
 func (l *Link) serve(c *conn) {
@@ -81,7 +81,7 @@ func (l *Link) serveNode(c *conn, node trust.NodeID, p Protocol) {
 		c.drop()
 		return
 	}
-	c.counted.Busy(true) // so that it is not closed for a new one
+	c.counted.Busy(true) // so that it is not closed in favour of a new one
 	c.counted.Prove()
 	if p == Raft {
 		if !s.take(c) {
@@ -97,28 +97,28 @@ func (l *Link) serveNode(c *conn, node trust.NodeID, p Protocol) {
 	_ = c.Close() // the handler may have closed it
 }
 
-// refusal is a reason why a peer was refused.
+// refusal is the reason for refusing a peer.
 type refusal int
 
 const (
 	byLimit       refusal = iota // too many connections
-	byHandshake                  // no TLS, no protocol, too slow, too much
-	byCertificate                // not that of a node of the cluster
+	byHandshake                  // no TLS, unknown protocol, too slow, or too much data
+	byCertificate                // not a certificate of a node of the cluster
 	byRemoval                    // the node has left the cluster
-	byJoin                       // a request to join that is not one, or one too many
+	byJoin                       // an invalid join request, or one too many
 	refusals
 )
 
 var refusalNames = [refusals]string{"limit", "handshake", "certificate", "removed", "join"}
 
-// note counts a refused peer. Those that may be nodes are worth a line in the log: an operator can help.
+// note counts a refused peer. It logs those that may be nodes, because an operator can help.
 func (l *Link) note(c *conn, err error) {
 	why := byHandshake
 	removed, isRemoved := errors.AsType[*removedError](err)
 	request, isRequest := errors.AsType[*joinError](err)
 	switch {
 	case l.ctx.Err() != nil:
-		return // the link closes
+		return // the link is closing
 	case isRemoved:
 		why, err = byRemoval, removed
 	case isRequest:

@@ -18,15 +18,15 @@ type conn struct {
 	below   *meter
 	ctx     context.Context // ends with the connection
 	cancel  context.CancelFunc
-	counted *connlimit.Conn // nil: it was dialed
+	counted *connlimit.Conn // nil: dialed
 
-	// These are guarded by link.mu.
-	node     trust.NodeID // empty until the handshake is complete, and for a node that joins
+	// The fields below are guarded by link.mu.
+	node     trust.NodeID // empty until the handshake is complete, and for a joining node
 	protocol Protocol
-	stream   *stream // that it belongs to; nil: none
+	stream   *stream // the stream that owns it; nil: none
 }
 
-// add records a new connection, unless the link is closed. One that was accepted counts as running.
+// add records a new connection, unless the link is closed. An accepted one counts as running.
 func (l *Link) add(c *conn) bool {
 	c.link = l
 	c.ctx, c.cancel = context.WithCancel(l.ctx)
@@ -42,13 +42,13 @@ func (l *Link) add(c *conn) bool {
 	return true
 }
 
-// established records which node is at the other end. It fails if that node has left the cluster.
+// established records the node at the other end. It fails if that node has left the cluster.
 func (c *conn) established(node trust.NodeID, p Protocol, s *stream) error {
 	l := c.link
 	l.mu.Lock()
 	c.node, c.protocol, c.stream = node, p, s
 	l.mu.Unlock()
-	// CloseNode finds the connection from here on; if it came before, Removed tells.
+	// From here on CloseNode finds the connection; if CloseNode ran before, Removed reports the node.
 	if l.options.Removed != nil && l.options.Removed(node) {
 		return &removedError{node}
 	}
@@ -67,14 +67,14 @@ func (e *removedError) Error() string {
 	return "node " + string(e.node) + " was removed from the cluster"
 }
 
-// Close tells the peer that the connection ends, which may take up to 5 seconds when the peer takes no data.
+// Close announces the end of the connection to the peer, which may take up to 5 seconds if the peer reads no data.
 func (c *conn) Close() error {
 	err := c.Conn.Close()
 	c.forget()
 	return err
 }
 
-// drop closes the connection without a word, and does not wait.
+// drop closes the connection without notice and without waiting.
 func (c *conn) drop() {
 	c.below.reset()
 	c.forget()
@@ -90,11 +90,11 @@ func (c *conn) forget() {
 	}
 }
 
-// meter is the TCP connection. It bounds what a peer may send that is not authenticated.
+// meter is the TCP connection. It limits how much an unauthenticated peer may send.
 type meter struct {
-	net.Conn // hides what the TCP connection has beside Read
+	net.Conn // hides all other methods of the TCP connection
 	tcp      *net.TCPConn
-	left     int // bytes; set by the goroutine that reads, or before there is one
+	left     int // remaining bytes; set by the reading goroutine, or before there is one
 }
 
 func newMeter(tcp *net.TCPConn) *meter { return &meter{tcp, tcp, handshakeBytes} }
@@ -112,8 +112,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reset closes at once. Nothing waits for the peer, and the system remembers nothing of the connection.
+// reset closes at once: it does not wait for the peer, and the system forgets the connection.
 func (m *meter) reset() {
-	_ = m.tcp.SetLinger(0) // fails on a connection that is closed, as Close does
+	_ = m.tcp.SetLinger(0) // fails if the connection is closed, as does Close
 	_ = m.tcp.Close()
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/musterhq/muster/internal/cluster/trust"
 )
 
-// Dial connects to a node; without an id, to any node of the cluster at the address. It takes at most 5 seconds. The error of a link that is
-// closed has net.ErrClosed, that of a peer's certificate an error of package trust.
+// Dial connects to a node; without an id, to any node of the cluster at the address. It takes at most 5 seconds. If the link is closed, the error is
+// net.ErrClosed; if the peer's certificate is refused, it is an error of package trust.
 func (l *Link) Dial(ctx context.Context, address string, node trust.NodeID, p Protocol) (net.Conn, error) {
 	c, err := l.dial(ctx, address, node, p, nil)
 	if err != nil {
-		return nil, err // not a nil *conn within an interface
+		return nil, err // do not return a nil *conn in an interface
 	}
 	return c, nil
 }
@@ -56,11 +56,12 @@ func (l *Link) dial(ctx context.Context, address string, node trust.NodeID, p Pr
 	return c, nil
 }
 
-// nameWait bounds the attempt to reach a node by its name when there is another way.
+// nameWait bounds the attempt to reach a node by name if there is an alternative.
 const nameWait = time.Second
 
-// reach connects to a node by its address. If that has a name which does not lead to the node, it connects to where the node has connected from: a resolver may keep the
-// former address of a node that has moved, such as a pod of Kubernetes, for half a minute. The certificate proves the node either way.
+// reach connects to a node by its address. If the address contains a name that does not lead to the node, reach connects to the address from which
+// the node last connected. A resolver may keep the old address of a node that has moved, such as a Kubernetes pod, for half a minute. The certificate
+// proves the node's identity either way.
 func (l *Link) reach(ctx context.Context, address string, node trust.NodeID, config *tls.Config) (*tls.Conn, *meter, error) {
 	other := l.otherWay(address, node)
 	if other == "" {
@@ -79,7 +80,8 @@ func (l *Link) reach(ctx context.Context, address string, node trust.NodeID, con
 	return c, below, nil
 }
 
-// otherWay is where a node has connected from, with the port of its address; empty if the address has no name, or the node has not connected.
+// otherWay returns the address from which a node last connected, with the port of its own address; empty if the address contains no name, or the node
+// has not connected.
 func (l *Link) otherWay(address string, node trust.NodeID) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -97,7 +99,7 @@ func (l *Link) otherWay(address string, node trust.NodeID) string {
 	return net.JoinHostPort(from.String(), port)
 }
 
-// handshake connects to an address with the one protocol of a configuration.
+// handshake connects to an address with the configuration's only protocol.
 func handshake(ctx context.Context, address string, config *tls.Config) (*tls.Conn, *meter, error) {
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	tcp, err := dialer.DialContext(ctx, "tcp", address)

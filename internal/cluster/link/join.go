@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// joinBytesMax bounds the request, and the answer.
+	// joinBytesMax bounds the request and the answer.
 	joinBytesMax = 64 << 10
 
-	// joinBytesBelow is what TLS and the length need beside a request.
+	// joinBytesBelow is the overhead of TLS and the length for a request.
 	joinBytesBelow = 8 << 10
 
-	joinsMax        = 16 // requests that are answered at a time
+	joinsMax        = 16 // requests answered at a time
 	joinsPerAddress = 4
 )
 
@@ -54,12 +54,12 @@ func (j *joins) end(from netip.Addr) {
 	}
 }
 
-// joinError is why a request was not answered.
+// joinError is the reason why a request was not answered.
 type joinError struct{ err error }
 
 func (e *joinError) Error() string { return "request to join: " + e.err.Error() }
 
-// serveJoin answers one request. The connection stays unproven for all of its life: it makes room for others when there are too many.
+// serveJoin answers one request. The connection stays unproven throughout: it may be closed to make room for others.
 func (l *Link) serveJoin(c *conn, began time.Time) error {
 	until := began.Add(l.options.joinWait)
 	c.below.left = joinBytesMax + joinBytesBelow
@@ -70,7 +70,7 @@ func (l *Link) serveJoin(c *conn, began time.Time) error {
 	if err != nil {
 		return &joinError{err}
 	}
-	// Counted from here, since a peer can be slow with its request, not with the answer to it.
+	// Counted only from here, because a peer can be slow in sending its request, but not in reading the answer.
 	from := addressOf(c.below.tcp)
 	if !l.joins.begin(from) {
 		return &joinError{errors.New("too many are being answered")}
@@ -88,8 +88,8 @@ func (l *Link) serveJoin(c *conn, began time.Time) error {
 	return nil
 }
 
-// Join sends the request of a node that joins to the first address of a token that can be reached, and returns the answer. After an
-// error with ErrUnanswered the request may have had its effect. now is the clock; nil: time.Now.
+// Join sends the request of a joining node to the first reachable address of a token, and returns the answer. If the error is
+// ErrUnanswered, the request may have had its effect. now is the clock; nil: time.Now.
 func Join(ctx context.Context, token trust.Token, now func() time.Time, request []byte) (answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinWait)
 	defer cancel()
@@ -118,10 +118,10 @@ func Join(ctx context.Context, token trust.Token, now func() time.Time, request 
 	return nil, fmt.Errorf("join the cluster: %w", errors.Join(failed...))
 }
 
-// ErrUnanswered is in the error of Join when a node of the cluster was reached and gave no answer.
+// ErrUnanswered is the error of Join if a node of the cluster was reached but did not answer.
 var ErrUnanswered = errors.New("the node gave no answer")
 
-// A message is its length (4 bytes, big-endian) and its content, a JSON document.
+// A message consists of its length (4 bytes, big-endian) and its content, a JSON document.
 
 func writeMessage(to io.Writer, content []byte) error {
 	if len(content) == 0 || len(content) > joinBytesMax {
@@ -131,7 +131,7 @@ func writeMessage(to io.Writer, content []byte) error {
 	return err
 }
 
-// readMessage needs memory for what has arrived only.
+// readMessage allocates memory only for data that has arrived.
 func readMessage(from io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(from, head[:]); err != nil {

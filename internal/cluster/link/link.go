@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Protocol is what a connection is used for, as ALPN names it.
+// Protocol is the use of a connection, named by ALPN.
 type Protocol string
 
 // The protocols between nodes that have certificates.
@@ -34,54 +34,54 @@ const (
 )
 
 const (
-	// handshakeWait bounds a handshake, and the time in which a node has to take an accepted connection of Raft.
+	// handshakeWait bounds a handshake, and the time for Raft to take an accepted connection.
 	handshakeWait = 5 * time.Second
 
-	// joinWait is the life of a connection of a node that joins, from its acceptance to the end of the answer.
+	// joinWait is the life of a joining node's connection, from its acceptance to the end of the answer.
 	joinWait = 10 * time.Second
 
-	// handshakeBytes is what a peer may send before its handshake is complete. A hello and a certificate need 3 KiB.
+	// handshakeBytes is how much a peer may send before its handshake is complete. A hello and a certificate need 3 KiB.
 	handshakeBytes = 64 << 10
 )
 
-// ConnectionsMax is how many connections of other nodes a node accepts, unless Options has a number. A node has a handful of connections to each other one.
+// ConnectionsMax is how many connections of other nodes a node accepts by default. Each node has a handful of connections to every other node.
 const ConnectionsMax = 1024
 
-// limitsOf are the limits for so many accepted connections.
+// limitsOf returns the limits for a total number of accepted connections.
 func limitsOf(total int) connlimit.Limits {
 	l := connlimit.Limits{Total: total, Unproven: total / 4, PerAddress: total / 8, PerNetwork: total / 4}
 	l.Doors[connlimit.HTTP] = l.Total
 	return l
 }
 
-// Options say where a node listens, who it is, and what it does with connections.
+// Options configures a Link.
 type Options struct {
 	Listen    string           // address of the port
-	Port      *net.TCPListener // bound already, in place of Listen; Close closes it. Nil: Open binds Listen
-	Advertise string           // by which other nodes reach it; empty: the address that Listen has bound, which must not be that of all interfaces
+	Port      *net.TCPListener // a bound port to use instead of Listen; Close closes it. Nil: Open binds Listen
+	Advertise string           // address for other nodes; empty: the address that Listen has bound, which must then not be that of all interfaces
 	Identity  *trust.Identity
 
-	// Node serves a connection of another node. The connection is closed when it returns. ctx ends with the connection, and with
-	// the link; Close waits for Node. Nil: such connections are refused.
+	// Node serves a connection from another node. The connection is closed when Node returns. ctx ends with the connection and with the link; Close
+	// waits for Node. Nil: such connections are refused.
 	Node func(ctx context.Context, conn net.Conn, peer trust.NodeID)
 
-	// HTTP is Node for connections of the protocol HTTP. Nil: such connections are refused, as by a node of a release that does not know the protocol.
+	// HTTP is Node for connections with the protocol HTTP. Nil: such connections are refused, as by a release that does not know the protocol.
 	HTTP func(ctx context.Context, conn net.Conn, peer trust.NodeID)
 
-	// Join answers the request of a node that joins. The peer is not authenticated: the request has to prove its right. ctx ends with the time
-	// of the connection. An error closes the connection without an answer. Nil: such connections are refused.
+	// Join answers the request of a joining node. The peer is not authenticated: the request must prove its right. ctx ends when the connection's
+	// time is up. An error closes the connection without an answer. Nil: such connections are refused.
 	Join func(ctx context.Context, from netip.Addr, request []byte) (answer []byte, err error)
 
-	// NodeAt returns the node that Raft expects at an address. If it is unknown (empty), any node of the cluster is accepted. May be nil.
+	// NodeAt returns the node that Raft expects at an address. If that is unknown (empty), any node of the cluster is accepted. May be nil.
 	NodeAt func(address string) trust.NodeID
 
-	// Moved returns the address at which a node is reached now, if that is not the one that Raft knows; empty: it is. May be nil.
+	// Moved returns a node's current address if it differs from the one that Raft knows, else "". May be nil.
 	Moved func(trust.NodeID) string
 
-	// Removed reports whether a node has left the cluster for good; it gets no connection. Nil: none has.
+	// Removed reports whether a node has left the cluster permanently; it gets no connection. Nil: none has.
 	Removed func(trust.NodeID) bool
 
-	Connections int // that are accepted at a time, at least 64; 0: ConnectionsMax
+	Connections int // most accepted connections, at least 64; 0: ConnectionsMax
 
 	Panics *panics.Guard // nil: panics are not confined
 	Log    *slog.Logger  // nil: nothing is logged
@@ -90,7 +90,7 @@ type Options struct {
 	handshakeWait, joinWait time.Duration    // 0: those above
 }
 
-// Link is the bound port and all connections to other nodes, in both directions. All methods may be called at the same time.
+// Link is the bound port and all connections to other nodes, in both directions. All methods may be called concurrently.
 type Link struct {
 	options Options
 	log     *slog.Logger
@@ -108,10 +108,10 @@ type Link struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	stream *stream                     // nil: Raft does not run
-	from   map[trust.NodeID]netip.Addr // where nodes have connected from, the last time
+	from   map[trust.NodeID]netip.Addr // addresses from which nodes last connected
 }
 
-// Open binds the port. Connections are accepted from here on, and served once Serve runs.
+// Open binds the port. From here on connections are accepted; they are served once Serve runs.
 func Open(o Options) (*Link, error) {
 	l := &Link{options: o, log: o.Log, conns: map[*conn]struct{}{}, from: map[trust.NodeID]netip.Addr{}, noted: rate.Lines{Most: 5, Period: 10 * time.Second}}
 	if l.log == nil {
@@ -151,7 +151,7 @@ func Bind(address string) (*net.TCPListener, error) {
 	return port.(*net.TCPListener), nil
 }
 
-// Advertise returns the address by which other nodes reach a port: advertise, or the bound one when that is empty.
+// Advertise returns the address by which other nodes reach a port: advertise, or the bound address if that is empty.
 func Advertise(port *net.TCPListener, advertise string) (string, error) {
 	if port.Addr().(*net.TCPAddr).IP.IsUnspecified() && advertise == "" {
 		return "", fmt.Errorf("listen for other nodes on %q: it is no address by which they reach this node; name one to advertise", port.Addr())
@@ -159,13 +159,13 @@ func Advertise(port *net.TCPListener, advertise string) (string, error) {
 	return cmp.Or(advertise, port.Addr().String()), nil
 }
 
-// Addr is the bound address.
+// Addr returns the bound address.
 func (l *Link) Addr() net.Addr { return l.port.Addr() }
 
-// Advertised is the address by which other nodes reach this one.
+// Advertised returns the address by which other nodes reach this one.
 func (l *Link) Advertised() string { return l.options.Advertise }
 
-// Serve serves connections until Close. It returns nil after Close, or the reason why the port is lost; established connections stay.
+// Serve serves connections until Close. It returns nil after Close, otherwise the reason why the port is lost; established connections stay open.
 func (l *Link) Serve() error {
 	if err := listen.Accept(l.port, l.ctx.Done(), l.log.With("port", "cluster"), l.admit); err != nil {
 		return fmt.Errorf("accept connections of other nodes on %s: %w", l.Addr(), err)
@@ -173,7 +173,7 @@ func (l *Link) Serve() error {
 	return nil
 }
 
-// Close closes the port and all connections, ends what is being dialed, and waits for the handlers.
+// Close closes the port and all connections, aborts dials in progress, and waits for the handlers.
 func (l *Link) Close() error {
 	l.cancel()
 	err := l.port.Close()
@@ -185,7 +185,7 @@ func (l *Link) Close() error {
 	return err
 }
 
-// CloseNode closes all connections to a node. If it has left the cluster, Options.Removed must report it by now.
+// CloseNode closes all connections to a node. If the node has left the cluster, Options.Removed must already report it.
 func (l *Link) CloseNode(id trust.NodeID) {
 	l.mu.Lock()
 	delete(l.from, id)
@@ -198,7 +198,7 @@ func (l *Link) CloseUntrusted() {
 	l.drop(func(c *conn) bool { return c.node != "" && l.options.Identity.Trusts(c.ConnectionState()) != nil })
 }
 
-// drop closes the connections that which selects, without waiting for their peers.
+// drop closes the connections selected by which, without waiting for their peers.
 func (l *Link) drop(which func(*conn) bool) {
 	l.mu.Lock()
 	var dropped []*conn
@@ -213,7 +213,7 @@ func (l *Link) drop(which func(*conn) bool) {
 	}
 }
 
-// serverConfig chooses by the offered protocol whether a peer needs a certificate.
+// serverConfig decides by the offered protocol whether a peer needs a certificate.
 func (l *Link) serverConfig() *tls.Config {
 	nodes := l.options.Identity.Server()
 	nodes.NextProtos = []string{string(Raft)}
@@ -226,7 +226,7 @@ func (l *Link) serverConfig() *tls.Config {
 	verify := nodes.VerifyConnection
 	nodes.VerifyConnection = func(s tls.ConnectionState) error {
 		if s.NegotiatedProtocol == "" {
-			return errNoProtocol // the client offers none
+			return errNoProtocol // the client does not use ALPN
 		}
 		return verify(s)
 	}

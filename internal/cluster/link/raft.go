@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// raftTimeout bounds each exchange of Raft, and with it how long a connection stays in use after a cut that TCP has not recovered from. Votes and
-	// entries are answered after a sync of the peer's disk; a snapshot has so long for each 256 KiB.
+	// raftTimeout bounds each exchange of Raft, and thus how long a connection stays in use after a network failure from which TCP has not recovered.
+	// Votes and entries are answered after a sync of the peer's disk; a snapshot has this long for each 256 KiB.
 	raftTimeout = 3 * time.Second
 
-	// raftInFlight turns pipelines of entries off. The library's pipeline hangs when a follower refuses an entry or a connection ends while the next one is
-	// being sent: heartbeats go on, but the follower gets no entry any more and the leader cannot be shut down. (Seen with v1.8.0; the same in
-	// hashicorp/raft#612 and grafana/pyroscope#5518.) One append is in flight anyway.
+	// raftInFlight disables the pipelining of entries. The library's pipeline hangs if a follower refuses an entry or a connection ends while the
+	// next entry is being sent: heartbeats continue, but the follower gets no more entries, and the leader cannot be shut down. (Seen with v1.8.0;
+	// the same in hashicorp/raft#612 and grafana/pyroscope#5518.) Only one append is in flight in any case.
 	raftInFlight = 1
 
-	// raftPool is how many unused connections to each node are kept: heartbeats, entries and votes are sent at the same time.
+	// raftPool is how many idle connections to each node are kept, because heartbeats, entries and votes are sent concurrently.
 	raftPool = 3
 )
 
 var errTransportOpen = errors.New("the transport of Raft is open already")
 
-// Transport returns Raft's transport over this link, one at a time. Its Close closes the connections of Raft, not the link.
+// Transport returns Raft's transport over this link; only one may exist at a time. Its Close closes Raft's connections, not the link.
 func (l *Link) Transport() (raft.Transport, error) {
 	s := &stream{link: l, accepted: make(chan *conn)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -53,7 +53,7 @@ type stream struct {
 	cancel   context.CancelFunc
 }
 
-// take passes an accepted connection to Raft, and reports whether Raft has it. A nil stream takes none.
+// take passes an accepted connection to Raft, and reports whether Raft has taken it. A nil stream takes none.
 func (s *stream) take(c *conn) bool {
 	if s == nil {
 		return false
@@ -62,7 +62,7 @@ func (s *stream) take(c *conn) bool {
 	defer late.Stop()
 	select {
 	case s.accepted <- c:
-		return s.ctx.Err() == nil // Close may not have seen it
+		return s.ctx.Err() == nil // Close may have missed it
 	case <-s.ctx.Done():
 	case <-c.ctx.Done():
 	case <-late.C:
@@ -70,7 +70,7 @@ func (s *stream) take(c *conn) bool {
 	return false
 }
 
-// Accept returns the next connection of Raft from another node. It does not end with the link: Raft would try again all the time.
+// Accept returns the next Raft connection from another node. It does not fail when the link ends, because Raft would retry continuously.
 func (s *stream) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.accepted:
@@ -96,14 +96,14 @@ func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Co
 	if err != nil {
 		return nil, err
 	}
-	if s.ctx.Err() != nil { // Close may not have seen it
+	if s.ctx.Err() != nil { // Close may have missed it
 		c.drop()
 		return nil, net.ErrClosed
 	}
 	return c, nil
 }
 
-// Close closes the connections of Raft: its transport leaves some of them open.
+// Close closes Raft's connections, of which Raft's own transport leaves some open.
 func (s *stream) Close() error {
 	s.cancel()
 	s.link.mu.Lock()
@@ -115,7 +115,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// Addr is the address by which other nodes reach this one.
+// Addr returns the address by which other nodes reach this one.
 func (s *stream) Addr() net.Addr { return advertised(s.link.options.Advertise) }
 
 type advertised string

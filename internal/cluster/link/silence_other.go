@@ -4,5 +4,5 @@ package link
 
 import "net"
 
-// noticeSilence does nothing here: TCP gives up on a peer that acknowledges nothing when the system says so.
+// noticeSilence does nothing here: the system's defaults decide when TCP gives up on a peer that acknowledges nothing.
 func noticeSilence(*net.TCPConn) {}

@@ -15,22 +15,23 @@ import (
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
 
-// authorities is the question for the certificates of the cluster's authority that a node trusts, the one that signs first. With a body the node first stores the
-// authority in it, which replaces its own.
+// authorities is the question for the certificates of the cluster's authority that a node trusts, the signing one first. If the question has a body,
+// the node first replaces its authority with the one in the body.
 const authorities = 'k'
 
-// replaceAuthority gives the cluster a new authority, at the leader. A certificate must never sign before every node trusts it, and must be trusted for as long as
-// any node signs with it. So all nodes take each of these steps before any takes the next one:
+// replaceAuthority gives the cluster a new authority; it runs on the leader. A certificate must not sign before every node trusts it, and must be
+// trusted as long as any node signs with it. So all nodes take each of these steps before any takes the next:
 //
-//	old        everybody begins here
+//	old        the initial state
 //	old, new   both are trusted, the old one signs
 //	new, old   both are trusted, the new one signs
 //	new        the old one is void
 //
-// At any moment nodes are at two neighbouring steps, which trust each other. A replacement that was interrupted (a node died, the office ended) leaves the cluster at such a pair, where it can stay. The next
-// one goes on from the step of its leader; from "old, new" and "new, old" it finishes, with the same new certificate.
+// At any moment, nodes are at two adjacent steps, which trust each other. An interrupted replacement (a node failed, or leadership ended) leaves the
+// cluster at such a pair of steps, which is a stable state. The next replacement continues from the leader's step; from "old, new" and "new, old" it
+// finishes with the same new certificate.
 func (n *Node) replaceAuthority(ctx context.Context) error {
-	if err := n.lockAdmission(ctx); err != nil { // no node joins meanwhile
+	if err := n.lockAdmission(ctx); err != nil { // no node may join meanwhile
 		return err
 	}
 	defer n.unlockAdmission()
@@ -69,7 +70,7 @@ func (n *Node) replaceAuthority(ctx context.Context) error {
 	}
 }
 
-// fits checks that nodes at a step and nodes with what is trusted now accept each other.
+// fits checks that nodes at a step accept nodes with the currently trusted certificates, and vice versa.
 func fits(step *trust.Authority, trusted map[string][]trust.Fingerprint) error {
 	next := step.Fingerprints()
 	for node, has := range trusted {
@@ -80,7 +81,7 @@ func fits(step *trust.Authority, trusted map[string][]trust.Fingerprint) error {
 	return nil
 }
 
-// askAuthorities asks all members for what they trust, after they have stored an authority if there is one. All must answer.
+// askAuthorities asks all members which certificates they trust, after they have stored the authority in store, if any. All members must answer.
 func (n *Node) askAuthorities(ctx context.Context, store []byte) (map[string][]trust.Fingerprint, error) {
 	trusted := map[string][]trust.Fingerprint{}
 	var errs []error
@@ -110,7 +111,7 @@ const authorityWait = 2 * time.Second
 
 func (n *Node) askAuthority(ctx context.Context, m journalraft.Member, store []byte) (has []trust.Fingerprint, err error) {
 	if m.ID == n.ID() {
-		return n.identity.Authority().Fingerprints(), nil // it stores last: see replaceAuthority
+		return n.identity.Authority().Fingerprints(), nil // this node stores it last: see replaceAuthority
 	}
 	ctx, cancel := context.WithTimeout(ctx, authorityWait)
 	defer cancel()
@@ -130,10 +131,11 @@ func (n *Node) askAuthority(ctx context.Context, m journalraft.Member, store []b
 	return has, err
 }
 
-// voidAfter is how long connections stay open whose peer has presented a certificate that is void by now. The answer to who asked for the replacement travels on one.
+// voidAfter is how long connections stay open whose peer presented a certificate that is now void. One of them carries the answer to the caller that
+// requested the replacement.
 const voidAfter = time.Second
 
-// answerAuthorities answers the leader.
+// answerAuthorities answers the leader's question.
 func (n *Node) answerAuthorities(_ context.Context, store []byte) ([]byte, error) {
 	if own := n.identity.Authority(); len(store) > 0 && !bytes.Equal(store, own.PEM()) {
 		next, err := trust.Parse(store, n.data.Cluster())

@@ -14,20 +14,20 @@ import (
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
 
-// membership is the question with a Change.
+// membership is the question that carries a Change.
 const membership = 'm'
 
-// What a Change does.
+// Kinds of a Change.
 const (
-	Add      = "add"               // a node without a vote, at Address
-	Move     = "move"              // a member is at another Address
-	Locate   = "locate"            // the asked node, which need not know a leader, looks for a member at another Address
-	Promote  = "promote"           // a member gets a vote
-	Demote   = "demote"            // a member loses its vote
-	Remove   = "remove"            // a member leaves the cluster for good
-	HandOver = "hand-over"         // Node becomes the leader; empty: one that is present
-	Replace  = "replace-authority" // the cluster gets a new authority; the one before is void
-	Look     = "look"              // nothing: the answer is the leader's Status
+	Add      = "add"               // add a non-voting node at Address
+	Move     = "move"              // record a member's new Address
+	Locate   = "locate"            // have the asked node, which need not know a leader, look for a member at another Address
+	Promote  = "promote"           // give a member a vote
+	Demote   = "demote"            // take a member's vote
+	Remove   = "remove"            // remove a member permanently
+	HandOver = "hand-over"         // make Node the leader; empty: any present node
+	Replace  = "replace-authority" // give the cluster a new authority; the previous one becomes void
+	Look     = "look"              // change nothing, only return the leader's Status
 )
 
 // Change is a change of the cluster's members, or of its leader.
@@ -35,20 +35,20 @@ type Change struct {
 	Do      string `json:"do"`
 	Node    string `json:"node,omitempty"`
 	Address string `json:"address,omitempty"`
-	Token   string `json:"token,omitempty"`   // id of the join token by which a node is added
-	Final   bool   `json:"final,omitempty"`   // the asked node must not ask another one
-	Relayed bool   `json:"relayed,omitempty"` // the asked node may ask the leader, and no other one
+	Token   string `json:"token,omitempty"`   // id of the join token with which a node is added
+	Final   bool   `json:"final,omitempty"`   // the asked node must not forward the change
+	Relayed bool   `json:"relayed,omitempty"` // the asked node may forward the change to the leader, but to no other node
 }
 
-// changeWait bounds a change, with the time in which no node leads.
+// changeWait bounds the time of a change, including the time without a leader.
 const changeWait = 10 * time.Second
 
-// Change has the leader carry a change out, and returns what the leader knows of the cluster afterwards. A refusal is a *domain.Refusal.
+// Change has the leader execute a change, and returns what the leader knows of the cluster afterwards. A refusal is a *domain.Refusal.
 func (n *Node) Change(ctx context.Context, c Change) (s Status, err error) {
 	if c.Do == Locate {
 		return n.locate(c)
 	}
-	if c.Do == Remove && c.Node == n.ID() && !c.Final && len(n.others()) > 0 { // with its connections it would lose the answer and the way to the audit log
+	if c.Do == Remove && c.Node == n.ID() && !c.Final && len(n.others()) > 0 { // this node would lose its connections, and thus the answer and the way to the audit log
 		return s, domain.Refuse(domain.Invalid, "node %s is this one, which could neither answer nor record its removal: remove it at another node", c.Node)
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeWait)
@@ -88,7 +88,7 @@ func (n *Node) changeOnce(ctx context.Context, c Change) (Status, error) {
 		return Status{}, err
 	}
 	answer, err := n.peers.Ask(ctx, membership, body)
-	if c.Do == Move && err != nil && !c.Relayed { // the leader cannot reach this node, which therefore knows of none
+	if c.Do == Move && err != nil && !c.Relayed { // the leader cannot reach this node, which therefore knows no leader
 		answer, err = n.askAny(ctx, c)
 	}
 	var s Status
@@ -98,12 +98,12 @@ func (n *Node) changeOnce(ctx context.Context, c Change) (Status, error) {
 	return s, err
 }
 
-// unanswered returns what to do next when the answer of the leader was lost. One that hands over may do so before it answers: as soon as this node hears of
-// the next leader, it may end its connection to the one before.
+// unanswered returns what to do next if the leader's answer was lost. A leader that hands over may do so before it answers: as soon as this node
+// learns of the next leader, it may close its connection to the previous one.
 func (n *Node) unanswered(c Change, leader string, err error) (Change, error) {
 	next, _ := n.journal.Leader()
 	switch {
-	case (c.Do == Demote || c.Do == Remove) && c.Node == leader: // it only hands over, and the next one does the rest
+	case (c.Do == Demote || c.Do == Remove) && c.Node == leader: // it only hands over; the next leader does the rest
 		return c, engine.ErrNotLeading
 	case c.Do == HandOver && next != "" && next != leader && (c.Node == "" || c.Node == next):
 		return Change{Do: Look}, engine.ErrNotLeading
@@ -111,8 +111,8 @@ func (n *Node) unanswered(c Change, leader string, err error) (Change, error) {
 	return c, err
 }
 
-// locate has this node look for another one at an address that an operator gives, until the members have a new one for it or this node stops. The node
-// learns from this one where that is. Another node at the address does no harm: its certificate names it.
+// locate makes this node look for another node at an address given by an operator, until the members have a new address for it or this node stops.
+// The other node thereby learns this node's address. A wrong node at the address does no harm, because its certificate identifies it.
 func (n *Node) locate(c Change) (Status, error) {
 	known := n.addressOf(c.Node)
 	switch {
@@ -133,7 +133,7 @@ func (n *Node) locate(c Change) (Status, error) {
 	return n.Status(), nil
 }
 
-// askAny asks all other members, which remember where this node is, and returns the first answer.
+// askAny asks all other members, which then remember this node's address, and returns the first answer.
 func (n *Node) askAny(ctx context.Context, c Change) (answer []byte, err error) {
 	c.Final, c.Relayed = false, true
 	body, err := json.Marshal(c)
@@ -154,7 +154,7 @@ func (n *Node) askAny(ctx context.Context, c Change) (answer []byte, err error) 
 	return answer, err
 }
 
-// askMember asks one member about the members.
+// askMember sends a membership question to one member.
 func (n *Node) askMember(ctx context.Context, id, address string, body []byte) ([]byte, error) {
 	conn, err := n.dial(ctx, address, id)
 	if err != nil {
@@ -167,14 +167,14 @@ func (n *Node) askMember(ctx context.Context, id, address string, body []byte) (
 	return client.AskFor(ctx, membership, body)
 }
 
-// introduce tells the nodes that an operator has located where this one is. Without that, one that is located when the others have a leader already would know no
-// node that is reachable, and the leader not the node.
+// introduce tells the nodes that an operator has located where this node is. Otherwise, if the others already have a leader, a located node would
+// know no reachable node, and the leader would not know the node's address.
 func (n *Node) introduce() {
 	body, err := json.Marshal(Change{Do: Move, Node: n.ID(), Address: n.link.Advertised(), Final: true})
 	for err == nil && n.pause(settleEvery) {
 		n.addresses.Range(func(id, x any) bool {
 			if at := x.(whereabouts); at.told && n.moved(trust.NodeID(id.(string))) != "" {
-				_, _ = n.askMember(n.ctx, id.(string), at.says, body) // it remembers where this node is, does not lead and refuses the rest
+				_, _ = n.askMember(n.ctx, id.(string), at.says, body) // it remembers this node's address, does not lead and refuses the rest
 			}
 			return n.ctx.Err() == nil
 		})
@@ -184,7 +184,7 @@ func (n *Node) introduce() {
 // askAnyWait is how long one member has to answer before the next one is asked.
 const askAnyWait = 2 * time.Second
 
-// answerChange carries out the change of another node.
+// answerChange executes another node's change.
 func (n *Node) answerChange(ctx context.Context, body []byte) ([]byte, error) {
 	var c Change
 	if err := json.Unmarshal(body, &c); err != nil {
@@ -200,7 +200,7 @@ func (n *Node) answerChange(ctx context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// carryOut carries a change out at the leader.
+// carryOut executes a change on the leader.
 func (n *Node) carryOut(ctx context.Context, c Change) (s Status, err error) {
 	switch c.Do {
 	case Add:
@@ -224,7 +224,7 @@ func (n *Node) carryOut(ctx context.Context, c Change) (s Status, err error) {
 		}
 		if c.Do == Remove {
 			if err = n.remove(ctx, c.Node); err == nil {
-				n.link.CloseNode(trust.NodeID(c.Node)) // others do so within a second
+				n.link.CloseNode(trust.NodeID(c.Node)) // other nodes do so within a second
 			}
 		} else {
 			err = n.journal.Demote(ctx, c.Node)
@@ -250,7 +250,7 @@ func (n *Node) carryOut(ctx context.Context, c Change) (s Status, err error) {
 	return n.Status(), nil
 }
 
-// allPresent refuses to give another node a vote while a voter is missing: see Promote of package journal/raft.
+// allPresent refuses to give another node a vote while a voter is missing: see Promote in package journal/raft.
 func (n *Node) allPresent(node string) error {
 	for _, m := range n.Status().Members {
 		if m.Missing && (m.Role == "voter" || m.ID == node) {
@@ -260,10 +260,11 @@ func (n *Node) allPresent(node string) error {
 	return nil
 }
 
-// promoteWait is how long a node that is to get a vote may take to say that it has everything of now. It says twice a second what it has.
+// promoteWait is how long a node that is to get a vote has to confirm that it has caught up. It reports its progress twice a second.
 const promoteWait = 3 * time.Second
 
-// caughtUp waits until an observer has what this node has now. With the vote of one that is behind, a majority may have to wait for it.
+// caughtUp waits until a non-voting node has all entries that this node has now. If a node got its vote while it is behind, a majority might have to
+// wait for it.
 func (n *Node) caughtUp(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteWait)
 	defer cancel()
@@ -277,7 +278,7 @@ func (n *Node) caughtUp(ctx context.Context, node string) error {
 				applied = p.Applied
 			}
 		}
-		if !observes || applied >= want { // package journal/raft refuses those that are no members
+		if !observes || applied >= want { // package journal/raft refuses non-members
 			return nil
 		}
 		select {
@@ -297,7 +298,7 @@ func (n *Node) votersBeside() (others int) {
 	return others
 }
 
-// refusal turns the errors of the journal into those that travel.
+// refusal converts the journal's errors into errors that can be sent to other nodes.
 func refusal(err error) error {
 	if _, ok := errors.AsType[*journalraft.NotLeader](err); ok {
 		return engine.ErrNotLeading

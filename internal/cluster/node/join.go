@@ -21,23 +21,23 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// joinRequest is what a node that joins sends. Its connection authenticates the member, and the token the node.
+// joinRequest is the request of a joining node. The connection authenticates the member; the token authenticates the node.
 type joinRequest struct {
 	Token   string `json:"token"`  // its id
 	Secret  string `json:"secret"` // of the token
 	Node    string `json:"node"`
-	Address string `json:"address"` // by which members reach it
+	Address string `json:"address"` // address for the other members
 	Level   uint   `json:"level"`   // the highest level of the journal's events that its program knows
 }
 
 type joinAnswer struct {
-	Refused   string    `json:"refused,omitempty"` // why; the rest is empty then
+	Refused   string    `json:"refused,omitempty"` // the reason; all other fields are then empty
 	Cluster   uuid.UUID `json:"cluster,omitzero"`
 	Authority []byte    `json:"authority,omitempty"`
-	Secret    string    `json:"secret,omitempty"` // of the cell
+	Secret    string    `json:"secret,omitempty"` // the cell's secret
 }
 
-// askToJoin asks the members of a token to admit this node.
+// askToJoin asks the members named in a token to admit this node.
 func (n *Node) askToJoin(ctx context.Context, token trust.Token, id, address string) (uuid.UUID, identity.CellSecret, error) {
 	fail := func(err error) (uuid.UUID, identity.CellSecret, error) { return uuid.Nil, identity.CellSecret{}, err }
 	request, err := json.Marshal(joinRequest{Token: token.ID, Secret: token.Secret.Text(), Node: id, Address: address, Level: cell.New(cell.DefaultConfig()).KnownLevel()})
@@ -67,7 +67,7 @@ func (n *Node) askToJoin(ctx context.Context, token trust.Token, id, address str
 	return answer.Cluster, secret, authority.Save(n.options.Data.Dir, n.options.Data.Key)
 }
 
-// answerJoin admits a node. What it did can be repeated by the same node with the same token.
+// answerJoin admits a node. The same node may repeat its request with the same token.
 func (n *Node) answerJoin(ctx context.Context, from netip.Addr, content []byte) ([]byte, error) {
 	if !n.running.Load() {
 		return nil, errors.New("the node is still starting")
@@ -114,7 +114,7 @@ func (n *Node) admit(ctx context.Context, from netip.Addr, r joinRequest) error 
 	return err
 }
 
-// add adds a node, unless its token has been voided since it was used: the node may have been removed meanwhile.
+// add adds a node, unless its token has been voided since it was used, because the node may have been removed meanwhile.
 func (n *Node) add(ctx context.Context, c Change) error {
 	if err := n.lockAdmission(ctx); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (n *Node) add(ctx context.Context, c Change) error {
 	return n.journal.AddObserver(ctx, c.Node, c.Address)
 }
 
-// remove removes a node for good: the tokens that it used are void first, so that none of them lets it in again.
+// remove removes a node permanently. It first voids the tokens that the node used, so that none of them admits it again.
 func (n *Node) remove(ctx context.Context, id string) error {
 	if err := n.lockAdmission(ctx); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (n *Node) remove(ctx context.Context, id string) error {
 	return n.journal.Remove(ctx, id)
 }
 
-// lockAdmission lets one node at a time be added or removed by this node.
+// lockAdmission serializes the adding and removing of nodes by this node.
 func (n *Node) lockAdmission(ctx context.Context) error {
 	select {
 	case n.admission <- struct{}{}:
@@ -158,7 +158,8 @@ func (n *Node) lockAdmission(ctx context.Context) error {
 
 func (n *Node) unlockAdmission() { <-n.admission }
 
-// voidTokens voids the token by which this node has joined. It has the authority and the secret on its disk, and needs it no more.
+// voidTokens voids the token with which this node joined. The node has stored the authority and the secret, and no longer needs
+// the token.
 func (n *Node) voidTokens() {
 	used := false
 	_ = n.engine.ReadHere(n.ctx, func(v *cell.View) error {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Differing is a node that has other settings than the one that decides.
+// Differing is a node whose settings differ from the leader's.
 type Differing struct {
 	Node, Leader string
-	Settings     []string // by name
+	Settings     []string // names of the differing settings
 }
 
-// Differing returns the nodes that have other settings than this one; none when this one does not decide.
+// Differing returns the nodes whose settings differ from this one's; none if this node does not lead.
 func (n *Node) Differing() (all []Differing) {
 	s := n.Status()
 	for i := range s.Members {
@@ -29,7 +29,7 @@ func (n *Node) marks() map[string]uint64 {
 	return n.options.Marks()
 }
 
-// differing are the keys whose values are not the same in both, in order.
+// differing returns the sorted keys whose values differ.
 func differing(a, b map[string]uint64) []string {
 	either := maps.Clone(a)
 	if either == nil {

@@ -28,26 +28,26 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Options say where a node keeps its data, and how other nodes reach it.
+// Options configures a node: where it keeps its data, and how other nodes reach it.
 type Options struct {
 	Data      datadir.Options
 	Listen    string // address of the port for other nodes
-	Advertise string // by which they reach it; empty: the address that Listen has bound
-	Join      string // text of a join token, for a directory that is not a node's yet; empty: it begins a cluster, unless Joins
-	Joins     bool   // a token was given. It may be empty, because the command that prints one has failed
+	Advertise string // address for the other nodes; empty: the address that Listen has bound
+	Join      string // text of a join token, for a directory that does not belong to a node yet; empty: begin a cluster, unless Joins
+	Joins     bool   // a token was given. It may be empty, because the command that should have printed it failed
 	Observer  bool   // the node does not ask for a vote
 	Version   string // of the program, for people
 
-	// Marks tell apart the settings that all nodes should have alike, by name; nil: they are not compared.
+	// Marks returns hashes of the settings that all nodes should share, by name; nil: they are not compared.
 	Marks func() map[string]uint64
 
-	Connections int // of other nodes that are accepted at a time; 0: link.ConnectionsMax
+	Connections int // accepted connections of other nodes; 0: link.ConnectionsMax
 
 	Panics *panics.Guard
 	Log    *slog.Logger
 }
 
-// Node is an open node. All methods may be called at the same time.
+// Node is an open node. All methods may be called concurrently.
 type Node struct {
 	options  Options
 	log      *slog.Logger
@@ -55,34 +55,34 @@ type Node struct {
 	identity *trust.Identity
 	link     *link.Link
 	journal  *journalraft.Node
-	opened   atomic.Pointer[journalraft.Node] // journal, for Raft's goroutines, which begin while it is being opened
+	opened   atomic.Pointer[journalraft.Node] // same as journal, for Raft's goroutines, which start while it is being opened
 	peers    *exchange.Peers
 	archives *exchange.Archives
 	requests *requests.Net
 
-	addresses sync.Map // ids of nodes, to their whereabouts
+	addresses sync.Map // maps ids of nodes to their whereabouts
 
 	engine   *engine.Engine     // set by Attach
 	presence *presence.Presence // set by Attach
 	answer   atomic.Pointer[func(context.Context, byte, []byte) (byte, []byte)]
 	running  atomic.Bool // Run was called
-	current  atomic.Bool // the node has once applied all that was acknowledged before
-	refusals rate.Lines  // of nodes that want to join
+	current  atomic.Bool // since its start, the node has once applied everything acknowledged before
+	refusals rate.Lines  // for refusals of nodes that want to join
 
-	unsettledFor atomic.Pointer[string] // why settle has not succeeded the last time; empty: it has
+	unsettledFor atomic.Pointer[string] // why settle last failed; empty: it succeeded
 	ctx          context.Context
 	cancel       context.CancelFunc
 	work         sync.WaitGroup
 
-	willing   context.Context // to lead; ends with StepDown
+	willing   context.Context // ends with StepDown: the node no longer wants to lead
 	unwilling context.CancelFunc
 	leading   sync.WaitGroup
 	handing   chan handing
 	admission chan struct{} // full while a node is being added or removed
 }
 
-// Open opens the node's data, binds its port, joins the cluster if that is still to be done, and begins to take part in Raft. The node
-// answers nothing else before Run.
+// Open opens the node's data, binds its port, joins the cluster if necessary, and starts to take part in Raft. The node answers no other requests
+// before Run.
 func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	n := &Node{options: o, log: o.Log, refusals: rate.Lines{Most: 5, Period: 10 * time.Second}, handing: make(chan handing), admission: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -95,7 +95,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 		if err != nil {
 			err = errors.Join(err, n.Close(ctx))
 			if n.link == nil {
-				_ = port.Close() // the cause is in err
+				_ = port.Close() // err has the cause
 			}
 		}
 	}()
@@ -116,8 +116,8 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	return n, n.openJournal(ctx, address)
 }
 
-// entrance returns how the directory becomes that of a node which joins; nil if it begins a cluster. A node that has joined does not look at the token. With a token that is
-// none, a new directory stays as it is, so that it may still become anything.
+// entrance returns how the directory becomes that of a joining node; nil if the node begins a cluster. It ignores the token if the node has already
+// joined. With an invalid token, a new directory stays unchanged, so that it can still become anything.
 func (n *Node) entrance(ctx context.Context, address string) (datadir.Admit, error) {
 	o := n.options
 	if o.Join == "" && !o.Joins {
@@ -199,8 +199,8 @@ func (n *Node) openJournal(ctx context.Context, address string) (err error) {
 	return nil
 }
 
-// markAdopted stores in the archive of a single machine how far its journal has come. The archive has all that left memory until then; but one of a machine on
-// which nothing has ended yet looks like that of a node which has just joined, and which lacks what left memory before.
+// markAdopted records in a single machine's archive how far its journal has come. The archive contains everything that left memory until then.
+// Without the mark, the archive of a machine on which nothing has ended yet would look like that of a node that has just joined and lacks records.
 func markAdopted(ctx context.Context, a archive.Archive, last uint64) error {
 	mark, _, err := a.Mark()
 	if err != nil || mark.Journal > 0 {
@@ -220,11 +220,11 @@ func (n *Node) dialFor(ctx context.Context, address, node string, p link.Protoco
 	return n.link.Dial(ctx, address, trust.NodeID(node), p)
 }
 
-// serveNode answers the questions of another node.
+// serveNode answers another node's questions.
 func (n *Node) serveNode(ctx context.Context, conn net.Conn, _ trust.NodeID) {
 	answer := n.answer.Load()
 	if answer == nil {
-		return // it asks again
+		return // the other node asks again
 	}
 	if err := exchange.Serve(ctx, conn, *answer); err != nil && ctx.Err() == nil {
 		n.log.Debug("a connection of another node ended", "error", err)
@@ -241,14 +241,14 @@ func (n *Node) nodeAt(address string) trust.NodeID {
 	return ""
 }
 
-// whereabouts is where a node said that it is, when the members had another address for it.
+// whereabouts is where a node said that it is, although the members had another address for it.
 type whereabouts struct {
 	says, known string
-	told        bool // by an operator: the node may not know where this one is
+	told        bool // an operator gave the address: the node may not know where this one is
 }
 
-// moved returns where a node says that it is. The members have its address only once a majority knows it, and a majority may need this very node. Once they have
-// another one than at that time, that counts.
+// moved returns the address that a node has reported for itself. The members learn a new address only once a majority has it, and a majority may need
+// this very node. If the members' address has changed since the report, it takes precedence.
 func (n *Node) moved(id trust.NodeID) string {
 	x, ok := n.addresses.Load(string(id))
 	if !ok {
@@ -262,7 +262,7 @@ func (n *Node) moved(id trust.NodeID) string {
 	return at.says
 }
 
-// addressOf is the address that the members have for a node; empty when it is none.
+// addressOf returns the address that the members have for a node; empty if it is not a member.
 func (n *Node) addressOf(id string) string {
 	for _, m := range n.members() {
 		if m.ID == id {
@@ -272,7 +272,7 @@ func (n *Node) addressOf(id string) string {
 	return ""
 }
 
-// removed reports whether a node is no member any more. A node that does not know the members yet takes every node with a certificate.
+// removed reports whether a node is no longer a member. A node that does not know the members yet accepts every node with a certificate.
 func (n *Node) removed(id trust.NodeID) bool {
 	members := n.members()
 	return len(members) > 0 && !slices.ContainsFunc(members, func(m journalraft.Member) bool { return m.ID == string(id) })
@@ -285,7 +285,7 @@ func (n *Node) members() []journalraft.Member {
 	return nil
 }
 
-// others lists the other members.
+// others returns the other members.
 func (n *Node) others() (all []exchange.Node) {
 	for _, m := range n.members() {
 		if m.ID != n.data.ID() {
@@ -295,7 +295,7 @@ func (n *Node) others() (all []exchange.Node) {
 	return all
 }
 
-// membersForRequests lists all members.
+// membersForRequests returns all members.
 func (n *Node) membersForRequests() (all []requests.Member) {
 	for _, m := range n.members() {
 		all = append(all, requests.Member{ID: m.ID, Address: m.Address, Votes: m.Votes})
@@ -303,28 +303,28 @@ func (n *Node) membersForRequests() (all []requests.Member) {
 	return all
 }
 
-// ID is the id of this node.
+// ID returns the id of this node.
 func (n *Node) ID() string { return n.data.ID() }
 
-// Data is the node's data directory.
+// Data returns the node's data directory.
 func (n *Node) Data() *datadir.Node { return n.data }
 
-// Journal is the node's part of the journal, for the engine.
+// Journal returns the node's part of the journal, for the engine.
 func (n *Node) Journal() *journalraft.Node { return n.journal }
 
-// Peers are the other nodes, for the engine.
+// Peers returns the other nodes, for the engine.
 func (n *Node) Peers() engine.Peers { return n.peers }
 
-// Archives are those of the other nodes, for the engine.
+// Archives returns the other nodes' archives, for the engine.
 func (n *Node) Archives() engine.Archives { return n.archives }
 
-// Requests carries HTTP between this node and the others.
+// Requests returns the HTTP transport between this node and the others.
 func (n *Node) Requests() *requests.Net { return n.requests }
 
-// Addr is the bound address of the port for other nodes.
+// Addr returns the bound address of the port for other nodes.
 func (n *Node) Addr() net.Addr { return n.link.Addr() }
 
-// readyContact is how long a node may not have heard of a leader and still count as ready. An election takes one to two seconds.
+// readyContact is how long a node may have had no contact with a leader and still count as ready. An election takes one to two seconds.
 const readyContact = 3 * time.Second
 
 // Ready returns why clients should use another node, or nil.
@@ -348,17 +348,17 @@ func (n *Node) Ready() error {
 	return nil
 }
 
-// Current reports whether the node has, since its start, once applied everything that was acknowledged before. Until then its doors must stay closed: it might
-// take a revoked key for valid, and does not know a new one.
+// Current reports whether the node has, since its start, once applied everything acknowledged before. Until then its doors must stay closed, because
+// it might accept a revoked key and would not know a new one.
 func (n *Node) Current() bool { return n.current.Load() }
 
-// Failed is closed when the node's journal has failed: the service on it must be closed.
+// Failed is closed when the node's journal has failed; the service on it must then be closed.
 func (n *Node) Failed() <-chan struct{} { return n.journal.Failed() }
 
-// Err is why the node has failed, or nil. With journal/raft.ErrReopen opening it again mends it.
+// Err returns why the node has failed, or nil. If the error is journal/raft.ErrReopen, opening the node again fixes it.
 func (n *Node) Err() error { return n.journal.Err() }
 
-// Close leaves the work of the cluster. Close the engine before, and Leave before that.
+// Close ends the node's participation in the cluster. Call Leave first, then close the engine.
 func (n *Node) Close(context.Context) error {
 	n.cancel()
 	var errs []error

@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/office"
 )
 
-// Attach gives the node its engine, which must be a replica of the node's journal. url is by which clients reach the node.
+// Attach gives the node its engine, which must be a replica of the node's journal. url is the node's URL for clients.
 func (n *Node) Attach(e *engine.Engine, url string) {
 	n.engine = e
 	_, known := e.Level()
@@ -34,7 +34,7 @@ func (n *Node) Attach(e *engine.Engine, url string) {
 	})
 }
 
-// Levels implements engine.Levels with what the leader has heard of the members. One that is missing may come back with another release.
+// Levels implements engine.Levels with the levels that the leader has received from the members. A missing member may return with another release.
 func (n *Node) Levels() (lowest uint, complete bool) {
 	known := map[string]uint{}
 	for _, p := range n.presence.Nodes() {
@@ -52,23 +52,24 @@ func (n *Node) Levels() (lowest uint, complete bool) {
 	return lowest, len(known) > 0
 }
 
-// Incarnation is the id under which the node's doors attach connections; see presence.Presence.
+// Incarnation returns the id under which the node's doors attach connections; see presence.Presence.
 func (n *Node) Incarnation() domain.UUID { return n.presence.Node() }
 
-// Registered reports whether the present incarnation is registered with the cluster.
+// Registered reports whether the current incarnation is registered with the cluster.
 func (n *Node) Registered() bool { return n.presence.Registered() }
 
-// WhenGivenUp has drop called whenever the others have given this node up, or it them: it drops all connections of a door.
+// WhenGivenUp registers drop, which must drop all connections of a door. It is called whenever the other nodes have given this node up, or it has
+// lost contact with them.
 func (n *Node) WhenGivenUp(drop func()) { n.presence.WhenGivenUp(drop) }
 
-// Leave tells the others that this node's doors are closed: its connections count as lost at once.
+// Leave tells the other nodes that this node's doors are closed, so that its connections count as lost at once.
 func (n *Node) Leave(ctx context.Context) {
 	if n.presence != nil {
 		n.presence.Close(ctx)
 	}
 }
 
-// Run lets the node answer others, with the answers to further questions, and decide whenever it leads.
+// Run makes the node answer other nodes, with answers for further questions, and decide whenever it leads.
 func (n *Node) Run(duties office.Part, answers map[byte]exchange.Handler) {
 	all := map[byte]exchange.Handler{membership: n.answerChange, presence.Question: n.presence.Answer, clock: n.answerTime, authorities: n.answerAuthorities}
 	maps.Copy(all, answers)
@@ -83,15 +84,15 @@ func (n *Node) Run(duties office.Part, answers map[byte]exchange.Handler) {
 	n.work.Go(n.watchRoom)
 }
 
-// leadPause is the time between two attempts to begin an office.
+// leadPause is the pause between two attempts to start leading.
 const leadPause = 100 * time.Millisecond
 
-// lead takes every office to which the node is elected.
+// lead takes up leadership whenever the node is elected.
 func (n *Node) lead(duties office.Part) {
 	for {
 		j, err := n.journal.Lead(n.willing)
 		if err != nil {
-			return // closed or failed
+			return // the journal was closed or has failed
 		}
 		n.learnTime(n.willing)
 		if err := n.engine.Lead(n.willing, j); err != nil {
@@ -111,9 +112,9 @@ func (n *Node) lead(duties office.Part) {
 	}
 }
 
-// inOffice runs the duties until the office ends, or the node has tried to hand over: then Lead begins it anew if that failed. Before a hand-over they
-// rest, so that those of the next node begin after them, and the engine lets what it has decided become durable: with changes in memory that no
-// journal takes any more, it would have to load its state again.
+// inOffice runs the duties until leadership ends, or the node has tried to hand over; if that failed, Lead starts again. Before a hand-over the
+// duties stop, so that those of the next leader start after them, and the engine makes everything decided durable. Otherwise it would be left with
+// changes in memory that no journal accepts any more, and would have to reload its state.
 func (n *Node) inOffice(j *journalraft.Journal, duties office.Part) {
 	duties.Lead()
 	select {
@@ -129,11 +130,12 @@ func (n *Node) inOffice(j *journalraft.Journal, duties office.Part) {
 	duties.Rest()
 }
 
-// handing is a planned hand-over: the duties and the engine rest from one moment to the other.
+// handing is a planned hand-over: the duties and the engine are stopped between rested and over.
 type handing struct{ rested, over chan struct{} }
 
-// successors are the voters to which the node would hand over, in this order: those that are present, with room before without, and those that have most first. The last one is
-// empty, which leaves the choice to Raft's library. That chooses by what a node has received alone, and so it may choose one that is dead.
+// successors returns the voters to which the node would hand over, in order of preference: present ones, first those that are not short of space, and
+// among these the ones with the most entries first. The last element is empty and leaves the choice to Raft's library. The library looks only at how
+// much a node has received, so it may choose a failed one.
 func (n *Node) successors() []string {
 	votes := map[string]bool{}
 	for _, m := range n.members() {
@@ -158,7 +160,7 @@ func (n *Node) successors() []string {
 	return append(ids, "")
 }
 
-// handOverTo hands over to the first of the nodes that takes over.
+// handOverTo hands over to the first of the nodes that accepts.
 func (n *Node) handOverTo(ctx context.Context, nodes []string) (err error) {
 	for _, to := range nodes {
 		failed := n.journal.HandOver(ctx, to)
@@ -180,7 +182,7 @@ func (n *Node) handOver(ctx context.Context, to string) error {
 	select {
 	case n.handing <- x:
 		<-x.rested
-	case <-time.After(leadPause): // the office begins or ends at this moment
+	case <-time.After(leadPause): // leadership is just starting or ending
 	case <-ctx.Done():
 	}
 	nodes := []string{to}
@@ -190,7 +192,7 @@ func (n *Node) handOver(ctx context.Context, to string) error {
 	return n.handOverTo(ctx, nodes)
 }
 
-// pause reports whether the node still runs after d.
+// pause sleeps for d and reports whether the node is still running.
 func (n *Node) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -200,14 +202,14 @@ func (n *Node) pause(d time.Duration) bool {
 	}
 }
 
-// handOverWait bounds a planned hand-over. It takes a round to the next leader.
+// handOverWait bounds a planned hand-over, which takes one round trip to the next leader.
 const handOverWait = 3 * time.Second
 
-// StepDown ends what runs only at the node that decides, for good, and hands over if the node leads and another one can: the others need not wait until
-// they miss it. Commands go on, at the next leader, or here if there is none.
+// StepDown permanently stops what runs only on the leader. If the node leads and another one can take over, it hands over, so that the others need
+// not detect its absence. Commands continue on the next leader, or here if there is none.
 func (n *Node) StepDown(ctx context.Context) {
 	var nodes []string
-	if n.presence != nil && n.journal != nil { // the end of the office forgets who is present
+	if n.presence != nil && n.journal != nil { // the end of leadership discards who is present
 		nodes = n.successors()
 	}
 	n.unwilling()
@@ -215,7 +217,7 @@ func (n *Node) StepDown(ctx context.Context) {
 	if n.journal == nil || n.engine == nil || !n.journal.Status().InOffice || n.votersBeside() == 0 {
 		return
 	}
-	n.engine.StepDown() // what it decided behind the last append could not become durable, and it would load its state again
+	n.engine.StepDown() // what it decided after the last append could not become durable, and it would have to reload its state
 	handing, cancel := context.WithTimeout(ctx, handOverWait)
 	defer cancel()
 	err := n.handOverTo(handing, nodes)
@@ -225,23 +227,23 @@ func (n *Node) StepDown(ctx context.Context) {
 	n.log.Warn("the node stops without having handed over: the others elect a leader once they miss it", "error", err)
 	again, cancel := context.WithTimeout(ctx, leadPause)
 	defer cancel()
-	if j, err := n.journal.Lead(again); err == nil { // the calls that are under way
+	if j, err := n.journal.Lead(again); err == nil { // for calls in progress
 		if err := n.engine.Lead(ctx, j); err != nil {
 			n.log.Warn("the node was to decide until it stops, and cannot", "error", err)
 		}
 	}
 }
 
-// Ask asks the node that leads a question that it has an answer to by Run. When this node leads, the caller has the answer itself, and the error is
-// engine.ErrNotLeading.
+// Ask asks the leader a question for which it has an answer through Run. If this node leads, the error is engine.ErrNotLeading, because the caller
+// has the answer itself.
 func (n *Node) Ask(ctx context.Context, question byte, body []byte) ([]byte, error) {
 	return n.peers.Ask(ctx, question, body)
 }
 
-// settleEvery is the time between two looks of a node at its own membership.
+// settleEvery is how often a node checks its own membership.
 const settleEvery = 500 * time.Millisecond
 
-// settle has the cluster know where this node is, and asks for a vote once the node has caught up.
+// settle makes the cluster learn this node's address, and asks for a vote once the node has caught up.
 func (n *Node) settle() {
 	said := ""
 	for n.pause(settleEvery) {
@@ -266,7 +268,7 @@ func (n *Node) settle() {
 	}
 }
 
-// noVote is why this node has no vote, for people; empty while it has one, or cannot know.
+// noVote returns, for people, why this node has no vote; empty while it has one or cannot know.
 func (n *Node) noVote() string {
 	for _, m := range n.members() {
 		switch {
@@ -285,7 +287,7 @@ func (n *Node) noVote() string {
 	return ""
 }
 
-// unsettled returns the change that this node needs; empty when there is none.
+// unsettled returns the change that this node needs; empty if there is none.
 func (n *Node) unsettled() (c Change, err error) {
 	s := n.journal.Status()
 	for _, m := range s.Members {
@@ -299,7 +301,7 @@ func (n *Node) unsettled() (c Change, err error) {
 		default:
 			ctx, cancel := context.WithTimeout(n.ctx, changeWait)
 			defer cancel()
-			// While others write, this node is always a moment behind: the read waits until it has what the leader had when it was asked.
+			// While others write, this node is always slightly behind: the read waits until it has what the leader had when it was asked.
 			if err := n.engine.Read(ctx, func(*cell.View) error { return nil }); err != nil {
 				return c, fmt.Errorf("it has not caught up with the leader: %w", err)
 			}
@@ -309,7 +311,7 @@ func (n *Node) unsettled() (c Change, err error) {
 	return c, nil
 }
 
-// catchUp waits until the node has what the leader had when it was asked.
+// catchUp waits until the node has everything that the leader had when it was asked.
 func (n *Node) catchUp() {
 	for n.engine.Read(n.ctx, func(*cell.View) error { return nil }) != nil {
 		if !n.pause(leadPause) {
@@ -320,11 +322,11 @@ func (n *Node) catchUp() {
 	n.voidTokens()
 }
 
-// shortFor is how long a leader refuses changes for want of room before it hands over.
+// shortFor is how long a leader refuses changes because of a shortage before it hands over.
 const shortFor = 2 * time.Second
 
-// watchRoom hands over when this node leads and has no room for changes, if another voter has: its followers would have to wait for this node's operator. Package
-// journal/raft hands over when writes fail; this is before that, while the reserve of the disk is used up.
+// watchRoom hands over if this node leads and is short of space, but another voter is not; otherwise the cluster would have to wait for this node's
+// operator. Package journal/raft hands over when writes fail; this happens earlier, while the disk's reserve is being used up.
 func (n *Node) watchRoom() {
 	var since time.Time
 	for n.pause(settleEvery) {
@@ -346,7 +348,7 @@ func (n *Node) watchRoom() {
 	}
 }
 
-// roomier returns a voter that is present and has room; empty when there is none.
+// roomier returns a present voter that is not short of space; empty if there is none.
 func (n *Node) roomier() string {
 	best := n.successors()[0]
 	for _, p := range n.presence.Nodes() {
@@ -357,7 +359,7 @@ func (n *Node) roomier() string {
 	return ""
 }
 
-// watchMembers closes the connections of nodes that are removed, and says so if this node is one.
+// watchMembers closes the connections of removed nodes, and logs if this node is one.
 func (n *Node) watchMembers() {
 	known, told := map[string]bool{}, false
 	for n.pause(settleEvery) {

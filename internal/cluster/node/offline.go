@@ -15,9 +15,9 @@ import (
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
 
-// LeaveCluster makes the data directory of the last node of a cluster, which does not run, that of a single machine. It loses nothing. A call that was
-// interrupted is finished by the next one. While the cluster has other members the error is journal/raft.ErrMember, and while the archive lacks
-// records it is engine.ErrArchiveLacks.
+// LeaveCluster turns the data directory of the last node of a cluster, which must not be running, into that of a single machine. It loses nothing. An
+// interrupted call is completed by the next one. If the cluster has other members, the error is journal/raft.ErrMember; if the archive is incomplete,
+// it is engine.ErrArchiveLacks.
 func LeaveCluster(ctx context.Context, o datadir.Options) (err error) {
 	data, err := datadir.OpenMember(o)
 	if err != nil {
@@ -37,8 +37,9 @@ func LeaveCluster(ctx context.Context, o datadir.Options) (err error) {
 	return trust.Delete(o.Dir)
 }
 
-// RecoverCluster makes a node, which does not run, the only member of its cluster, whose majority is lost for good. confirm decides with what the node has; its error is
-// returned, and nothing has changed then. Records that the node's archive lacks are lost. The node gets a new authority, so that nodes of the old cluster, should they run again, are refused.
+// RecoverCluster makes a node, which must not be running, the only member of its cluster after the majority was permanently lost. confirm decides,
+// given the data that the node has; if it returns an error, nothing has changed. Records missing from the node's archive are lost. The node gets a
+// new authority, so that nodes of the old cluster are refused if they run again.
 func RecoverCluster(o datadir.Options, confirm func(node string, has journalraft.Recovered, ended archive.Coverage) error) (err error) {
 	data, err := datadir.OpenMember(o)
 	if err != nil {
@@ -75,7 +76,7 @@ func RecoverCluster(o datadir.Options, confirm func(node string, has journalraft
 	return authority.Save(o.Dir, o.Key)
 }
 
-// forgottenIn counts the records that had left the memory of a state for the archive.
+// forgottenIn returns how many records a state had dropped from memory for the archive.
 func forgottenIn(open func() (io.ReadCloser, error)) (n uint64, err error) {
 	from, err := open()
 	if err != nil {
@@ -89,8 +90,8 @@ func forgottenIn(open func() (io.ReadCloser, error)) (n uint64, err error) {
 	return state.Forgotten(), nil
 }
 
-// acceptLoss makes an archive count as complete up to a snapshot: as one that lacks nothing to the nodes of a cluster, and with the mark as one that is not older than the
-// journal to a single machine.
+// acceptLoss declares an archive complete up to a snapshot. The coverage makes it complete for the nodes of a cluster; the mark makes it not older
+// than the journal for a single machine.
 func acceptLoss(a archive.Archive, ended archive.Coverage, m archive.Mark) error {
 	old, _, err := a.Mark()
 	if err != nil {
@@ -104,8 +105,8 @@ func acceptLoss(a archive.Archive, ended archive.Coverage, m archive.Mark) error
 	return a.SetCoverage(context.Background(), ended)
 }
 
-// coverageAt is the coverage of an archive whose node goes on from the snapshot after an entry. A snapshot that the archive has not heard of is another node's, which
-// has arrived in the moment at which this node ended.
+// coverageAt returns the coverage of an archive whose node continues from the snapshot after an entry. A snapshot unknown to the archive is another
+// node's, which arrived just as this node ended.
 func coverageAt(a archive.Archive, entry uint64) (archive.Coverage, error) {
 	c, known, err := a.Coverage()
 	if err != nil || entry <= c.Entry {

@@ -9,16 +9,16 @@ import (
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
 
-// Status is what a node knows of the cluster.
+// Status is a node's view of the cluster.
 type Status struct {
 	Cluster string   `json:"cluster"`
-	By      string   `json:"by"`               // id of the node that says so
-	Leader  string   `json:"leader,omitempty"` // id; empty: none is known
+	By      string   `json:"by"`               // id of the node whose view it is
+	Leader  string   `json:"leader,omitempty"` // id; empty: unknown
 	Term    uint64   `json:"term"`
 	Entry   uint64   `json:"entry"` // number of the last entry that the node knows to be committed
-	Level   uint     `json:"level"` // of the journal, which the leader raises once the programs of all members know a higher one
+	Level   uint     `json:"level"` // of the journal; the leader raises it once the programs of all members know a higher one
 	Members []Member `json:"members"`
-	Outlook string   `json:"outlook"` // what happens if one more node fails
+	Outlook string   `json:"outlook"` // what would happen if one more node failed
 }
 
 // Member is a node of the cluster.
@@ -27,30 +27,30 @@ type Member struct {
 	Address string `json:"address"`
 	Role    string `json:"role"` // leader, voter or observer
 
-	// What the leader has heard of it; empty while that is nothing, and when another node than the leader says so.
+	// What the leader has heard of it; empty if nothing was heard, or in the view of another node.
 	Version string   `json:"version,omitempty"`
-	Level   uint     `json:"level,omitempty"` // the highest one that its program knows
+	Level   uint     `json:"level,omitempty"` // the highest level that its program knows
 	URL     string   `json:"url,omitempty"`
-	Behind  uint64   `json:"behind"`              // entries that it lacks, when it was last heard
-	Silent  int64    `json:"silent_ms,omitempty"` // since when it was not heard
-	Clock   int64    `json:"clock_off,omitempty"` // by how many milliseconds its clock is ahead of the leader's, about
-	Missing bool     `json:"missing,omitempty"`   // it is silent for so long that it counts as lost
-	Copies  bool     `json:"copies,omitempty"`    // its archive lacks records, which it copies from another node
-	Short   bool     `json:"short,omitempty"`     // it has no room for changes, such as disk space
-	NoVote  string   `json:"no_vote,omitempty"`   // why an observer has no vote, as it says
-	Differs []string `json:"differs,omitempty"`   // settings that should be those of the leader and are not, by name; of the same version alone, since others may have other defaults
+	Behind  uint64   `json:"behind"`              // entries that it lacked when it was last heard
+	Silent  int64    `json:"silent_ms,omitempty"` // milliseconds since it was last heard
+	Clock   int64    `json:"clock_off,omitempty"` // approximate lead of its clock over the leader's, in milliseconds
+	Missing bool     `json:"missing,omitempty"`   // it has been silent for so long that it counts as lost
+	Copies  bool     `json:"copies,omitempty"`    // its archive is incomplete, and it copies records from another node
+	Short   bool     `json:"short,omitempty"`     // it is short of space, such as disk space
+	NoVote  string   `json:"no_vote,omitempty"`   // why an observer has no vote, as it reports
+	Differs []string `json:"differs,omitempty"`   // names of shared settings that differ from the leader's; only compared within a version, because defaults may differ between versions
 }
 
-// clockMost is how far a node's clock may be from the leader's. What it says of its clock is a moment old, longer while it is busy.
+// clockMost is how far a node's clock may be from the leader's. Reported clocks are slightly old, more so if the node is busy.
 const clockMost = 5 * time.Second
 
-// Apart is a node whose clock is far from that of the node that decides.
+// Apart is a node whose clock is far from the leader's.
 type Apart struct {
 	Node, Leader string
 	Ahead        time.Duration // negative: its clock is behind
 }
 
-// Apart returns the nodes whose clocks are far from this one's; none when this one does not decide.
+// Apart returns the nodes whose clocks are far from this one's; none if this node does not lead.
 func (n *Node) Apart() (all []Apart) {
 	s := n.Status()
 	if s.Leader != s.By {
@@ -65,7 +65,7 @@ func (n *Node) Apart() (all []Apart) {
 	return all
 }
 
-// Short returns the other nodes that have no room for changes; none when this one does not decide.
+// Short returns the other nodes that are short of space; none if this node does not lead.
 func (n *Node) Short() (all []string) {
 	s := n.Status()
 	for i := range s.Members {
@@ -76,10 +76,10 @@ func (n *Node) Short() (all []string) {
 	return all
 }
 
-// missingAfter is how long a member is silent before the outlook counts it as lost. It says twice a second that it is there.
+// missingAfter is after how much silence the outlook counts a member as lost. Members report twice a second.
 const missingAfter = 2 * time.Second
 
-// Status returns what this node knows.
+// Status returns this node's view of the cluster.
 func (n *Node) Status() Status {
 	at := n.journal.Status()
 	s := Status{Cluster: n.data.Cluster().String(), By: at.ID, Leader: at.Leader, Term: at.Term, Entry: at.Last}
@@ -119,7 +119,7 @@ func (n *Node) Status() Status {
 	return s
 }
 
-// archives says which node must not be lost because it alone has all archived records.
+// archives names the node that must not be lost because it alone has all archived records.
 func archives(members []Member) string {
 	copies, whole := 0, []string{}
 	for _, m := range members {
@@ -151,7 +151,7 @@ func role(m journalraft.Member, leader string) string {
 
 func (m *Member) hears(p presence.Present, entry uint64) {
 	m.Version, m.Level, m.URL, m.Copies, m.Short = p.Version, p.Level, p.URL, p.Lacks, p.Short
-	if m.Role == "observer" { // it may have got its vote since it said so
+	if m.Role == "observer" { // it may have got its vote since its last report
 		m.NoVote = p.NoVote
 	}
 	if p.Applied < entry {
@@ -161,12 +161,12 @@ func (m *Member) hears(p presence.Present, entry uint64) {
 	m.Clock = p.Clock - p.Heard.UnixMilli()
 }
 
-// wasRemoved is what became of a node that has learnt of its removal, and what to do.
+// wasRemoved describes the state of a node that has learnt of its removal, and what to do.
 const wasRemoved = "was removed from the cluster, and cannot come back with its data: stop it, and start it with an empty data directory and a new join token if it is to join again"
 
-// outlook says what a further failure would mean.
+// outlook describes the effect of a further failure.
 func outlook(voters, missing int, led, removed bool, contact time.Duration) string {
-	spare := (voters-1)/2 - missing // the majority can do without so many more
+	spare := (voters-1)/2 - missing // how many further voters the majority can lose
 	switch {
 	case !led && removed:
 		return "this node " + wasRemoved

@@ -11,10 +11,10 @@ import (
 	journalraft "github.com/musterhq/muster/internal/journal/raft"
 )
 
-// clock is the question for the time of the cluster.
+// clock is the question for the cluster's time.
 const clock = 't'
 
-// answerTime answers a node that has to decide, and has not heard the time since it started.
+// answerTime answers a new leader that has not heard the time since it started.
 func (n *Node) answerTime(context.Context, []byte) ([]byte, error) {
 	now, known := n.engine.KnownTime()
 	if !known {
@@ -23,11 +23,11 @@ func (n *Node) answerTime(context.Context, []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli())), nil
 }
 
-// learnWait bounds how long a node that does not know the time waits for others that may know it. Only a node that was elected right after its start waits, as
-// after a start of the whole cluster.
+// learnWait bounds how long a node that does not know the time waits for others that may. Only a node that is elected right after its start waits,
+// for example after a start of the whole cluster.
 const learnWait = time.Second
 
-// learnTime asks the other nodes what time it is, unless this one knows.
+// learnTime asks the other nodes for the time, unless this node knows it.
 func (n *Node) learnTime(ctx context.Context) {
 	if _, known := n.engine.KnownTime(); known {
 		return

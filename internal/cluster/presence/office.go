@@ -15,15 +15,15 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Present is a registered node as the leader knows it.
+// Present is a registered node as seen by the leader.
 type Present struct {
 	Node        string
 	Incarnation domain.UUID
-	Standing              // zero until it was heard
-	Heard       time.Time // when; zero: not in this office
+	Standing              // zero until the node has reported
+	Heard       time.Time // time of its last report; zero: none to this leader
 }
 
-// office is a term of leadership: it hears the nodes, and gives up those that are silent.
+// office is a term of leadership: it receives the nodes' reports, and gives up silent nodes.
 type office struct {
 	p      *Presence
 	ctx    context.Context
@@ -31,7 +31,7 @@ type office struct {
 	work   sync.WaitGroup
 
 	lock  sync.Mutex
-	clock time.Duration // of the office so far
+	clock time.Duration // time counted since the start of leadership
 	nodes []membership.Node
 	heard map[domain.UUID]heard
 }
@@ -39,10 +39,10 @@ type office struct {
 type heard struct {
 	Standing
 	at    time.Time
-	clock time.Duration // of the office
+	clock time.Duration // the office's clock at that time
 }
 
-// Lead begins to watch over the nodes, when this node begins to decide.
+// Lead starts to watch the nodes, when this node starts to lead.
 func (p *Presence) Lead() {
 	o := &office{p: p, heard: map[domain.UUID]heard{}}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
@@ -52,7 +52,7 @@ func (p *Presence) Lead() {
 	o.work.Go(o.watch)
 }
 
-// Rest ceases to watch over the nodes. It returns when that has ended.
+// Rest stops watching the nodes. It returns when that has ended.
 func (p *Presence) Rest() {
 	p.lock.Lock()
 	o := p.office
@@ -64,7 +64,7 @@ func (p *Presence) Rest() {
 	}
 }
 
-// Nodes returns the registered nodes, in the order of their names; nil when this node does not lead.
+// Nodes returns the registered nodes, ordered by name; nil if this node does not lead.
 func (p *Presence) Nodes() (all []Present) {
 	o := p.presiding()
 	if o == nil {
@@ -80,7 +80,7 @@ func (p *Presence) Nodes() (all []Present) {
 	return all
 }
 
-// Answer answers the Question of another node. It is an exchange.Handler.
+// Answer answers another node's Question. It is an exchange.Handler.
 func (p *Presence) Answer(ctx context.Context, body []byte) ([]byte, error) {
 	var w Word
 	if err := cbor.Unmarshal(body, &w); err != nil {
@@ -97,7 +97,7 @@ func (p *Presence) Answer(ctx context.Context, body []byte) ([]byte, error) {
 	return cbor.Marshal(reply{givenUp, o.p.Engine.Now().UnixMilli()})
 }
 
-// hear takes the word of a node. Without an error this node has confirmed that it leads.
+// hear handles a node's report. A nil error means that this node has verified that it leads.
 func (o *office) hear(ctx context.Context, w *Word) (givenUp bool, err error) {
 	if w.Leaves {
 		return true, o.p.Engine.Do(ctx, &membership.LoseNode{Node: w.Incarnation})
@@ -119,7 +119,7 @@ func (o *office) registered(ctx context.Context) (nodes []membership.Node, err e
 	return nodes, err
 }
 
-// watch is the goroutine that gives up nodes that are silent.
+// watch is the goroutine that gives up silent nodes.
 func (o *office) watch() {
 	ticker := time.NewTicker(roundEvery)
 	defer ticker.Stop()
@@ -143,20 +143,20 @@ func (o *office) watch() {
 	}
 }
 
-// silent moves the clock of the office, and returns which of the nodes have been silent for too long.
+// silent advances the office's clock, and returns the nodes that have been silent for too long.
 func (o *office) silent(nodes []membership.Node, elapsed time.Duration) (all []membership.Node) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	o.clock += elapsed
 	o.nodes = nodes
-	for id, h := range o.heard { // those that have ended are forgotten, unless they are about to register
+	for id, h := range o.heard { // forget ended nodes, unless they are about to register
 		if !slices.ContainsFunc(nodes, func(n membership.Node) bool { return n.ID == id }) && o.clock-h.clock > silenceMax {
 			delete(o.heard, id)
 		}
 	}
 	for _, n := range nodes {
 		h, known := o.heard[n.ID]
-		if !known { // it has registered a moment ago, or this office has just begun
+		if !known { // it has just registered, or this office has just begun
 			o.heard[n.ID] = heard{clock: o.clock}
 		} else if o.clock-h.clock > silenceMax {
 			all = append(all, n)

@@ -16,39 +16,39 @@ import (
 	"github.com/musterhq/muster/internal/domain/membership"
 )
 
-// Question is the byte of the question with a Word; see package exchange.
+// Question is the kind of question that carries a Word; see package exchange.
 const Question = 'p'
 
 const (
 	roundEvery = 500 * time.Millisecond
-	roundMax   = 3 * roundEvery // a round counts as no longer
-	wordWait   = time.Second    // for the answer to a word
+	roundMax   = 3 * roundEvery // longer rounds count as this
+	wordWait   = time.Second    // time to wait for the answer to a word
 	silenceMax = 3 * time.Second
 	aloneMax   = 8 * time.Second
 )
 
-// Engine executes commands at whichever node decides, and reads what it has acknowledged.
+// Engine executes commands on the leader, and reads everything that the cluster has acknowledged.
 type Engine interface {
 	Do(ctx context.Context, cmd kernel.Command) error
 	Read(ctx context.Context, f func(v *cell.View) error) error
-	Now() time.Time                       // of the cluster
+	Now() time.Time                       // the cluster's time
 	Heard(t time.Time, ago time.Duration) // the leader's Now was t, at most ago before the call
 }
 
-// Standing is what a node says of itself.
+// Standing is what a node reports about itself.
 type Standing struct {
 	Applied uint64            `cbor:",omitempty"` // number of the last journal entry that it has applied
 	Version string            `cbor:",omitempty"` // of the program
 	Level   uint              `cbor:",omitempty"` // the highest level of the journal's events that it knows
-	URL     string            `cbor:",omitempty"` // by which clients reach it
-	Short   bool              `cbor:",omitempty"` // it has no room for changes
-	Clock   int64             `cbor:",omitempty"` // its clock when it said so, Unix milliseconds
-	Lacks   bool              `cbor:",omitempty"` // its archive lacks records, which it copies from another node
+	URL     string            `cbor:",omitempty"` // for clients
+	Short   bool              `cbor:",omitempty"` // it is short of space
+	Clock   int64             `cbor:",omitempty"` // its clock at the time of the report, Unix milliseconds
+	Lacks   bool              `cbor:",omitempty"` // its archive is incomplete, and it copies records from another node
 	NoVote  string            `cbor:",omitempty"` // why it has no vote, for people
-	Marks   map[string]uint64 `cbor:",omitempty"` // of the settings that all nodes should have alike, see settings.Settings.Marks
+	Marks   map[string]uint64 `cbor:",omitempty"` // hashes of shared settings, see settings.Settings.Marks
 }
 
-// Word is what a node tells the leader.
+// Word is a node's report to the leader.
 type Word struct {
 	Node        string
 	Incarnation domain.UUID
@@ -59,10 +59,10 @@ type Word struct {
 // reply is the answer to a Word.
 type reply struct {
 	GivenUp bool  `cbor:",omitempty"` // the incarnation has ended
-	Now     int64 `cbor:",omitempty"` // the time of the cluster, Unix milliseconds
+	Now     int64 `cbor:",omitempty"` // the cluster's time, Unix milliseconds
 }
 
-// Config has what a node's presence needs.
+// Config configures a node's presence.
 type Config struct {
 	Node     string // its id
 	Engine   Engine
@@ -71,7 +71,7 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Presence is that of one node, and while the node leads it watches over the others. All methods may be called at the same time.
+// Presence is the presence of one node; while the node leads, it also watches the others. All methods may be called concurrently.
 type Presence struct {
 	Config
 	ctx    context.Context
@@ -79,13 +79,13 @@ type Presence struct {
 	work   sync.WaitGroup
 
 	lock   sync.Mutex
-	id     domain.UUID   // of the present incarnation, which may not be registered yet
+	id     domain.UUID   // of the current incarnation, which may not be registered yet
 	begun  chan struct{} // closed while it is registered
 	drop   []func()
 	office *office // nil: this node does not lead
 }
 
-// Open registers this node, and keeps it present until Close.
+// Open registers this node and keeps it present until Close.
 func Open(c Config) *Presence {
 	p := &Presence{Config: c, id: newID(), begun: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -98,15 +98,15 @@ func newID() (id domain.UUID) {
 	return id
 }
 
-// Node is the id of the node's present incarnation: doors give it with commands that attach a connection. A door that has attached one under an id that
-// is no longer the present one drops it.
+// Node returns the id of the node's current incarnation, which doors pass to commands that attach a connection. A door drops a connection attached
+// under an id that is no longer current.
 func (p *Presence) Node() domain.UUID {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	return p.id
 }
 
-// Begun waits until the node is registered: its doors may open.
+// Begun waits until the node is registered, so that its doors may open.
 func (p *Presence) Begun(ctx context.Context) error {
 	p.lock.Lock()
 	begun := p.begun
@@ -119,7 +119,7 @@ func (p *Presence) Begun(ctx context.Context) error {
 	}
 }
 
-// Registered reports whether the present incarnation is registered.
+// Registered reports whether the current incarnation is registered.
 func (p *Presence) Registered() bool {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -131,14 +131,15 @@ func (p *Presence) Registered() bool {
 	}
 }
 
-// WhenGivenUp has drop called whenever the node was given up: it drops all connections of a door. Node returns another id by then.
+// WhenGivenUp registers drop, which must drop all connections of a door. It is called whenever the node was given up; by then Node returns another
+// id.
 func (p *Presence) WhenGivenUp(drop func()) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.drop = append(p.drop, drop)
 }
 
-// Close ends the presence. The leader counts the node's connections as lost from then on, so the doors must be closed.
+// Close ends the presence. From then on the leader counts the node's connections as lost, so the doors must be closed first.
 func (p *Presence) Close(ctx context.Context) {
 	p.cancel()
 	p.work.Wait()
@@ -157,7 +158,7 @@ func (p *Presence) Close(ctx context.Context) {
 	p.Rest()
 }
 
-// goodbye tells the leader that the node leaves. This node may have handed over a moment ago, and the next leader does not decide yet.
+// goodbye tells the leader that the node leaves. If this node has just handed over, the next leader may not decide yet, so goodbye retries.
 func (p *Presence) goodbye(ctx context.Context) error {
 	for {
 		_, err := p.say(ctx, true)
@@ -183,7 +184,7 @@ func (p *Presence) run() {
 	}
 }
 
-// begin registers the present incarnation. It waits for a leader for as long as that takes, and reports false when the presence ends before.
+// begin registers the current incarnation. It waits for a leader as long as necessary, and reports false if the presence ends first.
 func (p *Presence) begin() bool {
 	id := p.Node()
 	for said := false; ; {
@@ -215,7 +216,7 @@ func (p *Presence) pause() bool {
 	}
 }
 
-// stay tells the leader that the node is there until that is no longer so, and returns why; empty when the presence ends.
+// stay reports to the leader until the node is given up or loses contact, and returns the reason; empty if the presence ends.
 func (p *Presence) stay() (why string) {
 	ticker := time.NewTicker(roundEvery)
 	defer ticker.Stop()
@@ -244,7 +245,8 @@ func (p *Presence) stay() (why string) {
 	}
 }
 
-// giveUp ends the incarnation: the next one has another id before any connection is dropped, so none is attached to the old one behind this.
+// giveUp ends the incarnation. The next one has another id before any connection is dropped, so that no connection is attached under the old id
+// afterwards.
 func (p *Presence) giveUp(why string) {
 	p.Log.Warn("all connections of this node are dropped, so that game servers and players connect anew, to any node", "reason", why)
 	p.lock.Lock()
@@ -256,7 +258,7 @@ func (p *Presence) giveUp(why string) {
 	}
 }
 
-// say tells the leader that the node is there, or leaves.
+// say reports to the leader that the node is up, or leaves.
 func (p *Presence) say(ctx context.Context, leaves bool) (givenUp bool, err error) {
 	w := Word{Node: p.Config.Node, Incarnation: p.Node(), Leaves: leaves, Standing: p.Standing()}
 	if o := p.presiding(); o != nil {

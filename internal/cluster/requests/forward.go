@@ -11,33 +11,34 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// Headers of a forwarded request. Only connections of nodes carry them with a meaning: those of clients never reach serve.
+// Headers of a forwarded request. They are trusted only on connections between nodes: those of clients never reach serve.
 const (
 	forwardedBy     = "Muster-Forwarded-By"     // the node that forwards it
 	forwardedFrom   = "Muster-Forwarded-From"   // the address at the other end of the client's connection
 	forwardedPublic = "Muster-Forwarded-Public" // set: the request could be read on its way to that node
 )
 
-// forwarded is what a node says of a request that it forwards.
+// forwarded is what a node reports about a request that it forwards.
 type forwarded struct{ private bool }
 
 type forwardedKey struct{}
 
-// Private reports what the node that forwarded a request says: it could not be read on its way there. ok is false if the request was not forwarded.
+// Private returns what the forwarding node reports: whether the request was protected on its way to that node. ok is false if the request was not
+// forwarded.
 func Private(r *http.Request) (private, ok bool) {
 	f, ok := r.Context().Value(forwardedKey{}).(forwarded)
 	return f.private, ok
 }
 
-// Forwarded reports whether another node has forwarded a request. Such a request is not forwarded again: two nodes that take each other for the one that can answer
-// would do so for ever.
+// Forwarded reports whether another node has forwarded a request. Such a request is not forwarded again, because two nodes that each take the other
+// for the right one would forward it forever.
 func Forwarded(r *http.Request) bool {
 	_, ok := r.Context().Value(forwardedKey{}).(forwarded)
 	return ok
 }
 
-// Forward has another node answer a request of a client, whom this node has authenticated. The other node authenticates it again. unreachable answers if it cannot be
-// reached; once it has answered something, the client gets that, or a broken connection.
+// Forward has another node answer the request of a client whom this node has authenticated. The other node authenticates it again. If that node
+// cannot be reached, unreachable answers; once it has sent something, the client gets that, or a broken connection.
 func (n *Net) Forward(w http.ResponseWriter, r *http.Request, node string, private bool, unreachable func(error)) {
 	proxy := httputil.ReverseProxy{
 		Transport: n.forwards, FlushInterval: -1, ErrorLog: slog.NewLogLogger(n.config.Log.Handler(), slog.LevelDebug),
@@ -65,13 +66,13 @@ func (n *Net) Forward(w http.ResponseWriter, r *http.Request, node string, priva
 	}
 	control := http.NewResponseController(w)
 	proxy.ServeHTTP(&answering{w, control}, r)
-	_ = control.SetWriteDeadline(time.Now().Add(clientPatience)) // for the end of the answer: the last part may be long ago
+	_ = control.SetWriteDeadline(time.Now().Add(clientPatience)) // for the end of the answer, because the last part may have been sent long ago
 }
 
-// clientPatience is the time that a client has to take a part of the answer.
+// clientPatience is how long a client may take to read a part of the answer.
 const clientPatience = time.Minute
 
-// answering is an answer whose client loses it by taking nothing for clientPatience.
+// answering is an answer that is aborted if its client reads nothing for clientPatience.
 type answering struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -81,11 +82,11 @@ type answering struct {
 func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *answering) Write(p []byte) (int, error) {
-	_ = a.control.SetWriteDeadline(time.Now().Add(clientPatience)) // a connection without deadlines is one of a test
+	_ = a.control.SetWriteDeadline(time.Now().Add(clientPatience)) // only connections in tests lack deadlines
 	return a.ResponseWriter.Write(p)
 }
 
-// serveForwarded makes a forwarded request what it was at the node that took it.
+// serveForwarded restores a forwarded request to its form at the node that received it.
 func (n *Net) serveForwarded(h http.Handler, w http.ResponseWriter, r *http.Request) {
 	private := r.Header.Get(forwardedPublic) == ""
 	r = r.WithContext(context.WithValue(r.Context(), forwardedKey{}, forwarded{private}))

@@ -1,8 +1,8 @@
-// Package requests carries HTTP between the nodes of a cluster: what one node needs of another in bulk, and requests of clients that another node has to
-// answer. It has connections of its own beside those of package exchange, so that a gigabyte of files does not hold up commands.
+// Package requests carries HTTP between the nodes of a cluster: bulk data that one node needs from another, and client requests that another node
+// must answer. Its connections are separate from those of package exchange, so that a gigabyte of files does not delay commands.
 //
-// Package link gives it connections whose peers have proved that they belong to the cluster, and drops those of silent nodes. So a request has no time limit
-// here. What it carries is bounded by its handler, and the number of connections to a node by connectionsMax.
+// Package link provides connections whose peers have proved that they belong to the cluster, and drops those of silent nodes, so requests have no
+// time limit here. Handlers bound the size of requests, and connectionsMax the number of connections to a node.
 package requests
 
 import (
@@ -23,10 +23,10 @@ import (
 
 // Bounds.
 const (
-	connectionsMax = 32               // to one node, for questions and for forwarded requests each; further requests wait
-	idleMax        = 4                // connections to one node that are kept without a request
-	idleFor        = time.Minute      // how long they are kept
-	headWait       = 10 * time.Second // for the head of a request
+	connectionsMax = 32               // per node, separately for questions and forwarded requests; further requests wait
+	idleMax        = 4                // idle connections kept per node
+	idleFor        = time.Minute      // how long those are kept
+	headWait       = 10 * time.Second // time for the head of a request
 	headBytes      = 128 << 10
 )
 
@@ -36,19 +36,19 @@ type Member struct {
 	Votes       bool
 }
 
-// Config is what a Net needs.
+// Config configures a Net.
 type Config struct {
 	Self    string          // id of this node
-	Members func() []Member // of the cluster, this node among them; empty: not known yet
+	Members func() []Member // all members of the cluster, including this node; empty: not known yet
 	Dial    func(ctx context.Context, address, node string) (net.Conn, error)
 	Log     *slog.Logger
 }
 
-// Net sends requests to the other nodes, and serves theirs. All methods may be called at the same time.
+// Net sends requests to the other nodes and serves theirs. All methods may be called concurrently.
 type Net struct {
 	config    Config
 	questions *http.Transport
-	forwards  *http.Transport // of its own: clients who read slowly must not hold up the questions of nodes
+	forwards  *http.Transport // separate, so that clients who read slowly do not delay the nodes' questions
 	server    *http.Server
 	accepted  accepted
 	handlers  atomic.Pointer[handlers]
@@ -57,7 +57,7 @@ type Net struct {
 
 type handlers struct{ questions, forwarded http.Handler }
 
-// New makes a Net. It answers other nodes from Handle on.
+// New returns a Net. It starts to answer other nodes with Handle.
 func New(c Config) *Net {
 	n := &Net{config: c, accepted: accepted{conns: make(chan net.Conn), closed: make(chan struct{})}}
 	n.questions, n.forwards = n.transport(), n.transport()
@@ -76,7 +76,7 @@ func (n *Net) transport() *http.Transport {
 	}
 }
 
-// Handle sets what answers the questions of other nodes, and the requests of clients that they forward.
+// Handle sets the handlers for other nodes' questions, and for the client requests that they forward.
 func (n *Net) Handle(questions, forwarded http.Handler) {
 	n.handlers.Store(&handlers{questions, forwarded})
 }
@@ -91,7 +91,7 @@ func (n *Net) Serve(ctx context.Context, conn net.Conn, _ trust.NodeID) {
 	}
 }
 
-// Close ends all connections in both directions.
+// Close closes all connections in both directions.
 func (n *Net) Close() {
 	_ = n.server.Close() // it closes connections only
 	n.serving.Wait()
@@ -99,13 +99,13 @@ func (n *Net) Close() {
 	n.forwards.CloseIdleConnections()
 }
 
-// Self is the id of this node.
+// Self returns the id of this node.
 func (n *Net) Self() string { return n.config.Self }
 
-// Members are those of the cluster.
+// Members returns the members of the cluster.
 func (n *Net) Members() []Member { return n.config.Members() }
 
-// Others are the ids of the other members.
+// Others returns the ids of the other members.
 func (n *Net) Others() (ids []string) {
 	for _, m := range n.config.Members() {
 		if m.ID != n.config.Self {
@@ -115,10 +115,10 @@ func (n *Net) Others() (ids []string) {
 	return ids
 }
 
-// URL is that of a path at a node, for a request that Do sends.
+// URL returns the URL of a path at a node, for a request that Do sends.
 func URL(node, path string) string { return "http://" + node + path }
 
-// Do sends a request to the node of its URL, with the trace that the request's context belongs to.
+// Do sends a request to the node in its URL, with the trace of the request's context.
 func (n *Net) Do(r *http.Request) (*http.Response, error) {
 	tracing.Inject(r.Context(), r.Header)
 	return n.questions.RoundTrip(r)
@@ -151,7 +151,7 @@ func (n *Net) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// accepted is a listener of connections that package link has accepted.
+// accepted is a listener for connections that package link has accepted.
 type accepted struct {
 	conns  chan net.Conn
 	once   sync.Once

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// backdate is how long before its issue a certificate becomes valid: it forgives nodes whose clock is behind.
+	// backdate is how long before its issue a certificate becomes valid, which tolerates nodes whose clock is behind.
 	backdate = 24 * time.Hour
 
-	// certificateLife is how long the certificate of a node is valid after its issue. The node replaces it after half of that.
+	// certificateLife is the validity of a node's certificate after its issue. The node replaces it after half of that.
 	certificateLife = 30 * 24 * time.Hour
 
 	scheme = "muster"
 )
 
-// never is the end of certificates that have none. RFC 5280, 4.1.2.5. An authority that ended on a date would end its cluster that day.
+// never is the expiry of certificates that do not expire. RFC 5280, 4.1.2.5. If an authority expired, its cluster would fail on that day.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// Authority is what the members of one cluster trust. It never changes; its methods return new ones.
+// Authority is what the members of a cluster trust. It is immutable; its methods return new ones.
 type Authority struct {
 	cluster uuid.UUID
-	pairs   []pair // one, or two while the authority is replaced; all are trusted, the first one signs
+	pairs   []pair // one, or two during a replacement; all are trusted, the first one signs
 	pool    *x509.CertPool
 }
 
@@ -46,7 +46,7 @@ type pair struct {
 // Fingerprint is the SHA-256 of an authority's certificate.
 type Fingerprint [sha256.Size]byte
 
-// New makes the authority of a new cluster.
+// New creates the authority of a new cluster.
 func New(cluster uuid.UUID, now time.Time) (*Authority, error) {
 	first, err := newPair(cluster, now)
 	if err != nil {
@@ -63,13 +63,13 @@ func newAuthority(cluster uuid.UUID, pairs ...pair) *Authority {
 	return a
 }
 
-// Cluster is the id of the cluster.
+// Cluster returns the id of the cluster.
 func (a *Authority) Cluster() uuid.UUID { return a.cluster }
 
-// Fingerprint is that of the certificate that signs.
+// Fingerprint returns the fingerprint of the signing certificate.
 func (a *Authority) Fingerprint() Fingerprint { return sha256.Sum256(a.pairs[0].cert.Raw) }
 
-// Fingerprints are those of all certificates that are trusted, the one that signs first.
+// Fingerprints returns those of all trusted certificates, the signing one first.
 func (a *Authority) Fingerprints() (all []Fingerprint) {
 	for _, p := range a.pairs {
 		all = append(all, sha256.Sum256(p.cert.Raw))
@@ -77,10 +77,10 @@ func (a *Authority) Fingerprints() (all []Fingerprint) {
 	return all
 }
 
-// String is the fingerprint in hexadecimal digits.
+// String returns the fingerprint in hexadecimal.
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
 
-// Replacement is how far the replacement of an authority has come.
+// Replacement is the progress of replacing an authority.
 type Replacement int
 
 const (
@@ -89,7 +89,7 @@ const (
 	NextSigns                      // and signs; certificates of the one before are still trusted
 )
 
-// Replacing is how far the replacement of the authority has come.
+// Replacing returns the progress of replacing the authority.
 func (a *Authority) Replacing() Replacement {
 	switch {
 	case len(a.pairs) == 1:
@@ -100,7 +100,7 @@ func (a *Authority) Replacing() Replacement {
 	return NextSigns
 }
 
-// ErrReplacement is in the error of a step of a replacement that is not the next one.
+// ErrReplacement is returned for a step of a replacement that is not the next one.
 var ErrReplacement = errors.New("wrong step in the replacement of the cluster's authority")
 
 // WithNext also trusts a new certificate: the first step of a replacement.
@@ -108,7 +108,8 @@ func (a *Authority) WithNext(now time.Time) (*Authority, error) {
 	if len(a.pairs) > 1 {
 		return nil, fmt.Errorf("%w: another replacement has begun; finish or abandon it", ErrReplacement)
 	}
-	// The next certificate is later than this one, whatever the clocks of the nodes say that made them: Replacing compares them. Certificates count whole seconds.
+	// The next certificate must be later than this one, whatever the clocks of the nodes that made them, because Replacing compares them.
+	// Certificates have a resolution of one second.
 	if first := a.pairs[0].cert.NotBefore.Add(backdate + time.Second); now.Before(first) {
 		now = first
 	}
@@ -158,7 +159,7 @@ func (a *Authority) issue(node NodeID, now time.Time) (pair, error) {
 	return sign(template, &a.pairs[0])
 }
 
-// sign makes a key and its certificate, signed by an authority or, without one, by itself.
+// sign generates a key and its certificate, signed by an authority, or self-signed without one.
 func sign(template *x509.Certificate, by *pair) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -178,7 +179,7 @@ func sign(template *x509.Certificate, by *pair) (pair, error) {
 	return pair{cert, key}, err
 }
 
-// NodeID names a node of a cluster, for ever: no other node gets it later.
+// NodeID identifies a node of a cluster permanently: no other node gets it later.
 type NodeID string
 
 const nodeIDMax = 64 // bytes

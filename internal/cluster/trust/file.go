@@ -20,17 +20,18 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// FileName is the authority's file. One file has all of it, so that no crash can leave a certificate with the key of another one.
+// FileName is the authority's file. A single file contains everything, so that no crash can leave a certificate with another
+// certificate's key.
 const FileName = "cluster-authority.pem"
 
 var (
-	// ErrMissing is in the error of Load when there is no authority.
+	// ErrMissing is returned by Load if there is no authority.
 	ErrMissing = errors.New("the cluster's authority is missing")
-	// ErrExists is in the error of Create when there is one: a second authority would split the cluster.
+	// ErrExists is returned by Create if there already is an authority: a second one would split the cluster.
 	ErrExists = errors.New("the cluster's authority exists already")
 )
 
-// Damaged is the error for an authority that cannot be read.
+// Damaged is the error of an authority that cannot be read.
 type Damaged struct {
 	Path string // empty: it did not come from a file
 	Err  error
@@ -42,7 +43,7 @@ func (e *Damaged) Error() string {
 
 func (e *Damaged) Unwrap() error { return e.Err }
 
-// Foreign is the error for the authority of another cluster.
+// Foreign is the error of an authority that belongs to another cluster.
 type Foreign struct {
 	Path          string // empty: it did not come from a file
 	Cluster, Want uuid.UUID
@@ -52,10 +53,10 @@ func (e *Foreign) Error() string {
 	return fmt.Sprintf("the authority %s is that of cluster %s; want that of cluster %s", cmp.Or(e.Path, received), e.Cluster, e.Want)
 }
 
-// received stands for the path of what did not come from a file.
+// received replaces the path for data that did not come from a file.
 const received = "from the peer"
 
-// Create makes the authority of a new cluster and stores it in a directory, encrypted with the key.
+// Create creates the authority of a new cluster and stores it in a directory, encrypted with the key.
 func Create(dir string, cluster uuid.UUID, now time.Time, key *secretkey.Key) (*Authority, error) {
 	if _, err := os.Lstat(filepath.Join(dir, FileName)); err == nil {
 		return nil, fmt.Errorf("%w in %s", ErrExists, dir)
@@ -74,7 +75,7 @@ func (a *Authority) Save(dir string, key *secretkey.Key) error {
 	return atomicfile.Write(filepath.Join(dir, FileName), key.Seal(FileName, a.PEM()), 0o600)
 }
 
-// Delete removes the authority from a directory that has left its cluster.
+// Delete removes the authority from the directory of a node that has left its cluster.
 func Delete(dir string) error {
 	err := atomicfile.Remove(filepath.Join(dir, FileName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +84,7 @@ func Delete(dir string) error {
 	return err
 }
 
-// Load reads the authority of a cluster from a directory. Its error has ErrMissing, or is a *Damaged, a *Foreign or a *secretkey.Wrong.
+// Load reads the authority of a cluster from a directory. The error is ErrMissing, a *Damaged, a *Foreign or a *secretkey.Wrong.
 func Load(dir string, cluster uuid.UUID, key *secretkey.Key) (*Authority, error) {
 	path := filepath.Join(dir, FileName)
 	content, err := os.ReadFile(path)
@@ -106,7 +107,7 @@ func Load(dir string, cluster uuid.UUID, key *secretkey.Key) (*Authority, error)
 	return a, err
 }
 
-// PEM is the whole authority, keys included: for each certificate, the one that signs first, the certificate and its key.
+// PEM returns the whole authority, including keys: each certificate followed by its key, the signing one first.
 func (a *Authority) PEM() []byte {
 	var content bytes.Buffer
 	for _, p := range a.pairs {
@@ -117,7 +118,7 @@ func (a *Authority) PEM() []byte {
 				pem.Encode(&content, &pem.Block{Type: "PRIVATE KEY", Bytes: key}))
 		}
 		if err != nil {
-			panic(err) // a P-256 key has a form, and a buffer takes all
+			panic(err) // cannot happen: a P-256 key can always be encoded, and a buffer accepts all writes
 		}
 	}
 	return content.Bytes()
@@ -150,7 +151,7 @@ func Parse(content []byte, cluster uuid.UUID) (*Authority, error) {
 		return nil, &Damaged{Err: errors.New("both certificates are the same")}
 	}
 	a := newAuthority(cluster, pairs...)
-	if !bytes.Equal(a.PEM(), content) { // pem.Decode skips what it does not understand
+	if !bytes.Equal(a.PEM(), content) { // pem.Decode silently skips what it does not understand
 		return nil, &Damaged{Err: errors.New("there is something beside certificates and keys")}
 	}
 	return a, nil

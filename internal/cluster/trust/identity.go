@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Identity is one node: it proves to others which node it is, and checks which ones they are. All methods may be called at the same time.
+// Identity is one node's identity: it proves which node it is, and verifies peers. All methods may be called concurrently.
 type Identity struct {
 	id  NodeID
 	now func() time.Time
 
 	mu        sync.Mutex
 	authority *Authority
-	current   *tls.Certificate // nil: none is issued yet
+	current   *tls.Certificate // nil: none has been issued yet
 	issued    time.Time        // when, by the wall clock
 }
 
-// NewIdentity makes the identity of a node. now is its clock; nil: time.Now.
+// NewIdentity returns the identity of a node. now is its clock; nil: time.Now.
 func NewIdentity(id NodeID, a *Authority, now func() time.Time) (*Identity, error) {
 	if err := id.Check(); err != nil {
 		return nil, err
@@ -27,14 +27,14 @@ func NewIdentity(id NodeID, a *Authority, now func() time.Time) (*Identity, erro
 		now = time.Now
 	}
 	i := &Identity{id: id, now: now, authority: a}
-	_, err := i.certificate() // an authority that cannot sign fails the start, not the first handshake
+	_, err := i.certificate() // an authority that cannot sign should fail the start, not the first handshake
 	return i, err
 }
 
-// Node is the id of this node.
+// Node returns the id of this node.
 func (i *Identity) Node() NodeID { return i.id }
 
-// Authority is the authority in force.
+// Authority returns the authority in force.
 func (i *Identity) Authority() *Authority {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -52,7 +52,8 @@ func (i *Identity) Use(a *Authority) error {
 	return nil
 }
 
-// certificate returns the node's certificate, and issues it first if there is none, half of its life is over, or the clock was set back.
+// certificate returns the node's certificate. It issues a new one if there is none, half of its validity is over, or the clock was set
+// back.
 func (i *Identity) certificate() (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -64,21 +65,21 @@ func (i *Identity) certificate() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("issue the certificate of node %s: %w", i.id, err)
 	}
-	// The authority's certificate goes with it: a node that joins has only its fingerprint.
+	// The authority's certificate is included, because a joining node has only its fingerprint.
 	i.current = &tls.Certificate{Certificate: [][]byte{own.cert.Raw, i.authority.pairs[0].cert.Raw}, PrivateKey: own.key, Leaf: own.cert}
 	i.issued = now
 	return i.current, nil
 }
 
-// Server is the configuration for connections from other nodes. The caller adds the protocols.
+// Server returns the TLS configuration for connections from other nodes. The caller adds the protocols.
 func (i *Identity) Server() *tls.Config {
 	c := i.ServerForJoin()
-	c.ClientAuth = tls.RequireAnyClientCert // which is verified below
+	c.ClientAuth = tls.RequireAnyClientCert // verified below
 	c.VerifyConnection = func(s tls.ConnectionState) error { return i.verify(s, asClient, "") }
 	return c
 }
 
-// ServerForJoin is the configuration for connections from nodes that have no certificate yet. The caller adds the protocols.
+// ServerForJoin returns the TLS configuration for connections from nodes without a certificate. The caller adds the protocols.
 func (i *Identity) ServerForJoin() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -88,7 +89,8 @@ func (i *Identity) ServerForJoin() *tls.Config {
 	}
 }
 
-// Client is the configuration for a connection to a node; without an id, to any node of the cluster. The caller adds the protocol.
+// Client returns the TLS configuration for a connection to a node; without an id, to any node of the cluster. The caller adds the
+// protocol.
 func (i *Identity) Client(to NodeID) *tls.Config {
 	return &tls.Config{
 		MinVersion:           tls.VersionTLS13,

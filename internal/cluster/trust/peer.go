@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The reasons why a peer's certificate is refused; each is in an error that says more.
+// The reasons for refusing a peer's certificate; errors wrap them with details.
 var (
 	ErrNoCertificate = errors.New("the peer presents no certificate")
 	ErrUntrusted     = errors.New("the peer's certificate is not of a trusted authority")
@@ -25,7 +25,7 @@ const (
 	asServer = x509.ExtKeyUsageServerAuth
 )
 
-// Peer is the node at the other end of a connection whose handshake is complete, with a configuration of Server or Client.
+// Peer returns the node at the other end of a connection after a handshake with the configuration of Server or Client.
 func Peer(s tls.ConnectionState) NodeID {
 	if len(s.PeerCertificates) == 0 {
 		return ""
@@ -34,7 +34,7 @@ func Peer(s tls.ConnectionState) NodeID {
 	return node
 }
 
-// verify checks the peer of a connection; want may be empty.
+// verify verifies the peer of a connection; want may be empty.
 func (i *Identity) verify(s tls.ConnectionState, role x509.ExtKeyUsage, want NodeID) error {
 	a := i.Authority()
 	node, err := verifyPeer(s, a.pool, a.cluster, role, i.now())
@@ -47,7 +47,7 @@ func (i *Identity) verify(s tls.ConnectionState, role x509.ExtKeyUsage, want Nod
 	return nil
 }
 
-// Trusts returns why the peer of an established connection would not be accepted now, or nil: the authority may have been replaced since.
+// Trusts returns why the peer of an established connection would now be refused, or nil; the authority may have been replaced since.
 func (i *Identity) Trusts(s tls.ConnectionState) error {
 	a := i.Authority()
 	_, err := verifyPeer(s, a.pool, a.cluster, x509.ExtKeyUsageAny, i.now())
@@ -61,7 +61,7 @@ func verifyPeer(s tls.ConnectionState, authorities *x509.CertPool, cluster uuid.
 	cert := s.PeerCertificates[0]
 	_, err := cert.Verify(x509.VerifyOptions{Roots: authorities, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{role}})
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-		// Both times help to find the clock that is wrong.
+		// Both times help to find the wrong clock.
 		if now.Before(invalid.Cert.NotBefore) {
 			return "", fmt.Errorf("%w: it is from %s, and this node's clock says %s", ErrNotYetValid, invalid.Cert.NotBefore.UTC(), now.UTC())
 		}

@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// Token is what a new node needs to join a cluster. Its text is one line:
+// Token is what a new node needs to join a cluster. Its text form is one line:
 //
 //	muster-join-1/ADDRESS[,ADDRESS…]/FINGERPRINT/ID/SECRET
 type Token struct {
-	Addresses   []string    // of the node that invites, host:port
+	Addresses   []string    // of the inviting node, host:port
 	Fingerprint Fingerprint // of the authority
-	ID          string      // tells tokens apart; 16 hexadecimal digits
+	ID          string      // identifies the token; 16 hexadecimal digits
 	Secret      Secret
 }
 
@@ -35,7 +35,7 @@ const (
 	tokenIDLength = 16
 )
 
-// NewToken makes a token with a new secret.
+// NewToken returns a token with a new secret.
 func NewToken(a *Authority, addresses ...string) (Token, error) {
 	t := Token{Addresses: slices.Clone(addresses), Fingerprint: a.Fingerprint()}
 	id := make([]byte, tokenIDLength/2)
@@ -45,12 +45,12 @@ func NewToken(a *Authority, addresses ...string) (Token, error) {
 	return t, checkAddresses(addresses)
 }
 
-// Text is the token as one line. It contains the secret.
+// Text returns the token as one line, including the secret.
 func (t Token) Text() string {
 	return strings.Join([]string{tokenPrefix, strings.Join(t.Addresses, ","), base64.RawURLEncoding.EncodeToString(t.Fingerprint[:]), t.ID, t.Secret.Text()}, "/")
 }
 
-// TokenError says what is wrong with the text of a token. It repeats nothing of the text, which contains a secret.
+// TokenError describes what is wrong with the text of a token. It repeats nothing of the text, because that contains a secret.
 type TokenError struct {
 	Part string // of the token: token, address, fingerprint, id or secret
 	Err  error
@@ -59,7 +59,7 @@ type TokenError struct {
 func (e *TokenError) Error() string { return fmt.Sprintf("join token: %s: %v", e.Part, e.Err) }
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// ParseToken reads the text of a token. Its error is a *TokenError.
+// ParseToken parses the text of a token. Its error is a *TokenError.
 func ParseToken(text string) (Token, error) {
 	text = strings.TrimSpace(text)
 	fail := func(part string, err error) (Token, error) { return Token{}, &TokenError{part, err} }
@@ -104,27 +104,27 @@ func checkAddresses(addresses []string) error {
 	return nil
 }
 
-// CheckAddress returns why a text is not an address of the form host:port, or nil.
+// CheckAddress returns an error if a text is not an address of the form host:port.
 func CheckAddress(address string) error { return checkAddresses([]string{address}) }
 
-// notOfAddress reports whether a character has no place in an address, or a meaning in a token.
+// notOfAddress reports whether a character is not allowed in an address, or has a meaning in a token.
 func notOfAddress(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == ',' }
 
-// decode fills to with the bytes of a base64 text.
+// decode fills `to` with the bytes of a base64 text.
 func decode(to []byte, text string) error {
 	if want := base64.RawURLEncoding.EncodedLen(len(to)); len(text) != want {
 		return fmt.Errorf("%d characters; want %d", len(text), want)
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) != len(to) { // newlines are skipped
+	if err != nil || len(b) != len(to) { // the decoder skips newlines
 		return errors.New("a character is not of base64 in its form for URLs")
 	}
 	copy(to, b)
 	return nil
 }
 
-// Client is the configuration for the connection of a node that joins. It checks that the peer's certificate is of the authority
-// with the token's fingerprint and that of a node, and presents none. now is the clock; nil: time.Now. The caller adds the protocol.
+// Client returns the TLS configuration for a joining node. It verifies that the peer has a node certificate from the authority with
+// the token's fingerprint, and presents no certificate. now is the clock; nil: time.Now. The caller adds the protocol.
 func (t Token) Client(now func() time.Time) *tls.Config {
 	if now == nil {
 		now = time.Now
@@ -152,13 +152,13 @@ func (t Token) Client(now func() time.Time) *tls.Config {
 	}
 }
 
-// Secret is the part of a token that admits its bearer. Only Text shows it.
+// Secret is the part of a token that admits its bearer. Only Text reveals it.
 type Secret [32]byte
 
-// Text is the secret for the wire.
+// Text returns the secret in its wire form.
 func (s Secret) Text() string { return base64.RawURLEncoding.EncodeToString(s[:]) }
 
-// ParseSecret reads the text of a secret. Its error repeats nothing of it.
+// ParseSecret parses the text of a secret. Its error repeats nothing of it.
 func ParseSecret(text string) (s Secret, err error) { return s, decode(s[:], text) }
 
 // Format keeps the secret out of logs and errors.
@@ -169,7 +169,7 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 const hidden = "[secret]"
 
-// Hash is what the cluster keeps of a secret. The secret is random, so that a plain hash protects it.
+// Hash is the hash of a secret that the cluster stores. The secret is random, so a plain hash protects it.
 type Hash [sha256.Size]byte
 
 // Hash returns the secret's hash.
@@ -177,7 +177,7 @@ func (s Secret) Hash() Hash {
 	return sha256.Sum256(slices.Concat([]byte("muster join secret\x00"), s[:]))
 }
 
-// Matches reports whether the hash is that of a secret. It takes the same time for all secrets.
+// Matches reports whether the hash is that of a secret, in constant time.
 func (h Hash) Matches(s Secret) bool {
 	other := s.Hash()
 	return subtle.ConstantTimeCompare(h[:], other[:]) == 1

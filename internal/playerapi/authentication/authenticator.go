@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// AuthConfig has the parts of an authenticator.
+// Config has the parts of an authenticator.
 type Config struct {
 	State     *state.State
 	Secret    identity.CellSecret // access tokens and the tokens of game servers are derived from it

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/state"
 )
 
-// EventWriter writes events as clients get them.
+// Writer writes events as clients get them.
 type Writer struct {
 	State *state.State
 }
@@ -90,7 +90,7 @@ func (f fields) unlessEmpty(key, value string) fields {
 	return f
 }
 
-// data returns the data of an event, of the type in eventForms.
+// data returns the data of an event, of the type in forms.
 func (w Writer) data(kind flow.MessageType, m *flow.Message, player string) any {
 	switch kind {
 	case flow.OnGameSessionChanged:

@@ -24,7 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// FeedsConfig has the parts and settings of the feeds.
+// Config has the parts and settings of the feeds.
 type Config struct {
 	State    *state.State
 	Auth     *authentication.Authenticator

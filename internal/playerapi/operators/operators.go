@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/streams"
 )
 
-// OperatorsConfig has the parts that the calls of operators use.
+// Config has the parts that the calls of operators use.
 type Config struct {
 	State   *state.State
 	Streams *streams.Streams

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/state"
 )
 
-// PartnersConfig has the parts that the calls of trusted servers use.
+// Config has the parts that the calls of trusted servers use.
 type Config struct {
 	State  *state.State
 	Auth   *authentication.Authenticator

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// PlayersConfig has the parts that the calls of players use.
+// Config has the parts that the calls of players use.
 type Config struct {
 	State     *state.State
 	Auth      *authentication.Authenticator

@@ -1,4 +1,4 @@
-// Package requeststest connects requests.Nets with each other for tests, without TLS and certificates.
+// Package requeststest connects requests.Nets to each other in tests, without TLS and certificates.
 package requeststest
 
 import (
@@ -23,12 +23,12 @@ type Cluster struct {
 	conns   map[*conn]struct{}
 }
 
-// New makes a cluster without nodes.
+// New returns a cluster without nodes.
 func New(t *testing.T) *Cluster {
 	return &Cluster{t: t, nets: map[string]*requests.Net{}, down: map[string]bool{}, conns: map[*conn]struct{}{}}
 }
 
-// Join adds a node, which votes.
+// Join adds a voting node.
 func (c *Cluster) Join(id string) *requests.Net {
 	n := requests.New(requests.Config{Self: id, Members: c.list, Log: slog.New(slog.DiscardHandler), Dial: func(ctx context.Context, _, node string) (net.Conn, error) {
 		return c.dial(ctx, id, node)
@@ -47,7 +47,7 @@ func (c *Cluster) list() []requests.Member {
 	return append([]requests.Member(nil), c.members...)
 }
 
-// Cut ends the connections of a node, and lets it make none until Mend.
+// Cut closes the connections of a node and prevents new ones until Mend.
 func (c *Cluster) Cut(id string) {
 	c.mu.Lock()
 	c.down[id] = true
@@ -63,7 +63,7 @@ func (c *Cluster) Cut(id string) {
 	}
 }
 
-// Mend undoes Cut.
+// Mend reverts Cut.
 func (c *Cluster) Mend(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
