@@ -9,13 +9,13 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// call is what policies call a request, and the roles that may make it.
+// call is a request's policy action and the roles that may make it.
 type call struct {
 	action policy.Action
 	may    identity.Roles
 }
 
-// calls has every request of this door, by its pattern. Their resource is policy.AnyResource, but for those of resources.
+// calls lists every request of this door by pattern. Their resource is policy.AnyResource, except for those in resources.
 var calls = map[string]call{
 	"GET " + FeedPath:                     {policy.MustBe("muster:Service.Feed"), identity.MayLook},
 	"GET logs/{id...}":                    {policy.MustBe("muster:Service.ReadOutput"), identity.MayLook},
@@ -71,12 +71,13 @@ var calls = map[string]call{
 	"GET explain/{kind}/{id...}":                     {policy.MustBe("muster:Service.Explain"), identity.MayLook},
 }
 
-// seconds are the requests that do what two actions are about, with the one that calls does not have.
+// seconds lists the requests that need permission for a second action besides the one in calls.
 var seconds = map[string]policy.Action{
 	"POST hosts/tokens/{id}/revoke-hosts": policy.MustBe("muster:Service.RevokeHostToken"),
 }
 
-// resources are the requests that change fleets and aliases, with how they name them. One that names none has policy.AnyResource.
+// resources lists the requests that change fleets and aliases, with functions that name the resources. If such a function names
+// none, the resource is policy.AnyResource.
 var resources = map[string]func(q *permit.Request, r *http.Request, body []byte){
 	"POST computes/rotate-token": func(q *permit.Request, r *http.Request, _ []byte) { nameFleet(q, r.URL.Query().Get("fleet")) },
 	"POST rollouts": func(q *permit.Request, _ *http.Request, body []byte) {
@@ -116,10 +117,10 @@ func Actions() map[policy.Action]identity.Roles {
 	return all
 }
 
-// handle serves a request by its method and path without Prefix. It panics if calls does not have it.
+// handle serves a request by its method and path without Prefix. It panics if the pattern is not in calls.
 func (d *Door) handle(pattern string, h http.HandlerFunc) { d.handleAs(pattern, pattern, h) }
 
-// handleAs is handle for a pattern that calls has under another name.
+// handleAs is handle for a pattern that has another name in calls.
 func (d *Door) handleAs(name, pattern string, h http.HandlerFunc) {
 	c, ok := calls[name]
 	if !ok {
@@ -130,21 +131,21 @@ func (d *Door) handleAs(name, pattern string, h http.HandlerFunc) {
 	d.actions[method+" "+Prefix+path] = named{c.action, seconds[name], resources[name]}
 }
 
-// named is the action of a request, a second one or none, and how it names resources; nil: it names none.
+// named is a request's action, a second one or none, and the function that names its resources; nil: none.
 type named struct {
 	action    policy.Action
 	second    policy.Action
 	resources func(q *permit.Request, r *http.Request, body []byte)
 }
 
-// mayDo asks the policies of the principal about a request.
+// mayDo checks the principal's policies for a request.
 func (d *Door) mayDo(r *http.Request, by *identity.Principal, body []byte) error {
 	if !by.Restricted() {
 		return nil
 	}
 	_, pattern := d.routes.Handler(r)
 	x, ok := d.actions[pattern]
-	if !ok { // no request of this door: it answers that
+	if !ok { // not a request of this door, which will answer so
 		return nil
 	}
 	q := permit.Request{By: by, Engine: d.engine}

@@ -14,7 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// AuditPath is where the audit log is read: GET with the query of audit.Filter answers with an audit.Page, and GET AuditPath/verify checks the whole log.
+// AuditPath is the path of the audit log: GET with the query of audit.Filter answers with an audit.Page, and GET AuditPath/verify checks the whole
+// log.
 const AuditPath = "audit"
 
 // Entries on a page.
@@ -28,7 +29,7 @@ func (d *Door) auditRoutes() {
 	d.handle("GET "+AuditPath+"/verify", d.forAdmins("read the audit log", d.verifyAudit))
 }
 
-// isAuditPath reports whether a path is about the audit log, which shows addresses of people to administrators only.
+// isAuditPath reports whether a path belongs to the audit log, which only administrators may read, because it shows people's addresses.
 func isAuditPath(path string) bool {
 	rest, ok := strings.CutPrefix(path, Prefix+AuditPath)
 	return ok && (rest == "" || rest[0] == '/')
@@ -58,7 +59,7 @@ func (d *Door) listAudit(w http.ResponseWriter, r *http.Request, _ access.Actor,
 	return err
 }
 
-// AuditFilter reads a filter from a query: since and until are times in RFC 3339; who, what, door; refused is true or absent. The error is a
+// AuditFilter parses a filter from a query: since and until are times in RFC 3339; who, what, door; refused is true or absent. The error is a
 // *domain.Refusal.
 func AuditFilter(q url.Values) (f audit.Filter, err error) {
 	if f.Since, f.Until, err = period(q); err != nil {
@@ -71,7 +72,7 @@ func AuditFilter(q url.Values) (f audit.Filter, err error) {
 	return f, nil
 }
 
-// period reads since and until of a query; zero: no bound.
+// period parses since and until of a query; zero: no bound.
 func period(q url.Values) (since, until time.Time, err error) {
 	for _, at := range []struct {
 		name string
@@ -86,7 +87,7 @@ func period(q url.Values) (since, until time.Time, err error) {
 	return since, until, nil
 }
 
-// verifyAudit checks the log of this node, or of another one of the cluster that the query names.
+// verifyAudit checks the log of this node, or of another cluster node that the query names.
 func (d *Door) verifyAudit(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
 	nodes := d.config.Nodes
 	if node := r.URL.Query().Get("node"); node != "" && (nodes == nil || node != nodes.Self()) {

@@ -9,11 +9,11 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// RotateTokenPath replaces the auth token of a compute. The query names fleet and compute, and has keep-links=true where
-// connections that were made with the old token are to stay. It requires the role admin.
+// RotateTokenPath is the path of a request that replaces the auth token of a compute. The query names fleet and compute;
+// with keep-links=true, connections made with the old token stay open. It requires the role admin.
 const RotateTokenPath = Prefix + "computes/rotate-token"
 
-// RotatedToken is the answer. It contains no token: GetComputeAuthToken returns the new one.
+// RotatedToken is the answer. It does not contain the token: GetComputeAuthToken returns the new one.
 type RotatedToken struct {
 	Fleet   string    `json:"fleet"`
 	Compute string    `json:"compute"`
@@ -45,5 +45,5 @@ func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, RotatedToken{cmd.Fleet, cmd.Compute, cmd.Expires.Std()})
 }
 
-// shownMax bounds what an answer repeats of a bad value, in bytes.
+// shownMax is how much of an invalid value an answer repeats, in bytes.
 const shownMax = 40

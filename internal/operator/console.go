@@ -8,17 +8,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// ConsoleLinksPath is where POST makes a link.
+// ConsoleLinksPath is the path where POST creates a link.
 const ConsoleLinksPath = Prefix + "console/links"
 
-// ConsoleLink is the answer to POST console/links: where to sign in to the console without a secret. The body of the request is an empty object.
+// ConsoleLink is the answer to POST console/links: where to sign in to the console without a secret. The request body is an empty object.
 type ConsoleLink struct {
-	Path    string    `json:"path"`             // with a fragment that is a secret until it is used
+	Path    string    `json:"path"`             // its fragment is a secret until it is used
 	Key     string    `json:"key"`              // access key that it signs in with
-	Expires time.Time `json:"expires,omitzero"` // none with --dev, which needs no sign-in
+	Expires time.Time `json:"expires,omitzero"` // absent with --dev, which needs no sign-in
 }
 
-// newConsoleLink answers with the link, once. Nothing logs an answer.
+// newConsoleLink answers with the link, which is shown only once; answers are not logged.
 func (d *Door) newConsoleLink(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	if !d.config.Private(r) {
 		answer(w, http.StatusForbidden, Problem{"the answer has a link in it that signs in: use https"})

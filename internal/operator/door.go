@@ -28,10 +28,10 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// Prefix is where every path of this door begins.
+// Prefix is the prefix of every path of this door.
 const Prefix = "/operator/v1/"
 
-// Config is what a Door needs.
+// Config configures a Door.
 type Config struct {
 	Engine *engine.Engine
 	// Authenticate returns the principal that has signed a request with this body, or the HTTP status and text of the refusal.
@@ -39,29 +39,29 @@ type Config struct {
 	Keys         *keyring.Ring
 	Secrets      *secretrotation.Rotator
 	People       People                   // nil: people do not sign in here
-	Private      func(*http.Request) bool // whether a request cannot be read on the way
+	Private      func(*http.Request) bool // reports whether a request was protected in transit
 	Searches     Searches                 // nil: this process runs no matchers
 	Attention    *attention.Finder        // has the reasons of troubles
-	// AskLeader has the node that decides answer a question by AnswerLeader. nil: there is no other node.
+	// AskLeader sends a question to the leader, which answers it with AnswerLeader. nil: there is no other node.
 	AskLeader func(ctx context.Context, question []byte) (answer []byte, err error)
-	// Reports returns what the agents that are connected here said last. nil: there are none.
+	// Reports returns the latest reports of the agents connected to this node. nil: there are none.
 	Reports func() []*agentproto.Report
 	Audit   *audit.Log      // for refused attempts; nil: they are not recorded
 	Output  Output          // of server processes whose agents are connected to this node
-	Nodes   Nodes           // the others of a cluster; nil: a single node
+	Nodes   Nodes           // the other nodes of a cluster; nil: a single node
 	Tracing *tracing.Tracer // nil: requests are not traced
-	// ConsoleLink makes a link that signs one browser in to the console with an access key.
+	// ConsoleLink creates a link with which one browser can sign in to the console with an access key.
 	// RolesOf returns the roles that may take an action, for explanations.
 	RolesOf       keyring.RolesOf
 	ConsoleLink   func(ctx context.Context, key string) (path string, expires time.Time, err error)
-	Calls         *callstats.Calls                   // at all doors; nil: they are not counted
+	Calls         *callstats.Calls                   // at all doors; nil: calls are not counted
 	SupportBundle SupportBundle                      // nil: there are none
 	Reload        Reload                             // nil: the settings cannot be read again
-	Cluster       func(ctx context.Context) *Cluster // what this node knows of the others; nil: a single node
+	Cluster       func(ctx context.Context) *Cluster // returns what this node knows of the others; nil: a single node
 	Log           *slog.Logger
 }
 
-// Door answers operators over HTTP, with JSON.
+// Door answers operators over HTTP in JSON.
 type Door struct {
 	engine   *engine.Engine
 	config   Config
@@ -108,7 +108,7 @@ func NewDoor(c Config) *Door {
 	return d
 }
 
-// Explain returns what this door answers about an object: an Explanation as JSON. Its error is a *domain.Refusal if there is no such object.
+// Explain returns this door's answer about an object: an Explanation as JSON. Its error is a *domain.Refusal if the object does not exist.
 func (d *Door) Explain(ctx context.Context, kind, id string) (document []byte, err error) {
 	explain, ok := d.explains[kind]
 	if !ok {
@@ -133,7 +133,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// traced begins the span of an authorized request, by the pattern of its path.
+// traced starts the span of an authorized request, named by the pattern of its path.
 func (d *Door) traced(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
 	if !d.config.Tracing.On() {
 		return w, r, func() {}
@@ -142,7 +142,8 @@ func (d *Door) traced(w http.ResponseWriter, r *http.Request) (http.ResponseWrit
 	return d.config.Tracing.Serve(w, r, tracing.Call{Door: "operator", Operation: cmp.Or(pattern, "unknown"), Trusted: true, Began: time.Now()})
 }
 
-// authorize returns the principal that has signed a request with this body. It answers the request itself if there is none, or if its role may not.
+// authorize returns the principal that signed a request with this body. If there is none, or its role is not sufficient, authorize answers the
+// request.
 func (d *Door) authorize(w http.ResponseWriter, r *http.Request, body []byte, may identity.Roles, what string) (by identity.Principal, ok bool) {
 	by, status, refused := d.config.Authenticate(r, body)
 	if refused == nil && !may.Allow(by.Role) {
@@ -167,13 +168,14 @@ func (d *Door) authorize(w http.ResponseWriter, r *http.Request, body []byte, ma
 	return by, true
 }
 
-// originOf is the origin of a request that changes something, without a reason.
+// originOf returns the origin of a request that changes something, without a reason.
 func originOf(r *http.Request, by *identity.Principal) audit.Origin {
 	operation := strings.TrimPrefix(strings.TrimPrefix(r.Pattern, "POST "), Prefix)
 	return audit.Origin{Principal: by.ID, Door: audit.DoorOperator, Address: by.Address, Agent: r.UserAgent(), Operation: operation}
 }
 
-// recorded returns a request whose changes are in the audit log, and whose records count for the caller. It answers the request itself if its reason is none.
+// recorded returns a request whose changes are recorded in the audit log, and whose records count for the caller. If its reason is invalid, recorded
+// answers the request.
 func (d *Door) recorded(w http.ResponseWriter, r *http.Request, by *identity.Principal) (*http.Request, bool) {
 	if r.Method != http.MethodPost {
 		return r, true
@@ -187,7 +189,7 @@ func (d *Door) recorded(w http.ResponseWriter, r *http.Request, by *identity.Pri
 	return r.WithContext(quotas.With(audit.With(r.Context(), origin), by)), true
 }
 
-// Problem is the body of every refusal.
+// Problem is the body of every error answer.
 type Problem struct {
 	Message string `json:"message"`
 }

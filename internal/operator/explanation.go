@@ -1,5 +1,4 @@
-// Package operator is the door of operators: it explains the state of an object, its past and the reasons. Explanations change
-// nothing.
+// Package operator is the door for operators: it explains the state of an object, its history and the reasons. Explanations change nothing.
 package operator
 
 import (
@@ -14,33 +13,33 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// Explanation is all that is known about one object. The words in capitals are for programs and do not change between releases;
-// sentences are for people.
+// Explanation is everything known about one object. Words in capitals are for programs and do not change between releases; sentences are for
+// people.
 type Explanation struct {
 	Kind   string `json:"kind"` // "fleet", "alias", "compute", "placement", "process", "game-session", "ticket", "player", "party" or "game-instance"
 	ID     string `json:"id"`
 	Status string `json:"status"`
-	Why    string `json:"why"`            // the reason of its state, in a sentence
-	Next   string `json:"next,omitempty"` // the next step for the operator, if there is one
+	Why    string `json:"why"`            // reason for its state, as a sentence
+	Next   string `json:"next,omitempty"` // next step for the operator, if any
 	Facts  []Fact `json:"facts"`
 
-	// Places are, for a fleet, its locations; for a placement that waits, where it may go and where it may not; for one that ended without a game
-	// session, how that was at its end.
+	// Places are, for a fleet, its locations; for a waiting placement, where it may go and where not; for one that ended without a game session,
+	// the same at its end.
 	Places []Place `json:"places,omitempty"`
-	// Search is, for a matchmaking ticket that waits, which tickets could match it and which rules reject the others.
+	// Search tells, for a waiting matchmaking ticket, which tickets could match it, and which rules reject the others.
 	Search *Search `json:"search,omitempty"`
-	// Deadlines are those of a player, a party or a game instance, the next first.
+	// Deadlines are those of a player, a party or a game instance, the next one first.
 	Deadlines []Deadline `json:"deadlines,omitempty"`
 	Timeline  []Moment   `json:"timeline"` // oldest first
 
-	nowhere string // why no place is open to a placement that waits
+	nowhere string // why no place is open to a waiting placement
 }
 
-// Deadline is a moment at which something ends by itself.
+// Deadline is a moment at which something ends automatically.
 type Deadline struct {
 	At   *time.Time `json:"at,omitempty"`
-	Left string     `json:"left,omitempty"` // of a clock that stands still, in place of At
-	Kind string     `json:"kind"`           // its setting, or its purpose
+	Left string     `json:"left,omitempty"` // instead of At, on a clock that stands still
+	Kind string     `json:"kind"`           // the name of its setting, or its purpose
 	Of   string     `json:"of"`
 	Then string     `json:"then"`
 }
@@ -51,11 +50,11 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Place is a location of a fleet, or one that a placement considered.
+// Place is a location of a fleet, or one considered by a placement.
 type Place struct {
 	Fleet    string `json:"fleet"`
 	Location string `json:"location,omitempty"`
-	Outcome  string `json:"outcome"` // what keeps placements from it, such as NO_FREE_PROCESS; FREE_PROCESS of a fleet's location that has one
+	Outcome  string `json:"outcome"` // obstacle for placements, such as NO_FREE_PROCESS; FREE_PROCESS for a fleet's location that has a free process
 	Free     int    `json:"free"`    // server processes that are free there now
 	Detail   string `json:"detail,omitempty"`
 }
@@ -84,16 +83,16 @@ func (x *Explanation) place(t *placement.Try, free int) {
 	x.Places = append(x.Places, Place{Fleet: t.Fleet, Location: t.Location, Outcome: t.Outcome.String(), Free: free, Detail: t.Detail})
 }
 
-// latestFirst says that the moments from a place on were added with the latest first.
+// latestFirst reverses the moments from an index on, which were added newest first.
 func (x *Explanation) latestFirst(from int) { slices.Reverse(x.Timeline[from:]) }
 
-// sorted orders the time line; moments of one transaction keep the order in which they were added.
+// sorted sorts the time line; moments of one transaction keep their order.
 func (x *Explanation) sorted() *Explanation {
 	slices.SortStableFunc(x.Timeline, func(a, b Moment) int { return a.At.Compare(b.At) })
 	return x
 }
 
-// placesInWords counts the obstacles of a placement's places.
+// placesInWords summarizes the obstacles at a placement's places.
 func placesInWords(places []Place) string {
 	counts := map[string]int{}
 	for _, p := range places {
@@ -117,5 +116,5 @@ func placesInWords(places []Place) string {
 
 func clock(t domain.Time) string { return t.Std().Format(timeForm) }
 
-// timeForm is how sentences name an instant.
+// timeForm is the format of instants in sentences.
 const timeForm = "2006-01-02 15:04:05.000 MST"

@@ -16,60 +16,61 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// FeedPath is where GET returns what happened to an object and around it, the latest first. The query names kind and id; FeedQuery has the rest.
+// FeedPath is the path where GET returns the events of an object and its surroundings, newest first. The query names kind and id; FeedQuery describes
+// the other parameters.
 const FeedPath = "feed"
 
-// Bounds of one page of a feed. A page that looks at so much without filling up is shorter, and has a next one.
+// Bounds of one page of a feed. A page that examines this much without filling up is shorter, and has a next one.
 const (
 	feedPage   = 50
 	feedMost   = 200
-	feedRounds = 4    // for a filter that few entries pass
+	feedRounds = 4    // for a filter that matches few entries
 	feedEvents = 1024 // entries of the event log of each fleet in one round
 	feedAudit  = 200  // entries of the audit log in one round
 )
 
-// Feed is a page of what happened to an object and around it.
+// Feed is a page of the events of an object and its surroundings.
 type Feed struct {
 	Kind    string      `json:"kind"`
 	ID      string      `json:"id"`
-	Entries []FeedEntry `json:"entries"`        // the latest first
-	Next    string      `json:"next,omitempty"` // the value of after for the next page; empty: this is the last one
+	Entries []FeedEntry `json:"entries"`        // newest first
+	Next    string      `json:"next,omitempty"` // value of after for the next page; empty: this is the last one
 	LeftOut []string    `json:"leftOut,omitempty"`
 }
 
-// FeedEntry is one thing that happened. The words in capitals are for programs and do not change between releases.
+// FeedEntry is one event. Words in capitals are for programs and do not change between releases.
 type FeedEntry struct {
 	At     time.Time `json:"at"`
-	What   string    `json:"what"` // such as GAME_SESSION_ENDED, or the operation of an entry of the audit log
+	What   string    `json:"what"` // such as GAME_SESSION_ENDED, or the operation of an audit log entry
 	Detail string    `json:"detail,omitempty"`
-	Kind   string    `json:"kind"` // of the object that it happened to, as in an Explanation
+	Kind   string    `json:"kind"` // kind of the object of the event, as in an Explanation
 	ID     string    `json:"id"`
-	By     string    `json:"by,omitempty"`     // who did it, where that is known
-	Reason string    `json:"reason,omitempty"` // as who did it gave it
-	Audit  uint64    `json:"audit,omitempty"`  // its number in the audit log; 0: it is not from there
+	By     string    `json:"by,omitempty"`     // the actor, if known
+	Reason string    `json:"reason,omitempty"` // given by the actor
+	Audit  uint64    `json:"audit,omitempty"`  // number in the audit log; 0: not from there
 }
 
 // FeedQuery selects entries. Zero fields select all.
 type FeedQuery struct {
 	Kind, ID     string
-	What         string // part of what happened, its detail, who did it or the reason
-	Of           string // kind of the object that it happened to; "audit": entries of the audit log
+	What         string // part of the event, its detail, actor or reason
+	Of           string // kind of the event's object; "audit": audit log entries
 	Since, Until time.Time
 	After        feedPlace
 	Limit        int
 	Audit        bool // the caller may read the audit log
 }
 
-// feedPlace is a place in a feed: behind Skip entries of the instant At, and behind the entries of the audit log with numbers from Audit on.
+// feedPlace is a position in a feed: after Skip entries of the instant At, and after the audit log entries with numbers from Audit on.
 type feedPlace struct {
 	At    domain.Time
 	Skip  int
-	Audit uint64 // 0: all of them are still to come
+	Audit uint64 // 0: none has been listed
 }
 
 func (p feedPlace) String() string { return fmt.Sprintf("%d-%d-%d", p.At, p.Skip, p.Audit) }
 
-// parseFeedPlace reads what String has written.
+// parseFeedPlace parses the result of String.
 func parseFeedPlace(text string) (p feedPlace, ok bool) {
 	parts := strings.Split(text, "-")
 	if len(parts) != 3 {
@@ -81,7 +82,7 @@ func parseFeedPlace(text string) (p feedPlace, ok bool) {
 	return feedPlace{domain.Time(at), int(skip), no}, err == nil && at > 0 && skipErr == nil && noErr == nil
 }
 
-// feedQuery reads a query: kind, id, what, of, since and until in RFC 3339, after, limit.
+// feedQuery parses a query: kind, id, what, of, since and until in RFC 3339, after, limit.
 func feedQuery(v url.Values) (q FeedQuery, err error) {
 	q = FeedQuery{Kind: v.Get("kind"), ID: v.Get("id"), What: v.Get("what"), Of: v.Get("of"), Limit: feedPage}
 	if q.Since, q.Until, err = period(v); err != nil {
@@ -116,7 +117,7 @@ func (d *Door) serveFeed(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, f)
 }
 
-// Feed returns what this door answers about a query: a Feed as JSON. Entries of the audit log are among the others if the caller may read them.
+// Feed returns this door's answer to a query: a Feed as JSON. It includes audit log entries if the caller may read them.
 func (d *Door) Feed(ctx context.Context, query url.Values, mayAudit bool) (document []byte, err error) {
 	f, err := d.feedOf(ctx, query, mayAudit)
 	if err != nil {
@@ -189,24 +190,24 @@ func (q *FeedQuery) takes(e *FeedEntry) bool {
 	return part == "" || slices.ContainsFunc([]string{e.What, e.Detail, e.By, e.Reason}, func(text string) bool { return strings.Contains(strings.ToLower(text), part) })
 }
 
-// feedStep is an entry with the place behind it.
+// feedStep is an entry with the position after it.
 type feedStep struct {
 	FeedEntry
 	behind feedPlace
 	sort   domain.Time
 }
 
-// feedRound is what one round has read.
+// feedRound is the result of one round of reads.
 type feedRound struct {
-	entries []feedStep // the latest first
+	entries []feedStep // newest first
 	known   bool       // the object is in the state or the archive
-	more    bool       // there may be older entries, behind next
+	more    bool       // there may be older entries, after next
 	next    feedPlace
 	leftOut []string
 }
 
-// feedRound reads a part of a feed from a place on. All entries of the part are in it: what a source has not read is older than its horizon, and entries at
-// the horizon or before it wait for the next round.
+// feedRound reads a part of a feed from a position on. The part is complete: everything that a source has not read is older than the source's
+// horizon, and entries at the horizon or before it wait for the next round.
 func (d *Door) feedRound(ctx context.Context, q *FeedQuery, at feedPlace) (round feedRound, err error) {
 	since := domain.Time(0)
 	if !q.Since.IsZero() {
@@ -232,7 +233,7 @@ func (d *Door) feedRound(ctx context.Context, q *FeedQuery, at feedPlace) (round
 		}
 		all = append(all, changes...)
 	}
-	slices.SortStableFunc(all, laterFirst) // the cause is below its effects of the same instant
+	slices.SortStableFunc(all, laterFirst) // the cause comes below its effects of the same instant
 	auditRead := true
 	if unread := slices.IndexFunc(all, func(e feedStep) bool { return e.sort <= s.horizon }); unread >= 0 {
 		auditRead = !slices.ContainsFunc(all[unread:], func(e feedStep) bool { return e.Audit != 0 })
@@ -254,7 +255,7 @@ func (d *Door) feedRound(ctx context.Context, q *FeedQuery, at feedPlace) (round
 	if auditRead {
 		round.next.Audit = behindAudit
 	}
-	if round.next == at { // more in one millisecond than a round reads
+	if round.next == at { // one millisecond has more entries than a round reads
 		round.next = feedPlace{At: at.At - 1, Audit: at.Audit}
 	}
 	return round, nil
@@ -262,7 +263,7 @@ func (d *Door) feedRound(ctx context.Context, q *FeedQuery, at feedPlace) (round
 
 func laterFirst(a, b feedStep) int { return cmp.Compare(b.sort, a.sort) }
 
-// behind is the place behind an entry that follows the place.
+// behind returns the position after an entry that follows p.
 func (p feedPlace) behind(e *feedStep) feedPlace {
 	if e.sort != p.At {
 		p.At, p.Skip = e.sort, 0

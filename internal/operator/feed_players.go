@@ -17,12 +17,12 @@ import (
 const (
 	feedChanges  = 100 // of the player's keys
 	feedSeats    = 24  // player sessions, with their game sessions
-	feedOverlap  = 8   // so many on each side are read in two rounds: a player session may end after a later one, and what led to it is older than it
+	feedOverlap  = 8   // read in two rounds on each side, because a player session may end after a later one, and its causes are older than it
 	feedSearches = 20  // tickets
 	feedMembers  = 16  // of a party
 )
 
-// player follows a player: login, party, ticket, placement, game session, server process, and each return to it.
+// player adds a player's history: login, party, ticket, placement, game session, server process, and each return to it.
 func (s *feedScope) player(ctx context.Context, id string) error {
 	now := domain.TimeOf(s.d.engine.Now())
 	err := s.d.engine.Read(ctx, func(v *cell.View) error {
@@ -53,7 +53,7 @@ func (s *feedScope) player(ctx context.Context, id string) error {
 	} else if since > 0 {
 		s.lacks(since - 1)
 	}
-	// What led to a player session, such as a placement that waited, is older than it.
+	// The causes of a player session, such as a placement that waited, are older than the session.
 	later, _, err := s.d.engine.PlayersNamed(ctx, id, engine.PlayerPlace{Created: s.until + 1}, feedOverlap)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *feedScope) player(ctx context.Context, id string) error {
 	return nil
 }
 
-// login adds what is known of the login session. Earlier ones leave nothing behind.
+// login adds what is known of the login session. Earlier login sessions leave no records.
 func (s *feedScope) login(x *playerflow.FlowSnapshot) {
 	l := &x.Login
 	if l.ID.IsZero() {
@@ -83,7 +83,7 @@ func (s *feedScope) login(x *playerflow.FlowSnapshot) {
 	s.moments("player", x.Player, func(e *Explanation) { e.moment(l.Created, "LOGGED_IN", detail) })
 }
 
-// keysOf adds the changes of a player's keys that wanted chooses, and the change after each, with the tickets that they name.
+// keysOf adds the changes of a player's keys that wanted selects, and the change after each, with the tickets that they name.
 func (s *feedScope) keysOf(ctx context.Context, player string, wanted func(*flow.Keys) bool) error {
 	changes, err := s.d.engine.ChangesUntil(ctx, player, s.until, feedChanges)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *feedScope) keysOf(ctx context.Context, player string, wanted func(*flow
 	return nil
 }
 
-// objectOf is what a change brought the player into: a game, a search or a party.
+// objectOf returns what a change put the player into: a game, a search or a party.
 func objectOf(c *flow.Change) (kind, id string) {
 	switch {
 	case !c.Keys.Game.IsZero():
@@ -139,7 +139,7 @@ func objectOf(c *flow.Change) (kind, id string) {
 	return "player", c.Player
 }
 
-// instance adds the placement and the game session of a game instance that is in memory.
+// instance adds the placement and the game session of a game instance in memory.
 func (s *feedScope) instance(ctx context.Context, id flow.InstanceID) error {
 	var g flow.Instance
 	ok := false
@@ -188,7 +188,7 @@ func (s *feedScope) gameInstance(ctx context.Context, text string) error {
 	return s.together(ctx, players, func(keys *flow.Keys) bool { return keys.Game == id })
 }
 
-// party follows those who are and were in a party.
+// party adds the current and former members of a party.
 func (s *feedScope) party(ctx context.Context, text string) error {
 	id, err := flowID[flow.PartyID]("party", text)
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *feedScope) party(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	// Those who have left, and all of a party that has ended.
+	// Former members, or all members of an ended party.
 	past, err := engine.PartyChangesUntil(ctx, s.d.engine, id, began, s.until, feedChanges)
 	if err != nil {
 		if err = s.readLater(err); err != nil {
@@ -235,7 +235,7 @@ func (s *feedScope) party(ctx context.Context, text string) error {
 	return s.together(ctx, players, func(keys *flow.Keys) bool { return keys.Party == id })
 }
 
-// together adds the changes of players while wanted chooses their keys.
+// together adds the changes of players while wanted selects their keys.
 func (s *feedScope) together(ctx context.Context, players []string, wanted func(*flow.Keys) bool) error {
 	for _, player := range players[:min(len(players), feedMembers)] {
 		s.changes("player", player, ever)

@@ -13,18 +13,18 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// feedScope is what belongs to the feed of one object.
+// feedScope collects what belongs to the feed of one object.
 type feedScope struct {
 	d       *Door
 	until   domain.Time // nothing later is read
 	known   bool        // the object is in the state or the archive
-	horizon domain.Time // entries at this time or before it are not complete; 0: all are
+	horizon domain.Time // entries at this time or earlier are incomplete; 0: all are complete
 
-	entries []FeedEntry // causes before effects, in the order of time where they are of one object
+	entries []FeedEntry // causes before effects; those of one object in order of time
 	events  []feedLog
-	changed map[auditSubject]span // entries of the audit log about these, within these times
-	below   []auditSubject        // and about objects whose ids begin so
-	seen    map[string]bool       // records that are in it, by kind and id
+	changed map[auditSubject]span // audit log entries about these objects, within these times
+	below   []auditSubject        // and about objects whose ids have these prefixes
+	seen    map[string]bool       // records already included, by kind and id
 	leftOut []string              // what is too much for a feed
 }
 
@@ -35,10 +35,10 @@ type feedLog struct {
 	of    span
 }
 
-// span is a period with both ends.
+// span is a period, including both ends.
 type span struct{ from, to domain.Time }
 
-// auditSubject names an object as the audit log does.
+// auditSubject names an object in the terms of the audit log.
 type auditSubject struct{ kind, id string }
 
 const forever = domain.Time(1<<63 - 1)
@@ -46,7 +46,7 @@ const forever = domain.Time(1<<63 - 1)
 // ever is all of time.
 var ever = span{0, forever}
 
-// around is the life of an object that ended then, or has not (0), with a minute before and after it: what was changed shortly before may be the cause.
+// around returns the life of an object, until now if ended is 0, plus a minute before and after, because a change shortly before may be the cause.
 func around(began, ended domain.Time) span {
 	const margin = 60_000
 	if ended == 0 {
@@ -55,7 +55,7 @@ func around(began, ended domain.Time) span {
 	return span{began - margin, ended + margin}
 }
 
-// changes adds what people have changed at an object.
+// changes adds the changes of an object made by people.
 func (s *feedScope) changes(kind, id string, when span) {
 	subject := auditSubject{kind, id}
 	if id == "" {
@@ -67,7 +67,7 @@ func (s *feedScope) changes(kind, id string, when span) {
 	s.changed[subject] = when
 }
 
-// once reports whether a record is new to the scope, and remembers it.
+// once reports whether a record is new to the scope, and marks it as included.
 func (s *feedScope) once(kind, id string) bool {
 	key := kind + " " + id
 	if id == "" || s.seen[key] {
@@ -77,7 +77,7 @@ func (s *feedScope) once(kind, id string) bool {
 	return true
 }
 
-// lacks says that records which began at this time or before it are not in the scope.
+// lacks records that entries at this time or earlier may be missing.
 func (s *feedScope) lacks(until domain.Time) { s.horizon = max(s.horizon, until) }
 
 // add adds the moments of an object.
@@ -94,7 +94,7 @@ func (s *feedScope) moments(kind, id string, write func(x *Explanation)) {
 	s.add(kind, id, x.sorted().Timeline)
 }
 
-// entriesOf returns the entries of a period, each once, the latest first. Of one instant the effect is above its cause.
+// entriesOf returns the entries of a period without duplicates, newest first. For the same instant, effects come above their cause.
 func (s *feedScope) entriesOf(since, until domain.Time) (all []feedStep) {
 	seen := map[FeedEntry]bool{}
 	for _, e := range s.entries {
@@ -110,7 +110,7 @@ func (s *feedScope) entriesOf(since, until domain.Time) (all []feedStep) {
 	return all
 }
 
-// processIn finds the server process that a fleet event names.
+// processIn finds the server process named in a fleet event.
 var processIn = regexp.MustCompile(`process (\S+) on compute (\S+) `)
 
 // readEvents adds the fleet events of the scope.
@@ -144,7 +144,7 @@ func (s *feedScope) readEvents(ctx context.Context, since, until domain.Time) er
 	return nil
 }
 
-// readAudit returns the entries of the audit log about the scope from a place on, and the place behind what was looked at.
+// readAudit returns the audit log entries about the scope from a position on, and the position after those examined.
 func (s *feedScope) readAudit(ctx context.Context, since domain.Time, at feedPlace) (all []feedStep, behind uint64, err error) {
 	f := audit.Filter{Until: (at.At + 1).Std(), About: s.about}
 	if since > 0 {
@@ -155,7 +155,7 @@ func (s *feedScope) readAudit(ctx context.Context, since domain.Time, at feedPla
 		return nil, 0, err
 	}
 	behind = page.Next
-	if behind != 0 { // older ones were not looked at
+	if behind != 0 { // older ones were not examined
 		s.lacks(min(domain.TimeOf(page.Reached), at.At))
 	} else if behind = at.Audit; len(page.Entries) > 0 {
 		behind = page.Entries[len(page.Entries)-1].No
@@ -163,7 +163,7 @@ func (s *feedScope) readAudit(ctx context.Context, since domain.Time, at feedPla
 	sort := at.At
 	for i := range page.Entries {
 		e := &page.Entries[i]
-		sort = min(sort, domain.TimeOf(e.At)) // numbers rule where a clock was wrong
+		sort = min(sort, domain.TimeOf(e.At)) // numbers take precedence where a clock was wrong
 		kind := cmp.Or(explainedKinds[e.Kind], e.Kind)
 		all = append(all, feedStep{FeedEntry: FeedEntry{At: e.At, What: e.What, Detail: changesInWords(e), Kind: kind, ID: e.ID, By: cmp.Or(e.Who, e.Address), Reason: e.Reason, Audit: e.No}, sort: sort})
 	}
@@ -177,10 +177,10 @@ func (s *feedScope) about(kind, id string, at domain.Time) bool {
 	return slices.ContainsFunc(s.below, func(b auditSubject) bool { return b.kind == kind && strings.HasPrefix(id, b.id) })
 }
 
-// explainedKinds are the kinds of the audit log that explanations name in another way.
+// explainedKinds maps kinds of the audit log to the names used in explanations.
 var explainedKinds = map[string]string{"game session": "game-session", "game instance": "game-instance", "matchmaking configuration": "configuration"}
 
-// changesInWords is the outcome of an entry of the audit log, and what it changed.
+// changesInWords describes the outcome of an audit log entry, and what it changed.
 func changesInWords(e *audit.Document) string {
 	parts := []string{"by the door " + e.Door}
 	if e.Outcome != "done" {

@@ -19,16 +19,16 @@ import (
 	"github.com/musterhq/muster/internal/plural"
 )
 
-// Bounds of what a round reads around an object.
+// Bounds of what a round reads about an object's surroundings.
 const (
 	feedGames     = 100 // game sessions of a fleet
 	feedProcesses = 500 // server processes of a compute
-	feedPending   = 100 // placements of a queue that wait
+	feedPending   = 100 // waiting placements of a queue
 
-	feedPlacements = 100 // placements of a queue that have ended
+	feedPlacements = 100 // ended placements of a queue
 )
 
-// feedSubjects are the kinds of objects that have a feed.
+// feedSubjects maps the kinds of objects that have a feed to their functions.
 var feedSubjects = map[string]func(*feedScope, context.Context, string) error{
 	"fleet": (*feedScope).fleet, "compute": (*feedScope).compute, "process": (*feedScope).process, "host": (*feedScope).host,
 	"game-session": (*feedScope).gameSession, "queue": (*feedScope).queue, "placement": (*feedScope).placement, "ticket": (*feedScope).ticket,
@@ -36,7 +36,7 @@ var feedSubjects = map[string]func(*feedScope, context.Context, string) error{
 	"alias": (*feedScope).alias, "build": (*feedScope).build, "configuration": (*feedScope).configuration,
 }
 
-// FeedKinds returns the kinds of objects that have a feed, in the order of the alphabet.
+// FeedKinds returns the kinds of objects that have a feed, in alphabetical order.
 func FeedKinds() (all []string) {
 	for kind := range feedSubjects {
 		all = append(all, kind)
@@ -58,7 +58,7 @@ func (d *Door) feedScope(ctx context.Context, kind, id string, until domain.Time
 	return s, fill(s, ctx, id)
 }
 
-// absent passes errors, but not that a record was not found: the audit log may still have it.
+// absent returns err unless a record was not found, because the audit log may still have it.
 func absent(err error) error {
 	if isNotFound(err) {
 		return nil
@@ -83,7 +83,7 @@ func (s *feedScope) fleet(ctx context.Context, id string) error {
 	return s.gamesOn(ctx, id, "")
 }
 
-// gamesOn adds that game sessions were created on a fleet, or on one compute of it, and how those of them ended that have.
+// gamesOn adds the creation of game sessions on a fleet or on one of its computes, and the end of those that have ended.
 func (s *feedScope) gamesOn(ctx context.Context, fleetID, compute string) error {
 	games, since, err := s.d.engine.LatestGames(ctx, fleetID, s.until, feedGames)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *feedScope) gamesOn(ctx context.Context, fleetID, compute string) error 
 
 func (s *feedScope) compute(ctx context.Context, id string) error {
 	c, err := s.d.compute(ctx, id)
-	if isNotFound(err) { // what was registered once
+	if isNotFound(err) { // it was registered once
 		c.FleetID, c.Name, _ = strings.Cut(id, "/")
 	} else if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *feedScope) computeOf(ctx context.Context, c *fleet.Compute) error {
 	return s.gamesOn(ctx, c.FleetID, c.Name)
 }
 
-// host has the machine, and the compute that it is now.
+// host adds the machine and the compute that currently represents it.
 func (s *feedScope) host(ctx context.Context, id string) error {
 	var compute fleet.Compute
 	var x Explanation
@@ -186,7 +186,7 @@ func (s *feedScope) process(ctx context.Context, id string) error {
 			}
 		}
 	}
-	s.add("process", x.ID, slices.DeleteFunc(slices.Clone(x.Timeline), func(m Moment) bool { // those of its game session are in the feed
+	s.add("process", x.ID, slices.DeleteFunc(slices.Clone(x.Timeline), func(m Moment) bool { // those of its game session are already in the feed
 		return slices.ContainsFunc(s.entries, func(e FeedEntry) bool { return e.At.Equal(m.At) && e.What == m.What && e.Detail == m.Detail })
 	}))
 	fleetID, rest, _ := strings.Cut(x.ID, "/")
@@ -206,7 +206,7 @@ func (s *feedScope) gameSession(ctx context.Context, id string) error {
 	return s.game(ctx, session.ID(id), true)
 }
 
-// game adds a game session, its placement, and what the fleet's event log has of its server process; its player sessions, if they are wanted.
+// game adds a game session, its placement, and the fleet events about its server process; with players, also its player sessions.
 func (s *feedScope) game(ctx context.Context, id session.ID, players bool) error {
 	if !s.once("game-session", string(id)) {
 		return nil
@@ -241,7 +241,7 @@ func (s *feedScope) game(ctx context.Context, id session.ID, players bool) error
 	return nil
 }
 
-// seats adds player sessions, as what happened to an object of each.
+// seats adds player sessions as events of an object that `object` returns for each.
 func (s *feedScope) seats(all []hosting.PlayerSession, object func(*hosting.PlayerSession) (kind, id string)) {
 	before := map[string]bool{}
 	for i := range all {
@@ -279,7 +279,8 @@ func (s *feedScope) queue(ctx context.Context, name string) error {
 	return s.placementsIn(ctx, name)
 }
 
-// placementsIn adds that placements of a queue ended. When each began is in its own feed: the archive finds placements by their ends.
+// placementsIn adds the ends of a queue's placements. Their starts are only in their own feeds, because the archive finds placements by their
+// ends.
 func (s *feedScope) placementsIn(ctx context.Context, queue string) error {
 	ended, err := engine.PlacementsUntil(ctx, s.d.engine, queue, s.until, feedPlacements)
 	if err != nil {
@@ -303,7 +304,7 @@ func (s *feedScope) placementsIn(ctx context.Context, queue string) error {
 	return nil
 }
 
-// readLater passes errors, but says of a node whose archive is not complete yet that its records are left out.
+// readLater returns err unless the node's archive is still incomplete; in that case it notes that its records are left out.
 func (s *feedScope) readLater(err error) error {
 	if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Overloaded {
 		s.leftOut = append(s.leftOut, "what has ended: "+r.Detail)
@@ -358,7 +359,7 @@ func (s *feedScope) ticket(ctx context.Context, id string) error {
 	return nil
 }
 
-// ticketOf adds a ticket, and returns it; nil if there is none, or it is in the scope already.
+// ticketOf adds a ticket and returns it; nil if it does not exist or is already in the scope.
 func (s *feedScope) ticketOf(ctx context.Context, id string) (*matchmaking.Ticket, error) {
 	if !s.once("ticket", id) {
 		return nil, nil

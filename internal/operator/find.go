@@ -7,16 +7,16 @@ import (
 	"github.com/musterhq/muster/internal/lookup"
 )
 
-// FindPath is where GET FindPath/ID answers with a Named.
+// FindPath is the path where GET FindPath/ID answers with a Named.
 const FindPath = "find"
 
-// Named says which object an id names. Its kind is one of those of explanations, or "queue".
+// Named tells which object an id refers to. Its kind is one of those of explanations, or "queue".
 type Named struct {
 	Kind string `json:"kind"`
 	ID   string `json:"id"`
 }
 
-// find says what an id, an ARN or the name of a fleet, a host, a compute, an alias or a queue names.
+// find resolves an id, an ARN, or the name of a fleet, host, compute, alias or queue.
 func (d *Door) find(ctx context.Context, id string) (x *Named, err error) {
 	finder := lookup.Finder{Engine: d.engine, Explain: func(ctx context.Context, kind, id string) (string, error) {
 		x, err := d.explains[kind](ctx, id)

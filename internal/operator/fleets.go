@@ -15,13 +15,13 @@ import (
 	"github.com/musterhq/muster/internal/plural"
 )
 
-// eventsShown is how many entries of a fleet's event log an explanation shows, the newest.
+// eventsShown is how many of the newest entries of a fleet's event log an explanation shows.
 const eventsShown = 20
 
 // freeProcess is the outcome of a location that has a free server process.
 const freeProcess = "FREE_PROCESS"
 
-// explainFleet takes the id of a fleet or its ARN.
+// explainFleet explains a fleet, given its id or ARN.
 func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error) {
 	id = id[strings.LastIndexByte(id, '/')+1:]
 	var f fleet.Fleet
@@ -73,7 +73,7 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 	x.standings(&all)
 	x.fact("game sessions", fmt.Sprint(games))
 	x.fact("player sessions", fmt.Sprint(players))
-	for _, e := range slices.Backward(events) { // the log has the latest first
+	for _, e := range slices.Backward(events) { // the log is newest first
 		x.moment(e.At, e.Code, timesOver(&e))
 	}
 	for _, s := range short {
@@ -102,7 +102,7 @@ func (x *Explanation) standings(n *fleet.SiteCounts) {
 	x.fact("server processes", text)
 }
 
-// whyFleet says whether the fleet takes game sessions, why not, and what to do.
+// whyFleet tells whether the fleet accepts game sessions, why not, and what to do.
 func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, whys, steps []string, all *fleet.SiteCounts) (why, next string) {
 	switch {
 	case f.Status == fleet.Deleting:
@@ -130,7 +130,7 @@ func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, whys, steps []string
 	return "It takes no game sessions: " + hosting.NoneFree(all, fmt.Sprintf("in its %d locations", len(places))) + ".", steps[max(0, first)]
 }
 
-// timesOver is the message of an event, with how many it stands for.
+// timesOver returns the message of an event, with the number of events that it stands for.
 func timesOver(e *fleet.Event) string {
 	if n := e.Times(); n > 1 {
 		return fmt.Sprintf("%s (and %d more like it before)", e.Message, n-1)
@@ -138,7 +138,7 @@ func timesOver(e *fleet.Event) string {
 	return e.Message
 }
 
-// explainCompute takes FLEET/COMPUTE, or the name of a compute alone.
+// explainCompute explains a compute, given FLEET/COMPUTE or only its name.
 func (d *Door) explainCompute(ctx context.Context, id string) (*Explanation, error) {
 	c, err := d.compute(ctx, id)
 	if err != nil {
@@ -183,7 +183,7 @@ func (d *Door) explainCompute(ctx context.Context, id string) (*Explanation, err
 	return x.sorted(), nil
 }
 
-// compute finds a compute. The name of one may hold a slash; the id of a fleet does not.
+// compute finds a compute. A compute's name may contain a slash; a fleet's id does not.
 func (d *Door) compute(ctx context.Context, id string) (found fleet.Compute, err error) {
 	fleetID, name, named := strings.Cut(id, "/")
 	var in []string

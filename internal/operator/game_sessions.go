@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// playersMax bounds the player sessions in one time line.
+// playersMax is the most player sessions in one time line.
 const playersMax = 500
 
-// explainGameSession takes the ARN of a game session, or the part of it after "gamesession/".
+// explainGameSession explains a game session, given its ARN or the part after "gamesession/".
 func (d *Door) explainGameSession(ctx context.Context, id string) (*Explanation, error) {
 	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
 		id = tail
@@ -55,7 +55,7 @@ func playerSessionMoments(x *Explanation, p *hosting.PlayerSession, who string) 
 	x.moment(p.Ended, "PLAYER_"+p.Status.String(), who)
 }
 
-// gameMoments is the life of a game session.
+// gameMoments adds the life of a game session.
 func gameMoments(x *Explanation, g *session.GameSession) {
 	who := "process " + g.ProcessID + " on compute " + g.ComputeName
 	x.moment(g.Created, "GAME_SESSION_CREATED", "for "+who)
@@ -82,7 +82,7 @@ func whyGameSession(g *session.GameSession) string {
 	}
 }
 
-// causes says why a game session ended.
+// causes describes why a game session ended.
 var causes = map[session.EndCause]string{
 	session.EndedByServer:      "its server process ended in good order",
 	session.EndedByCrash:       "its server process lost its connection and did not come back",
@@ -94,7 +94,8 @@ var causes = map[session.EndCause]string{
 	session.EndedWithPlacement: "its placement ended before it was active",
 }
 
-// causeOf says why a game session ended. What an agent saw of its server process is more than the service can know by itself.
+// causeOf describes why a game session ended. An agent's observation of its server process tells more than the service can
+// know.
 func causeOf(g *session.GameSession) string {
 	if g.Exit != nil {
 		return "its server process ended: " + g.Exit.How()
@@ -106,7 +107,7 @@ func causeInWords(c session.EndCause) string {
 	return cmp.Or(causes[c], "the reason was not recorded") // by an earlier release
 }
 
-// seatsOf says how many seats are taken, and how many of them are kept for players who are disconnected.
+// seatsOf describes how many seats are taken, and how many of them are held for disconnected players.
 func seatsOf(g *session.GameSession) string {
 	text := fmt.Sprintf("%d held of %d", g.SeatsHeld, g.PlayersMax)
 	if g.SeatsEmpty > 0 {

@@ -5,16 +5,16 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Health is of the node that answers. Counts are since its start: two looks give rates.
+// Health describes the node that answers. Its counts are totals since the node's start: two samples give rates.
 type Health struct {
 	Trouble       string  `json:"trouble,omitempty"` // why it refuses changes
-	Calls         uint64  `json:"calls"`             // by outcome: all
+	Calls         uint64  `json:"calls"`             // by outcome: all outcomes
 	Refused       uint64  `json:"refused"`
 	Throttled     uint64  `json:"throttled"`
 	Failed        uint64  `json:"failed"`
 	Commits       uint64  `json:"commits"` // groups of commands
 	CommitSeconds float64 `json:"commitSeconds"`
-	CommandsWait  int     `json:"commandsWait"` // at present
+	CommandsWait  int     `json:"commandsWait"` // currently waiting
 }
 
 // health reads the counters of calls and commits.
@@ -61,7 +61,7 @@ func (x *Health) addCalls(f *dto.MetricFamily) {
 	}
 }
 
-// countersOf gathers the counters of a service that Health has.
+// countersOf returns the service's counters that Health contains.
 func countersOf(c *Config) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c.Engine)

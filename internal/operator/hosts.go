@@ -21,13 +21,13 @@ type NewHostToken struct {
 	ValidSeconds int64  `json:"validSeconds"` // 1 second to hosts.ValidMax
 }
 
-// HostToken is a join token of hosts. Only the answer to its creation has Token.
+// HostToken is a join token for hosts. Only the answer to its creation contains Token.
 type HostToken struct {
 	ID       string    `json:"id"`
 	Token    string    `json:"token,omitempty"`
 	Fleet    string    `json:"fleet,omitempty"`
 	Location string    `json:"location,omitempty"`
-	Uses     uint32    `json:"uses"` // that are left
+	Uses     uint32    `json:"uses"` // remaining uses
 	Expires  time.Time `json:"expires"`
 	By       string    `json:"by,omitempty"` // principal
 }
@@ -37,15 +37,15 @@ type Host struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	Location string `json:"location"`
-	Fleet    string `json:"fleet,omitempty"` // the only one that it may serve
-	// State is new before the first connection, ready, silent when the agent has not been connected for three minutes, drained, releasing while it leaves a fleet,
-	// or revoked.
+	Fleet    string `json:"fleet,omitempty"` // the only fleet that it may serve
+	// State is new before the first connection, ready, silent if the agent has been disconnected for three minutes, drained, releasing while it
+	// leaves a fleet, or revoked.
 	State        string    `json:"state"`
-	Serves       string    `json:"serves,omitempty"`  // fleet, at present
-	Compute      string    `json:"compute,omitempty"` // that it is there
+	Serves       string    `json:"serves,omitempty"`  // current fleet
+	Compute      string    `json:"compute,omitempty"` // its name as a compute there
 	Joined       time.Time `json:"joined"`
-	JoinToken    string    `json:"joinToken"`     // id of the token that it joined with
-	Seen         time.Time `json:"seen,omitzero"` // when its agent was known to be connected, to the minute
+	JoinToken    string    `json:"joinToken"`     // id of the token with which it joined
+	Seen         time.Time `json:"seen,omitzero"` // when its agent was last known to be connected, to the minute
 	Revoked      time.Time `json:"revoked,omitzero"`
 	RevokedBy    string    `json:"revokedBy,omitempty"`
 	IP           string    `json:"ip,omitempty"`
@@ -55,18 +55,19 @@ type Host struct {
 	MemoryMB     int64     `json:"memoryMB,omitempty"`
 	Processes    int       `json:"processes"` // connected server processes
 	GameSessions int       `json:"gameSessions"`
-	// Metrics are what the agent measured last; none where it is not connected to the node that answers.
+	// Metrics are the agent's latest measurements; absent if it is not connected to the node that answers.
 	Metrics *agentproto.HostMetrics `json:"metrics,omitempty"`
-	// Troubles are the entries of the runtime configuration that do not run as they should, as the agent said last.
+	// Troubles are the entries of the runtime configuration that do not run as they should, in the agent's latest report.
 	Troubles []agentproto.LaunchState `json:"troubles,omitempty"`
-	// SharedBy has the addresses of agents that take the host from each other, each with a copy of its identity, as the node that answers sees them. Absent: there is one agent.
+	// SharedBy has the addresses of agents that use copies of the same identity and displace each other, as seen by the node that answers. Absent:
+	// there is one agent.
 	SharedBy []string `json:"sharedBy,omitempty"`
 }
 
 // HostList is the answer to GET hosts.
 type HostList struct {
 	Hosts  []Host      `json:"hosts"`
-	Tokens []HostToken `json:"tokens"` // that can still be used
+	Tokens []HostToken `json:"tokens"` // those that can still be used
 }
 
 // HostDrain is the body of POST hosts/{host}/drain.
@@ -82,7 +83,7 @@ type HostNamed struct {
 // HostsRevoked is the answer to POST hosts/tokens/{id}/revoke-hosts.
 type HostsRevoked struct {
 	ID    string   `json:"id"`    // of the token
-	Hosts []string `json:"hosts"` // ids of those that were revoked now
+	Hosts []string `json:"hosts"` // ids of the hosts that this request revoked
 }
 
 func (d *Door) hostRoutes() {
@@ -145,7 +146,7 @@ func hostOf(v *cell.View, h *hosts.Host) Host {
 	return x
 }
 
-// newHostToken answers with the token, once. Nothing logs an answer.
+// newHostToken answers with the token, which is shown only once; answers are not logged.
 func (d *Door) newHostToken(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	if !d.config.Private(r) {
 		answer(w, http.StatusForbidden, Problem{"the answer has the join token in it: use https"})
@@ -178,8 +179,8 @@ func (d *Door) revokeHostToken(w http.ResponseWriter, r *http.Request, by access
 	return nil
 }
 
-// revokeHostsOfToken voids a token, and revokes all hosts that have joined with it. The token goes first, so that none joins meanwhile. It may be gone already.
-// A call that was cut off can be repeated.
+// revokeHostsOfToken voids a token, which may already be gone, and revokes all hosts that joined with it. It voids the token first, so that no host
+// joins meanwhile. An interrupted call can be repeated.
 func (d *Door) revokeHostsOfToken(w http.ResponseWriter, r *http.Request, by access.Actor, _ []byte) error {
 	id := r.PathValue("id")
 	voided := d.engine.Do(r.Context(), &hosts.RevokeToken{ID: id})

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
-// keyBodyMax bounds the body of a request about access keys, in bytes.
+// keyBodyMax bounds the body of requests about access keys, in bytes.
 const keyBodyMax = 16 << 10
 
 // NewKey is the body of POST keys.
@@ -24,10 +24,10 @@ type NewKey struct {
 	Name string      `json:"name,omitempty"`
 
 	Expires time.Time `json:"expires,omitzero"`  // absent: never
-	Sources []string  `json:"sources,omitempty"` // networks from which alone it works; absent: from everywhere
+	Sources []string  `json:"sources,omitempty"` // the only networks from which it is valid; absent: any
 }
 
-// Revocation is the body of POST keys/{id}/revoke. Without force the last admin key stays.
+// Revocation is the body of POST keys/{id}/revoke. Without force, the last admin key cannot be revoked.
 type Revocation struct {
 	Force bool `json:"force,omitempty"`
 }
@@ -37,7 +37,7 @@ type KeyList struct {
 	Keys []keyring.Document `json:"keys"`
 }
 
-// keyRoutes are the paths of admins about access keys.
+// keyRoutes registers the paths for admins about access keys.
 func (d *Door) keyRoutes() {
 	d.handle("GET keys", d.forAdmins("change access keys", d.listKeys))
 	d.handle("POST keys", d.forAdmins("change access keys", d.createKey))
@@ -48,18 +48,19 @@ func (d *Door) keyRoutes() {
 	d.handle("POST keys/revoke-credentials", d.forAdmins("revoke temporary credentials", d.revokeCredentials))
 }
 
-// isKeyPath reports whether a path is about access keys.
+// isKeyPath reports whether a path belongs to access keys.
 func isKeyPath(path string) bool {
 	rest, ok := strings.CutPrefix(path, Prefix+"keys")
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// forAdmins serves a request of an admin, who may do what says.
+// forAdmins serves a request that only admins may make; what describes it.
 func (d *Door) forAdmins(what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
 	return d.signed(identity.MayAdminister, what+"; want admin", do)
 }
 
-// signed serves a request of the roles that may do what says. It is read in full before its signature is checked, which covers the body.
+// signed serves a request that the roles in may can make; what describes it. It reads the request in full before it verifies the
+// signature, which covers the body.
 func (d *Door) signed(may identity.Roles, what string, do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, keyBodyMax))
@@ -96,7 +97,7 @@ func (d *Door) listKeys(w http.ResponseWriter, r *http.Request, _ access.Actor, 
 	return err
 }
 
-// createKey answers with the secret, once. Nothing logs an answer.
+// createKey answers with the secret, which is shown only once; answers are not logged.
 func (d *Door) createKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	if !d.config.Private(r) {
 		answer(w, http.StatusForbidden, Problem{"the answer has the secret of the key in it: use https"})
@@ -125,7 +126,7 @@ func (d *Door) revokeKey(w http.ResponseWriter, r *http.Request, by access.Actor
 	return err
 }
 
-// rotateKey answers with the secret of the successor, once.
+// rotateKey answers with the successor's secret, which is shown only once.
 func (d *Door) rotateKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	if !d.config.Private(r) {
 		answer(w, http.StatusForbidden, Problem{"the answer has the secret of the key in it: use https"})
@@ -167,7 +168,7 @@ func (d *Door) finishRotation(w http.ResponseWriter, r *http.Request, by access.
 	return err
 }
 
-// revokeCredentials answers with an empty object: the service does not know which credentials there were.
+// revokeCredentials answers with an empty object, because the service does not know which credentials existed.
 func (d *Door) revokeCredentials(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
 	var in keyring.Credentials
 	if err := readKeyBody(body, &in); err != nil {

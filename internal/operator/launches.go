@@ -16,7 +16,7 @@ func (d *Door) reports() []*agentproto.Report {
 	return d.config.Reports()
 }
 
-// troubles are the entries of a runtime configuration that do not run as they should.
+// troubles returns the entries of a runtime configuration that do not run as they should.
 func troubles(r *agentproto.Report) (all []agentproto.LaunchState) {
 	for _, l := range r.Launches {
 		if l.State != agentproto.LaunchRunning {
@@ -26,10 +26,11 @@ func troubles(r *agentproto.Report) (all []agentproto.LaunchState) {
 	return all
 }
 
-// troublesShown bounds how many an explanation has.
+// troublesShown is the most of them in an explanation.
 const troublesShown = 20
 
-// launchFacts adds the troubles of the agents of a fleet, or of one of its computes, and returns the first with a reason.
+// launchFacts adds the problems reported by the agents of a fleet, or of one of its computes, and returns the first with
+// a reason.
 func (d *Door) launchFacts(x *Explanation, fleetID, compute string) (first string) {
 	all := slices.DeleteFunc(d.reports(), func(r *agentproto.Report) bool { return r.Fleet != fleetID || compute != "" && r.Compute != compute })
 	slices.SortFunc(all, func(a, b *agentproto.Report) int { return cmp.Compare(a.Compute, b.Compute) })

@@ -22,45 +22,46 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// LogsPrefix begins the paths of the output of server processes: GET with FLEET/COMPUTE/PROCESS, a process id, or the ARN of a game session behind it. In the
-// query, tail is how many lines there are of what was written before (without it: the last 64 KiB), and follow=true keeps the answer open until the process
-// ends. The answer is the output as plain text.
+// LogsPrefix is the prefix of the paths of server processes' output: GET with FLEET/COMPUTE/PROCESS, a process id, or the ARN of a game session after
+// it. In the query, tail is the number of earlier lines (default: the last 64 KiB), and follow=true keeps the answer open until the process ends. The
+// answer is the output as plain text.
 const LogsPrefix = Prefix + "logs/"
 
 // Headers of an answer with output.
 const (
 	LogsNote  = "Muster-Note"  // where the output comes from, if not from the process's agent
-	LogsError = "Muster-Error" // a trailer: why the output ends early
+	LogsError = "Muster-Error" // trailer: why the output ended early
 )
 
 // Bounds of an answer with output.
 const (
 	tailDefault = 64 << 10 // bytes
 	tailMax     = 100_000  // lines, as far as they fit into agentproto.TailMax
-	// readerPatience is the time that a reader has to take a part of the output, 64 KiB at most.
+	// readerPatience is how long a reader may take to read a part of the output, at most 64 KiB.
 	readerPatience = time.Minute
 )
 
 // Output opens the output of a server process at its agent. next returns io.EOF at its end; after another error, its text says why the output ends.
 type Output func(process fleet.Key, bytes, lines int, follow bool) (next func(context.Context) (text string, skipped bool, err error), end func(), err error)
 
-// loggedProcess is what an operator wants the output of.
+// loggedProcess is the process whose output an operator requests.
 type loggedProcess struct {
-	keys   []fleet.Key  // that it may have
-	report *exit.Report // nil: the service does not have the end of its output
+	keys   []fleet.Key  // its possible keys
+	report *exit.Report // nil: the service does not have the tail of its output
 }
 
-// logs answers with the output of a server process, while it is written if the query says so.
+// logs answers with the output of a server process, live if the query asks for that.
 func (d *Door) logs(w http.ResponseWriter, r *http.Request) {
 	if by, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything"); ok {
 		d.WriteOutput(w, r, by, r.PathValue("id"))
 	}
 }
 
-// readersOfHolder is how many outputs one access key may have open at a node: half of all readers that a node takes.
+// readersOfHolder is how many outputs one access key may have open at a node: half of a node's readers.
 const readersOfHolder = 32
 
-// WriteOutput answers a request of someone who may look, as GET does below LogsPrefix: the query is the same, and in a cluster the request may be forwarded to the same path at another node.
+// WriteOutput answers an authorized request, as GET does below LogsPrefix: the query is the same, and in a cluster the request may be forwarded to
+// the same path on another node.
 func (d *Door) WriteOutput(w http.ResponseWriter, r *http.Request, by identity.Principal, id string) {
 	lines, follow, err := logsQuery(r)
 	if err != nil {
@@ -79,7 +80,7 @@ func (d *Door) WriteOutput(w http.ResponseWriter, r *http.Request, by identity.P
 	}
 	defer connlimit.Leave(r.Context())
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // that of a request would end the answer
+	_ = control.SetReadDeadline(time.Time{}) // the deadline for the request would end the answer
 	_ = control.SetWriteDeadline(time.Time{})
 	ctx, cancel := by.Within(r.Context())
 	defer cancel()
@@ -130,7 +131,7 @@ func logsQuery(r *http.Request) (lines int, follow bool, err error) {
 	return lines, follow, nil
 }
 
-// logged finds the process that an id names.
+// logged finds the process to which an id refers.
 func (d *Door) logged(ctx context.Context, id string) (p loggedProcess, err error) {
 	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
 		g, err := d.engine.GameSession(ctx, session.ID(tail))
@@ -155,7 +156,7 @@ func (d *Door) logged(ctx context.Context, id string) (p loggedProcess, err erro
 	if found != nil {
 		return loggedProcess{[]fleet.Key{found.Key}, found.Exit}, nil
 	}
-	err = d.engine.Read(ctx, func(v *cell.View) error { // the agent may still have the output of a process that the service has forgotten
+	err = d.engine.Read(ctx, func(v *cell.View) error { // the agent may still have the output of a process that the service no longer knows
 		p.keys = slices.DeleteFunc(p.keys, func(k fleet.Key) bool { _, ok := v.Compute(k.Fleet, k.Compute); return !ok })
 		return nil
 	})
@@ -165,7 +166,7 @@ func (d *Door) logged(ctx context.Context, id string) (p loggedProcess, err erro
 	return p, err
 }
 
-// openedOutput is output whose first part has come.
+// openedOutput is output of which the first part has arrived.
 type openedOutput struct {
 	next    func(context.Context) (string, bool, error)
 	end     func()
@@ -174,7 +175,7 @@ type openedOutput struct {
 	err     error
 }
 
-// openOutput opens the output at the agent, and waits for its first part.
+// openOutput opens the output at the agent and waits for its first part.
 func (d *Door) openOutput(ctx context.Context, p loggedProcess, lines int, follow bool) (o openedOutput, err error) {
 	bytes := tailDefault
 	if lines > 0 {
@@ -197,17 +198,18 @@ func (d *Door) openOutput(ctx context.Context, p loggedProcess, lines int, follo
 
 // Nodes are the other nodes of a cluster, each of which has the connections of some agents.
 type Nodes interface {
-	// Connected returns the node to which the agent of one of these server processes is connected; empty: none that answers.
+	// Connected returns the node to which the agent of one of these server processes is connected; empty if no node answers so.
 	Connected(ctx context.Context, processes []fleet.Key) (node string)
-	// Forward has a node answer a request; unreachable answers if it cannot be reached.
+	// Forward has a node answer a request; unreachable answers if that node cannot be reached.
 	Forward(w http.ResponseWriter, r *http.Request, node string, private bool, unreachable func(error))
-	// Forwarded reports whether another node has forwarded a request: it is not forwarded again.
+	// Forwarded reports whether another node has forwarded a request, which is then not forwarded again.
 	Forwarded(r *http.Request) bool
 	Self() string     // id of this node
 	Others() []string // ids of the other nodes
 }
 
-// connectedElsewhere is the node that has the agent of a process whose output could not be opened here, if that is the reason; empty: there is none.
+// connectedElsewhere returns the node connected to the agent of a process whose output could not be opened here, if that is the reason; empty
+// otherwise.
 func (d *Door) connectedElsewhere(ctx context.Context, r *http.Request, p loggedProcess, why error) (node string) {
 	refusal, ok := errors.AsType[*domain.Refusal](why)
 	if !ok || refusal.Reason != domain.Conflict || d.config.Nodes == nil || d.config.Nodes.Forwarded(r) {
@@ -216,9 +218,9 @@ func (d *Door) connectedElsewhere(ctx context.Context, r *http.Request, p logged
 	return d.config.Nodes.Connected(ctx, p.keys)
 }
 
-// copyTo answers with the output. Each part is flushed, and a reader that does not take one in time loses the rest.
+// copyTo answers with the output. It flushes each part; a reader that does not read a part in time loses the rest.
 func (o *openedOutput) copyTo(ctx context.Context, w http.ResponseWriter, control *http.ResponseController) {
-	// A reader that does not read must not keep the output of a revoked key open.
+	// A reader that does not read must not keep the output open after its key was revoked.
 	defer context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Now()) })()
 	w.Header().Set("Trailer", LogsError)
 	logsHeader(w)
@@ -233,7 +235,7 @@ func (o *openedOutput) copyTo(ctx context.Context, w http.ResponseWriter, contro
 		o.text, o.skipped, o.err = o.next(ctx)
 	}
 	if ctx.Err() == nil {
-		_ = control.SetWriteDeadline(time.Now().Add(readerPatience)) // for the end of the answer: the last part may be long ago
+		_ = control.SetWriteDeadline(time.Now().Add(readerPatience)) // for the end of the answer, because the last part may have been sent long ago
 	}
 	if o.err != nil && !errors.Is(o.err, io.EOF) && ctx.Err() == nil {
 		w.Header().Set(LogsError, o.err.Error())
@@ -243,6 +245,6 @@ func (o *openedOutput) copyTo(ctx context.Context, w http.ResponseWriter, contro
 func logsHeader(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // proxies would gather output for minutes
+	w.Header().Set("X-Accel-Buffering", "no") // otherwise proxies would buffer the output for minutes
 	w.WriteHeader(http.StatusOK)
 }

@@ -13,43 +13,44 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// OverviewPath is where GET answers with an Overview, and below it with what one line of it leads to.
+// OverviewPath is the path where GET answers with an Overview, and below it with the details of one of its lines.
 const OverviewPath = "overview"
 
-// overviewMost bounds each list of an Overview and of what its lines lead to.
+// overviewMost bounds each list of an Overview and of its detail pages.
 const overviewMost = 200
 
-// Overview is what an operator looks at first. Lists have at most 200 entries; Sums and HostsIn count all.
+// Overview is the first thing that an operator looks at. Lists have at most 200 entries; Sums and HostsIn count
+// everything.
 type Overview struct {
 	At          time.Time           `json:"at"` // by the service's clock
 	Attention   *attention.Found    `json:"attention"`
 	Sums        Sums                `json:"sums"`
-	Fleets      []FleetLine         `json:"fleets"` // the oldest first
+	Fleets      []FleetLine         `json:"fleets"` // oldest first
 	HostsIn     map[string]int      `json:"hostsIn"`
 	Hosts       []Host              `json:"hosts"`
 	Queues      []QueueLine         `json:"queues"`
 	Matchmaking []ConfigurationLine `json:"matchmaking"`
 	Health      Health              `json:"health"`
-	Cluster     *Cluster            `json:"cluster,omitempty"` // none with a single node
-	Backup      *Backup             `json:"backup,omitempty"`  // the last one; none is known
+	Cluster     *Cluster            `json:"cluster,omitempty"` // absent with a single node
+	Backup      *Backup             `json:"backup,omitempty"`  // the latest one; absent: none is known
 	Secret      Secret              `json:"secret"`
 }
 
-// Backup is the last backup that is stored.
+// Backup is the latest stored backup.
 type Backup struct {
 	Made time.Time `json:"made"`
 	To   string    `json:"to"`
 }
 
-// Secret has figures of the generations of the secret.
+// Secret summarizes the generations of the secret.
 type Secret struct {
-	Generations int       `json:"generations"`          // that are in use
-	Since       time.Time `json:"since,omitzero"`       // when the one that signs began to
-	NextEnds    time.Time `json:"nextEnds,omitzero"`    // when an earlier one is refused
-	AccessKeys  int       `json:"accessKeys,omitempty"` // that work and are derived from earlier ones
+	Generations int       `json:"generations"`          // number in use
+	Since       time.Time `json:"since,omitzero"`       // when the signing generation began to sign
+	NextEnds    time.Time `json:"nextEnds,omitzero"`    // when the next earlier one is refused
+	AccessKeys  int       `json:"accessKeys,omitempty"` // valid ones derived from earlier generations
 }
 
-// Sums are over everything in the service.
+// Sums are totals over the whole service.
 type Sums struct {
 	Fleets           int   `json:"fleets"`
 	Computes         int32 `json:"computes"`
@@ -59,8 +60,8 @@ type Sums struct {
 	FreeSeats        int32 `json:"freeSeats"`
 	PlayersConnected int32 `json:"playersConnected"`
 	PlayersReserved  int32 `json:"playersReserved"`
-	Placements       int   `json:"placements"`         // that wait
-	Tickets          int   `json:"tickets"`            // that have not ended
+	Placements       int   `json:"placements"`         // waiting ones
+	Tickets          int   `json:"tickets"`            // active ones
 	LoggedIn         int   `json:"loggedIn,omitempty"` // players of player flow
 	Parties          int   `json:"parties,omitempty"`
 }
@@ -80,23 +81,23 @@ type FleetLine struct {
 	PlayersReserved  int32  `json:"playersReserved"`
 }
 
-// QueueLine is a queue with the placements that wait in it.
+// QueueLine is a queue with its waiting placements.
 type QueueLine struct {
 	Name        string  `json:"name"`
 	Placements  int     `json:"placements"`
-	WaitSeconds float64 `json:"waitSeconds"` // average of these
+	WaitSeconds float64 `json:"waitSeconds"` // their average wait
 }
 
-// ConfigurationLine is a matchmaking configuration with its tickets that have not ended.
+// ConfigurationLine is a matchmaking configuration with its active tickets.
 type ConfigurationLine struct {
 	Name    string `json:"name"`
 	Tickets int    `json:"tickets"`
 }
 
-// Cluster is what the node that answers knows of the others.
+// Cluster is what the answering node knows of the other nodes.
 type Cluster struct {
-	Leader  string   `json:"leader,omitempty"` // empty: none is known
-	Outlook string   `json:"outlook"`          // what happens if one more node fails
+	Leader  string   `json:"leader,omitempty"` // empty: unknown
+	Outlook string   `json:"outlook"`          // what would happen if one more node failed
 	Members []Member `json:"members"`
 }
 
@@ -119,7 +120,7 @@ func (d *Door) overviewRoutes() {
 	d.handle("GET "+FindPath+"/{id...}", read(d, d.find))
 }
 
-// read is the handler of a request that changes nothing.
+// read returns the handler of a request that changes nothing.
 func read[T any](d *Door, of func(ctx context.Context, id string) (T, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x, err := of(r.Context(), r.PathValue("id"))
@@ -191,7 +192,7 @@ func secretOf(v *cell.View) Secret {
 	return x
 }
 
-// sum counts what the state has counts of.
+// sum adds the counts that the state maintains.
 func (x *Overview) sum(v *cell.View) {
 	_, all, _ := v.PlaceCounts(0)
 	var line FleetLine
@@ -211,7 +212,7 @@ func (x *FleetLine) add(hosts *fleet.SiteCounts, games *session.Counts) {
 	x.Processes += hosts.Running()
 	x.FreeProcesses += hosts.Idle
 	x.GameSessions += games.GameSessions
-	x.FreeSeats += max(0, games.SeatsMax-games.SeatsHeld) // the maximum can be lowered below what is held
+	x.FreeSeats += max(0, games.SeatsMax-games.SeatsHeld) // the maximum can be lowered below the number held
 	x.PlayersConnected += games.PlayersActive
 	x.PlayersReserved += games.PlayersReserved
 }
@@ -229,14 +230,14 @@ func queueLine(v *cell.View, name string, now domain.Time) QueueLine {
 	return QueueLine{Name: name, Placements: depth.Placements, WaitSeconds: depth.AverageWait(now).Seconds()}
 }
 
-// QueuePage is a queue with the oldest of its placements that wait.
+// QueuePage is a queue with its oldest waiting placements.
 type QueuePage struct {
 	QueueLine
 	Destinations []string        `json:"destinations"`
 	Waiting      []PlacementLine `json:"waiting"`
 }
 
-// PlacementLine is a placement that waits.
+// PlacementLine is a waiting placement.
 type PlacementLine struct {
 	ID      string    `json:"id"`
 	Since   time.Time `json:"since"`

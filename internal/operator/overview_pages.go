@@ -14,19 +14,19 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// FleetPage is a fleet with what runs in it.
+// FleetPage is a fleet with everything that runs in it.
 type FleetPage struct {
 	FleetLine
 	Places       []PlaceLine       `json:"places"`
 	Processes    []ProcessLine     `json:"serverProcesses"`
-	GameSessions []GameSessionLine `json:"liveGameSessions"` // the oldest first
-	More         bool              `json:"more,omitempty"`   // there are server processes or game sessions that are not listed
+	GameSessions []GameSessionLine `json:"liveGameSessions"` // oldest first
+	More         bool              `json:"more,omitempty"`   // some server processes or game sessions are not listed
 }
 
 // PlaceLine is a location of a fleet.
 type PlaceLine struct {
 	FleetLine
-	Why string `json:"why,omitempty"` // no server process is free there
+	Why string `json:"why,omitempty"` // why no server process is free there
 }
 
 // ProcessLine is a server process.
@@ -53,7 +53,7 @@ type GameSessionLine struct {
 	Created    time.Time `json:"created"`
 }
 
-// fleetPage takes the id of a fleet.
+// fleetPage returns the page of a fleet, given its id.
 func (d *Door) fleetPage(ctx context.Context, id string) (x *FleetPage, err error) {
 	agents, now := d.config.Attention.Agents(), domain.TimeOf(d.engine.Now())
 	err = d.engine.Read(ctx, func(v *cell.View) error {
@@ -75,7 +75,7 @@ func (d *Door) fleetPage(ctx context.Context, id string) (x *FleetPage, err erro
 	if err != nil {
 		return nil, err
 	}
-	// Ended game sessions are left out: those that run are few pages, and the archive may have millions.
+	// Ended game sessions are left out: live ones fill a few pages, but the archive may have millions.
 	for _, status := range []session.Status{session.Activating, session.Active, session.Terminating} {
 		games, more, err := d.engine.GameSessions(ctx, id, hosting.GameFilter{Status: status}, hosting.GamePlace{}, overviewMost-len(x.GameSessions)+1)
 		if err != nil {
@@ -91,7 +91,7 @@ func (d *Door) fleetPage(ctx context.Context, id string) (x *FleetPage, err erro
 	return x, nil
 }
 
-// addProcesses lists the connected server processes, and reports whether there are more.
+// addProcesses adds the connected server processes, and reports whether there are more.
 func (x *FleetPage) addProcesses(v *cell.View) (more bool) {
 	computes := v.Computes(x.ID, "", 0, "", overviewMost+1)
 	for i := range computes[:min(len(computes), overviewMost)] {
@@ -121,7 +121,7 @@ func gameLine(g *session.GameSession) GameSessionLine {
 	}
 }
 
-// GamePage is a game session with its player sessions, the oldest first.
+// GamePage is a game session with its player sessions, oldest first.
 type GamePage struct {
 	GameSessionLine
 	Players []PlayerSessionLine `json:"players"`
@@ -149,12 +149,12 @@ func (d *Door) gamePage(ctx context.Context, id string) (*GamePage, error) {
 // PlayerPage is a player with player sessions.
 type PlayerPage struct {
 	Player   string              `json:"player"`
-	Live     []PlayerSessionLine `json:"live"`     // that have not ended
-	Sessions []PlayerSessionLine `json:"sessions"` // all, the oldest first
+	Live     []PlayerSessionLine `json:"live"`     // those that have not ended
+	Sessions []PlayerSessionLine `json:"sessions"` // all of them, oldest first
 	More     bool                `json:"more,omitempty"`
 }
 
-// playerPage takes the id of a player. Any text may be one, so a player without a trace is no error.
+// playerPage returns the page of a player, given the id. Any text may be an id, so an unknown player is not an error.
 func (d *Door) playerPage(ctx context.Context, id string) (*PlayerPage, error) {
 	var here []hosting.PlayerSession
 	err := d.engine.Read(ctx, func(v *cell.View) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/plural"
 )
 
-// flowID reads an id of player flow, with its prefix or without.
+// flowID parses an id of player flow, with or without its prefix.
 func flowID[T interface{ domain.ID[K] }, K domain.Kind](what, text string) (T, error) {
 	id, err := domain.ParseID[T, K](text)
 	if u, ok := domain.ParseUUID(text); ok {
@@ -65,7 +65,7 @@ func partyMembers(p *flow.PartyView) (players []string) {
 	return players
 }
 
-// membersDeadlines are the deadlines of players, shared ones once, without those of their login sessions.
+// membersDeadlines returns the deadlines of players, without duplicates and without those of their login sessions.
 func membersDeadlines(v *cell.View, players []string, now domain.Time, of ...string) (all []Deadline) {
 	seen := map[inspection.Timer]bool{}
 	for _, player := range players {

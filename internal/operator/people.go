@@ -20,24 +20,24 @@ import (
 	"github.com/musterhq/muster/internal/domain/spelling"
 )
 
-// People is what this door needs of the one at which people sign in.
+// People is the part of the people's door that this door needs.
 type People interface {
-	// OwnRoles are the roles that groups of the cell's own people give.
+	// OwnRoles returns the roles given by groups of the cell's own people.
 	OwnRoles(groups []string) access.RoleSet
-	// OwnGroups are the groups that give them by name.
+	// OwnGroups returns the names of the groups that give roles.
 	OwnGroups() []string
-	// NewEnrolment makes the secret of a link with which a passkey is registered, and its hash.
+	// NewEnrolment returns the secret of a link for registering a passkey, and its hash.
 	NewEnrolment() (secret, hash string)
 	EnrolmentLink(person, secret string) string
-	// WhyNoPasskeys says why people of the cell's own cannot sign in; empty: they can.
+	// WhyNoPasskeys returns why the cell's own people cannot sign in; empty: they can.
 	WhyNoPasskeys() string
-	// End ends a sign-in session. When it returns, this node refuses all that the session has given.
+	// End ends a sign-in session. When it returns, this node refuses all credentials from the session.
 	End(ctx context.Context, id string, cause people.Cause) error
 	// EndAll ends all sessions of a person, PROVIDER/SUBJECT, and returns how many there were.
 	EndAll(ctx context.Context, holder string, cause people.Cause) (int, error)
 }
 
-// enrolmentSeconds is how long a link is valid unless the request says otherwise.
+// enrolmentSeconds is the default validity of a link.
 const enrolmentSeconds = 24 * 60 * 60
 
 // Person is one of the cell's own people.
@@ -45,11 +45,11 @@ type Person struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Groups    []string  `json:"groups"`
-	Roles     []string  `json:"roles"` // that the groups give
+	Roles     []string  `json:"roles"` // given by the groups
 	Created   time.Time `json:"created"`
 	CreatedBy string    `json:"createdBy,omitempty"`
 	Passkeys  []Passkey `json:"passkeys"`
-	// EnrolmentExpires is when the link expires with which the person can register a passkey; absent: there is none.
+	// EnrolmentExpires is when the link for registering a passkey expires; absent: there is none.
 	EnrolmentExpires time.Time `json:"enrolmentExpires,omitzero"`
 }
 
@@ -70,8 +70,8 @@ type SignIn struct {
 	Roles    []string  `json:"roles"`
 	Started  time.Time `json:"started"`
 	Expires  time.Time `json:"expires"`
-	Checked  time.Time `json:"checked"` // when the provider has confirmed the person
-	CheckBy  time.Time `json:"checkBy"` // the session ends then unless it does so again
+	Checked  time.Time `json:"checked"` // when the provider last confirmed the person
+	CheckBy  time.Time `json:"checkBy"` // the session ends then without another confirmation
 	Used     time.Time `json:"used"`    // to the minute
 	Address  string    `json:"address,omitempty"`
 	Agent    string    `json:"agent,omitempty"`

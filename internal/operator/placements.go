@@ -56,7 +56,7 @@ func (d *Door) explainPlacement(ctx context.Context, id string) (*Explanation, e
 	return x.sorted(), nil
 }
 
-// placementMoments is the life of a placement and of its game session, if it has one.
+// placementMoments adds the life of a placement and of its game session, if any.
 func placementMoments(x *Explanation, p *placement.Placement, game *session.GameSession) {
 	x.moment(p.Start, "STARTED", "in queue "+p.Queue)
 	for i := range p.Tried {
@@ -77,7 +77,7 @@ func processAt(t *placement.Try) string {
 	return "process " + t.Process + " of fleet " + t.Fleet + " in " + t.Location
 }
 
-// waitingPlacement explains where a placement could go now, and what keeps it from the other places.
+// waitingPlacement explains where a placement could go now, and why not to the other places.
 func (d *Door) waitingPlacement(ctx context.Context, x *Explanation, p *placement.Placement) error {
 	now := domain.TimeOf(d.engine.Now())
 	return d.engine.Read(ctx, func(v *cell.View) error {
@@ -139,7 +139,7 @@ func whyPlacement(x *Explanation, p *placement.Placement, game *session.GameSess
 	}
 }
 
-// attempts counts the server processes that got the game session, as far as they are remembered.
+// attempts returns how many server processes got the game session, as far as attempts are stored.
 func attempts(p *placement.Placement) (n int) {
 	for _, t := range p.Tried {
 		if t.Outcome == placement.Reserved || t.Outcome == placement.ActivationFailed {

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
-// playerCommits is how many of the last commits that changed a player's keys an explanation shows.
+// playerCommits is how many of the latest commits that changed a player's keys an explanation shows.
 const playerCommits = 50
 
 // standing is the state of a player.
@@ -64,7 +64,7 @@ func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, erro
 	return x.sorted(), nil
 }
 
-// whyPlayer is the summary for operators: where the player is, for how long, and what ends that state.
+// whyPlayer summarizes for operators where the player is, for how long, and what ends that state.
 func whyPlayer(s *standing, now domain.Time) string {
 	text := map[flow.Phase]string{
 		flow.Idle: "The player is nowhere: in no party, no search and no game.", flow.InParty: "The player is in a party.", flow.Matchmaking: "The player's party searches for a match.",

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// PoliciesPath is where GET lists policies, and POST makes one. GET PoliciesPath/NAME shows one with its document; POST PoliciesPath/NAME/update, delete, attach
-	// and detach change it.
+	// PoliciesPath is the path where GET lists policies, and POST creates one. GET PoliciesPath/NAME returns one with its document; POST
+	// PoliciesPath/NAME/update, delete, attach and detach change it.
 	PoliciesPath = "policies"
-	// ExplainAccessPath is where GET says whether somebody may do something. The query names who, action and resource, and may have source-ip, tag=KEY=VALUE and
-	// request-tag=KEY=VALUE.
+	// ExplainAccessPath is the path where GET explains whether a principal may do something. The query names who, action and resource, and may have
+	// source-ip, tag=KEY=VALUE and request-tag=KEY=VALUE.
 	ExplainAccessPath = "access/explain"
 )
 
@@ -39,7 +39,7 @@ func (d *Door) policyRoutes() {
 	d.handle("GET "+ExplainAccessPath, d.forAdmins("ask what others may do", d.explainAccess))
 }
 
-// isPolicyPath reports whether a path is about policies, which say to administrators only what others may do.
+// isPolicyPath reports whether a path belongs to policies, which only administrators may read, because they reveal what others may do.
 func isPolicyPath(path string) bool {
 	path = strings.TrimPrefix(path, Prefix)
 	return path == PoliciesPath || strings.HasPrefix(path, PoliciesPath+"/") || path == ExplainAccessPath

@@ -16,7 +16,7 @@ import (
 // lookStep bounds the records that one read of the state examines.
 const lookStep = 256
 
-// explainProcess takes FLEET/COMPUTE/PROCESS, or the process id alone.
+// explainProcess explains a server process, given FLEET/COMPUTE/PROCESS or only its id.
 func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, error) {
 	keys := keysOf(id)
 	p, err := d.process(ctx, keys)
@@ -37,7 +37,7 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 		x.fact("port", fmt.Sprint(p.Port))
 	}
 	x.fact("health", p.Health.String())
-	if p.State != fleet.Ended { // the socket of an ended process says nothing about it
+	if p.State != fleet.Ended { // the connection of an ended process tells nothing about it
 		x.fact("connection", linkInWords(p.Linked))
 	}
 	if p.Life > 1 {
@@ -62,7 +62,7 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 	return x.sorted(), nil
 }
 
-// processMoments is the life of a server process and of its game session, if it has had one.
+// processMoments adds the life of a server process and of its game session, if any.
 func processMoments(x *Explanation, p *fleet.Process, game *session.GameSession) {
 	x.moment(p.Connected, "CONNECTED", p.SDK)
 	x.moment(p.Ready, "READY", fmt.Sprintf("on port %d", p.Port))
@@ -84,7 +84,7 @@ func processMoments(x *Explanation, p *fleet.Process, game *session.GameSession)
 	x.moment(p.EndedAt, "ENDED", p.EndReason.String())
 }
 
-// keysOf reads FLEET/COMPUTE/PROCESS. The name of a compute may hold a slash, and the id of a process, too.
+// keysOf parses FLEET/COMPUTE/PROCESS. Both a compute's name and a process's id may contain a slash.
 func keysOf(id string) (keys []fleet.Key) {
 	fleetID, rest, _ := strings.Cut(id, "/")
 	for i := range len(rest) {
@@ -108,7 +108,7 @@ func (d *Door) process(ctx context.Context, keys []fleet.Key) (found *fleet.Proc
 	return found, err
 }
 
-// searchProcess searches a process id on every compute, in small steps.
+// searchProcess searches for a process id on every compute, in small steps.
 func (d *Door) searchProcess(ctx context.Context, id string) (found *fleet.Process, err error) {
 	var fleets []fleet.Fleet
 	for created, after := domain.Time(0), ""; ; {
@@ -142,7 +142,7 @@ func (d *Door) searchFleet(ctx context.Context, fleetID, id string) (found *flee
 	return found, err
 }
 
-// forgottenProcess explains a forgotten process from the event log of its fleet.
+// forgottenProcess explains a process that is no longer in memory from its fleet's event log.
 func (d *Door) forgottenProcess(ctx context.Context, id string, keys []fleet.Key) (*Explanation, error) {
 	for _, key := range keys {
 		x := &Explanation{Kind: "process", ID: key.String(), Status: fleet.Ended.String()}
@@ -183,7 +183,7 @@ func (d *Door) processEvents(ctx context.Context, x *Explanation, key fleet.Key,
 	}
 }
 
-// ordinal is 1st, 2nd, 3rd, 4th, 11th, 21st and so on.
+// ordinal returns 1st, 2nd, 3rd, 4th, 11th, 21st and so on.
 func ordinal(n uint32) string {
 	suffix := "th"
 	if tens := n / 10 % 10; tens != 1 {
@@ -199,7 +199,7 @@ func ordinal(n uint32) string {
 	return fmt.Sprint(n) + suffix
 }
 
-// returnOf says when a process that lost its connection is likely to try again, and until when it may come back.
+// returnOf tells when a process that lost its connection will probably try to reconnect, and until when it may.
 func (d *Door) returnOf(p *fleet.Process) string {
 	until := fmt.Sprintf(" It counts as crashed %s after the loss (--link-grace).", d.engine.CellConfig().Hosting.LinkGrace)
 	switch next, how := fleet.NextAttempt(p.SDK, p.LinkAt, domain.TimeOf(d.engine.Now())); how {
@@ -214,10 +214,10 @@ func (d *Door) returnOf(p *fleet.Process) string {
 	}
 }
 
-// exitOutput is how much of a process's last output an explanation has.
+// exitOutput is how much of a process's last output an explanation shows, in bytes.
 const exitOutput = 4 << 10
 
-// exitMoment adds what an agent saw of the end of a server process.
+// exitMoment adds an agent's observation of the end of a server process.
 func exitMoment(x *Explanation, report *exit.Report) {
 	if report == nil {
 		return
@@ -259,7 +259,7 @@ func whyProcess(p *fleet.Process, game *session.GameSession) string {
 	}
 }
 
-// endReasons says why a server process ended.
+// endReasons describes why a server process ended.
 var endReasons = map[fleet.EndReason]string{
 	fleet.EndedNormally:       "it said so itself",
 	fleet.EndedCrashed:        "its connection was lost and did not come back in time",

@@ -18,38 +18,38 @@ import (
 
 // NewRollout is the body of POST rollouts.
 type NewRollout struct {
-	Alias          string  `json:"alias"`          // id, ARN, or a name that one alias has
+	Alias          string  `json:"alias"`          // id, ARN or a unique name
 	To             string  `json:"to"`             // id or ARN of a fleet
-	Steps          []int32 `json:"steps"`          // percent of new game sessions; they rise to 100
+	Steps          []int32 `json:"steps"`          // percent of new game sessions, ascending to 100
 	StepSeconds    int64   `json:"stepSeconds"`    // of each step
-	Failures       int32   `json:"failures"`       // so many failures, and
-	FailurePercent int32   `json:"failurePercent"` // more than so many percent, bring the alias back
+	Failures       int32   `json:"failures"`       // the alias is moved back after this many failures, if they are
+	FailurePercent int32   `json:"failurePercent"` // more than this percentage
 	Keep           bool    `json:"keep,omitempty"` // the old fleet keeps its hosts
 }
 
 // Rollout is the latest rollout of an alias.
 type Rollout struct {
 	Alias string `json:"alias"`
-	Name  string `json:"name"` // of the alias
+	Name  string `json:"name"` // the alias's name
 	From  string `json:"from"`
 	To    string `json:"to"`
-	// Phase is MOVING while it goes through its steps; DONE when the last one is over and the old fleet drains; UNDONE when the alias points to the old fleet again; and
-	// RETURNING while an undo waits for a server process of the old fleet.
+	// Phase is MOVING during the steps; DONE when the last step is over and the old fleet drains; UNDONE when the alias points to the old fleet
+	// again; and RETURNING while an undo waits for a server process of the old fleet.
 	Phase       string    `json:"phase"`
-	Why         string    `json:"why,omitempty"` // of the phase
-	By          string    `json:"by,omitempty"`  // principal that began it
+	Why         string    `json:"why,omitempty"` // reason for the phase
+	By          string    `json:"by,omitempty"`  // principal that started it
 	Started     time.Time `json:"started"`
 	Ended       time.Time `json:"ended,omitzero"`
 	Steps       []int32   `json:"steps"`
 	Step        int       `json:"step"`    // counts from 1
-	Percent     int32     `json:"percent"` // of new game sessions that go to the new fleet now
+	Percent     int32     `json:"percent"` // of new game sessions that currently go to the new fleet
 	StepSeconds int64     `json:"stepSeconds"`
 	StepBegan   time.Time `json:"stepBegan"`
 	StepEnds    time.Time `json:"stepEnds,omitzero"`
 
 	Failures       int32 `json:"failures"`
 	FailurePercent int32 `json:"failurePercent"`
-	// Counted since the step began: requests for game sessions by the alias while they are shared out, and what happened in the new fleet.
+	// Counted since the step began: requests for game sessions by the alias while they are split, and events in the new fleet.
 	Requests           int64 `json:"requests"`
 	RequestsToNew      int64 `json:"requestsToNew"`
 	Processes          int64 `json:"processes"`
@@ -57,7 +57,7 @@ type Rollout struct {
 	GameSessions       int64 `json:"gameSessions"`
 	GameSessionsFailed int64 `json:"gameSessionsFailed"`
 
-	OldGameSessions int32 `json:"oldGameSessions"` // that the old fleet hosts now
+	OldGameSessions int32 `json:"oldGameSessions"` // game sessions that the old fleet currently hosts
 	NewGameSessions int32 `json:"newGameSessions"`
 }
 
@@ -77,7 +77,7 @@ func (d *Door) rolloutRoutes() {
 	d.handle("POST rollouts/undo", d.forAdmins("undo rollouts", d.undoRollout))
 }
 
-// listRollouts answers with those of all aliases, or of the one that the query names.
+// listRollouts answers with the rollouts of all aliases, or of the one that the query names.
 func (d *Door) listRollouts(w http.ResponseWriter, r *http.Request) {
 	list := RolloutList{Rollouts: []Rollout{}}
 	err := d.engine.Read(r.Context(), func(v *cell.View) error {
@@ -165,7 +165,7 @@ func (d *Door) undoRollout(w http.ResponseWriter, r *http.Request, by access.Act
 	return d.answerRollout(w, r, http.StatusOK, cmd.Rollout.Alias)
 }
 
-// answerRollout answers with the rollout of an alias as it is now.
+// answerRollout answers with the current rollout of an alias.
 func (d *Door) answerRollout(w http.ResponseWriter, r *http.Request, status int, alias string) error {
 	var x Rollout
 	err := d.engine.Read(r.Context(), func(v *cell.View) error {
@@ -185,7 +185,7 @@ func (d *Door) answerRollout(w http.ResponseWriter, r *http.Request, status int,
 // rolloutEvents is how many of a fleet's newest events an explanation searches for those of a rollout; a fleet keeps 2,000.
 const rolloutEvents = 2000
 
-// explainAlias takes the id of an alias, its ARN or its name.
+// explainAlias explains an alias, given its id, ARN or name.
 func (d *Door) explainAlias(ctx context.Context, id string) (*Explanation, error) {
 	x := &Explanation{Kind: "alias"}
 	agents, now := d.config.Attention.Agents(), domain.TimeOf(d.engine.Now())
@@ -217,7 +217,7 @@ func (d *Door) explainAlias(ctx context.Context, id string) (*Explanation, error
 	return x, err
 }
 
-// rollout adds what there is to say of the latest rollout of an alias.
+// rollout adds the latest rollout of an alias.
 func (x *Explanation) rollout(v *cell.View, r *fleet.Rollout) {
 	s := rolloutOf(v, r)
 	x.fact("rollout", rolloutInWords(&s))
@@ -247,7 +247,7 @@ func (x *Explanation) rollout(v *cell.View, r *fleet.Rollout) {
 	x.sorted()
 }
 
-// rolloutInWords is one line about a rollout.
+// rolloutInWords describes a rollout in one line.
 func rolloutInWords(r *Rollout) string {
 	text := fmt.Sprintf("%s from fleet %s to fleet %s, begun at %s", r.Phase, r.From, r.To, r.Started.UTC().Format(timeForm))
 	switch {
@@ -259,7 +259,7 @@ func rolloutInWords(r *Rollout) string {
 	return text
 }
 
-// rolloutsOf says which rollouts a fleet takes part in.
+// rolloutsOf adds the rollouts in which a fleet takes part.
 func (x *Explanation) rolloutsOf(v *cell.View, fleetID string) {
 	all := slices.DeleteFunc(v.Rollouts(), func(r fleet.Rollout) bool { return !r.Involves(fleetID) })
 	for i := range all {

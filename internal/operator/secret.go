@@ -11,7 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/secretrotation"
 )
 
-// SecretPath is where GET lists the generations of the cell's secret. POST SecretPath/rotate makes a new one, and POST SecretPath/NUMBER/retire ends what an earlier one has signed.
+// SecretPath is the path where GET lists the generations of the cell's secret. POST SecretPath/rotate creates a new one, and POST
+// SecretPath/NUMBER/retire ends the acceptance of an earlier one's signatures.
 const SecretPath = "secret"
 
 // SecretList is the answer to GET secret and POST secret/rotate.
@@ -21,7 +22,7 @@ type SecretList struct {
 
 // SecretRotation is the body of POST secret/rotate.
 type SecretRotation struct {
-	OverlapSeconds int64 `json:"overlapSeconds,omitempty"` // for which the present generation is accepted; absent: 90 days
+	OverlapSeconds int64 `json:"overlapSeconds,omitempty"` // how long the current generation is accepted; absent: 90 days
 }
 
 func (d *Door) secretRoutes() {
@@ -31,7 +32,7 @@ func (d *Door) secretRoutes() {
 	d.handle("POST secret/{number}/retire", d.forAdmins(change, d.retireSecret))
 }
 
-// isSecretPath reports whether a path is about the generations of the secret, which only administrators see.
+// isSecretPath reports whether a path belongs to the generations of the secret, which only administrators may read.
 func isSecretPath(path string) bool {
 	rest, ok := strings.CutPrefix(path, Prefix+SecretPath)
 	return ok && (rest == "" || rest[0] == '/')

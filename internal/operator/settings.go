@@ -10,16 +10,16 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// ReloadPath is the request that has this node read its settings again. Its answer is a settings.Reloaded.
+// ReloadPath is the path of the request that makes this node reload its settings. The answer is a settings.Reloaded.
 const ReloadPath = "settings/reload"
 
-// ReloadProblem is the answer when the settings are wrong: nothing was changed.
+// ReloadProblem is the answer if the settings are invalid: nothing was changed.
 type ReloadProblem struct {
 	Problem
 	Mistakes settings.Mistakes `json:"mistakes"`
 }
 
-// Reload has this process read its settings again.
+// Reload makes this process reload its settings.
 type Reload func(ctx context.Context) (settings.Reloaded, error)
 
 func (d *Door) settingsRoutes() {

@@ -10,15 +10,15 @@ import (
 	"github.com/musterhq/muster/internal/support"
 )
 
-// SupportBundlePath is the request for what this node knows for a support bundle. Its answer is a support.Parts.
+// SupportBundlePath is the path of the request for this node's part of a support bundle. The answer is a support.Parts.
 const SupportBundlePath = "support-bundle"
 
 // NewSupportBundle is the body of POST support-bundle.
 type NewSupportBundle struct {
-	ProcessorSeconds int `json:"processorSeconds,omitempty"` // length of the profile of the processor: up to 15; 0: there is none
+	ProcessorSeconds int `json:"processorSeconds,omitempty"` // length of the CPU profile: up to 15; 0: no profile
 }
 
-// SupportBundle makes the half of a support bundle that this process knows.
+// SupportBundle returns this process's part of a support bundle.
 type SupportBundle func(ctx context.Context, processor time.Duration) (*support.Parts, error)
 
 func (d *Door) supportRoutes() {
@@ -43,5 +43,5 @@ func (d *Door) supportBundle(w http.ResponseWriter, r *http.Request, _ access.Ac
 	return err
 }
 
-// Overview returns what GET overview answers.
+// Overview returns the answer to GET overview.
 func (d *Door) Overview(ctx context.Context) (*Overview, error) { return d.overview(ctx) }

@@ -13,47 +13,47 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Search is why a ticket waits in its pool: which tickets could be in a match with it now, which rules reject which tickets, and what
-// waiting changes. Rules are named as in the rule set.
+// Search explains why a ticket waits in its pool: which tickets could be matched with it now, which rules reject which tickets, and what waiting
+// changes. Rules have their names in the rule set.
 type Search struct {
-	Ended       bool     `json:"ended,omitempty"` // the ticket ended, and this was the state at its end
+	Ended       bool     `json:"ended,omitempty"` // the ticket has ended, and this was the state at its end
 	Waited      int64    `json:"waitedSeconds"`
 	Unmatchable string   `json:"unmatchable,omitempty"` // why it can never be matched
-	Needed      int32    `json:"playersNeeded"`         // that a match has at least, at the ticket's age
-	Short       int32    `json:"playersShort"`          // how many more players a match needs than the ticket and its possible partners have
+	Needed      int32    `json:"playersNeeded"`         // fewest players of a match at the ticket's age
+	Short       int32    `json:"playersShort"`          // how many players are missing even with all possible partners
 	Others      int      `json:"otherTickets"`          // in the pool
-	Effort      string   `json:"effort"`                // SEARCHED; CONTINUED: the search used up its budget and continues; GIVEN_UP: it continued up to its limit
-	Turns       int      `json:"turns,omitempty"`       // of a search that continues
-	SeatsKept   bool     `json:"seatsKept,omitempty"`   // of a backfill: all free seats of its game session are kept for disconnected players
+	Effort      string   `json:"effort"`                // SEARCHED; CONTINUED: the search exhausted its budget and will be continued; GIVEN_UP: it was continued up to its limit
+	Turns       int      `json:"turns,omitempty"`       // how often a search was continued
+	SeatsKept   bool     `json:"seatsKept,omitempty"`   // for a backfill: all free seats of its game session are held for disconnected players
 	Alone       []string `json:"rejectedAlone,omitempty"`
 	Now         Partners `json:"now"`
-	Together    []string `json:"rejectedTogether,omitempty"` // rules against the first match of possible partners that is large enough
+	Together    []string `json:"rejectedTogether,omitempty"` // rules that reject the first large enough match of possible partners
 	// Reasons are the reasons of the rules in Alone and Together, with the values, by rule.
 	Reasons map[string]string `json:"reasons,omitempty"`
 
 	backfill bool
 	players  int32  // of the ticket
 	Oldest   []Pair `json:"oldest,omitempty"` // the oldest other tickets, one by one
-	Steps    []Step `json:"steps,omitempty"`  // what waiting changes, the next first
+	Steps    []Step `json:"steps,omitempty"`  // what waiting changes, the next change first
 	Rules    []Rule `json:"rules,omitempty"`  // how often each was evaluated with this ticket
 }
 
 // Partners counts the other tickets, each paired with this one.
 type Partners struct {
-	Looked   int         `json:"looked"`         // so many others were examined, the oldest
-	More     bool        `json:"more,omitempty"` // there are more than were examined
+	Looked   int         `json:"looked"`         // how many others were examined, oldest first
+	More     bool        `json:"more,omitempty"` // some were not examined
 	Possible int         `json:"possible"`       // those that no rule rejects yet
 	Players  int32       `json:"players"`        // of those
-	NoRoom   int         `json:"noRoom"`         // those that fit on no team beside it
+	NoRoom   int         `json:"noRoom"`         // those that fit on no team together with it
 	Rejected []Rejection `json:"rejected,omitempty"`
 }
 
-// Rejection is how many of the others a rule rejects.
+// Rejection tells how many of the others a rule rejects.
 type Rejection struct {
 	Rule    string `json:"rule"`
 	Tickets int    `json:"tickets"`
 	With    string `json:"with,omitempty"`   // the oldest of them
-	Reason  string `json:"reason,omitempty"` // the rule's reason to reject that one, with the values
+	Reason  string `json:"reason,omitempty"` // why the rule rejects that one, with the values
 }
 
 // Pair is one other ticket.
@@ -73,14 +73,14 @@ type Step struct {
 	Partners *Partners `json:"partners,omitempty"` // at that time, if the pool does not change
 }
 
-// Change is one property of the rule set that a step replaces.
+// Change is one property of the rule set that a step changes.
 type Change struct {
 	Property string `json:"property"`
 	From     string `json:"from,omitempty"`
 	To       string `json:"to"`
 }
 
-// Rule is how often a rule was evaluated.
+// Rule tells how often a rule was evaluated.
 type Rule struct {
 	Name   string `json:"name"`
 	Passed uint64 `json:"passed"`
@@ -89,14 +89,14 @@ type Rule struct {
 
 // Searches explains the tickets that wait in the matchers' pools.
 type Searches interface {
-	// Explain returns why a ticket waits, with its rule set; false for one that is in no pool.
+	// Explain returns why a ticket waits, with its rule set; false if it is in no pool.
 	Explain(configuration string, no uint64, now domain.Time) (matcher.Explanation, *ruleset.RuleSet, bool)
-	// ExplainEnd returns what rejected a ticket when it ended; false if that is not known.
+	// ExplainEnd returns what rejected a ticket when it ended; false if unknown.
 	ExplainEnd(configuration string, no uint64) (matcher.Explanation, *ruleset.RuleSet, bool)
 }
 
-// explainTicket explains a ticket. Only the node that decides has the pools, so another one asks it, and says without the search what the state says when it
-// gets no answer.
+// explainTicket explains a ticket. Only the leader has the pools, so another node asks it; without an answer, the explanation is based on the state
+// alone.
 func (d *Door) explainTicket(ctx context.Context, id string) (*Explanation, error) {
 	x, err := d.explainTicketHere(ctx, id)
 	if err != nil || x.Search != nil || d.config.AskLeader == nil {
@@ -114,8 +114,8 @@ func (d *Door) explainTicket(ctx context.Context, id string) (*Explanation, erro
 	return &there, nil
 }
 
-// AnswerLeader answers another node's question at the node that decides: the explanation of the ticket with this id, as JSON. The operator was authenticated
-// by the node that asks.
+// AnswerLeader, on the leader, answers another node's question: the explanation of the ticket with this id, as JSON. The asking node has
+// authenticated the operator.
 func (d *Door) AnswerLeader(ctx context.Context, question []byte) (answer []byte, err error) {
 	x, err := d.explainTicketHere(ctx, string(question))
 	if err != nil {
@@ -164,7 +164,7 @@ func (d *Door) explainTicketHere(ctx context.Context, id string) (*Explanation, 
 	return x.sorted(), nil
 }
 
-// ticketMoments is the life of a ticket.
+// ticketMoments adds the life of a ticket.
 func ticketMoments(x *Explanation, t *matchmaking.Ticket) {
 	x.moment(t.Start, "STARTED", "in configuration "+t.Configuration)
 	x.moment(t.End, t.Status.String(), t.Reason.Message(t.Game))
@@ -190,7 +190,7 @@ func answersInWords(t *matchmaking.Ticket) string {
 	return strings.Join(all, ", ")
 }
 
-// acceptanceOf adds until when a proposed match waits for its players, and for which of them.
+// acceptanceOf adds until when a proposed match waits for its players, and which of them have not answered.
 func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *matchmaking.TicketView) error {
 	return d.engine.Read(ctx, func(v *cell.View) error {
 		match, ok := v.Match(t.Outcome.Match)
@@ -202,7 +202,7 @@ func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *matchmaking.
 		for _, seat := range match.Seats {
 			other, ok := v.TicketNo(seat.Ticket)
 			if !ok || other.Outcome == nil || other.Backfill {
-				continue // the roster of a backfill is not asked
+				continue // players in a backfill's roster are not asked
 			}
 			for i, p := range other.PlayersOf() {
 				if other.Outcome.Answer(i) == matchmaking.NoAnswer {
@@ -215,7 +215,7 @@ func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *matchmaking.
 	})
 }
 
-// searchOf reads the search from the pool in which the ticket waits, or waited until it ended.
+// searchOf reads the search from the pool in which the ticket waits, or waited until its end.
 func (d *Door) searchOf(ctx context.Context, x *Explanation, t *matchmaking.TicketView) error {
 	if d.searches == nil {
 		return nil
@@ -261,7 +261,7 @@ func (d *Door) searchOf(ctx context.Context, x *Explanation, t *matchmaking.Tick
 
 var effortNames = [...]string{matcher.Searched: "SEARCHED", matcher.Continued: "CONTINUED", matcher.GivenUp: "GIVEN_UP"}
 
-// search converts the matcher's explanation to the rule set's names.
+// search converts the matcher's explanation to the names of the rule set.
 func search(found *matcher.Explanation, rules *ruleset.RuleSet, names map[uint64]string) *Search {
 	s := &Search{
 		Waited: found.Waited, Unmatchable: found.Unmatchable, Needed: found.Needed, Others: found.Others,

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/plural"
 )
 
-// whyTicket says in sentences why a ticket is as it is.
+// whyTicket explains a ticket's state in sentences.
 func whyTicket(x *Explanation, t *matchmaking.TicketView) string {
 	switch t.Status {
 	case matchmaking.RequiresAcceptance:
@@ -45,7 +45,7 @@ func whyAcceptance(x *Explanation) string {
 	return text
 }
 
-// whyWaiting says what stands, or in the end stood, against a match.
+// whyWaiting describes what prevents a match, or prevented it at the end.
 func whyWaiting(s *Search) string {
 	begin := "It waits. "
 	if s != nil && s.Ended {
@@ -118,7 +118,7 @@ func playersInNumbers(s *Search) string {
 
 func inWords(what string, names []string) string { return what + " " + strings.Join(names, " and ") }
 
-// nextStep says what waiting changes next, with a blank before it.
+// nextStep describes what waiting changes next, preceded by a blank.
 func nextStep(s *Search) string {
 	switch {
 	case s.Ended:

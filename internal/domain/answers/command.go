@@ -5,31 +5,31 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Form writes and reads the answer of a command. Package commandcodec has it; this room does not know the commands.
+// Form encodes and decodes the answer of a command. Package commandcodec implements it; this room does not know the commands.
 type Form interface {
 	// Answer returns what execution has changed in the command.
 	Answer(cmd kernel.Command) ([]byte, error)
-	// Fill sets in the command what an answer says.
+	// Fill sets the command's fields to the values in an answer.
 	Fill(cmd kernel.Command, answer []byte) error
 }
 
-// Once is a command that has its effect once: a request that has changed something already gets its first answer.
+// Once wraps a command that takes effect only once: a request that has already changed something gets its first answer again.
 type Once struct {
 	kernel.Command
 	Asker   domain.UUID
 	Request uint64 // its number among those of the asker
-	Attempt uint64 // from 1: how often the asker has asked
-	Settled uint64 // the asker will not ask again for lower numbers
+	Attempt uint64 // from 1: how often the asker has sent it
+	Settled uint64 // the asker will not send lower numbers again
 	Form    Form
 
-	// Result, also of a command that is refused.
-	Decided bool   // the refusal, if it is one, is that of the command
-	Changed bool   // the request has an effect, now or from an earlier attempt
-	Lost    bool   // the request may have had an effect, and its answer is no longer known
-	Answer  []byte // of a request that has an effect; empty: it could not be written
+	// Result, valid even if the command is refused.
+	Decided bool   // a refusal, if any, comes from the command itself
+	Changed bool   // the request has taken effect, now or in an earlier attempt
+	Lost    bool   // the request may have taken effect, but its answer is no longer known
+	Answer  []byte // of a request that has taken effect; empty: it could not be encoded
 }
 
-// Decide executes the command, or fills in its remembered answer.
+// Decide executes the command, or fills in its stored answer.
 func (cmd *Once) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if done, err := t.before(cmd); done {
@@ -48,7 +48,7 @@ func (cmd *Once) Decide(k *kernel.Tx) error {
 // Unwrap returns the command itself.
 func (cmd *Once) Unwrap() kernel.Command { return cmd.Command }
 
-// before looks whether the request has an outcome already.
+// before checks whether the request already has an outcome.
 func (c *State) before(cmd *Once) (done bool, err error) {
 	a := c.askers[cmd.Asker]
 	if a == nil {
@@ -73,7 +73,7 @@ func (c *State) before(cmd *Once) (done bool, err error) {
 	return true, nil
 }
 
-// Settle remembers the answer, which is complete now. One that cannot be written is remembered as empty: the effect stands.
+// Settle stores the answer, which is now complete. If the answer cannot be encoded, Settle stores an empty one, because the effect stands.
 func (t *Tx) Settle() {
 	once := t.once
 	t.once = nil
@@ -87,10 +87,10 @@ func (t *Tx) Settle() {
 	t.Emit(&CommandAnswered{Answer{Asker: once.Asker, Request: once.Request, Data: once.Answer}, once.Settled})
 }
 
-// Reset forgets a command that was refused.
+// Reset drops a refused command.
 func (t *Tx) Reset() { t.once = nil }
 
-// Void records that a request had no effect up to this attempt. If an earlier attempt has had one meanwhile, the command gets its answer.
+// Void records that a request had no effect up to this attempt. If an earlier attempt has taken effect meanwhile, the command gets its answer.
 type Void struct{ *Once }
 
 func (cmd *Void) Decide(k *kernel.Tx) error {
@@ -103,8 +103,8 @@ func (cmd *Void) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DropAnswers removes the answers of an asker, whose requests so far are settled. Only the engine gives it, for a process that has been silent for
-// longer than it waits for an answer.
+// DropAnswers removes the answers of an asker whose requests so far are all settled. Only the engine issues it, for a process that has been silent
+// for longer than it waits for an answer.
 type DropAnswers struct{ Asker domain.UUID }
 
 // Decide emits AnswersDropped if there are any.

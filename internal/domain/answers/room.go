@@ -1,18 +1,18 @@
-// Package answers is the room of a cell that remembers which requests were carried out, with their answers. In a cluster a node that asks again,
-// because the one that decided died before it answered, gets the first answer instead of a second effect, from whichever node decides by then: the answer is part
-// of the transaction that it belongs to, so every node has both or neither.
+// Package answers is the room that stores the answers of executed requests. In a cluster, a node repeats a request if the leader failed before it
+// answered. The node then gets the first answer from whichever node leads by then, instead of a second effect: the answer is part of the transaction
+// to which it belongs, so every node has both or neither.
 //
 // # Which answers are kept, and why that is enough
 //
-// An asker is one process of a node. It numbers its requests, and each request says which numbers are settled: those below it will not be asked for again.
-// An answer is kept until its number is settled. A request with a settled number is refused, because it can only be a copy that was
-// late on its way.
+// An asker is one process of a node. It numbers its requests, and each request says which numbers are settled: it will not send lower numbers again.
+// An answer is kept until its number is settled. A request with a settled number is refused, because it can only be a delayed copy.
 //
-// A request that changed nothing is not remembered: the first attempt has no copies, and its outcome is final. An asker that does not know what became of an
-// attempt numbers the next one. If that changes nothing either, Void is recorded before the asker is told, and earlier attempts that arrive later are refused.
+// A request that changed nothing is not stored: the first attempt has no copies, so its outcome is final. An asker that does not know the outcome of
+// an attempt sends the next attempt, with a higher attempt number. If that changes nothing either, Void is recorded before the asker is told, and
+// earlier attempts that arrive later are refused.
 //
-// The answers in memory are those of the requests between the oldest unanswered one of each asker and its newest one. Of an asker that has been
-// silent for long, such as a process that has ended, only the settled number is kept.
+// The answers in memory are those between each asker's oldest unanswered request and its newest one. For an asker that has been silent for long, such
+// as a process that has ended, only the settled number is kept.
 package answers
 
 import (
@@ -24,15 +24,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Room is the room's number, the last one: its part of a command settles when the answer is complete.
+// Room is the room's number, the last one, so that its part of a command settles when the answer is complete.
 const Room kernel.RoomNo = 14
 
-// Answer is what a request was answered.
+// Answer is the stored answer to a request.
 type Answer struct {
 	Asker   domain.UUID
 	Request uint64 // its number among those of the asker
-	Data    []byte // as Form.Answer wrote it
-	Void    uint64 // the request had no effect in this attempt and those before it; 0: it had one
+	Data    []byte // encoded by Form.Answer
+	Void    uint64 // the request had no effect up to this attempt; 0: it had one
 }
 
 // Fields of an Answer.
@@ -46,7 +46,7 @@ func (a *Answer) Fields(c *wire.Codec) {
 // Asker is a process of a node that has commands executed.
 type Asker struct {
 	ID      domain.UUID
-	Settled uint64 // it will not ask again for requests with lower numbers
+	Settled uint64 // it will not send requests with lower numbers again
 
 	answers map[uint64]outcome // by request
 	lowest  uint64             // no answer has a lower number
@@ -63,13 +63,13 @@ func (a *Asker) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &a.Settled)
 }
 
-// State is the room's records. There are few askers, and their answers do not last: a snapshot copies them.
+// State is the room's records. There are few askers, and their answers are short-lived, so a snapshot copies them.
 type State struct {
 	*kernel.Kernel
 	askers map[domain.UUID]*Asker
 }
 
-// Tx is the room: its state, and its part of the present transaction.
+// Tx is the room: its state and its part of the current transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
@@ -85,11 +85,11 @@ func New(k *kernel.Kernel) *Tx {
 // Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
-// Standing is what the room knows of an asker.
+// Standing describes an asker.
 type Standing struct {
-	Settled uint64 // it will not ask again for requests with lower numbers
-	Newest  uint64 // the highest number whose answer is remembered; 0: none is
-	Kept    int    // answers that are remembered
+	Settled uint64 // it will not send requests with lower numbers again
+	Newest  uint64 // highest number with a stored answer; 0: none
+	Kept    int    // number of stored answers
 }
 
 // Askers returns what the room knows of each asker.
@@ -120,7 +120,7 @@ func (a *Asker) keep(x *Answer) {
 	a.lowest = min(a.lowest, x.Request)
 }
 
-// newest is the highest number that is remembered. While any is, no higher one was ever answered: settling forgets the lower numbers first.
+// newest returns the highest stored number. While there is one, no higher number was ever answered, because settling removes lower numbers first.
 func (a *Asker) newest() (newest uint64) {
 	for request := range a.answers {
 		newest = max(newest, request)
@@ -128,7 +128,7 @@ func (a *Asker) newest() (newest uint64) {
 	return newest
 }
 
-// forgetSettled walks over the numbers or over the answers, whichever are fewer.
+// forgetSettled iterates over the numbers or over the answers, whichever are fewer.
 func (a *Asker) forgetSettled() {
 	if a.lowest < a.Settled && a.Settled-a.lowest > uint64(len(a.answers)) {
 		maps.DeleteFunc(a.answers, func(request uint64, _ outcome) bool { return request < a.Settled })

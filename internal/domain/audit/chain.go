@@ -8,11 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Chain checks stored entries in the order of their numbers, from the oldest that is kept to the last.
+// Chain checks stored entries in the order of their numbers, from the oldest one kept to the last.
 type Chain struct {
 	Now domain.Time
 
-	Entries  uint64 // that were checked
+	Entries  uint64 // number of checked entries
 	First    uint64 // number of the oldest
 	Problems []Problem
 
@@ -20,13 +20,13 @@ type Chain struct {
 	hash []byte
 }
 
-// problemsMax is how many problems are listed.
+// problemsMax is the most problems that are listed.
 const problemsMax = 100
 
-// slack is for entries whose time ends while they are checked.
+// slack allows for entries that expire during the check.
 const slack = time.Hour
 
-// Problem is something that is wrong with the log.
+// Problem is a flaw found in the log.
 type Problem struct {
 	First, Last uint64 // numbers of the entries
 	What        string
@@ -45,17 +45,17 @@ func (c *Chain) problem(first, last uint64, what string) {
 	}
 }
 
-// Add checks the next entry that exists, in its stored form, under its number.
+// Add checks the next existing entry, in its stored form, under its number.
 func (c *Chain) Add(no uint64, stored []byte) {
 	e, err := Decode(stored)
 	if c.Entries > 0 && no > c.no+1 && err == nil && e.No == no && e.PreviousUntil <= c.Now.Add(slack) {
-		c.Entries = 0 // all before this one have expired, some of them while the others were read
+		c.Entries = 0 // all earlier ones have expired, some of them during the check
 	}
 	switch {
 	case c.Entries == 0:
 		c.First = no
 	case no != c.no+1:
-		c.problem(c.no+1, no-1, "is missing") // entries expire in the order of their numbers
+		c.problem(c.no+1, no-1, "is missing") // entries expire in order
 	}
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func (c *Chain) Add(no uint64, stored []byte) {
 	c.no, c.hash = no, Hash(stored)
 }
 
-// End checks that the last entry is the head of the state.
+// End checks that the last entry is the head in the state.
 func (c *Chain) End(head Head) {
 	switch {
 	case head.No == c.no && !bytes.Equal(head.Hash, c.hash) && head.No > 0:
@@ -83,7 +83,7 @@ func (c *Chain) End(head Head) {
 	}
 }
 
-// Anchor checks that an entry has the hash that it had at an earlier time, when it was noted elsewhere.
+// Anchor checks that an entry has the hash that was recorded elsewhere at an earlier time.
 func (c *Chain) Anchor(no uint64, hash, stored []byte) {
 	if !bytes.Equal(hash, Hash(stored)) {
 		c.problem(no, no, "has another hash than the one that was noted: it was altered, or the log was written anew")

@@ -8,14 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Level is the one of the room's event. Below it, while nodes of an earlier release are in a cluster, changes are not recorded.
+// Level is the level that introduced the room's event. Below it, while nodes of an earlier release are in a cluster, changes are not recorded.
 const Level = 2
 
-// Given is a command of a caller who is to be recorded. If the command is refused, or changes nothing, there is no entry.
+// Given wraps a command whose caller is to be recorded. If the command is refused or changes nothing, there is no entry.
 type Given struct {
 	kernel.Command
 	By Origin
-	At domain.Time // 0: now; for a change without a running service it is later than the last transaction
+	At domain.Time // 0: now; for a change while the service is down, it is later than the last transaction
 }
 
 // Unwrap returns the command itself.
@@ -46,15 +46,15 @@ func (g *Given) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// record appends an entry to the log. None is kept for less long than the one before it, so that the log is always whole from its oldest entry on.
+// record appends an entry to the log. No entry expires before the previous one, so the log is always complete from its oldest entry on.
 func (t *Tx) record(e Entry) {
 	e.No, e.At, e.Previous, e.PreviousUntil = t.head.No+1, cmp.Or(e.At, t.Now), bytes.Clone(t.head.Hash), t.head.Until
 	e.Until = max(e.At.Add(max(t.config.Kept, KeptMin)), t.head.Until)
 	t.Emit(&AuditRecorded{e})
 }
 
-// Note records an operation that changes something outside of the state, or that only reads and still matters, such as a backup. Its caller gives it once the
-// operation is done.
+// Note records an operation that changes something outside the state, or that only reads but still matters, such as a backup. The caller issues it
+// after the operation.
 type Note struct {
 	By       Origin
 	Kind, ID string
@@ -74,7 +74,7 @@ func (cmd *Note) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Refusal is a group of attempts that were refused for the same reason.
+// Refusal is a group of attempts refused for the same reason.
 type Refusal struct {
 	By      Origin
 	Refused string
@@ -83,7 +83,7 @@ type Refusal struct {
 	Last    domain.Time
 }
 
-// NoteRefusals records attempts that were refused. The caller bounds how often.
+// NoteRefusals records refused attempts. The caller limits how often.
 type NoteRefusals struct{ Refusals []Refusal }
 
 // Decide emits AuditRecorded for each of them.
@@ -105,7 +105,7 @@ func (cmd *NoteRefusals) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Exported records that a receiver outside of the service has all entries up to No. A lower number than the recorded one changes nothing.
+// Exported records that a receiver outside the service has all entries up to No. A number below the recorded one changes nothing.
 type Exported struct {
 	Receiver string
 	No       uint64

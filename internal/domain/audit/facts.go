@@ -15,8 +15,8 @@ import (
 // fact is one field of a record, as text.
 type fact struct{ field, value string }
 
-// hidden are fields whose values entries do not have, because they may be secrets of the caller, or are bookkeeping of the service. Entries say
-// that the caller's have changed.
+// hidden lists fields whose values entries omit, because they may be the caller's secrets or are the service's bookkeeping. Entries record that
+// a caller's field has changed.
 var hidden = map[string]bool{"Parameters": true, "CustomEventData": true, "GameSessionData": true, "Data": true, "Body": true, "Hash": true, "LaunchParameters": true, "Document": true}
 
 var bookkeeping = map[string]bool{"Changed": true, "EndedNo": true, "Created": true, "Updated": true, "No": true, "Region": true, "Account": true, "Holder": true}
@@ -26,7 +26,7 @@ const (
 	elementsMax = 16 // of a list of records
 )
 
-// factsOf returns the exported fields of a record that are not zero, each of them in one line.
+// factsOf returns the non-zero exported fields of a record, each on one line.
 func factsOf(record any) (all []fact) {
 	if record == nil {
 		return nil
@@ -71,7 +71,7 @@ func flatten(all *[]fact, name string, v reflect.Value, depth int) {
 	*all = append(*all, fact{name, text(name[strings.LastIndexByte(name, '.')+1:], v)})
 }
 
-// isRecord reports whether elements of a type have fields, which are shown one by one because some of them may be hidden.
+// isRecord reports whether elements of a type have fields, which are shown one by one, because some of them may be hidden.
 func isRecord(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -87,7 +87,7 @@ func text(name string, v reflect.Value) string {
 		return strconv.Itoa(len(x)) + " bytes"
 	}
 	switch {
-	case isRecord(v.Type()), v.Kind() == reflect.Map: // what is in it may be hidden
+	case isRecord(v.Type()), v.Kind() == reflect.Map: // its contents may be hidden
 		return "(changed)"
 	case hidden[name]:
 		shown := fmt.Sprint(v.Interface())

@@ -1,9 +1,9 @@
-// Package audit is the room of the audit log: who changed what, from where, by which door and why. An entry is part of the transaction of the
-// change that it describes, so it is durable exactly if the change is, and any node of a cluster has it. Entries leave memory for the archive soon,
-// which keeps each until a time that is in the entry.
+// Package audit is the room of the audit log: who changed what, from where, through which door and why. An entry is part of the transaction that
+// makes the change, so it is durable exactly if the change is, and every node of a cluster has it. Entries soon leave memory for the archive, which
+// keeps each until a time given in the entry.
 //
-// Entries are numbered without gaps, and each has the SHA-256 of the one before it, in the form in which that is stored. So a missing or altered
-// entry is found (Chain). The state has the hash of the last one.
+// Entries are numbered without gaps, and each contains the SHA-256 of the previous one's stored form. So a missing or altered entry is detected
+// (Chain). The state has the hash of the last one.
 package audit
 
 import (
@@ -25,30 +25,30 @@ const (
 	cut         = "…"
 	refusalsMax = 64  // of one NoteRefusals
 	ReceiverMax = 256 // the name of a receiver
-	ExportsMax  = 8   // receivers whose positions are remembered
+	ExportsMax  = 8   // receivers whose positions are stored
 )
 
-// Doors, as entries name them.
+// Names of doors in entries.
 const (
 	DoorAPI      = "api"      // the service API
 	DoorOperator = "operator" // the operators' API, which muster's own commands use
 	DoorConsole  = "console"
 	DoorLocal    = "local"   // commands on the machine that has the data directory
 	DoorPlayers  = "players" // operators of player flow
-	DoorOffline  = "offline" // such commands while no service runs
+	DoorOffline  = "offline" // the same commands while the service is down
 	DoorBuilds   = "builds"  // uploads of builds
 	DoorCluster  = "cluster" // nodes that join
-	DoorSignIn   = "sign-in" // people who sign in, and let programs act for them
+	DoorSignIn   = "sign-in" // people who sign in, and programs that they authorize
 )
 
-// Origin is who gives a command, from where and why.
+// Origin describes the caller of a command: who, from where and why.
 type Origin struct {
-	Principal string // id of an access key, or another authorisation
+	Principal string // id of an access key, or another form of authorization
 	Door      string // one of the constants above
 	Address   string // of the client; empty without a network
-	Agent     string // program, as the client names itself
-	Operation string // as the door names it
-	Reason    string // as the caller gave it, one line; empty: none
+	Agent     string // program, as reported by the client
+	Operation string // the door's name for it
+	Reason    string // from the caller, one line; empty: none
 }
 
 func (o *Origin) Fields(c *wire.Codec) {
@@ -60,7 +60,7 @@ func (o *Origin) Fields(c *wire.Codec) {
 	c.String(6, &o.Reason)
 }
 
-// Cut returns the origin with its texts, which may come from outside, within their bounds and without control characters.
+// Cut returns the origin with its texts, which may come from outside, truncated to their bounds and without control characters.
 func (o Origin) Cut() Origin {
 	for _, text := range []*string{&o.Principal, &o.Door, &o.Address, &o.Agent, &o.Operation} {
 		*text = short(*text, textMax)
@@ -69,7 +69,7 @@ func (o Origin) Cut() Origin {
 	return o
 }
 
-// CheckReason refuses a reason that is not one line of at most ReasonMax characters. An empty one is none.
+// CheckReason refuses a reason that is not one line of at most ReasonMax characters. An empty reason means none.
 func CheckReason(reason string) error {
 	if utf8.RuneCountInString(reason) > ReasonMax || clean(reason) != reason {
 		return domain.Refuse(domain.Invalid, "reason %.200q: want one line of 1 to %d characters of UTF-8", reason, ReasonMax)
@@ -77,11 +77,11 @@ func CheckReason(reason string) error {
 	return nil
 }
 
-// Change is one field of what an operation has changed.
+// Change is one field changed by an operation.
 type Change struct {
 	Field  string
-	Before string // empty: it was not there
-	After  string // empty: it is gone
+	Before string // empty: the field was not set
+	After  string // empty: the field is not set any more
 }
 
 func (x Change) cut() Change {
@@ -94,20 +94,20 @@ func (x *Change) Fields(c *wire.Codec) {
 	c.String(3, &x.After)
 }
 
-// Entry is one operation of one caller, or several attempts that were refused for the same reason.
+// Entry is one operation of one caller, or several attempts refused for the same reason.
 type Entry struct {
 	No            uint64 // from 1, without gaps
 	At            domain.Time
 	Previous      []byte      // SHA-256 of entry No-1; empty: this is the first
-	Until         domain.Time // until when it is kept
-	PreviousUntil domain.Time // until when entry No-1 is kept; 0: this is the first
+	Until         domain.Time // when it expires
+	PreviousUntil domain.Time // when entry No-1 expires; 0: this is the first
 
 	By       Origin
-	Kind, ID string // of what was changed, such as alias and alias-5f0…; empty where the operation names nothing
+	Kind, ID string // of the changed record, such as alias and alias-5f0…; empty if the operation names none
 	Changes  []Change
 
-	Refused string      // why it was refused; empty: it was carried out
-	Count   uint64      // attempts that were refused; 0: one
+	Refused string      // why it was refused; empty: it was executed
+	Count   uint64      // number of refused attempts; 0: one
 	Last    domain.Time // when the last one of several was refused
 }
 
@@ -126,22 +126,22 @@ func (e *Entry) Fields(c *wire.Codec) {
 	wire.Int(c, 12, &e.Last)
 }
 
-// Stored returns the form in which the entry is stored, which its hash covers.
+// Stored returns the entry's stored form, which its hash covers.
 func (e *Entry) Stored() []byte { return wire.Marshal(e) }
 
-// Decode reads the stored form.
+// Decode decodes the stored form.
 func Decode(stored []byte) (e Entry, err error) {
 	err = wire.Unmarshal(stored, &e)
 	return e, err
 }
 
-// Hash is the hash of a stored entry.
+// Hash returns the hash of a stored entry.
 func Hash(stored []byte) []byte {
 	sum := sha256.Sum256(stored)
 	return sum[:]
 }
 
-// short cuts a text to so many bytes, and removes control characters.
+// short truncates a text to so many bytes and removes control characters.
 func short(text string, most int) string {
 	if text = clean(text); len(text) <= most {
 		return text
@@ -149,7 +149,7 @@ func short(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(cut)], "") + cut
 }
 
-// clean removes what is not text, and what a terminal or a log would not show as one line.
+// clean removes invalid text, and whatever a terminal or a log would not show on one line.
 func clean(text string) string {
 	bad := func(r rune) bool {
 		return r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069

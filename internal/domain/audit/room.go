@@ -13,20 +13,20 @@ import (
 // Room is the room's number.
 const Room kernel.RoomNo = 7
 
-// KeptMin is the shortest time for which entries can be kept. The archive keeps all else for as long.
+// KeptMin is the shortest retention of entries. The archive keeps all other records as long.
 const KeptMin = 30 * 24 * time.Hour
 
-// Config has the room's period.
+// Config configures the room.
 type Config struct {
-	Kept time.Duration // how long an entry is kept: at least KeptMin, and at least until the entries before it go
+	Kept time.Duration // retention of an entry: at least KeptMin, and at least until the entries before it expire
 }
 
-// DefaultConfig keeps entries for 400 days: a year, and the time to look at it.
+// DefaultConfig keeps entries for 400 days: a year, plus time to review it.
 func DefaultConfig() Config { return Config{Kept: 400 * 24 * time.Hour} }
 
-// Hooks tell what a command is about.
+// Hooks tells what a command is about.
 type Hooks interface {
-	// Describe returns the kind and id of what a command changes, and the record as it is now; nil if there is none.
+	// Describe returns the kind and id of the record that a command changes, and its current state; nil if there is none.
 	Describe(cmd kernel.Command) (kind, id string, record any)
 }
 
@@ -36,7 +36,7 @@ type Head struct {
 	Hash  []byte // of its stored form
 	Until domain.Time
 
-	Exports []Position // of receivers, the one that moved longest ago first
+	Exports []Position // of receivers; the one that has not moved for the longest time comes first
 }
 
 func (h *Head) Fields(c *wire.Codec) {
@@ -49,11 +49,11 @@ func (h *Head) Fields(c *wire.Codec) {
 // Level returns the level of this part of a snapshot.
 func (*Head) Level() uint { return Level }
 
-// Waiting is an entry that waits in memory for the archive.
+// Waiting is an entry in memory that waits for the archive.
 type Waiting struct {
 	EndedNo uint64
 	Entry   Entry
-	Ended   domain.Time // of its transaction: entries leave memory in the order of these, and Entry.At may be of a wrong clock
+	Ended   domain.Time // time of its transaction, which orders how entries leave memory; Entry.At may come from a wrong clock
 }
 
 func (w *Waiting) Fields(c *wire.Codec) {
@@ -65,7 +65,7 @@ func (w *Waiting) Fields(c *wire.Codec) {
 // Level returns the level of this part of a snapshot.
 func (*Waiting) Level() uint { return Level }
 
-// Position is how far a receiver outside of the service has the log.
+// Position is how much of the log a receiver outside the service has.
 type Position struct {
 	Receiver string
 	No       uint64 // of the last entry that it has
@@ -76,7 +76,7 @@ func (p *Position) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &p.No)
 }
 
-// Exported is the number of the last entry that a receiver has; 0: it has none.
+// Exported returns the number of the last entry that a receiver has; 0: none.
 func (h *Head) Exported(receiver string) uint64 {
 	for _, p := range h.Exports {
 		if p.Receiver == receiver {
@@ -86,9 +86,10 @@ func (h *Head) Exported(receiver string) uint64 {
 	return 0
 }
 
-// exported returns the positions with a new one behind the others. Beyond ExportsMax the one that moved longest ago is forgotten.
+// exported returns the positions with p added at the end. Beyond ExportsMax, it drops the one that has not moved for the longest
+// time.
 func (h *Head) exported(p Position) []Position {
-	all := make([]Position, 0, len(h.Exports)+1) // a new one: a snapshot may share the other
+	all := make([]Position, 0, len(h.Exports)+1) // a new slice, because a snapshot may share the other
 	for _, x := range h.Exports {
 		if x.Receiver != p.Receiver {
 			all = append(all, x)
@@ -104,10 +105,10 @@ type State struct {
 	config  *Config
 	hooks   Hooks
 	head    Head
-	waiting []*Waiting // in their order; a snapshot may share it, so it is only cut and appended to
+	waiting []*Waiting // in order; a snapshot may share it, so it is only cut and appended to
 }
 
-// Tx is the room: its state, and its part of the present transaction.
+// Tx is the room: its state and its part of the current transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
@@ -171,14 +172,14 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 // Restore has nothing to rebuild.
 func (c *State) Restore(*kernel.Head) error { return nil }
 
-// EachEnded yields the entries in memory: they are past when they happen.
+// EachEnded yields the entries in memory, which count as ended from the start.
 func (t *Tx) EachEnded(yield func(no uint64, e kernel.Ended)) {
 	for _, w := range t.waiting {
 		yield(w.EndedNo, kernel.Ended{Room: Room, Ref: chunk.AnyRef(w.Entry.No)})
 	}
 }
 
-// Drop forgets the oldest entry: they leave memory in their order.
+// Drop drops the oldest entry: entries leave memory in order.
 func (t *Tx) Drop(kernel.Ended) (counts bool) {
 	t.waiting = t.waiting[1:] // a snapshot may still read the entry
 	return false
@@ -213,7 +214,7 @@ func (v *View) AuditWaits() int {
 	return len(v.c.waiting)
 }
 
-// AuditWaiting returns the entries in memory with a number of at least first and at most last.
+// AuditWaiting returns the entries in memory with numbers from first to last.
 func (v *View) AuditWaiting(first, last uint64) (some []*Waiting) {
 	v.SawAll()
 	for _, w := range v.c.waiting {
@@ -224,11 +225,11 @@ func (v *View) AuditWaiting(first, last uint64) (some []*Waiting) {
 	return some
 }
 
-// ArchiveID is the id of an entry in the archive.
+// ArchiveID returns the id of an entry in the archive.
 func ArchiveID(no uint64) string { return string(binary.BigEndian.AppendUint64(nil, no)) }
 
-// GroupSize is how many entries have the same group in the archive, so that they can be listed together.
+// GroupSize is how many consecutive entries share a group in the archive, so that they can be listed together.
 const GroupSize = 256
 
-// ArchiveGroup is the group of an entry in the archive.
+// ArchiveGroup returns the group of an entry in the archive.
 func ArchiveGroup(no uint64) string { return "audit" + ArchiveID(no/GroupSize) }

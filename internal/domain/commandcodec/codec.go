@@ -1,9 +1,9 @@
-// Package commandcodec gives commands the form in which they travel from the node that received them to the node that decides, and gives
-// answers the form in which they travel back and are remembered.
+// Package commandcodec encodes commands for the way from the node that received them to the leader, and encodes answers for the way back and for
+// storage.
 //
-// A command is a CBOR array: the name of its type, and a map of its fields that are not zero. An answer is a map of the fields that execution
-// has changed. Fields are found by name and unknown ones are skipped, so that nodes of two releases understand each other. Fields that are not exported, or
-// have the tag cbor:"-", stay at home, and so do fields of structs within them that are zero.
+// A command is a CBOR array: the name of its type, and a map of its non-zero fields. An answer is a map of the fields that execution has changed.
+// Fields are found by name and unknown ones are skipped, so that nodes of two releases understand each other. Not encoded are unexported fields,
+// fields with the tag cbor:"-", and zero fields of nested structs.
 package commandcodec
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Asked is a command as it travels.
+// Asked is an encoded command.
 type Asked []byte
 
-// Form is a command as it was before it was executed. It implements answers.Form.
+// Form is a command in its state before execution. It implements answers.Form.
 type Form struct {
 	asked  Asked
 	typ    reflect.Type      // one of byName
 	fields []cbor.RawMessage // in the order of the type's plan; nil: zero
 }
 
-// Travels reports whether other nodes may give a command of this type.
+// Travels reports whether other nodes may send a command of this type.
 func Travels(cmd kernel.Command) bool { return byName[nameOf(reflect.TypeOf(cmd))] != nil }
 
-// Encode returns the form of a command that travels.
+// Encode returns the form of a command that is to be sent.
 func Encode(cmd kernel.Command) (*Form, error) {
 	v, b := value(cmd), newBuffer()
 	defer b.release()
@@ -51,7 +51,7 @@ func Encode(cmd kernel.Command) (*Form, error) {
 	return f, nil
 }
 
-// Parse returns the form of a command that has travelled.
+// Parse returns the form of a received command.
 func (a Asked) Parse() (*Form, error) {
 	var x struct {
 		_      struct{} `cbor:",toarray"`
@@ -73,10 +73,10 @@ func (a Asked) Parse() (*Form, error) {
 	return f, nil
 }
 
-// Asked returns the command as it travels.
+// Asked returns the encoded command.
 func (f *Form) Asked() Asked { return f.asked }
 
-// Command returns the command as it was asked. It is new: it shares no memory with the form.
+// Command returns a new copy of the command as it was sent. It shares no memory with the form.
 func (f *Form) Command() (kernel.Command, error) {
 	made := reflect.New(indirect(f.typ))
 	if err := planOf(made.Type().Elem()).decode(made.Elem(), f.fields); err != nil {
@@ -99,7 +99,8 @@ func (f *Form) Answer(cmd kernel.Command) ([]byte, error) {
 	return append(appendHead(make([]byte, 0, headMax+b.Len()), aMap, uint64(n)), b.Bytes()...), nil
 }
 
-// Fill sets the fields that an answer names, and resets all others to what was asked. Memory that the command's fields point to stays as it is.
+// Fill sets the fields that an answer names, and resets all others to their original values. It does not modify memory to which the command's fields
+// point.
 func (f *Form) Fill(cmd kernel.Command, answer []byte) error {
 	var changed map[string]cbor.RawMessage
 	if err := decoding.Unmarshal(answer, &changed); err != nil {
@@ -112,7 +113,7 @@ func (f *Form) Fill(cmd kernel.Command, answer []byte) error {
 	return nil
 }
 
-// Reset makes the command what it was when it was asked.
+// Reset restores the command's original values.
 func (f *Form) Reset(cmd kernel.Command) error { return f.Fill(cmd, emptyAnswer) }
 
 var emptyAnswer = []byte{0xa0} // an empty map

@@ -13,9 +13,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// plan is how commands of a type travel. The leader encodes each of its own commands, too, so that is worth a plan.
+// plan describes how to encode commands of a type. It is worth caching, because the leader encodes its own commands, too.
 type plan struct {
-	head   []byte // of the form: an array of two, and the name
+	head   []byte // head of the form: an array of two, and the name
 	fields []field
 }
 
@@ -23,9 +23,9 @@ type field struct {
 	index   int // in the struct
 	name    string
 	key     []byte // the name in CBOR
-	command bool   // it is the command that this one wraps
+	command bool   // it is the wrapped command
 	boxed   bool
-	write   writer // of its type, or of what it points to if boxed
+	write   writer // for its type, or for what it points to if boxed
 }
 
 var plans sync.Map // by type
@@ -50,7 +50,7 @@ func planOf(t reflect.Type) *plan {
 	return p
 }
 
-// buffer is memory for a form or an answer while it is written.
+// buffer is memory for writing a form or an answer.
 type buffer struct{ bytes.Buffer }
 
 var buffers = sync.Pool{New: func() any { return &buffer{} }}
@@ -58,13 +58,13 @@ var buffers = sync.Pool{New: func() any { return &buffer{} }}
 func newBuffer() *buffer { return buffers.Get().(*buffer) }
 
 func (b *buffer) release() {
-	if b.Cap() <= 64<<10 { // one large command must not keep its memory for ever
+	if b.Cap() <= 64<<10 { // one large command must not occupy memory forever
 		b.Reset()
 		buffers.Put(b)
 	}
 }
 
-// span is where a field is in a form; zero: it is not there.
+// span is the position of a field in a form; zero if the field is absent.
 type span struct{ from, to int }
 
 func (p *plan) encode(b *buffer, v reflect.Value) ([]span, error) {
@@ -93,8 +93,8 @@ func (p *plan) encode(b *buffer, v reflect.Value) ([]span, error) {
 	return spans, nil
 }
 
-// encode writes a field, which may be the command that this one wraps. What a pointer to a slice or a map points to is in an array of its own: to set none, and
-// to set nothing, are different changes of a record, and CBOR has one null for both.
+// encode writes a field, which may be the wrapped command. The target of a pointer to a slice or a map is put into an array of its own: setting an
+// empty list and setting nothing are different changes of a record, but CBOR has only one null for both.
 func (f *field) encode(b *buffer, x reflect.Value) error {
 	switch {
 	case f.command:
@@ -114,7 +114,7 @@ func boxed(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer && (t.Elem().Kind() == reflect.Slice || t.Elem().Kind() == reflect.Map)
 }
 
-// encodeChanged writes the fields that differ from what was asked, and returns their number.
+// encodeChanged writes the fields that differ from the original, and returns their number.
 func (p *plan) encodeChanged(b *buffer, v reflect.Value, asked []cbor.RawMessage) (n int, err error) {
 	for i := range p.fields {
 		f, was := &p.fields[i], asked[i]
@@ -162,7 +162,7 @@ func (p *plan) decode(v reflect.Value, all []cbor.RawMessage) error {
 	return nil
 }
 
-// fill sets each field to what an answer says, or else to what was asked.
+// fill sets each field to its value in an answer, or else to its original value.
 func (p *plan) fill(v reflect.Value, asked []cbor.RawMessage, changed map[string]cbor.RawMessage) error {
 	for i := range p.fields {
 		f := &p.fields[i]
@@ -182,7 +182,7 @@ func (p *plan) fill(v reflect.Value, asked []cbor.RawMessage, changed map[string
 			continue
 		}
 		if !x.CanSet() && !ok {
-			continue // of a command that is passed by value: it is as it was
+			continue // in a command passed by value, it is unchanged
 		}
 		if !ok {
 			b = asked[i]
@@ -215,7 +215,7 @@ func (f *field) decode(v reflect.Value, b cbor.RawMessage) error {
 	if f.boxed && !bytes.Equal(b, null) {
 		t = reflect.ArrayOf(1, t.Elem())
 	}
-	fresh := reflect.New(t) // decoding into the present value would write into slices and maps that others may share
+	fresh := reflect.New(t) // decoding into the current value would write into slices and maps that others may share
 	if err := decoding.Unmarshal(b, fresh.Interface()); err != nil {
 		return err
 	}

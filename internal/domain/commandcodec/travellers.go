@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// travellers are the commands that a node may have another one decide: those that clients, game servers and players give. What the deciding
-// node gives itself (deadlines, matches, notices, its own data directory) does not travel.
+// travellers are the commands that a node may send to the leader: those of clients, game servers and players. Commands that the leader
+// issues itself (deadlines, matches, notices, its own data directory) do not travel.
 var travellers = []kernel.Command{
 	&access.CreateAccessKey{}, &access.RevokeAccessKey{}, &access.IssueJoinToken{}, &access.UseJoinToken{}, &access.VoidJoinTokens{},
 	&access.IssueConsoleLink{}, &access.UseConsoleLink{}, &access.RevokeCredentials{}, &access.RotateAccessKey{}, &access.FinishRotation{}, &access.LimitAccessKey{}, &access.NoteKeyUses{},

@@ -11,7 +11,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// The major types of CBOR that forms and answers are made of (RFC 8949, section 3.1).
+// The major types of CBOR that occur in forms and answers (RFC 8949, section 3.1).
 const (
 	anInteger = 0 << 5
 	aNegative = 1 << 5
@@ -42,8 +42,8 @@ func appendText(b []byte, text string) []byte {
 
 func (b *buffer) head(major byte, n uint64) { b.Write(appendHead(b.AvailableBuffer(), major, n)) }
 
-// writer writes values of one type as the library would, except that it leaves out fields of structs that are zero: a reader finds
-// them zero all the same, and the journal keeps answers. It is made once for each type, and copies no value on the way, which is most of what the library costs.
+// writer writes values of one type as the library would, except that it omits zero fields of structs: readers leave them zero, and the journal stores
+// answers. It is built once per type and does not copy values, which is most of the library's cost.
 type writer func(b *buffer, v reflect.Value) error
 
 // byLibrary writes any type.
@@ -62,7 +62,7 @@ func writerOf(t reflect.Type) writer {
 	return w
 }
 
-// makeWriter makes the writer of a type that occurs within others. One that contains itself is left to the library.
+// makeWriter returns the writer of a type nested in others. A recursive type is left to the library.
 func makeWriter(t reflect.Type, within []reflect.Type) writer {
 	if slices.Contains(within, t) || writesItself(t) {
 		return byLibrary
@@ -108,7 +108,7 @@ func makeWriter(t reflect.Type, within []reflect.Type) writer {
 	return byLibrary
 }
 
-// writesItself reports whether the library would ask a value of the type for its bytes, or has a form of its own for it.
+// writesItself reports whether the library would call a marshalling method of the type, or has a special form for it.
 func writesItself(t reflect.Type) bool {
 	for _, x := range []reflect.Type{t, reflect.PointerTo(t)} {
 		if x.Implements(reflect.TypeFor[cbor.Marshaler]()) || x.Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) {
@@ -169,7 +169,7 @@ func structWriter(t reflect.Type, within []reflect.Type) writer {
 		case tag == "-" && !f.Anonymous, !f.IsExported() && !f.Anonymous:
 			continue
 		case tag != "", f.Tag.Get("json") != "", f.Anonymous && f.Type.Kind() != reflect.Struct:
-			return byLibrary // which knows these rules
+			return byLibrary // the library knows these rules
 		case f.Anonymous:
 			continue // its fields follow
 		}

@@ -101,8 +101,8 @@ func (cmd *UpdateGameServerGroup) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeleteGameServerGroup closes a group to new game servers and removes it with its last one; by force it removes it at once, with its
-// game servers.
+// DeleteGameServerGroup closes a group to new game servers and removes it with its last one. With force, it removes the group and its
+// game servers at once.
 type DeleteGameServerGroup struct {
 	Name  string
 	Force bool
@@ -181,7 +181,7 @@ type ClaimGameServer struct {
 	Group string
 	ID    string // "" for any that is free
 	Data  *string
-	None  bool // the caller's filter excludes all instances, because all are ACTIVE
+	None  bool // the caller's filter excludes every instance, because all of them are ACTIVE
 
 	// Result
 	Server Server
@@ -219,7 +219,7 @@ func (cmd *ClaimGameServer) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UpdateGameServer is the report of a game server about itself.
+// UpdateGameServer is a game server's report about itself.
 type UpdateGameServer struct {
 	Group, ID string
 	Data      *string
@@ -264,7 +264,7 @@ func (cmd *DeregisterGameServer) Decide(k *kernel.Tx) error {
 	return err
 }
 
-// removeGameServer removes a game server, and its group if that waited for its last one.
+// removeGameServer removes a game server, and its group if that is being deleted and has no others.
 func (t *Tx) removeGameServer(x *Server) {
 	group := x.Group
 	t.Emit(&GameServerRemoved{x.ID})

@@ -5,7 +5,7 @@ import (
 )
 
 // Config holds the limits and periods of the room's commands. Events contain the deadlines that they set, so a change of the
-// configuration does not move existing deadlines.
+// configuration does not move deadlines that are already set.
 type Config struct {
 	GameServerClaim       time.Duration // how long a claimed game server has to be utilized
 	GameServerHealth      time.Duration // after this time without a healthy report a game server is removed

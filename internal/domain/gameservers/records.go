@@ -10,7 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Group is a set of equal game servers. Its settings for cloud instances are stored without effect: the service starts none.
+// Group is a set of equal game servers. Its settings for cloud instances are stored without effect, because the service starts no
+// instances.
 //
 // Slices of a record are never changed in place: a frozen copy of the record may share them.
 type Group struct {
@@ -24,7 +25,7 @@ type Group struct {
 	Balancing       string
 	Protection      string
 	Suspended       bool // REPLACE_INSTANCE_TYPES is suspended
-	Deleting        bool // takes no new game servers, and is removed with its last one
+	Deleting        bool // accepts no new game servers, and is removed with its last one
 	Created         domain.Time
 	Updated         domain.Time
 	Tags            []keyvalue.Pair
@@ -75,16 +76,16 @@ func groupPlace(g *Group) catalog.Place { return catalog.Place{Created: g.Create
 type Server struct {
 	ID         string // unique in the installation
 	Group      string
-	Instance   string // its host, as it reports
+	Instance   string // its host, as reported
 	Connection string // how players reach it
 	Data       string
 	Utilized   bool
 	Registered domain.Time
-	Claimed    domain.Time // the last time
+	Claimed    domain.Time // when it was last claimed
 	Healthy    domain.Time // its last healthy report
 	Holder     quota.Holder
 
-	ClaimBy  domain.ContactTime // a claim is void then unless the game server is utilized; 0: not claimed
+	ClaimBy  domain.ContactTime // when the claim expires unless the game server is utilized; 0: not claimed
 	HealthBy domain.ContactTime // a healthy report must have come
 
 	indexed bool // among the free ones

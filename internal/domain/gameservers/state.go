@@ -46,7 +46,7 @@ func NewRecords() *Records {
 	return &Records{Groups: catalog.NewHeld(groupPlace, func(g *Group) quota.Holder { return g.Holder }), Servers: catalog.NewHeld(serverPlace, func(s *Server) quota.Holder { return s.Holder }), groups: map[string]*members{}}
 }
 
-// members is for changes: it adds a missing entry of a group. Reads are concurrent and must not call it.
+// members returns the entry of a group, and adds it if it is missing. It is for changes: reads are concurrent and must not call it.
 func (s *Records) members(group string) *members {
 	m := s.groups[group]
 	if m == nil {
@@ -68,7 +68,7 @@ func (s *Records) PutServer(x Server) ServerRef {
 	m := s.members(x.Group)
 	if !known {
 		s.join(m, r)
-	} else if x.Utilized && !wasUtilized { // which it stays
+	} else if x.Utilized && !wasUtilized { // it stays utilized
 		m.utilized++
 	}
 	s.reindex(m, r)
@@ -169,7 +169,7 @@ func (s *Records) ServersOf(group string, after catalog.Place, newestFirst bool,
 	}
 }
 
-// InstancesOf yields the instances that a group's game servers are on, by id, beginning after one.
+// InstancesOf yields the ids of the instances of a group's game servers, in order, starting after one.
 func (s *Records) InstancesOf(group, after string, yield func(id string) bool) {
 	m := s.groups[group]
 	if m == nil {

@@ -46,8 +46,8 @@ func (v *View) GameServers(group string, after catalog.Place, newestFirst bool, 
 	return page, nil
 }
 
-// GameServerInstances returns up to limit instances of a group's game servers, beginning after one. If wanted is not empty, it returns
-// only those, and refuses an unknown one.
+// GameServerInstances returns up to limit instances of a group's game servers, starting after one. If wanted is not empty, it returns only those,
+// and refuses unknown ones.
 func (v *View) GameServerInstances(group, after string, wanted []string, limit int) (page []string, err error) {
 	v.SawAll()
 	if _, err := v.c.groupByName(group); err != nil {

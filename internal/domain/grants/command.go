@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// AskDevice registers the request of a device. Requests that have expired leave the state.
+// AskDevice registers the request of a device. It removes expired requests from the state.
 type AskDevice struct {
 	UserCode, Code        string
 	Client, Name, Address string
@@ -17,7 +17,7 @@ type AskDevice struct {
 	Expires domain.Time
 }
 
-// Decide emits DeviceAsked. A repeat finds the request. LimitExceeded says that there are too many, of all or of the address.
+// Decide emits DeviceAsked. A repeat finds the request. LimitExceeded: there are too many requests, in total or from the address.
 func (cmd *AskDevice) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	for _, text := range []string{cmd.UserCode, cmd.Code, cmd.Client, cmd.Address} {
@@ -57,7 +57,7 @@ func (cmd *AskDevice) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AnswerDevice is the answer of a person, once.
+// AnswerDevice is a person's answer to a device's request. It can be given only once.
 type AnswerDevice struct {
 	UserCode string
 	SignIn   string // id of the person's sign-in session
@@ -87,13 +87,13 @@ func (cmd *AnswerDevice) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// CollectDevice is the question of a device for its tokens. Only the caller whose command succeeds may issue them.
+// CollectDevice is a device's request for its tokens. Only the caller whose command succeeds may issue them.
 type CollectDevice struct{ Code, Client string }
 
-// Result of CollectDevice, also beside an error, is in the state: View.DeviceOf.
+// The result of CollectDevice, even with an error, is in the state: View.DeviceOf.
 
-// Decide emits DeviceCollected. NotReady says that no person has answered; Conflict that one has denied it, or that the tokens were collected; NotFound that there
-// is no such request; Stale is never its answer.
+// Decide emits DeviceCollected. NotReady: no person has answered yet. Conflict: a person has denied the request, or the tokens were collected.
+// NotFound: there is no such request. It never returns Stale.
 func (cmd *CollectDevice) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	i := slices.IndexFunc(t.devices, func(x Device) bool { return x.Code == cmd.Code })
@@ -110,15 +110,15 @@ func (cmd *CollectDevice) Decide(k *kernel.Tx) error {
 	return domain.Refuse(domain.Conflict, "the request of this device was denied, or its tokens were collected")
 }
 
-// UseCode spends an authorization code, or something else that must not be used twice. Its caller has checked that it is good.
+// UseCode uses up an authorization code, or something else that must not be used twice. The caller has verified it.
 type UseCode struct {
 	Kind    Once
 	ID      string
 	SignIn  string
-	Expires domain.Time // from then on its caller refuses it anyway
+	Expires domain.Time // when the caller refuses it in any case
 }
 
-// Decide emits CodeUsed. Conflict says that it was used before. What was used and has expired leaves the state.
+// Decide emits CodeUsed. Conflict: it was already used. Expired records of uses are removed from the state.
 func (cmd *UseCode) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if int(cmd.Kind) >= len(onceLimits) {
@@ -164,7 +164,7 @@ func (cmd *UseCode) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UsedOnce reports whether something was used.
+// UsedOnce reports whether something was already used.
 func (v *View) UsedOnce(kind Once, id string) bool {
 	v.SawAll()
 	id = onceLimits[kind].prefix + id

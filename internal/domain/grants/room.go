@@ -1,6 +1,6 @@
-// Package grants is the room of a cell that has what sign-in clients such as the AWS CLI were promised and have not collected: the requests of devices that wait
-// for a person, and the authorization codes that were used. All of it is over within minutes. The clients themselves, their codes and their tokens are
-// self-contained and leave nothing here.
+// Package grants is the room of pending results for sign-in clients such as the AWS CLI: the requests of devices that wait for a person, and the
+// authorization codes that were used. All of them expire within minutes. Clients, their codes and their tokens are self-contained and leave nothing
+// here.
 package grants
 
 import (
@@ -16,39 +16,40 @@ import (
 // Room is the room's number.
 const Room kernel.RoomNo = 9
 
-// level of the journal from which the room's events may be written.
+// level is the level from which the room's events may be written.
 const level = 2
 
 // Limits of the room.
 const (
-	// DeviceLife is how long a person has to confirm the request of a device. AWS gives as long.
+	// DeviceLife is how long a person has to confirm a device's request, the same as at AWS.
 	DeviceLife = 10 * time.Minute
-	// DevicesMax is how many requests of devices there are at most. Unauthenticated peers make them.
+	// DevicesMax is the most requests of devices. Unauthenticated peers create them.
 	DevicesMax = 2_000
-	// DevicesOfAddress is how many of them that were not answered one address may have.
+	// DevicesOfAddress is the most unanswered requests of one address.
 	DevicesOfAddress = 20
-	// CodeLifeMax is the longest life of an authorization code.
+	// CodeLifeMax is the longest validity of an authorization code.
 	CodeLifeMax = 2 * time.Minute
-	// CodesMax is how many used codes are remembered, each until it would have expired. Only people who have signed in get codes.
+	// CodesMax is the most used codes that are stored, each until it would have expired. Only people who have signed in get codes.
 	CodesMax = 4_000
-	// OnceLifeMax is the longest time for which a proof, or the token of a logout, could come again: its own, and what clocks differ.
+	// OnceLifeMax is the longest time for which a proof or a logout token could be replayed: its validity plus the clock difference.
 	OnceLifeMax = 11 * time.Minute
-	// ProofsMax is how many used proofs are remembered, and ProofsOfSession how many of them of one sign-in session: its client makes one in a quarter of an hour.
+	// ProofsMax is the most used proofs that are stored, and ProofsOfSession the most of one sign-in session: its client makes one every quarter of
+	// an hour.
 	ProofsMax       = 8_000
 	ProofsOfSession = 60
-	// LogoutsMax is how many used tokens of logouts are remembered. Identity providers alone make them.
+	// LogoutsMax is the most used logout tokens that are stored. Only identity providers create them.
 	LogoutsMax = 4_000
 
 	idMax   = 128
 	nameMax = 256
 )
 
-// Standing is what has become of the request of a device.
+// Standing is the status of a device's request.
 type Standing uint8
 
 // The numbers are in the journal and never change.
 const (
-	Waiting  Standing = iota // for a person
+	Waiting  Standing = iota // for a person's answer
 	Approved                 // the device has not collected its tokens
 	Denied
 	Collected
@@ -56,10 +57,10 @@ const (
 
 // Device is the request of a device to act for a person.
 type Device struct {
-	UserCode string // which the person compares, without the dash
+	UserCode string // compared by the person, without the dash
 	Code     string // SHA-256 of the device's own code, in hexadecimal
 	Client   string // id of the client's registration, shortened
-	Name     string // which the client gave itself
+	Name     string // chosen by the client
 	Address  string // of the device
 	Expires  domain.Time
 	Standing Standing
@@ -83,28 +84,28 @@ func (x *Device) Fields(c *wire.Codec) {
 	c.Bool(9, &x.Renews)
 }
 
-// Once is what must not be used twice.
+// Once is a kind of thing that must not be used twice.
 type Once uint8
 
 // The kinds. A Used has the kind in its id.
 const (
 	Code   Once = iota // an authorization code
-	Proof              // the proof of a key (DPoP) that came with a refresh token
-	Logout             // the token by which an identity provider ends sessions
+	Proof              // the proof of a key (DPoP) sent with a refresh token
+	Logout             // the token with which an identity provider ends sessions
 )
 
 // onceLimits are the bounds of each kind.
 var onceLimits = [...]struct {
 	prefix, text string
 	life         time.Duration
-	most, ofOne  int // 0: as many as there may be at all
+	most, ofOne  int // 0: as many as in total
 }{
 	Code:   {"", "code", CodeLifeMax, CodesMax, 0},
 	Proof:  {"proof:", "proof", OnceLifeMax, ProofsMax, ProofsOfSession},
 	Logout: {"logout:", "token", OnceLifeMax, LogoutsMax, 0},
 }
 
-// kindOf is the kind of a Used.
+// kindOf returns the kind of a Used.
 func kindOf(id string) Once {
 	for kind := Proof; int(kind) < len(onceLimits); kind++ {
 		if strings.HasPrefix(id, onceLimits[kind].prefix) {
@@ -114,10 +115,10 @@ func kindOf(id string) Once {
 	return Code
 }
 
-// Used is an authorization code that was exchanged, or something else that was used and must not be again.
+// Used records the use of an authorization code or something else that must not be used again.
 type Used struct {
-	ID      string // of the code, which is random; for others the prefix of the kind, and what makes it another than all others
-	SignIn  string // id of the sign-in session whose tokens were issued for it; of a logout, the provider
+	ID      string // the random id of a code; otherwise the prefix of the kind and a unique id
+	SignIn  string // id of the sign-in session whose tokens were issued for it; for a logout, the provider
 	Expires domain.Time
 }
 
@@ -131,11 +132,11 @@ func (x *Used) Fields(c *wire.Codec) {
 	wire.Int(c, 3, &x.Expires)
 }
 
-// State is the room's records. They are few, so each change copies its list.
+// State is the room's records. They are few, so each change copies the list.
 type State struct {
 	*kernel.Kernel
-	devices []Device // the oldest first; never changed in place
-	used    []Used   // the oldest first; never changed in place
+	devices []Device // oldest first; never changed in place
+	used    []Used   // oldest first; never changed in place
 }
 
 // Tx is the room: its state, and its part of the present transaction.
@@ -175,7 +176,7 @@ func (c *State) change(userCode string, f func(*Device)) {
 	f(&c.devices[c.find(userCode)])
 }
 
-// find returns the place of a request, or a negative number.
+// find returns the index of a request, or a negative number.
 func (c *State) find(userCode string) int {
 	return slices.IndexFunc(c.devices, func(x Device) bool { return x.UserCode == userCode })
 }
@@ -222,7 +223,7 @@ type View struct {
 // View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
-// Device returns the request with a user code; also one that was answered or has expired, as long as the state has it.
+// Device returns the request with a user code, including an answered or expired one that is still in the state.
 func (v *View) Device(userCode string) (Device, bool) {
 	v.SawAll()
 	if i := v.c.find(userCode); i >= 0 {
@@ -231,7 +232,7 @@ func (v *View) Device(userCode string) (Device, bool) {
 	return Device{}, false
 }
 
-// DeviceOf returns the request of a device's own code, by its SHA-256.
+// DeviceOf returns the request with a device's own code, given the code's SHA-256.
 func (v *View) DeviceOf(code string) (Device, bool) {
 	v.SawAll()
 	if i := slices.IndexFunc(v.c.devices, func(x Device) bool { return x.Code == code }); i >= 0 {
@@ -240,7 +241,7 @@ func (v *View) DeviceOf(code string) (Device, bool) {
 	return Device{}, false
 }
 
-// Devices returns the requests in the state, the oldest first, expired ones included until the next one comes.
+// Devices returns the requests in the state, oldest first. They include expired ones until the next request arrives.
 func (v *View) Devices() []Device {
 	v.SawAll()
 	return slices.Clone(v.c.devices)

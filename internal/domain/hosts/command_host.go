@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// find returns a host that may connect, by its id.
+// find returns a host that may connect, by id.
 func (c *State) find(id string) (Host, error) {
 	r, ok := c.Records.Find(id)
 	if !ok {
@@ -37,7 +37,8 @@ func (c *State) named(name string) (found Host, err error) {
 	return found, nil
 }
 
-// Attach says that the agent of a host is about to connect. It is refused if the signature is not newer than the one before.
+// Attach records that the agent of a host is about to connect. It is refused unless the signature is newer than the previous
+// one.
 type Attach struct {
 	Host    string
 	Signed  domain.Time // the host's time in the signature
@@ -69,7 +70,7 @@ func (cmd *Attach) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Describe stores what an agent says of its host.
+// Describe stores what an agent reports about its host.
 type Describe struct {
 	Host     string
 	Version  string
@@ -77,7 +78,7 @@ type Describe struct {
 	MemoryMB int64 // 0: unknown
 }
 
-// Decide emits HostChanged, unless all of it is known.
+// Decide emits HostChanged if anything is new.
 func (cmd *Describe) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	h, err := t.find(cmd.Host)
@@ -93,7 +94,7 @@ func (cmd *Describe) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Keep says that the agents of hosts are connected. Those that were revoked meanwhile are left out.
+// Keep records that the agents of hosts are connected. Hosts that were revoked meanwhile are skipped.
 type Keep struct{ Hosts []string }
 
 // Decide emits HostsSeen.
@@ -111,7 +112,7 @@ func (cmd *Keep) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Leave says that the agent of a host has ended and its server processes with it: the host is silent at once.
+// Leave records that the agent of a host has ended together with its server processes: the host is silent at once.
 type Leave struct{ Host string }
 
 // Decide emits HostChanged, unless the host is silent.
@@ -125,7 +126,7 @@ func (cmd *Leave) Decide(k *kernel.Tx) error {
 	return err
 }
 
-// Drain empties a host, or with Undo lets it serve again: it gets no new game sessions, and those that it has finish.
+// Drain drains a host, so that it gets no new game sessions and its current ones finish; with Undo, the host serves again.
 type Drain struct {
 	Host string // id or name
 	Undo bool
@@ -154,7 +155,8 @@ func (cmd *Drain) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Revoke takes a host's permission to connect for good. Its game sessions end: what runs on it is not trusted any more.
+// Revoke permanently revokes a host's permission to connect. Its game sessions end, because what runs on it is no longer
+// trusted.
 type Revoke struct {
 	Host string // id or name
 	By   string // principal

@@ -14,7 +14,7 @@ import (
 // keyBytes is the length of a public key.
 const keyBytes = 32
 
-// ErrToken is the cause of a refusal because of the token. The refusals for tokens that are unknown, used up or expired do not differ.
+// ErrToken is the cause of a refusal because of the token. Refusals of unknown, used up and expired tokens are identical.
 var ErrToken = domain.Refuse(domain.NotFound, "the join token is unknown, used up or expired; make another one with `muster hosts join-token`")
 
 // Join makes a machine a host. A machine that may have lost the answer repeats it with the same token and key.
@@ -96,7 +96,7 @@ func nameOK(name string) bool {
 	})
 }
 
-// forgettable returns the revoked hosts whose records are gone when one more host joins: those that were kept for RevokedKept, and where that leaves no
+// forgettable returns the revoked hosts whose records are removed when one more host joins: those older than RevokedKept and, if there is still no
 // room, the one that was revoked first.
 func (t *Tx) forgettable() (ids []string) {
 	before := t.Now.Add(-RevokedKept)
@@ -113,6 +113,6 @@ func (t *Tx) forgettable() (ids []string) {
 	if len(ids) == 0 && first != nil && t.Records.Len() >= HostsMax {
 		return []string{first.ID}
 	}
-	slices.Sort(ids) // the order of memory must not reach the journal
+	slices.Sort(ids) // map order must not reach the journal
 	return ids
 }

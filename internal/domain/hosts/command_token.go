@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// IssueToken makes a token with which hosts may join. Tokens that have expired or are used up leave the state.
+// IssueToken creates a token with which hosts may join. It removes expired and used up tokens from the state.
 type IssueToken struct {
 	quota.Taking // of the hosts that join
 
@@ -72,7 +72,7 @@ func (cmd *IssueToken) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RevokeToken voids a token. Hosts that have joined with it stay.
+// RevokeToken voids a token. Hosts that have joined with it are not affected.
 type RevokeToken struct{ ID string }
 
 // Decide emits HostTokensForgotten.

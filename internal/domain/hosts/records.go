@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// ID identifies a host. Its text is what other records have.
+// ID identifies a host. Other records contain its text form.
 type ID = domain.ID[hostKind]
 
 type hostKind struct{}
@@ -18,17 +18,18 @@ func (hostKind) Prefix() string { return "host-" }
 // Host is a machine whose agent has joined.
 type Host struct {
 	ID       string
-	Name     string // of the compute that it is in a fleet
+	Name     string // also the name of the compute that represents it
 	Location string
-	Fleet    string // the only one that it may serve; empty: any fleet of a build in its location
+	Fleet    string // the only fleet that it may serve; empty: any fleet of a build in its location
 	Key      []byte // public key, Ed25519
 	Joined   domain.Time
-	Token    string // id of the token that it joined with
+	Token    string // id of the token with which it joined
 
-	// Signed is the host's own time in the signature of its latest connection. The next one must be later, so none can be repeated.
+	// Signed is the time by the host's own clock in the signature of its latest connection. The next one must be later, which
+	// prevents replays.
 	Signed   domain.Time
-	Seen     domain.Time        // when its agent was known to be connected; 0: never
-	SilentBy domain.ContactTime // when it is silent without another sign; 0: it is silent
+	Seen     domain.Time        // when its agent was last known to be connected; 0: never
+	SilentBy domain.ContactTime // when it becomes silent without another sign of life; 0: it is silent
 
 	Drained   bool        // by an operator
 	Revoked   domain.Time // 0: it may connect
@@ -39,9 +40,9 @@ type Host struct {
 	Ports    int32  // in the pool for server processes
 	MemoryMB int64  // 0: unknown
 
-	Holder quota.Holder // of its quota, and of that of the computes that it is: the token's
+	Holder quota.Holder // for its own quota and that of its computes: the token's holder
 
-	Changed uint64 // journal number of the last change, 0 when older than this run
+	Changed uint64 // journal number of the last change; 0: before this run
 }
 
 // Silent reports whether the agent has not been connected for SilentAfter.
@@ -73,7 +74,7 @@ func (h *Host) Fields(c *wire.Codec) {
 	c.Fixed64(19, (*uint64)(&h.Holder))
 }
 
-// countsFor is for whom a host counts: for the holder, until it is revoked.
+// countsFor returns for whom a host counts: the holder, until the host is revoked.
 func countsFor(h *Host) quota.Holder {
 	if h.Revoked != 0 {
 		return 0
@@ -83,15 +84,15 @@ func countsFor(h *Host) quota.Holder {
 
 func place(h *Host) catalog.Place { return catalog.Place{Created: h.Joined, ID: h.ID} }
 
-// Token lets hosts join. The state has only the hash of its secret.
+// Token allows hosts to join. The state contains only the hash of its secret.
 type Token struct {
 	ID, Hash string
-	Fleet    string // the only one that the hosts may serve; empty: any fleet of a build in their location
-	Location string // of the hosts; empty: they name it, among those of the fleet
+	Fleet    string // the only fleet that the hosts may serve; empty: any fleet of a build in their location
+	Location string // of the hosts; empty: each host names one of the fleet's locations
 	Uses     uint32 // how many more hosts may join with it
 	Issued   domain.Time
 	Expires  domain.Time
-	By       string       // principal that asked for it
+	By       string       // principal that created it
 	Holder   quota.Holder // of the hosts that join with it
 }
 

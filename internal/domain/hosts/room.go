@@ -1,9 +1,9 @@
-// Package hosts is the room of the machines whose agents have joined: their names and public keys, and the tokens with which others may join.
+// Package hosts is the room of machines whose agents have joined: their names and public keys, and the tokens with which other machines may join.
 //
-// A token names a fleet, a location or both, how many hosts may join with it, and until when. A host makes its own key pair, so that no secret of a host
-// is in the state or on the wire, and signs each connection with it.
+// A token names a fleet, a location or both, how many hosts may join with it, and its expiry. A host generates its own key pair, so that no host's
+// secret is in the state or on the wire, and signs each connection with it.
 //
-// The door that has a host's connection says so every minute (Keep). A host of which nothing is known for SilentAfter is silent: fleets of builds
+// The door that holds a host's connection confirms it every minute (Keep). A host that was not confirmed for SilentAfter is silent: fleets of builds
 // replace it. That clock stands still while the service is down.
 package hosts
 
@@ -20,24 +20,24 @@ import (
 // Room is the room's number.
 const Room kernel.RoomNo = 10
 
-// level of the journal from which the room's events may be written.
+// level is the level from which the room's events may be written.
 const level = 2
 
 // Limits of the room.
 const (
 	// SilentAfter is how long a host may be without a connection before it counts as lost.
 	SilentAfter = 3 * time.Minute
-	// HostsMax is how many hosts there are at most, with the revoked ones whose records are kept. At the limit these make room for others.
+	// HostsMax is the most hosts, including revoked ones whose records are kept. At the limit, those make room for others.
 	HostsMax = 10_000
-	// RevokedKept is how long the record of a revoked host stays, unless another host needs its place.
+	// RevokedKept is how long the record of a revoked host is kept, unless another host needs the room.
 	RevokedKept = 90 * 24 * time.Hour
-	// TokensMax is how many join tokens there are at most that are valid.
+	// TokensMax is the most valid join tokens.
 	TokensMax = 256
-	// TokensOfHolderMax is how many of them one holder may have, so that others find room.
+	// TokensOfHolderMax is the most valid tokens of one holder, so that others find room.
 	TokensOfHolderMax = TokensMax - TokensMax/4
 	// UsesMax is how many hosts may join with one token.
 	UsesMax = HostsMax
-	// ValidMax is the longest life of a token.
+	// ValidMax is the longest validity of a token.
 	ValidMax = 30 * 24 * time.Hour
 	// NameMax bounds the name of a host, in bytes.
 	NameMax = 128
@@ -46,21 +46,21 @@ const (
 	hashMax = 128
 )
 
-// Silence is the contact deadline of a host that is not silent.
+// Silence is the contact deadline of a host that is not silent yet.
 const Silence = kernel.Wait(Room) * kernel.WaitsOfRoom
 
-// Fleets is what the room needs of others.
+// Fleets is the part of other rooms that this room needs.
 type Fleets interface {
-	// CheckSite refuses a fleet or location that there is not. Each may be empty, but not both.
+	// CheckSite refuses a nonexistent fleet or location. Either may be empty, but not both.
 	CheckSite(fleet, location string) error
-	// CheckName refuses a name that a compute of the fleet has already.
+	// CheckName refuses a name that another compute of the fleet already has.
 	CheckName(fleet, name string) error
-	// Admit makes a host a compute of the fleet that it is bound to, unless that is a fleet of a build, which gets its hosts by plan. It changes the address
-	// of the compute that the host is already.
+	// Admit makes a host a compute of the fleet to which it is bound, unless that is a fleet of a build, which gets its hosts by plan. It updates the
+	// address of an existing compute.
 	Admit(h *Host) error
-	// Drain stops new game sessions on a host that is bound to a fleet and no matter of plans, or allows them again.
+	// Drain stops or resumes new game sessions on a host that is bound to a fleet and not subject to plans.
 	Drain(h *Host)
-	// Remove removes the compute that the host is, and ends what is left on it.
+	// Remove removes the compute that represents the host and ends everything left on it.
 	Remove(h *Host)
 }
 
@@ -68,7 +68,7 @@ type Fleets interface {
 type State struct {
 	*kernel.Kernel
 	Records catalog.Catalog[Host]
-	tokens  []Token // the oldest first; never changed in place
+	tokens  []Token // oldest first; never changed in place
 	fleets  Fleets
 }
 
@@ -84,7 +84,7 @@ func New(k *kernel.Kernel) *Tx {
 	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Records: catalog.NewHeld(place, countsFor)}}
 }
 
-// Connect sets what the room needs of others. It is called once, before the first command.
+// Connect sets the room's access to other rooms. It is called once, before the first command.
 func (c *State) Connect(f Fleets) { c.fleets = f }
 
 // Events returns the constructors of the room's events.
@@ -129,7 +129,7 @@ func (c *State) put(h Host, number uint64) {
 	c.Waiting.Set(Silence, c.Records.Put(h).Any(), h.SilentBy)
 }
 
-// Due makes a host silent.
+// Due marks a host as silent.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	h := *t.Records.Get(chunk.Ref[Host](d.Ref))
 	h.SilentBy = 0
@@ -173,7 +173,7 @@ func (c *State) Restore(*kernel.Head) error {
 	return nil
 }
 
-// Each yields the hosts that may connect, in the order in which they have joined.
+// Each yields the hosts that may connect, in the order in which they joined.
 func (c *State) Each(yield func(*Host) bool) {
 	c.Records.Since(catalog.Place{}, func(h *Host) bool { return h.Revoked != 0 || yield(h) })
 }

@@ -16,7 +16,7 @@ type View struct {
 // View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
-// Host returns a host, also a revoked one.
+// Host returns a host, including a revoked one.
 func (v *View) Host(id string) (Host, bool) {
 	r, ok := v.c.Records.Find(id)
 	if !ok {
@@ -26,20 +26,20 @@ func (v *View) Host(id string) (Host, bool) {
 	return h, v.Found(true, h.Changed)
 }
 
-// HostNamed returns a host by its id or name, as commands find it: one that was revoked only if no other one has the name.
+// HostNamed returns a host by its id or name, as commands find it: a revoked one only if no other host has the name.
 func (v *View) HostNamed(name string) (Host, bool) {
 	v.SawAll()
 	h, err := v.c.named(name)
 	return h, err == nil
 }
 
-// Hosts returns all hosts in the order in which they have joined, also revoked ones.
+// Hosts returns all hosts, including revoked ones, in the order in which they joined.
 func (v *View) Hosts() []Host {
 	v.SawAll()
 	return v.c.Records.Page(catalog.Place{}, HostsMax, nil)
 }
 
-// HostsAfter returns a page of the hosts, in the order in which they have joined, that begins after a host; after "" or one that does not exist, with the first.
+// HostsAfter returns a page of hosts in the order in which they joined, starting after the host id; if id is "" or unknown, starting with the first.
 func (v *View) HostsAfter(id string, most int) []Host {
 	v.SawAll()
 	after := catalog.Place{}
@@ -49,13 +49,13 @@ func (v *View) HostsAfter(id string, most int) []Host {
 	return v.c.Records.Page(after, most, nil)
 }
 
-// HostsOfToken returns the hosts that have joined with a token, also revoked ones.
+// HostsOfToken returns the hosts that joined with a token, including revoked ones.
 func (v *View) HostsOfToken(id string) []Host {
 	v.SawAll()
 	return v.c.Records.Page(catalog.Place{}, HostsMax, func(h *Host) bool { return h.Token == id })
 }
 
-// HostTokens returns the tokens in the state, the oldest first; those that are used up or have expired until the next one is issued.
+// HostTokens returns the tokens in the state, oldest first. They include used up and expired ones until the next token is issued.
 func (v *View) HostTokens() []Token {
 	v.SawAll()
 	return slices.Clone(v.c.tokens)

@@ -33,7 +33,7 @@ func (c *State) mustName(name string) (Person, error) {
 	return Person{}, domain.Refuse(domain.NotFound, "there is no person %.200q", name)
 }
 
-// CreatePerson adds one of the cell's own people, who has no passkey yet. A repeat of the command finds the person.
+// CreatePerson adds one of the cell's own people, without a passkey. A repeat finds the person.
 type CreatePerson struct {
 	Person Person // ID, Name, Groups, CreatedBy
 
@@ -76,11 +76,11 @@ func (cmd *CreatePerson) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ChangePerson puts a person into other groups. The roles of the person's sessions follow at once.
+// ChangePerson changes a person's groups. The roles of the person's sessions change at once.
 type ChangePerson struct {
 	Person string // id or name
 	Groups []string
-	Roles  access.RoleSet // that these groups give
+	Roles  access.RoleSet // given by these groups
 }
 
 // Decide emits PersonChanged, and SignInChanged or SignInsEnded for the person's sessions.
@@ -113,7 +113,7 @@ func (cmd *ChangePerson) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RemovePerson removes a person, with all passkeys and sessions.
+// RemovePerson removes a person with all passkeys and sessions.
 type RemovePerson struct {
 	Person string // id or name
 
@@ -134,7 +134,7 @@ func (cmd *RemovePerson) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// IssueEnrolment makes the link with which a person registers a passkey. An earlier one becomes void.
+// IssueEnrolment creates the link with which a person registers a passkey. It voids an earlier link.
 type IssueEnrolment struct {
 	Person string // id or name
 	Hash   string // of the link's secret
@@ -172,12 +172,12 @@ func (cmd *IssueEnrolment) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Open reports whether a link with a hash can be used at a time.
+// Open reports whether a link with this hash can be used at a time.
 func (x *Enrolment) Open(hash string, now domain.Time) bool {
 	return x.Hash != "" && subtle.ConstantTimeCompare([]byte(x.Hash), []byte(hash)) == 1 && now < x.Expires
 }
 
-// AddPasskey stores a passkey that was registered with a link. The link is void afterwards.
+// AddPasskey stores a passkey that was registered with a link, and voids the link.
 type AddPasskey struct {
 	Person  string // id
 	Hash    string // of the link's secret
@@ -215,7 +215,7 @@ func (cmd *AddPasskey) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RemovePasskey removes a passkey. The person's sessions end, since the passkey may have begun them.
+// RemovePasskey removes a passkey. The person's sessions end, because the passkey may have started them.
 type RemovePasskey struct {
 	Person string // id or name
 	ID     []byte
@@ -238,7 +238,8 @@ func (cmd *RemovePasskey) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UsePasskey notes that a person has proved to have a passkey, by signing a challenge. Only the caller whose command succeeds may begin a session.
+// UsePasskey records that a person has proved possession of a passkey by signing a challenge. Only the caller whose command succeeds may start a
+// session.
 type UsePasskey struct {
 	Person    string // id
 	ID        []byte
@@ -251,8 +252,8 @@ type UsePasskey struct {
 	Groups []string
 }
 
-// Decide emits PersonChanged. A challenge that is not later than the last one was signed before, and a counter that does not grow means that the
-// passkey exists twice: https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
+// Decide emits PersonChanged. A challenge that is not later than the last one was signed before, and a counter that does not increase means that
+// the passkey was cloned: https://www.w3.org/TR/webauthn-3/#sctn-sign-counter
 func (cmd *UsePasskey) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, ok := t.People.Find(cmd.Person)

@@ -10,11 +10,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// StartSession begins a sign-in session. The caller has checked that the person is who it says.
+// StartSession starts a sign-in session. The caller has verified the person's identity.
 type StartSession struct {
 	SignIn SignIn        // ID, Kind, Provider, Subject, Name, Groups, Roles, Refresh, Address, Agent
-	Valid  time.Duration // until it expires
-	Check  time.Duration // until the provider must have confirmed it again
+	Valid  time.Duration // time until it expires
+	Check  time.Duration // time until the provider must confirm the person again
 
 	// Result: SignIn, as stored.
 }
@@ -68,17 +68,18 @@ func checkPeriods(valid, check time.Duration) error {
 	return nil
 }
 
-// RenewSession stores that the provider has confirmed a person, with what it says now. Without a role the session ends.
+// RenewSession records that the provider has confirmed a person, with the groups and roles that it now reports. Without
+// a role the session ends.
 type RenewSession struct {
 	ID      string
 	Name    string
 	Groups  []string
 	Roles   access.RoleSet
-	Refresh []byte // encrypted; empty: none came, and the one before stays
+	Refresh []byte // encrypted; empty: none was received, and the previous one is kept
 	Check   time.Duration
 
 	// Result
-	SignIn SignIn // zero: it has ended
+	SignIn SignIn // zero: the session has ended
 }
 
 // Decide emits SignInChanged, or SignInsEnded.
@@ -112,13 +113,13 @@ func (cmd *RenewSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// EndSession ends one session. One that has ended is no error: what was asked for is so.
+// EndSession ends one session. If the session has already ended, that is not an error.
 type EndSession struct {
 	ID    string
 	Cause Cause
 
 	// Result
-	Holder string // whose it was; empty: it had ended before
+	Holder string // holder of the session; empty: it had already ended
 	Number uint64 // of the journal entry
 }
 
@@ -138,9 +139,9 @@ func (cmd *EndSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// EndSessionsOf ends all sessions of a person, or those that came of one session at a provider.
+// EndSessionsOf ends all sessions of a person, or those that resulted from one session at a provider.
 type EndSessionsOf struct {
-	Holder   string // PROVIDER/SUBJECT; empty with a Sid: of whichever person
+	Holder   string // PROVIDER/SUBJECT; empty with a Sid: any person
 	Sid      string // of the session at the Provider; empty: all sessions of the Holder
 	Provider string // with a Sid
 	Cause    Cause
@@ -167,7 +168,8 @@ func (cmd *EndSessionsOf) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// endThoseOf ends the sessions that came of one at a provider, and are those of a person if it is named.
+// endThoseOf ends the sessions that resulted from one session at a provider; if holder is not empty, only that
+// person's.
 func (t *Tx) endThoseOf(provider, sid, holder string, cause Cause) int {
 	var ids []string
 	t.SignIns.Since(catalog.Place{}, func(x *SignIn) bool {
@@ -197,10 +199,10 @@ func (t *Tx) endAllOf(holder string, cause Cause) int {
 	return len(ids)
 }
 
-// NoteUses stores when and from where sessions were used last. Those that have ended are ignored.
+// NoteUses stores when and from where sessions were last used. It ignores ended sessions.
 type NoteUses struct{ Uses []Use }
 
-// Decide emits SignInsUsed for the sessions whose use is later than the one before.
+// Decide emits SignInsUsed for the sessions whose recorded use is older.
 func (cmd *NoteUses) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if len(cmd.Uses) > UsesMax {

@@ -14,10 +14,11 @@ import (
 // Own is the provider of the cell's own people, who sign in with passkeys.
 const Own = "muster"
 
-// SignInID identifies a sign-in session. Its text is what other records have. It is no secret: what proves that a browser has it is beside it.
+// SignInID identifies a sign-in session. Other records contain its text form. It is not secret: a browser proves its session by a separate
+// secret.
 type SignInID = domain.ID[signInKind]
 
-// ID identifies one of the cell's own people. Its text is what records have, and its 16 bytes are the user handle of the person's passkeys.
+// ID identifies one of the cell's own people. Records contain its text form, and its 16 bytes are the user handle of the person's passkeys.
 type ID = domain.ID[personKind]
 
 type (
@@ -31,7 +32,7 @@ func (signInKind) Prefix() string { return "signin-" }
 // Prefix implements domain.Kind.
 func (personKind) Prefix() string { return "person-" }
 
-// Kind is what a person has signed in with. The numbers are in the journal.
+// Kind is how a person signed in. The numbers are in the journal.
 type Kind uint8
 
 // The kinds.
