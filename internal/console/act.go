@@ -21,51 +21,52 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// API is the service API, whose operations most actions carry out.
+// API is the service API, whose operations most actions execute.
 type API interface {
 	// Allows reports whether a role may call an operation.
 	Allows(operation string, role identity.Role) bool
-	// Perform carries out an operation with the rights of a principal. Documents are those of AWS JSON 1.1. The error of a refusal is an apiRefusal.
+	// Perform executes an operation with the rights of a principal. Documents are those of AWS JSON 1.1. A refusal is an apiRefusal.
 	Perform(ctx context.Context, by *identity.Principal, operation string, input []byte) (output []byte, err error)
 }
 
-// apiRefusal is the service API's no.
+// apiRefusal is a refusal by the service API.
 type apiRefusal interface {
 	error
 	ErrorCode() string
 	ErrorMessage() string
 }
 
-// action is something that a person can have done: a page with a form, and what the form does.
+// action is something that a person can do in the console: a page with a form, and what submitting the form does.
 type action struct {
-	name    string // in its path
-	text    string // of the link to its page, and of its button
-	done    string // what the page says afterwards
-	section string // of the navigation
-	object  bool   // the path names the object that it changes
+	name    string // its name in the path
+	text    string // text of the link to its page, and of its button
+	done    string // confirmation shown afterwards
+	section string // section of the navigation
+	object  bool   // the path names the object to change
 
-	operation string         // of the service API that it carries out, which says who may
-	may       identity.Roles // who may, if it is no operation of the service API
-	service   string         // and what policies call it then
+	operation string         // the service API operation that it executes, which determines who may
+	may       identity.Roles // roles that may, if it is not an operation of the service API
+	service   string         // in that case, its policy action
 
-	page     string // its template, if it is not the one of all actions
-	bytesMax int64  // of the sent form; 0: formBytesMax
+	page     string // its template, if not the common one
+	bytesMax int64  // bytes of the sent form; 0: formBytesMax
 
-	// prepare makes the form for an object with what it is now. Its error is a *domain.Refusal if there is no such object, or nothing to do.
+	// prepare fills the form with the current state of the object. Its error is a *domain.Refusal if the object does not exist or there is nothing to
+	// do.
 	prepare func(d *Door, r *http.Request, f *form) error
-	// command is what does the same in a terminal, with the values of the form.
+	// command returns the terminal command with the same effect and the values of the form.
 	command func(f *form) string
-	// do carries the action out, and returns the page to go to, below Prefix. It may report problems of fields instead.
+	// do executes the action, and returns the page to show next, below Prefix. Instead, it may report problems with fields.
 	do func(ctx context.Context, d *Door, by *actor, f *form) (to string, err error)
 }
 
-// actor is who acts, as the audit log has it.
+// actor is the person who acts, in the form recorded by the audit log.
 type actor struct {
 	identity.Principal
 	origin audit.Origin
 }
 
-// actions are all actions by name.
+// actions maps names to actions.
 var actions = func() map[string]*action {
 	byName := map[string]*action{}
 	for _, a := range slices.Concat(gameSessionActions, hostActions, computeActions, fleetActions, aliasActions, queueActions, keyActions, policyActions, peopleActions, ruleSetActions, clusterActions) {
@@ -86,7 +87,7 @@ func (d *Door) actionPages() {
 	}
 }
 
-// mayNot says why a role may not have an action done; empty: it may.
+// mayNot returns why a role may not execute an action; empty: it may.
 func (d *Door) mayNot(a *action, role identity.Role) string {
 	allows := func(role identity.Role) bool {
 		if a.operation == "" {
@@ -106,16 +107,16 @@ func (d *Door) mayNot(a *action, role identity.Role) string {
 	return "needs the role " + strings.Join(want, " or ")
 }
 
-// actionPage is what the page of an action shows.
+// actionPage is the data of an action's page.
 type actionPage struct {
 	*form
 	Text    string // of the button
 	Path    string
 	Command string
-	May     string // why the role of the person may not; empty: it may
+	May     string // why the person's role may not; empty: it may
 }
 
-// prepared returns the form of an action with what the object is now.
+// prepared returns the form of an action with the current state of the object.
 func (d *Door) prepared(r *http.Request, a *action) (*form, error) {
 	f := &form{ID: r.PathValue("id"), Title: a.text}
 	if err := a.prepare(d, r, f); err != nil {
@@ -125,7 +126,8 @@ func (d *Door) prepared(r *http.Request, a *action) (*form, error) {
 	return f, nil
 }
 
-// showAction shows the form. The query may hold values of fields, so that a filled form is a link, too; but a person types the name of what ends.
+// showAction shows the form. The query may contain values of fields, so that a link can open a filled form; but the name of what an action destroys
+// must be typed.
 func (d *Door) showAction(w http.ResponseWriter, r *http.Request, a *action, by identity.AccessKey) {
 	at := d.engine.Applied()
 	f, err := d.prepared(r, a)
@@ -154,14 +156,14 @@ func (d *Door) writeAction(w http.ResponseWriter, r *http.Request, status int, a
 	d.write(w, r, status, &content{Title: f.Title, Section: a.section, page: "action", At: at, Data: p}, by)
 }
 
-// mayDo asks the policies of a person about an action that is no operation of the service API, and the fleet that its form names.
+// mayDo checks a person's policies for an action that is not an operation of the service API, and for the fleet named in its form.
 func (d *Door) mayDo(r *http.Request, a *action, who *actor, fleetID string) error {
 	service, ok := policy.Of(a.service)
-	if !ok { // denied to those with policies
+	if !ok { // denied to people with policies
 		return who.MayCall(a.service)
 	}
 	q := permit.Request{By: &who.Principal, Engine: d.engine}
-	if a.section == "aliases" { // of rollouts
+	if a.section == "aliases" { // about rollouts
 		q.Name(permit.Alias, r.PathValue("id"))
 		if fleetID != "" {
 			q.Name(permit.Fleet, fleetID)
@@ -170,7 +172,7 @@ func (d *Door) mayDo(r *http.Request, a *action, who *actor, fleetID string) err
 	return q.May(r.Context(), service)
 }
 
-// act carries out what a sent form asks for.
+// act executes a submitted form.
 func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identity.AccessKey) {
 	at := d.engine.Applied()
 	who := &actor{Principal: by.Principal(d.config.Proxies.Of(r))}
@@ -232,14 +234,14 @@ func (d *Door) act(w http.ResponseWriter, r *http.Request, a *action, by identit
 		d.writeAction(w, r, status, at, a, f, by)
 		return
 	}
-	if f.Made != nil { // it is shown once, so the answer has it, and no page that can be fetched again
+	if f.Made != nil { // shown only once, so it is in this answer and not on a page that can be fetched again
 		d.write(w, r, http.StatusOK, &content{Title: a.done, Section: a.section, page: "made-key", Still: true, Data: f.Made}, by)
 		return
 	}
 	http.Redirect(w, r, d.withDone(to, a.name, by.ID), http.StatusSeeOther)
 }
 
-// problem returns what the form says about an error, and its status; ok is false if the error is none that a person can do something about.
+// problem returns the text for the form about an error, and its status; ok is false if a person cannot do anything about the error.
 func (d *Door) problem(err error) (status int, text string, ok bool) {
 	if refused, ok := errors.AsType[*domain.Refusal](err); ok {
 		return http.StatusUnprocessableEntity, refused.Detail, true
@@ -251,7 +253,7 @@ func (d *Door) problem(err error) (status int, text string, ok bool) {
 	switch refused.ErrorCode() {
 	case codeThrottling:
 		return http.StatusTooManyRequests, "Too many requests with this access key. Try again in a few seconds.", true
-	case codeInternal: // the message of the API names the request by an id that this page does not have
+	case codeInternal: // the API's message names the request by an id that this page does not have
 		return http.StatusServiceUnavailable, "The request failed inside the service; the log has the cause.", true
 	case codeUnavailable:
 		return http.StatusServiceUnavailable, refused.ErrorMessage(), true
@@ -259,7 +261,7 @@ func (d *Door) problem(err error) (status int, text string, ok bool) {
 	return http.StatusUnprocessableEntity, cmp.Or(refused.ErrorMessage(), "The service refused it: "+refused.ErrorCode()+"."), true
 }
 
-// refusalCode is how the audit log names the reason of a refusal that the person is the cause of; empty: err is none.
+// refusalCode returns the audit log's name for a refusal caused by the person; empty: err is not such a refusal.
 func refusalCode(err error) string {
 	if refused, ok := errors.AsType[*domain.Refusal](err); ok {
 		return refused.Reason.String()
@@ -270,17 +272,18 @@ func refusalCode(err error) string {
 	return ""
 }
 
-// Codes of the service API for what no person is the cause of.
+// Codes of the service API for errors not caused by a person.
 const (
 	codeThrottling  = "ThrottlingException"
 	codeInternal    = "InternalServiceException"
 	codeUnavailable = "ServiceUnavailableException"
 )
 
-// doneLife is how long the page behind an action says what was done.
+// doneLife is how long the page after an action confirms what was done.
 const doneLife = 5 * time.Minute
 
-// withDone returns the path of a page that says what a person has done. The statement is signed, so that no link can have a page say so to another one.
+// withDone returns the path of a page that confirms what a person has done. The confirmation is signed, so that no link can make a page show it to
+// another person.
 func (d *Door) withDone(to, name, key string) string {
 	u, err := url.Parse(Prefix + "/" + to)
 	if err != nil { // a page of our own
@@ -293,15 +296,15 @@ func (d *Door) withDone(to, name, key string) string {
 	return u.RequestURI()
 }
 
-// doneParameter is that of withDone in the URL of a page.
+// doneParameter is the URL parameter that withDone adds.
 const doneParameter = "done"
 
-// doneSignature ends with a word, where the text of a cookie's ticket ends with a number: neither can be used as the other.
+// doneSignature signs a confirmation. The signed text ends with a word, that of a cookie's ticket with a number, so neither can be used as the other.
 func doneSignature(by identity.CellSecret, name, until, key string) string {
 	return base64.RawURLEncoding.EncodeToString(by.ConsoleSignature(key + "." + name + "." + until + ".done"))
 }
 
-// whatWasDone returns what a page says to the person with a key who comes from an action; empty: it says nothing.
+// whatWasDone returns the confirmation for the person with a key who comes from an action; empty: there is none.
 func (d *Door) whatWasDone(query url.Values, key string) string {
 	name, rest, _ := strings.Cut(query.Get(doneParameter), ".")
 	until, signature, _ := strings.Cut(rest, ".")
@@ -315,9 +318,9 @@ func (d *Door) whatWasDone(query url.Values, key string) string {
 	return a.done
 }
 
-// perform carries out an operation of the service API.
+// perform executes an operation of the service API.
 func (d *Door) perform(ctx context.Context, by *actor, operation string, input map[string]any) (output map[string]any, err error) {
-	maps.DeleteFunc(input, func(_ string, value any) bool { return value == "" }) // what was left empty is not given
+	maps.DeleteFunc(input, func(_ string, value any) bool { return value == "" }) // empty fields count as not given
 	answer, err := d.config.API.Perform(ctx, &by.Principal, operation, mustJSON(input))
 	if err != nil || len(answer) == 0 {
 		return nil, err
@@ -325,19 +328,19 @@ func (d *Door) perform(ctx context.Context, by *actor, operation string, input m
 	return output, json.Unmarshal(answer, &output)
 }
 
-// mustJSON writes texts, numbers, lists and maps of them.
+// mustJSON encodes texts, numbers, and lists and maps of them.
 func mustJSON(x any) []byte {
 	text, err := json.Marshal(x)
 	if err != nil {
-		panic(err) // no such value fails
+		panic(err) // cannot happen with such values
 	}
 	return text
 }
 
-// offer is a link to an action's page, or to a further page about a row.
+// offer is a link to an action's page, or to another page about a row.
 type offer struct {
 	Text, URL string
-	Why       string // it is not offered; empty: it is
+	Why       string // why it is not available; empty: it is
 	Of        string // name of the object, for screen readers; empty: the page is about it
 }
 
@@ -346,14 +349,14 @@ func (f frame) Offer(name string, id ...string) offer {
 	return f.door.offer(f.role, name, strings.Join(id, "/"))
 }
 
-// OfferOf is Offer on one of several rows, which its name tells apart for screen readers.
+// OfferOf is Offer for one of several rows; `of` distinguishes them for screen readers.
 func (f frame) OfferOf(name, of string, id ...string) offer {
 	x := f.Offer(name, id...)
 	x.Of = of
 	return x
 }
 
-// offer returns the link to an action on an object, whose id may have several parts; empty: the action has none.
+// offer returns the link to an action on an object, whose id may have several parts; empty: the action has no object.
 func (d *Door) offer(role identity.Role, name, id string) offer {
 	a := actions[name]
 	path := Prefix + "/do/" + name
@@ -363,7 +366,7 @@ func (d *Door) offer(role identity.Role, name, id string) offer {
 	return offer{Text: a.text, URL: path, Why: d.mayNot(a, role)}
 }
 
-// terminal writes a command for a terminal. Values of options that are empty become the placeholder in their place, and without one the option is left out.
+// terminal formats a command for a terminal. An option with an empty value gets its placeholder; without a placeholder, the option is omitted.
 func terminal(command string, options ...option) string {
 	var text strings.Builder
 	text.WriteString(command)
@@ -380,8 +383,8 @@ func terminal(command string, options ...option) string {
 
 type option struct{ name, value, placeholder string }
 
-// escaped is an id as a part of a path.
+// escaped returns an id escaped for a path.
 func escaped(id string) string { return (&url.URL{Path: id}).EscapedPath() }
 
-// name is how records name an actor.
+// name returns the actor's name in records.
 func (by *actor) name() string { return cmp.Or(by.ID, "console") }

@@ -121,7 +121,7 @@ func (d *Door) prepareAlias(r *http.Request, f *form, fill func(*cell.View, *fle
 	})
 }
 
-// fleetField is an input for the id of a fleet, which suggests some.
+// fleetField returns an input for a fleet's id, with suggestions.
 func fleetField(v *cell.View, id string) *field {
 	x := &field{Name: "fleet", Label: "Fleet", Hint: "its id", Value: id, Required: true, Most: 512}
 	for _, f := range v.Fleets(0, "", choicesMax) {
@@ -130,10 +130,10 @@ func fleetField(v *cell.View, id string) *field {
 	return x
 }
 
-// routing writes a routing strategy for a terminal: as JSON, because its message may hold any character.
+// routing formats a routing strategy for a terminal: as JSON, because its message may contain any character.
 func routing(strategy map[string]string) string { return string(mustJSON(strategy)) }
 
-// percents reads a list of whole numbers between commas.
+// percents parses a comma-separated list of integers.
 func (f *form) percents(name string) (all []int32) {
 	for part := range strings.SplitSeq(f.value(name), ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 32)

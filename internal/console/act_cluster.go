@@ -22,10 +22,10 @@ var clusterActions = []*action{
 			"A leader hands over before."),
 }
 
-// ClusterAction is what policies call a change of the cluster.
+// ClusterAction is the policy action for a change of the cluster.
 const ClusterAction = "muster:Console.ChangeCluster"
 
-// clusterAction completes an action on a node, which has the leader carry out a change. Its title is what stands before and behind the node's id.
+// clusterAction completes an action on a node, in which the leader executes a change. The title is the node's id between before and behind.
 func clusterAction(do string, a action, before, behind, effect string) *action {
 	a.section, a.object, a.may, a.service = "cluster", true, identity.MayAdminister, ClusterAction
 	a.prepare = func(d *Door, r *http.Request, f *form) error {

@@ -108,7 +108,7 @@ var computeActions = []*action{{
 	},
 }}
 
-// prepareCompute finds the compute of a form, whose id is that of the fleet, a slash and the name.
+// prepareCompute finds the compute of a form, whose id is FLEET/NAME.
 func (d *Door) prepareCompute(r *http.Request, f *form, fill func(*fleet.Compute) error) error {
 	return d.engine.Read(r.Context(), func(v *cell.View) error {
 		id, name, _ := strings.Cut(f.ID, "/")
@@ -125,5 +125,5 @@ func drainCommand(f *form, undo string) string {
 	return terminal("muster drain "+shellWord(name)+undo, option{"--fleet", id, ""})
 }
 
-// computeARN names the compute of a form as a resource with tags. Only its last parts count.
+// computeARN returns an ARN for the compute of a form as a resource with tags. Only its last parts count.
 func computeARN(f *form) string { return "arn:aws:gamelift:::compute/" + f.ID }

@@ -74,7 +74,7 @@ var fleetActions = []*action{{
 	},
 }}
 
-// nameIsFree refuses the name of a fleet that exists: the API allows it, but here it most often means that a form was sent twice.
+// nameIsFree refuses the name of an existing fleet. The API allows it, but here it usually means that a form was sent twice.
 func (d *Door) nameIsFree(ctx context.Context, name string) error {
 	return d.engine.Read(ctx, func(v *cell.View) error {
 		for _, f := range v.Fleets(0, "", v.Totals().Fleets) {

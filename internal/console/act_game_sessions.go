@@ -39,16 +39,16 @@ var gameSessionActions = []*action{{
 	},
 }}
 
-// The ways to end a game session, as the service API calls them.
+// The ways to end a game session, in the terms of the service API.
 const (
 	endByServer = "TRIGGER_ON_PROCESS_TERMINATE"
 	endByForce  = "FORCE_TERMINATE"
 )
 
-// tail is the last part of a game session's id, by which people know it.
+// tail returns the last part of a game session's id, the part that people use.
 func tail(id session.ID) string { return string(id)[strings.LastIndexByte(string(id), '/')+1:] }
 
-// gameSessionARN is the id that the service API takes.
+// gameSessionARN returns the id for the service API.
 func gameSessionARN(g *session.GameSession) string {
 	return "arn:aws:gamelift:" + g.Region + "::gamesession/" + string(g.ID)
 }

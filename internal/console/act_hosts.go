@@ -32,7 +32,7 @@ var hostActions = []*action{{
 	},
 }}
 
-// prepareDrain fills in the form for a host that is drained, or is not.
+// prepareDrain fills the form for a host that must, or must not, be drained.
 func (d *Door) prepareDrain(r *http.Request, f *form, drained bool, title, effect string) error {
 	return d.engine.Read(r.Context(), func(v *cell.View) error {
 		h, ok := v.Host(f.ID)

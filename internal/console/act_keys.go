@@ -124,7 +124,7 @@ var keyActions = []*action{{
 	},
 }}
 
-// expiryOf reads a time, or a number of days from now.
+// expiryOf parses a time, or a number of days from now.
 func expiryOf(text string, now time.Time) (time.Time, bool) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, true
@@ -137,12 +137,12 @@ func expiryOf(text string, now time.Time) (time.Time, bool) {
 	return now.Add(time.Duration(n) * 24 * time.Hour).UTC().Truncate(time.Second), true
 }
 
-// changes is an actor as access keys record who changed them.
+// changes returns the actor in the form recorded with access keys.
 func (by *actor) changes() access.Actor {
 	return access.Actor{Principal: by.name(), Address: by.Address, Door: "console"}
 }
 
-// keyNameIsFree refuses the name of a key that works: the service allows it, but here it most often means that a form was sent twice.
+// keyNameIsFree refuses the name of a valid key. The service allows it, but here it usually means that a form was sent twice.
 func (d *Door) keyNameIsFree(ctx context.Context, name string) error {
 	return d.engine.Read(ctx, func(v *cell.View) error {
 		for _, k := range v.AccessKeys() {

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// policyStarter is what the editor of policies begins with.
+// policyStarter is the initial text of the policy editor.
 const policyStarter = `{
   "Version": "2012-10-17",
   "Statement": [
@@ -28,7 +28,7 @@ const policyStarter = `{
   ]
 }`
 
-// policyFields are those of the editor. A policy that exists has a name.
+// policyFields returns the fields of the policy editor. An existing policy has a name.
 func policyFields(name, text string) []*field {
 	fields := []*field{{Name: "body", Label: "Document", Kind: source, Value: text, Required: true, Most: policy.DocumentMax}}
 	if name == "" {
@@ -37,7 +37,7 @@ func policyFields(name, text string) []*field {
 	return fields
 }
 
-// policyOf returns a policy that a form is about.
+// policyOf returns the policy that a form is about.
 func policyOf(v *cell.View, name string) (access.Policy, error) {
 	p, ok := v.Policy(name)
 	if !ok {

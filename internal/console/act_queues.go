@@ -53,7 +53,7 @@ var queueActions = []*action{{
 		if !f.valid() {
 			return "", nil
 		}
-		if !slices.Equal(arns, now) { // a list that was not changed may name what is gone meanwhile, which the service API refuses
+		if !slices.Equal(arns, now) { // an unchanged list may name resources that no longer exist, which the service API refuses
 			input["Destinations"] = destinations
 		}
 		_, err := d.perform(ctx, by, "UpdateGameSessionQueue", input)
@@ -87,7 +87,7 @@ func (d *Door) readQueue(ctx context.Context, name string, look func(*placement.
 	})
 }
 
-// queueNow is what a form replaces of a queue.
+// queueNow returns the part of a queue that a form replaces.
 func queueNow(q *placement.Queue) string {
 	if len(q.Destinations) == 0 {
 		return "a time-out of " + q.Timeout.String() + " and no destination"

@@ -13,11 +13,11 @@ import (
 // Bounds of the rule-set editor's form.
 const (
 	editorBytesMax  = 2 << 20
-	ruleSetMax      = 65_535 // characters, as the API takes
+	ruleSetMax      = 65_535 // characters, as in the API
 	arrivalsTextMax = 256 << 10
 )
 
-// starter is what the editor begins with.
+// starter is the initial text of the editor.
 const starter = `{
   "ruleLanguageVersion": "1.0",
   "playerAttributes": [
@@ -119,7 +119,7 @@ var ruleSetActions = []*action{{
 	},
 }}
 
-// startingPoint returns the name and the body with which the editor begins: those of a rule set, or of the one that a configuration uses.
+// startingPoint returns the initial name and body of the editor: those of a rule set, or of the rule set that a configuration uses.
 func startingPoint(v *cell.View, from, configuration string) (name, body string, err error) {
 	if from == "" && configuration != "" {
 		c, ok := v.Configuration(configuration)
@@ -138,7 +138,7 @@ func startingPoint(v *cell.View, from, configuration string) (name, body string,
 	return from, strings.TrimSpace(set.Body), nil
 }
 
-// configurationOf returns the configuration that the editor's form names, and its rule set.
+// configurationOf returns the configuration named in the editor's form, and its rule set.
 func (d *Door) configurationOf(ctx context.Context, name string) (c matchmaking.Configuration, set matchmaking.RuleSet, err error) {
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		var ok bool

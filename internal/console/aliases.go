@@ -10,7 +10,7 @@ import (
 
 type aliasRow struct {
 	fleet.Alias
-	Rollout fleet.Rollout // the latest; without a phase: there was none
+	Rollout fleet.Rollout // the latest; without a phase, there was none
 }
 
 func (a *aliasRow) moves() bool { return a.Rollout.Phase == fleet.RolloutMoving }

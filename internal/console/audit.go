@@ -11,18 +11,18 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// auditPage is how many entries a page shows.
+// auditPage is the number of entries on a page.
 const auditPage = 50
 
 type auditView struct {
-	Since, Until string // as a person wrote them
+	Since, Until string // as entered
 	Who, What    string
 	Refused      bool
-	Problem      string // of a time that cannot be read
+	Problem      string // with a time that cannot be parsed
 	Table        *table
 }
 
-// auditList has the audit log, the latest entry first.
+// auditList lists the audit log, newest first.
 var auditList = list[audit.Document]{
 	name: "audit-log", label: "Audit log", most: auditPage, empty: "No entry.",
 	columns: []column[audit.Document]{
@@ -48,17 +48,17 @@ var auditList = list[audit.Document]{
 		{name: "hash", head: "Hash", hidden: true, value: func(e *audit.Document) value { return code(e.Hash) }},
 	},
 	rows: func(d *Door, r *http.Request, query url.Values, most int) ([]audit.Document, url.Values, error) {
-		if err := d.forAdmins(r, "audit log", "muster:Service.ListAudit"); err != nil { // it has addresses of people
+		if err := d.forAdmins(r, "audit log", "muster:Service.ListAudit"); err != nil { // it contains people's addresses
 			return nil, nil, err
 		}
 		f, problem := auditFilter(query)
 		switch {
 		case problem != "" && isExport(r):
 			return nil, nil, domain.Refuse(domain.Invalid, "%s", problem)
-		case problem != "": // the page says so
+		case problem != "": // the page shows it
 			return nil, nil, nil
 		}
-		below, _ := strconv.ParseUint(query.Get("below"), 10, 64) // something else begins with the last entry
+		below, _ := strconv.ParseUint(query.Get("below"), 10, 64) // anything else starts with the last entry
 		page, err := audit.Read(r.Context(), d.engine, f, below, most)
 		if err != nil || page.Next == 0 {
 			return page.Entries, nil, err
@@ -67,14 +67,14 @@ var auditList = list[audit.Document]{
 	},
 }
 
-// auditFilter reads what is wanted of the audit log from a query, or says which time it cannot read.
+// auditFilter parses a filter for the audit log from a query, or returns the problem with a time.
 func auditFilter(query url.Values) (f audit.Filter, problem string) {
 	f = audit.Filter{Who: query.Get("who"), What: query.Get("what"), Refused: query.Get("refused") == "true"}
 	f.Since, f.Until, problem = period(query)
 	return f, problem
 }
 
-// period reads since and until from a query, or says which of them it cannot read.
+// period parses since and until from a query, or returns the problem with one of them.
 func period(query url.Values) (since, until time.Time, problem string) {
 	for _, at := range []struct {
 		text string
@@ -91,7 +91,7 @@ func period(query url.Values) (since, until time.Time, problem string) {
 	return since, until, ""
 }
 
-// audit is the page of the audit log.
+// audit returns the page of the audit log.
 func (d *Door) audit(r *http.Request, t *table) (*content, error) {
 	q := r.URL.Query()
 	x := auditView{Since: q.Get("since"), Until: q.Get("until"), Who: q.Get("who"), What: q.Get("what"), Refused: q.Get("refused") == "true", Table: t}
@@ -99,7 +99,7 @@ func (d *Door) audit(r *http.Request, t *table) (*content, error) {
 	return &content{Title: "Audit log", Section: "audit", page: "audit", Data: &x, Command: "muster audit"}, nil
 }
 
-// dayOf reads a day or a time of UTC.
+// dayOf parses a day or a time in UTC.
 func dayOf(text string) (at time.Time, err error) {
 	for _, form := range []string{time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
 		if at, err = time.Parse(form, text); err == nil {

@@ -42,7 +42,7 @@ var buildList = list[fleet.Build]{
 	},
 }
 
-// buildStatus is the status as the API names it.
+// buildStatus returns the status in the API's spelling.
 func buildStatus(b *fleet.Build) string {
 	if b.Ready() {
 		return "READY"
@@ -53,7 +53,7 @@ func buildStatus(b *fleet.Build) string {
 	return "INITIALIZED"
 }
 
-// buildStorage says where the files of a build are.
+// buildStorage describes where the files of a build are.
 func buildStorage(b *fleet.Build) string {
 	if b.Storage.Bucket == "" {
 		return "Muster"
@@ -61,7 +61,7 @@ func buildStorage(b *fleet.Build) string {
 	return "s3://" + b.Storage.Bucket + "/" + b.Storage.Key
 }
 
-// buildFleetList has the fleets whose hosts run a build.
+// buildFleetList lists the fleets whose hosts run a build.
 var buildFleetList = list[fleetRow]{
 	name: "fleets-of-build", label: "Fleets that run it", most: fleetsPage, empty: "No fleet runs this build.", columns: fleetList.columns, id: fleetList.id,
 	rows: func(d *Door, r *http.Request, query url.Values, most int) (all []fleetRow, next url.Values, err error) {
@@ -93,7 +93,7 @@ type buildPage struct {
 	Fleets               *table
 }
 
-// build is the page of a build, with the fleets that run it.
+// build returns the page of a build, with the fleets that run it.
 func (d *Door) build(r *http.Request, t *table) (*content, error) {
 	x := &buildPage{Fleets: t}
 	err := d.engine.Read(r.Context(), func(v *cell.View) (err error) {

@@ -15,31 +15,31 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Cluster is the node of a cluster that the service is.
+// Cluster is this service's node of a cluster.
 type Cluster interface {
-	// Change has the leader carry a change out, and returns what it knows of the cluster afterwards.
+	// Change has the leader execute a change, and returns what the leader knows of the cluster afterwards.
 	Change(ctx context.Context, c node.Change) (node.Status, error)
-	// Status is what this node knows.
+	// Status returns this node's view of the cluster.
 	Status() node.Status
 }
 
 // Bounds of the page of the cluster.
 const (
-	clusterWait = 500 * time.Millisecond // for the leader's answer; without one the page shows what this node knows
-	clusterLook = 4096                   // records that one read examines, to count connections
+	clusterWait = 500 * time.Millisecond // for the leader's answer; without one, the page shows this node's view
+	clusterLook = 4096                   // records examined in one read to count connections
 )
 
 // memberRow is a node of the cluster.
 type memberRow struct {
 	node.Member
-	By          bool        // it answers
-	Known       bool        // the leader has heard of it, or it is the leader
-	Began       domain.Time // since when it takes connections; 0: it does not
-	GameServers int         // that are connected to it
-	Players     int         // of player flow that are online there
+	By          bool        // it answered the request
+	Known       bool        // it is the leader, or the leader has heard of it
+	Began       domain.Time // since when it takes connections; 0: it takes none
+	GameServers int         // connected to it
+	Players     int         // players of player flow who are online there
 }
 
-// State is how the node is, in a word.
+// State describes the node's state in one word.
 func (m *memberRow) State() string {
 	switch {
 	case m.Missing:
@@ -54,7 +54,7 @@ func (m *memberRow) State() string {
 	return "not known here"
 }
 
-// reported is a figure of what the leader has heard of the node; none of the leader itself, or of a node that is missing.
+// reported returns a figure that the leader has received from the node; none for the leader itself or a missing node.
 func (m *memberRow) reported(text string) value {
 	if !m.Known || m.Role == "leader" || m.Missing {
 		return words("–")
@@ -66,12 +66,12 @@ func (m *memberRow) reported(text string) value {
 type clusterView struct {
 	node.Status
 	Single bool // there is no cluster
-	Away   bool // the leader did not answer, and this node tells what it knows
-	Grave  bool // one more failure stops the service, or it accepts no changes now
+	Away   bool // the leader did not answer, so this is the node's own view
+	Grave  bool // one more failure would stop the service, or it accepts no changes now
 	Table  *table
 }
 
-// look returns the cluster as its leader knows it, or as this node does when no leader answers in time.
+// look returns the leader's view of the cluster, or this node's if no leader answers in time.
 func (d *Door) look(ctx context.Context) (s node.Status, away bool) {
 	ctx, cancel := context.WithTimeout(ctx, clusterWait)
 	defer cancel()
@@ -84,7 +84,7 @@ func (d *Door) look(ctx context.Context) (s node.Status, away bool) {
 	return s, false
 }
 
-// members returns the nodes of a status with what the state has of them.
+// members returns the nodes of a status, with what the state knows about them.
 func (d *Door) members(ctx context.Context, s *node.Status) ([]memberRow, error) {
 	links, online := map[uint32]int{}, map[uint32]int{}
 	for at, begun := fleet.ProcessRef(0), false; at != 0 || !begun; begun = true {
@@ -168,7 +168,7 @@ var memberList = list[memberRow]{
 	},
 }
 
-// milliseconds writes a span for people: to a tenth of a second from a second on.
+// milliseconds formats a duration for people: to a tenth of a second from one second on.
 func milliseconds(n int64) string {
 	if n > -1000 && n < 1000 {
 		return strconv.FormatInt(n, 10) + " ms"
@@ -176,7 +176,7 @@ func milliseconds(n int64) string {
 	return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + " s"
 }
 
-// clusterPage is the page of the nodes. What it shows changes without the state, too, so it ticks.
+// clusterPage returns the page of the nodes. Its content also changes independently of the state, so it ticks.
 func (d *Door) clusterPage(r *http.Request, t *table) (*content, error) {
 	x := &clusterView{Single: d.config.Cluster == nil, Table: t}
 	c := &content{Title: "Cluster", Section: "cluster", page: "cluster", Data: x, Ticks: !x.Single, Command: "muster cluster status"}

@@ -18,16 +18,16 @@ import (
 // Bounds of pages of tickets.
 const (
 	ticketsPage = 100
-	ticketsLook = 4096 // tickets that one read examines
-	ticketRows  = 10   // of the oldest, on the page of a configuration
+	ticketsLook = 4096 // tickets examined in one read
+	ticketRows  = 10   // oldest tickets, on the page of a configuration
 )
 
 // configurationView is the page of a matchmaking configuration.
 type configurationView struct {
 	matchmaking.Configuration
-	Counts     [matchmaking.Placing + 1]int // tickets that have not ended, by status
-	Oldest     time.Duration                // wait of the oldest that waits; 0: none does
-	Estimate   string                       // of the wait of a new ticket; empty: not known
+	Counts     [matchmaking.Placing + 1]int // active tickets by status
+	Oldest     time.Duration                // wait of the oldest waiting ticket; 0: none
+	Estimate   string                       // estimated wait of a new ticket; empty: unknown
 	QueueNames []string                     // in the order of Queues
 	Attributes []ruleset.Attribute
 	Pool       *pool
@@ -35,18 +35,18 @@ type configurationView struct {
 	Events     link
 }
 
-// Waiting is how many tickets are in the pool.
+// Waiting returns the number of tickets in the pool.
 func (x *configurationView) Waiting() int {
 	return x.Counts[matchmaking.Queued] + x.Counts[matchmaking.Searching]
 }
 
-// Accepting is how many tickets are in matches that their players have not all accepted.
+// Accepting returns the number of tickets in matches that await acceptance.
 func (x *configurationView) Accepting() int { return x.Counts[matchmaking.RequiresAcceptance] }
 
-// Placing is how many tickets are in matches that wait for a game session.
+// Placing returns the number of tickets in matches that wait for a game session.
 func (x *configurationView) Placing() int { return x.Counts[matchmaking.Placing] }
 
-// Mode is what the API calls FlexMatchMode.
+// Mode returns the FlexMatchMode of the API.
 func (x *configurationView) Mode() string {
 	if x.Standalone {
 		return "STANDALONE"
@@ -96,7 +96,7 @@ func (d *Door) configuration(r *http.Request) (*content, error) {
 	return &content{Title: "Matchmaking configuration " + name, Section: "matchmaking", page: "configuration", Data: &x, Command: "aws gamelift describe-matchmaking-configurations --names " + shellWord(name)}, nil
 }
 
-// openTickets returns the waiting tickets of a configuration, of which the plots need no more than the beginning and the roster. all yields also those in matches.
+// openTickets returns the waiting tickets of a configuration, reduced to what the plots need. all also receives those in matches.
 func (d *Door) openTickets(r *http.Request, name string, all func(*matchmaking.Ticket)) (waiting []matchmaking.Ticket, err error) {
 	for at, begun := matchmaking.TicketRef(0), false; at != 0 || !begun; begun = true {
 		err := d.engine.Read(r.Context(), func(v *cell.View) error {
@@ -117,7 +117,7 @@ func (d *Door) openTickets(r *http.Request, name string, all func(*matchmaking.T
 	return waiting, nil
 }
 
-// ticketPlace is the place of a ticket in an order.
+// ticketPlace is a ticket's position in an order.
 type ticketPlace struct {
 	rank int64
 	id   string
@@ -130,7 +130,7 @@ func (a ticketPlace) compare(b ticketPlace) int {
 	return cmp.Compare(a.id, b.id)
 }
 
-// ticketOrders are the orders of tickets, like partyOrders.
+// ticketOrders are the sort orders of tickets, like partyOrders.
 var ticketOrders = []struct {
 	Name, Text string
 	rank       func(t *matchmaking.Ticket) int64
@@ -140,10 +140,10 @@ var ticketOrders = []struct {
 	{"largest", "most players first", func(t *matchmaking.Ticket) int64 { return -int64(t.Players) }},
 }
 
-// openStatuses are those of tickets that have not ended.
+// openStatuses are the statuses of active tickets.
 var openStatuses = []matchmaking.Status{matchmaking.Queued, matchmaking.Searching, matchmaking.RequiresAcceptance, matchmaking.Placing}
 
-// ticketList has the tickets of the configuration that the path names, as far as they have not ended.
+// ticketList lists the active tickets of the configuration named in the path.
 var ticketList = list[matchmaking.TicketView]{
 	name: "tickets", label: "Tickets", most: ticketsPage, empty: "No ticket.",
 	columns: []column[matchmaking.TicketView]{
@@ -259,7 +259,7 @@ func (d *Door) tickets(r *http.Request, t *table) (*content, error) {
 	return &content{Title: "Tickets of " + name, Section: "matchmaking", page: "tickets", Data: x, Command: "aws gamelift describe-matchmaking --ticket-ids TICKET"}, nil
 }
 
-// span writes how long something has lasted, to the second.
+// span formats a duration to the second.
 func span(d time.Duration) string {
 	if d < time.Minute {
 		return strconv.Itoa(int(d/time.Second)) + " s"
@@ -267,7 +267,7 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// OldestWait is how long the oldest ticket has waited.
+// OldestWait returns how long the oldest ticket has waited.
 func (x *configurationView) OldestWait() string {
 	if x.Waiting() == 0 {
 		return "–"

@@ -24,41 +24,42 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// Prefix is where every path of this door begins.
+// Prefix is the prefix of every path of this door.
 const Prefix = "/console"
 
 // Serves reports whether a path is this door's.
 func Serves(path string) bool { return path == Prefix || strings.HasPrefix(path, Prefix+"/") }
 
-// Config is what a Door needs.
+// Config configures a Door.
 type Config struct {
 	Engine  *engine.Engine
 	Secret  identity.CellSecret
 	Keys    identity.Finder
 	Dev     bool                     // people need not sign in
-	Private func(*http.Request) bool // reports whether a request could not be read on the way
+	Private func(*http.Request) bool // reports whether a request was protected in transit
 	Secure  func(*http.Request) bool // reports whether it came over TLS
 	Proxies *clientaddress.Proxies
 	Signins *signin.Door
 
-	// Explain returns what the operators' API answers about an object: its JSON document.
+	// Explain returns the operators' API's answer about an object: its JSON document.
 	Explain func(ctx context.Context, kind, id string) (document []byte, err error)
-	// Feed returns what the operators' API answers about the events of an object: its JSON document, with entries of the audit log if the caller may read them.
+	// Feed returns the operators' API's answer about the events of an object: its JSON document, including audit log entries if the caller may read
+	// them.
 	Feed func(ctx context.Context, query url.Values, mayAudit bool) (document []byte, err error)
 	// Output answers with the output of a server process, as the operators' API does.
 	Output    func(w http.ResponseWriter, r *http.Request, by identity.Principal, id string)
-	Attention *attention.Finder // has what the overview shows first
-	// Series has the kept metrics; nil: none are kept.
+	Attention *attention.Finder // finds the problems that the overview shows first
+	// Series holds the kept metrics; nil: none are kept.
 	Series   *series.Store
 	Keyring  *keyring.Ring
 	RolesOf  keyring.RolesOf           // for explanations
-	People   *people.Door              // where people sign in; nil: with access keys alone
+	People   *people.Door              // where people sign in; nil: only with access keys
 	Settings func() []settings.Setting // in force
-	// API carries out most actions.
+	// API executes most actions.
 	API API
 	// Cluster is this node of a cluster; nil: a single machine.
 	Cluster Cluster
-	// Audit records attempts that were refused; nil: they are not recorded.
+	// Audit records refused attempts; nil: they are not recorded.
 	Audit *audit.Log
 
 	Version string
@@ -71,16 +72,16 @@ type Door struct {
 	engine *engine.Engine
 	routes http.ServeMux
 	live   *live
-	shared shared // pages that are fetched again
+	shared shared // pages shared between viewers
 	log    *slog.Logger
 
-	zipped   sync.Map      // static files as gzip has them, by name
-	drawings chan struct{} // has one for each request that reads kept metrics
-	exports  chan struct{} // has one for each export of a list
+	zipped   sync.Map      // gzipped static files, by name
+	drawings chan struct{} // holds one element per request that reads kept metrics
+	exports  chan struct{} // holds one element per export of a list
 
-	stage *rehearsal.Stage // of trials of rule sets
+	stage *rehearsal.Stage // for trials of rule sets
 
-	changing sync.Mutex // held from a look at what an action depends on to the end of the action: the name of a new fleet, a queue as its form shows it
+	changing sync.Mutex // held from checking what an action depends on until the action's end, such as that a new fleet's name is free, or that a queue is still as its form shows it
 }
 
 // NewDoor makes a Door. Close it before the engine.
@@ -121,13 +122,13 @@ func NewDoor(c Config) *Door {
 	d.graphPages("queues/{name}/metrics", d.queueMetrics)
 	d.graphPages("matchmaking/{name}/metrics", d.configurationMetrics)
 	for _, kind := range explained {
-		if kind == "party" || kind == "game-session" { // which have pages of their own
+		if kind == "party" || kind == "game-session" { // these have pages of their own
 			continue
 		}
 		d.page(kind+"/{id...}", func(r *http.Request) (*content, error) { return d.explanation(r, kind) })
 	}
 	d.actionPages()
-	// A path without a page, with any method: whoever has not signed in gets the same answer as for a page.
+	// A path without a page, with any method: strangers get the same answer as for a page.
 	d.routes.HandleFunc(Prefix+"/{path...}", d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 		d.show(w, r, by, func(*http.Request) (*content, error) {
 			return nil, domain.Refuse(domain.NotFound, "The console has no page at this address.")
@@ -161,13 +162,13 @@ func (d *Door) page(path string, build func(*http.Request) (*content, error)) {
 	d.routes.HandleFunc(pattern, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) { d.show(w, r, by, build) }))
 }
 
-// show answers with a page as it is built, or with one that says why it cannot be shown.
+// show answers with a page, or with one that says why the page cannot be shown.
 func (d *Door) show(w http.ResponseWriter, r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) {
 	if isRefresh(r) {
 		d.refresh(w, r, by, build)
 		return
 	}
-	at := d.engine.Applied() // before the page is built: it may show a later change as well, but misses none up to here
+	at := d.engine.Applied() // before the page is built: it may show later changes, but misses none up to here
 	c, err := build(r)
 	status := http.StatusOK
 	if err != nil {
@@ -177,7 +178,7 @@ func (d *Door) show(w http.ResponseWriter, r *http.Request, by identity.AccessKe
 	d.write(w, r, status, c, by)
 }
 
-// refusal is the page in place of one that cannot be shown.
+// refusal returns the page to show instead.
 func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 	refused, ok := errors.AsType[*domain.Refusal](err)
 	admins, adminsOnly := errors.AsType[adminsOnly](err)
@@ -204,7 +205,7 @@ func (d *Door) refusal(r *http.Request, err error) (status int, c *content) {
 	return status, c
 }
 
-// past is the error of the page of an object that is gone, or never was. What happened to it may still be known.
+// past is the error for the page of an object that no longer exists, or never did. Its events may still be known.
 type past struct {
 	error
 	events link
@@ -212,7 +213,7 @@ type past struct {
 
 func (p *past) Unwrap() error { return p.error }
 
-// gone adds to the refusal of an unknown object where its past is.
+// gone adds to the refusal of an unknown object where to find its events.
 func gone(err error, kind, id string) error {
 	if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.NotFound {
 		return &past{err, link{"What is known of its past", eventsLink(kind, id).URL}}
@@ -220,12 +221,12 @@ func gone(err error, kind, id string) error {
 	return err
 }
 
-// denied is the error of a page that policies do not let the person see.
+// denied is the error for a page that policies deny to the person.
 type denied string
 
 func (why denied) Error() string { return string(why) }
 
-// adminsOnly is the error of a page, which it names, that only administrators may see.
+// adminsOnly is the error for a page, which it names, that only administrators may see.
 type adminsOnly string
 
 func (page adminsOnly) Error() string {

@@ -22,28 +22,28 @@ import (
 // editorPage is the template of the rule-set editor.
 const editorPage = "rule-set"
 
-// editor is what the rule-set editor shows: the form of the action that creates a rule set, what is wrong with what it has, and what a trial gave.
+// editor is the data of the rule-set editor: the form of the action that creates a rule set, the mistakes in it, and the result of a trial.
 type editor struct {
 	*actionPage
 	Findings []mark
-	Wrong    int    // of the findings are errors
-	Trial    *trial // nil: none was asked for
-	Refused  string // why there is no trial; empty: nothing refused it
+	Wrong    int    // how many of the findings are errors
+	Trial    *trial // nil: none was requested
+	Refused  string // why there is no trial; empty: it was not refused
 }
 
 // Field returns a field for the template.
 func (e *editor) Field(name string) *field { return e.field(name) }
 
-// mark is an error or warning with the place that it is about.
+// mark is an error or warning with its position.
 type mark struct {
 	ruleset.Finding
-	Before, At string // the line, up to the mistake and from there on
+	Before, At string // the line, split at the mistake
 }
 
-// excerptMax bounds the characters of a line on each side of a mistake.
+// excerptMax is how many characters of a line are shown on each side of a mistake.
 const excerptMax = 80
 
-// Severity is error or warning.
+// Severity returns error or warning.
 func (x mark) Severity() string {
 	if x.Wrong {
 		return "error"
@@ -64,7 +64,7 @@ func findingsIn(body string, timeout time.Duration) (all []mark, wrong int) {
 	return all, wrong
 }
 
-// trial is what a simulation or a replay gave.
+// trial is the result of a simulation or a replay.
 type trial struct {
 	*rehearsal.Result
 	Recorded *rehearsal.Recorded // nil: a simulation
@@ -76,18 +76,18 @@ type trial struct {
 // differencesShown is how many tickets with another outcome the page lists.
 const differencesShown = 100
 
-// Figures is the table.
+// Figures returns the rows of the table.
 func (t *trial) Figures() []simulate.Figure { return simulate.Figures(t.Reports...) }
 
-// Plots are the charts.
+// Plots returns the charts.
 func (t *trial) Plots() []simulate.Plot { return simulate.Plots(t.Reports...) }
 
-// Differing are the tickets that the page lists.
+// Differing returns the tickets that the page lists.
 func (t *trial) Differing() []simulate.Difference {
 	return t.Differences.All[:min(differencesShown, len(t.Differences.All))]
 }
 
-// Came is when a ticket of a replay began.
+// Came returns when a ticket of a replay started.
 func (t *trial) Came(x simulate.Difference) domain.Time { return t.Recorded.From.Add(x.Arrival.At) }
 
 func (d *Door) writeEditor(w http.ResponseWriter, r *http.Request, status int, e *editor, by identity.AccessKey) {
@@ -101,7 +101,7 @@ func (d *Door) writeEditor(w http.ResponseWriter, r *http.Request, status int, e
 	d.write(w, r, status, &content{Title: e.Title, Section: "matchmaking", page: editorPage, Editor: true, Data: e}, by)
 }
 
-// editorPages registers what the editor's buttons do that changes nothing: check, simulate and replay.
+// editorPages registers the editor's buttons that change nothing: check, simulate and replay.
 func (d *Door) editorPages() {
 	for name, try := range map[string]func(context.Context, *form) (*trial, error){
 		"check": nil, "simulate": d.simulate, "replay": d.replay,
@@ -164,7 +164,7 @@ func edited(f *form) (rehearsal.Set, error) {
 	return compiled(cmp.Or(f.value("name"), "new"), f.value("body"))
 }
 
-// compiled names a rule set as muster simulate names its file, since the name decides about what the matcher leaves to chance.
+// compiled names the rule set in the way `muster simulate` names its file, because the name seeds the matcher's random choices.
 func compiled(name, body string) (rehearsal.Set, error) {
 	rules, problems := ruleset.Parse(body)
 	if len(problems) > 0 {
@@ -173,7 +173,7 @@ func compiled(name, body string) (rehearsal.Set, error) {
 	return rehearsal.Set{Name: name + ".json", Rules: rules}, nil
 }
 
-// simulate tries the rule set on the players of the form, beside the one to compare with.
+// simulate runs the rule set on the players of the form, next to the one to compare with.
 func (d *Door) simulate(ctx context.Context, f *form) (*trial, error) {
 	minutes := f.number("minutes", 1, int(rehearsal.TimeMax/time.Minute))
 	set, err := edited(f)
@@ -220,7 +220,7 @@ func (d *Door) simulate(ctx context.Context, f *form) (*trial, error) {
 	return &trial{Result: r, Tickets: len(t.Arrivals), Command: simulateCommand(t) + source}, nil
 }
 
-// replay tries the rule set and that of the configuration on the tickets that ended in the last hour.
+// replay runs the rule set and the configuration's own on the tickets that ended in the last hour.
 func (d *Door) replay(ctx context.Context, f *form) (*trial, error) {
 	name := f.field("configuration")
 	if name.Value == "" {
@@ -257,7 +257,7 @@ func (d *Door) replay(ctx context.Context, f *form) (*trial, error) {
 	}, nil
 }
 
-// simulateCommand is the command that gives the same figures.
+// simulateCommand returns the command that gives the same figures.
 func simulateCommand(t rehearsal.Trial) string {
 	command := "muster simulate " + shellWord(t.Sets[len(t.Sets)-1].Name)
 	if len(t.Sets) == 2 {
@@ -270,7 +270,7 @@ func simulateCommand(t rehearsal.Trial) string {
 	return command
 }
 
-// serveArrivals answers with the tickets that a replay takes, for muster simulate.
+// serveArrivals answers with the tickets of a replay, in the format of `muster simulate`.
 func (d *Door) serveArrivals(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	recorded, err := d.stage.LastHour(r.Context(), d.engine, r.PathValue("name"))
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Bounds of pages of events; the operators' API returns no more than feedMost at once.
+// Bounds of pages of events; the operators' API returns at most feedMost at once.
 const (
 	eventsPage = 50
 	feedMost   = 200
 )
 
-// feed is a page of what happened to an object and around it, as the operators' API answers.
+// feed is a page of the events of an object and its surroundings, as the operators' API answers.
 type feed struct {
 	Entries []feedEntry
 	Next    string
@@ -37,13 +37,13 @@ type feedEntry struct {
 type eventsView struct {
 	Since, Until, What, Of string
 	Kinds                  []string
-	Problem                string // of a time that cannot be read
+	Problem                string // with a time that cannot be parsed
 	LeftOut                []string
 	Back                   link
 	Table                  *table
 }
 
-// eventsOf shows the events of an object, a page at a time.
+// eventsOf shows the events of an object, page by page.
 func (d *Door) eventsOf(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	var leftOut []string
 	l := feedList(&leftOut)
@@ -63,7 +63,7 @@ func (d *Door) eventsOf(w http.ResponseWriter, r *http.Request, by identity.Acce
 	})
 }
 
-// feedList has the events of the object that a request names, the latest first. It sets leftOut to what is too much for a page, or not for the role.
+// feedList lists the events of the object named in a request, newest first. It sets leftOut to what is too much for a page, or not for the role.
 func feedList(leftOut *[]string) *list[feedEntry] {
 	return &list[feedEntry]{
 		name: "events", label: "Events", most: eventsPage, empty: "No event.",
@@ -92,7 +92,7 @@ func feedList(leftOut *[]string) *list[feedEntry] {
 			switch {
 			case problem != "" && isExport(r):
 				return nil, nil, domain.Refuse(domain.Invalid, "%s", problem)
-			case problem != "": // the page says so
+			case problem != "": // the page shows it
 				return nil, nil, nil
 			}
 			f, err := d.feed(r.Context(), url.Values{
@@ -111,7 +111,7 @@ func feedList(leftOut *[]string) *list[feedEntry] {
 	}
 }
 
-// feed asks for a page of events, with those of the audit log for administrators.
+// feed requests a page of events, for administrators including those of the audit log.
 func (d *Door) feed(ctx context.Context, query url.Values, mayAudit bool) (*feed, error) {
 	document, err := d.config.Feed(ctx, query, mayAudit)
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *Door) feed(ctx context.Context, query url.Values, mayAudit bool) (*feed
 	return f, json.Unmarshal(document, f)
 }
 
-// inUTC writes a time as commands and the operators' API read it; a zero one is empty.
+// inUTC formats a time for commands and the operators' API; the zero time is empty.
 func inUTC(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -129,7 +129,7 @@ func inUTC(at time.Time) string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// objectPath is the path of the page of an object, or of its row in a list; empty: it has none.
+// objectPath returns the path of an object's page, or of its row in a list; empty: it has none.
 func objectPath(kind, id string) string {
 	switch kind {
 	case "fleet":
@@ -153,13 +153,13 @@ func objectPath(kind, id string) string {
 	return ""
 }
 
-// eventsOfRow leads from a row of a list to the events of its object.
+// eventsOfRow links a row of a list to the events of its object.
 func eventsOfRow(kind, id string) offered { return offered{link: eventsLink(kind, id)} }
 
-// eventsLink leads to the events of an object.
+// eventsLink links to the events of an object.
 func eventsLink(kind, id string) link {
 	return link{"Events", Prefix + "/events/" + kind + "/" + escaped(id)}
 }
 
-// Events leads to the events of the object of an explanation.
+// Events links to the events of an explanation's object.
 func (x *explanation) Events() link { return eventsLink(x.Kind, x.ID) }

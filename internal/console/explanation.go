@@ -13,10 +13,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// explained are the kinds of objects that the operators' API explains, beside fleets, which have a page of their own.
+// explained lists the kinds of objects that the operators' API explains, apart from fleets, which have a page of their
+// own.
 var explained = []string{"compute", "placement", "process", "game-session", "ticket", "party", "game-instance"}
 
-// explanation is what the operators' API answers about an object.
+// explanation is the operators' API's answer about an object.
 type explanation struct {
 	Kind, ID, Status, Why, Next string
 	Facts                       []fact
@@ -33,12 +34,12 @@ type explanation struct {
 		What, Detail string
 	}
 
-	Search *searched // of a ticket; nil: nothing is known
+	Search *searched // for a ticket; nil: unknown
 
-	Actions []string `json:"-"` // names of those that its page offers
+	Actions []string `json:"-"` // names of the actions that its page offers
 }
 
-// searched is how the search for a match of a ticket stands.
+// searched describes the search for a match of a ticket.
 type searched struct {
 	Unmatchable string
 	Needed      int32 `json:"playersNeeded"`
@@ -69,12 +70,12 @@ type searched struct {
 	}
 }
 
-// When is an instant as templates show it.
+// When returns an instant for templates.
 func (*searched) When(t time.Time) template.HTML { return when(domain.TimeOf(t)) }
 
 type fact struct{ Name, Value string }
 
-// At is the instant that is the value of the fact; 0: it is none.
+// At returns the instant in the fact's value; 0: it is not an instant.
 func (f fact) At() domain.Time {
 	at, err := time.Parse("2006-01-02 15:04:05.000 MST", f.Value)
 	if err != nil || at.Location() != time.UTC {
@@ -83,13 +84,13 @@ func (f fact) At() domain.Time {
 	return domain.TimeOf(at)
 }
 
-// linkedFacts are the facts whose value is the id of an object, with its kind.
+// linkedFacts maps facts whose value is the id of an object to its kind.
 var linkedFacts = map[string]string{
 	"queue": "queue", "configuration": "configuration", "placement": "placement", "game session": "game-session", "game instance": "game-instance", "party": "party", "ticket": "ticket", "backfill of": "game-session",
 	"fleet": "fleet", "process": "process",
 }
 
-// Link is the page of what the fact names; empty: there is none, or its value says more than an id.
+// Link returns the page of the object that the fact names; empty: there is none, or the value contains more than an id.
 func (f fact) Link() string {
 	kind, ok := linkedFacts[f.Name]
 	if !ok || strings.ContainsAny(f.Value, " ,") {
@@ -109,7 +110,7 @@ func (x *explanation) Output() (l link) {
 	return l
 }
 
-// When is an instant as templates show it.
+// When returns an instant for templates.
 func (x *explanation) When(t time.Time) template.HTML { return when(domain.TimeOf(t)) }
 
 func (d *Door) explanation(r *http.Request, kind string) (*content, error) {
@@ -124,7 +125,7 @@ func (d *Door) explanation(r *http.Request, kind string) (*content, error) {
 	return &content{Title: titles[kind] + " " + id, Section: sections[kind], page: "explanation", Data: x, Command: "muster explain " + kind + " " + shellWord(id)}, nil
 }
 
-// actionsOn returns the names of the actions on an object as it is now.
+// actionsOn returns the names of the actions available for an object in its current state.
 func (d *Door) actionsOn(ctx context.Context, kind, id string) (names []string, err error) {
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		switch kind {
@@ -155,13 +156,13 @@ func (d *Door) explain(ctx context.Context, kind, id string) (*explanation, erro
 	return x, json.Unmarshal(document, x)
 }
 
-// titles are the kinds of objects that have events, with their names on pages.
+// titles maps the kinds of objects that have events to their names on pages.
 var titles = map[string]string{
 	"compute": "Compute", "placement": "Placement", "process": "Server process", "game-session": "Game session", "ticket": "Ticket", "party": "Party", "game-instance": "Game instance",
 	"fleet": "Fleet", "host": "Host", "queue": "Queue", "player": "Player", "alias": "Alias", "build": "Build", "configuration": "Matchmaking configuration",
 }
 
-// sections are the parts of the navigation to which the kinds belong.
+// sections maps the kinds to their parts of the navigation.
 var sections = map[string]string{
 	"compute": "fleets", "process": "fleets", "game-session": "game-sessions", "placement": "queues", "ticket": "matchmaking", "party": "parties", "game-instance": "parties",
 	"fleet": "fleets", "host": "hosts", "queue": "queues", "player": "players", "alias": "aliases", "build": "builds", "configuration": "matchmaking",

@@ -17,21 +17,21 @@ import (
 // Bounds of exports.
 const (
 	exportRowsMax = 100_000
-	exportsAtOnce = 2                // at this node; others are refused
-	exportStep    = 1000             // rows that are read at a time, between which other requests have their turn
-	exportTime    = 5 * time.Minute  // of an export as a whole
-	exportWrite   = 10 * time.Second // for a client to take as many rows as are read at a time
+	exportsAtOnce = 2                // at this node; further ones are refused
+	exportStep    = 1000             // rows read at a time, between which other requests can run
+	exportTime    = 5 * time.Minute  // for a whole export
+	exportWrite   = 10 * time.Second // for a client to take the rows read at a time
 )
 
-// exporter writes rows in a format.
+// exporter writes rows in one format.
 type exporter interface {
 	begin(list string, columns []string) error
 	row(values []value) error
-	// end says where the export goes on; empty: it is complete.
+	// end writes where the export continues; empty: it is complete.
 	end(next string) error
 }
 
-// formats makes exporters by the name of their format.
+// formats maps names of formats to their exporters.
 var formats = map[string]func(*bufio.Writer) exporter{
 	"csv":  func(w *bufio.Writer) exporter { return &csvExporter{to: csv.NewWriter(w)} },
 	"json": func(w *bufio.Writer) exporter { return &jsonExporter{to: w} },
@@ -39,7 +39,7 @@ var formats = map[string]func(*bufio.Writer) exporter{
 
 var mediaTypes = map[string]string{"csv": "text/csv; charset=utf-8; header=present", "json": "application/json"}
 
-// export streams the rows that a page and its next ones show. It is no snapshot: rows are as they were when they were read.
+// export streams the rows of a page and its next pages. It is not a snapshot: each row has its state when it was read.
 func (l *list[R]) export(d *Door, w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	query := r.URL.Query()
 	refuse := func(err error) {
@@ -95,7 +95,7 @@ func (l *list[R]) export(d *Door, w http.ResponseWriter, r *http.Request, by ide
 	}
 	d.log.Info("a list of the console was exported", "list", l.name, "format", format, "rows", out.rows, "principal", by.ID, "address", d.config.Proxies.Of(r), "error", err)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client must not take what it has for the whole
+		panic(http.ErrAbortHandler) // the client must not take a partial export for a complete one
 	}
 }
 
@@ -116,9 +116,9 @@ func (x *output[R]) begin(name string) error {
 	return x.to.begin(name, columns)
 }
 
-// write hands rows to the client, which has a while to take them.
+// write passes rows to the client, within a time limit.
 func (x *output[R]) write(rows []R) error {
-	_ = x.stream.SetWriteDeadline(time.Now().Add(exportWrite)) // what cannot set it is a recorder of a test
+	_ = x.stream.SetWriteDeadline(time.Now().Add(exportWrite)) // only a recorder in a test cannot set it
 	values := make([]value, len(x.columns))
 	for i := range rows {
 		for c, column := range x.columns {
@@ -156,7 +156,7 @@ func (x *csvExporter) row(values []value) error {
 	return x.to.Write(x.cells)
 }
 
-// end writes a last row that says that there is more: CSV has no other place for it.
+// end writes a last row that says that there is more, because CSV has no other place for it.
 func (x *csvExporter) end(next string) error {
 	if next != "" {
 		clear(x.cells)
@@ -166,7 +166,7 @@ func (x *csvExporter) end(next string) error {
 	return nil
 }
 
-// jsonExporter writes an object that is complete only with its end.
+// jsonExporter writes an object that is incomplete until its end.
 type jsonExporter struct {
 	to      *bufio.Writer
 	columns [][]byte
@@ -187,7 +187,7 @@ func (x *jsonExporter) row(values []value) error {
 		separator = ' '
 	}
 	x.rows++
-	_, _ = x.to.Write([]byte{separator, '\n'}) // a bufio.Writer keeps its error for the last call
+	_, _ = x.to.Write([]byte{separator, '\n'}) // a bufio.Writer keeps its error until the last call
 	for i := range values {
 		separator = ','
 		if i == 0 {

@@ -13,19 +13,19 @@ import (
 	"github.com/musterhq/muster/internal/lookup"
 )
 
-// findHitsMax is how many pages a search for any id shows.
+// findHitsMax is the most pages that a search shows.
 const findHitsMax = 20
 
-// hit is a page that a text may mean.
+// hit is a page that a text may refer to.
 type hit struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 	URL  string `json:"url"`
 
-	exact bool // the text is its whole id or name
+	exact bool // the text is the complete id or name
 }
 
-// find leads to the page of an id, or to a list of the pages that a text may mean.
+// find redirects to the page of an id, or shows the pages that a text may refer to.
 func (d *Door) find(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	text := strings.TrimSpace(r.URL.Query().Get("id"))
 	if text == "" {
@@ -48,7 +48,8 @@ func (d *Door) find(w http.ResponseWriter, r *http.Request, by identity.AccessKe
 	}
 }
 
-// likely is the page of an id that names nothing, by its form. Any text may be a player's id, also of one who has left no trace.
+// likely returns the page suggested by the form of an unknown id. Any text may be a player's id, even of a player without
+// records.
 func likely(id string) string {
 	switch {
 	case strings.HasPrefix(id, "fleet-") && strings.Contains(id, "/"):
@@ -71,7 +72,7 @@ func (d *Door) findAsJSON(w http.ResponseWriter, r *http.Request, by identity.Ac
 	_ = json.NewEncoder(w).Encode(append([]hit{}, all...)) // the browser has gone if it fails
 }
 
-// hits returns the pages that a text may mean, those with just this id or name first. Without a text these are the sections.
+// hits returns the pages that a text may refer to, exact matches first. Without a text, these are the sections.
 func (d *Door) hits(ctx context.Context, text string, role identity.Role) (all []hit, err error) {
 	if len(text) > lookup.BytesMax {
 		return nil, domain.Refuse(domain.Invalid, "The id %.40q… has %d bytes; want at most %d.", text, len(text), lookup.BytesMax)
@@ -107,13 +108,13 @@ func (d *Door) hits(ctx context.Context, text string, role identity.Role) (all [
 	return x.hits[:min(len(x.hits), findHitsMax)], nil
 }
 
-// finding collects hits for a text in lower case.
+// finding collects hits for a lower-case text.
 type finding struct {
 	text string
 	hits []hit
 }
 
-// add adds a page if its text, or one of further names of its object, contains what is looked for.
+// add adds a page if its text, or another name of its object, contains the search text.
 func (x *finding) add(kind, text, path string, names ...string) {
 	names = append(names, text)
 	found := func(in string) bool { return strings.Contains(strings.ToLower(in), x.text) }
@@ -123,7 +124,7 @@ func (x *finding) add(kind, text, path string, names ...string) {
 	}
 }
 
-// hitOf is the page of an object.
+// hitOf returns the page of an object.
 func hitOf(o *lookup.Object) hit {
 	h := hit{Kind: strings.ReplaceAll(o.Kind, "-", " "), Text: o.Name, exact: o.Exact}
 	path := objectPath(o.Kind, o.ID)
@@ -139,7 +140,7 @@ func hitOf(o *lookup.Object) hit {
 	return h
 }
 
-// idOf returns the id of an object that the operators' API explains.
+// idOf returns the id of an object for the operators' API.
 func (d *Door) idOf(ctx context.Context, kind, id string) (string, error) {
 	x, err := d.explain(ctx, kind, id)
 	if err != nil {

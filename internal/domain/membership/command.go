@@ -7,16 +7,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// BeginNode registers an incarnation of a node, before it takes connections. The node's earlier incarnation, if it is still present, is lost.
+// BeginNode registers an incarnation of a node before it takes connections. If an earlier incarnation of the node is still present, it is
+// lost.
 type BeginNode struct {
-	Node domain.UUID // random, and never used before
+	Node domain.UUID // random, never used before
 	Name string
 }
 
 // nameMax bounds the name of a node.
 const nameMax = 64
 
-// Decide emits NodeBegan, unless the incarnation is present already.
+// Decide emits NodeBegan, unless the incarnation is already present.
 func (cmd *BeginNode) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if cmd.Node.IsZero() || cmd.Name == "" || len(cmd.Name) > nameMax {
@@ -32,10 +33,10 @@ func (cmd *BeginNode) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// LoseNode ends an incarnation: its node is silent, or has said that it stops. Only the node that decides gives it.
+// LoseNode ends an incarnation whose node is silent or has announced that it stops. Only the leader issues it.
 type LoseNode struct{ Node domain.UUID }
 
-// Decide emits NodeLost, unless the incarnation has ended already.
+// Decide emits NodeLost, unless the incarnation has already ended.
 func (cmd *LoseNode) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	if no, err := t.Holder(cmd.Node); err == nil && no != 0 {
@@ -49,7 +50,7 @@ func (t *Tx) lose(no uint32, now domain.ContactTime) {
 	t.Emit(&NodeLost{Node: no, LostBy: links, PresenceBy: players, Now: now, Links: t.hooks.Links(no)})
 }
 
-// Resume ends all incarnations when the service starts as a single node: they are of a cluster that it was.
+// Resume ends all incarnations when the service starts as a single node: they belong to its former cluster.
 func (t *Tx) Resume(r kernel.Resumption) {
 	if r.Cluster || r.Paused {
 		return

@@ -1,17 +1,16 @@
-// Package membership is the room of a cell that knows which nodes of a cluster take connections. It does not know which of them vote: that is
-// the matter of the journal.
+// Package membership is the room that records which nodes of a cluster take connections. It does not record which of them vote; the journal does.
 //
 // # Incarnations
 //
-// A node registers under a random id before it opens its doors (BeginNode), and under another one after each restart: an incarnation. The rooms
-// record with each connection of a game server and each presence of a player which incarnation has it, by its number. LoseNode ends an incarnation,
-// when its node has been silent for too long or says that it stops: all of its connections are lost from then on, and their peers have the
-// same time to return as after a restart of a single node. A command that attaches a connection to an incarnation that has ended is refused
-// with domain.NodeLost, so a node that was given up, and does not know it yet, cannot make a connection count as alive.
+// A node registers under a random id before it opens its doors (BeginNode), and under a new id after each restart: an incarnation. For each
+// connection of a game server and each presence of a player, the rooms record the number of the incarnation that holds it. LoseNode ends an
+// incarnation when its node has been silent for too long or announces that it stops. From then on all of its connections are lost, and their peers
+// have the same time to return as after a restart of a single node. A command that attaches a connection to an ended incarnation is refused with
+// domain.NodeLost, so a node that was given up without knowing it cannot make a connection count as alive.
 //
-// A number is never given twice, and neither is an id: a node that was given up takes another one.
+// Numbers and ids are never reused: a node that was given up takes new ones.
 //
-// A change of leader leaves all incarnations as they are (kernel.Resume). A service that runs as a single node again ends them.
+// A change of leader does not affect incarnations (kernel.Resume). When the service runs as a single node again, they end.
 package membership
 
 import (
@@ -27,7 +26,7 @@ const Room kernel.RoomNo = 6
 
 // Node is an incarnation of a node that takes connections.
 type Node struct {
-	No    uint32 // numbers all incarnations, from 1
+	No    uint32 // number among all incarnations, from 1
 	ID    domain.UUID
 	Name  string
 	Began domain.Time
@@ -45,7 +44,7 @@ func (n *Node) Fields(c *wire.Codec) {
 
 // Hooks are the rooms that hold connections.
 type Hooks interface {
-	// Graces returns until when game servers and players may return whose connections are lost now.
+	// Graces returns until when game servers and players whose connections are lost now may return.
 	Graces(now domain.ContactTime) (links, players domain.ContactTime)
 	// Links returns how many game servers are connected to a node.
 	Links(node uint32) uint32
@@ -53,15 +52,15 @@ type Hooks interface {
 	NodeLost(e *NodeLost)
 }
 
-// State is the room's records. There are as many as the cluster has nodes: a snapshot copies them.
+// State is the room's records. There are only as many as the cluster has nodes, so a snapshot copies them.
 type State struct {
 	*kernel.Kernel
-	nodes []Node // that are present, in the order of their numbers; never changed in place
-	last  uint32 // the number that the latest one got
+	nodes []Node // present ones, ordered by number; never changed in place
+	last  uint32 // latest assigned number
 	hooks Hooks
 }
 
-// Tx is the room: its state, and its part of the present transaction.
+// Tx is the room: its state and its part of the current transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
@@ -77,7 +76,7 @@ func (c *State) Connect(h Hooks) { c.hooks = h }
 // Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
-// Present reports whether the node with a number takes connections. No node has the number 0.
+// Present reports whether the node with a number takes connections. No node has number 0.
 func (c *State) Present(no uint32) bool {
 	return slices.ContainsFunc(c.nodes, func(n Node) bool { return n.No == no })
 }
@@ -144,7 +143,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return true, kernel.LoadWith(l, body, func(n Node) { c.nodes = append(c.nodes, n) })
 }
 
-// Restore sets what the head of a snapshot has.
+// Restore takes over the values in the head of a snapshot.
 func (c *State) Restore(h *kernel.Head) error {
 	c.last = h.NodeNo
 	return nil

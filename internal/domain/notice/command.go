@@ -8,13 +8,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Notify has the receivers of notices.
+// Notify configures the receivers of notices.
 type Notify struct {
 	Bus    bool     // the event bus has a receiver, which gets all notices
-	Topics []string // ARNs; a queue may name one of them
+	Topics []string // ARNs, one of which a queue may name
 
-	Max int           // notices that may wait for one receiver; beyond, the oldest are dropped
-	Age time.Duration // how long each of them may wait
+	Max int           // most notices that may wait for one receiver; beyond this, the oldest are dropped
+	Age time.Duration // how long each may wait
 }
 
 // Defaults of a Notify.
@@ -38,7 +38,7 @@ func (t *Tx) Tell(n Notice, topic string) {
 	}
 }
 
-// notice records a notice for one receiver, and drops its oldest one if there are too many.
+// notice records a notice for one receiver, and drops the receiver's oldest one if there are too many.
 func (t *Tx) notice(n Notice, topic string, most int) {
 	for t.Records.Count(topic) >= most {
 		no, _ := t.Records.First(topic)
@@ -48,7 +48,7 @@ func (t *Tx) notice(n Notice, topic string, most int) {
 	t.Emit(&NoticeWritten{n})
 }
 
-// DeliverNotices records that a receiver has got some of its notices. It ignores those that no longer exist.
+// DeliverNotices records that a receiver has received some of its notices. It ignores those that no longer exist.
 type DeliverNotices struct {
 	Topic string
 	Nos   []uint64

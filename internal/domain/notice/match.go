@@ -5,15 +5,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Match is an event of matchmaking with all its data, because the tickets change afterwards.
+// Match is a matchmaking event with all its data, because the tickets change afterwards.
 type Match struct {
 	Type            string // name of the event
 	Configuration   string
 	Region, Account string // of the configuration's ARN
-	ID              string // of the match; empty where there is none
+	ID              string // of the match; empty if there is none
 	Tickets         []MatchTicket
 
-	Acceptance         string // how AcceptMatchCompleted ended
+	Acceptance         string // outcome in AcceptMatchCompleted
 	AcceptanceRequired bool
 	AcceptanceTimeout  int32 // seconds
 	WaitKnown          bool
@@ -44,7 +44,7 @@ type MatchPlayer struct {
 	Session  domain.PlayerSessionID
 }
 
-// MatchRule counts how often a rule held and failed.
+// MatchRule counts how often a rule passed and failed.
 type MatchRule struct {
 	Name           string
 	Passed, Failed uint64

@@ -1,5 +1,5 @@
-// Package notice is the room of notices to receivers outside: a record for each event and receiver, from the event until the receiver has
-// it. So no notice is lost when the service crashes, and a receiver that was away gets all of them when it is back.
+// Package notice is the room of notices to external receivers: it has one record for each event and receiver, from the event until the
+// receiver has received it. So no notice is lost when the service crashes, and a receiver that was unavailable gets all of them later.
 package notice
 
 import (
@@ -18,16 +18,16 @@ type (
 const Bus = ""
 
 // Notice is an event for one receiver. The event of a placement is composed when it is sent, because an ended placement no longer
-// changes. An event of matchmaking is stored whole, because its tickets change.
+// changes. A matchmaking event is stored completely, because its tickets change.
 type Notice struct {
-	No              uint64      // numbers the notices of the cell, in their order
+	No              uint64      // number among all notices of the cell, in order
 	Topic           string      // ARN, or Bus
-	ID              domain.UUID // of the event; the same for all its receivers and all attempts
+	ID              domain.UUID // of the event; the same for all receivers and attempts
 	At              domain.Time // when it happened
-	Until           domain.Time // then the notice is dropped
+	Until           domain.Time // when the notice is dropped
 	Placement       string
 	CustomEventData string // of its queue or matchmaking configuration at the time of the event
-	Match           *Match // of an event of matchmaking; then Placement is empty
+	Match           *Match // of a matchmaking event; Placement is then empty
 }
 
 func (n *Notice) Fields(c *wire.Codec) {
@@ -41,7 +41,7 @@ func (n *Notice) Fields(c *wire.Codec) {
 	wire.Optional(c, 8, &n.Match, (*Match).Fields)
 }
 
-// Subscription says that the receiver at a URL wants the notices of a topic.
+// Subscription records that the receiver at a URL wants the notices of a topic.
 type Subscription struct {
 	Topic, URL string
 	Confirmed  domain.Time

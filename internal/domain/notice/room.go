@@ -16,7 +16,7 @@ const NoticeAge = kernel.FirstWall + kernel.Wait(Room)*kernel.WaitsOfRoom
 type State struct {
 	*kernel.Kernel
 	Records *Records
-	notify  *Notify // nil: there are no receivers
+	notify  *Notify // nil: no receivers
 
 	noticeNo uint64 // number of the latest notice
 }
@@ -33,7 +33,7 @@ func New(k *kernel.Kernel, notify *Notify) *Tx {
 	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Records: NewRecords(), notify: notify}}
 }
 
-// Configure changes the receivers, for notices from now on. Those that wait for a receiver that is gone are dropped at their time.
+// Configure changes the receivers of further notices. Notices for a removed receiver are dropped when they expire.
 func (c *State) Configure(notify *Notify) { c.notify = notify }
 
 // Events returns the constructors of the room's events.
@@ -81,7 +81,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what a snapshot does not contain.
+// Restore rebuilds the data that snapshots omit.
 func (c *State) Restore(h *kernel.Head) error {
 	c.noticeNo = h.NoticeNo
 	for r, n := range c.Records.Notices.All() {

@@ -55,22 +55,22 @@ func (k Kind) String() string {
 type SignIn struct {
 	ID       string
 	Kind     Kind
-	Provider string // by its name in the settings; Own for one of the cell's own people
+	Provider string // the provider's name in the settings; Own for one of the cell's own people
 	Subject  string // of the person at the provider; the id of one of the cell's own people
 	Name     string // for people to read
 	Groups   []string
-	Roles    access.RoleSet // that the groups give
+	Roles    access.RoleSet // given by the groups
 	Started  domain.Time
 	Expires  domain.Time
-	Checked  domain.Time // when the provider has confirmed the person and the groups
-	CheckBy  domain.Time // the session ends then unless the provider has confirmed them again
+	Checked  domain.Time // when the provider last confirmed the person and the groups
+	CheckBy  domain.Time // the session ends then without another confirmation
 	Refresh  []byte      // encrypted, for the next check; empty: there is none, and the session ends at CheckBy
-	Used     domain.Time // the last use that was noted
-	Address  string      // of the client at its last noted use
-	Agent    string      // program of the client when it signed in
-	Sid      string      // of the session at the provider, by which that can end it; empty: the provider gave none
+	Used     domain.Time // last recorded use
+	Address  string      // client address at the last recorded use
+	Agent    string      // client program at sign-in
+	Sid      string      // id of the session at the provider, with which the provider can end it; empty: none given
 
-	Changed uint64 // journal number of the last change, 0 when older than this run
+	Changed uint64 // journal number of the last change; 0: before this run
 }
 
 // Holder names the person in credentials and records: PROVIDER/SUBJECT.
@@ -99,12 +99,12 @@ func (x *SignIn) Fields(c *wire.Codec) {
 	c.String(16, &x.Sid)
 }
 
-// ends is when the session ends if nothing happens before.
+// ends returns when the session ends unless something happens first.
 func (x *SignIn) ends() domain.Time { return min(x.Expires, x.CheckBy) }
 
 func placeOfSignIn(x *SignIn) catalog.Place { return catalog.Place{Created: x.Started, ID: x.ID} }
 
-// check refuses a session with values out of bounds, and shortens texts that are only informative.
+// check refuses a session with values out of bounds, and truncates texts that are only informative.
 func (x *SignIn) check() error {
 	if _, err := domain.ParseID[SignInID](x.ID); err != nil {
 		return domain.Refuse(domain.Invalid, "sign-in session %.100q: %v", x.ID, err)
@@ -159,9 +159,9 @@ func (x *Person) Fields(c *wire.Codec) {
 
 func placeOfPerson(x *Person) catalog.Place { return catalog.Place{Created: x.Created, ID: x.ID} }
 
-// Enrolment is a link with which a person registers one passkey, once. The state has only the hash of its secret.
+// Enrolment is a link with which a person registers one passkey. The state contains only the hash of its secret.
 type Enrolment struct {
-	Hash    string // empty: there is none
+	Hash    string // empty: there is no link
 	Issued  domain.Time
 	Expires domain.Time
 	By      string // principal
@@ -174,18 +174,18 @@ func (x *Enrolment) fields(c *wire.Codec) {
 	c.Shared(4, &x.By)
 }
 
-// Passkey is a credential of WebAuthn.
+// Passkey is a WebAuthn credential.
 type Passkey struct {
 	ID      []byte // of the credential
-	Key     []byte // public key, in the form of COSE
+	Key     []byte // public key in COSE form
 	Model   []byte // AAGUID of the authenticator, 16 bytes; empty: unknown
-	Count   uint32 // of signatures, as the authenticator says; 0: it does not count
-	Flags   uint8  // of the authenticator data when it was last used
-	Name    string // for its owner
+	Count   uint32 // signature counter of the authenticator; 0: it does not count
+	Flags   uint8  // flags of the authenticator data at the last use
+	Name    string // a label for its owner
 	Created domain.Time
 	Used    domain.Time // 0: never
 
-	// Challenge is when the challenge was issued that it signed last. The next one must be later, so no answer works twice.
+	// Challenge is when the last signed challenge was issued. The next one must be later, so that no answer works twice.
 	Challenge domain.Time
 }
 
@@ -201,7 +201,7 @@ func (x *Passkey) fields(c *wire.Codec) {
 	wire.Int(c, 9, &x.Challenge)
 }
 
-// Use is the latest use of a session since the last one that was noted.
+// Use is the latest use of a session since the last recorded one.
 type Use struct {
 	ID      string
 	At      domain.Time
@@ -215,19 +215,19 @@ func (x *Use) Fields(c *wire.Codec) {
 	c.Shared(3, &x.Address)
 }
 
-// Cause is why a session has ended. The numbers are in the journal.
+// Cause is why a session ended. The numbers are in the journal.
 type Cause uint8
 
 // The causes.
 const (
 	Expired       Cause = iota + 1
-	NotConfirmed        // nothing has confirmed the person in time
+	NotConfirmed        // the person was not confirmed in time
 	SignedOut           // by the person
 	EndedByAdmin        // by an operator
-	NoLongerKnown       // the provider says that the person may not sign in any more, or the person was removed
-	NoRole              // the person is in no group any more that gives a role
-	Replaced            // the person has begun too many others since
-	CodeTwice           // a code of the session was used twice: it was stolen
+	NoLongerKnown       // the provider reports that the person may no longer sign in, or the person was removed
+	NoRole              // none of the person's groups gives a role any more
+	Replaced            // the person has started too many newer ones
+	CodeTwice           // a code of the session was used twice, so it was stolen
 	LoggedOut           // the person has signed out at the provider, or was signed out there
 )
 
@@ -244,7 +244,7 @@ func (c Cause) String() string {
 	return causes[c]
 }
 
-// CheckName refuses a name that a person cannot have.
+// CheckName refuses an invalid name of a person.
 func CheckName(name string) error {
 	if name == "" || len(name) > NameMax || !oneLine(name) || strings.TrimSpace(name) != name {
 		return domain.Refuse(domain.Invalid, "name %.200q: want 1 to %d bytes of UTF-8 without control characters, and no spaces around them", name, NameMax)
@@ -252,8 +252,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// checkGroups refuses too many groups, and such that are not one line of text. More than the state has room for are no reason to drop some: a
-// policy may deny what a group's members may do.
+// checkGroups refuses too many groups, and groups that are not one line of text. It does not drop surplus groups, because a policy may deny
+// what a group's members may do.
 func checkGroups(groups []string) error {
 	size := 0
 	for _, g := range groups {
@@ -271,7 +271,7 @@ func oneLine(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 })
 }
 
-// Short makes one line of a text from outside, of at most so many bytes.
+// Short turns a text from outside into one line of at most so many bytes.
 func Short(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !oneLine(string(r)) {
@@ -285,7 +285,7 @@ func Short(s string, most int) string {
 	return s
 }
 
-// sortedGroups is a copy in order and without repeats, so that equal memberships are equal records.
+// sortedGroups returns a sorted copy without duplicates, so that equal memberships are equal records.
 func sortedGroups(groups []string) []string {
 	if len(groups) == 0 {
 		return nil

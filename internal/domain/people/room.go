@@ -1,9 +1,9 @@
-// Package people is the room of the people who sign in: sign-in sessions of people whom an identity provider knows, and the cell's own people with
-// their passkeys and the links with which they register one.
+// Package people is the room of people who sign in: the sign-in sessions of people known to an identity provider, and the cell's own people with
+// their passkeys and the links for registering them.
 //
-// A session has what its provider said of the person at the last check: the name and the groups, and the roles that these give by the settings. It
-// ends when it expires, when its person or an operator ends it, and at CheckBy unless the provider has confirmed the person again. A session that has
-// ended leaves the state; the audit log has who ended it.
+// A session contains what its provider reported about the person at the last check: the name and the groups, and the roles that the settings give to
+// these groups. It ends when it expires, when its person or an operator ends it, and at CheckBy unless the provider has confirmed the person again.
+// Ended sessions leave the state; the audit log records who ended them.
 package people
 
 import (
@@ -19,22 +19,22 @@ import (
 // Room is the room's number.
 const Room kernel.RoomNo = 13
 
-// level of the journal from which the room's events may be written.
+// level is the level from which the room's events may be written.
 const level = 2
 
 // Limits of the room.
 const (
-	// SessionsMax is how many sign-in sessions there are at most.
+	// SessionsMax is the most sign-in sessions.
 	SessionsMax = 10_000
-	// SessionsOfPersonMax is how many of them one person has. The oldest one ends when there are more.
+	// SessionsOfPersonMax is the most sessions of one person. Beyond it, the oldest one ends.
 	SessionsOfPersonMax = 20
-	// PeopleMax is how many people of its own a cell has at most.
+	// PeopleMax is the most people of its own that a cell may have.
 	PeopleMax = 1_000
-	// PasskeysMax is how many passkeys a person has at most.
+	// PasskeysMax is the most passkeys of one person.
 	PasskeysMax = 10
-	// SessionLifeMax is the longest life of a session.
+	// SessionLifeMax is the longest validity of a session.
 	SessionLifeMax = 30 * 24 * time.Hour
-	// EnrolmentLifeMax is the longest life of a link with which a passkey is registered.
+	// EnrolmentLifeMax is the longest validity of a link for registering a passkey.
 	EnrolmentLifeMax = 7 * 24 * time.Hour
 	// UsesMax bounds one NoteUses.
 	UsesMax = 256
@@ -47,8 +47,8 @@ const (
 	groupBytesMax = 16 << 10
 	textMax       = 256
 	hashMax       = 128
-	credentialMax = 1023 // bytes of a passkey's id, by WebAuthn
-	keyMax        = 2048 // bytes of its public key: those of RSA are the largest
+	credentialMax = 1023 // bytes of a passkey's id, according to WebAuthn
+	keyMax        = 2048 // bytes of its public key; RSA keys are the largest
 )
 
 // SessionEnd is the wall deadline of every session.
@@ -59,7 +59,7 @@ type State struct {
 	*kernel.Kernel
 	SignIns catalog.Catalog[SignIn]
 	People  catalog.Catalog[Person]
-	of      map[string][]string // ids of the sessions of a holder, the oldest first
+	of      map[string][]string // ids of a holder's sessions, oldest first
 }
 
 // Tx is the room: its state, and its part of the present transaction.
@@ -158,7 +158,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what a snapshot does not contain.
+// Restore rebuilds the data that snapshots omit.
 func (c *State) Restore(*kernel.Head) error {
 	c.SignIns.Restore()
 	c.People.Restore()
@@ -193,13 +193,13 @@ func (v *View) SignIn(id string) (SignIn, bool) {
 	return *x, true
 }
 
-// SignIns returns up to limit sign-in sessions in the order of their start, beginning after a place.
+// SignIns returns up to limit sign-in sessions in order of their start, beginning after a place.
 func (v *View) SignIns(after catalog.Place, limit int) []SignIn {
 	v.SawAll()
 	return v.c.SignIns.Page(after, limit, nil)
 }
 
-// SignInsOf returns the sessions of a person, the oldest first.
+// SignInsOf returns the sessions of a person, oldest first.
 func (v *View) SignInsOf(holder string) (all []SignIn) {
 	v.SawAll()
 	for _, id := range v.c.of[holder] {

@@ -7,13 +7,13 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Amount is a number of records and their memory, in bytes where that is counted.
+// Amount is a number of records and, where counted, their memory in bytes.
 type Amount struct {
 	Count int
 	Bytes int64
 }
 
-// Held counts records of one kind, in all and for each Holder. The zero value is empty.
+// Held counts records of one kind, in total and by Holder. The zero value is empty.
 type Held struct {
 	total Amount
 	by    map[Holder]Amount
@@ -22,10 +22,10 @@ type Held struct {
 // Add counts a new record with its bytes.
 func (h *Held) Add(by Holder, bytes int) { h.add(by, Amount{1, int64(bytes)}) }
 
-// Remove counts down what Add has counted.
+// Remove reverts an Add.
 func (h *Held) Remove(by Holder, bytes int) { h.add(by, Amount{-1, -int64(bytes)}) }
 
-// Grow counts a change of a record's bytes.
+// Grow counts a change of a record's size.
 func (h *Held) Grow(by Holder, bytes int) { h.add(by, Amount{0, int64(bytes)}) }
 
 func (h *Held) add(by Holder, x Amount) {
@@ -45,10 +45,10 @@ func (h *Held) add(by Holder, x Amount) {
 
 func (a Amount) plus(b Amount) Amount { return Amount{a.Count + b.Count, a.Bytes + b.Bytes} }
 
-// Total returns the sum of all.
+// Total returns the total.
 func (h *Held) Total() Amount { return h.total }
 
-// Bytes returns the bytes of all.
+// Bytes returns the total size.
 func (h *Held) Bytes() int64 { return h.total.Bytes }
 
 // Of returns what a holder has.
@@ -60,7 +60,7 @@ type Holding struct {
 	Amount
 }
 
-// Highest returns the holders with most records, at most n of them.
+// Highest returns the n holders with the most records.
 func (h *Held) Highest(n int) []Holding {
 	all := make([]Holding, 0, len(h.by))
 	for by, x := range h.by {
@@ -83,8 +83,8 @@ func (h *Held) Equal(x *Held) bool {
 	return true
 }
 
-// Room refuses bytes of a kind beyond the limit of the installation, or beyond the part of it that one holder may use: three quarters, and for access keys
-// of the role client, which all players of a game have, a half.
+// Room refuses bytes of a kind beyond the installation's limit, or beyond the part of it that one holder may use: three quarters or, for access keys
+// with the role client, which all players of a game share, a half.
 func (h *Held) Room(k Kind, by Holder, m domain.Maker, bytes int, most int64) error {
 	if has := h.total.Bytes; has+int64(bytes) > most {
 		return domain.Refuse(domain.Overloaded, "%s hold %d bytes; the limit is %d", k, has, most)

@@ -1,10 +1,10 @@
-// Package quota bounds what one holder may have: how many records of each kind, and which share of their memory. So a caller that creates
-// without end is refused while others find room.
+// Package quota limits what one holder may have: the number of records of each kind, and a share of their memory. A caller that creates without end
+// is thus refused while others still find room.
 //
-// A holder is an access key with all temporary credentials that were issued to it, a person or a machine that signed in elsewhere, or the
-// players of player flow together. Records have the number of their holder, so the counts (Held) are a function of the records: a replay, a snapshot and
-// another node have the same ones. Records without a holder count for the whole installation alone: what the service makes by itself, and what was
-// made before there were holders.
+// A holder is an access key with all temporary credentials issued to it, a person or a machine that signed in elsewhere, or all players of player
+// flow together. Records contain the number of their holder, so the counts (Held) are a function of the records, and a replay, a snapshot and another
+// node have the same counts. Records without a holder count only for the installation as a whole: those that the service creates on its own, and
+// those from before holders existed.
 package quota
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Level is the level of the journal from which on records have holders: a release before does not count them.
+// Level is the level from which on records have holders; earlier releases do not count them.
 const Level = 2
 
-// Holder identifies who holds a record, by a number derived from its name. 0: no holder.
+// Holder identifies the holder of a record by a number derived from its name. 0: no holder.
 type Holder uint64
 
-// Players are all players of player flow, who act without an access key. Each player has at most one party and one search.
+// Players is the holder for all players of player flow, who have no access key. Each player has at most one party and one search.
 const Players Holder = 1
 
 // HolderNamed returns the holder with a name: the first eight bytes of its SHA-256, as for domain.Maker.
@@ -32,7 +32,7 @@ func HolderNamed(name string) Holder {
 	return Holder(max(binary.BigEndian.Uint64(sum[:8]), uint64(Players)+1))
 }
 
-// HolderOf is the holder of a record that has a holder, or from before only a maker.
+// HolderOf returns the holder of a record that has a holder or, from before holders existed, only a maker.
 func HolderOf(h Holder, m domain.Maker) Holder {
 	if h == 0 {
 		return Holder(m)
@@ -40,7 +40,7 @@ func HolderOf(h Holder, m domain.Maker) Holder {
 	return h
 }
 
-// Stored is the holder that the record of a maker needs: none if the maker says it.
+// Stored returns the holder to store in a maker's record: none if the maker implies it.
 func Stored(h Holder, m domain.Maker) Holder {
 	if h == Holder(m) {
 		return 0
@@ -48,10 +48,10 @@ func Stored(h Holder, m domain.Maker) Holder {
 	return h
 }
 
-// Taker is a command that creates records with a holder. The engine sets it, from the context of the caller.
+// Taker is a command that creates records with a holder. The engine sets the holder from the caller's context.
 type Taker interface{ Hold(Holder) }
 
-// Taking is embedded in commands whose records have no place for a holder of their own.
+// Taking is embedded in commands whose records have no field for a holder.
 type Taking struct{ Holder Holder }
 
 // Hold implements Taker.
