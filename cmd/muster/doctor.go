@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -36,26 +35,45 @@ type doctorCommand struct {
 // errUnwell is the error of an examination with a failure, which its findings have told.
 var errUnwell = errors.New("something does not work")
 
-// Run prints all findings. It fails when one of them is a failure.
+// hangPatience is how long the service may take to answer that it runs: much longer than one under load needs.
+const hangPatience = 5 * time.Second
+
+// Run prints all findings, as text each of them as soon as it is there. It fails when one of them is a failure.
 func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
 	if err != nil {
 		return err
 	}
 	data := dataFlag{Data: c.Data, SecretKeyFile: c.SecretKeyFile}
-	x := &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText(), Running: data.served(ctx)}
-	key, err := accessKey(ctx, env, c.Profile, &data, identity.MayOperate)
-	remote := remoteService{endpoint: endpoint, key: key, region: signingRegion(env)}
-	if err == nil && (key.AccessKeyID != "" || c.Dev) {
-		x.Service = &doctorService{topService{remote}}
+	x := &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText()}
+	asked := ctx
+	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	defer cancel()
+	try := &sdkTrial{remote: remoteService{endpoint: endpoint, region: signingRegion(env)}, fleet: c.Fleet, compute: c.Compute}
+	x.InitSDK = try.run
+	x.Seek = func(ctx context.Context) {
+		key, err := environmentKey(env, c.Profile)
+		if x.Running, x.Hangs = data.served(ctx); x.Hangs == nil {
+			key, err = accessKey(ctx, env, c.Profile, &data, identity.MayOperate)
+		}
+		try.remote.key, x.NoService = key, err
+		if err == nil && (key.AccessKeyID != "" || c.Dev) {
+			x.Service = &doctorService{topService{try.remote}}
+		}
 	}
-	x.NoService = err
-	try := &sdkTrial{remote: remote, fleet: c.Fleet, compute: c.Compute}
-	if x.NoSDK = try.prepare(ctx); x.NoSDK == "" {
-		x.InitSDK = try.run
+	if !c.JSON {
+		x.Tell = func(f doctor.Finding) { tellFinding(stdout, f) }
 	}
 	found := doctor.Examine(ctx, x)
-	if err := c.print(stdout, found); err != nil {
+	if asked.Err() != nil {
+		return asked.Err()
+	}
+	if c.JSON {
+		err = printFindings(stdout, found)
+	} else {
+		err = countFindings(stdout, found)
+	}
+	if err != nil {
 		return err
 	}
 	if doctor.Worst(found) == doctor.Failure {
@@ -64,33 +82,43 @@ func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environme
 	return nil
 }
 
-// served reports whether a service runs on the data directory.
-func (f *dataFlag) served(ctx context.Context) bool {
+// served reports whether a service runs on the data directory, or hangs there.
+func (f *dataFlag) served(ctx context.Context) (runs bool, hangs error) {
 	client, err := f.client()
-	return err == nil && client.Runs(ctx)
+	if err != nil {
+		return false, nil
+	}
+	if err := client.Awake(ctx, hangPatience); err != nil {
+		return false, err
+	}
+	return client.Runs(ctx), nil
 }
 
-func (c *doctorCommand) print(stdout io.Writer, found []doctor.Finding) error {
-	if c.JSON {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
-			Worst    doctor.Level     `json:"worst"`
-			Findings []doctor.Finding `json:"findings"`
-		}{doctor.Worst(found), found})
+// printFindings prints findings for programs.
+func printFindings(stdout io.Writer, found []doctor.Finding) error {
+	e := json.NewEncoder(stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Worst    doctor.Level     `json:"worst"`
+		Findings []doctor.Finding `json:"findings"`
+	}{doctor.Worst(found), found})
+}
+
+func tellFinding(stdout io.Writer, f doctor.Finding) {
+	text := fmt.Sprintf("%-8s %s: %s\n", f.Level, f.Check, printable(f.Found))
+	if f.Do != "" {
+		text += fmt.Sprintf("         → %s\n", printable(f.Do))
 	}
-	var text strings.Builder
+	_, _ = io.WriteString(stdout, text) // countFindings returns the error of an output that is gone
+}
+
+func countFindings(stdout io.Writer, found []doctor.Finding) error {
 	counts := map[doctor.Level]int{}
 	for _, f := range found {
 		counts[f.Level]++
-		fmt.Fprintf(&text, "%-8s %s: %s\n", f.Level, f.Check, printable(f.Found))
-		if f.Do != "" {
-			fmt.Fprintf(&text, "         → %s\n", printable(f.Do))
-		}
 	}
-	fmt.Fprintf(&text, "\n%d ok, %s, %s, %d skipped\n", counts[doctor.OK], plural.Of(counts[doctor.Warning], "warning", "warnings"),
+	_, err := fmt.Fprintf(stdout, "\n%d ok, %s, %s, %d skipped\n", counts[doctor.OK], plural.Of(counts[doctor.Warning], "warning", "warnings"),
 		plural.Of(counts[doctor.Failure], "failure", "failures"), counts[doctor.Skipped])
-	_, err := io.WriteString(stdout, text.String())
 	return err
 }
 
@@ -154,6 +182,9 @@ func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 
 // run connects a process as InitSDK does, and ends it as a game server does that is not needed: the service counts no crash.
 func (t *sdkTrial) run(ctx context.Context, trust *tls.Config) error {
+	if why := t.prepare(ctx); why != "" {
+		return doctor.Untried(why)
+	}
 	ctx, cancel := context.WithTimeout(ctx, sdkPatience)
 	defer cancel()
 	client, err := linkclient.Dial(ctx, linkclient.Options{URL: t.url, Process: "muster-doctor-" + rand.Text(), Compute: t.compute, Fleet: t.fleet, Token: t.token, TLS: trust})

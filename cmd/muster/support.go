@@ -100,6 +100,10 @@ func (c *supportCommand) gather(ctx context.Context, env environment) (*support.
 		return nil, err
 	}
 	theirs, err := c.ofService(ctx)
+	var hangs error
+	if errors.Is(err, localdoor.ErrHangs) {
+		hangs = err
+	}
 	switch {
 	case errors.Is(err, localdoor.ErrNoService), errors.Is(err, localdoor.ErrHangs):
 		parts.Add("service-down.txt", "the service did not answer: there is no log, no profile and no state in this bundle", []byte(err.Error()+"\n"))
@@ -113,7 +117,7 @@ func (c *supportCommand) gather(ctx context.Context, env environment) (*support.
 		parts.Machine("machine-of-the-command.json", c.Data)
 	}
 	parts.Directory(c.Data)
-	parts.Add("doctor.json", "what muster doctor finds", support.Scrub(c.examine(ctx), secrets))
+	parts.Add("doctor.json", "what muster doctor finds", support.Scrub(c.examine(ctx, hangs), secrets))
 	return parts, nil
 }
 
@@ -131,16 +135,16 @@ func (c *supportCommand) ofService(ctx context.Context) (p support.Parts, err er
 }
 
 // examine has the doctor look, and tries no server process.
-func (c *supportCommand) examine(ctx context.Context) []byte {
+func (c *supportCommand) examine(ctx context.Context, hangs error) []byte {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
 	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
 	if err != nil {
 		return []byte(err.Error() + "\n")
 	}
-	found := doctor.Examine(ctx, &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText(), NoSDK: "a support bundle tries none"})
+	found := doctor.Examine(ctx, &doctor.Config{Settings: c.Settings, Endpoint: endpoint, Version: versionText(), NoSDK: "a support bundle tries none", Hangs: hangs})
 	var text strings.Builder
-	if err := (&doctorCommand{JSON: true}).print(&text, found); err != nil {
+	if err := printFindings(&text, found); err != nil {
 		return []byte(err.Error() + "\n")
 	}
 	return []byte(text.String())

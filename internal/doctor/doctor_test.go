@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -302,4 +303,66 @@ func TestInitSDK(t *testing.T) {
 	if Worst(x.found) != Failure {
 		t.Errorf("the worst is %s", Worst(x.found))
 	}
+}
+
+// silent listens, accepts what comes and answers nothing, as a stopped process does.
+func silent(t *testing.T) (url string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return "http://" + l.Addr().String()
+}
+
+// A service that hangs is asked once: what needs its answers says so at once, and no firewall is blamed for an address of this machine.
+func TestServiceThatHangs(t *testing.T) {
+	never := &fake{err: errors.New("it was asked")}
+	noSDK := func(context.Context, *tls.Config) error { return errors.New("it was asked") }
+
+	c := healthy(t)
+	c.Endpoint, c.Service, c.InitSDK, c.Hangs = silent(t), never, noSDK, errors.New("nothing comes")
+	c.Settings.Listen = strings.TrimPrefix(c.Endpoint, "http://")
+	var told []Finding
+	c.Tell = func(f Finding) { told = append(told, f) }
+	began := time.Now()
+	found := Examine(t.Context(), c)
+	if took := time.Since(began); took > localPatience {
+		t.Errorf("the examination took %v", took)
+	}
+	if !slices.Equal(found, told) {
+		t.Errorf("it told %+v, and found %+v", told, found)
+	}
+	want(t, found, "service", Failure, "does not answer", "nothing comes", "restart the service")
+	want(t, found, "InitSDK", Skipped, "does not answer")
+	for _, f := range found {
+		if strings.Contains(f.Found, "it was asked") || strings.Contains(f.Do, "firewall") {
+			t.Errorf("%+v", f)
+		}
+	}
+
+	c = healthy(t)
+	c.Endpoint, c.Service, c.InitSDK = silent(t), never, noSDK
+	c.Settings.PublicURL = c.Endpoint
+	x := &examination{Config: c}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	x.publicURL(short)
+	x.service(t.Context())
+	x.sdk(t.Context())
+	want(t, x.found, "public URL", Failure, "restart the service")
+	want(t, x.found, "service", Skipped, "does not answer")
+	want(t, x.found, "InitSDK", Skipped, "does not answer")
+
+	x.Endpoint = "http://192.0.2.1"
+	if do := x.whyUnreachable(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}); !strings.Contains(do, "firewall") {
+		t.Errorf("an address of another machine to which no packet comes: %s", do)
+	}
+}
+
+// An examination that is ended before all checks were made does not look like one that found nothing.
+func TestUnfinishedExamination(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	want(t, Examine(ctx, healthy(t)), "time", Failure, "remaining checks")
 }

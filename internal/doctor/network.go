@@ -53,8 +53,12 @@ func (x *examination) ports(ctx context.Context) {
 // taken examines who has a port. The port between nodes speaks no HTTP.
 func (x *examination) taken(ctx context.Context, check, address, port string, cluster bool) {
 	by := listener(port)
-	if strings.HasPrefix(by, "muster ") || !cluster && isMuster(ctx, address) {
+	if strings.HasPrefix(by, "muster ") || !cluster && x.Hangs == nil && isMuster(ctx, address) {
 		x.add(check, OK, "", "a service of Muster listens at %s", address)
+		return
+	}
+	if by == "" && x.Hangs != nil {
+		x.add(check, Skipped, "", "%s is in use, probably by the service, which does not answer", address)
 		return
 	}
 	if by == "" {
@@ -77,17 +81,23 @@ func isMuster(ctx context.Context, address string) bool {
 		host = "127.0.0.1"
 	}
 	for _, scheme := range []string{"http", "https"} {
-		body, _, err := fetch(ctx, scheme+"://"+net.JoinHostPort(host, port)+"/healthz", &tls.Config{InsecureSkipVerify: true}) // the answer is believed in nothing
+		body, _, err := fetch(ctx, scheme+"://"+net.JoinHostPort(host, port)+"/healthz", &tls.Config{InsecureSkipVerify: true}, localPatience) // the answer is believed in nothing
 		if err == nil && strings.HasPrefix(body, `{"status":`) {
 			return true
+		}
+		if timedOut(err) {
+			return false
 		}
 	}
 	return false
 }
 
+// localPatience bounds the wait for a program of this machine.
+const localPatience = 3 * time.Second
+
 // fetch reads the beginning of a page. What it connects to may be anything.
-func fetch(ctx context.Context, at string, c *tls.Config) (body string, header http.Header, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func fetch(ctx context.Context, at string, c *tls.Config, within time.Duration) (body string, header http.Header, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
@@ -172,9 +182,14 @@ func (x *examination) publicURL(ctx context.Context) {
 	} else if net.ParseIP(u.Hostname()) == nil {
 		x.add(check, OK, "", "%s is at %s", u.Hostname(), strings.Join(addresses, ", "))
 	}
+	if x.silent {
+		x.skip(check)
+		return
+	}
 	trust := x.trust()
-	body, header, err := fetch(ctx, strings.TrimSuffix(at, "/")+"/healthz", trust)
+	body, header, err := fetch(ctx, strings.TrimSuffix(at, "/")+"/healthz", trust, patience)
 	if err != nil {
+		x.silent = timedOut(err)
 		x.add(check, Failure, x.whyUnreachable(err), "%v", err)
 		return
 	}
@@ -216,10 +231,26 @@ func (x *examination) whyUnreachable(err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return x.start("start the service, or open the port in front of it")
 	}
-	if os.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) {
-		return "open the port in the firewall: nothing answers at all"
+	if timedOut(err) {
+		dial, ok := errors.AsType[*net.OpError](err)
+		if remote := ok && dial.Op == "dial" && !x.local(); remote {
+			return "open the port in the firewall: nothing answers at all"
+		}
+		return "something accepts the connection and does not answer, as a service that hangs: " + restart
 	}
 	return "make sure that the address reaches the service"
+}
+
+func timedOut(err error) bool { return os.IsTimeout(err) || errors.Is(err, context.DeadlineExceeded) }
+
+// local reports whether the endpoint is an address within this machine, where no firewall is in between.
+func (x *examination) local() bool {
+	u, err := url.Parse(x.Endpoint)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip != nil && ip.IsLoopback() || u.Hostname() == "localhost"
 }
 
 // start is what to do where no service answers. One that runs on the data directory answers elsewhere.

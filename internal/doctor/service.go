@@ -11,9 +11,27 @@ import (
 	"github.com/musterhq/muster/internal/plural"
 )
 
+// hangs is the service of the data directory. Without a public URL the settings lead to it, and it is not asked again.
+func (x *examination) hangs(ctx context.Context) {
+	if x.Seek != nil {
+		x.Seek(ctx)
+	}
+	if x.Hangs == nil {
+		return
+	}
+	x.add("service", Failure, restart, "the service does not answer: %v", x.Hangs)
+	x.silent = x.Settings.PublicURL == ""
+}
+
 // service is what the running service says of itself, above all what an operator should look at.
 func (x *examination) service(ctx context.Context) {
 	const check = "service"
+	if x.silent {
+		if x.Hangs == nil { // otherwise its finding is there
+			x.skip(check)
+		}
+		return
+	}
 	if x.Service == nil {
 		const do, found = "name an access key with --profile or in the environment, or run the command as a user who may read the data directory", "no access key is set, so the service was not queried"
 		if x.NoService != nil {
@@ -154,8 +172,17 @@ func (x *examination) sdk(ctx context.Context) {
 		x.add(check, Skipped, "", "%s", x.NoSDK)
 		return
 	}
+	if x.silent {
+		x.skip(check)
+		return
+	}
 	began := time.Now()
-	if err := x.InitSDK(ctx, x.trust()); err != nil {
+	err := x.InitSDK(ctx, x.trust())
+	if why, ok := errors.AsType[Untried](err); ok {
+		x.add(check, Skipped, "", "%s", why)
+		return
+	}
+	if err != nil {
 		x.add(check, Failure, "see the findings about the public URL, and the log of the service", "a server process could not connect: %v", err)
 		return
 	}

@@ -126,11 +126,16 @@ func (c *Client) RevokeCredentials(ctx context.Context, x keyring.Credentials) e
 // Secret derives the secret of a key.
 func (c *Client) Secret(d *keyring.Document) (string, error) { return d.SecretOf(c.secret) }
 
-// awake fails with ErrHangs if the service does not answer. It comes before what may take long, so that a command which a timer runs does not wait for ever.
-func (c *Client) awake(ctx context.Context) error {
-	err := c.call(ctx, runsPath, struct{}{}, &struct{}{}) // one of an earlier release refuses that, which is an answer
+// awake comes before what may take long, so that a command which a timer runs does not wait for ever.
+func (c *Client) awake(ctx context.Context) error { return c.Awake(ctx, answerPatience) }
+
+// Awake fails with ErrHangs if the service is there and does not answer within a time.
+func (c *Client) Awake(ctx context.Context, within time.Duration) error {
+	asking, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err := c.call(asking, runsPath, struct{}{}, &struct{}{}) // one of an earlier release refuses that, which is an answer
 	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() && ctx.Err() == nil {
-		return fmt.Errorf("%w: nothing comes from %s within %s", ErrHangs, c.file.Address, c.http.Timeout)
+		return fmt.Errorf("%w: nothing comes from %s within %s", ErrHangs, c.file.Address, within)
 	}
 	return nil
 }
