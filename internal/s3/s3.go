@@ -18,6 +18,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -28,8 +29,10 @@ import (
 // Bounds.
 const (
 	attemptsMax = 4
-	headWait    = 30 * time.Second // for the head of an answer
-	attemptWait = 3 * time.Minute  // for a whole request
+	headWait    = 30 * time.Second // for the head of an answer, once the store has all of the request
+	bodyWait    = 3 * time.Minute  // for the next bytes of an answer
+	slowest     = 8 << 10          // bytes a second of an upload
+	heldMax     = 4 << 20          // bytes of an upload that the system and a proxy hold, which the store does not have yet
 	errorMax    = 16 << 10         // bytes of an error that are read
 	listMax     = 4 << 20          // bytes of a page of a list
 )
@@ -120,6 +123,7 @@ type Client struct {
 	credentials aws.CredentialsProvider
 	signer      *v4.Signer
 	http        *http.Client
+	uploads     *http.Client // its requests end with their context alone
 	pause       func(ctx context.Context, attempt int) error
 }
 
@@ -150,11 +154,17 @@ func New(p Place, c aws.CredentialsProvider) *Client {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout, transport.MaxIdleConnsPerHost, transport.DisableCompression = headWait, 16, true
+	uploads := transport.Clone()
+	uploads.ResponseHeaderTimeout = 0
 	return &Client{
-		place: p, base: base, credentials: c, http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		place: p, base: base, credentials: c, http: newHTTP(transport), uploads: newHTTP(uploads),
 		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 		pause:  pause,
 	}
+}
+
+func newHTTP(t *http.Transport) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // String names the place, for people.
@@ -238,8 +248,10 @@ type Info struct {
 // Put stores an object. It is complete and durable once Put returns; before, the object is what it was. size bytes of content are read, from the beginning at each attempt;
 // sum is their SHA-256.
 func (c *Client) Put(ctx context.Context, key string, content io.ReaderAt, size int64, sum [sha256.Size]byte) error {
-	return c.try(ctx, "put "+key, func(ctx context.Context) error {
-		body := io.NopCloser(io.NewSectionReader(content, 0, size)) // a reader for each attempt: HTTP may still read that of one that was answered early
+	wait := headWait + time.Duration(min(size, heldMax)/slowest)*time.Second
+	return c.try(ctx, "put "+key, func(ctx context.Context, d *deadline) error {
+		d.in(wait)
+		body := io.NopCloser(&watched{io.NewSectionReader(content, 0, size), d, wait}) // a reader for each attempt: HTTP may still read that of one that was answered early
 		header := http.Header{"Content-Type": {"application/octet-stream"}}
 		if c.place.Encryption != "" {
 			header.Set("X-Amz-Server-Side-Encryption", c.place.Encryption)
@@ -262,13 +274,13 @@ func (c *Client) PutBytes(ctx context.Context, key string, content []byte) error
 
 // Get returns an object of at most so many bytes.
 func (c *Client) Get(ctx context.Context, key string, most int64) (content []byte, err error) {
-	err = c.try(ctx, "get "+key, func(ctx context.Context) error {
+	err = c.try(ctx, "get "+key, func(ctx context.Context, d *deadline) error {
 		answer, err := c.ask(ctx, http.MethodGet, key, nil, nil, nil, 0, emptySum)
 		if err != nil {
 			return err
 		}
 		defer answer.Body.Close()
-		content, err = io.ReadAll(io.LimitReader(answer.Body, most+1))
+		content, err = io.ReadAll(io.LimitReader(&watched{answer.Body, d, bodyWait}, most+1))
 		if err == nil && int64(len(content)) > most {
 			err = &Error{What: "get " + key, Status: http.StatusOK, Message: fmt.Sprintf("the object has more than %d bytes", most)}
 		}
@@ -292,7 +304,7 @@ func (c *Client) Open(ctx context.Context, key, asked string) (*http.Response, e
 
 // Head tells about an object.
 func (c *Client) Head(ctx context.Context, key string) (info Info, err error) {
-	err = c.try(ctx, "head "+key, func(ctx context.Context) error {
+	err = c.try(ctx, "head "+key, func(ctx context.Context, _ *deadline) error {
 		answer, err := c.ask(ctx, http.MethodHead, key, nil, nil, nil, 0, emptySum)
 		if err != nil {
 			return err
@@ -307,7 +319,7 @@ func (c *Client) Head(ctx context.Context, key string) (info Info, err error) {
 
 // Touch makes the store take an object for a new one.
 func (c *Client) Touch(ctx context.Context, key string) error {
-	return c.try(ctx, "touch "+key, func(ctx context.Context) error {
+	return c.try(ctx, "touch "+key, func(ctx context.Context, _ *deadline) error {
 		answer, err := c.ask(ctx, http.MethodPut, key, nil, http.Header{
 			"X-Amz-Copy-Source": {"/" + c.place.Bucket + "/" + c.full(key)}, "X-Amz-Metadata-Directive": {"REPLACE"},
 		}, nil, 0, emptySum)
@@ -325,7 +337,7 @@ func (c *Client) Touch(ctx context.Context, key string) error {
 
 // Delete removes an object. One that does not exist is no error.
 func (c *Client) Delete(ctx context.Context, key string) error {
-	err := c.try(ctx, "delete "+key, func(ctx context.Context) error {
+	err := c.try(ctx, "delete "+key, func(ctx context.Context, _ *deadline) error {
 		answer, err := c.ask(ctx, http.MethodDelete, key, nil, nil, nil, 0, emptySum)
 		if err != nil {
 			return err
@@ -373,13 +385,13 @@ type listed struct {
 }
 
 func (c *Client) page(ctx context.Context, query url.Values) (page listed, now time.Time, err error) {
-	err = c.try(ctx, "list "+query.Get("prefix"), func(ctx context.Context) error {
+	err = c.try(ctx, "list "+query.Get("prefix"), func(ctx context.Context, d *deadline) error {
 		answer, err := c.ask(ctx, http.MethodGet, "", query, nil, nil, 0, emptySum)
 		if err != nil {
 			return err
 		}
 		defer answer.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(answer.Body, listMax))
+		text, err := io.ReadAll(io.LimitReader(&watched{answer.Body, d, bodyWait}, listMax))
 		if err != nil {
 			return err
 		}
@@ -407,11 +419,37 @@ func (c *Client) full(key string) string {
 
 var emptySum = func() string { sum := sha256.Sum256(nil); return hex.EncodeToString(sum[:]) }()
 
+// deadline ends an attempt that makes no progress. An attempt that does is never ended: over a slow network, a large object takes as long as it takes.
+type deadline struct {
+	timer *time.Timer
+	hit   atomic.Bool
+}
+
+func (d *deadline) in(wait time.Duration) { d.timer.Reset(wait) }
+
+// watched is what an attempt sends or receives. The attempt may wait that long after each part.
+type watched struct {
+	io.Reader
+	deadline *deadline
+	wait     time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if n > 0 {
+		w.deadline.in(w.wait)
+	}
+	return n, err
+}
+
 // try makes several attempts at what may succeed later.
-func (c *Client) try(ctx context.Context, what string, attempt func(context.Context) error) error {
+func (c *Client) try(ctx context.Context, what string, attempt func(context.Context, *deadline) error) error {
 	for n := 0; ; n++ {
-		one, cancel := context.WithTimeout(ctx, attemptWait)
-		err := attempt(one)
+		one, cancel := context.WithCancel(ctx)
+		d := &deadline{}
+		d.timer = time.AfterFunc(bodyWait, func() { d.hit.Store(true); cancel() })
+		err := attempt(one, d)
+		d.timer.Stop()
 		cancel()
 		if err == nil {
 			return nil
@@ -419,6 +457,9 @@ func (c *Client) try(ctx context.Context, what string, attempt func(context.Cont
 		if refused, ok := errors.AsType[*Error](err); ok {
 			refused.What = what + " in " + c.place.String()
 		} else {
+			if d.hit.Load() {
+				err = errors.New("the store made no progress for too long")
+			}
 			err = &Failure{what + " in " + c.place.String(), err}
 		}
 		if n+1 == attemptsMax || !again(err) || ctx.Err() != nil {
@@ -461,7 +502,11 @@ func (c *Client) ask(ctx context.Context, method, key string, query url.Values, 
 	if err := c.signer.SignHTTP(ctx, credentials, r, sum, "s3", c.place.Region, time.Now()); err != nil {
 		return nil, err
 	}
-	answer, err := c.http.Do(r)
+	by := c.http
+	if size > 0 {
+		by = c.uploads
+	}
+	answer, err := by.Do(r)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -224,7 +226,7 @@ func TestEarlyAnswer(t *testing.T) {
 	content := []byte("some content of an object")
 	var first io.Reader
 	var got []byte
-	c.http.Transport = transport(func(r *http.Request) (*http.Response, error) {
+	c.uploads.Transport = transport(func(r *http.Request) (*http.Response, error) {
 		if first == nil {
 			first = r.Body
 			return nil, errors.New("the connection broke")
@@ -266,6 +268,107 @@ func TestBrokenAnswer(t *testing.T) {
 		t.Errorf("%d requests, want 3", n)
 	}
 }
+
+// A network that is slow, but does not stop, ends no request, also if a proxy takes an upload at once and sends it on slowly. A store that stops is given up.
+func TestSlow(t *testing.T) {
+	content := bytes.Repeat([]byte("content "), 1<<19) // 4 MiB, for which 10 KB/s take seven minutes
+	slowly := func(to io.Writer, from io.Reader) {
+		for {
+			if _, err := io.CopyN(to, from, 10_000); err != nil {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	}
+	for name, x := range map[string]struct {
+		store func(w http.ResponseWriter, r *http.Request, end <-chan struct{})
+		fails bool
+	}{
+		"slow": {store: func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+			slowly(io.Discard, r.Body)
+			w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+			slowly(w, bytes.NewReader(content))
+		}},
+		"behind a proxy": {store: func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			slowly(io.Discard, bytes.NewReader(content))
+			_, _ = w.Write(content)
+		}},
+		"silent": {func(_ http.ResponseWriter, r *http.Request, end <-chan struct{}) {
+			_, _ = io.CopyN(io.Discard, r.Body, 1000)
+			<-end
+		}, true},
+		"silent answer": {func(w http.ResponseWriter, r *http.Request, end <-chan struct{}) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+			_, _ = w.Write(content[:1000])
+			_ = http.NewResponseController(w).Flush()
+			<-end
+		}, true},
+	} {
+		for _, method := range []string{http.MethodPut, http.MethodGet} {
+			if method == http.MethodPut && name == "silent answer" || method == http.MethodGet && name == "behind a proxy" {
+				continue
+			}
+			t.Run(method+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := New(Place{Bucket: "games", Endpoint: "http://127.0.0.1:1"}, keys)
+					c.pause = impatient
+					l, end := pipes(make(chan net.Conn)), make(chan struct{})
+					server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.store(w, r, end) })}
+					go func() { _ = server.Serve(l) }()
+					defer time.Sleep(time.Second) // until the server's connections have ended
+					defer server.Close()
+					defer close(end)
+					for _, by := range []*http.Client{c.http, c.uploads} {
+						by.Transport.(*http.Transport).DialContext = l.dial
+						defer by.CloseIdleConnections()
+					}
+					began := time.Now()
+					var err error
+					if method == http.MethodPut {
+						err = c.PutBytes(t.Context(), "x", content)
+					} else {
+						var got []byte
+						if got, err = c.Get(t.Context(), "x", int64(len(content))); err == nil && !bytes.Equal(got, content) {
+							t.Errorf("got %d bytes", len(got))
+						}
+					}
+					took := time.Since(began)
+					switch {
+					case !x.fails && err != nil:
+						t.Errorf("after %s: %v", took, err)
+					case x.fails && (err == nil || !IsFault(err)):
+						t.Errorf("a store that is silent: %v", err)
+					case took > attemptsMax*10*time.Minute:
+						t.Errorf("it took %s", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// pipes are connections in memory, which have no buffers.
+type pipes chan net.Conn
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	a, b := net.Pipe()
+	p <- b
+	return a, nil
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // The requests are signed with the credentials, which may need a session token.
 func TestSigned(t *testing.T) {
