@@ -18,7 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/sts"
 )
 
-// actions are what policies can allow or deny, with the roles that may do it, as the doors say.
+// actions returns every action that policies can allow or deny, with the roles that may take it. Each door contributes
+// its own.
 var actions = sync.OnceValue(func() map[policy.Action]identity.Roles {
 	all := map[policy.Action]identity.Roles{}
 	for _, of := range []func() map[policy.Action]identity.Roles{gamelift.Actions, operator.Actions, cloudwatch.Actions, sts.Actions, sessionapi.Actions, playerapi.Actions} {
@@ -26,7 +27,7 @@ var actions = sync.OnceValue(func() map[policy.Action]identity.Roles {
 	}
 	all[policy.MustBe(metrics.ActionName)], all[policy.MustBe(console.LookAction)], all[serverlink.ConnectAction] = identity.MayLook, identity.MayLook, identity.MayOperate
 	all[policy.MustBe(console.ClusterAction)] = identity.MayAdminister
-	all[agentlink.ConnectAction] = 0 // of no role: agents have none
+	all[agentlink.ConnectAction] = 0 // no role: agents have none
 	return all
 })
 

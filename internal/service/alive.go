@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Alive returns what this process does, in a few words, and an error once another process should take its place. It differs from Err, by which load balancers and people go,
-// in two ways: a shortage of space or descriptors is no error, because a new process would lack the same and this one continues by itself when the shortage is over; and a part that
-// hangs is one. It returns only when all parts have moved.
+// Alive returns a short description of what this process does, and an error once another process should replace it. Load balancers and people go by
+// Err instead, which differs in two ways. A shortage of space or descriptors is no error here, because a new process would have the same shortage,
+// and this one continues by itself when it is over. A part that hangs is an error here. Alive returns only when all parts have made progress.
 func (x *Service) Alive(ctx context.Context) (status string, err error) {
 	if err := x.shortage(); err != nil {
 		return fmt.Sprintf("refuses changes: %v", err), nil
@@ -19,7 +19,7 @@ func (x *Service) Alive(ctx context.Context) (status string, err error) {
 		return "", err
 	}
 	if err := engine.Beat(ctx, x.engine); err != nil {
-		if short := x.shortage(); short != nil { // it has begun meanwhile
+		if short := x.shortage(); short != nil { // it has started meanwhile
 			return fmt.Sprintf("refuses changes: %v", short), nil
 		}
 		return "", err
@@ -30,7 +30,7 @@ func (x *Service) Alive(ctx context.Context) (status string, err error) {
 	return "serves at " + x.publicURL, nil
 }
 
-// shortage is the shortage that keeps the service from its work, or nil.
+// shortage returns the shortage that keeps the service from its work, or nil.
 func (x *Service) shortage() error {
 	if err := x.engine.Err(); err != nil && embeddb.IsShortage(err) {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// noteBackup records a backup that is stored, so that every node knows how old the last one is. A backup without the record is as good as another one.
+// noteBackup records a stored backup in the state, so that every node knows how old the last one is. A backup without this record is just as usable.
 func (x *Service) noteBackup(ctx context.Context, b localdoor.StoredBackup) error {
 	to := strings.ToValidUTF8(b.To[:min(len(b.To), access.BackupPlaceMax)], "")
 	err := x.engine.Do(ctx, &access.NoteBackup{Backup: access.Backup{At: domain.TimeOf(b.Made), Entry: b.Entry, To: to}})
@@ -29,7 +29,7 @@ func (x *Service) noteBackup(ctx context.Context, b localdoor.StoredBackup) erro
 	return err
 }
 
-// lastBackup is what the state has of backups, for metrics.
+// lastBackup collects metrics of the last backup that the state knows.
 type lastBackup struct{ engine *engine.Engine }
 
 var lastBackupDesc = prometheus.NewDesc("muster_backup_last_success_timestamp_seconds", "When the last backup was begun that has been stored, since 1970. There is no value before the first one.", nil, nil)
@@ -101,7 +101,7 @@ func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since
 	return s, nil
 }
 
-// addEntries adds the journal since the earlier backup, if it was not trimmed meanwhile.
+// addEntries adds the journal since the earlier backup, unless it has been trimmed meanwhile.
 func (x *Service) addEntries(ctx context.Context, c *backup.Content) error {
 	from, to := c.Head.Since.Entry+1, c.Head.Entry
 	if from > to {

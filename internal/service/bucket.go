@@ -7,10 +7,11 @@ import (
 	"github.com/musterhq/muster/internal/s3"
 )
 
-// bucketWait bounds the first request to the object store, which only finds mistakes in the settings.
+// bucketWait bounds the first request to the object store, which only serves to find mistakes in the settings.
 const bucketWait = time.Minute
 
-// openBucket prepares the object store that the settings name. The service starts without it: games do not need it.
+// openBucket prepares the object store that the settings name. The service also starts if the store is down, because
+// games do not need it.
 func (x *Service) openBucket() (err error) {
 	if x.settings.Objects == "" {
 		return nil
@@ -35,5 +36,6 @@ func (x *Service) openBucket() (err error) {
 	return nil
 }
 
-// decides reports whether this node is the only one, or decides for the cluster: it sweeps what all nodes share.
+// decides reports whether this node is the only one or the leader of its cluster, which sweeps the stores that all
+// nodes share.
 func (x *Service) decides(ctx context.Context) bool { return x.engine.Decides(ctx) == nil }

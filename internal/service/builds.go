@@ -18,10 +18,11 @@ import (
 	"github.com/musterhq/muster/internal/objects/copies"
 )
 
-// buildsDir is the part of the data directory that has the files of builds.
+// buildsDir is the subdirectory of the data directory with the files of builds.
 const buildsDir = "builds"
 
-// openBuilds opens the store for the files of builds, and its door. The nodes of a cluster copy them to each other.
+// openBuilds opens the store for the files of builds, and its door. The nodes of a cluster replicate them to each
+// other.
 func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 	s := x.settings
 	if s.BuildsMax == 0 {
@@ -60,7 +61,7 @@ func (x *Service) openBuilds(doors *router, api *gamelift.Service) (err error) {
 	return nil
 }
 
-// openCopies has this node and the others hold the files of builds for each other.
+// openCopies makes this node and the others replicate the files of builds to each other.
 func (x *Service) openCopies(ctx context.Context, store *objects.Store) *copies.Copies {
 	c := copies.New(copies.Config{Store: store, Net: x.node.Requests(), Log: x.log, InUse: func(ctx context.Context) (all []buildfiles.Digest, err error) {
 		err = x.engine.ReadHere(ctx, func(v *cell.View) error { all, err = builddoor.Manifests(v); return err })
@@ -74,10 +75,11 @@ func (x *Service) openCopies(ctx context.Context, store *objects.Store) *copies.
 	return c
 }
 
-// buildURLLife is how long hosts may fetch a build with one URL. An agent that takes longer asks for another one.
+// buildURLLife is how long hosts can download a build from one URL. An agent that needs longer asks for another URL.
 const buildURLLife = 6 * time.Hour
 
-// buildURL is where hosts fetch the build with a manifest; "" at an installation that stores no builds.
+// buildURL returns the URL from which hosts download the build with a manifest; "" if the installation stores no
+// builds.
 func (x *Service) buildURL(manifest string) string {
 	if x.builds == nil {
 		return ""
@@ -85,7 +87,8 @@ func (x *Service) buildURL(manifest string) string {
 	return strings.TrimRight(webURL(x.publicURL), "/") + x.builds.FetchPath(manifest, buildURLLife)
 }
 
-// closeBuilds ends what makes builds of uploads. An upload that it is at is begun again at the next start.
+// closeBuilds stops the processing of uploads into builds. An interrupted upload is processed again after the next
+// start.
 func (x *Service) closeBuilds() {
 	if x.stopBuilds != nil {
 		x.stopBuilds()

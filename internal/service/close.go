@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// close closes what is open, in an order in which nothing needs what is closed already.
+// close closes every open part, each before the parts that it needs.
 func (x *Service) close(ctx context.Context) error {
 	var errs []error
-	if x.room != nil { // a write that waits for room holds up the requests and the parts that wait for it
+	if x.room != nil { // a write that waits for space holds up requests and the parts that wait for it
 		waiting := time.AfterFunc(drain, x.stopWaiting)
 		defer waiting.Stop()
 	}
@@ -33,7 +33,7 @@ func (x *Service) close(ctx context.Context) error {
 		x.scripts.Close() // event streams would keep the port from closing
 	}
 	if x.console != nil {
-		x.console.Close() // as would these
+		x.console.Close() // so would these
 	}
 	if x.people != nil {
 		x.people.Close()

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// openNode opens the data directory as that of a node of a cluster.
+// openNode opens the data directory of a cluster node.
 func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadir.Part, version string, joins bool) (err error) {
 	if len(accept) > 0 {
 		return errors.New("accept-loss: a node that has lost a part of its data must not take part any more: remove it, and join with an empty directory")
@@ -41,10 +41,10 @@ func (x *Service) openNode(ctx context.Context, descriptors int, accept []datadi
 	return nil
 }
 
-// nodeConnections is how many connections of other nodes are accepted under a descriptor limit. All of them count as used for the limits of clients.
+// nodeConnections returns how many connections of other nodes are accepted under a descriptor limit. The limits of clients count all of them as used.
 func nodeConnections(descriptors int) int { return min(descriptors/8, link.ConnectionsMax) }
 
-// openReplica loads the state that this node has. It decides nothing before runNode.
+// openReplica loads this node's state. The node decides nothing before runNode.
 func (x *Service) openReplica(ctx context.Context, c engine.Config) (err error) {
 	c.Loaded, c.Peers, c.Levels, c.Archives = x.node.Data().CheckState, x.node.Peers(), x.node, x.node.Archives()
 	if x.engine, err = engine.OpenReplica(ctx, c, x.node.Journal()); err != nil {
@@ -54,7 +54,7 @@ func (x *Service) openReplica(ctx context.Context, c engine.Config) (err error) 
 	return nil
 }
 
-// incarnation returns how doors know under which id this node takes connections; nil without a cluster.
+// incarnation returns the function from which doors learn the id under which this node takes connections; nil without a cluster.
 func (x *Service) incarnation() func() domain.UUID {
 	if x.node == nil {
 		return nil
@@ -62,7 +62,7 @@ func (x *Service) incarnation() func() domain.UUID {
 	return x.node.Incarnation
 }
 
-// registered returns how doors ask whether the cluster counts this node as present; nil without a cluster.
+// registered returns the function that tells doors whether the cluster counts this node as present; nil without a cluster.
 func (x *Service) registered() func() bool {
 	if x.node == nil {
 		return nil
@@ -70,7 +70,7 @@ func (x *Service) registered() func() bool {
 	return x.node.Registered
 }
 
-// dropWhenGivenUp has the doors drop their connections whenever the cluster has given this node up.
+// dropWhenGivenUp makes the doors drop their connections whenever the cluster considers this node gone.
 func (x *Service) dropWhenGivenUp() {
 	if x.node == nil {
 		return
@@ -83,7 +83,7 @@ func (x *Service) dropWhenGivenUp() {
 	}
 }
 
-// answerNodes has this node answer the questions of other nodes, and the requests that they forward.
+// answerNodes makes this node answer the questions of other nodes and serve the requests that they forward.
 func (x *Service) answerNodes(doors *router) {
 	if x.node == nil {
 		return
@@ -91,7 +91,7 @@ func (x *Service) answerNodes(doors *router) {
 	x.node.Requests().Handle(x.panics.Handler("nodes", &x.questions), doors)
 }
 
-// private reports whether no network on the way could read or change a request; of one that another node has forwarded, that node says so.
+// private reports whether no network on the way could read or change a request. For a forwarded request, the forwarding node says so.
 func (x *Service) private(r *http.Request) bool {
 	if private, ok := requests.Private(r); ok {
 		return private
@@ -99,7 +99,7 @@ func (x *Service) private(r *http.Request) bool {
 	return x.transport.Private(r)
 }
 
-// askLeader returns how the operators' door asks the node that decides; nil without a cluster.
+// askLeader returns the function with which the operators' door asks the leader; nil without a cluster.
 func (x *Service) askLeader() func(ctx context.Context, question []byte) ([]byte, error) {
 	if x.node == nil {
 		return nil
@@ -109,7 +109,7 @@ func (x *Service) askLeader() func(ctx context.Context, question []byte) ([]byte
 	}
 }
 
-// askLeaderForAttention returns how the overview asks the node that decides; nil without a cluster.
+// askLeaderForAttention returns the function with which the overview asks the leader; nil without a cluster.
 func (x *Service) askLeaderForAttention() func(ctx context.Context) ([]byte, error) {
 	if x.node == nil {
 		return nil
@@ -117,7 +117,7 @@ func (x *Service) askLeaderForAttention() func(ctx context.Context) ([]byte, err
 	return func(ctx context.Context) ([]byte, error) { return x.node.Ask(ctx, exchange.Attention, nil) }
 }
 
-// differing returns how the overview asks for nodes with other settings; nil without a cluster.
+// differing returns the function from which the overview learns which nodes have other settings; nil without a cluster.
 func (x *Service) differing() func() []node.Differing {
 	if x.node == nil {
 		return nil
@@ -125,7 +125,7 @@ func (x *Service) differing() func() []node.Differing {
 	return x.node.Differing
 }
 
-// apart returns how the overview asks for nodes with other clocks; nil without a cluster.
+// apart returns the function from which the overview learns which nodes' clocks differ; nil without a cluster.
 func (x *Service) apart() func() []node.Apart {
 	if x.node == nil {
 		return nil
@@ -133,7 +133,7 @@ func (x *Service) apart() func() []node.Apart {
 	return x.node.Apart
 }
 
-// short returns how the overview asks for nodes without room; nil without a cluster.
+// short returns the function from which the overview learns which nodes are short of space; nil without a cluster.
 func (x *Service) short() func() []string {
 	if x.node == nil {
 		return nil
@@ -141,10 +141,10 @@ func (x *Service) short() func() []string {
 	return x.node.Short
 }
 
-// Node is this service's node of a cluster, or nil.
+// Node returns this service's cluster node, or nil.
 func (x *Service) Node() *node.Node { return x.node }
 
-// Ready is why clients should use another node, or nil.
+// Ready returns the reason why clients should use another node, or nil.
 func (x *Service) Ready() error {
 	err := x.Err()
 	if err == nil && x.node != nil {
@@ -156,7 +156,7 @@ func (x *Service) Ready() error {
 	return err
 }
 
-// nodeErr is why a node of a cluster does not work, or nil.
+// nodeErr returns the reason why a cluster node does not work, or nil.
 func (x *Service) nodeErr() error {
 	if x.node == nil {
 		return nil
@@ -167,8 +167,8 @@ func (x *Service) nodeErr() error {
 	return nil
 }
 
-// NodeFailed returns once this node of a cluster has failed: the service must end, so that its connections move to other nodes. again says that a new
-// start mends it. It returns false, false when ctx ends before.
+// NodeFailed returns once this cluster node has failed. The service must then end, so that its connections move to other nodes. again reports whether
+// a restart repairs it. If ctx ends first, NodeFailed returns false, false.
 func (x *Service) NodeFailed(ctx context.Context) (failed, again bool) {
 	if x.node == nil {
 		<-ctx.Done()
@@ -184,10 +184,11 @@ func (x *Service) NodeFailed(ctx context.Context) (failed, again bool) {
 	}
 }
 
-// lookWait bounds how long an overview waits for what the leader knows of the cluster.
+// lookWait bounds how long an overview waits for the leader's view of the cluster.
 const lookWait = 500 * time.Millisecond
 
-// clusterMembers returns what the overview shows of the cluster: as the leader knows it, or as this node does when none answers; nil without a cluster.
+// clusterMembers returns the function from which the overview gets the members of the cluster; nil without a cluster. They are as the leader sees
+// them, or as this node does if no leader answers.
 func (x *Service) clusterMembers() func(ctx context.Context) *operator.Cluster {
 	if x.node == nil {
 		return nil

@@ -21,11 +21,11 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
-// keysPatience is how long a start waits for `muster keys`, which has the directory open for moments only.
+// keysPatience is how long a start waits for `muster keys`, which opens the directory only briefly.
 const keysPatience = 10 * time.Second
 
-// openData opens the data directory of a single machine, and waits while `muster keys` has it open. The stores have a reserve of
-// descriptors.
+// openData opens the data directory of a single machine, and waits while `muster keys` has it open. Descriptors are reserved for
+// the stores.
 func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept []datadir.Part) (err error) {
 	o := datadir.Options{
 		Dir: x.settings.Data, Program: "muster serve", Log: x.log, Accept: accept, Key: x.key,
@@ -51,7 +51,7 @@ func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept 
 	return nil
 }
 
-// dataError adds to an error of opening the data directory what to do about it.
+// dataError adds the remedy to an error of opening the data directory.
 func dataError(err error, dir string) error {
 	if used, ok := errors.AsType[*embeddb.InUse](err); ok {
 		return fmt.Errorf("open data directory: %w: end that process first, or choose another directory with --data", used)
@@ -69,7 +69,7 @@ func dataError(err error, dir string) error {
 	return err
 }
 
-// openEngine loads the state of a single machine, and makes the data directory complete.
+// openEngine loads the state of a single machine and completes the data directory.
 func (x *Service) openEngine(ctx context.Context, c engine.Config, accept []datadir.Part) (err error) {
 	c.Journal, c.Loaded = x.data.Journal, x.data.CheckState
 	if x.engine, err = engine.Open(ctx, c); err != nil {
@@ -78,7 +78,7 @@ func (x *Service) openEngine(ctx context.Context, c engine.Config, accept []data
 	return x.commitData(ctx, accept)
 }
 
-// commitData records the accepted losses in the journal, and makes the data directory complete.
+// commitData records the accepted losses in the journal and completes the data directory.
 func (x *Service) commitData(ctx context.Context, accept []datadir.Part) error {
 	if err := x.data.Record(ctx, x.engine.Do); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (x *Service) commitData(ctx context.Context, accept []datadir.Part) error {
 	return x.data.Commit(ctx)
 }
 
-// noteLoss has the audit log record that the operator accepts the loss of parts of the data directory.
+// noteLoss records in the audit log that the operator accepts the loss of parts of the data directory.
 func (x *Service) noteLoss(accepted []datadir.Part) error {
 	for _, part := range accepted {
 		by := audit.Origin{Principal: "command line", Door: audit.DoorOffline, Operation: "serve --accept-loss"}

@@ -16,7 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// export sends what has ended and left memory: a record that leaves later ended later, so the next export continues where this one ends.
+// export sends the records that have ended and left memory. A record that leaves later has ended later, so the next export continues
+// where this one ends.
 func (x *Service) export(ctx context.Context, to io.Writer, in localdoor.ExportRequest) error {
 	for _, kind := range in.Kinds {
 		if !slices.Contains(export.Kinds, kind) {

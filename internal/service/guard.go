@@ -18,10 +18,11 @@ import (
 	"github.com/musterhq/muster/internal/sts"
 )
 
-// healthPaths are for load balancers and supervisors, which often use plain HTTP. They reveal no secret.
+// healthPaths are the paths for load balancers and supervisors, which often use plain HTTP. Their answers contain no
+// secrets.
 var healthPaths = []string{"/healthz", "/readyz", objects.ReadyPath}
 
-// guarded returns the doors of a port behind the guard of all ports.
+// guarded wraps the doors of a port in the guard that all ports have.
 func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *http.Request, string)) http.Handler {
 	s := x.settings
 	c := edge.Config{
@@ -41,7 +42,7 @@ func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *
 	return edge.NewGuard(c, x.onceCurrent(doors))
 }
 
-// onceCurrent keeps the doors of a node of a cluster closed until the node has caught up since its start.
+// onceCurrent keeps the doors of a cluster node closed until the node has caught up after its start.
 func (x *Service) onceCurrent(doors http.Handler) http.Handler {
 	if x.node == nil {
 		return doors
@@ -56,7 +57,7 @@ func (x *Service) onceCurrent(doors http.Handler) http.Handler {
 	})
 }
 
-// allowsPage lets the pages of the sites in player-origins call as players.
+// allowsPage reports whether a page may call as a player: the pages of the sites in player-origins may.
 func (x *Service) allowsPage(r *http.Request, origin string) bool {
 	path := r.URL.Path
 	if path != objects.KeysPath && !strings.HasPrefix(path, objects.PlayerPrefix) {
@@ -66,7 +67,7 @@ func (x *Service) allowsPage(r *http.Request, origin string) bool {
 	return slices.Contains(origins, origin) || slices.Contains(origins, playerapi.AnyOrigin)
 }
 
-// refuse answers in the form of the door that a request is for.
+// refuse answers in the format of the door that the request is for.
 func (d *router) refuse(w http.ResponseWriter, r *http.Request, message string) {
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, objects.Prefix):

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// usesPath is the question what the hosts use whose agents are connected to a node.
+	// usesPath is the path at which a node answers how much the hosts of its agents use.
 	usesPath  = "/agents/uses"
 	usesEvery = 15 * time.Second
 	usesWait  = 3 * time.Second
 	usesMax   = 16 << 20 // bytes of an answer: 10,000 hosts need less
 )
 
-// hostUses has what agents said last of their hosts: those that are connected here, and, in a cluster, those of the other nodes a moment ago. So each node has the same
-// metrics.
+// hostUses has the last measurements that agents sent of their hosts: of the agents that are connected here and, in a cluster, of those that were
+// connected to the other nodes a moment ago. So every node exposes the same metrics.
 type hostUses struct {
 	agents atomic.Pointer[agentlink.Server] // nil until the doors are open
 
@@ -32,9 +32,9 @@ type hostUses struct {
 	others map[string][]gamemetrics.HostUse // by node
 }
 
-// here are the hosts whose agents are connected to this node.
+// here returns the hosts whose agents are connected to this node.
 func (u *hostUses) here() []gamemetrics.HostUse {
-	all := []gamemetrics.HostUse{} // in JSON a list
+	all := []gamemetrics.HostUse{} // a list in JSON, not null
 	agents := u.agents.Load()
 	if agents == nil {
 		return all
@@ -52,7 +52,7 @@ func (u *hostUses) here() []gamemetrics.HostUse {
 	return all
 }
 
-// all are the hosts of all nodes, each once.
+// all returns the hosts of all nodes, each once.
 func (u *hostUses) all() []gamemetrics.HostUse {
 	all := u.here()
 	known := map[[2]string]bool{}
@@ -72,7 +72,7 @@ func (u *hostUses) all() []gamemetrics.HostUse {
 	return all
 }
 
-// gatherUses asks the other nodes what their hosts use, until ctx ends.
+// gatherUses asks the other nodes for the measurements of their hosts, until ctx ends.
 func (x *Service) gatherUses(ctx context.Context) {
 	x.uses.agents.Store(x.agents)
 	if x.node == nil {
@@ -80,7 +80,7 @@ func (x *Service) gatherUses(ctx context.Context) {
 	}
 	x.questions.HandleFunc("GET "+usesPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(x.uses.here()) // a node that has gone asks another time
+		_ = json.NewEncoder(w).Encode(x.uses.here()) // if the asking node has gone, it asks again later
 	})
 	x.sweeping.Go(func() {
 		again := time.NewTicker(usesEvery)
@@ -106,7 +106,7 @@ func (u *hostUses) gather(ctx context.Context, nodes *requests.Net) {
 		asking.Go(func() {
 			some, err := askUses(ctx, nodes, node)
 			if err != nil {
-				return // its hosts have no values for a while: they connect to another node if it is gone
+				return // its hosts have no values for a while; if it is gone, they connect to another node
 			}
 			lock.Lock()
 			defer lock.Unlock()

@@ -28,7 +28,7 @@ func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err
 	return nil
 }
 
-// holderName names who has a quota.
+// holderName returns the name of the holder of a quota.
 func (x *Service) holderName(h quota.Holder) (name string) {
 	_ = x.engine.ReadHere(context.Background(), func(v *cell.View) error { // the name need not be durable, so it cannot fail
 		name = x.quotas.Namer(v.AccessKeys)(h)
@@ -37,7 +37,7 @@ func (x *Service) holderName(h quota.Holder) (name string) {
 	return name
 }
 
-// openSecrets keeps the generations of the secret equal to the state.
+// openSecrets keeps the generations of the secret in step with the state.
 func (x *Service) openSecrets(ctx context.Context) (err error) {
 	c := secretrotation.Config{Engine: x.engine, Secret: x.secret, Changed: x.keys.SecretChanged, Log: x.log}
 	if x.node != nil {
@@ -51,7 +51,7 @@ func (x *Service) openSecrets(ctx context.Context) (err error) {
 	return nil
 }
 
-// keysOffice imports the access keys of an earlier release, at the node of a cluster that decides.
+// keysOffice imports the access keys of an earlier release, at the leader of a cluster.
 type keysOffice struct {
 	x      *Service
 	cancel context.CancelFunc
@@ -84,7 +84,7 @@ func (x *Service) warnOfNoKeys(ctx context.Context) {
 	}
 }
 
-// openLocalDoor lets commands on this machine reach the service.
+// openLocalDoor opens the door through which commands on this machine reach the service.
 func (x *Service) openLocalDoor() (err error) {
 	c := localdoor.Config{
 		Dir: x.settings.Data, Keys: x.keys, Secrets: x.secrets, Log: x.log, Audit: x.audit, Stream: x.streamBackup, Stored: x.noteBackup, Export: x.export, RolesOf: rolesOf, Reload: x.Reload, SupportBundle: x.supportBundle,

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// output is operator.Output: it has the agent of a server process send what the process writes, to operators.
+// output implements operator.Output: it streams what a server process writes from its agent to operators.
 func (x *Service) output(process fleet.Key, bytes, lines int, follow bool) (next func(context.Context) (string, bool, error), end func(), err error) {
 	o, err := x.agents.Output(process, bytes, lines, follow)
 	if err != nil {
@@ -26,23 +26,24 @@ func (x *Service) output(process fleet.Key, bytes, lines int, follow bool) (next
 	}, o.Close, nil
 }
 
-// outputReaders is the metric of what output does.
+// outputReaders returns the metrics of output's readers.
 func (x *Service) outputReaders() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "muster_output_readers", Help: "Operators who read the output of server processes at present.",
 	}, func() float64 { return float64(x.agents.Stats().Readers) })
 }
 
-// agentsPath is the question whether an agent is connected to this node; fleet and compute are in the query.
+// agentsPath is the path at which a node answers whether an agent is connected to it; the query has the fleet and the
+// compute.
 const agentsPath = "/agents/connected"
 
-// agentWait is how long other nodes may take to answer it.
+// agentWait is how long other nodes may take to answer at agentsPath.
 const agentWait = 3 * time.Second
 
 // agentNodes implements operator.Nodes.
 type agentNodes struct{ *requests.Net }
 
-// otherNodes are those of the cluster; nil without one.
+// otherNodes returns the other nodes of the cluster; nil without one.
 func (x *Service) otherNodes() operator.Nodes {
 	if x.node == nil {
 		return nil
@@ -87,7 +88,7 @@ func (n agentNodes) connected(ctx context.Context, node string, p fleet.Key) boo
 	}
 	answer, err := n.Do(r)
 	if err != nil {
-		return false // as if it had no agent: the reader gets the refusal of this node
+		return false // as if it had no agent: the reader gets this node's refusal
 	}
 	answer.Body.Close()
 	return answer.StatusCode == http.StatusNoContent

@@ -9,10 +9,10 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// metricsDir is the part of the data directory that has the kept metrics. It is not the truth about anything, so it need not be there.
+// metricsDir is the subdirectory of the data directory with the kept metrics. Nothing depends on them, so it may be missing.
 const metricsDir = "metrics"
 
-// openGameMetrics begins to count and to keep the metrics of the service.
+// openGameMetrics starts to count and to keep the service's metrics.
 func (x *Service) openGameMetrics() (err error) {
 	s := x.settings
 	if s.MetricsMax > 0 {
@@ -39,7 +39,7 @@ func (x *Service) openGameMetrics() (err error) {
 	return nil
 }
 
-// stopWaiting lets the service end although the disk is full.
+// stopWaiting lets the service stop although the disk is full.
 func (x *Service) stopWaiting() {
 	x.room.stopWaiting()
 	if x.kept != nil {

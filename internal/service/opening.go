@@ -38,19 +38,19 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// opening is a service that starts, with what its steps hand on to later ones.
+// opening is a service that is starting, with the results of earlier steps for later ones.
 type opening struct {
 	*Service
 	options   Options
 	core      cell.Config
 	doors     *router
 	calls     *callstats.Calls
-	actions   *gamelift.Service               // what requests of the API do
+	actions   *gamelift.Service               // carries out the requests of the API
 	logUpload func(gameSession string) string // nil: no logs are kept
 	troubles  *attention.Finder
 }
 
-// begin checks the settings, and makes what needs nothing else.
+// begin checks the settings and makes the parts that need no others.
 func begin(o Options) (*opening, error) {
 	s := o.Settings
 	if err := s.Check(); err != nil {
@@ -70,7 +70,7 @@ func begin(o Options) (*opening, error) {
 	return &opening{Service: x, options: o, core: core, doors: &router{}, calls: callstats.New()}, nil
 }
 
-// steps are those of a start, in their order: each may use what earlier ones have made.
+// steps returns the steps of a start in their order. Each may use the results of earlier ones.
 func (x *opening) steps() []func(context.Context) error {
 	return []func(context.Context) error{
 		x.directory, x.connections,
@@ -82,7 +82,7 @@ func (x *opening) steps() []func(context.Context) error {
 	}
 }
 
-// directory opens the data directory, for this process alone.
+// directory opens the data directory exclusively.
 func (x *opening) directory(ctx context.Context) (err error) {
 	s := x.settings
 	if err := atomicfile.MakeDir(s.Data, 0o700); err != nil {
@@ -102,7 +102,7 @@ func (x *opening) directory(ctx context.Context) (err error) {
 	return dataError(err, s.Data)
 }
 
-// connections bounds the connections of clients by the descriptors that are left for them.
+// connections limits client connections to the descriptors that are left for them.
 func (x *opening) connections(context.Context) error {
 	limits, err := connlimit.Derive(x.descriptors, x.settings.Connections())
 	if err != nil {
@@ -113,7 +113,7 @@ func (x *opening) connections(context.Context) error {
 	return nil
 }
 
-// bind takes the port, which serves nothing yet.
+// bind binds the port, which serves nothing yet.
 func (x *opening) bind(context.Context) (err error) {
 	if x.port, err = x.openPort(x.doors); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (x *opening) state(ctx context.Context) (err error) {
 	return x.openEngine(ctx, config, x.options.AcceptLoss)
 }
 
-// principals opens what knows access keys and people, and the audit log of what they change.
+// principals opens the access keys, the people, and the audit log of their changes.
 func (x *opening) principals(ctx context.Context) error {
 	if err := x.openKeys(ctx, x.secret); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (x *opening) principals(ctx context.Context) error {
 	return x.openPeople()
 }
 
-// gameServers opens the door of game servers, and the log of what happens to their processes and game sessions.
+// gameServers opens the door of game servers, and the log of the events of their processes and game sessions.
 func (x *opening) gameServers(ctx context.Context) error {
 	s := x.settings
 	x.running, x.stopLinks = context.WithCancel(context.WithoutCancel(ctx))
@@ -194,7 +194,7 @@ func (x *opening) requests(context.Context) (err error) {
 	return nil
 }
 
-// measures opens metrics, and the export of the audit log.
+// measures opens the metrics and the export of the audit log.
 func (x *opening) measures(ctx context.Context) error {
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: x.keys, Dev: x.settings.Dev, Private: x.private, Matchmakers: x.matches.Status, Log: x.log,
 		Proxies: x.proxies, Signins: x.signins.Door("metrics")})
@@ -214,7 +214,7 @@ func (x *opening) measures(ctx context.Context) error {
 	return nil
 }
 
-// credentials opens the doors that exchange what machines have for temporary credentials.
+// credentials opens the doors that give machines temporary credentials in exchange for their own.
 func (x *opening) credentials(context.Context) error {
 	door, err := x.newSTS(x.api, x.calls)
 	if err != nil {
@@ -224,7 +224,7 @@ func (x *opening) credentials(context.Context) error {
 	return nil
 }
 
-// storage opens what keeps the logs of game sessions.
+// storage opens the store for the logs of game sessions.
 func (x *opening) storage(context.Context) error {
 	if err := x.openBucket(); err != nil {
 		return err
@@ -278,7 +278,7 @@ func (x *opening) operations(context.Context) error {
 	return nil
 }
 
-// notices begins to send notices, and to scale fleets.
+// notices starts to send notices and to scale fleets.
 func (x *opening) notices(context.Context) error {
 	x.notify.Set(x.newSender(x.settings))
 	x.doors.notify = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.notify.Get().ServeHTTP(w, r) })
@@ -302,7 +302,7 @@ func (x *opening) flow(context.Context) error { return x.openPlayerFlow(x.doors,
 
 func (x *opening) uploads(context.Context) error { return x.openBuilds(x.doors, x.actions) }
 
-// upkeep is what all doors have in common, once all of them are there.
+// upkeep adds what all doors share, once all of them exist.
 func (x *opening) upkeep(context.Context) error {
 	x.dropWhenGivenUp()
 	x.doors.confine(x.panics)
@@ -344,7 +344,7 @@ func (x *opening) serve(context.Context) error {
 	return nil
 }
 
-// apiLimits are the limits of the API.
+// apiLimits returns the limits of the API.
 func apiLimits(s settings.Settings) (gamelift.Limits, error) {
 	l, err := gamelift.LimitsNamed(s.Limits)
 	l.Working = s.LimitWorkingRequests
@@ -352,7 +352,7 @@ func apiLimits(s settings.Settings) (gamelift.Limits, error) {
 	return l, err
 }
 
-// newSender makes what sends notices to the receivers in the settings.
+// newSender returns the sender of notices to the receivers in the settings.
 func (x *Service) newSender(s settings.Settings) *notify.Sender {
 	return notify.New(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics, Tracing: x.tracing,

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/people/providers"
 )
 
-// openPeople opens the pages at which people sign in.
+// openPeople opens the pages on which people sign in.
 func (x *Service) openPeople() error {
 	file, err := providers.ReadFile(x.settings.People)
 	if err != nil {

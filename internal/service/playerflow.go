@@ -69,7 +69,7 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	return x.openBeside("--operator-listen", s.OperatorListen, clients, x.players.Operator())
 }
 
-// changeable is the part of the settings of players that a reload changes.
+// changeable returns the part of the players' settings that a reload can change.
 func (x *Service) changeable(s settings.Settings) (c playerapi.Changeable, err error) {
 	c.Origins, c.LoginsPerAddress = s.Origins(), s.PlayerLoginsPerAddress
 	if c.Logins.Providers, err = playerProviders(s); err != nil {
@@ -89,7 +89,7 @@ func (x *Service) changeable(s settings.Settings) (c playerapi.Changeable, err e
 	return c, err
 }
 
-// playerProviders are the identity providers of players.
+// playerProviders returns the identity providers of players.
 func playerProviders(s settings.Settings) (map[string]authentication.Provider, error) {
 	providers := map[string]authentication.Provider{}
 	if s.PlayerOIDCIssuer != "" {
@@ -107,7 +107,7 @@ func playerProviders(s settings.Settings) (map[string]authentication.Provider, e
 	return providers, nil
 }
 
-// beginWarning has the log say again and again that players need no credentials, if so.
+// beginWarning starts to log a repeated warning if players need no credentials.
 func (x *Service) beginWarning() {
 	if !x.settings.PlayerDev() {
 		return
@@ -120,7 +120,7 @@ func (x *Service) beginWarning() {
 // warnEvery is how often the log repeats a warning that must not be overlooked.
 const warnEvery = time.Minute
 
-// warnOfDevLogins warns until the service stops.
+// warnOfDevLogins repeats the warning until the service stops.
 func warnOfDevLogins(ctx context.Context, log *slog.Logger) {
 	again := time.NewTicker(warnEvery)
 	defer again.Stop()
@@ -160,7 +160,7 @@ func (x *Service) openBeside(flag, address string, clients func() *x509.CertPool
 	return nil
 }
 
-// Beside are the separate ports of trusted servers and operators, in this order.
+// Beside returns the addresses of the separate ports for trusted servers and for operators, in this order.
 func (x *Service) Beside() (addresses []string) {
 	for _, port := range x.beside {
 		addresses = append(addresses, port.Addr().String())

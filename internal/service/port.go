@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// socketURL returns the WebSocket form of a URL.
+// socketURL returns a URL with the scheme ws or wss.
 func socketURL(url string) string {
 	if rest, ok := strings.CutPrefix(url, "http"); ok {
 		return "ws" + rest
@@ -26,7 +26,7 @@ func socketURL(url string) string {
 	return url
 }
 
-// openPort binds the port with the certificate that the settings name, or, for development, one of our own.
+// openPort binds the port with the certificate that the settings name or, for development, with a self-issued one.
 func (x *Service) openPort(doors *router) (*listen.Server, error) {
 	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Limits: x.limits, Panics: x.panics, Log: x.log, ReleaseBuffers: x.settings.TLSReleaseBuffers}
 	if err := x.openACME(); err != nil {
@@ -44,10 +44,10 @@ func (x *Service) openPort(doors *router) (*listen.Server, error) {
 	return port, nil
 }
 
-// wsaInUse is the Windows error of an address that another program uses.
+// wsaInUse is WSAEADDRINUSE, the Windows error for an address that another program uses.
 const wsaInUse = syscall.Errno(10048)
 
-// portError adds to the error of a port what to do about it, and which flag names another one.
+// portError adds the remedy to the error of a port, and the flag that names another port.
 func portError(err error, flag string) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaInUse):
@@ -61,13 +61,13 @@ func portError(err error, flag string) error {
 	return err
 }
 
-// isBind tells the error of a port from that of a file.
+// isBind reports whether an error is one of binding the port, rather than of reading a file.
 func isBind(err error) bool {
 	_, ok := errors.AsType[*net.OpError](err)
 	return ok
 }
 
-// openACME prepares for a certificate from an authority, if the settings name one.
+// openACME prepares to get a certificate from an ACME authority, if the settings name one.
 func (x *Service) openACME() (err error) {
 	s := x.settings
 	if s.TLSACMEEmail == "" {
@@ -107,7 +107,7 @@ func (x *Service) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, e
 	return nil, nil
 }
 
-// publicURL is the URL to which game servers connect.
+// publicURL returns the URL to which game servers connect.
 func publicURL(s settings.Settings, bound net.Addr) string {
 	if s.PublicURL != "" {
 		return s.PublicURL
@@ -125,12 +125,13 @@ func publicURL(s settings.Settings, bound net.Addr) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// confirmURL is the URL at which receivers of notifications confirm their subscriptions: the public URL with http or https.
+// confirmURL returns the URL at which receivers of notifications confirm their subscriptions: the public URL with the
+// scheme http or https.
 func confirmURL(publicURL string) string {
 	return webURL(strings.TrimRight(publicURL, "/") + notify.ConfirmPath)
 }
 
-// webURL returns the form of a URL with http or https.
+// webURL returns a URL with the scheme http or https.
 func webURL(url string) string {
 	if rest, ok := strings.CutPrefix(url, "ws"); ok { // ws, wss
 		return "http" + rest

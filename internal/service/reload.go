@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/tracing/otlp"
 )
 
-// reload has what a reload of the settings needs.
+// reload is the state that a reload of the settings needs.
 type reload struct {
 	turn    sync.Mutex // one reload at a time
 	load    func() (settings.Loaded, error)
@@ -35,22 +35,22 @@ type reload struct {
 	json    *atomic.Bool
 	getenv  func(string) string
 	current live.Value[settings.Loaded]   // in force
-	digests map[string]string             // of the files that settings name, by setting, as they were when they were read; guarded by turn
-	marks   live.Value[map[string]uint64] // of what other nodes should have alike
+	digests map[string]string             // of the files that settings name, by setting, as of when they were read; guarded by turn
+	marks   live.Value[map[string]uint64] // of the settings that should be the same on all nodes
 }
 
-// reloadable is a part of the service that takes new values of some settings.
+// reloadable is a part of the service that can apply new values of some settings.
 type reloadable struct {
 	settings []string
-	// files are those that it reads and that other programs may change, by the setting that names them; nil: none.
+	// files returns the files that the part reads and that other programs may change, by the setting that names them; nil: none.
 	files func(s settings.Settings) map[string]string
-	// restart says why these values need a restart after all; empty: they do not. nil: they never do.
+	// restart returns why these values need a restart after all; empty: they do not. nil: no values do.
 	restart func(now, next settings.Settings) string
-	// prepare makes what the new values need. Nothing of it is in force before the function that it returns, which cannot fail, is called.
+	// prepare makes what the new values need. Nothing takes effect before the returned function is called, which cannot fail.
 	prepare func(ctx context.Context, next settings.Settings) (apply func(), err error)
 }
 
-// coreSettings are limits and periods of the core, see settings.Cell, with what the receivers of notices need of it.
+// coreSettings are the limits and periods of the core (see settings.Cell), and the settings of notices that the core needs.
 var coreSettings = []string{
 	"reservation", "activation-timeout", "link-grace", "token-lifetime", "audit-kept",
 	"limit-fleets", "limit-locations", "limit-locations-per-fleet", "limit-computes-per-fleet", "limit-processes-per-compute", "limit-access-keys", "limit-queues",
@@ -58,7 +58,8 @@ var coreSettings = []string{
 	"limit-player-session-bytes", "limit-players", "notify-max-age", "limit-notices",
 }
 
-// reloadables are all parts that take new values. The settings that are not here need a restart; a test compares the list with the declarations of the settings.
+// reloadables returns all parts that can apply new values. Settings that are not listed here need a restart; a test compares the list with the
+// declared settings.
 func (x *Service) reloadables() []reloadable {
 	return []reloadable{
 		{settings: []string{"log-level"}, restart: func(_, _ settings.Settings) string {
@@ -80,7 +81,7 @@ func (x *Service) reloadables() []reloadable {
 		{settings: []string{"backup-age-max"}, prepare: plain(func(settings.Settings) {})}, // it is read at each look
 		{settings: []string{"log-events"}, prepare: plain(func(s settings.Settings) { x.events.SetEach(s.LogEvents) })},
 		{settings: coreSettings, prepare: plain(func(s settings.Settings) { engine.Configure(x.engine, s.Cell()) })},
-		// The core before the sender, which finds no notices otherwise.
+		// The core comes before the sender, which would find no notices otherwise.
 		{settings: []string{"notify-events", "notify-topics"}, prepare: plain(func(s settings.Settings) {
 			engine.Configure(x.engine, s.Cell())
 			x.notify.Set(x.newSender(s))
@@ -213,12 +214,12 @@ func (x *Service) reloadables() []reloadable {
 	}
 }
 
-// plain is the prepare of values that cannot be refused once they are checked.
+// plain returns a prepare function for values that cannot be refused once they have been checked.
 func plain(apply func(s settings.Settings)) func(context.Context, settings.Settings) (func(), error) {
 	return func(_ context.Context, s settings.Settings) (func(), error) { return func() { apply(s) }, nil }
 }
 
-// about names the setting of an error.
+// about adds the name of the setting to an error.
 func about(setting string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), setting) {
 		return err
@@ -226,7 +227,7 @@ func about(setting string, err error) error {
 	return fmt.Errorf("%s: %w", setting, err)
 }
 
-// openReload notes the settings that the service starts with.
+// openReload stores the settings with which the service starts.
 func (x *Service) openReload(o Options) {
 	x.reload.load, x.reload.level, x.reload.json, x.reload.getenv, x.reload.digests = o.Load, o.Level, o.JSON, o.Getenv, map[string]string{}
 	x.reload.current.Set(settings.Loaded{Settings: o.Settings, From: o.SourceOf})
@@ -235,18 +236,18 @@ func (x *Service) openReload(o Options) {
 		if part.files == nil {
 			continue
 		}
-		for name, path := range part.files(o.Settings) { // before they are read: one that changes meanwhile counts as changed
+		for name, path := range part.files(o.Settings) { // before the parts read them: a file that changes meanwhile counts as changed
 			x.reload.digests[name] = digestOf(path)
 		}
 	}
-	x.reload.digests["player-flow-config"] = digestOf(o.Settings.PlayerFlowConfig) // read at the start alone
+	x.reload.digests["player-flow-config"] = digestOf(o.Settings.PlayerFlowConfig) // read only at the start
 	x.reload.marks.Set(o.Settings.Marks(x.reload.digests))
 }
 
-// digestMax is how much of a file is looked at to find whether it has changed, in bytes: what reads them takes no larger ones.
+// digestMax is how many bytes of a file are hashed to detect changes. The readers of these files accept no larger ones.
 const digestMax = 16 << 20
 
-// digestOf tells contents of a file apart. A file that cannot be read has an empty one; what needs it reports that.
+// digestOf returns a digest of a file's contents. It is empty for a file that cannot be read; the part that needs the file reports that.
 func digestOf(path string) string {
 	if path == "" {
 		return ""
@@ -263,17 +264,18 @@ func digestOf(path string) string {
 	return string(sum.Sum(nil))
 }
 
-// Settings are those in force: of a setting that needs a restart, the value of the start.
+// Settings returns the settings in force. For a setting that needs a restart, that is the value from the start.
 func (x *Service) Settings() settings.Loaded { return x.reload.current.Get() }
 
-// shownSettings are the settings in force, for people.
+// shownSettings returns the settings in force in readable form.
 func (x *Service) shownSettings() []settings.Setting {
 	now := x.reload.current.Get()
 	return now.All(now.From)
 }
 
-// Reload reads the settings and the files that they name again, and puts in force what can change without a restart: all of it, or nothing when anything is wrong. The
-// audit log has an entry for the origin in the context; a refusal is for the door to count. An error is a *domain.Refusal; its cause is settings.Mistakes if the settings are wrong.
+// Reload reads the settings and the files that they name again, and applies those that can change without a restart. If anything is wrong, it applies
+// nothing. The audit log gets an entry for the origin in the context; the door counts refusals. An error is a *domain.Refusal, caused by
+// settings.Mistakes if the settings are wrong.
 func (x *Service) Reload(ctx context.Context) (done settings.Reloaded, err error) {
 	x.reload.turn.Lock()
 	defer x.reload.turn.Unlock()
@@ -291,7 +293,7 @@ func (x *Service) Reload(ctx context.Context) (done settings.Reloaded, err error
 	return x.reloadTo(ctx, next)
 }
 
-// wrong is the refusal of settings.
+// wrong returns the refusal of wrong settings.
 func wrong(err error, from func(string) string) error {
 	m := settings.MistakesOf(err, from)
 	return &domain.Refusal{Reason: domain.Invalid, Detail: "nothing was changed: " + m.Error(), Cause: m}
@@ -360,7 +362,7 @@ func (x *Service) reloadTo(ctx context.Context, next settings.Loaded) (done sett
 	return done, nil
 }
 
-// prepare makes what all changes need. digests are those of the files of the parts that are affected.
+// prepare makes what all changes need. digests has the digests of the files of the affected parts.
 func (x *Service) prepare(ctx context.Context, parts []reloadable, next settings.Settings, changed []string, restart map[string]string) (digests map[string]string, apply []func(), err error) {
 	digests = map[string]string{}
 	var errs []error
@@ -381,12 +383,12 @@ func (x *Service) prepare(ctx context.Context, parts []reloadable, next settings
 	return digests, apply, errors.Join(errs...)
 }
 
-// without returns the names of all that are not in some.
+// without returns the names in all that are not in some.
 func without(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(some, name) })
 }
 
-// noteReload has the log and the audit log say what a reload has done.
+// noteReload writes the result of a reload to the log and to the audit log.
 func (x *Service) noteReload(ctx context.Context, done *settings.Reloaded, err error) {
 	if err != nil {
 		x.log.Error("settings could not be reloaded: those in force stay", "error", err)
@@ -412,7 +414,7 @@ func (x *Service) noteReload(ctx context.Context, done *settings.Reloaded, err e
 	x.audit.Record(ctx, "settings", done.Node, changes...)
 }
 
-// ReloadBySignal is Reload for a signal to the process. Its sender is not known.
+// ReloadBySignal is Reload for a signal to the process, whose sender is not known.
 func (x *Service) ReloadBySignal(ctx context.Context) (settings.Reloaded, error) {
 	ctx = audit.With(ctx, audit.Origin{Principal: "signal SIGHUP", Door: audit.DoorLocal, Operation: "reload"})
 	done, err := x.Reload(ctx)

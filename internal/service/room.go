@@ -10,17 +10,17 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// store is a store that a room watches.
+// store is a store whose space a room watches.
 type store interface {
 	Shortage() error
 	FreeSpace() (bytes uint64, ok bool)
 	StopWaiting()
 }
 
-// room watches whether the stores have space and descriptors. While space is short, changes are refused before they are
-// decided: running changes, and background work of the databases, need the rest.
+// room monitors whether the stores have enough disk space and descriptors. While they are short, it refuses changes before
+// they are decided, because changes in progress and the databases' background work need the rest.
 type room struct {
-	dir     string // of the data
+	dir     string // the data directory
 	stores  []store
 	reserve atomic.Uint64 // bytes
 	log     *slog.Logger
@@ -29,8 +29,8 @@ type room struct {
 	stop    context.CancelFunc
 }
 
-// roomEvery is how often a room checks. Even a disk that takes a gigabyte a second is not full before the next check, if the
-// reserve has its default.
+// roomEvery is how often a room checks. With the default reserve, even a disk to which a gigabyte a second is written is not
+// full before the next check.
 const roomEvery = 50 * time.Millisecond
 
 func watchRoom(dir string, reserve uint64, log *slog.Logger, stores ...store) *room {
@@ -59,14 +59,14 @@ func (r *room) close() {
 	<-r.done
 }
 
-// stopWaiting lets the service end in spite of a shortage.
+// stopWaiting lets the service stop despite a shortage.
 func (r *room) stopWaiting() {
 	for _, s := range r.stores {
 		s.StopWaiting()
 	}
 }
 
-// Short returns the shortage for which changes are refused, or nil.
+// Short returns the shortage because of which changes are refused, or nil.
 func (r *room) Short() error {
 	if err := r.short.Load(); err != nil {
 		return *err
@@ -91,7 +91,7 @@ func (r *room) look() {
 func (r *room) reason() error {
 	want := r.reserve.Load()
 	if r.Short() != nil {
-		want += want / 4 // so that it does not alternate at the limit
+		want += want / 4 // hysteresis: so that it does not alternate at the limit
 	}
 	for _, s := range r.stores {
 		if err := s.Shortage(); err != nil {
@@ -104,7 +104,7 @@ func (r *room) reason() error {
 	return nil
 }
 
-// openBytes is the smallest free space with which stores are opened again: they write when they open.
+// openBytes is the free space below which stores are not opened again, because opening them writes.
 const openBytes = 16 << 20
 
 // roomToOpen reports whether stores can be opened again.
@@ -117,8 +117,9 @@ func (r *room) roomToOpen() bool {
 	return true
 }
 
-// Recoverable returns once the service has failed for a shortage, of space or descriptors, that is over: its memory is void,
-// but a new service on the same directory continues from the journal. It returns false when ctx ends before.
+// Recoverable returns true once a shortage of space or descriptors that made the service fail is over. The memory of such a
+// service is invalid, but a new service on the same directory continues from the journal. It returns false when ctx ends
+// first.
 func (x *Service) Recoverable(ctx context.Context) bool {
 	select {
 	case <-x.engine.Stopped():

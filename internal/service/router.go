@@ -24,7 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/sts"
 )
 
-// router chooses the door of a request to the one port, by upgrade header and path.
+// router selects the door for a request to the shared port, by upgrade header and path.
 type router struct {
 	api      *gamelift.Handler
 	link     http.Handler
@@ -39,18 +39,18 @@ type router struct {
 	builds   http.Handler // nil where builds cannot be uploaded
 	logs     http.Handler // nil where no logs of game sessions are kept
 	console  http.Handler
-	people   http.Handler // who sign in
+	people   http.Handler // people who sign in
 	sts      http.Handler // clients of STS
 	exchange http.Handler // backends with client certificates
 	sso      http.Handler // sign-in clients, and the browsers of their people
 	clock    http.Handler // nil on real time
 	health   func() error
-	ready    func() error             // health, and a node of a cluster can carry requests out
-	damage   func() []string          // places that the store cannot read, although the service works
-	looks    func(*http.Request) bool // may read both
+	ready    func() error             // health; a cluster node must also be able to carry out requests
+	damage   func() []string          // places that the store cannot read although the service works
+	looks    func(*http.Request) bool // whether the caller may read both
 }
 
-// confine limits a panic of a handler to its own connection. The AWS API and the player API do so by themselves.
+// confine limits a handler's panic to its own connection. The AWS API and the player API do so themselves.
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
 		"serverlink": &d.link, "agentlink": &d.agents, "joins": &d.joins, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
@@ -122,9 +122,9 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveHealth answers whether the service works, and at /readyz whether clients should use it. The port is served only once the state is loaded, so
-// the two differ at a node of a cluster only, which may work and reach no node that leads. The reason of a failure is only for callers who may read metrics, because it names files. A damaged archive is
-// no failure, because only the records in the damaged place cannot be read.
+// serveHealth answers whether the service works and, at /readyz, whether clients should use it. The port is served only once the state is loaded, so
+// the two differ only at a cluster node, which may work but reach no leader. Only callers who may read metrics get the reason of a failure, because
+// it names files. A damaged archive is not a failure, because only the records in the damaged place cannot be read.
 func (d *router) serveHealth(w http.ResponseWriter, r *http.Request) {
 	answer, status := map[string]any{"status": "ok"}, http.StatusOK
 	check, failed := d.health, "failed"
@@ -142,5 +142,5 @@ func (d *router) serveHealth(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // the client has gone if it fails
+	_ = json.NewEncoder(w).Encode(answer) // an error means that the client has gone
 }

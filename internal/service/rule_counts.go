@@ -2,7 +2,8 @@ package service
 
 import "github.com/musterhq/muster/internal/domain/notice"
 
-// ruleCounts reads from the matchmakers how often each rule was evaluated with a ticket, for the notice of its end.
+// ruleCounts returns how often each rule was evaluated with a ticket, for the notice that the ticket has ended. The
+// matchmakers keep the counts.
 func (x *Service) ruleCounts(configuration string, ticket uint64) []notice.MatchRule {
 	var told []notice.MatchRule
 	for _, n := range x.matches.Counts(configuration, ticket) {

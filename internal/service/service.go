@@ -1,5 +1,5 @@
-// Package service wires a complete Muster: the store, the engine, the doors and the port in front of them. The binary
-// runs it, and tests run the same service in their own process.
+// Package service assembles a complete Muster: the store, the engine, the doors and the shared port. The binary runs it, and tests run
+// the same service in their own process.
 package service
 
 import (
@@ -61,20 +61,20 @@ import (
 	"github.com/musterhq/muster/internal/webidentity"
 )
 
-// drain is how long running requests may take when the service stops.
+// drain is how long requests in progress may take when the service stops.
 const drain = 5 * time.Second
 
 // Service is a running Muster.
 type Service struct {
-	settings settings.Settings // of the start; those that a reload changes are in reload.current
+	settings settings.Settings // of the start; reload.current has those in force
 	reload   reload
 	quotas   *quotas.Desk // in force, and who has what
 	log      *slog.Logger
 	panics   *panics.Guard
 
-	data      *datadir.Dir   // nil at a node of a cluster
+	data      *datadir.Dir   // nil at a cluster node
 	node      *node.Node     // nil without a cluster
-	key       *secretkey.Key // encrypts the secrets in the data directory and in backups; nil: none does
+	key       *secretkey.Key // encrypts the secrets in the data directory and in backups; nil: they are not encrypted
 	secret    identity.CellSecret
 	archive   *archivepebble.Archive
 	version   string        // of the release
@@ -107,7 +107,7 @@ type Service struct {
 	tracing   *tracing.Tracer
 	signins   *signin.Watch
 	hooks     *playerhooks.Hooks // nil without any
-	once      office.Parts       // what runs only while this node decides
+	once      office.Parts       // runs only while this node is the leader
 	limits    *connlimit.Limiter // of all ports
 	room      *room
 	acme      *acmecert.Certificates // nil without an authority
@@ -140,18 +140,18 @@ type Service struct {
 	builds      *builddoor.Door    // nil without a store for builds
 	stopBuilds  context.CancelFunc // nil without a store for builds
 	building    sync.WaitGroup
-	sweeping    sync.WaitGroup // of old logs
+	sweeping    sync.WaitGroup // sweeping of old logs
 	publicURL   string
 	proxies     *clientaddress.Proxies
 	transport   edge.Transport
 }
 
-// Start opens the data directory, loads the state and serves the port. After an error it closes everything that it opened.
+// Start opens the data directory, loads the state and serves the port. If it fails, it closes everything that it has opened.
 func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (*Service, error) {
 	return StartWith(ctx, NewOptions(s, log, nil))
 }
 
-// NewOptions are the options of a start with these settings.
+// NewOptions returns the options of a start with these settings.
 func NewOptions(s settings.Settings, log *slog.Logger, acceptLoss []datadir.Part) Options {
 	o := Options{Settings: s, Log: log, AcceptLoss: acceptLoss}
 	if s.VirtualClock {
@@ -160,27 +160,27 @@ func NewOptions(s settings.Settings, log *slog.Logger, acceptLoss []datadir.Part
 	return o
 }
 
-// Options are the settings, and further parts that tests replace.
+// Options are the settings, and dependencies that tests replace.
 type Options struct {
 	Settings settings.Settings
 	Log      *slog.Logger
 	Clock    *engine.Clock       // nil: real time
 	Version  string              // of the release; empty: built from source
-	Getenv   func(string) string // has the variables of OpenTelemetry; nil: none is set
-	SourceOf func(string) string // says where the value of a setting comes from; nil: not known
+	Getenv   func(string) string // returns the environment variables of OpenTelemetry; nil: none is set
+	SourceOf func(string) string // returns where the value of a setting comes from; nil: not known
 
-	// Load reads the settings again, as they were read for the start; nil: they cannot be read again. An error says all that is wrong.
+	// Load reads the settings again in the same way as for the start; nil: they cannot be read again. Its error lists all mistakes.
 	Load   func() (settings.Loaded, error)
 	Level  *slog.LevelVar // of Log; nil: it stays as it is
 	JSON   *atomic.Bool   // whether Log writes JSON; nil: its format stays as it is
 	Recent *support.Ring  // has the end of Log; nil: it is not kept
 
-	// LogTrouble returns how many lines of Log were lost, and why it cannot be written at present; nil: not known.
+	// LogTrouble returns how many lines of Log were lost, and why it cannot be written now; nil: not known.
 	LogTrouble func() (lost uint64, why error)
 
-	Unkept bool // count and keep no metrics, and record no audit log; for measurements of what both cost
+	Unkept bool // count and keep no metrics, and record no audit log; to measure the cost of both
 
-	Fill func(load func() error) error // runs the load of the snapshot; nil: nothing is different meanwhile
+	Fill func(load func() error) error // wraps the loading of the snapshot; nil: it is called directly
 
 	AcceptLoss []datadir.Part // parts of the data directory whose loss the operator accepts
 }
@@ -199,13 +199,13 @@ func StartWith(ctx context.Context, o Options) (*Service, error) {
 	return x.Service, nil
 }
 
-// Addr is the bound address.
+// Addr returns the bound address.
 func (x *Service) Addr() net.Addr { return x.port.Addr() }
 
-// PublicURL is the URL to which game servers connect.
+// PublicURL returns the URL to which game servers connect.
 func (x *Service) PublicURL() string { return x.publicURL }
 
-// Err is nil while the service works, and after that the reason of its failure.
+// Err returns nil while the service works, and the reason of its failure afterwards.
 func (x *Service) Err() error {
 	if err := x.engine.Err(); err != nil {
 		return err
@@ -216,28 +216,28 @@ func (x *Service) Err() error {
 	return x.room.Short()
 }
 
-// Engine is for tests in the same process that check state that no door shows.
+// Engine returns the engine, for tests in the same process that check state that no door shows.
 func (x *Service) Engine() *engine.Engine { return x.engine }
 
-// Keys are the access keys.
+// Keys returns the access keys.
 func (x *Service) Keys() *keyring.Ring { return x.keys }
 
-// Now is the time of deadlines.
+// Now returns the time by which deadlines are measured.
 func (x *Service) Now() time.Time { return x.engine.Now() }
 
-// Advance moves the clock of deadlines, and returns when all due changes are decided, durable and delivered.
+// Advance moves the clock of deadlines forward by d, and returns when all changes that are due are decided, durable and delivered.
 func (x *Service) Advance(ctx context.Context, d time.Duration) error {
 	return x.engine.Advance(ctx, d)
 }
 
-// AdvanceLinks lets time pass for the connections of game servers.
+// AdvanceLinks simulates that time passes for the connections of game servers.
 func (x *Service) AdvanceLinks(ctx context.Context, d time.Duration) error {
 	return x.link.AdvanceLinks(ctx, d)
 }
 
-// Served receives once, when the port is no longer served: nil after Stop.
+// Served returns a channel that receives one value when the port is no longer served: nil after Stop.
 func (x *Service) Served() <-chan error { return x.served }
 
-// Stop ends the service in order: the port closes, running requests finish, game servers lose their
-// connections without a close frame, and decided changes become durable.
+// Stop stops the service in order: the port closes, requests in progress finish, the connections of game servers are cut without a
+// close frame, and decided changes become durable.
 func (x *Service) Stop(ctx context.Context) error { return x.close(ctx) }

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/sessionlogs"
 )
 
-// sessionLogsDir is the part of the data directory that has the logs of game sessions.
+// sessionLogsDir is the subdirectory of the data directory with the logs of game sessions.
 const sessionLogsDir = "session-logs"
 
 // openSessionLogs opens the store for the logs of game sessions, and returns its door.

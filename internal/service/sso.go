@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/sso"
 )
 
-// newSSO makes the door of sign-in clients, for the people who have signed in.
+// newSSO returns the door of sign-in clients, which serves people who have signed in.
 func (x *Service) newSSO(calls *callstats.Calls) *sso.Door {
 	c := sso.Config{Engine: x.engine, People: signedIn{x.people}, Secret: x.secret, Private: x.private, Secure: x.transport.Secure, Proxies: x.proxies,
 		Signins: x.signins.Door("sso"), Style: "/signin/static/people.css", Calls: calls, Log: x.log}
@@ -24,7 +24,7 @@ func (x *Service) newSSO(calls *callstats.Calls) *sso.Door {
 	return sso.NewDoor(c)
 }
 
-// signedIn are the people who have signed in, as sso needs to know them.
+// signedIn adapts the people who have signed in to the interface that sso needs.
 type signedIn struct{ *people.Door }
 
 var everyRole = []identity.Role{identity.Admin, identity.Backend, identity.Client, identity.ReadOnly}

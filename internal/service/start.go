@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// checkPermissions refuses to start when other users of the machine may read the secret or the key that encrypts it, and warns of lesser problems.
+// checkPermissions refuses to start if other users of the machine can read the secret or the key that encrypts it, and warns of lesser problems.
 func (x *Service) checkPermissions() (err error) {
 	if x.key, err = secretkey.Read(x.settings.SecretKeyFile, x.settings.Data); err != nil {
 		return err
@@ -19,14 +19,14 @@ func (x *Service) checkPermissions() (err error) {
 	return err
 }
 
-// warnOfListening warns, for each address that other machines reach without TLS, what happens to their requests, and to which address game servers
-// connect when no setting names one.
+// warnOfListening logs a warning for each address that other machines reach without TLS: what happens to their requests and, if no setting names
+// one, to which address game servers connect.
 func (x *Service) warnOfListening() {
 	s := x.settings
 	for name, address := range map[string]string{"listen": s.Listen, "partner-listen": s.PartnerListen, "operator-listen": s.OperatorListen} {
 		host, _, err := net.SplitHostPort(address)
 		switch {
-		case err != nil || onlyThisMachine(host) || s.HasCertificate(): // it is not set, or not reached without TLS
+		case err != nil || onlyThisMachine(host) || s.HasCertificate(): // not set, or not reached without TLS
 		case !s.TLSRequired():
 			x.log.Warn("plain HTTP is served to other machines: keys, tokens and players' data can be read on the way; "+
 				"set --tls-cert and --tls-key, or --tls-acme-email, or let a proxy terminate TLS, name it in --trusted-proxies and set an https --public-url", name, address)

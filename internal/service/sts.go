@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/webidentity"
 )
 
-// newSTS makes the door that issues temporary credentials, also to machines that prove who they are with a token.
+// newSTS returns the door that issues temporary credentials, also to machines that authenticate with a token.
 func (x *Service) newSTS(handler *gamelift.Handler, calls *callstats.Calls) (*sts.Door, error) {
 	c := sts.Config{Keys: x.keys, Engine: x.engine, Signed: handler.Signed, Unsigned: handler.Unsigned, Private: x.private, Signins: x.signins.Door("web_identity"), CertificateSignins: x.signins.Door("client_certificate"),
 		Audit: x.audit, Calls: calls, Log: x.log}

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/support"
 )
 
-// supportBundle gathers what this node knows for a support bundle, one at a time. The audit log has an entry for the origin in the context; a refusal is for the door
-// to count.
+// supportBundle collects this node's data for a support bundle, one bundle at a time. The audit log gets an entry for the origin in the context; the
+// door counts refusals.
 func (x *Service) supportBundle(ctx context.Context, processor time.Duration) (*support.Parts, error) {
 	if processor < 0 || processor > support.CPUMax {
 		return nil, domain.Refuse(domain.Invalid, "processor profile: %s, want 0s to %s", processor, support.CPUMax)
@@ -28,7 +28,7 @@ func (x *Service) supportBundle(ctx context.Context, processor time.Duration) (*
 	return p, nil
 }
 
-// nodeName is the address by which the other nodes of the cluster know this one; empty for a single node.
+// nodeName returns the address by which the other nodes of the cluster know this one; empty for a single node.
 func (x *Service) nodeName() string {
 	if x.node == nil {
 		return ""
@@ -36,7 +36,7 @@ func (x *Service) nodeName() string {
 	return x.node.Requests().Self()
 }
 
-// facts are numbers of the state and its stores.
+// facts returns statistics of the state and its stores.
 func (x *Service) facts() map[string]any {
 	inForce, known := x.engine.Level()
 	waiting, most := x.engine.Waiting()

@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/tracing/otlp"
 )
 
-// openTelemetry prepares to export traces and metrics, if a collector is named.
+// openTelemetry prepares to export traces and metrics, if a collector is configured.
 func (x *Service) openTelemetry(ctx context.Context, getenv func(string) string) error {
 	x.tracing, x.instance = tracing.New(), uuid.NewString()
 	if x.node != nil {
@@ -35,13 +35,14 @@ func (x *Service) openTelemetry(ctx context.Context, getenv func(string) string)
 	return err
 }
 
-// beginTelemetry begins to export traces, and what /metrics has.
+// beginTelemetry starts to export traces and the metrics of /metrics.
 func (x *Service) beginTelemetry() {
 	x.metrics.Register(sent{&x.otlp})
 	x.otlp.Get().Begin(x.tracing, x.metrics.Gatherer())
 }
 
-// exportTo has telemetry go to another collector; nil: to none. The one before gets what waits for it.
+// exportTo switches telemetry to another collector; nil: to none. The previous one still gets the data that is queued
+// for it.
 func (x *Service) exportTo(ctx context.Context, next *otlp.Exporter) {
 	before := x.otlp.Get()
 	next.Begin(x.tracing, x.metrics.Gatherer())
@@ -49,7 +50,7 @@ func (x *Service) exportTo(ctx context.Context, next *otlp.Exporter) {
 	before.Close(ctx)
 }
 
-// collector is where telemetry goes, and as whose.
+// collector returns the configuration of the collector, and the identity under which telemetry is sent.
 func (x *Service) collector(s settings.Settings, getenv func(string) string) otlp.Config {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
@@ -57,7 +58,7 @@ func (x *Service) collector(s settings.Settings, getenv func(string) string) otl
 	return otlp.Config{Endpoint: s.OTLPEndpoint, Getenv: getenv, Version: x.version, Instance: x.instance, Log: x.log}
 }
 
-// sent are the metrics of the collector that is in force.
+// sent collects the metrics of the exporter that is in force.
 type sent struct{ to *live.Value[*otlp.Exporter] }
 
 // Describe implements prometheus.Collector.
@@ -70,7 +71,7 @@ func (s sent) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// auditSource is the engine as the export of the audit log reads it.
+// auditSource adapts the engine to the export of the audit log.
 type auditSource struct{ *engine.Engine }
 
 // AuditHere is AuditHead without the wait for what other nodes have acknowledged.
@@ -79,7 +80,8 @@ func (s auditSource) AuditHere(ctx context.Context) (head audit.Head, err error)
 	return head, err
 }
 
-// openAuditExport prepares to send the audit log to the receivers in the settings. It begins with the office.
+// openAuditExport prepares to send the audit log to the receivers in the settings. Sending starts when this node
+// becomes the leader.
 func (x *Service) openAuditExport(ctx context.Context, getenv func(string) string) error {
 	exporter, err := x.newAuditExport(ctx, x.settings, getenv)
 	if err != nil {
@@ -91,7 +93,7 @@ func (x *Service) openAuditExport(ctx context.Context, getenv func(string) strin
 	return nil
 }
 
-// exported are the metrics of the export that is in force.
+// exported collects the metrics of the export that is in force.
 type exported struct {
 	slot *office.Slot[*export.Exporter]
 }
@@ -106,13 +108,13 @@ func (x exported) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// newAuditExport returns nil without receivers.
+// newAuditExport returns the export of the audit log; nil without receivers.
 func (x *Service) newAuditExport(ctx context.Context, s settings.Settings, getenv func(string) string) (*export.Exporter, error) {
 	targets, err := export.Parse(s.AuditExport)
 	if err != nil || len(targets) == 0 {
 		return nil, err
 	}
-	host, _ := os.Hostname() // without one, messages have none
+	host, _ := os.Hostname() // without a host name, messages have none
 	c := export.Config{Engine: auditSource{x.engine}, Targets: targets, Header: export.Header{Host: host, Version: x.version}, Log: x.log}
 	if slices.ContainsFunc(targets, func(t export.Target) bool { return t.Name == export.OTLP }) {
 		if c.Logs, err = otlp.OpenLogs(ctx, x.collector(s, getenv)); err != nil {
@@ -126,7 +128,7 @@ func (x *Service) newAuditExport(ctx context.Context, s settings.Settings, geten
 	return exporter, nil
 }
 
-// lateExports are the receivers of the audit log that are late.
+// lateExports returns the receivers of the audit log that are behind.
 func (x *Service) lateExports() []export.Late {
 	if e := x.exports.Get(); e != nil {
 		return e.Late()
