@@ -85,11 +85,29 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 		if err == nil && broken != nil && p.Base == whole[len(whole)-1] && w.Time.After(p.Base.Head.State) { // the damaged one may have the state of that time
 			return nil, broken
 		}
+		if err == nil {
+			err = afterLast(whole, w.Time)
+		}
 		return p, elsewhere(err, former)
 	case broken != nil:
 		return nil, broken
 	}
 	return &Point{latest, latest.Head.Entry, r, nil, nil}, nil
+}
+
+// afterLast refuses a time of which nothing is known, because no backup was begun behind it. The state of a backup may be older than the backup, if nothing has changed since.
+func afterLast(all []*Manifest, t time.Time) error {
+	last := all[len(all)-1].Head
+	made := last.State
+	for _, m := range all {
+		if m.Head.Entry == last.Entry && m.Head.Made.After(made) {
+			made = m.Head.Made
+		}
+	}
+	if !t.After(made) {
+		return nil
+	}
+	return fmt.Errorf("%s is after the latest backup, which was made %s: no changes after that were backed up. Without --at the state of the latest backup is restored, which is of %s", t.Format(time.RFC3339), made.Format(time.RFC3339), last.State.Format(time.RFC3339))
 }
 
 // elsewhere adds to the error of a state that the latest installation does not have where else it may be.

@@ -228,11 +228,14 @@ func TestBackupsAndWhatIsBetween(t *testing.T) {
 	if _, _, records := restored(t, r, Wanted{}); !slices.Equal(records, []string{"one", "three", "two"}) {
 		t.Errorf("records %q", records)
 	}
+	if p, err := r.Find(t.Context(), Wanted{Time: third.Head.Made}); err != nil || p.Entry != third.Head.Entry { // it is known that nothing has happened until then
+		t.Errorf("when the latest backup was made: %+v, %v", p, err)
+	}
 	v, err := r.Verify(t.Context(), Wanted{}, nil)
 	if err != nil || v.Replayed != second.Head.Entry-first.Head.Entry || v.From != first.Head.Entry || v.Objects == 0 {
 		t.Errorf("verified %+v, %v", v, err)
 	}
-	for _, w := range []Wanted{{Entry: first.Head.Entry - 1}, {Entry: third.Head.Entry + 1}, {Time: past}, {Backup: "none"}} {
+	for _, w := range []Wanted{{Entry: first.Head.Entry - 1}, {Entry: third.Head.Entry + 1}, {Time: past}, {Time: time.Now().Add(time.Second)}, {Backup: "none"}} {
 		if p, err := r.Find(t.Context(), w); err == nil {
 			t.Errorf("%+v: found %+v", w, p)
 		}
