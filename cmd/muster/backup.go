@@ -87,6 +87,9 @@ func backupsAt(ctx context.Context, env environment, place string) (*repository.
 		if err != nil {
 			return nil, err
 		}
+		if err := client.FindCredentials(ctx); err != nil {
+			return nil, err
+		}
 		return repository.New(&repository.Bucket{Client: client, Tell: func(err error, again time.Duration) {
 			fmt.Fprintf(os.Stderr, "muster: %v; trying again in %s\n", err, again)
 		}}), nil

@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 )
 
 // Bounds.
@@ -137,6 +138,27 @@ func Open(ctx context.Context, p Place) (*Client, error) {
 		p.Region = found.Region
 	}
 	return New(p, found.Credentials), nil
+}
+
+// How long credentials may take. A machine's role comes from an address of the machine's own network, where an answer takes milliseconds; elsewhere nothing is there.
+const (
+	credentialsWait = 30 * time.Second
+	machineWait     = 5 * time.Second
+)
+
+// FindCredentials fails soon if there are no credentials. Requests try again for minutes, as if the store were gone.
+func (c *Client) FindCredentials(ctx context.Context) error {
+	wait, looked := credentialsWait, ""
+	if aws.IsCredentialsProvider(c.credentials, (*ec2rolecreds.Provider)(nil)) { // the last one, when all others are not set
+		wait = machineWait
+		looked = "; the command looked for AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_WEB_IDENTITY_TOKEN_FILE, the profile (AWS_PROFILE, otherwise default) in the AWS configuration and credentials files, a container's role, and the role of this machine"
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if _, err := c.credentials.Retrieve(ctx); err != nil {
+		return fmt.Errorf("no credentials for %s%s: %w", c.place, looked, err)
+	}
+	return nil
 }
 
 // New makes a client with credentials of its own.
