@@ -31,6 +31,12 @@ func (e *Unfinished) Error() string {
 	return fmt.Sprintf("%s has a part of a backup only, because `muster restore` was interrupted: run it again, or remove the directory", e.Dir)
 }
 
+// CheckFinished fails with an Unfinished if a directory has the beginning of a restore that was interrupted.
+func CheckFinished(dir string) error {
+	_, err := readPending(dir)
+	return err
+}
+
 // Restore makes the data directory of a single machine from a backup, which is opened and read twice: before anything is written, all of it is checked. The directory must be
 // empty, or have the beginning of a restore that was interrupted. It is a new installation, with the secret of the one in the backup: parts of one do not fit the other.
 func Restore(ctx context.Context, o Options, open func() (io.ReadCloser, error)) (s backup.Summary, state *cell.Cell, err error) {

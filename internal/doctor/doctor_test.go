@@ -71,6 +71,14 @@ func TestSettingsAndDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, Examine(t.Context(), c), "data directory", OK)
+	pending := filepath.Join(c.Settings.Data, "installation.pending")
+	if err := os.WriteFile(pending, []byte(`{"format":1,"id":"11111111-2222-4333-8444-555555555555","restores":true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(t, Examine(t.Context(), c), "data directory", Failure, "was interrupted", "muster restore")
+	if err := os.Remove(pending); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Chmod(c.Settings.Data, 0o777); err != nil {
 		t.Fatal(err)
 	}

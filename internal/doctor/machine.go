@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/heap"
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -28,6 +29,14 @@ func (x *examination) dataDirectory(context.Context) {
 		return
 	case !info.IsDir():
 		x.add(check, Failure, "name a directory with --data", "%s is not a directory", dir)
+		return
+	}
+	if err := datadir.CheckFinished(dir); err != nil {
+		do := "run the command as the user of the service, or as root"
+		if _, ok := errors.AsType[*datadir.Unfinished](err); ok {
+			do = "run muster restore again with the same backup: the service does not start on this directory"
+		}
+		x.add(check, Failure, do, "%v", err)
 		return
 	}
 	warnings, err := identity.CheckPermissions(dir)
