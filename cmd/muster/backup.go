@@ -250,7 +250,7 @@ func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment)
 
 type restoreCommand struct {
 	reasonFlag
-	From   string `arg:"" name:"place" help:"A backup written by muster backup: a file, a directory or s3://BUCKET/PREFIX."`
+	From   string `arg:"" name:"place" help:"A backup written by muster backup: a file, a directory or s3://BUCKET/PREFIX; with --verify also - for standard input."`
 	Data   string `name:"data" placeholder:"DIR" help:"Data directory to create. It must be empty or not exist."`
 	Verify bool   `name:"verify" instead:"data,reason" help:"Only read and check everything, and show the contents. For a directory or bucket, this reads all backups and replays the journal from one to the next. Nothing is changed."`
 	At     string `name:"at" placeholder:"WHEN" help:"Restore the state after this journal entry, or at this time, such as 2026-11-26T09:30:00Z, from a directory or bucket. Default: the latest."`
@@ -289,6 +289,9 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	wanted, err := c.wanted()
 	if err != nil {
 		return err
+	}
+	if c.From == pipe && !c.Verify {
+		return errors.New("restore reads a backup twice, because it checks all of it before it writes anything: store standard input in a file first. restore --verify - checks a backup from standard input")
 	}
 	from, err := backupsAt(ctx, env, c.From)
 	if err != nil {
@@ -336,7 +339,12 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	return err
 }
 
-func (c *restoreCommand) open() (io.ReadCloser, error) { return os.Open(c.From) }
+func (c *restoreCommand) open() (io.ReadCloser, error) {
+	if c.From == pipe {
+		return os.Stdin, nil
+	}
+	return os.Open(c.From)
+}
 
 func (c *restoreCommand) verify(ctx context.Context, from *repository.Repository, w repository.Wanted, key *secretkey.Key, text *strings.Builder) (s backup.Summary, state *cell.Cell, err error) {
 	if from == nil {
