@@ -66,12 +66,22 @@ func (x *Service) streamBackup(ctx context.Context, to io.Writer, in localdoor.S
 	return s, err
 }
 
+// runningBackup is the backup that is being made.
+type runningBackup struct {
+	to    string
+	began time.Time
+}
+
 func (x *Service) makeBackup(ctx context.Context, to string, since *backup.Since, write func(backup.Content) (backup.Summary, error)) (s backup.Summary, err error) {
-	if !x.saving.TryLock() {
-		return s, domain.Refuse(domain.Conflict, "another backup is being made")
+	began := time.Now()
+	mine := &runningBackup{to, began}
+	for !x.saving.CompareAndSwap(nil, mine) {
+		if other := x.saving.Load(); other != nil {
+			return s, domain.Refuse(domain.Conflict, "another backup is being made: it began at %s and goes to %.300s", other.began.UTC().Format(time.RFC3339), other.to)
+		}
 	}
-	defer x.saving.Unlock()
-	began, secret := time.Now(), x.secret.Frozen()
+	defer x.saving.Store(nil)
+	secret := x.secret.Frozen()
 	state, err := x.engine.Backup(ctx)
 	if errors.Is(err, engine.ErrArchiveLacks) {
 		return s, domain.Refuse(domain.Conflict, "this node still copies the archive from another one: make the backup there, or later")

@@ -77,10 +77,10 @@ type Service struct {
 	key       *secretkey.Key // encrypts the secrets in the data directory and in backups; nil: they are not encrypted
 	secret    identity.CellSecret
 	archive   *archivepebble.Archive
-	version   string        // of the release
-	saving    sync.Mutex    // held while a backup is made
-	bundling  sync.Mutex    // held while a support bundle is made
-	recent    *support.Ring // the end of the log; nil: it is not kept
+	version   string                        // of the release
+	saving    atomic.Pointer[runningBackup] // nil: none
+	bundling  sync.Mutex                    // held while a support bundle is made
+	recent    *support.Ring                 // the end of the log; nil: it is not kept
 	operators *operator.Door
 	keys      *keyring.Ring
 	secrets   *secretrotation.Rotator
