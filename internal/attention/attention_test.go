@@ -366,7 +366,7 @@ func TestLateReceivers(t *testing.T) {
 	n.config.Exports = func() []export.Late {
 		return []export.Late{{Receiver: "syslog+tls://log:6514", For: 7 * time.Minute, Waiting: 12, Why: "dial tcp: connection refused"}}
 	}
-	const want = "The audit log has not reached syslog+tls://log:6514 for 7m0s: 12 entries wait. The last attempt failed: dial tcp: connection refused."
+	const want = "The audit log has not reached syslog+tls://log:6514 for 7 minutes: 12 entries wait. The last attempt failed: dial tcp: connection refused."
 	found, err := New(n.config).Find(t.Context())
 	if err != nil || len(found.Items) != 2 || found.Items[0].What != want {
 		t.Errorf("%+v, %v", found, err)

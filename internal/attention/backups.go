@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // backups says when there is no backup that is as young as expected.
@@ -21,7 +22,7 @@ func (f *Finder) backups(v *cell.View, now domain.Time) []Item {
 	what := "No backup of this installation is known."
 	if last, ok := v.LastBackup(); ok {
 		since = last.At
-		what = fmt.Sprintf("The last backup is from %s UTC, in %s. That is more than %s ago.", last.At.Std().UTC().Format(time.DateTime), last.To, most)
+		what = fmt.Sprintf("The last backup is from %s UTC, in %s. That is more than %s ago.", last.At.Std().UTC().Format(time.DateTime), last.To, plural.Duration(most))
 	}
 	if now.Sub(since) <= most {
 		return nil

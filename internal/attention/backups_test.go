@@ -50,7 +50,7 @@ func TestOldBackups(t *testing.T) {
 		t.Errorf("with a new backup: %s", got)
 	}
 	n.offset.Add(int64(49 * time.Hour))
-	if got := said(); !strings.Contains(got, "The last backup is from ") || !strings.Contains(got, "in /backup/. That is more than 48h0m0s ago.") {
+	if got := said(); !strings.Contains(got, "The last backup is from ") || !strings.Contains(got, "in /backup/. That is more than 2 days ago.") {
 		t.Errorf("with an old backup: %q", got)
 	}
 }

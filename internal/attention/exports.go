@@ -2,7 +2,6 @@ package attention
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/musterhq/muster/internal/plural"
 )
@@ -13,7 +12,7 @@ func (f *Finder) exports() (all []Item) {
 		return nil
 	}
 	for _, late := range f.config.Exports() {
-		what := fmt.Sprintf("The audit log has not reached %s for %s: %s.", late.Receiver, late.For.Round(time.Minute), plural.Of(late.Waiting, "entry waits", "entries wait"))
+		what := fmt.Sprintf("The audit log has not reached %s for %s: %s.", late.Receiver, plural.Duration(late.For), plural.Of(late.Waiting, "entry waits", "entries wait"))
 		if late.Why != "" {
 			what += " The last attempt failed: " + late.Why + "."
 		}

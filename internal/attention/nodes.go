@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // settingsShown is how many settings of a node one item names.
@@ -38,7 +39,7 @@ func (f *Finder) clocks() (all []Item) {
 			direction = "behind"
 		}
 		all = append(all, Item{
-			What: fmt.Sprintf("The clock of node %s is %s %s that of %s, which decides.", a.Node, a.Ahead.Abs().Round(time.Second), direction, a.Leader),
+			What: fmt.Sprintf("The clock of node %s is %s %s that of %s, which decides.", a.Node, plural.Duration(a.Ahead.Abs()), direction, a.Leader),
 			Next: "Have a time service, such as chrony or systemd-timesyncd, keep the clocks of both machines right. A node whose clock is five minutes off refuses the signatures of clients.",
 		})
 	}

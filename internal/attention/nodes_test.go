@@ -22,8 +22,8 @@ func TestNodesWithOtherClocks(t *testing.T) {
 		return []node.Apart{{Node: "n2", Leader: "n1", Ahead: 5*time.Minute + 300*time.Millisecond}, {Node: "n3", Leader: "n1", Ahead: -6 * time.Second}}
 	}})
 	items := f.nodes()
-	if len(items) != 2 || items[0].What != "The clock of node n2 is 5m0s ahead of that of n1, which decides." ||
-		items[1].What != "The clock of node n3 is 6s behind that of n1, which decides." || items[0].Next == "" {
+	if len(items) != 2 || items[0].What != "The clock of node n2 is 5 minutes ahead of that of n1, which decides." ||
+		items[1].What != "The clock of node n3 is 6 seconds behind that of n1, which decides." || items[0].Next == "" {
 		t.Errorf("the items are %+v", items)
 	}
 }

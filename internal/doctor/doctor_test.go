@@ -165,7 +165,7 @@ func TestPublicURL(t *testing.T) {
 		{"a wrong clock", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
 			answer(200, `{"status":"ok"}`)(w, r)
-		}, "clock of the service", Failure, "1h0m"},
+		}, "clock of the service", Failure, "60 minutes"},
 		{"endless headers", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Long", strings.Repeat("x", 1<<20))
 		}, "public URL", Failure, "header"},

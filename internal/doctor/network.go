@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/credstore"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/plural"
 )
 
 // ports can be bound, or are the service's own.
@@ -292,9 +293,9 @@ func (x *examination) dateOf(header http.Header) {
 	}
 	switch off := time.Since(at).Truncate(time.Second); {
 	case off.Abs() > 5*time.Minute:
-		x.add(check, Failure, "synchronize both clocks", "it differs from the clock of this machine by %v: signatures made here are refused", off)
+		x.add(check, Failure, "synchronize both clocks", "it differs from the clock of this machine by %s: signatures made here are refused", plural.Duration(off.Abs()))
 	case off.Abs() > 5*time.Second:
-		x.add(check, Warning, "synchronize both clocks", "it differs from the clock of this machine by %v", off)
+		x.add(check, Warning, "synchronize both clocks", "it differs from the clock of this machine by %s", plural.Duration(off.Abs()))
 	default:
 		x.add(check, OK, "", "it agrees with the clock of this machine")
 	}

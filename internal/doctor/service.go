@@ -70,7 +70,7 @@ func (x *examination) backups(context.Context) {
 		return
 	}
 	b := x.overview.Backup
-	x.add("backups", OK, "", "the last one is %s old, in %s", age(x.overview.At.Sub(b.Made)), b.To)
+	x.add("backups", OK, "", "the last one is %s old, in %s", plural.Duration(x.overview.At.Sub(b.Made)), b.To)
 }
 
 // secret is the secret of the installation, with its earlier generations. What has to be done of them the service says itself.
@@ -79,26 +79,14 @@ func (x *examination) secret(context.Context) {
 		return
 	}
 	s := x.overview.Secret
-	found := fmt.Sprintf("generations in use: %d, the current one for %s", s.Generations, age(x.overview.At.Sub(s.Since)))
+	found := fmt.Sprintf("generations in use: %d, the current one for %s", s.Generations, plural.Duration(x.overview.At.Sub(s.Since)))
 	if !s.NextEnds.IsZero() {
-		found += fmt.Sprintf("; an earlier one is accepted for %s more", age(s.NextEnds.Sub(x.overview.At)))
+		found += fmt.Sprintf("; an earlier one is accepted for %s more", plural.Duration(s.NextEnds.Sub(x.overview.At)))
 	}
 	if s.AccessKeys > 0 {
 		found += fmt.Sprintf("; access keys derived from earlier ones: %d", s.AccessKeys)
 	}
 	x.add("secret", OK, "", "%s", found)
-}
-
-// age is a duration in the unit that people think in.
-func age(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d >= 2*day:
-		return fmt.Sprintf("%d days", d/day)
-	case d >= 2*time.Hour:
-		return fmt.Sprintf("%d hours", d/time.Hour)
-	}
-	return plural.Of(int64(max(0, d)/time.Minute), "minute", "minutes")
 }
 
 // cluster is what the node knows of the others.
