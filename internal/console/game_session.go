@@ -26,7 +26,7 @@ type gameView struct {
 	Players *table
 }
 
-// playersInGame has the player sessions of the game session that the path names, the oldest first.
+// playersInGame lists the player sessions of the game session in the path, the oldest first.
 var playersInGame = list[hosting.PlayerSession]{
 	name: "player-sessions", label: "Players", most: playersPage, empty: "No player session.",
 	columns: []column[hosting.PlayerSession]{
@@ -57,7 +57,7 @@ var playersInGame = list[hosting.PlayerSession]{
 	},
 }
 
-// gamePlayers is the page of the list alone.
+// gamePlayers is the page of this list alone.
 func (d *Door) gamePlayers(r *http.Request, t *table) (*content, error) {
 	id := r.PathValue("id")
 	x := &listWithBack{t, link{"Game session " + tail(session.ID(id)), Prefix + "/game-session/" + escaped(id)}}

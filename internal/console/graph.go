@@ -9,10 +9,10 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// graphLines is how many lines a graph has at most.
+// graphLines is the maximum number of lines in a graph.
 const graphLines = 12
 
-// measure says which statistic of a step a line shows.
+// measure is the statistic that a line shows of each step.
 type measure uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	total           // how often something happened
 )
 
-// graph is what is drawn together, with one scale.
+// graph is a set of lines that share a scale.
 type graph struct {
 	ID, Title string
 	Unit      string // Count, Percent, Seconds or Bytes
@@ -33,16 +33,16 @@ type line struct {
 	Name    string
 	key     series.Key
 	measure measure
-	gauge   bool // it has a value in each minute in which the service ran
+	gauge   bool // has a value in each minute in which the service ran
 }
 
-// curve has the values of a line: one for each step, NaN where there is none.
+// curve has the values of a line, one for each step; NaN where there is none.
 type curve struct {
 	values            []float64
-	low, high, middle float64 // of all samples; of a total, of the steps; NaN without any
+	low, high, middle float64 // of all samples or, for a total, of the steps; NaN without any
 }
 
-// definitions has the metrics of the service by their subject and name.
+// definitions are the service's metrics by subject and name.
 var definitions = func() map[gamemetrics.Subject]map[string]*gamemetrics.Definition {
 	all := map[gamemetrics.Subject]map[string]*gamemetrics.Definition{}
 	for _, d := range gamemetrics.Table {
@@ -54,7 +54,7 @@ var definitions = func() map[gamemetrics.Subject]map[string]*gamemetrics.Definit
 	return all
 }()
 
-// graphOf makes a graph of metrics of one subject, with the dimensions of the series.
+// graphOf returns a graph of metrics of one subject, with the dimensions of the series.
 func graphOf(id, title string, of gamemetrics.Subject, dimensions []series.Dimension, metrics ...string) graph {
 	g := graph{ID: id, Title: title}
 	for _, name := range metrics {
@@ -74,7 +74,7 @@ func lineOf(d *gamemetrics.Definition, name string, key series.Key) line {
 	return l
 }
 
-// drawing is the graphs of a page in a window of time.
+// drawing has the graphs of a page within a window of time.
 type drawing struct {
 	graphs []graph
 	span   timespan
@@ -83,7 +83,8 @@ type drawing struct {
 	curves [][]curve // by graph and line
 }
 
-// draw reads the graphs. A total that has no sample is 0 in the steps in which the service kept metrics, and unknown in others; present says so if no gauge among the lines does.
+// draw reads the graphs. A total without samples is 0 in the steps in which the service kept metrics, and unknown in others. A gauge among the lines
+// shows which steps those are; if there is none, the series present does.
 func (d *Door) draw(graphs []graph, span timespan, present series.Key) (drawing, error) {
 	now := d.engine.Now().Unix() / 60
 	from, to, steps := span.window(now)
@@ -110,7 +111,7 @@ func (d *Door) draw(graphs []graph, span timespan, present series.Key) (drawing,
 			for _, s := range all {
 				step := int((s.Minute - from) / span.step)
 				if s.Minute < from || step >= steps {
-					continue // an hour that began before
+					continue // an hour that started before the window
 				}
 				stats[g][l][step].Add(s.Stat)
 				kept[step] = kept[step] || line.gauge
@@ -129,7 +130,7 @@ func (d *Door) draw(graphs []graph, span timespan, present series.Key) (drawing,
 		}
 	}
 	if span.step > 1 {
-		kept[steps-1] = false // it is not over, and its totals would look like a fall
+		kept[steps-1] = false // the last step is not over, so its totals would look like a drop
 	}
 	for g := range graphs {
 		keepLargest(&graphs[g], &stats[g])
@@ -141,7 +142,7 @@ func (d *Door) draw(graphs []graph, span timespan, present series.Key) (drawing,
 	return x, nil
 }
 
-// keepLargest leaves as many lines in a graph as it can show: those with the largest sums, in the order that they had.
+// keepLargest keeps only as many lines of a graph as it can show: those with the largest sums, in their previous order.
 func keepLargest(g *graph, stats *[][]series.Stat) {
 	if len(g.Lines) <= graphLines {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// fleetGraphs are the graphs of a fleet, in one location or, without one, in all of them together.
+// fleetGraphs returns the graphs of a fleet in one location or, without one, in all of them together.
 func fleetGraphs(fleet, location string, managed bool) []graph {
 	at := []series.Dimension{{Name: "FleetId", Value: fleet}}
 	if location != "" {
@@ -38,7 +38,7 @@ func fleetGraphs(fleet, location string, managed bool) []graph {
 	return all
 }
 
-// queueGraphs are the graphs of a queue.
+// queueGraphs returns the graphs of a queue.
 func queueGraphs(queue string, kept *series.Store) []graph {
 	at := []series.Dimension{{Name: "QueueName", Value: queue}}
 	of := func(id, title string, metrics ...string) graph {
@@ -60,7 +60,7 @@ func queueGraphs(queue string, kept *series.Store) []graph {
 	return all
 }
 
-// configurationGraphs are the graphs of a matchmaking configuration.
+// configurationGraphs returns the graphs of a matchmaking configuration.
 func configurationGraphs(name string, kept *series.Store) []graph {
 	at := []series.Dimension{{Name: "ConfigurationName", Value: name}}
 	of := func(id, title string, metrics ...string) graph {
@@ -84,7 +84,8 @@ func configurationGraphs(name string, kept *series.Store) []graph {
 	return slices.DeleteFunc(all, func(g graph) bool { return len(g.Lines) == 0 })
 }
 
-// linesOf returns a line for each kept series that has a name: those that have counted most, in the order of their names.
+// linesOf returns a line for each kept series that name accepts: those with the largest sums, in the order of their
+// names.
 func linesOf(kept *series.Store, name func(metric string, dims []series.Dimension) (string, bool), d *gamemetrics.Definition) []line {
 	if kept == nil {
 		return nil

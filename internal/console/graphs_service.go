@@ -8,10 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// candidatesMax bounds the series that are read for a graph, which shows those with the largest sums. All doors together have fewer operations.
+// candidatesMax bounds the series that are read for a graph, which shows those with the largest sums. All doors together have fewer operations
+// than this.
 const candidatesMax = 300
 
-// healthGraphs are the graphs of the service itself, at this node.
+// healthGraphs returns the graphs of the service itself at this node.
 func healthGraphs(kept *series.Store) []graph {
 	one := func(name, family string, m measure, gauge bool) line {
 		return line{Name: name, key: series.MakeKey(family), measure: m, gauge: gauge}

@@ -15,7 +15,7 @@ const hostsPage = 200
 type hostRow struct {
 	hosts.Host
 	State  string
-	Serves string // fleet, at present
+	Serves string // current fleet
 }
 
 var hostList = list[hostRow]{

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
-// keyList has all access keys, also revoked ones, without their secrets.
+// keyList lists all access keys, including revoked ones, without their secrets.
 var keyList = list[keyring.Document]{
 	name: "access-keys", label: "Access keys", most: 200, empty: "There is no access key.",
 	columns: []column[keyring.Document]{

@@ -15,10 +15,11 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// linkPath is the page of a link that signs in. The code follows as the fragment, which browsers send to no server, neither in the request nor in the Referer.
+// linkPath is the page of a sign-in link. The code is in the fragment, which browsers send to no server, neither in the request nor in the Referer.
 const linkPath = Prefix + "/link"
 
-// Link returns a path of the console that signs one browser in with an access key, at any node, until it expires. In development mode it is the console itself and expires is zero.
+// Link returns a path of the console that signs one browser in with an access key, at any node, until it expires. In development mode, it returns the
+// console's own path, and expires is zero.
 func (d *Door) Link(ctx context.Context, key string) (path string, expires time.Time, err error) {
 	if d.config.Dev {
 		return Prefix + "/", expires, nil
@@ -30,14 +31,14 @@ func (d *Door) Link(ctx context.Context, key string) (path string, expires time.
 	return linkPath + "#" + cmd.ID + "." + d.config.Secret.ConsoleLinkSignature(cmd.ID), cmd.Expires.Std(), nil
 }
 
-// showLink asks whether to sign in. Looking at it uses up nothing, so programs that fetch links in advance do no harm.
+// showLink asks whether to sign in. Showing the page does not use up the link, so programs that prefetch links do no harm.
 func (d *Door) showLink(w http.ResponseWriter, r *http.Request) { d.writeLink(w, r, http.StatusOK, "") }
 
 func (d *Door) writeLink(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	d.write(w, r, status, &content{Title: "Sign in with a link", page: "link", Data: problem}, identity.AccessKey{})
 }
 
-// useLink signs in with the code of a link. Only a code that this installation has signed reaches the state.
+// useLink signs in with the code of a link. Only a code that this installation has signed is looked up in the state.
 func (d *Door) useLink(w http.ResponseWriter, r *http.Request) {
 	form, err := readForm(w, r, signInBytesMax)
 	if err != nil {
@@ -75,7 +76,7 @@ func (d *Door) useLink(w http.ResponseWriter, r *http.Request) {
 	case ok && refused.Reason == domain.NotFound:
 		fail(http.StatusUnauthorized, signin.Expired, "This link was used, or it is older than "+minutes(access.ConsoleLinkLife)+". Run muster console again for a new one.")
 		return
-	case err != nil: // the link may be used up or not: a new one is as good
+	case err != nil: // the link may or may not be used up: the person needs a new one in any case
 		status, c := d.refusal(r, err)
 		d.write(w, r, status, c, identity.AccessKey{})
 		return

@@ -12,21 +12,22 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// list is a list of things: what its page shows, and what its exports have.
+// list describes a list: what its page shows and what its exports contain.
 type list[R any] struct {
-	name    string // of its files
-	label   string // what screen readers call the table
+	name    string // of exported files
+	label   string // name of the table for screen readers
 	columns []column[R]
-	most    int                  // rows that a page shows
-	empty   template.HTML        // what the table says without a row
+	most    int                  // maximum number of rows on a page
+	empty   template.HTML        // shown if the table has no rows
 	id      func(x *R) string    // of a row, in the page; nil: rows have none
 	offers  func(x *R) []offered // actions on a row; nil: there are none
 
-	// rows returns up to most rows behind the place that a query names, and the parameters that name the next place; without them these are the last rows.
+	// rows returns at most most rows after the place in the query, and the parameters that name the next place; no parameters if these are the last
+	// rows.
 	rows func(d *Door, r *http.Request, query url.Values, most int) (rows []R, next url.Values, err error)
 }
 
-// column is what people can choose to see of each row.
+// column is a column that people can choose to show.
 type column[R any] struct {
 	name   string // in URLs and exports
 	head   string // of the table
@@ -34,15 +35,15 @@ type column[R any] struct {
 	hidden bool // shown only if it is chosen
 }
 
-// offered is an action on a row, or a further page about it.
+// offered is an action on a row, or a link to a further page about it.
 type offered struct {
 	action, id string
-	link       link // if it is no action
+	link       link // if it is not an action
 }
 
 // Parameters of the URL of a list.
 const (
-	columnParameter = "column" // once for each column to show
+	columnParameter = "column" // repeated for each column to show
 	formatParameter = "format" // of an export
 )
 
@@ -54,7 +55,7 @@ type table struct {
 	Empty   template.HTML
 	Acts    bool   // rows have actions
 	Next    string // URL of the next page; empty: this is the last one
-	Whole   string // URL of the list, where a page shows its beginning; empty: this is the list
+	Whole   string // URL of the list, on a page that shows only its first rows; empty: this is the list
 	Path    string // of the list
 	Columns []columnChoice
 	Kept    []parameter // of the URL, for the form that chooses columns
@@ -75,7 +76,7 @@ type columnChoice struct {
 
 type parameter struct{ Name, Value string }
 
-// Width is how many cells a row has.
+// Width returns the number of cells in a row.
 func (t *table) Width() int {
 	if t.Acts {
 		return len(t.Heads) + 1
@@ -83,7 +84,7 @@ func (t *table) Width() int {
 	return len(t.Heads)
 }
 
-// listPage registers the page of a list, and its exports, which are the page's URL with a format.
+// listPage registers the page of a list and its exports, which have the page's URL with a format.
 func listPage[R any](d *Door, path string, l *list[R], build func(r *http.Request, t *table) (*content, error)) {
 	d.routes.HandleFunc("GET "+Prefix+"/"+path, d.signedIn(func(w http.ResponseWriter, r *http.Request, by identity.AccessKey) { l.serve(d, w, r, by, build) }))
 }
@@ -103,7 +104,7 @@ func (l *list[R]) serve(d *Door, w http.ResponseWriter, r *http.Request, by iden
 	})
 }
 
-// chosen returns the columns that a query asks for, in the order of the list.
+// chosen returns the columns that a query selects, in the order of the list.
 func (l *list[R]) chosen(query url.Values) (all []*column[R], err error) {
 	wanted := query[columnParameter]
 	for i := range l.columns {
@@ -168,7 +169,7 @@ func (l *list[R]) table(d *Door, r *http.Request, query url.Values, role identit
 	return t, nil
 }
 
-// beginning is the table of the first rows, on a page about more than the list, which has a page of its own.
+// beginning returns the table of the first rows, for a page about something larger; the whole list has a page of its own.
 func (l *list[R]) beginning(d *Door, r *http.Request, whole string) (*table, error) {
 	key, _, _ := d.session(r)
 	t, err := l.table(d, r, url.Values{}, key.Role)
@@ -179,7 +180,7 @@ func (l *list[R]) beginning(d *Door, r *http.Request, whole string) (*table, err
 	return t, nil
 }
 
-// link fills in what leads on from a table: to the next page, to other columns, and to exports of the same rows from this page on.
+// link adds the links of a table: to the next page, to other columns, and to exports of the same rows from this page on.
 func (t *table) link(query, next url.Values) {
 	query = without(query, formatParameter, doneParameter)
 	if next != nil {
@@ -199,7 +200,7 @@ func (t *table) link(query, next url.Values) {
 	}
 }
 
-// without returns a query without some parameters.
+// without returns a query without the named parameters.
 func without(query url.Values, names ...string) url.Values {
 	rest := maps.Clone(query)
 	for _, name := range names {
@@ -208,12 +209,12 @@ func without(query url.Values, names ...string) url.Values {
 	return rest
 }
 
-// with returns a query with other values of some parameters.
+// with returns a query with some parameters changed.
 func with(query, changed url.Values) url.Values {
 	all := maps.Clone(query)
 	maps.Copy(all, changed)
 	return all
 }
 
-// isExport reports whether a request wants the rows of a list, and not its page.
+// isExport reports whether a request wants the rows of a list rather than its page.
 func isExport(r *http.Request) bool { return r.URL.Query().Has(formatParameter) }

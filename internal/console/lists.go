@@ -40,7 +40,7 @@ func (d *Door) listPages() {
 	listPage(d, "settings", &settingList, d.plain(content{Title: "Settings", Section: "settings", page: "settings", Command: "muster config"}))
 }
 
-// plain makes the page of a list that has nothing else.
+// plain returns the build function of a page that shows only a list.
 func (*Door) plain(page content) func(*http.Request, *table) (*content, error) {
 	return func(_ *http.Request, t *table) (*content, error) {
 		c := page
@@ -49,7 +49,7 @@ func (*Door) plain(page content) func(*http.Request, *table) (*content, error) {
 	}
 }
 
-// cut returns the rows of a page, of which one more was read, and the place behind the last one.
+// cut returns the rows of a page, given one row more than fit, and the place after the last one.
 func cut[R any](all []R, most int, place func(last *R) url.Values) ([]R, url.Values) {
 	if len(all) <= most {
 		return all, nil
@@ -57,15 +57,15 @@ func cut[R any](all []R, most int, place func(last *R) url.Values) ([]R, url.Val
 	return all[:most], place(&all[most-1])
 }
 
-// after is the place of a row in a list that is ordered by names.
+// after returns the place of a row in a list that is ordered by name.
 func after(id string) url.Values { return url.Values{"after": {id}} }
 
-// since is the place of a row in a list that is ordered by the creation of what it has.
+// since returns the place of a row in a list that is ordered by creation time.
 func since(created domain.Time, id string) url.Values {
 	return url.Values{"after": {id}, "at": {strconv.FormatInt(int64(created), 10)}}
 }
 
-// place returns what since has written; zero without it, which is before the first row.
+// place parses the parameters of since. Without them it returns zero, which is before the first row.
 func place(query url.Values) catalog.Place {
 	at, err := strconv.ParseInt(query.Get("at"), 10, 64)
 	if err != nil {
@@ -107,7 +107,7 @@ var queueList = list[queueRow]{
 	},
 }
 
-// metricsOf leads to the graphs of a queue or a matchmaking configuration.
+// metricsOf returns a link to the graphs of a queue or a matchmaking configuration.
 func metricsOf(kind, name string) offered {
 	return offered{link: link{"Metrics", Prefix + "/" + kind + "/" + url.PathEscape(name) + "/metrics"}}
 }

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	livePace       = time.Second      // between two signs of a change
-	liveTick       = 3 * time.Second  // between two signs to a page that ticks
-	livePing       = 15 * time.Second // of a stream without one, so that proxies keep it
-	liveWrite      = 10 * time.Second // for a client to take a sign
+	livePace       = time.Second      // minimum time between two change events
+	liveTick       = 3 * time.Second  // between two events to a page that ticks
+	livePing       = 15 * time.Second // between two pings of a stream without events, so that proxies keep it open
+	liveWrite      = 10 * time.Second // for a client to accept an event
 	liveStreamsMax = 1000
 	liveOfHolder   = liveStreamsMax / 2 // of one access key or person
 )
 
-// live tells open pages that the state has changed. All streams share one look at the number of the newest entry each second.
+// live notifies open pages that the state has changed. All streams share one check of the newest entry's number each second.
 type live struct {
 	applied func() uint64
 	ctx     context.Context
@@ -30,10 +30,10 @@ type live struct {
 	pace    pace
 
 	mu      sync.Mutex
-	number  uint64         // at the last look
+	number  uint64         // at the last check
 	changed chan struct{}  // closed at the next change
 	open    int            // streams
-	holders map[string]int // of them
+	holders map[string]int // streams of each holder
 }
 
 func newLive(applied func() uint64) *live {
@@ -69,7 +69,7 @@ func (l *live) watch() {
 	}
 }
 
-// enter counts a stream of a holder; false when there are too many.
+// enter counts a stream of a holder. It returns false if there are too many.
 func (l *live) enter(holder string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,30 +95,31 @@ func (l *live) leave(holder string) {
 	l.running.Done()
 }
 
-// look returns the number of the last look, and what the next change closes.
+// look returns the number at the last check, and a channel that the next change closes.
 func (l *live) look() (number uint64, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.number, l.changed
 }
 
-// tickParameter has a stream send signs without a change, too.
+// tickParameter makes a stream send events without a change, too.
 const tickParameter = "tick"
 
 const (
 	livePath   = Prefix + "/live"
-	liveBegin  = "retry: 2000\n\n" // ms, after which a browser opens a stream that has ended again
+	liveBegin  = "retry: 2000\n\n" // ms after which a browser reopens a stream that has ended
 	liveChange = "event: changed\ndata: \n\n"
 )
 
-// leadToSignIn answers the stream of a page whose person is no longer signed in. At the sign of a change the page fetches itself, and that answer leads to the sign-in.
+// leadToSignIn answers the stream of a page whose person is no longer signed in with a change event. The page then fetches itself, and the answer
+// redirects to the sign-in.
 func leadToSignIn(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = io.WriteString(w, liveBegin+liveChange) // or the page is gone
 }
 
-// serveLive streams signs of changes, each when the pace allows it, until the browser leaves, the sign-in ends, or the key is revoked. The query has the number at which the page was built: what has changed
-// since, while it had no stream, is a change, too.
+// serveLive streams change events, each when the pace allows it, until the browser leaves, the sign-in ends, or the key is revoked. The query has the
+// number at which the page was built, so a change between then and the start of the stream also counts.
 func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.AccessKey) {
 	by := key.Principal("")
 	holder := by.Holder()
@@ -133,7 +134,7 @@ func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.Ac
 	defer cancel()
 	stream := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer events
 	send := func(text string) bool {
 		if err := stream.SetWriteDeadline(time.Now().Add(liveWrite)); err != nil {
 			return false
@@ -153,14 +154,14 @@ func (d *Door) serveLive(w http.ResponseWriter, r *http.Request, key identity.Ac
 	}
 	seen, err := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64)
 	known := err == nil
-	var due <-chan time.Time // when a sign may be sent; nil while none has to be
+	var due <-chan time.Time // when an event may be sent; nil while none is pending
 	for ok := send(liveBegin); ok; {
 		number, changed := d.live.look()
 		if due == nil && (!known || number != seen) {
 			due = time.After(d.live.pace.reserve(time.Now()))
 		}
 		if due != nil {
-			changed = nil // a sign is for all changes before it
+			changed = nil // an event covers all changes before it
 		}
 		select {
 		case <-changed:

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// drawingsAtOnce bounds the requests that read kept metrics at a time; others wait. A year of a fleet is some thousand blocks of the disk.
+// drawingsAtOnce bounds the requests that read kept metrics concurrently; others wait. A year of a fleet takes some thousand disk blocks.
 const drawingsAtOnce = 4
 
 // subject is what a page of graphs is about.
@@ -23,16 +23,16 @@ type subject struct {
 	command        string
 	choice         *choice
 	graphs         []graph
-	present        series.Key // has a value in each minute in which the subject has one; empty: a line of the graphs has
+	present        series.Key // has a value in each minute in which the subject has one; empty: a line of the graphs does
 }
 
 type link struct{ Text, URL string }
 
-// choice is a parameter of a page with some values.
+// choice is a parameter of a page, with its possible values.
 type choice struct {
 	Name, Text, Value string
 	Values            []string
-	Empty             string // text for no value
+	Empty             string // text if there is no value
 }
 
 // metricsPage is what the template of a page of graphs shows.
@@ -75,7 +75,7 @@ type graphRow struct {
 	Values []string
 }
 
-// graphPages registers the page of a subject with graphs, and their values as JSON.
+// graphPages registers the page of a subject's graphs, and their values as JSON.
 func (d *Door) graphPages(path string, of func(*http.Request) (*subject, error)) {
 	d.page(path, func(r *http.Request) (*content, error) {
 		s, x, err := d.drawing(r, of)
@@ -92,11 +92,12 @@ func (d *Door) graphPages(path string, of func(*http.Request) (*subject, error))
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(x.values()) // the browser has gone if it fails
+		_ = json.NewEncoder(w).Encode(x.values()) // an error means that the browser has gone
 	}))
 }
 
-// drawing reads the graphs that a request asks for. What lists the lines of a graph looks at all kept series, so a request has its turn before.
+// drawing reads the graphs that a request asks for. Finding the lines of a graph scans all kept series, so the request waits for its turn
+// before that.
 func (d *Door) drawing(r *http.Request, of func(*http.Request) (*subject, error)) (s *subject, x drawing, err error) {
 	query := r.URL.Query()
 	span, err := timespanOf(query)
@@ -171,7 +172,7 @@ func (d *Door) metricsPage(r *http.Request, s *subject, x drawing) *content {
 	return &content{Title: s.Title, Section: s.Section, page: "metrics", Data: p, Command: s.command, Graphs: true}
 }
 
-// colors is how many colors the lines of a graph have; those beyond are dashed.
+// colors is how many colors the lines of a graph have; lines beyond that are dashed.
 const colors = 6
 
 func (x *drawing) view(g int, link string) graphView {
@@ -199,7 +200,7 @@ func (x *drawing) view(g int, link string) graphView {
 	return v
 }
 
-// rows are the values of a drawing with one graph, the newest first.
+// rows returns the values of a drawing with one graph, the newest first.
 func (x *drawing) rows() []graphRow {
 	var all []graphRow
 	for i := x.steps - 1; i >= 0 && len(x.curves) > 0; i-- {
@@ -216,11 +217,11 @@ func (x *drawing) rows() []graphRow {
 // jsonValues is what the script of the graphs reads.
 type jsonValues struct {
 	Step   int64       `json:"step"`  // seconds
-	Times  []int64     `json:"times"` // the beginnings of the steps, in seconds since 1970
+	Times  []int64     `json:"times"` // starts of the steps, in Unix seconds
 	Graphs []jsonGraph `json:"graphs"`
 }
 
-// jsonGraph has as many names, figures and lines. Which lines a graph has can change from one request to the next.
+// jsonGraph has as many names as figures and lines. The lines of a graph can change from one request to the next.
 type jsonGraph struct {
 	ID      string       `json:"id"`
 	Unit    string       `json:"unit"`
@@ -251,7 +252,7 @@ func (x *drawing) values() jsonValues {
 	return v
 }
 
-// known returns a value for JSON, which has no NaN.
+// known returns a value as JSON needs it, which has no NaN: nil for NaN.
 func known(value float64) *float64 {
 	if math.IsNaN(value) {
 		return nil

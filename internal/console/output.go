@@ -7,21 +7,21 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// gamePrefix begins the id of a game session where the output of its server process is wanted, as in an ARN.
+// gamePrefix starts the id of a game session, as in an ARN, where the output of its server process is requested.
 const gamePrefix = ":gamesession/"
 
-// outputLines is how many of the last lines a page begins with.
+// outputLines is how many of the last lines a page shows at first.
 const outputLines = "500"
 
 // outputView is the page of what a server process prints.
 type outputView struct {
 	ID   string
 	Back link
-	Text string // URL of the output as text, as far as it is kept
-	Live string // URL of the last lines and what is printed from then on
+	Text string // URL of the output as text, as far as it has been kept
+	Live string // URL of a stream of the last lines and of everything printed after them
 }
 
-// output is the page of the output of a server process, or of that of a game session.
+// output is the page of the output of a server process, or of the server process of a game session.
 func (d *Door) output(r *http.Request) (*content, error) {
 	id := r.PathValue("id")
 	text := Prefix + "/output.txt/" + escaped(id)
@@ -44,5 +44,5 @@ func (d *Door) serveOutput(w http.ResponseWriter, r *http.Request, by identity.A
 	d.config.Output(w, r, who, r.PathValue("id"))
 }
 
-// outputLink leads to the output of a server process.
+// outputLink links to the output of a server process.
 func outputLink(id string) link { return link{"Output", Prefix + "/output/" + escaped(id)} }

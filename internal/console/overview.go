@@ -15,14 +15,14 @@ type overview struct {
 	*attention.Found
 	Fleets  int
 	Runs    hosting.Utilization
-	Tickets int // that wait
+	Tickets int // waiting
 
 	Backup domain.Time // the last one; 0: none is known
 	Secret access.SecretSummary
 }
 
 const (
-	overviewFleets = 500  // whose figures are added up
+	overviewFleets = 500  // whose figures are summed
 	catalogMost    = 1000 // queues and configurations that a page looks at
 )
 
@@ -55,7 +55,7 @@ func (d *Door) overview(r *http.Request) (*content, error) {
 	return &content{Title: "Overview", Section: "overview", page: "overview", Data: &x, Command: "muster top --once"}, err
 }
 
-// LinkTo is the page about what an item is about; empty if there is none.
+// LinkTo returns the page about an item's subject; empty if there is none.
 func (*overview) LinkTo(x *attention.Item) string {
 	escaped := (&url.URL{Path: x.ID}).EscapedPath()
 	switch x.Kind {

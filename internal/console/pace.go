@@ -6,25 +6,26 @@ import (
 )
 
 const (
-	// refreshShare is how much of one processor the refreshes of all open pages of a node may take, as one part of so many.
+	// refreshShare bounds the refreshes of all open pages of a node to 1/refreshShare of one processor.
 	refreshShare = 16
-	// refreshBurst is how much refreshes may take at once after a while without any.
+	// refreshBurst is how much processor time refreshes may take at once after a pause.
 	refreshBurst = 20 * time.Millisecond
-	// refreshLatest bounds how long a sign waits, whatever refreshes have cost.
+	// refreshLatest bounds how long an event waits, whatever refreshes have cost.
 	refreshLatest = livePing
-	// refreshLeast is what a refresh costs at least, also one that is built already.
+	// refreshLeast is the minimum cost of a refresh, even if the page has already been built.
 	refreshLeast = 50 * time.Microsecond
 )
 
-// pace spreads the signs that make open pages fetch themselves again. Each sign reserves what a refresh has cost lately, so the refreshes of any number of pages, however
-// costly they are, take a fixed share of one processor, and never come all at once. Few pages do not notice: they use less than that.
+// pace spreads the events that make open pages fetch themselves again. Each event reserves the recent cost of a refresh, so the refreshes of any
+// number of pages, however costly, take a fixed share of one processor and never come all at once. With few pages nothing is delayed, because they
+// use less than that share.
 type pace struct {
 	mu   sync.Mutex
-	free time.Time     // when the next sign may be sent; it lies in the past when the share is not used up
-	cost time.Duration // of a refresh, an average over the last few
+	free time.Time     // when the next event may be sent; in the past while the share is not used up
+	cost time.Duration // of a refresh, averaged over the last few
 }
 
-// reserve returns how long the next sign has to wait from now on.
+// reserve returns how long after now the next event has to wait.
 func (p *pace) reserve(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +40,7 @@ func (p *pace) reserve(now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// spent notes what a refresh has cost. The reservation may have been for less or more.
+// spent records the actual cost of a refresh, which may differ from its reservation.
 func (p *pace) spent(cost time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

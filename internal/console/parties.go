@@ -21,7 +21,7 @@ const (
 	partiesLook = 4096 // parties that one read examines
 )
 
-// partyOrders are the orders of parties. Each ranks a party, and those of the least rank come first.
+// partyOrders are the orders of parties. Each ranks a party; lower ranks come first.
 var partyOrders = []struct {
 	Name, Text string
 	rank       func(p *flow.Party) int64
@@ -104,7 +104,7 @@ var partyList = list[inspection.PartyLine]{
 			}
 			first.from = &partyPlace{int64(place(query).Created), id}
 		}
-		// All parties are looked at, in steps between which commands go on.
+		// All parties are scanned, in steps between which commands can run.
 		for at, begun := flow.PartyRef(0), false; at != 0 || !begun; begun = true {
 			err := d.engine.Read(r.Context(), func(v *cell.View) error {
 				at = v.Parties(&f, at, partiesLook, func(p *flow.Party) { first.add(partyPlace{rank(p), p.ID}) })
@@ -132,7 +132,7 @@ var partyList = list[inspection.PartyLine]{
 	},
 }
 
-// partiesOf reads which parties a query wants, and in which order.
+// partiesOf parses from a query which parties it wants, and in which order.
 func partiesOf(query url.Values) (f inspection.PartyFilter, rank func(*flow.Party) int64, err error) {
 	f = inspection.PartyFilter{State: query.Get("state"), Queue: query.Get("queue"), Player: strings.ToLower(strings.TrimSpace(query.Get("player")))}
 	if states := inspection.PartyStates(); f.State != "" && !slices.Contains(states, f.State) {
@@ -193,7 +193,7 @@ type partyView struct {
 	Line       inspection.PartyLine
 	Members    []memberLine
 	Regions    []string
-	Attributes string // a JSON object
+	Attributes string // JSON object
 	Search     *flow.Search
 	Estimate   string // of the search
 }
@@ -237,12 +237,12 @@ func (d *Door) party(r *http.Request) (*content, error) {
 		}
 		return nil
 	})
-	x.Facts = nil // the page has them, with links
+	x.Facts = nil // the page shows them with links
 	c.Title, c.Data = "Party "+x.ID, x
 	return c, err
 }
 
-// latencyInWords is the least latency of a player, with its region.
+// latencyInWords returns the lowest latency of a player, with its region.
 func latencyInWords(all []flow.Latency) string {
 	if len(all) == 0 {
 		return ""

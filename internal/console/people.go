@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/people"
 )
 
-// waysToSignIn are the buttons of the page for signing in, beside the form for access keys. They lead back to that page, which takes the person over.
+// waysToSignIn returns the buttons of the sign-in page besides the form for access keys. They lead back to that page, which then calls takeOver.
 func (d *Door) waysToSignIn(to string) (ways []people.Way) {
 	if d.config.People == nil {
 		return nil
@@ -28,7 +28,7 @@ func (d *Door) waysToSignIn(to string) (ways []people.Way) {
 	return ways
 }
 
-// takeOver signs a browser in whose person has signed in to this service, with temporary credentials of the person's highest role.
+// takeOver signs a browser in if its person has signed in to this service, with temporary credentials of the person's highest role.
 func (d *Door) takeOver(w http.ResponseWriter, r *http.Request, to string) (done bool) {
 	if d.config.People == nil {
 		return false
@@ -55,7 +55,7 @@ func (d *Door) takeOver(w http.ResponseWriter, r *http.Request, to string) (done
 	return true
 }
 
-// signInList has the sign-in sessions of people, the oldest first.
+// signInList lists the sign-in sessions of people, the oldest first.
 var signInList = list[domainpeople.SignIn]{
 	name: "sign-ins", label: "Sign-in sessions", most: 200, empty: "Nobody is signed in.",
 	columns: []column[domainpeople.SignIn]{

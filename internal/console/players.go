@@ -16,12 +16,12 @@ import (
 const playerSessionsPage = 100
 
 type playerPage struct {
-	Flow     *explanation // what player flow knows; nil: nothing
+	Flow     *explanation // what player flow knows of the player; nil: nothing
 	Sessions *table
 	Events   link
 }
 
-// playerSessionList has those of a player, live and ended.
+// playerSessionList lists the player sessions of a player, live and ended.
 var playerSessionList = list[hosting.PlayerSession]{
 	name: "player-sessions", label: "Player sessions", most: playerSessionsPage, empty: "No player session in the last 30 days.",
 	columns: []column[hosting.PlayerSession]{
@@ -54,7 +54,7 @@ var playerSessionList = list[hosting.PlayerSession]{
 	},
 }
 
-// playerSessions is the page of the list alone.
+// playerSessions is the page of this list alone.
 func (d *Door) playerSessions(r *http.Request, t *table) (*content, error) {
 	id := r.PathValue("player")
 	x := &listWithBack{t, link{"Player " + id, Prefix + "/player/" + escaped(id)}}
@@ -65,7 +65,7 @@ func playerCommand(id string) string {
 	return "aws gamelift describe-player-sessions --player-id " + shellWord(id)
 }
 
-// player shows where a player is and was. Any text may be a player's id, so one without a trace is no error.
+// player shows where a player is and was. Any text may be a player's id, so an unknown one is not an error.
 func (d *Door) player(r *http.Request) (*content, error) {
 	id := r.PathValue("player")
 	x := playerPage{Events: eventsLink("player", id)}
@@ -80,10 +80,10 @@ func (d *Door) player(r *http.Request) (*content, error) {
 	return &content{Title: "Player " + id, Section: "players", page: "player", Data: &x, Command: playerCommand(id)}, err
 }
 
-// plainWord matches what a shell takes as one word without quotes.
+// plainWord matches text that a shell takes as one word without quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:/@-]*$`)
 
-// shellWord writes an id for a command that people copy into a terminal: players and game servers choose some ids, and must not choose a command with them.
+// shellWord quotes an id for a command that people copy into a terminal. Players and game servers choose some ids, which must not inject commands.
 func shellWord(id string) string {
 	if plainWord.MatchString(id) {
 		return id

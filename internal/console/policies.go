@@ -18,7 +18,7 @@ import (
 // policyEditorPage is the template of the editor of policies.
 const policyEditorPage = "policy-editor"
 
-// policyList has all policies, by name.
+// policyList lists all policies by name.
 var policyList = list[keyring.PolicyDocument]{
 	name: "policies", label: "Policies", most: access.PoliciesMax, empty: "There are no policies: only the roles decide.",
 	columns: []column[keyring.PolicyDocument]{
@@ -47,7 +47,7 @@ var policyList = list[keyring.PolicyDocument]{
 	},
 }
 
-// policyPath is that of a policy's page, below Prefix.
+// policyPath returns the path of a policy's page below Prefix.
 func policyPath(name string) string { return "policies/" + url.PathEscape(name) }
 
 // policyView is the page of a policy.
@@ -56,7 +56,7 @@ type policyView struct {
 	Text string
 }
 
-// policyPage shows a policy with its document, and what it is attached to.
+// policyPage shows a policy with its document and its attachments.
 func (d *Door) policyPage(r *http.Request) (*content, error) {
 	if err := d.forAdmins(r, "policies", "muster:Service.ShowPolicy"); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (d *Door) policyPage(r *http.Request) (*content, error) {
 type accessView struct {
 	Who, Action, Resource, Source, Tags string
 	Actions                             []string
-	Problem                             string // with the question; empty: none
+	Problem                             string // of the question; empty: none
 	Answer                              *keyring.AccessAnswer
 }
 
@@ -125,7 +125,7 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// policyEditor is what the editor of policies shows: the form, and what is wrong with the document.
+// policyEditor is the content of the policy editor: the form, and the mistakes in the document.
 type policyEditor struct {
 	*actionPage
 	Findings []policyMark
@@ -139,7 +139,7 @@ func (e *policyEditor) Named() bool {
 	return slices.ContainsFunc(e.Fields, func(x *field) bool { return x.Name == "name" })
 }
 
-// Seen is the hidden field that says what the policy was; nil for a new one.
+// Seen returns the hidden field with the policy as it was when the form was made; nil for a new one.
 func (e *policyEditor) Seen() *field {
 	if e.Now == "" {
 		return nil
@@ -147,14 +147,14 @@ func (e *policyEditor) Seen() *field {
 	return e.field(seenField)
 }
 
-// policyMark is a mistake with the place that it is about.
+// policyMark is a mistake and its position in the document.
 type policyMark struct {
 	Line, Column int
 	Problem      string
-	Before, At   string // the line, up to the mistake and from there on
+	Before, At   string // the line before the mistake, and from it on
 }
 
-// mistakesIn finds what is wrong with a document; the parser stops at the first one.
+// mistakesIn returns the mistakes in a document: at most one, because the parser stops at the first.
 func mistakesIn(document string) []policyMark {
 	_, err := policy.Parse(document)
 	mistake, ok := errors.AsType[*policy.Mistake](err)
@@ -175,7 +175,7 @@ func (d *Door) writePolicyEditor(w http.ResponseWriter, r *http.Request, status 
 	d.write(w, r, status, &content{Title: e.Title, Section: "policies", page: policyEditorPage, Editor: true, Data: e}, by)
 }
 
-// checkPolicy shows what is wrong with a document while a person writes it. It changes nothing.
+// checkPolicy shows the mistakes in a document while a person writes it. It changes nothing.
 func (d *Door) checkPolicy(w http.ResponseWriter, r *http.Request, by identity.AccessKey) {
 	if !d.ownPage(r) {
 		d.write(w, r, http.StatusForbidden, &content{Title: http.StatusText(http.StatusForbidden), page: "refusal", Data: "A page of another site sent this form. Nothing was checked."}, by)
@@ -194,7 +194,7 @@ func (d *Door) checkPolicy(w http.ResponseWriter, r *http.Request, by identity.A
 	d.writePolicyEditor(w, r, http.StatusOK, &actionPage{form: f, Text: a.text, Path: Prefix + "/do/" + a.name, Command: a.command(f), May: d.mayNot(a, by.Role)}, by)
 }
 
-// targetChoices suggests what a policy can be attached to.
+// targetChoices returns suggestions for what a policy can be attached to.
 func targetChoices(v *cell.View) (all []pick) {
 	for _, role := range []access.Role{access.Admin, access.Backend, access.Client, access.ReadOnly} {
 		all = append(all, pick{"role:" + role.String(), "all principals with the role " + role.String()})

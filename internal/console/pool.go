@@ -17,30 +17,31 @@ import (
 
 // Bounds of the plots of a pool.
 const (
-	poolSample  = 4000 // tickets whose players are looked at; of a larger pool, every second, third and so on
-	poolBars    = 12   // of values that are words
+	poolSample  = 4000 // tickets whose players are examined; in a larger pool, every second one, every third one, and so on
+	poolBars    = 12   // of values that are strings
 	poolRegions = 50   // to choose from
 )
 
-// pool shows the tickets that wait in a configuration, as plots.
+// pool shows the waiting tickets of a configuration as plots.
 type pool struct {
 	Attribute, Region   string // chosen
 	Attributes, Regions []string
-	Every               int // of so many tickets one was looked at for latencies and attributes; 1: all
+	Every               int // one in this many tickets was examined for latencies and attributes; 1: all
 	Plots               []poolPlot
 }
 
-// poolPlot is a chart with what it shows as a table.
+// poolPlot is a chart, with the same values as a table.
 type poolPlot struct {
 	simulate.Plot
-	Head  string // of the places in the table
+	Head  string // heading of the categories in the table
 	Rows  []poolRow
 	Notes string
 }
 
 type poolRow struct{ Place, Value string }
 
-// poolOf draws the waiting tickets of a configuration. An attribute that is not chosen is the first one of the rule set; without a region, each player counts with the least latency.
+// poolOf plots the waiting tickets of a configuration. If no attribute is chosen, it uses the first one of the rule set; if no region is chosen, it
+// uses each player's lowest latency.
 func poolOf(waiting []matchmaking.Ticket, now domain.Time, attributes []ruleset.Attribute, attribute, region string) (*pool, error) {
 	x := &pool{Attribute: attribute, Region: region}
 	for _, a := range attributes {
@@ -75,7 +76,7 @@ func poolOf(waiting []matchmaking.Ticket, now domain.Time, attributes []ruleset.
 	return x, nil
 }
 
-// histogram counts values between edges. The first place has those below the first edge, the last one those from the last edge on.
+// histogram counts values between edges. The first bin has the values below the first edge, the last bin those from the last edge on.
 func histogram(edges []float64, values []float64) []float64 {
 	counts := make([]float64, len(edges)+1)
 	for _, v := range values {
@@ -90,7 +91,7 @@ func histogram(edges []float64, values []float64) []float64 {
 	return counts
 }
 
-// counted makes a chart of counts.
+// counted returns a chart of counts.
 func counted(title, unit, head, notes string, places []string, values []float64) poolPlot {
 	p := poolPlot{Plot: simulate.Bars(title, unit, head, places, values), Head: head, Notes: notes}
 	for i := range places {
@@ -157,7 +158,7 @@ func latencyPlot(players []matchmaking.Player, region string) poolPlot {
 	return counted(title, "players", "Latency", missing(without, "said no latency"), places, histogram(latencyEdges, values))
 }
 
-// missing says how many players have no value.
+// missing returns a note of how many players have no value.
 func missing(n int, what string) string {
 	if n == 0 {
 		return ""
@@ -223,13 +224,13 @@ func attributePlot(players []matchmaking.Player, a *ruleset.Attribute) poolPlot 
 	return counted(title, "players", a.Name, notes, keys, values)
 }
 
-// largest returns the keys of the largest values.
+// largest returns the keys with the largest values.
 func largest(of map[string]float64) []string {
 	keys := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
 	return keys[:min(len(keys), poolBars)]
 }
 
-// numberBars counts numbers in at most poolBars equal steps with round edges.
+// numberBars counts numbers in at most poolBars steps of equal width with round edges.
 func numberBars(numbers []float64) (places []string, values []float64) {
 	if len(numbers) == 0 {
 		return nil, nil

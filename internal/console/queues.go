@@ -22,17 +22,17 @@ import (
 const (
 	placementsPage = 100
 	placementRows  = 10     // of those that wait, on the page of a queue
-	placementsMost = 10_000 // that wait, of which pages behind the first one are cut
+	placementsMost = 10_000 // waiting placements that are read for the pages after the first
 )
 
 // destinationLine is a destination of a queue.
 type destinationLine struct {
 	ARN, Text, Link string
-	Fleet           string // that it leads to; empty: none
+	Fleet           string // to which it leads; empty: none
 	FleetName       string
 	Free            int32  // server processes in the queue's locations
 	Capacity        string // in words
-	Problem         string // why it leads nowhere; empty: it does not
+	Problem         string // why it leads nowhere; empty: there is no problem
 }
 
 // queueView is the page of a queue.
@@ -40,17 +40,17 @@ type queueView struct {
 	placement.Queue
 	Waiting      int
 	Average      string // wait of those
-	Why, Next    string // of the oldest placement that no place is open to; empty: there is none
+	Why, Next    string // why the oldest placement finds no place, and what to do; empty: no such placement
 	WhyPlacement string
 	Destinations []destinationLine
 	Policies     []string
 	Priorities   []string
-	Ended        string // URL of those that have ended
+	Ended        string // URL of the ended placements
 	Placements   *table
 	Events       link
 }
 
-// criteria are the names of the API.
+// criteria are the API's names.
 var criteria = map[placement.Criterion]string{placement.ByLatency: "LATENCY", placement.ByCost: "COST", placement.ByDestination: "DESTINATION", placement.ByLocation: "LOCATION"}
 
 func (d *Door) queue(r *http.Request) (*content, error) {
@@ -100,7 +100,7 @@ func (d *Door) queue(r *http.Request) (*content, error) {
 	return &content{Title: "Queue " + name, Section: "queues", page: "queue", Data: &x, Command: "aws gamelift describe-game-session-queues --names " + shellWord(name)}, nil
 }
 
-// destinationOf says where a destination leads, and what is free there.
+// destinationOf returns where a destination leads and what is free there.
 func destinationOf(v *cell.View, q *placement.Queue, arn string) destinationLine {
 	kind, id, _ := strings.Cut(arn[strings.LastIndexByte(arn, ':')+1:], "/")
 	x := destinationLine{ARN: arn, Text: id, Fleet: id, Link: "fleets/" + escaped(id)}
@@ -138,7 +138,7 @@ func destinationOf(v *cell.View, q *placement.Queue, arn string) destinationLine
 	return x
 }
 
-// placementColumns are those of lists of placements.
+// placementColumns returns the columns of lists of placements.
 func placementColumns(hidden ...string) []column[placement.Placement] {
 	all := []column[placement.Placement]{
 		{name: "placement", head: "Placement", value: func(p *placement.Placement) value { return linked(p.ID, "placement/"+escaped(p.ID)) }},
@@ -169,7 +169,7 @@ func placementColumns(hidden ...string) []column[placement.Placement] {
 	return all
 }
 
-// pendingList has the placements that wait in the queue that the path names, the oldest first.
+// pendingList lists the waiting placements of the queue in the path, the oldest first.
 var pendingList = list[placement.Placement]{
 	name: "placements", label: "Placements that wait", most: placementsPage, empty: "No placement waits.",
 	columns: placementColumns("ended", "took", "location", "name"),
@@ -201,13 +201,14 @@ var pendingList = list[placement.Placement]{
 	},
 }
 
-// placeNo is the number of the placement behind which a page begins.
+// placeNo returns the number of the placement after which a page starts.
 func placeNo(query url.Values) uint64 {
 	no, _ := strconv.ParseUint(query.Get("no"), 10, 64) // 0: all of that instant
 	return no
 }
 
-// endedPlacements has the placements of the queue that the path names that have ended, the latest first. A page ends at an instant, so it may have more rows than it wants, or fewer although there are more.
+// endedPlacements lists the ended placements of the queue in the path, the latest first. A page never splits an instant, so it may have more rows
+// than requested, or fewer although more follow.
 var endedPlacements = list[placement.Placement]{
 	name: "ended-placements", label: "Placements that have ended", most: placementsPage, empty: "No placement has ended.",
 	columns: placementColumns("times-out", "name"),
@@ -226,7 +227,7 @@ var endedPlacements = list[placement.Placement]{
 			return nil, nil, err
 		}
 		all := slices.DeleteFunc(x.All, func(p placement.Placement) bool { return p.End < x.Since })
-		if len(all) > most { // those of the last instant stay together
+		if len(all) > most { // keep the placements of the last instant together
 			last := all[most-1].End
 			end := most
 			for end < len(all) && all[end].End == last {
@@ -243,7 +244,7 @@ var endedPlacements = list[placement.Placement]{
 	},
 }
 
-// inQueue makes the page of a list of the placements of a queue.
+// inQueue returns the build function of a page that lists the placements of a queue.
 func (d *Door) inQueue(title, command string) func(*http.Request, *table) (*content, error) {
 	return func(r *http.Request, t *table) (*content, error) {
 		name := r.PathValue("name")

@@ -2,7 +2,8 @@ package console
 
 import "slices"
 
-// ranking keeps the first of many places of rows behind one, in an order, without room for the others.
+// ranking selects the first rows after a place, in an order, from any number of rows. It keeps only a few times as many
+// as it returns in memory.
 type ranking[P any] struct {
 	most    int
 	compare func(a, b P) int
@@ -11,7 +12,7 @@ type ranking[P any] struct {
 	more    bool
 }
 
-// add adds a place, if it may be among the first.
+// add adds a place if it may be among the first.
 func (x *ranking[P]) add(p P) {
 	if x.from != nil && x.compare(p, *x.from) <= 0 || x.more && len(x.all) >= x.most && x.compare(p, x.all[x.most-1]) > 0 {
 		return
@@ -27,7 +28,7 @@ func (x *ranking[P]) cut() {
 	x.all = x.all[:min(len(x.all), x.most)]
 }
 
-// first returns the first places, and whether there are others behind them.
+// first returns the first places, and whether more follow.
 func (x *ranking[P]) first() (all []P, more bool) {
 	x.cut()
 	return x.all, x.more

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// readable writes a value of a graph for people, with four significant digits at most.
+// readable formats a value of a graph for people, with at most four significant digits.
 func readable(value float64, unit string) string {
 	short := func(x float64) string {
 		if math.Abs(x) >= 1000 {

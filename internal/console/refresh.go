@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// sharedBytesMax bounds the pages that are kept for other viewers. They are all dropped at the next change, a second later at most.
+	// sharedBytesMax bounds the size of the pages that are kept for other viewers. The first page that is built after a change replaces all of them.
 	sharedBytesMax = 8 << 20
-	// refreshTime bounds the building of a page for all of its viewers, of whom the first one may leave meanwhile.
+	// refreshTime bounds the building of a page that all its viewers share. It is not bounded by the first viewer's request, because that viewer may
+	// leave.
 	refreshTime = 10 * time.Second
 )
 
-// shared has the pages that viewers have fetched again since the last sign of a change, so that each is built once for all viewers.
+// shared caches the pages that viewers have fetched again since the last change event, so that each is built once for all viewers.
 type shared struct {
 	building singleflight.Group
 
 	mu     sync.Mutex
-	number uint64 // at the last sign
+	number uint64 // at the last change event
 	pages  map[string][]byte
 	bytes  int
 }
 
-// get returns a page that shows entry number and whatever came before.
+// get returns a cached page that shows entry number and all entries before it.
 func (s *shared) get(number uint64, key string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,13 +56,13 @@ func (s *shared) put(number uint64, key string, page []byte) {
 	}
 }
 
-// isRefresh reports whether an open page fetches itself again after a sign of a change.
+// isRefresh reports whether an open page is fetching itself again after a change event.
 func isRefresh(r *http.Request) bool {
 	return r.Header.Get("HX-Request") != "" && r.Header.Get("HX-Target") == "main" && !r.URL.Query().Has(doneParameter)
 }
 
-// refresh answers an open page with the part of it that follows the state. What a page shows depends on its URL and the role of who looks, and on nothing else of the person,
-// so all viewers of one role share it.
+// refresh answers an open page with the part of it that follows the state. A page depends only on its URL and on the viewer's role, so all viewers of
+// one role share it.
 func (d *Door) refresh(w http.ResponseWriter, r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) {
 	number, _ := d.live.look()
 	key := by.Role.String() + " " + r.URL.RequestURI()
@@ -91,7 +92,7 @@ func (d *Door) refresh(w http.ResponseWriter, r *http.Request, by identity.Acces
 	_, _ = w.Write(page) // the browser has gone if it fails
 }
 
-// part is what of a page follows the state; ofState is false if it shows what changes without the state, too.
+// part returns the part of a page that follows the state. ofState is false if the page also shows what changes without the state.
 func (d *Door) part(r *http.Request, by identity.AccessKey, build func(*http.Request) (*content, error)) (part []byte, ofState bool, err error) {
 	c, err := build(r)
 	if err != nil {

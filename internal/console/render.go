@@ -21,22 +21,23 @@ var pages embed.FS
 type content struct {
 	Title   string
 	Section string // of the navigation
-	Command string // does the same in a terminal
+	Command string // that does the same in a terminal
 	Data    any
-	At      uint64 // number of an entry whose effects the page shows
+	At      uint64 // number of an entry; the page shows the effects of all entries up to it
 
 	// Still says that the page does not follow the state.
 	Still bool
-	// Ticks says that the page shows what changes without the state as well, such as when another node was heard last: it is fetched again every few seconds.
+	// Ticks says that the page also shows what changes without the state, such as when another node was last heard from. It is fetched again every
+	// few seconds.
 	Ticks bool
-	// Past leads to what happened to an object that is gone; nil: the page is about none.
+	// Past links to the history of an object that is gone; nil: the page is about no such object.
 	Past *link
 	// Graphs says that the page has graphs. They fetch their values themselves, so such a page does not follow the state.
 	Graphs bool
-	// Editor says that a person writes in the page and tries what is written: it does not follow the state either.
+	// Editor says that a person writes in the page and tests the text there, so the page does not follow the state.
 	Editor bool
 
-	// Output says that the page has what a server process prints. It fetches that itself.
+	// Output says that the page shows what a server process prints, which it fetches itself.
 	Output bool
 
 	page string // its template
@@ -54,20 +55,20 @@ var navigation = []section{
 // frame is what the layout shows around a page.
 type frame struct {
 	*content
-	Who     string // has signed in; empty: nobody
+	Who     string // name of who has signed in; empty: nobody
 	Dev     bool
 	URL     string // of this page
 	Version string
-	Done    string // what an action has done before this page; empty: nothing
+	Done    string // what an action has just done; empty: nothing
 
 	door *Door
 	role identity.Role // of who has signed in
 }
 
-// templates are the pages by name. Each is parsed when it is shown first: most processes of this program, such as commands and agents, show none.
+// templates are the pages by name. Each is parsed on first use, because most processes of this program, such as commands and agents, show none.
 var templates = parsed()
 
-// inAllPages is what all pages consist of besides their own file.
+// inAllPages are the templates that every page uses besides its own file.
 var inAllPages = []string{"layout", "explained", "offer", "table", "field", "trial", "searched"}
 
 func parsed() map[string]func() *template.Template {
@@ -103,7 +104,7 @@ func parseShared() *template.Template {
 	return base
 }
 
-// when writes an instant for people. Scripts show it in the viewer's zone; without them it is UTC.
+// when formats an instant for people. Scripts show it in the viewer's time zone; without scripts it is in UTC.
 func when(t domain.Time) template.HTML {
 	if t == 0 {
 		return "–"
@@ -112,7 +113,7 @@ func when(t domain.Time) template.HTML {
 	return template.HTML(`<time datetime="` + at.Format("2006-01-02T15:04:05.000Z") + `">` + at.Format(time.DateTime) + " UTC</time>") // #nosec G203 -- digits only
 }
 
-// write answers with a page. A page that fails leaves nothing half written.
+// write answers with a page. If rendering fails, no part of the page is sent.
 func (d *Door) write(w http.ResponseWriter, r *http.Request, status int, c *content, by identity.AccessKey) {
 	who := by.Name
 	if who == "" {

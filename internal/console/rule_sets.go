@@ -18,7 +18,7 @@ const ruleSetsPage = 200
 
 type ruleSetList struct {
 	Sets []ruleSetRow
-	Next string // after which the next page begins; empty: this is the last one
+	Next string // place after which the next page starts; empty: this is the last one
 }
 
 func (d *Door) ruleSets(r *http.Request) (*content, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// searchMax is how many bytes a filter or an order has at most, as in the API.
+// searchMax is the maximum length of a filter or a sort expression in bytes, as in the API.
 const searchMax = 1024
 
 // searchPage is a search for ACTIVE game sessions in the language of SearchGameSessions.
@@ -22,17 +22,17 @@ type searchPage struct {
 	Fleet        string
 	Filter, Sort string
 	Mistakes     []mistake
-	Attributes   []string // that the boxes complete
+	Attributes   []string // completions in the boxes
 	Table        *table
 }
 
 // mistake says where a filter or an order is invalid.
 type mistake struct {
 	Box                 string // filter or sort
-	Before, At, Message string // what was written before the mistake, and from there on
+	Before, At, Message string // text before the mistake, and from it on
 }
 
-// mistakeIn returns the mistake that a parser found in a text.
+// mistakeIn converts the error of a parser into a mistake.
 func mistakeIn(box, written string, err error) mistake {
 	m := mistake{Box: box, Before: written, Message: err.Error()}
 	if wrong, ok := errors.AsType[*search.SyntaxError](err); ok {
@@ -43,7 +43,7 @@ func mistakeIn(box, written string, err error) mistake {
 	return m
 }
 
-// foundGameList has the ACTIVE game sessions of a fleet that match a filter, in an order.
+// foundGameList lists the ACTIVE game sessions of a fleet that match a filter, in an order.
 var foundGameList = list[session.GameSession]{
 	name: "game-sessions-found", label: "Game sessions", most: sessionsPage, empty: "No active game session matches.",
 	columns: gameSessionColumns("game-session", "name", "taken", "seats", "location", "address", "properties", "created"),
@@ -54,7 +54,7 @@ var foundGameList = list[session.GameSession]{
 			return nil, nil, err
 		case len(x.Mistakes) > 0 && isExport(r):
 			return nil, nil, domain.Refuse(domain.Invalid, "%s: %s", x.Mistakes[0].Box, x.Mistakes[0].Message)
-		case len(x.Mistakes) > 0: // the page points at them
+		case len(x.Mistakes) > 0: // the page marks them
 			return nil, nil, nil
 		}
 		if after := query.Get("after"); after != "" {
@@ -73,7 +73,7 @@ var foundGameList = list[session.GameSession]{
 	},
 }
 
-// searchOf reads a search from a query.
+// searchOf parses a search from a query.
 func (d *Door) searchOf(r *http.Request, query url.Values) (x *searchPage, q searchindex.Query, err error) {
 	x = &searchPage{Fleet: query.Get("fleet"), Filter: strings.TrimSpace(query.Get("filter")), Sort: strings.TrimSpace(query.Get("sort")), Attributes: search.Attributes()}
 	if len(x.Filter) > searchMax || len(x.Sort) > searchMax {

@@ -17,10 +17,10 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// cookieName has the prefix by which browsers refuse the cookie from anything but this host over TLS. Development mode has no sessions.
+// cookieName has the prefix __Host-, so browsers accept the cookie only from this host over TLS. Development mode has no sessions.
 const cookieName = "__Host-muster-console"
 
-// plainCookieName is the name where the console is used without TLS on the same machine.
+// plainCookieName is the cookie's name if the console is used without TLS on the same machine.
 const plainCookieName = "muster-console"
 
 // sessionLife is how long a sign-in lasts.
@@ -29,13 +29,13 @@ const sessionLife = 12 * time.Hour
 // signInBytesMax bounds the form of a sign-in.
 const signInBytesMax = 4 << 10
 
-// ticket is the text of a cookie: the handle of the key that has signed in, and until when, with a signature.
+// ticket returns the value of a cookie: the handle of the key that has signed in and the expiry, with a signature.
 func (d *Door) ticket(key string, expires time.Time) string {
 	text := key + "." + strconv.FormatInt(expires.Unix(), 10)
 	return text + "." + base64.RawURLEncoding.EncodeToString(d.config.Secret.ConsoleSignature(text))
 }
 
-// holder returns the valid key of a ticket that a browser at an address sent.
+// holder returns the valid key of a ticket sent by a browser at an address.
 func (d *Door) holder(ticket, from string, now time.Time) (key identity.AccessKey, expires time.Time, ok bool) {
 	text, signature, _ := cutLast(ticket, ".")
 	sent, err := base64.RawURLEncoding.Strict().DecodeString(signature)
@@ -61,7 +61,7 @@ func cutLast(text, separator string) (before, after string, ok bool) {
 	return text[:i], text[i+len(separator):], true
 }
 
-// session returns the key that a request's browser has signed in with.
+// session returns the key with which a request's browser has signed in.
 func (d *Door) session(r *http.Request) (key identity.AccessKey, expires time.Time, ok bool) {
 	if d.config.Dev {
 		return identity.AccessKey{ID: "development mode", Account: identity.DefaultAccount, Role: identity.Admin}, time.Now().Add(sessionLife), true
@@ -77,10 +77,11 @@ func (d *Door) session(r *http.Request) (key identity.AccessKey, expires time.Ti
 	return d.holder(cookie.Value, d.config.Proxies.Of(r), time.Now())
 }
 
-// LookAction is what policies call looking at any page: they show everything.
+// LookAction is the action of looking at any page in policies, because the pages show everything.
 const LookAction = "muster:Console.Look"
 
-// signedIn answers requests of people who have signed in, and shows others the page for it. What a form has sent is in the browser alone, so the answer to one stays where a reload sends it again.
+// signedIn serves requests of people who have signed in, and shows others the sign-in page. It does not redirect a submitted form, whose contents
+// only the browser has: a reload sends them again.
 func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.AccessKey)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		key, _, ok := d.session(r)
@@ -113,10 +114,10 @@ func (d *Door) signedIn(next func(http.ResponseWriter, *http.Request, identity.A
 	}
 }
 
-// signInForm is what the page for signing in shows.
+// signInForm is the content of the sign-in page.
 type signInForm struct {
 	To, Key, Problem string
-	Ways             []people.Way // without an access key
+	Ways             []people.Way // other than access keys
 }
 
 func (d *Door) showSignIn(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +136,7 @@ func (d *Door) writeSignIn(w http.ResponseWriter, r *http.Request, status int, f
 	d.write(w, r, status, &content{Title: "Sign in", page: "sign-in", Data: f}, identity.AccessKey{})
 }
 
-// within returns a path of the console to go to: a link must not lead a person elsewhere.
+// within returns the path of the console to redirect to. Any other target is replaced, because a link must not lead a person to another site.
 func within(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || !Serves(u.Path) || strings.HasPrefix(u.Path, Prefix+"/sign-in") || u.Path == linkPath {
@@ -144,14 +145,14 @@ func within(to string) string {
 	return u.RequestURI()
 }
 
-// ownPage reports whether a form was sent by a page of this console. Every browser of the last years says so in a header that pages cannot set.
+// ownPage reports whether a form was sent from a page of this console. All recent browsers say so in a header that pages cannot set.
 func (d *Door) ownPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":
 		return true
 	case "":
 		origin, err := url.Parse(r.Header.Get("Origin"))
-		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host) && (origin.Scheme == "https" || !d.config.Secure(r)) // a page without TLS may be anyone's
+		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host) && (origin.Scheme == "https" || !d.config.Secure(r)) // anyone on the network may have written a page that came without TLS
 	}
 	return false
 }
@@ -203,7 +204,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request, handle, to, by stri
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// cookie is the session's cookie. Private connections without TLS are those of the same machine.
+// cookie returns the session's cookie. Private connections without TLS come from the same machine.
 func (d *Door) cookie(r *http.Request, value string, maxAge int) *http.Cookie {
 	c := &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode}
 	if !d.config.Secure(r) {
@@ -222,7 +223,7 @@ func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Prefix+"/sign-in", http.StatusSeeOther)
 }
 
-// version is a part of the URLs of static files, so that browsers keep them until they change.
+// version returns the part of a static file's URL that changes with its content, so that browsers can cache the file until then.
 func version(content []byte) string {
 	sum := sha256.Sum256(content)
 	return base64.RawURLEncoding.EncodeToString(sum[:6])

@@ -18,7 +18,7 @@ import (
 // sessionsPage is how many game sessions a page shows.
 const sessionsPage = 50
 
-// gameSessionColumns are the columns of all lists of game sessions, of which some are shown without a choice.
+// gameSessionColumns returns the columns of all lists of game sessions; those in shown are shown by default.
 func gameSessionColumns(shown ...string) []column[session.GameSession] {
 	all := []column[session.GameSession]{
 		{name: "game-session", head: "Game session", value: func(g *session.GameSession) value {
@@ -55,7 +55,7 @@ func gameSessionColumns(shown ...string) []column[session.GameSession] {
 	return all
 }
 
-// address is where players connect.
+// address returns the address to which players connect.
 func address(name, ip string, port uint16) value {
 	if name == "" && ip == "" {
 		return words("")
@@ -63,7 +63,7 @@ func address(name, ip string, port uint16) value {
 	return words(net.JoinHostPort(cmp.Or(name, ip), strconv.Itoa(int(port))))
 }
 
-// gameSessionList has those of one fleet, live and ended, in the order of their creation.
+// gameSessionList lists the game sessions of one fleet, live and ended, in the order of their creation.
 var gameSessionList = list[session.GameSession]{
 	name: "game-sessions", label: "Game sessions", most: sessionsPage, empty: "No game session.",
 	columns: gameSessionColumns("game-session", "name", "status", "taken", "seats", "location", "compute", "address", "created", "ended"),
@@ -83,14 +83,14 @@ var gameSessionList = list[session.GameSession]{
 		}
 		last := &games[len(games)-1]
 		next := since(last.Created, string(last.ID))
-		next.Set("fleet", id) // also where the page has chosen it
+		next.Set("fleet", id) // also if the page has chosen the fleet
 		return games, next, nil
 	},
 }
 
 var sessionStatuses = []session.Status{session.Activating, session.Active, session.Terminating, session.Terminated}
 
-// statusOf reads the status of game sessions from a query; 0: any.
+// statusOf parses the status of game sessions from a query; 0: any.
 func statusOf(query url.Values) (session.Status, error) {
 	name := query.Get("status")
 	if name == "" {
@@ -120,7 +120,8 @@ func (d *Door) gameSessions(r *http.Request, t *table) (*content, error) {
 	return &content{Title: "Game sessions", Section: "game-sessions", page: "sessions", Data: &x, Command: "aws gamelift describe-game-sessions --fleet-id " + shellWord(x.Fleet)}, err
 }
 
-// chosenFleet returns fleets to choose from, the oldest ones, and the one that was chosen, which may be any: without a choice the first of them, empty if there is none.
+// chosenFleet returns the oldest fleets to choose from, and the id of the chosen one, which need not be among them. If none is chosen, it is the
+// first; empty if there are no fleets.
 func (d *Door) chosenFleet(r *http.Request, chosen string) (oldest []fleet.Fleet, id string, err error) {
 	err = d.engine.Read(r.Context(), func(v *cell.View) error {
 		oldest = v.Fleets(0, "", fleetsPage)

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// settingList has the settings of this node, as muster config prints them.
+// settingList lists the settings of this node as muster config prints them.
 var settingList = list[settings.Setting]{
 	name: "settings", label: "Settings", most: 500, empty: "No setting.",
 	columns: []column[settings.Setting]{

@@ -8,9 +8,9 @@ import (
 	screen "github.com/musterhq/muster/internal/terminal"
 )
 
-// settled replaces the characters in the text of a page by which a name, such as a player's, could turn the words around it. Names are also in sentences, so no
-// element around them would hold such characters back. Attributes and what is written in a text area stay: links and forms say what the service knows.
-// Letters of scripts that go from right to left need no more than console.css has.
+// settled replaces bidirectional control characters in the text of a page, because a name, such as a player's, could otherwise reorder the words
+// around it. Names also occur within sentences, so no element isolates them. Attributes and text areas are not changed: links and forms must have the
+// exact values. For letters of right-to-left scripts, console.css is enough.
 func settled(page []byte) []byte {
 	if bytes.IndexFunc(page, screen.TurnsText) < 0 {
 		return page

@@ -37,7 +37,7 @@ func (d *Door) serveStatic(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if r.URL.RequestURI() == urls[r.PathValue("file")] { // a node of another release may have made the page: this is not the file that it means
+	if r.URL.RequestURI() == urls[r.PathValue("file")] { // a node of another release may have made the page: it means a different version of this file
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -51,7 +51,7 @@ func (d *Door) serveStatic(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(zipped) // the browser has gone if it fails
 }
 
-// compressed returns a static file as gzip has it, and its type. It is made with the first request.
+// compressed returns a static file in gzip format, and its type. The file is compressed at the first request.
 func (d *Door) compressed(name string) (zipped []byte, kind string) {
 	kind = mime.TypeByExtension(path.Ext(name))
 	if known, ok := d.zipped.Load(name); ok {

@@ -8,19 +8,19 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// value is what a row of a list has in a column.
+// value is the content of a cell: a column of a row of a list.
 type value struct {
-	Text  string // what people read
+	Text  string // for people
 	Link  string // to the page about it; empty: there is none
 	Kind  valueKind
 	Lines []string
 	At    domain.Time
 
-	whole  string // what an export has in place of a shortened Text
+	whole  string // exported instead of a shortened Text
 	number int64
 }
 
-// valueKind is how a value is shown and exported.
+// valueKind says how a value is shown and exported.
 type valueKind string
 
 const (
@@ -57,10 +57,10 @@ func number[N int | int32 | int64 | uint16 | uint64](n N) value {
 	return value{Text: strconv.FormatInt(int64(n), 10), Kind: numberText, number: int64(n)} // #nosec G115 -- counts, far below 2^63
 }
 
-// exportedTime is how exports write an instant, in UTC.
+// exportedTime is the format of instants in exports, in UTC.
 const exportedTime = "2006-01-02T15:04:05.000Z"
 
-// data is what an export as JSON has.
+// data returns the value for an export as JSON.
 func (v *value) data() any {
 	switch v.Kind {
 	case numberText:
@@ -79,7 +79,7 @@ func (v *value) data() any {
 	return v.Text
 }
 
-// cell is what an export as CSV has. Players and game servers choose some texts, which must not become formulas of a spreadsheet.
+// cell returns the value for an export as CSV. Players and game servers choose some texts, which spreadsheets must not take as formulas.
 func (v *value) cell() string {
 	switch data := v.data().(type) {
 	case nil:
@@ -94,7 +94,8 @@ func (v *value) cell() string {
 	panic("console: a value of no known kind")
 }
 
-// harmless puts an apostrophe before a text that spreadsheets would compute. Source: OWASP, "CSV Injection", which lists these beginnings and their full-width forms.
+// harmless puts an apostrophe before a text that spreadsheets would evaluate. Source: OWASP, "CSV Injection", which lists these initial characters
+// and their full-width forms.
 func harmless(text string) string {
 	if strings.IndexAny(strings.TrimLeft(text, " \u00a0"), "=+-@\t\r\n＝＋－＠") == 0 {
 		return "'" + text
@@ -102,10 +103,10 @@ func harmless(text string) string {
 	return text
 }
 
-// lasting is a time span as people write it.
+// lasting returns a duration in readable form.
 func lasting(d time.Duration) value { return words(d.String()) }
 
-// moment is an instant of the wall clock; a zero one is none.
+// moment returns an instant of the wall clock; a zero time is none.
 func moment(at time.Time) value {
 	if at.IsZero() {
 		return instant(0)
