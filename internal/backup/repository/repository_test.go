@@ -599,9 +599,21 @@ func TestKeep(t *testing.T) {
 	if removed, err := r.Keep(t.Context(), 2); err != nil || removed != 2 || count() != before {
 		t.Errorf("removed %d, %v; %d of %d young objects are left", removed, err, count(), before)
 	}
+	left := filepath.Join(path, "backups", "."+strings.TrimPrefix(nameOf(1, runName(time.Now())), manifestsBelow)+".123") // by a command that was killed while it wrote a manifest
+	h.must(os.WriteFile(left, []byte("{"), 0o600))
 	age("objects")
 	if removed, err := r.Keep(t.Context(), 2); err != nil || removed != 0 || count() >= before {
 		t.Errorf("removed %d, %v; %d of %d objects are left", removed, err, count(), before)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("a manifest that may be being written: %v", err)
+	}
+	age("backups")
+	if removed, err := r.Keep(t.Context(), 2); err != nil || removed != 0 {
+		t.Errorf("removed %d, %v", removed, err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a manifest that was never complete: %v", err)
 	}
 	if _, err := r.Verify(t.Context(), Wanted{}, nil); err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/archive"
@@ -338,8 +339,8 @@ func (r *Repository) Keep(ctx context.Context, n int) (removed int, err error) {
 	return removed, r.sweep(ctx)
 }
 
-// sweep removes old objects that no backup needs. A backup that was made meanwhile needs none of them: it refers to objects that are young, and to those of another backup, which
-// exists behind it.
+// sweep removes old objects that no backup needs, and old manifests that were never complete. A backup that was made meanwhile needs none of these objects: it refers to
+// objects that are young, and to those of another backup, which exists behind it.
 func (r *Repository) sweep(ctx context.Context) error {
 	all, err := r.List(ctx)
 	if err != nil {
@@ -355,6 +356,15 @@ func (r *Repository) sweep(ctx context.Context) error {
 	objects, now, err := r.store.List(ctx, objectsBelow)
 	if err != nil {
 		return err
+	}
+	manifests, _, err := r.store.List(ctx, manifestsBelow)
+	if err != nil {
+		return err
+	}
+	for _, x := range manifests {
+		if strings.HasPrefix(path.Base(x.Name), ".") { // a program was killed while it wrote a manifest to a directory
+			objects = append(objects, x)
+		}
 	}
 	for _, x := range objects {
 		if !needed[x.Name] && now.Sub(x.Modified) > oldAfter {
