@@ -152,7 +152,7 @@ func (d *Door) ownPage(r *http.Request) bool {
 		return true
 	case "":
 		origin, err := url.Parse(r.Header.Get("Origin"))
-		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host) && (origin.Scheme == "https" || !d.config.Secure(r)) // anyone on the network may have written a page that came without TLS
+		return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host) && (origin.Scheme == "https" || !d.config.Secure(r)) // a page without TLS may be forged
 	}
 	return false
 }

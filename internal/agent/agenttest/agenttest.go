@@ -1,5 +1,5 @@
-// Package agenttest has the badly behaved server processes of the agent's tests. A test binary plays them itself: it calls Main before its tests, and
-// is then a program that can be started with Args.
+// Package agenttest has misbehaving server processes for the agent's tests. A test binary plays them itself: it calls Main before its tests, and acts
+// as such a program when it is started with Args.
 package agenttest
 
 import (
@@ -36,7 +36,7 @@ func Args(play ...string) []string { return append([]string{word}, play...) }
 // Parameters is Args in one line, for a runtime configuration.
 func Parameters(play ...string) string { return strings.Join(Args(play...), " ") }
 
-// Main plays a process if the binary was started as one, and does not return then.
+// Main plays a process if the binary was started as one. It does not return in that case.
 func Main() {
 	if len(os.Args) < 3 || os.Args[1] != word {
 		return
@@ -105,7 +105,7 @@ func check(err error) {
 	}
 }
 
-// leave starts a process that is in no group of this one, and writes its number to a file.
+// leave starts a process outside of this process's group and session, and writes its process id to a file.
 func leave(file string) {
 	self, err := os.Executable()
 	check(err)

@@ -1,9 +1,9 @@
-// Package agones lets game servers that were built for Agones run without Kubernetes: it serves the SDK interface of Agones' sidecar, gRPC and REST, to one
-// server process on loopback, and is that server process towards the service, over the protocol of the server SDK.
+// Package agones lets game servers that were built for Agones run without Kubernetes. It serves the SDK interface of Agones' sidecar (gRPC and REST)
+// on loopback to one server process, and represents that process at the service over the protocol of the server SDK.
 //
-// A Process has one state under one lock. Calls of the game and pushes of the service change it; three goroutines follow it: the link brings the service
-// to what the state says, the keeper writes it to a file, for the agent that comes after this one, and the clock lets reservations end and judges health.
-// The guide's page on Agones has the mapping.
+// A Process has one state under one lock, which calls of the game and pushes of the service change. Three goroutines react to changes: the link
+// reports the state to the service, the keeper saves it to a file for the next agent, and the clock ends reservations and judges health. The guide's
+// page on Agones has the mapping.
 package agones
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// The variables in which SDKs find the ports of the interface.
+// Environment variables in which SDKs find the ports of the interface.
 const (
 	GRPCVariable = "AGONES_SDK_GRPC_PORT"
 	HTTPVariable = "AGONES_SDK_HTTP_PORT"
 )
 
-// Config says what a Process is.
+// Config describes a Process.
 type Config struct {
 	ID      string // of the server process in the service
 	Started time.Time
@@ -39,11 +39,12 @@ type Config struct {
 	GRPCPort, HTTPPort int
 	Ports              map[string]int // of the game, by name; the first one's name is empty
 
-	GameServer *GameServer // what new processes begin with
+	GameServer *GameServer // initial state of new processes
 	Service    *Service    // nil: there is none, and the process is Ready when it says so
 	TLS        *tls.Config // of the connection to the service; nil: the defaults
 
-	// End is called when the game or the service wants the process to end, Unhealthy when the game no longer tells that it is well. Each is called from a
+	// End is called when the game or the service wants the process to end, and Unhealthy when the game has stopped reporting that it is healthy. Each
+	// is called in its own goroutine.
 	// goroutine of its own.
 	End, Unhealthy func()
 
@@ -54,7 +55,7 @@ type Config struct {
 type Process struct {
 	config  Config
 	log     *slog.Logger
-	adopted bool // an agent before this one served it
+	adopted bool // an earlier agent served it
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 
@@ -68,12 +69,13 @@ type Process struct {
 	mu      sync.Mutex
 	memory  Memory
 	changed chan struct{} // closed and replaced at each change of the memory
-	begun   time.Time     // since when health is judged; zero: it is not yet
+	begun   time.Time     // since when health is judged; zero: not yet
 	pinged  time.Time     // the latest sign of health
 	ended   bool          // End or Unhealthy was called
 }
 
-// Open serves the interface. The state is that of the file, if an agent before this one left it there. An error says that a port cannot be listened on.
+// Open serves the interface. If an earlier agent has left a state in the file, the process continues with it. Open fails if it cannot listen on a
+// port.
 func Open(config Config) (*Process, error) {
 	memory, err := recall(config.File)
 	adopted := err == nil
@@ -106,7 +108,7 @@ func Open(config Config) (*Process, error) {
 	if config.Service != nil {
 		p.done.Go(func() { newLink(p).run(ctx) })
 	}
-	switch memory.State { // the agent before did not come to that
+	switch memory.State { // the earlier agent did not get that far
 	case Shutdown:
 		p.end(config.End)
 	case Unhealthy:
@@ -115,7 +117,7 @@ func Open(config Config) (*Process, error) {
 	return p, nil
 }
 
-// listen listens on loopback only: whoever can call the interface is the server process.
+// listen listens on loopback only, because the interface has no authentication: it takes every caller for the server process.
 func listen(port int) (net.Listener, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -124,7 +126,7 @@ func listen(port int) (net.Listener, error) {
 	return limited(l, connectionsMax), nil
 }
 
-// Close ends the interface. The file stays, for the agent that comes after this one. A nil Process has none.
+// Close ends the interface, but keeps the file for the next agent. It does nothing for a nil Process.
 func (p *Process) Close() {
 	if p == nil {
 		return
@@ -135,7 +137,7 @@ func (p *Process) Close() {
 	p.done.Wait()
 }
 
-// Remove is Close for a process that has ended.
+// Remove closes the interface of a process that has ended, and removes the file.
 func (p *Process) Remove() {
 	if p == nil {
 		return
@@ -146,12 +148,13 @@ func (p *Process) Remove() {
 	}
 }
 
-// Environment returns the variables that tell an SDK its ports.
+// Environment returns the environment variables that tell an SDK its ports.
 func (c *Config) Environment() []string {
 	return []string{GRPCVariable + "=" + strconv.Itoa(c.GRPCPort), HTTPVariable + "=" + strconv.Itoa(c.HTTPPort)}
 }
 
-// Busy returns whether the process has a game session, or has reserved or allocated itself: then it is not ended for being one too many, or for never having
+// Busy reports whether the process has a game session, or has reserved or allocated itself. A busy process is not ended because there are too many,
+// or because it was never ready. known is false for a nil Process, and for a game that does not call the SDK.
 // been ready. known is false for a nil Process, and for a game that does not call the SDK.
 func (p *Process) Busy() (busy, known bool) {
 	if p == nil {
@@ -162,7 +165,7 @@ func (p *Process) Busy() (busy, known bool) {
 	return p.memory.State == Reserved || p.memory.State == Allocated, p.memory.Used
 }
 
-// change has f change the memory, and wakes those that follow it. An error means that nothing has changed.
+// change lets f change the memory, and notifies the goroutines that follow it. After an error, nothing has changed.
 func (p *Process) change(f func(m *Memory) error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,14 +182,14 @@ func (p *Process) change(f func(m *Memory) error) error {
 	return nil
 }
 
-// look returns a copy of the memory and a channel that is closed when it has changed. Maps and slices in the copy are not to be written to.
+// look returns a copy of the memory, and a channel that is closed when the memory has changed. Maps and slices in the copy must not be modified.
 func (p *Process) look() (Memory, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.memory.clone(), p.changed
 }
 
-// end has the agent end the process, once.
+// end makes the agent end the process, once.
 func (p *Process) end(how func()) {
 	p.mu.Lock()
 	first := !p.ended
@@ -197,7 +200,7 @@ func (p *Process) end(how func()) {
 	}
 }
 
-// gamePorts are the ports by the names that Agones gives them: the first one is default.
+// gamePorts returns the ports by their names in Agones, where the first one is default.
 func (c *Config) gamePorts() map[string]int {
 	named := maps.Clone(c.Ports)
 	if first, ok := named[""]; ok {

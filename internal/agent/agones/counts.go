@@ -10,7 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/agent/agones/sdk"
 )
 
-// PlayersList is the list whose values are players: Agones proposes it in place of player tracking. Every process has it.
+// PlayersList is the list whose values are players, which Agones recommends instead of player tracking. Every process has
+// it.
 const PlayersList = "players"
 
 func (p *Process) getCounter(in *sdk.GetCounterRequest) (proto.Message, error) {
@@ -65,7 +66,7 @@ func (p *Process) getList(in *sdk.GetListRequest) (proto.Message, error) {
 	return l.message(in.Name), nil
 }
 
-// updateList changes the capacity, and the values if the mask has them: SDKs that set a capacity send no mask.
+// updateList changes the capacity, and the values if they are in the mask. SDKs that set a capacity send no mask.
 func (p *Process) updateList(in *sdk.UpdateListRequest) (proto.Message, error) {
 	if in.List == nil {
 		return invalid("list: missing")
@@ -130,7 +131,8 @@ func (p *Process) removeListValue(in *sdk.RemoveListValueRequest) (proto.Message
 	})
 }
 
-// changeList has f change a copy of a list. It replaces values and never writes to them: watches read them.
+// changeList lets f change a copy of a list. f must replace the values instead of modifying them, because watches read
+// them concurrently.
 func (p *Process) changeList(name string, f func(l *List) error) (proto.Message, error) {
 	var out *sdk.List
 	err := p.change(func(m *Memory) error {

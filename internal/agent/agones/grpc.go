@@ -54,7 +54,7 @@ func (p *Process) grpcServer() *grpc.Server {
 	return s
 }
 
-// health reads signs of health for as long as the game sends them.
+// health reads health pings for as long as the game sends them.
 func (p *Process) health(stream grpc.ServerStream) error {
 	for {
 		err := stream.RecvMsg(new(sdk.Empty))

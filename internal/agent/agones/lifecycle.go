@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/agent/agones/sdk"
 )
 
-// ready makes the process one that can get a game session. After a game session, it ends that one and can get the next.
+// ready makes the process available for a game session. If it has one, ready ends that one first.
 func (p *Process) ready(*sdk.Empty) (proto.Message, error) {
 	return p.become(func(m *Memory) {
 		switch {
@@ -27,7 +27,7 @@ func (p *Process) ready(*sdk.Empty) (proto.Message, error) {
 	})
 }
 
-// allocate makes a process that has no game session one that gets none: the service knows no game sessions that servers begin.
+// allocate makes a process without a game session unavailable for one, because the service has no game sessions that servers create.
 func (p *Process) allocate(*sdk.Empty) (proto.Message, error) {
 	return p.become(func(m *Memory) {
 		if m.State == Allocated {
@@ -38,7 +38,7 @@ func (p *Process) allocate(*sdk.Empty) (proto.Message, error) {
 	})
 }
 
-// reserve is like allocate for a while, after which the process is ready again.
+// reserve is allocate for a limited time, after which the process is ready again.
 func (p *Process) reserve(in *sdk.Duration) (proto.Message, error) {
 	if most := int64(366 * 24 * 3600); in.Seconds < 0 || in.Seconds > most {
 		return invalid("seconds: %d; want 0 to %d", in.Seconds, most)
@@ -52,7 +52,8 @@ func (p *Process) reserve(in *sdk.Duration) (proto.Message, error) {
 	})
 }
 
-// shutdown ends the process: the agent asks it to, and then makes it. Until it has ended, it has no game session any more and gets none.
+// shutdown ends the process: the agent first asks it to end, and then ends it by force. Until it has ended, it has no game session and
+// gets none.
 func (p *Process) shutdown(*sdk.Empty) (proto.Message, error) {
 	defer p.end(p.config.End)
 	return p.become(func(m *Memory) {
@@ -61,7 +62,7 @@ func (p *Process) shutdown(*sdk.Empty) (proto.Message, error) {
 	})
 }
 
-// terminate ends the process because the service wants it. Its game session goes on until it has ended.
+// terminate ends the process because the service wants it. Its game session continues until the process has ended.
 func (p *Process) terminate() {
 	p.become(func(m *Memory) { m.shut(time.Now()) })
 	p.end(p.config.End)
@@ -69,7 +70,7 @@ func (p *Process) terminate() {
 
 func (m *Memory) shut(now time.Time) { m.State, m.DeletedAt = Shutdown, now }
 
-// Ending tells the game that the agent ends the process. A nil Process has no game to tell.
+// Ending tells the game that the agent is ending the process. It does nothing for a nil Process.
 func (p *Process) Ending() {
 	if p == nil {
 		return
@@ -80,7 +81,7 @@ func (p *Process) Ending() {
 	p.terminate()
 }
 
-// become changes the state, from which nothing comes back once it is final.
+// become changes the state. A final state does not change.
 func (p *Process) become(f func(m *Memory)) (proto.Message, error) {
 	err := p.change(func(m *Memory) error {
 		if m.State.final() {
@@ -103,7 +104,7 @@ func (m *Memory) allocated(now time.Time) {
 	m.Annotations[lastAllocated] = now.UTC().Format(time.RFC3339Nano)
 }
 
-// watchTime lets reservations end and judges health, until ctx ends.
+// watchTime ends reservations and judges health, until ctx ends.
 func (p *Process) watchTime(ctx context.Context) {
 	p.mu.Lock()
 	health := p.memory.Health
@@ -128,7 +129,7 @@ func (p *Process) watchTime(ctx context.Context) {
 				failures = 0
 				continue
 			}
-			if failures++; failures == health.Failures { // in ticks: an agent that was stopped itself has only one for all that time
+			if failures++; failures == health.Failures { // in ticks, because an agent that was itself stopped counts only one for all that time
 				p.log.Warn("Agones server has not told that it is well: it is ended", "periods", failures, "period", health.Period)
 				p.become(func(m *Memory) { m.State = Unhealthy })
 				p.end(p.config.Unhealthy)
@@ -137,7 +138,7 @@ func (p *Process) watchTime(ctx context.Context) {
 	}
 }
 
-// endReservation makes a reserved process ready again, unless it is something else by now.
+// endReservation makes a reserved process ready again, unless its state has changed meanwhile.
 func (p *Process) endReservation() {
 	m, _ := p.look()
 	if m.State == Reserved && !m.ReservedUntil.IsZero() && !time.Now().Before(m.ReservedUntil) {
@@ -145,7 +146,8 @@ func (p *Process) endReservation() {
 	}
 }
 
-// well returns whether a period has a sign of health. A game that never calls the SDK is none of Agones', and is judged by its own means.
+// well reports whether a health ping arrived within the period. A game that never calls the SDK does not use Agones, and its health is
+// judged in other ways.
 func (p *Process) well(now time.Time, health Health) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// What a game may take from its agent. The values of Agones, where it has any.
+// Limits on what a game can use of its agent. Where Agones has limits, these are the same.
 const (
 	connectionsMax = 32 // on each port
-	streamsMax     = 32 // calls at a time on a connection
+	streamsMax     = 32 // concurrent calls on a connection
 	messageMax     = 64 << 10
 	headersMax     = 16 << 10
 	watchesMax     = 8
-	watchEvery     = 100 * time.Millisecond // between two messages of a watch; what happens in between is in the second one
+	watchEvery     = 100 * time.Millisecond // between two messages of a watch; the second one covers all changes in between
 
 	pairsMax  = 200 // labels, and as many annotations
 	listMax   = 1000
@@ -23,13 +23,13 @@ const (
 	memoryMax = 256 << 10 // bytes of all labels, annotations, lists and players that the game has set, without the game session's data
 )
 
-// callRate bounds the calls and the signs of health of a game.
+// callRate bounds a game's calls and health pings.
 var callRate = rate.PerSecond(100, 300)
 
-// turnRate bounds changes of the state, each of which the service hears of and the disk keeps.
+// turnRate bounds changes of the state, because each is reported to the service and saved to disk.
 var turnRate = rate.PerSecond(2, 20)
 
-// limited accepts at most n connections at a time. One too many is closed, so that it does not wait without a reason that could be seen.
+// limited accepts at most n concurrent connections. It closes any further one at once, because a client that waited would not see why.
 func limited(l net.Listener, n int) net.Listener { return &limit{l, make(chan struct{}, n)} }
 
 type limit struct {

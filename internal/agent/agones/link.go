@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// Time limits of the link: those of the server SDKs.
+// Time limits of the link, as in the server SDKs.
 const (
 	dialTime    = 20 * time.Second
 	answerTime  = 20 * time.Second
@@ -22,11 +22,11 @@ const (
 	beatSpread  = 10 * time.Second
 	retryFirst  = time.Second
 	retryMost   = 30 * time.Second
-	refusalWait = time.Second // after an answer that asks to come again later
+	refusalWait = time.Second // after an answer that asks to try again later
 )
 
-// link is the process towards the service. It brings the service to what the memory says: whether the process is ready, that its game session is active,
-// and who has a seat.
+// link represents the process at the service. It makes the service's view match the memory: whether the process is ready, that its game session is
+// active, and which players have seats.
 type link struct {
 	process *Process
 	target  Target                  // of the latest connection
@@ -37,13 +37,13 @@ func newLink(p *Process) *link { return &link{process: p, again: make(chan linkc
 
 var errRefresh = errors.New("the service wants another connection")
 
-// run keeps the link while the service has to know of the process, until ctx ends.
+// run keeps the link for as long as the service has to know the process, until ctx ends.
 func (l *link) run(ctx context.Context) {
 	p := l.process
 	for pause := retryFirst; ; {
 		m, changed := p.look()
 		target, renewed := p.config.Service.get()
-		if target.Token != "" && (m.Fleet == "" || m.Fleet == target.Fleet && m.Compute == target.Compute) { // else it is of a fleet that the host had before
+		if target.Token != "" && (m.Fleet == "" || m.Fleet == target.Fleet && m.Compute == target.Compute) { // otherwise it belongs to a fleet that the host served earlier
 			l.target = target
 		}
 		if !m.Registered && !m.wantsSessions() || l.target.Token == "" {
@@ -77,7 +77,7 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// session is one connection. It returns nil when the service no longer has to know of the process.
+// session runs one connection. It returns nil when the service no longer has to know the process.
 func (l *link) session(ctx context.Context) error {
 	p := l.process
 	dialing, cancel := context.WithTimeout(ctx, dialTime)
@@ -91,7 +91,7 @@ func (l *link) session(ctx context.Context) error {
 	}
 	defer client.Drop()
 	p.change(func(m *Memory) error { m.Fleet, m.Compute = l.target.Fleet, l.target.Compute; return nil })
-	var beat, rest time.Time // when the next heartbeat is due; until when nothing else is asked
+	var beat, rest time.Time // when the next heartbeat is due; until when no other requests are sent
 	for {
 		m, changed := p.look()
 		now := time.Now()
@@ -129,13 +129,13 @@ func (l *link) session(ctx context.Context) error {
 	}
 }
 
-// refresh takes over where to connect from now on. The other processes of the host learn it, too, unless the host serves another fleet by now.
+// refresh changes the target of future connections. The other processes of the host use it, too, unless the host serves another fleet by now.
 func (l *link) refresh(r linkclient.Refresh) {
 	l.target.URL, l.target.Token = r.RefreshConnectionEndpoint, r.AuthToken
 	l.process.config.Service.renew(l.target)
 }
 
-// wait waits for a change, or an instant.
+// wait waits for a change, or until an instant.
 func (l *link) wait(ctx context.Context, client *linkclient.Client, changed <-chan struct{}, until time.Time) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -160,7 +160,7 @@ func (l *link) ask(ctx context.Context, client *linkclient.Client, action, membe
 	return err
 }
 
-// activate makes the process one that the service gives game sessions.
+// activate makes the process available for game sessions at the service.
 func (l *link) activate(ctx context.Context, client *linkclient.Client) error {
 	p := l.process
 	port := p.config.Ports[""]
@@ -180,7 +180,7 @@ func (l *link) activate(ctx context.Context, client *linkclient.Client) error {
 	})
 }
 
-// inSession changes the memory unless the process has another game session by now.
+// inSession changes the memory, unless the process has another game session by now.
 func (p *Process) inSession(session string, f func(m *Memory)) {
 	p.change(func(m *Memory) error {
 		if m.Session == session {
@@ -190,7 +190,7 @@ func (p *Process) inSession(session string, f func(m *Memory)) {
 	})
 }
 
-// gone turns a refusal that would come again into nil: the service has ended what the request is about.
+// gone turns a refusal that is final into nil: the service has already ended what the request is about.
 func gone(err error) error {
 	if refused, ok := errors.AsType[*linkclient.StatusError](err); ok && !later(err) && refused.Status < 500 {
 		return nil
@@ -198,13 +198,14 @@ func gone(err error) error {
 	return err
 }
 
-// later returns whether an error asks to come again on the same connection.
+// later reports whether an error asks to try again later on the same connection.
 func later(err error) bool {
 	refused, ok := errors.AsType[*linkclient.StatusError](err)
 	return ok && (refused.Status == 429 || refused.Status >= 500)
 }
 
-// seatWork returns a player whom the game has named and who is not seated yet, or one who is and whom the game no longer names; then with the seat.
+// seatWork returns a player whom the game has named and who has no seat yet, or a player with a seat whom the game no longer names, together with
+// that seat.
 func (m *Memory) seatWork() (player, seat string, ok bool) {
 	if m.Session == "" || !m.Active || m.Leaving {
 		return "", "", false
@@ -223,7 +224,7 @@ func (m *Memory) seatWork() (player, seat string, ok bool) {
 	return "", "", false
 }
 
-// seat accepts the player session of a player, or removes it. A player without one plays without the service knowing.
+// seat accepts or removes the player session of a player. The service does not know of a player who has none.
 func (l *link) seat(ctx context.Context, client *linkclient.Client, m *Memory, player, seat string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -279,7 +280,7 @@ func (l *link) find(ctx context.Context, client *linkclient.Client, session, pla
 	return "", false, nil
 }
 
-// push handles what the service sends of itself. It must not wait.
+// push handles a push of the service. It must not block.
 func (l *link) push(_ *linkclient.Client, push linkclient.Push) {
 	p := l.process
 	var err error
@@ -312,7 +313,7 @@ func (l *link) push(_ *linkclient.Client, push linkclient.Push) {
 	}
 }
 
-// host begins a game session.
+// host starts a game session.
 func (p *Process) host(g *linkclient.GameSession) error {
 	return p.change(func(m *Memory) error {
 		if !m.Registered || m.Leaving || m.State != Ready {
@@ -323,7 +324,7 @@ func (p *Process) host(g *linkclient.GameSession) error {
 	})
 }
 
-// update takes over what match backfill has changed in the game session.
+// update applies what match backfill has changed in the game session.
 func (p *Process) update(raw []byte) error {
 	var u struct {
 		UpdateReason string

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// GameServer is what the manifest of a GameServer says that matters without Kubernetes. A nil one has Agones' defaults.
+// GameServer is the part of a GameServer manifest that applies without Kubernetes. A nil GameServer has Agones'
+// defaults.
 type GameServer struct {
 	labels, annotations map[string]string
 	health              Health
@@ -21,7 +22,7 @@ type GameServer struct {
 // manifestMax bounds the file.
 const manifestMax = 64 << 10
 
-// defaultHealth is what Agones has where a manifest says nothing.
+// defaultHealth has Agones' defaults.
 var defaultHealth = Health{Period: 5 * time.Second, Failures: 3, InitialDelay: 5 * time.Second}
 
 // ReadGameServer reads the manifest of a GameServer, or of a Fleet with its template, in JSON.
@@ -115,7 +116,7 @@ func parse(text []byte) (*GameServer, error) {
 	return gs, nil
 }
 
-// begin returns the memory of a new process.
+// begin returns the initial memory of a process.
 func (gs *GameServer) begin() Memory {
 	m := Memory{
 		State: Scheduled, Labels: map[string]string{}, Annotations: map[string]string{}, Counters: map[string]Counter{}, Lists: map[string]List{PlayersList: {}}, Health: defaultHealth,

@@ -15,7 +15,7 @@ import (
 // State is the state of an Agones GameServer.
 type State string
 
-// The states that a game can see here.
+// States that a game can see here.
 const (
 	Scheduled    State = "Scheduled" // the process runs and has not said that it is ready
 	RequestReady State = "RequestReady"
@@ -26,13 +26,13 @@ const (
 	Unhealthy    State = "Unhealthy"
 )
 
-// final returns whether nothing comes after a state.
+// final reports whether a state never changes.
 func (s State) final() bool { return s == Shutdown || s == Unhealthy }
 
-// Memory is all that must outlive the agent.
+// Memory is the state that must outlive the agent.
 type Memory struct {
 	Version int64 `json:"version"` // counts the changes
-	Turn    int64 `json:"turn"`    // the version in which the life of the process changed last
+	Turn    int64 `json:"turn"`    // version at the last change of the process's life
 	State   State `json:"state"`
 	Used    bool  `json:"used,omitzero"` // the game has called the SDK
 
@@ -47,17 +47,17 @@ type Memory struct {
 	DeletedAt     time.Time `json:"deletedAt,omitzero"`
 	ReservedUntil time.Time `json:"reservedUntil,omitzero"` // zero: for ever
 
-	Fleet   string `json:"fleet,omitzero"` // that the process has registered in, with its compute
+	Fleet   string `json:"fleet,omitzero"` // in which the process has registered, with its compute
 	Compute string `json:"compute,omitzero"`
-	// Registered says that the service takes the process for ready. Leaving says that it has to be told that the process is not, any more: its game session
-	// is over, or it withdraws.
+	// Registered says that the service considers the process ready. Leaving says that the service must still be told that the process is no longer
+	// ready, because its game session is over or it withdraws.
 	Registered bool `json:"registered,omitzero"`
 	Leaving    bool `json:"leaving,omitzero"`
 
 	Session string   `json:"session,omitzero"` // ARN of the game session; empty: none
 	Given   []string `json:"given,omitzero"`   // labels and annotations that are game properties of the latest game session
 	Active  bool     `json:"active,omitzero"`  // the service knows that it is active
-	// Seats are the player sessions of the players that the game has named; empty: that player has none.
+	// Seats are the player sessions of the players whom the game has named; empty: the player has none.
 	Seats map[string]string `json:"seats,omitzero"`
 }
 
@@ -73,40 +73,40 @@ type List struct {
 	Values   []string `json:"values"`
 }
 
-// Health says how often a game tells that it is well.
+// Health says how often a game must report that it is healthy.
 type Health struct {
 	Disabled     bool          `json:"disabled,omitzero"`
 	Period       time.Duration `json:"period"`
-	Failures     int           `json:"failures"` // periods without a sign until the process is unhealthy
+	Failures     int           `json:"failures"` // periods without a ping after which the process is unhealthy
 	InitialDelay time.Duration `json:"initialDelay"`
 }
 
-// clone returns a copy. What lists have in them is shared: it is replaced, never written to.
+// clone returns a copy. It shares the values of lists, which are replaced and never modified.
 func (m *Memory) clone() Memory {
 	c := *m
 	c.Labels, c.Annotations, c.Counters, c.Lists, c.Seats = maps.Clone(m.Labels), maps.Clone(m.Annotations), maps.Clone(m.Counters), maps.Clone(m.Lists), maps.Clone(m.Seats)
 	return c
 }
 
-// wantsSessions returns whether the service should take the process for ready.
+// wantsSessions reports whether the service should consider the process ready.
 func (m *Memory) wantsSessions() bool {
 	return m.State == RequestReady || m.State == Ready || m.State == Allocated && m.Session != ""
 }
 
-// leave ends what the service has of the process: its game session, and that it is ready.
+// leave ends what the service has of the process: its game session and its readiness.
 func (m *Memory) leave() {
 	m.Leaving = m.Registered
 	m.Session, m.Active, m.Seats = "", false, nil
 }
 
-// seated are the players that the game has named: with player tracking, and in the list that Agones proposes in its place.
+// seated returns the players whom the game has named, by player tracking and in the list that Agones recommends instead.
 func (m *Memory) seated() []string {
 	all := slices.Concat(m.Players.Values, m.Lists[PlayersList].Values)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// life is what changes in turns of the life of a process: what another agent must not be without.
+// life is the part of the memory that must be saved at once, because the next agent depends on it.
 type life struct {
 	state                       State
 	session                     string
@@ -118,7 +118,7 @@ func (m *Memory) life() life {
 	return life{m.State, m.Session, m.Registered, m.Leaving, m.Active, len(m.Seats)}
 }
 
-// size is how many bytes the game can make the memory have.
+// size returns how many bytes of the memory the game has set.
 func (m *Memory) size() (n int) {
 	for _, pairs := range []map[string]string{m.Labels, m.Annotations} {
 		for key, value := range pairs {
@@ -147,11 +147,12 @@ func recall(file string) (m Memory, err error) {
 	return m, nil
 }
 
-// keepEvery is the least time between two writes of the file, unless the life of the process has changed: a game that changes its labels all the time does
+// keepEvery is the minimum time between two writes of the file, unless the life of the process has changed. So a game that changes its labels
+// constantly does not keep the disk busy.
 // not fill the disk's queue.
 const keepEvery = time.Second
 
-// keep writes the memory when it has changed.
+// keep saves the memory when it has changed.
 func (p *Process) keep(ctx context.Context) {
 	for written, at := int64(-1), (time.Time{}); ; {
 		m, changed := p.look()

@@ -16,14 +16,14 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// Names that Agones gives meaning to.
+// Names with a meaning in Agones.
 const (
 	ofAgones      = "agones.dev/"
-	ofSDK         = ofAgones + "sdk-" // begins those that a game sets
+	ofSDK         = ofAgones + "sdk-" // prefix of the names that a game sets
 	lastAllocated = ofAgones + "last-allocated"
 )
 
-// Annotations with the game session. All begin with ofMuster.
+// Annotations that describe the game session. All start with ofMuster.
 const (
 	ofMuster     = "muster/"
 	sessionID    = ofMuster + "game-session-id"
@@ -34,7 +34,7 @@ const (
 	updateReason = ofMuster + "update-reason"
 )
 
-// What Kubernetes allows.
+// Forms that Kubernetes allows.
 var (
 	nameForm  = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,57}[A-Za-z0-9])?$`) // 63 characters with sdk- before it
 	labelForm = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$`)
@@ -73,7 +73,7 @@ func (p *Process) set(in *sdk.KeyValue, of func(*Memory) map[string]string) (pro
 	return new(sdk.Empty), nil
 }
 
-// room returns an error if the game would have more bytes in the memory than it may.
+// room returns an error if the game would exceed its share of the memory with more bytes.
 func (m *Memory) room(more int) error {
 	data := 0
 	for key, value := range m.Annotations {
@@ -87,7 +87,7 @@ func (m *Memory) room(more int) error {
 	return nil
 }
 
-// begin makes a game session that of the process.
+// begin makes a game session the current one of the process.
 func (m *Memory) begin(g *linkclient.GameSession, now time.Time) {
 	maps.DeleteFunc(m.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, ofMuster) || slices.Contains(m.Given, key) })
 	maps.DeleteFunc(m.Labels, func(key, _ string) bool { return slices.Contains(m.Given, key) })
@@ -101,7 +101,8 @@ func (m *Memory) begin(g *linkclient.GameSession, now time.Time) {
 	m.allocated(now)
 }
 
-// describe writes what the service says about the game session where an Agones server looks for what its allocation says.
+// describe writes the service's description of the game session to the places where an Agones server looks for its
+// allocation.
 func (m *Memory) describe(g *linkclient.GameSession) {
 	for key, value := range g.GameProperties {
 		if !strings.HasPrefix(key, ofAgones) && !strings.HasPrefix(key, ofMuster) {
@@ -124,7 +125,7 @@ func (p *Process) getGameServer(*sdk.Empty) (proto.Message, error) {
 	return m.gameServer(&p.config), nil
 }
 
-// gameServer describes the process as Agones does.
+// gameServer describes the process in Agones' form.
 func (m *Memory) gameServer(c *Config) *sdk.GameServer {
 	gs := &sdk.GameServer{
 		ObjectMeta: &sdk.GameServer_ObjectMeta{

@@ -20,18 +20,18 @@ const (
 	alpha  = "agones.dev.sdk.alpha.SDK"
 )
 
-// method is a call with one message in each direction. Health and WatchGameServer are none.
+// method is a call with one message in each direction, which Health and WatchGameServer are not.
 type method struct {
 	service, name string
 	verb, path    string // in REST; {name} is in the request
 	turns         bool   // it changes the state
 	request       func() proto.Message
 	do            func(*Process, proto.Message) (proto.Message, error)
-	// inREST returns the part of a request that the body has, and where {name} goes.
+	// inREST returns the part of a request that is in the body, and where {name} is stored.
 	inREST func(proto.Message) (body proto.Message, name *string)
 }
 
-// unary makes a method. named is nil for one without {name}.
+// unary returns a method. named is nil for a method without {name}.
 func unary[T any, In interface {
 	*T
 	proto.Message
@@ -85,7 +85,7 @@ var methods = []method{
 	unary(alpha, "GetConnectedPlayers", "GET", "/alpha/player/connected", (*Process).getConnectedPlayers, nil),
 }
 
-// call runs a method. A panic is the failure of one call.
+// call runs a method. A panic fails only this call.
 func (p *Process) call(m *method, in proto.Message) (out proto.Message, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -103,7 +103,7 @@ func (p *Process) call(m *method, in proto.Message) (out proto.Message, err erro
 	return m.do(p, in)
 }
 
-// sign is a sign of health. A game that sends too many is made to wait.
+// sign handles a health ping. It delays a game that sends too many.
 func (p *Process) sign(ctx context.Context) error {
 	p.used()
 	p.mu.Lock()
@@ -122,7 +122,8 @@ func (p *Process) sign(ctx context.Context) error {
 	return nil
 }
 
-// used notes that the game calls the SDK: from its first call on, its health is judged. That of an adopted game is judged from its first sign of health,
+// used records that the game has called the SDK: its health is judged from its first call on. For an adopted game it is judged from the first health
+// ping, because SDKs send pings in a stream that ended with the earlier agent, and some never open another one.
 // because SDKs send those in a stream that ended with the agent before, and not all begin another one.
 func (p *Process) used() {
 	p.mu.Lock()

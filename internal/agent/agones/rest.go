@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/agent/agones/sdk"
 )
 
-// The JSON of Agones' gateway: all members, with the names of the schema.
+// JSON as Agones' gateway writes it: all members, with the names in the schema.
 var (
 	toJSON   = protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}
 	fromJSON = protojson.UnmarshalOptions{DiscardUnknown: true}
@@ -50,7 +50,7 @@ func (p *Process) handler() http.Handler {
 			mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 				name, action := r.PathValue("name"), ""
 				m := actions[pattern][""]
-				if m == nil { // the last colon of the name begins the action
+				if m == nil { // the part after the last colon is the action
 					if at := strings.LastIndexByte(name, ':'); at >= 0 {
 						name, action = name[:at], name[at+1:]
 					}
@@ -122,7 +122,7 @@ func (p *Process) serve(w http.ResponseWriter, r *http.Request, m *method, name 
 	answer(w, out)
 }
 
-// mask is what an update is about: as the query says, or else what the body has.
+// mask returns the fields that an update is about: those in the query or, without them, those in the body.
 func mask(r *http.Request, body []byte) *fieldmaskpb.FieldMask {
 	if paths := r.URL.Query().Get("update_mask"); paths != "" {
 		return &fieldmaskpb.FieldMask{Paths: strings.Split(paths, ",")}
@@ -149,7 +149,7 @@ func answer(w http.ResponseWriter, m proto.Message) {
 	w.Write(text)
 }
 
-// statuses are those of HTTP that stand for codes of gRPC in Agones' gateway.
+// statuses are the HTTP statuses of gRPC codes in Agones' gateway.
 var statuses = map[codes.Code]int{
 	codes.InvalidArgument: 400, codes.FailedPrecondition: 400, codes.OutOfRange: 400, codes.NotFound: 404, codes.AlreadyExists: 409, codes.ResourceExhausted: 429,
 }

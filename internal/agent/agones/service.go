@@ -2,10 +2,10 @@ package agones
 
 import "sync"
 
-// Target is where and as what the server processes of a host connect to the service.
+// Target says where a host's server processes connect to the service, and as which compute.
 type Target struct{ URL, Fleet, Compute, Token string }
 
-// Service knows the present target, which the agent learns and renews. The zero Service has none yet.
+// Service has the current target, which the agent sets and renews. The zero Service has none yet.
 type Service struct {
 	mu      sync.Mutex
 	target  Target

@@ -1,6 +1,6 @@
-// Package bundle writes the logs of a game session into a zip: the output of its server process, and what lies at the paths that the process named. A server
-// process does not decide what the agent, which may be root, reads: paths stay below the given directories, links that leave them are not followed, and
-// only regular files are read. The archive is bounded; ReadMe.txt lists what is not in it.
+// Package bundle writes the logs of a game session to a zip archive: the output of its server process, and the files at the paths that the process
+// named. A server process must not be able to make the agent, which may run as root, read other files. So paths must be below the given directories,
+// links that leave them are not followed, and only regular files are read. The size of the archive is bounded; ReadMe.txt lists what it lacks.
 package bundle
 
 import (
