@@ -45,6 +45,13 @@ func TestThroughTheStandardOutput(t *testing.T) {
 	if err != nil || !strings.Contains(said, "the standard output: ") {
 		t.Fatalf("%v, %s", err, said)
 	}
+	verify := exec.Command(musterBinary, "restore", "--verify", "-")
+	verify.Env = cleanEnvironment("HOME=" + t.TempDir())
+	verify.Stdin, err = os.Open(file)
+	must(t, err)
+	if out, err := verify.CombinedOutput(); err != nil || !strings.Contains(string(out), "The backup is whole") {
+		t.Errorf("from the standard input: %v, %s", err, out)
+	}
 	restored := newService(t)
 	restored.command("restore", file, "--data", restored.data)
 	restored.start()
