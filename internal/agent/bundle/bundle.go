@@ -16,12 +16,12 @@ import (
 	"syscall"
 )
 
-// Bounds of an archive.
+// Limits of an archive.
 const (
 	bytesMax   = 64 << 20 // of all content, before it is compressed
-	outputMax  = 16 << 20 // of which of output: its end
+	outputMax  = 16 << 20 // of output, within bytesMax: its end
 	filesMax   = 1000
-	entriesMax = 20_000 // of directories, that are looked at
+	entriesMax = 20_000 // directory entries that are examined
 	notesMax   = 200    // lines in ReadMe.txt
 )
 
@@ -31,11 +31,11 @@ type Dir struct {
 	Path string
 }
 
-// Source says what goes into an archive.
+// Source says what an archive contains.
 type Source struct {
 	Title  string   // the first line of ReadMe.txt
 	Output []string // files, the oldest first
-	Paths  []string // files and directories, as the process named them; relative ones begin at the first of Dirs
+	Paths  []string // files and directories, as the process named them; relative ones are below the first of Dirs
 	Dirs   []Dir
 }
 
@@ -50,7 +50,7 @@ type writer struct {
 	more    int // notes beyond notesMax
 }
 
-// Write writes the archive. Only errors of to, and of the disk below it, are errors: what cannot be read is noted in ReadMe.txt.
+// Write writes the archive. It returns only errors of to and of the disk to which it writes; ReadMe.txt notes whatever cannot be read.
 func Write(to io.Writer, s Source) error {
 	w := &writer{zip: zip.NewWriter(to), left: bytesMax, seen: map[string]bool{}}
 	if err := w.output(s.Output); err != nil {
@@ -86,7 +86,7 @@ func (w *writer) note(format string, values ...any) {
 	w.notes = append(w.notes, fmt.Sprintf(format, values...))
 }
 
-// output writes the end of the output as one file.
+// output writes the end of the output as a single file.
 func (w *writer) output(files []string) error {
 	skip, sizes := int64(-outputMax), make([]int64, len(files))
 	for i, file := range files {
@@ -122,7 +122,7 @@ func (w *writer) output(files []string) error {
 	return nil
 }
 
-// copy writes a part of a file. The file may have become shorter meanwhile. An error of reading is noted.
+// copy writes a part of a file, which may have become shorter meanwhile. Read errors are noted in ReadMe.txt.
 func (w *writer) copy(into io.Writer, file *os.File, from, n int64) error {
 	read := &reading{file: io.NewSectionReader(file, from, n)}
 	written, err := io.Copy(into, read)
@@ -134,7 +134,7 @@ func (w *writer) copy(into io.Writer, file *os.File, from, n int64) error {
 	return err
 }
 
-// reading separates the errors of reading from those of writing.
+// reading distinguishes read errors from write errors.
 type reading struct {
 	file io.Reader
 	err  error
@@ -148,7 +148,7 @@ func (r *reading) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// within returns the directory in which a path lies, and the path in it.
+// within returns the directory that contains a path, and the path relative to it.
 func within(named string, dirs []Dir) (dir Dir, local string, ok bool) {
 	full := filepath.FromSlash(named)
 	if len(dirs) > 0 && !filepath.IsAbs(full) {
@@ -162,7 +162,7 @@ func within(named string, dirs []Dir) (dir Dir, local string, ok bool) {
 	return dir, "", false
 }
 
-// path writes what lies at a path that the process named.
+// path writes the file or directory at a path that the process named.
 func (w *writer) path(named string, dirs []Dir) error {
 	dir, local, ok := within(named, dirs)
 	if !ok {

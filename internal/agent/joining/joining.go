@@ -1,5 +1,5 @@
-// Package joining makes a machine a host of a service, once: it makes the key pair, has the service accept it for a join token, and signs the connections after that.
-// The private key never leaves the machine.
+// Package joining makes a machine a host of a service, once: it generates the key pair, registers the public key at the service with a join token,
+// and signs all later connections. The private key never leaves the machine.
 package joining
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/hostproof"
 )
 
-// FileName is the file in the state directory that has the host's identity, the private key in it.
+// FileName is the file in the state directory with the host's identity, including the private key.
 const FileName = "host.json"
 
 const (
@@ -42,7 +42,7 @@ type Config struct {
 	Location  string // empty: the token's
 	Fleet     string // empty: the token's
 	Client    *http.Client
-	// Address returns where players reach the host: one of both.
+	// Address returns the IP address or the DNS name at which players reach the host; the other is empty.
 	Address func() (ip, dns string, err error)
 }
 
@@ -60,10 +60,10 @@ type Host struct {
 
 	mu   sync.Mutex
 	id   identity
-	last int64 // the time in the latest claim
+	last int64 // time in the latest claim
 }
 
-// Open reads the identity, if there is one.
+// Open reads the identity, if it exists.
 func Open(c Config) (*Host, error) {
 	h := &Host{config: c}
 	text, err := os.ReadFile(h.path())
@@ -92,7 +92,7 @@ func (h *Host) at(path string) *url.URL {
 	return &u
 }
 
-// Target joins if that has not happened, and returns a signed connection.
+// Target returns a signed connection. It first joins if the machine has not joined yet.
 func (h *Host) Target(ctx context.Context) (link.Target, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,7 +114,7 @@ func (h *Host) Target(ctx context.Context) (link.Target, error) {
 
 func (h *Host) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(h.id.Seed) }
 
-// join has the service accept the public key. The key is on the disk before that, so that a repeat after a lost answer has the same one.
+// join registers the public key at the service. The key is saved to disk first, so that a repeat after a lost answer sends the same key.
 func (h *Host) join(ctx context.Context) error {
 	file, err := os.Open(h.config.TokenFile)
 	if err != nil {

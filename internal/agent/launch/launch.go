@@ -1,4 +1,4 @@
-// Package launch makes the command line of a server process from an entry of the runtime configuration.
+// Package launch builds the command line of a server process from an entry of the runtime configuration.
 package launch
 
 import (
@@ -63,7 +63,7 @@ func SplitQuoted(parameters string) (Words, error) {
 	return words, nil
 }
 
-// Values are what the placeholders of one process stand for.
+// Values are the values of the placeholders for one process.
 type Values struct {
 	Index     int            // slot in the entry, from 0
 	ProcessID string         // the id in the service
@@ -88,8 +88,8 @@ func (w Words) PortNames() []string {
 	return names
 }
 
-// Fill puts the values in the place of {port}, {port:NAME}, {index}, {process_id} and {log_dir}. Other braces stay as they are: they are legal in
-// Parameters, for example in JSON.
+// Fill replaces {port}, {port:NAME}, {index}, {process_id} and {log_dir} by their values. Other braces stay as they are, because they are legal
+// in Parameters, for example in JSON.
 func (w Words) Fill(v Values) []string {
 	filled := make([]string, len(w))
 	for i, word := range w {
@@ -113,7 +113,7 @@ func (v Values) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// Environment returns the variables with the ports: MUSTER_PORT, and MUSTER_PORT_QUERY for a port with the name query.
+// Environment returns the environment variables with the ports: MUSTER_PORT, and for example MUSTER_PORT_QUERY for a port named query.
 func (v Values) Environment() []string {
 	var list []string
 	for name, port := range v.Ports {
@@ -129,7 +129,7 @@ func (v Values) Environment() []string {
 	return list
 }
 
-// portName returns the name in port:NAME; that of port alone is empty.
+// portName returns NAME for port:NAME, and the empty name for port.
 func portName(name string) (string, bool) {
 	if name == "port" {
 		return "", true
@@ -141,7 +141,7 @@ func portName(name string) (string, bool) {
 	return of, true
 }
 
-// expand replaces the placeholders that lookup has a value for. A value is not expanded again.
+// expand replaces the placeholders for which lookup has a value. It does not expand placeholders within values.
 func expand(word string, lookup func(name string) (string, bool)) string {
 	var out strings.Builder
 	for {

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Trust reads certificate authorities from a PEM file and adds them to those of the system. Without a file it returns nil: those of the system alone.
+// Trust reads certificate authorities from a PEM file and adds them to the system's. Without a file it returns nil, which means only the system's.
 func Trust(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
@@ -19,7 +19,7 @@ func Trust(file string) (*x509.CertPool, error) {
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
-		pool = x509.NewCertPool() // a machine may have none of its own
+		pool = x509.NewCertPool() // the machine may have no system authorities
 	}
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("%s has no certificate; want one in PEM form", file)
@@ -27,7 +27,7 @@ func Trust(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// TLS is the configuration of TLS for an agent's connections; nil: the defaults.
+// TLS returns the TLS configuration of an agent's connections; nil: the defaults.
 func TLS(trust *x509.CertPool) *tls.Config {
 	if trust == nil {
 		return nil
@@ -35,7 +35,7 @@ func TLS(trust *x509.CertPool) *tls.Config {
 	return &tls.Config{RootCAs: trust}
 }
 
-// Client is the HTTP client of an agent: it joins, signs in, uploads and fetches with it, and trusts what the link trusts.
+// Client returns the agent's HTTP client, for joining, signing in, uploads and downloads. It trusts the same authorities as the link.
 func Client(trust *x509.CertPool) *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = TLS(trust)

@@ -1,5 +1,5 @@
-// Package link keeps the connection between an agent and the service: it connects again for as long as it takes, matches answers to requests, and hands on
-// what the service pushes.
+// Package link maintains the connection between an agent and the service: it reconnects until it succeeds, matches answers to requests, and delivers
+// the service's pushes.
 package link
 
 import (
@@ -28,17 +28,17 @@ const (
 	writeTime  = 10 * time.Second
 	answerTime = 30 * time.Second
 	pingEvery  = 15 * time.Second
-	silenceMax = 45 * time.Second // without a frame, the pongs among them, the connection is dead
+	silenceMax = 45 * time.Second // without any frame, including pongs, for this long the connection is dead
 
 	retryFirst   = time.Second
 	retryLongest = 30 * time.Second
 	retrySpread  = 0.25
 
-	// overlap is how long the connection before a refresh stays open for what is on its way.
+	// overlap is how long the old connection stays open after a refresh for messages in flight.
 	overlap = time.Minute
 )
 
-// Target is where and as whom the agent connects.
+// Target says where the agent connects, and as which compute.
 type Target struct {
 	Endpoint string     // ws:// or wss://, with the path; parameters in it are kept
 	Query    url.Values // FleetId, ComputeName, Authorization
@@ -60,16 +60,16 @@ func (t Target) url() (string, error) {
 	return u.String(), nil
 }
 
-// Config says what the link connects.
+// Config configures a Link.
 type Config struct {
-	// Target is asked before each connection, so that it may fetch a new token.
+	// Target is called before each connection, so that it can fetch a new token.
 	Target func(ctx context.Context) (Target, error)
 	Hello  func() *agentproto.AgentHello
-	// Connected is called when the service has answered AgentHello, Lost when that connection is gone, and Push for each push. They must not wait.
+	// Connected is called when the service has answered AgentHello, Lost when that connection is lost, and Push for each push. They must not block.
 	Connected func(agentproto.HelloAnswer)
 	Lost      func()
 	Push      func(agentproto.Push)
-	// Revoked is called when the service refuses a connection because it has revoked this host. The link goes on trying.
+	// Revoked is called when the service refuses a connection because it has revoked this host. The link keeps trying.
 	Revoked func()
 
 	Trust  *x509.CertPool // authorities of the service's certificate; nil: those of the system
@@ -80,13 +80,13 @@ type Config struct {
 // Link is the agent's end of the connection.
 type Link struct {
 	config Config
-	opened bool // there was a connection; Run alone uses it
+	opened bool // there has been a connection; only Run uses it
 
 	mu      sync.Mutex
 	current *connection // nil: not connected, or no hello yet
 }
 
-// New returns a link that Run connects.
+// New returns a link; Run connects it.
 func New(config Config) *Link { return &Link{config: config} }
 
 // ErrNotConnected says that there is no connection, or that it broke before the answer.
@@ -103,7 +103,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s: the service answers %d: %s", e.Action, e.Status, e.Text)
 }
 
-// Final returns whether the same request would be refused again.
+// Final reports whether the same request would be refused again.
 func (e *StatusError) Final() bool { return e.Status == 400 || e.Status == 401 || e.Status == 404 }
 
 // Call sends a request and reads its answer. answer may be nil.
@@ -117,7 +117,7 @@ func (l *Link) Call(ctx context.Context, r agentproto.Request, answer agentproto
 	return c.call(ctx, r, answer)
 }
 
-// Run connects, and connects again whenever the connection is lost, until the context ends.
+// Run connects, and reconnects whenever the connection is lost, until the context ends.
 func (l *Link) Run(ctx context.Context) {
 	wait := time.Duration(0)
 	for {
@@ -154,7 +154,7 @@ func (l *Link) Run(ctx context.Context) {
 	}
 }
 
-// session connects and stays until the connection, or the one that replaced it by a refresh, is lost.
+// session connects and returns when the connection, or the one that replaced it in a refresh, is lost.
 func (l *Link) session(ctx context.Context) error {
 	target, err := l.config.Target(ctx)
 	if err != nil {
@@ -196,7 +196,7 @@ func (t Target) refreshed(r *agentproto.RefreshConnection) Target {
 	return Target{Endpoint: r.RefreshConnectionEndpoint, Query: query, Header: t.Header}
 }
 
-// open connects and says hello; the connection is the current one from then on.
+// open connects and sends AgentHello. From then on, the connection is the current one.
 func (l *Link) open(ctx context.Context, target Target) (*connection, error) {
 	address, err := target.url()
 	if err != nil {
@@ -224,7 +224,7 @@ func (l *Link) open(ctx context.Context, target Target) (*connection, error) {
 	return c, nil
 }
 
-// greet calls Connected, and hands on the pushes that came right behind the answer to hello: they may say something newer.
+// greet calls Connected and then delivers the pushes that arrived after the answer to hello, because they may contain something newer.
 func (c *connection) greet(hello agentproto.HelloAnswer) {
 	c.link.config.Connected(hello)
 	c.pushing.Lock()
@@ -235,7 +235,7 @@ func (c *connection) greet(hello agentproto.HelloAnswer) {
 	c.greeted, c.early = true, nil
 }
 
-// push hands on a push, or keeps it until Connected has returned.
+// push delivers a push, or queues it until Connected has returned.
 func (c *connection) push(p agentproto.Push) {
 	c.pushing.Lock()
 	defer c.pushing.Unlock()
@@ -249,7 +249,7 @@ func (c *connection) push(p agentproto.Push) {
 // errRevoked says that the service has revoked this host.
 var errRevoked = errors.New("this host was revoked")
 
-// refused makes an error of a failed handshake, without the address, whose parameters have the token.
+// refused returns the error of a failed handshake. It leaves out the address, whose parameters contain the token.
 func refused(endpoint string, answer *http.Response, err error) error {
 	if answer == nil {
 		return fmt.Errorf("connect to %s: %w", endpoint, err)
@@ -286,7 +286,7 @@ type connection struct {
 	mu    sync.Mutex
 	calls map[string]chan agentproto.Received // by RequestId; nil: gone
 
-	pushing sync.Mutex // held while pushes are handed on, so that they stay in order
+	pushing sync.Mutex // held while pushes are delivered, so that they stay in order
 	greeted bool       // Connected has returned
 	early   []agentproto.Push
 }
@@ -338,7 +338,7 @@ func (c *connection) write(text []byte) error {
 	return c.socket.WriteMessage(websocket.TextMessage, text)
 }
 
-// read handles what arrives until the connection ends.
+// read handles incoming frames until the connection ends.
 func (c *connection) read() {
 	c.socket.SetReadLimit(agentproto.MessageMax)
 	alive := func() { c.socket.SetReadDeadline(time.Now().Add(silenceMax)) }
@@ -405,7 +405,7 @@ func (c *connection) end(err error) {
 	c.socket.Close()
 }
 
-// close says goodbye and ends the reading.
+// close sends a close frame and stops reading.
 func (c *connection) close(reason string) {
 	c.socket.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, reason), time.Now().Add(time.Second))
 	c.socket.Close()

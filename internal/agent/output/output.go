@@ -1,5 +1,5 @@
-// Package output keeps what server processes print. A process writes to a file directly, so that it prints on while the agent is down or replaced and never
-// dies of a closed pipe; the agent moves the beginning of that file into rotated ones, and drops what a flood leaves no room for
+// Package output keeps what server processes print. A process writes directly to a file, so it can keep printing while the agent is down or being
+// replaced, and never dies of a closed pipe. The agent moves the beginning of that file into rotated files, and drops output that exceeds the limits
 // (docs/decisions/0070-output-in-files.md).
 package output
 
@@ -15,13 +15,13 @@ import (
 
 // Policy bounds the output of one process.
 type Policy struct {
-	Size  int64 // bytes at which the file is rotated; it holds at most twice as much when it is looked at often enough
-	Files int   // kept in all, with the one that the process writes to
-	// Pause is the least time between two rotations. A process that writes more than Size in it loses what is beyond twice that.
+	Size  int64 // bytes at which the file is rotated; if it is checked often enough, it never holds more than twice as much
+	Files int   // maximum number, including the one to which the process writes
+	// Pause is the minimum time between two rotations. If a process writes more than Size in that time, whatever exceeds twice Size is lost.
 	Pause time.Duration
 }
 
-// Default keeps ten files of 10 MB.
+// Default returns a policy of ten files of 10 MB.
 func Default() Policy { return Policy{Size: 10 << 20, Files: 10, Pause: time.Second} }
 
 // TailMax is how many bytes at the end of a process's output are kept with its game session.
@@ -30,8 +30,8 @@ const TailMax = 64 << 10
 // name of the file that the process writes to; rotated ones are output.1.log (the newest) and so on.
 const name = "output.log"
 
-// Log is the output of one process, in a directory of its own into which the process itself cannot write: a link in the place of a file would
-// have the agent read what the process may not. Its methods are safe for concurrent use.
+// Log is the output of one process. It has a directory of its own into which the process itself cannot write, because a link in place of a file would
+// make the agent read files that the process may not read. Its methods are safe for concurrent use.
 type Log struct {
 	dir    string
 	policy Policy
@@ -42,7 +42,7 @@ type Log struct {
 	Dropped int64 // bytes that were never kept; under mu, read by tests and after the end
 }
 
-// New returns the log in a directory, which exists.
+// New returns the log in an existing directory.
 func New(dir string, policy Policy) *Log { return &Log{dir: dir, policy: policy} }
 
 // Writer opens the file for the process. The agent closes its own copy once the process runs.
@@ -50,7 +50,7 @@ func (l *Log) Writer() (*os.File, error) {
 	return os.OpenFile(l.path(0), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 }
 
-// path returns the file with a number: 0 is the one that the process writes to.
+// path returns the path of the file with a number; 0 is the file to which the process writes.
 func (l *Log) path(number int) string {
 	if number == 0 {
 		return filepath.Join(l.dir, name)
@@ -58,7 +58,7 @@ func (l *Log) path(number int) string {
 	return filepath.Join(l.dir, fmt.Sprintf("output.%d.log", number))
 }
 
-// Trim rotates the file if it is long enough. It returns whether the process floods it, so that it should be trimmed again soon.
+// Trim rotates the file if it is long enough. floods reports that the process writes so much that the file should be trimmed again soon.
 func (l *Log) Trim(now time.Time) (floods bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *Log) Trim(now time.Time) (floods bool, err error) {
 	return floods, l.rotate(file)
 }
 
-// drop removes bytes at the beginning of the file for good.
+// drop removes bytes at the beginning of the file without keeping them.
 func (l *Log) drop(file *os.File, n int64) error {
 	removed, err := cut(file, n, nil)
 	if errors.Is(err, errWhole) { // the whole file has to go, but the end of the output must stay readable
@@ -108,7 +108,7 @@ func (l *Log) drop(file *os.File, n int64) error {
 	return err
 }
 
-// rotate moves the file's content to a new output.1.log, after those that exist moved up.
+// rotate moves the file's content to a new output.1.log, after renaming the existing ones to the next number.
 func (l *Log) rotate(file *os.File) error {
 	for i := l.policy.Files - 1; i > 1; i-- {
 		if err := os.Rename(l.path(i-1), l.path(i)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -131,7 +131,7 @@ func (l *Log) rotate(file *os.File) error {
 	}
 	next.Close()
 	os.Remove(l.path(1))
-	// Most likely the disk is full. The output must not make that worse: what cannot be kept goes, the oldest first.
+	// Most likely the disk is full. The output must not make that worse, so the oldest is removed first.
 	os.Remove(l.path(l.policy.Files - 1))
 	return errors.Join(fmt.Errorf("rotate %s: %w", l.path(0), err), l.drop(file, info.Size()-removed))
 }
@@ -139,9 +139,9 @@ func (l *Log) rotate(file *os.File) error {
 // errWhole says that the file system cannot remove the beginning of a file.
 var errWhole = errors.New("only the whole file can be emptied")
 
-// cut removes about n bytes at the beginning of the file, after copying them to a writer if there is one, and returns how many it removed. The process
-// appends meanwhile. Where the file system cannot remove a beginning, the whole file is copied and emptied, and what the process wrote between the last
-// read and that moment is lost; without a writer that is errWhole, and nothing has changed.
+// cut removes about n bytes at the beginning of the file, after copying them to a writer if there is one, and returns how many it removed. The
+// process appends meanwhile. If the file system cannot remove the beginning of a file, cut copies and empties the whole file, which loses what the
+// process wrote between the last read and the truncation; without a writer it returns errWhole and changes nothing.
 func cut(file *os.File, n int64, to *os.File) (int64, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return 0, err
@@ -151,7 +151,7 @@ func cut(file *os.File, n int64, to *os.File) (int64, error) {
 		return 0, err
 	}
 	whole := n - n%blockSize
-	if whole >= info.Size() { // the system call wants the end to stay
+	if whole >= info.Size() { // the system call cannot remove the end of the file
 		whole -= blockSize
 	}
 	copied := int64(0)
@@ -206,8 +206,8 @@ func tail(path string, n int64) ([]byte, error) {
 	return part[:got], err
 }
 
-// Read fills p with output from an offset, which counts all bytes since the agent began to follow the process. It returns how many it read, and the offset
-// after them. Output that has left the file and the one before it is skipped. n is 0 when the process has written nothing more.
+// Read fills p with output from an offset, which counts all bytes since the agent started to follow the process. It returns the number of bytes read
+// and the offset after them. It skips output that is no longer in the file or in output.1.log. n is 0 when the process has written nothing more.
 func (l *Log) Read(p []byte, offset int64) (n int, next int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,10 +221,10 @@ func (l *Log) Read(p []byte, offset int64) (n int, next int64, err error) {
 	return n, offset + int64(n), err
 }
 
-// readRotated reads from output.1.log, if the offset lies in it.
+// readRotated reads from output.1.log if it contains the offset.
 func (l *Log) readRotated(p []byte, offset int64) (int, error) {
 	info, err := os.Stat(l.path(1))
-	if err != nil || l.Dropped > 0 { // dropped bytes shift the file before; a flood is skipped instead
+	if err != nil || l.Dropped > 0 { // dropped bytes shift the offsets of the rotated file, so it is skipped
 		return 0, nil
 	}
 	if begin := l.moved - info.Size(); offset >= begin {

@@ -15,11 +15,11 @@ type Keep struct {
 	Age   time.Duration // since the last byte
 }
 
-// DefaultKeep is a week, within 5 GB and 1,000 processes.
+// DefaultKeep returns a limit of a week, 5 GB and 1,000 processes.
 func DefaultKeep() Keep { return Keep{Bytes: 5 << 30, Count: 1000, Age: 7 * 24 * time.Hour} }
 
-// Prune removes the directories of ended processes below root that exceed the bounds, the oldest first. runs returns whether a directory belongs to a
-// process that runs.
+// Prune removes the directories of ended processes below root that exceed the limits, the oldest first. runs reports whether a directory belongs to a
+// running process.
 func Prune(root string, keep Keep, runs func(dir string) bool, now time.Time) error {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -36,7 +36,7 @@ func Prune(root string, keep Keep, runs func(dir string) bool, now time.Time) er
 			continue
 		}
 		e := ended{path: filepath.Join(root, entry.Name())}
-		// Only the files of this package say that a directory is one of a process; others below root are left alone.
+		// Only a directory with files of this package belongs to a process; others below root are not touched.
 		files, err := filepath.Glob(filepath.Join(e.path, "output*.log"))
 		if err != nil || len(files) == 0 {
 			continue

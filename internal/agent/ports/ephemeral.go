@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Ephemeral returns the ports that the kernel gives to outgoing connections, if it says so. A game server's port among them may be taken at any moment.
+// Ephemeral returns the range from which the kernel takes ports for outgoing connections, if the kernel tells it. A game server's port in this range
+// may be taken at any time.
 func Ephemeral() (Range, bool) {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
@@ -26,7 +27,7 @@ func parseEphemeral(text string) (Range, bool) {
 	return Range{first, last}, errA == nil && errB == nil
 }
 
-// CheckEphemeral returns an error if the range shares ports with those of the kernel.
+// CheckEphemeral returns an error if the range overlaps the kernel's.
 func CheckEphemeral(r Range) error {
 	kernel, ok := Ephemeral()
 	if !ok || !r.Overlaps(kernel) {

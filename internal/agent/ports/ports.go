@@ -1,5 +1,5 @@
-// Package ports hands out the ports that game servers on a host listen on. A port is tried before it is given away, over TCP and UDP, because
-// programs that the agent did not start may have taken it.
+// Package ports allocates the ports on which a host's game servers listen. It tries each port over TCP and UDP before it allocates it, because
+// programs that the agent did not start may use it.
 package ports
 
 import (
@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// The bounds of a range. The API allows game servers no port outside of them.
+// Limits of a range. The API allows game servers no other ports.
 const (
 	Lowest  = 1026
 	Highest = 60000
 )
 
-// Rest is how long a port stays unused after its process ended: packets of the game's players may still arrive, and connections of the ended process keep the
-// port in TIME_WAIT.
+// Rest is how long a port stays unused after its process has ended, because packets of the game's players may still arrive, and connections of the
+// ended process keep the port in TIME_WAIT.
 const Rest = 60 * time.Second
 
 // Range is an inclusive range of ports.
@@ -44,13 +44,13 @@ func (r Range) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
 // Len returns the number of ports in the range.
 func (r Range) Len() int { return r.Last - r.First + 1 }
 
-// Overlaps returns whether the two ranges share a port.
+// Overlaps reports whether the two ranges share a port.
 func (r Range) Overlaps(other Range) bool { return r.First <= other.Last && other.First <= r.Last }
 
 // NoneError says that no port of the range is free.
 type NoneError struct {
 	Range          Range
-	Taken, Resting int // by processes of the agent; not yet rested
+	Taken, Resting int // used by processes of the agent; released less than Rest ago
 	Busy           int // by other programs
 }
 
@@ -65,10 +65,11 @@ type Pool struct {
 	try    func(port int) bool
 	next   int
 	taken  map[int]bool
-	rested map[int]time.Time // from when a port may be used again
+	rested map[int]time.Time // time from which each port may be used again
 }
 
-// NewPool returns the pool of a range. try returns whether a port can be listened on; nil tries it on all addresses of the host.
+// NewPool returns the pool of a range. try reports whether a port can be listened on; if it is nil, the pool tries the port on all addresses of the
+// host.
 func NewPool(r Range, try func(port int) bool) *Pool {
 	if try == nil {
 		try = free
@@ -82,7 +83,7 @@ func (p *Pool) Range() Range { return p.ports }
 // Taken returns how many ports belong to processes.
 func (p *Pool) Taken() int { return len(p.taken) }
 
-// Take returns a free port. It goes round the range, so that a port is used again as late as possible.
+// Take allocates a free port. It goes round the range, so that a port is reused as late as possible.
 func (p *Pool) Take(now time.Time) (int, error) {
 	none := NoneError{Range: p.ports, Taken: len(p.taken)}
 	for range p.ports.Len() {
@@ -105,14 +106,14 @@ func (p *Pool) Take(now time.Time) (int, error) {
 	return 0, &none
 }
 
-// Hold marks ports of a process that already runs. Ports outside the range, which an agent with other flags gave it, are held as well.
+// Hold marks the ports of a running process as taken, also those outside the range, which an agent with other flags allocated.
 func (p *Pool) Hold(ports ...int) {
 	for _, port := range ports {
 		p.taken[port] = true
 	}
 }
 
-// Release gives the ports of an ended process back, to be used again after a rest.
+// Release frees the ports of an ended process, which can be reused after Rest.
 func (p *Pool) Release(now time.Time, ports ...int) {
 	for _, port := range ports {
 		delete(p.taken, port)
@@ -120,14 +121,14 @@ func (p *Pool) Release(now time.Time, ports ...int) {
 	}
 }
 
-// Return gives ports back that were never used, such as those of a process that could not be started.
+// Return frees ports that were never used, such as those of a process that could not be started.
 func (p *Pool) Return(ports ...int) {
 	for _, port := range ports {
 		delete(p.taken, port)
 	}
 }
 
-// free returns whether both protocols can listen on a port.
+// free reports whether a port can be listened on with both protocols.
 func free(port int) bool {
 	address := ":" + strconv.Itoa(port)
 	var config net.ListenConfig

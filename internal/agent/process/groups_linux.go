@@ -13,16 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Groups makes a cgroup for each process, below one directory.
+// Groups creates a cgroup for each process, below one directory.
 type Groups struct {
 	dir  string   // empty: no cgroups
-	why  string   // then: the reason
+	why  string   // why there are no cgroups
 	lock *os.File // of the directory, while this agent lives; nil without cgroups
 }
 
-// NewGroups returns the groups below a directory of a cgroup2 file system. An empty one stands for the agent's own cgroup, or the parent of it if its own
-// is called agent, as DelegateSubgroup=agent of systemd has it. Where the agent may not make cgroups there, processes have none; "none" says that
-// they shall have none.
+// NewGroups returns the groups below a directory of a cgroup2 file system. If dir is empty, it is the agent's own cgroup, or its parent if its own is
+// called agent, as DelegateSubgroup=agent of systemd sets it up. If the agent cannot create cgroups there, or dir is "none", processes get none.
 func NewGroups(dir string) (*Groups, error) {
 	if dir == "none" {
 		return &Groups{why: "switched off"}, nil
@@ -54,21 +53,22 @@ func NewGroups(dir string) (*Groups, error) {
 	if err != nil {
 		return &Groups{why: err.Error()}, nil
 	}
-	// Accounting and limits of memory need the controller. systemd and containers often pass it on; where not, groups still hold processes together.
+	// Memory accounting and limits need the controller. systemd and containers often delegate it; without it, groups still contain the processes.
 	os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory"), 0)
 	return &Groups{dir: dir, lock: lock}, nil
 }
 
-// canStartInside says whether a process can start in a cgroup, which takes clone3. Filters of system calls cannot look into its arguments, so some deny it: RestrictNamespaces= of systemd, and profiles of containers.
+// canStartInside returns an error if a process cannot be started in a cgroup, which needs clone3. Seccomp filters cannot inspect its arguments, so
+// some deny it: RestrictNamespaces= of systemd, and container profiles.
 func canStartInside() error {
-	if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); errno != unix.EINVAL { // what the kernel says to arguments of no size
+	if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); errno != unix.EINVAL { // the kernel's answer to arguments of size 0
 		return fmt.Errorf("clone3: %w; a filter of system calls denies it, such as RestrictNamespaces= in the unit", errno)
 	}
 	return nil
 }
 
-// share removes the groups that agents left which were killed, if no other agent has groups in the directory, and returns a shared lock of it. A group of a
-// living agent may be empty, too: before its process has started, and until the most memory of an ended one is read.
+// share removes the groups left by killed agents, unless another agent has groups in the directory, and returns a shared lock of the directory. A
+// group of a running agent may also be empty: before its process has started, and until the peak memory of an ended process has been read.
 func share(dir string) *os.File {
 	lock, err := os.Open(dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func share(dir string) *os.File {
 			os.Remove(group) // one with processes cannot be removed
 		}
 	}
-	for range 500 { // others hold it only to remove groups; any process of the host may, so not for ever
+	for range 500 { // others hold it only while they remove groups; any process of the host can take it, so do not wait forever
 		if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB); err == nil {
 			break
 		}
@@ -133,7 +133,7 @@ func (g *Groups) Describe() string {
 	return g.dir
 }
 
-// enter makes the cgroup in which the process starts. The caller calls the returned function after the start; it returns the group.
+// enter creates the cgroup in which the process starts. The caller calls the returned function, which returns the group, after the start.
 func (g *Groups) enter(attributes *syscall.SysProcAttr, c Command) (done func(error) string, err error) {
 	if g.dir == "" {
 		if c.Memory > 0 {
@@ -168,7 +168,7 @@ func (g *Groups) enter(attributes *syscall.SysProcAttr, c Command) (done func(er
 }
 
 func limit(group string, bytes int64) error {
-	// Without swap, so that a process over its limit ends instead of slowing down the others. The file is absent where there is no swap accounting.
+	// Without swap, a process over its limit is killed instead of slowing down the others. The file does not exist without swap accounting.
 	os.WriteFile(filepath.Join(group, "memory.swap.max"), []byte("0"), 0)
 	os.WriteFile(filepath.Join(group, "memory.oom.group"), []byte("1"), 0)
 	if err := os.WriteFile(filepath.Join(group, "memory.max"), strconv.AppendInt(nil, bytes, 10), 0); err != nil {
@@ -177,11 +177,11 @@ func limit(group string, bytes int64) error {
 	return nil
 }
 
-// groupName is the name of a process's group; ids come from the agent and contain nothing that a path must not.
+// groupName returns the name of a process's group. The ids come from the agent, and contain nothing that is not allowed in a path.
 func groupName(id string) string { return "muster-" + filepath.Base(id) }
 
-// Sweep ends everything that a server process has started and that still runs. It is for the time after the end of the process, or when it is not known
-// whether it was started. An empty group is that of the id, if there are groups.
+// Sweep ends all running descendants of a server process. It is called after the process has ended, or if it is not known whether the process was
+// started. An empty group means the group of the id, if there are groups.
 func (g *Groups) Sweep(id, group string) error {
 	if group == "" && g.dir != "" {
 		group = filepath.Join(g.dir, groupName(id))
@@ -195,7 +195,7 @@ func (g *Groups) Sweep(id, group string) error {
 	return sweepMarked(id)
 }
 
-// peak returns the most memory that the processes of a cgroup had, if the cgroup has the memory controller.
+// peak returns the peak memory of a cgroup's processes, if the cgroup has the memory controller.
 func (g *Groups) peak(group string) int64 {
 	text, err := os.ReadFile(filepath.Join(group, "memory.peak"))
 	if group == "" || err != nil {
@@ -205,7 +205,7 @@ func (g *Groups) peak(group string) int64 {
 	return peak
 }
 
-// remove removes the cgroup of an ended process, once what was killed in it has ended.
+// remove removes the cgroup of an ended process, once the killed processes in it have ended.
 func (g *Groups) remove(group string) {
 	for wait := time.Millisecond; group != "" && wait < 20*time.Second; wait *= 2 {
 		if err := os.Remove(group); err == nil || errors.Is(err, os.ErrNotExist) {
@@ -215,7 +215,7 @@ func (g *Groups) remove(group string) {
 	}
 }
 
-// PIDs returns the processes of a server process: all of its cgroup, or itself alone where there is none.
+// PIDs returns the process ids of a server process: all in its cgroup, or only its own without a cgroup.
 func (r Record) PIDs() []int {
 	if r.Group != "" {
 		if text, err := os.ReadFile(filepath.Join(r.Group, "cgroup.procs")); err == nil {

@@ -1,8 +1,9 @@
-// Package process starts server processes so that they outlive the agent, watches them, and ends each of them with all that it has started.
+// Package process starts server processes so that they outlive the agent, watches them, and ends each of them together with all processes that it has
+// started.
 //
-// On Linux a process gets a session of its own and, where the agent may make one, a cgroup (version 2), which nothing that it starts can leave. Without a cgroup
-// the agent finds what left the session by its environment. On macOS what leaves the session survives. On Windows a job object holds the process and
-// what it starts.
+// On Linux a process gets its own session and, if the agent can create one, a cgroup (version 2), which none of its descendants can leave. Without a
+// cgroup, the agent finds descendants that have left the session by their environment. On macOS, descendants that leave the session survive. On
+// Windows, a job object contains the process and its descendants.
 package process
 
 import (
@@ -14,44 +15,44 @@ import (
 	"time"
 )
 
-// Mark is the environment variable that holds the id of a server process. What the process starts inherits it.
+// Mark is the environment variable with the id of a server process. Its descendants inherit it.
 const Mark = "GAMELIFT_SDK_PROCESS_ID"
 
 // Command says what to start.
 type Command struct {
 	ID     string // of the server process in the service; it becomes Mark in the environment
 	Path   string
-	Args   []string // without the name of the program
+	Args   []string // without the program's name
 	Dir    string
 	Env    []string
 	Output *os.File
 	User   *User // nil: the agent's
-	Memory int64 // most bytes, where groups have a limit; 0: no limit
+	Memory int64 // limit in bytes, if groups can limit memory; 0: no limit
 }
 
 // Record is what a later agent needs to find a process again.
 type Record struct {
 	PID int `json:"pid"`
-	// Start tells the process from another one that got its number later: the moment of its start, in a form that depends on the system.
+	// Start is when the process started, in a system-dependent form. It distinguishes the process from a later one with the same process id.
 	Start string `json:"start"`
 	Group string `json:"group,omitzero"` // of a cgroup or job object
 }
 
-// Exit is how a process ended.
+// Exit says how a process ended.
 type Exit struct {
 	Known  bool // false: it was adopted, and the system no longer had its status
 	Code   int  // -1 after a signal
 	Signal string
 	Core   bool // it left a core dump
-	// PeakMemory is the most bytes that it had, as far as the system says; 0: unknown.
+	// PeakMemory is the maximum memory that it used in bytes; 0: unknown.
 	PeakMemory int64
 	At         time.Time
 }
 
-// Crashed returns whether the process ended by itself in a way that is no normal end.
+// Crashed reports whether the process ended abnormally or in an unknown way.
 func (e Exit) Crashed() bool { return !e.Known || e.Code != 0 }
 
-// Text says it in words: exit code 3, signal SIGSEGV.
+// Text describes the exit: exit code 3, signal SIGSEGV.
 func (e Exit) Text() string {
 	switch {
 	case !e.Known:
@@ -62,10 +63,10 @@ func (e Exit) Text() string {
 	return fmt.Sprintf("exit code %d", e.Code)
 }
 
-// ErrGone says that a process to adopt does not run any more.
+// ErrGone means that a process to adopt is no longer running.
 var ErrGone = errors.New("the process does not run any more")
 
-// Process is a running or ended process with all that it started.
+// Process is a running or ended process with its descendants.
 type Process struct {
 	id     string
 	record Record
@@ -75,7 +76,7 @@ type Process struct {
 	done chan struct{}
 	mu   sync.Mutex
 	exit Exit
-	// reaped says that the number of the process may belong to another one, so that no signal may go to it.
+	// reaped means that the process id may belong to another process by now, so that no signal may be sent to it.
 	reaped bool
 }
 
@@ -99,8 +100,8 @@ func (g *Groups) Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// Adopt watches a process that an agent before this one started. It returns ErrGone if the process does not run; what it started and left behind is
-// ended then.
+// Adopt watches a process that an earlier agent started. If the process is no longer running, Adopt ends its remaining descendants and returns
+// ErrGone.
 func (g *Groups) Adopt(id string, record Record) (*Process, error) {
 	p := &Process{id: id, record: record, groups: g, done: make(chan struct{})}
 	if err := p.adopt(); err != nil {
@@ -118,7 +119,7 @@ func (g *Groups) Adopt(id string, record Record) (*Process, error) {
 // Record returns what a later agent needs to adopt the process.
 func (p *Process) Record() Record { return p.record }
 
-// Done is closed when the process has ended, and what it started with it.
+// Done returns a channel that is closed when the process and its descendants have ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Exit returns how the process ended; call it after Done.
@@ -128,7 +129,7 @@ func (p *Process) Exit() Exit {
 	return p.exit
 }
 
-// Terminate asks the process and what it started to end: SIGTERM to the group.
+// Terminate asks the process and its descendants to end: SIGTERM to the process group.
 func (p *Process) Terminate() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +139,7 @@ func (p *Process) Terminate() error {
 	return p.terminate()
 }
 
-// Kill ends the process and everything that it started.
+// Kill ends the process and all its descendants.
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +149,7 @@ func (p *Process) Kill() error {
 	return errors.Join(p.kill(), p.groups.Sweep(p.id, p.record.Group))
 }
 
-// Abort ends the process so that it leaves a core dump, where the system makes them.
+// Abort ends the process in such a way that it leaves a core dump, if the system writes them.
 func (p *Process) Abort() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +159,7 @@ func (p *Process) Abort() error {
 	return p.abort()
 }
 
-// finish records the end.
+// finish records how the process ended.
 func (p *Process) finish(exit Exit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

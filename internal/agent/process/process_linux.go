@@ -16,12 +16,12 @@ import (
 // maxrssUnit is the unit of Rusage.Maxrss in bytes.
 const maxrssUnit = 1024
 
-// system has what Linux keeps of a process.
+// system is the state of a process on Linux.
 type system struct {
 	pidfd *os.File // nil before Linux 5.10
 }
 
-// prepare opens what watches the process.
+// prepare opens the pidfd with which the process is watched.
 func (p *Process) prepare() {
 	if fd, err := unix.PidfdOpen(p.record.PID, unix.PIDFD_NONBLOCK); err == nil {
 		p.system.pidfd = os.NewFile(uintptr(fd), "pidfd")
@@ -75,7 +75,7 @@ func (p *Process) watch() {
 	} else {
 		exit = p.exitInfo()
 	}
-	// The number is free or soon will be, so the group cannot be signalled by it.
+	// The process id is or will soon be free, so it must not be used to signal the group.
 	p.mu.Lock()
 	p.reaped = true
 	p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *Process) watch() {
 	}
 }
 
-// poll waits until the process is gone, where there is no descriptor that tells it.
+// poll waits until the process is gone, on kernels without pidfd.
 func (p *Process) poll() {
 	for {
 		if start, err := startOf(p.record.PID); err != nil || start != p.record.Start || zombie(p.record.PID) {
@@ -115,11 +115,11 @@ func (p *Process) exitInfo() Exit {
 	return Exit{}
 }
 
-// zombieStatus returns the status of a process that ended and was not reaped. The number belongs to it as long as it is a zombie.
+// zombieStatus returns the status of a process that has ended and has not been reaped. The process id belongs to it as long as it is a zombie.
 func zombieStatus(pid int) (syscall.WaitStatus, bool) {
 	var owner unix.Stat_t
 	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &owner); err != nil || int(owner.Uid) != os.Geteuid() {
-		return 0, false // for others the kernel may write 0 in place of the status
+		return 0, false // the kernel may write 0 instead of the status of other users' processes
 	}
 	fields, err := stat(pid)
 	if err != nil || fields[0] != "Z" || len(fields) < 50 {
@@ -155,7 +155,7 @@ func zombie(pid int) bool {
 	return err != nil || fields[0] == "Z" || fields[0] == "X"
 }
 
-// stat returns the fields of /proc/PID/stat behind the name, which may contain anything.
+// stat returns the fields of /proc/PID/stat after the name, which may contain any characters.
 func stat(pid int) ([]string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -174,8 +174,8 @@ func BootID() string {
 	return strings.TrimSpace(string(text))
 }
 
-// sweepMarked ends all processes that have inherited the id of a server process. It signals them through descriptors, so that a process that gets a
-// freed number in between is spared.
+// sweepMarked ends all processes that have inherited the id of a server process. It signals them through pidfds, so that it does not hit a process
+// that gets a freed process id meanwhile.
 func sweepMarked(id string) error {
 	mark := []byte(Mark + "=" + id)
 	var last error

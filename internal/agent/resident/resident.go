@@ -1,7 +1,8 @@
-// Package resident keeps small what the agent occupies of its host's memory.
+// Package resident reduces the agent's resident memory.
 //
-// The agent is a command of a binary that has the whole service in it. At the start the initialisation of all packages touches pages all over that file, and the
-// kernel maps those around them as well, two megabytes at a time where the page cache has huge pages. The agent needs few of them afterwards.
+// The agent is a command of a binary that contains the whole service. At the start, the initialisation of all packages touches pages all over that
+// file, and the kernel also maps the pages around them, two megabytes at a time if the page cache has huge pages. The agent needs few of them
+// afterwards.
 package resident
 
 import (
@@ -12,13 +13,13 @@ import (
 )
 
 const (
-	// settled is when what only the start needed has been used for the last time.
+	// settled is the time after the start by which memory that only the start needed is no longer used.
 	settled = 30 * time.Second
-	// again is how often the agent gives back what rare work has left, such as fetching a build.
+	// again is the interval at which the agent releases memory that was needed for rare work, such as fetching a build.
 	again = time.Hour
 )
 
-// Keep gives back memory that the agent does not use, from time to time, until the context ends.
+// Keep releases unused memory from time to time, until the context ends.
 func Keep(ctx context.Context, log *slog.Logger) {
 	for wait := settled; ; wait = again {
 		select {

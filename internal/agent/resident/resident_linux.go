@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Release unmaps the pages of the program's file. The kernel maps those that the program uses again from the page cache, a few around each and no huge pages.
+// Release unmaps the pages of the program's file. When the program uses a page again, the kernel maps it from the page cache with a few neighbours,
+// but no huge pages.
 func Release() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -39,7 +40,8 @@ func advise(m mapping, advice uintptr) error {
 	return nil
 }
 
-// unchanged finds the mappings of a file that nothing writes to and that have no page of their own. Unmapping loses nothing there, because their content is the
+// unchanged returns the mappings of a file that are not writable and have no anonymous pages. Unmapping them loses nothing, because the file has
+// their content; it would lose the relocations of a dynamic loader, for example.
 // file's. A dynamic loader's relocations, for one, would be lost.
 func unchanged(smaps []byte, file string) (all []mapping) {
 	var m mapping // zero: not one of those

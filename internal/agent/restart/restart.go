@@ -1,9 +1,9 @@
-// Package restart decides when a server process that ended may be started again. It is a state machine without clock and chance of its own:
-// time comes in with each call, and so does the source of the spread.
+// Package restart decides when a server process that has ended may be restarted. It is a deterministic state machine: the caller passes the time and
+// the source of randomness to each call.
 //
-// A process that ends normally is replaced at once: a game server that serves one game and exits is no fault. A crash delays the replacement in the same
-// slot, twice as long each time. An entry of the runtime configuration that crashes too often has failed: from then on it only gets a probe now and then,
-// until one of them shows that the fault is gone.
+// A process that ends normally is replaced at once, because it is no fault if a game server serves one game and exits. A crash delays the replacement
+// in the same slot, twice as long each time. An entry of the runtime configuration that crashes too often has failed. From then on it only gets an
+// occasional probe, until a probe shows that the fault is gone.
 package restart
 
 import "time"
@@ -12,12 +12,12 @@ import "time"
 type Policy struct {
 	// First is the delay after the first crash in a slot; each further one doubles it, up to Longest.
 	First, Longest time.Duration
-	// Spread is the part by which a delay varies in both directions, so that hosts that crashed together do not start together.
+	// Spread is the fraction by which a delay varies in both directions, so that hosts that crashed together do not restart together.
 	Spread float64
 	// An entry with more than CrashesMax crashes within Window has failed.
 	CrashesMax int
 	Window     time.Duration
-	// Probe is the time between two starts of an entry that has failed. A process that lives as long shows that the entry works.
+	// Probe is the interval between two starts of a failed entry. A process that runs this long shows that the entry works again.
 	Probe time.Duration
 }
 
