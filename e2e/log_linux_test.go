@@ -47,7 +47,7 @@ func TestServiceSurvivesTheReaderOfItsLog(t *testing.T) {
 func TestServiceDoesNotWaitForTheReaderOfItsLog(t *testing.T) {
 	t.Parallel()
 	s, log := withPipe(t)
-	s.namesAfter(s.hangup, "The log of this node cannot be written: its reader takes nothing.", "that has ended or hangs")
+	s.namesAfter(s.hangup, "The log of this node cannot be written: the process that reads it has stopped reading.", "that has ended or hangs")
 	createLocation(t, "custom-one", s, s)
 	lines := make(chan string, 1000)
 	go func() {

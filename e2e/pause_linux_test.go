@@ -27,6 +27,6 @@ func TestPauseOfTheService(t *testing.T) {
 	if x := s.gameSession(*game.GameSessionId); x.Status != types.GameSessionStatusActive {
 		t.Errorf("the game session is %s", x.Status)
 	}
-	s.untilLogged("the service stood still")
+	s.untilLogged("the service was paused")
 	s.untilPlayer(seat, types.PlayerSessionStatusTimedout)
 }

@@ -28,7 +28,7 @@ func (r *run) afterPause(now time.Time) {
 	if gap < pauseMin {
 		return
 	}
-	r.e.log.Warn("the service stood still; game servers and players have that much longer to answer", "time", gap)
+	r.e.log.Warn("the service was paused; the deadlines of game servers and players are extended by that time", "time", gap)
 	answered, _ := r.e.seq.Execute(now, r.e.followed(), []*Call{newCall(&kernel.Resume{Cluster: r.e.cluster != nil, Paused: true})})
 	answer(answered)
 }

@@ -71,7 +71,7 @@ func (e *Engine) Lead(ctx context.Context, j Office) error {
 	if err == nil {
 		e.time.decide()
 		if ahead := e.time.ownAhead(); ahead.Abs() > time.Second {
-			e.log.Warn("the clock of this node, which decides now, is not at the time of the cluster: the time is drawn to it slowly", "clock_ahead", ahead.Round(time.Millisecond))
+			e.log.Warn("the clock of this node, which leads now, differs from the time of the cluster, which approaches it slowly", "clock_ahead", ahead.Round(time.Millisecond))
 		}
 		err = e.decideWith(ctx, j)
 	}

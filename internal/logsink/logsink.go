@@ -18,7 +18,7 @@ const (
 )
 
 // errStuck is why lines wait or are lost when the output takes none.
-var errStuck = errors.New("its reader takes nothing")
+var errStuck = errors.New("the process that reads it has stopped reading")
 
 // Sink writes lines, one after the other. Its methods may be called from any number of goroutines.
 type Sink struct {

@@ -151,7 +151,7 @@ func (p *Presence) Close(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, wordWait)
 		defer cancel()
 		if err := p.goodbye(ctx); err != nil {
-			p.Log.Info("the node stops without a goodbye: the leader counts its connections as lost once it misses it", "error", err)
+			p.Log.Info("the node stops and could not tell the leader, which counts its connections as lost after a time-out", "error", err)
 		}
 	default:
 	}
