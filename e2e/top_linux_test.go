@@ -99,7 +99,7 @@ func TestTopWithoutTerminal(t *testing.T) {
 	for want, args := range map[string][]string{
 		"muster top --once prints the overview without one": {"--listen", p.address},
 		"no service answers at":                             {"--once", "--listen", porttest.Free(t)},
-		"want at least 500ms":                               {"--once", "--every", "1ms", "--listen", p.address},
+		"want at least 500ms":                               {"--every", "1ms", "--listen", p.address},
 	} {
 		cmd := exec.Command(musterBinary, append([]string{"top", "--data", p.data}, args...)...)
 		cmd.Env = cleanEnvironment()
