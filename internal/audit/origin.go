@@ -1,4 +1,5 @@
-// Package audit connects doors with the audit log of the core (internal/domain/audit): who changed what, from where, by which door and why.
+// Package audit connects doors with the audit log of the core (internal/domain/audit), which records who changed what, from where, through which
+// door and why.
 //
 // A door that carries out an operation of a person, or of a program that administers, puts the Origin of the request into the context of all its
 // commands:
@@ -23,10 +24,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/audit"
 )
 
-// Origin is who gives a command, from where and why.
+// Origin says who gives a command, from where and why.
 type Origin = audit.Origin
 
-// Doors, as entries name them.
+// Names of the doors in entries.
 const (
 	DoorAPI      = audit.DoorAPI
 	DoorOperator = audit.DoorOperator
@@ -39,7 +40,7 @@ const (
 	DoorSignIn   = audit.DoorSignIn
 )
 
-// Doors are all of them, those where sign-ins fail alone included.
+// Doors lists all of them, including those that only record failed sign-ins.
 var Doors = []string{
 	DoorAPI, DoorOperator, DoorConsole, DoorLocal, DoorOffline, DoorBuilds, DoorCluster, DoorPlayers, DoorSignIn,
 	"client_certificate", "game_servers", "host_agents", "metrics", "partners", "player_operators", "scripts", "sso", "web_identity", "webhook_confirmations",
@@ -48,12 +49,12 @@ var Doors = []string{
 // ReasonHeader is the header of a request that says why it is made.
 const ReasonHeader = "Muster-Reason"
 
-// ReasonMax is the length of the longest reason, in characters.
+// ReasonMax is the maximum length of a reason in characters.
 const ReasonMax = audit.ReasonMax
 
 type originKey struct{}
 
-// With returns a context whose commands are recorded with their origin.
+// With returns a context whose commands are recorded with this origin.
 func With(ctx context.Context, by Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, &by)
 }

@@ -15,12 +15,12 @@ import (
 type Reader interface {
 	// AuditHead returns the end of the chain.
 	AuditHead(ctx context.Context) (audit.Head, error)
-	// AuditStored returns the entries in a chunk of at most audit.GroupSize numbers that has no, in their order.
+	// AuditStored returns the entries, in order, of the chunk that contains no. A chunk has at most audit.GroupSize numbers.
 	AuditStored(ctx context.Context, no uint64) ([]Stored, error)
 	Now() time.Time
 }
 
-// Stored is an entry in the form whose hash is in the next one.
+// Stored is an entry in its stored form, whose hash the next entry contains.
 type Stored struct {
 	No   uint64
 	Data []byte
@@ -28,12 +28,12 @@ type Stored struct {
 
 // Filter selects entries. The zero Filter selects all.
 type Filter struct {
-	Since, Until time.Time // Until itself is not in it; zero: no bound
+	Since, Until time.Time // Until is exclusive; zero: no bound
 	Who          string    // part of the principal, address or agent
 	What         string    // part of the operation, or of the kind or id of what was changed
 	Door         string
 	Refused      bool // only attempts that were refused
-	// About chooses by what was changed and when; nil: all.
+	// About selects by what was changed and when; nil: all.
 	About func(kind, id string, at domain.Time) bool
 }
 
@@ -73,7 +73,7 @@ type Document struct {
 	Reason  string     `json:"reason,omitempty"`
 	Outcome string     `json:"outcome"` // "done", or "refused: " and why
 	Count   uint64     `json:"count,omitempty"`
-	Last    *time.Time `json:"last,omitempty"` // of so many attempts
+	Last    *time.Time `json:"last,omitempty"` // of the last of Count attempts
 	Changes []Change   `json:"changes,omitempty"`
 	Until   time.Time  `json:"keptUntil"`
 	Hash    string     `json:"hash"` // SHA-256, which the next entry contains; hexadecimal
@@ -104,18 +104,18 @@ func documentOf(e *audit.Entry, stored []byte) Document {
 	return d
 }
 
-// Page is some entries, the latest first.
+// Page is a page of entries, the latest first.
 type Page struct {
 	Entries []Document `json:"entries"`
 	Next    uint64     `json:"next,omitempty"` // the next page has lower numbers than this; 0: there is none
-	// Reached is the time of the oldest entry that was looked at; zero: there was none.
+	// Reached is the time of the oldest entry that was examined; zero: there was none.
 	Reached time.Time `json:"-"`
 }
 
-// scanMax bounds the entries that one page looks at, so that a filter that finds little does not hold up the service.
+// scanMax bounds the entries that are examined for one page, so that a filter with few matches does not hold up the service.
 const scanMax = 64 * audit.GroupSize
 
-// emptyMax is how many chunks in a row may be missing before a reader takes all older ones for expired.
+// emptyMax is how many consecutive chunks may be missing before a reader considers all older ones expired.
 const emptyMax = 4
 
 // Read returns up to limit entries with numbers below `below` (0: from the last one on), the latest first. A page may have fewer although there is a next one.
@@ -144,7 +144,7 @@ func Read(ctx context.Context, r Reader, f Filter, below uint64, limit int) (pag
 			}
 			e, err := audit.Decode(some[i].Data)
 			if err != nil {
-				continue // Verify finds it
+				continue // Verify reports it
 			}
 			if page.Reached = e.At.Std(); !f.Since.IsZero() && page.Reached.Before(f.Since) {
 				return page, nil
@@ -168,9 +168,9 @@ func Read(ctx context.Context, r Reader, f Filter, below uint64, limit int) (pag
 	return page, nil
 }
 
-// Verification is the outcome of Verify.
+// Verification is the result of Verify.
 type Verification struct {
-	Node     string   `json:"node,omitempty"`   // of a cluster, whose log was checked
+	Node     string   `json:"node,omitempty"`   // of the cluster, whose log was checked
 	Others   []string `json:"others,omitempty"` // nodes of the cluster
 	First    uint64   `json:"first,omitempty"`  // number of the oldest entry that is kept
 	Last     uint64   `json:"last"`
@@ -179,13 +179,13 @@ type Verification struct {
 	Problems []string `json:"problems"`
 }
 
-// Anchor is the hash of an entry, as an earlier verification or an export showed it.
+// Anchor is the hash of an entry from an earlier verification or an export.
 type Anchor struct {
 	No   uint64
 	Hash []byte
 }
 
-// Verify checks the whole log of this node. It refuses an anchor whose entry has expired: a check against it would say nothing.
+// Verify checks the whole log of this node. It refuses an anchor whose entry has expired, because a check against it would prove nothing.
 func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error) {
 	head, err := r.AuditHead(ctx)
 	if err != nil {
@@ -225,8 +225,8 @@ func Verify(ctx context.Context, r Reader, anchor *Anchor) (Verification, error)
 	return v, nil
 }
 
-// Missing says which entries from `from` on are not in the log: none if next is `from`, else all below next, the first that is there; 0: none is. It looks at
-// the oldest entries first, because those that have expired are what is missing most often.
+// Missing reports the entries from `from` on that are not in the log: none if next is `from`; otherwise all before next, which is the first that
+// exists; 0: none exists. It looks at the oldest entries first, because expired ones are what is missing most often.
 func Missing(ctx context.Context, r Reader, head audit.Head, from uint64) (next uint64, err error) {
 	oldest, err := oldestChunk(ctx, r, head, domain.TimeOf(r.Now()))
 	if err != nil {
@@ -246,15 +246,15 @@ func Missing(ctx context.Context, r Reader, head audit.Head, from uint64) (next 
 	return 0, nil
 }
 
-// DocumentOf is a stored entry as a Document.
+// DocumentOf converts a stored entry to a Document.
 func DocumentOf(x Stored) (Document, error) {
 	e, err := audit.Decode(x.Data)
 	return documentOf(&e, x.Data), err
 }
 
-// oldestChunk returns a chunk such that all entries before it have expired, so that a check does not look for every entry that ever was. Entries expire in their order,
-// so the first chunk with entries is found by halving. A gap misleads that search: the entry behind the gap then says that its predecessor is still kept, and the check
-// begins at the very first chunk.
+// oldestChunk returns a chunk such that all entries before it have expired, so that a check does not look for every entry that ever existed. Entries
+// expire in order, so the first chunk with entries is found by binary search. A gap misleads that search: the entry after the gap then says that its
+// predecessor has not expired, and the check starts at the very first chunk.
 func oldestChunk(ctx context.Context, r Reader, head audit.Head, now domain.Time) (uint64, error) {
 	var failed error
 	var first *Stored // entry of the chunk that was found last

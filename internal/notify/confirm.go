@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// ConfirmPath is the path at which receivers confirm their subscription to a topic, by opening the URL that they were sent.
+// ConfirmPath is the path at which receivers confirm their subscription to a topic, by opening the URL that was sent to them.
 const ConfirmPath = "/sns/"
 
 type confirmAnswer struct {
@@ -20,8 +20,8 @@ type confirmAnswer struct {
 	RequestID       string   `xml:"ResponseMetadata>RequestId"`
 }
 
-// ServeHTTP accepts a confirmation. The token in it was sent to the receiver alone, so a client that has it is the receiver, or got
-// it from the operator.
+// ServeHTTP accepts a confirmation. Its token was sent only to the receiver, so a client that has it is the receiver, or got it
+// from the operator.
 func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if action := query.Get("Action"); action != "ConfirmSubscription" {
@@ -45,7 +45,7 @@ func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic("notify: " + err.Error()) // strings always marshal
 		}
 		w.Header().Set("Content-Type", "text/xml")
-		_, _ = w.Write(body) // the receiver has gone if it fails
+		_, _ = w.Write(body) // an error means that the receiver has gone
 		return
 	}
 	if slow := s.config.Signins.Fail(signin.Failure{From: s.config.Proxies.Of(r), Reason: signin.WrongToken}); slow != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// document is an event in the form of the bus, with a detail of its kind. The order of its members is that of the
-// documentation; its examples of matchmaking have several.
+// document is an event in the format of the event bus, with the detail of its kind. The members are in the order of the
+// documentation; its examples of matchmaking use several orders.
 type document[D any] struct {
 	Version    string   `json:"version"`
 	ID         string   `json:"id"`
@@ -49,8 +49,8 @@ var eventTypes = map[placement.Status]string{
 	placement.TimedOut: "PlacementTimedOut", placement.Failed: "PlacementFailed",
 }
 
-// placementDocument writes the event of a placement that has ended.
-// Source: docs/spec/events.md#placement; receivers parse exactly these forms of the times.
+// placementDocument encodes the event of an ended placement. Source: docs/spec/events.md#placement. Receivers parse
+// exactly these formats of the times.
 func placementDocument(n *notice.Notice, p *placement.Placement) []byte {
 	d := document[detail]{
 		Version: "0", ID: n.ID.String(), DetailType: "GameLift Queue Placement Event", Source: "aws.gamelift",

@@ -4,7 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/notice"
 )
 
-// matchDetail is of an event of matchmaking. Its members come in the order of the documentation's table.
+// matchDetail is the detail of a matchmaking event. Its members are in the order of the documentation's table.
 type matchDetail struct {
 	Reason                string        `json:"reason,omitempty"`
 	Tickets               []matchTicket `json:"tickets"`
@@ -50,11 +50,11 @@ type matchGame struct {
 	Players             []matchPlayer `json:"players"`
 }
 
-// Counts returns how often each rule was evaluated with a ticket that has just ended, by the rule's place; nil when that is not
-// known.
+// Counts returns how often each rule was evaluated with a ticket that has just ended, by the position of the rule; nil if that
+// is not known.
 type Counts func(configuration string, ticket uint64) []notice.MatchRule
 
-// matchDocumentOf writes an event of matchmaking. Source: docs/spec/flexmatch.md#events.
+// matchDocumentOf encodes a matchmaking event. Source: docs/spec/flexmatch.md#events.
 func matchDocumentOf(n *notice.Notice, counts Counts) []byte {
 	m := n.Match
 	d := document[matchDetail]{
@@ -104,7 +104,7 @@ func matchDocumentOf(n *notice.Notice, counts Counts) []byte {
 	return encode(d)
 }
 
-// counted are the rules of an event of one ticket with the counts of its matcher, which the state does not keep.
+// counted returns the rules of an event of one ticket, with the counts of its matcher, which are not in the state.
 func counted(m *notice.Match, counts Counts) []notice.MatchRule {
 	if counts == nil || m.ID != "" || len(m.Tickets) != 1 {
 		return m.Rules

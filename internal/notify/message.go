@@ -16,7 +16,7 @@ type message struct {
 	header http.Header
 }
 
-// busMessage is an event in the form in which the bus sends it to a webhook.
+// busMessage returns an event as the bus sends it to a webhook.
 func busMessage(event []byte) message {
 	return message{event, http.Header{"Content-Type": {"application/json"}}}
 }
@@ -77,7 +77,7 @@ func (r *receiver) subscribeURL(token string) string {
 
 func (r *receiver) topicHeader(kind, id string) http.Header {
 	return http.Header{
-		"Content-Type":           {"text/plain; charset=UTF-8"}, // as topics have it, although it is JSON
+		"Content-Type":           {"text/plain; charset=UTF-8"}, // the Content-Type that topics send, although the body is JSON
 		"X-Amz-Sns-Message-Type": {kind},
 		"X-Amz-Sns-Message-Id":   {id},
 		"X-Amz-Sns-Topic-Arn":    {r.topic},

@@ -1,9 +1,9 @@
-// Package notify sends webhooks about the ends of placements and the events of matchmaking, in the form of the event
-// bus and of the topics of the cloud service.
+// Package notify sends webhooks about ended placements and about matchmaking events, in the formats of the cloud
+// service's event bus and topics.
 //
-// Each notice is in the state until its receiver has confirmed it, so it is delivered at least
-// once, also when the service crashes in between. Each receiver has a goroutine and limits of its own, so one that hangs
-// does not delay the others. Each placement has one notice for each receiver; between placements there is no order.
+// Each notice stays in the state until its receiver has confirmed it, so it is delivered at least once, even if the
+// service crashes meanwhile. Each receiver has its own goroutine and limits, so one that hangs does not delay the
+// others. Each placement has one notice for each receiver. Notices of different placements have no order.
 package notify
 
 import (
@@ -32,9 +32,9 @@ type Config struct {
 	Bus     string            // URL for all events, in the form of the event bus; empty: none
 	Topics  map[string]string // ARN of a topic to the URL of its receiver
 
-	Keys      func(target string) []string        // sign messages; the target is an ARN, or BusTarget
+	Keys      func(target string) []string        // returns the keys that sign messages; the target is an ARN, or BusTarget
 	Token     func(topic, url string) string      // with which a receiver confirms its subscription
-	Confirms  func(topic, url, token string) bool // whether a token does so
+	Confirms  func(topic, url, token string) bool // reports whether a token confirms the subscription
 	ConfirmAt string                              // URL of ConfirmPath, for receivers
 	Panics    *panics.Guard
 	Proxies   *clientaddress.Proxies // for the address of a receiver that confirms
@@ -50,7 +50,7 @@ type Config struct {
 // panicDoor is the label of panics of this package.
 const panicDoor = "notify"
 
-// BusTarget is the name of the event bus's receiver, where topics have their ARN.
+// BusTarget identifies the event bus's receiver; receivers of topics are identified by ARN.
 const BusTarget = "events"
 
 // IsTarget reports whether a text has the form of a receiver's name; the settings decide whether that receiver exists.
@@ -61,23 +61,23 @@ func IsTarget(text string) bool {
 // Defaults of a Config.
 const (
 	DefaultFirstRetry = time.Second
-	DefaultLastRetry  = 30 * time.Second // a receiver that answers again waits no longer than that
+	DefaultLastRetry  = 30 * time.Second // so a receiver that has recovered waits no longer than this
 	DefaultPatience   = 10 * time.Second
 )
 
-// Sender sends the webhooks while this node decides, and takes confirmations at any time.
+// Sender sends the webhooks while this node is the leader, and accepts confirmations at any time.
 type Sender struct {
 	config    Config
 	client    *http.Client
 	receivers []*receiver
 	dropped   droppedLog
 
-	unfollow func() // nil while another node decides
+	unfollow func() // nil while another node is the leader
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 }
 
-// New returns a Sender that rests.
+// New returns a Sender that sends nothing before Lead.
 func New(c Config) *Sender {
 	c.FirstRetry = cmp.Or(c.FirstRetry, DefaultFirstRetry)
 	c.LastRetry = cmp.Or(c.LastRetry, DefaultLastRetry)
@@ -94,7 +94,7 @@ func New(c Config) *Sender {
 	return s
 }
 
-// Lead begins to send the notices in the state, and those of new events.
+// Lead starts to send the notices in the state, and those of new events.
 func (s *Sender) Lead() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -106,7 +106,7 @@ func (s *Sender) Lead() {
 	}
 }
 
-// Rest stops sending. It interrupts running requests, which the next Lead repeats, at this node or another one.
+// Rest stops sending. It interrupts requests in progress, which the next Lead repeats, at this node or another one.
 func (s *Sender) Rest() {
 	if s.unfollow == nil {
 		return

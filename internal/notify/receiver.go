@@ -21,7 +21,7 @@ import (
 const (
 	concurrency = 16              // requests to one receiver at a time
 	readAhead   = 256             // notices in one read of the state
-	downAfter   = 3               // failures in a row, after which a receiver gets single requests with growing pauses
+	downAfter   = 3               // consecutive failures after which a receiver gets single requests with growing pauses
 	confirmWait = time.Hour       // before a receiver that accepted the confirmation request gets another one
 	lastWait    = 2 * time.Second // for recording the latest deliveries at the end
 )
@@ -33,28 +33,28 @@ type receiver struct {
 	wakes      chan struct{}
 
 	fresh    []notice.Notice // read, and not tried yet
-	cursor   uint64          // number of the last one read
+	cursor   uint64          // number of the last notice read
 	more     bool            // there may be some after the cursor
 	again    retries
 	underway int
 	results  chan attempt
 
-	failures int       // in a row
-	judged   time.Time // when it was last found to be down; attempts that began before count for nothing
+	failures int       // consecutive
+	judged   time.Time // when it was last found to be down; attempts that started earlier are not counted
 	pause    time.Time // a receiver that is down gets no request before
-	have     []uint64  // notices that it has confirmed, and that the state still has
+	have     []uint64  // notices that it has confirmed and that are still in the state
 }
 
-// attempt is one notice on its way.
+// attempt is a notice that is being sent.
 type attempt struct {
 	notice notice.Notice
 	tries  int
 	began  time.Time
-	next   time.Time // of the next one, when it failed
+	next   time.Time // time of the next attempt, if this one failed
 	err    error
 }
 
-// retries is a heap of failed attempts, by time of the next one.
+// retries is a heap of failed attempts, ordered by the time of the next attempt.
 type retries []attempt
 
 func (h retries) Len() int           { return len(h) }
@@ -72,7 +72,7 @@ func newReceiver(s *Sender, topic, url string) *receiver {
 	return &receiver{sender: s, topic: topic, url: url, wakes: make(chan struct{}, 1)}
 }
 
-// reset forgets all notices, because they are read from the state again.
+// reset forgets all notices, because they will be read from the state again.
 func (r *receiver) reset() {
 	r.fresh, r.cursor, r.more, r.again, r.have = nil, 0, true, nil, nil
 	r.underway, r.results = 0, make(chan attempt, concurrency) // the earlier ones end by themselves
@@ -150,7 +150,8 @@ func (r *receiver) begin(ctx context.Context) (wait time.Duration, err error) {
 	}
 }
 
-// next chooses the notice to try: first those due again, then new ones. For a receiver that is down, any notice is the trial.
+// next selects the notice to try: first those whose retry is due, then new ones. For a receiver that is down, any notice
+// serves as the trial.
 func (r *receiver) next(ctx context.Context, now time.Time) (x attempt, ok bool, err error) {
 	if len(r.again) > 0 && !r.again[0].next.After(now) {
 		return heap.Pop(&r.again).(attempt), true, nil
@@ -179,7 +180,7 @@ func (r *receiver) next(ctx context.Context, now time.Time) (x attempt, ok bool,
 	}
 }
 
-// ended handles this outcome and the others that have arrived.
+// ended handles this result and any others that have arrived.
 func (r *receiver) ended(x attempt) {
 	for {
 		r.outcome(x)
@@ -220,7 +221,7 @@ func (r *receiver) outcome(x attempt) {
 		return
 	}
 	now := time.Now()
-	if errors.Is(x.err, engine.ErrNotLeading) { // this says nothing about the receiver
+	if errors.Is(x.err, engine.ErrNotLeading) { // says nothing about the receiver
 		x.next, x.err, x.tries = now.Add(c.FirstRetry), nil, x.tries-1
 		heap.Push(&r.again, x)
 		return
@@ -237,7 +238,7 @@ func (r *receiver) outcome(x attempt) {
 	heap.Push(&r.again, x)
 }
 
-// backoff grows with each failure, and varies so that not all attempts happen at once.
+// backoff returns the pause after n failures. It grows with n and has jitter, so that not all attempts happen at once.
 func (r *receiver) backoff(n int) time.Duration {
 	d := r.sender.config.LastRetry
 	if n < 30 {
@@ -246,7 +247,7 @@ func (r *receiver) backoff(n int) time.Duration {
 	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
 }
 
-// attempt tries once and reports the outcome. A panic is a failure like others: it is tried again, later and later.
+// attempt tries once and reports the result. A panic counts as a failure, so the notice is retried with growing pauses.
 func (r *receiver) attempt(ctx context.Context, x attempt, results chan<- attempt) {
 	defer func() { results <- x }()
 	x.tries++
@@ -255,7 +256,7 @@ func (r *receiver) attempt(ctx context.Context, x attempt, results chan<- attemp
 	x.err = r.try(ctx, x)
 }
 
-// try sends a notice once. One that no longer exists was dropped meanwhile, and counts as delivered.
+// try sends a notice once. If the notice no longer exists, it was dropped meanwhile and counts as delivered.
 func (r *receiver) try(ctx context.Context, x attempt) error {
 	n := &x.notice
 	e := r.sender.config.Engine
@@ -288,7 +289,7 @@ func (r *receiver) try(ctx context.Context, x attempt) error {
 	return err
 }
 
-// tryMatch sends an event of matchmaking. One about a match is a part of the trace in which the match was made.
+// tryMatch sends a matchmaking event. An event about a match belongs to the trace in which the match was made.
 func (r *receiver) tryMatch(ctx context.Context, n *notice.Notice) (err error) {
 	if id := n.Match.ID; id != "" {
 		var span *tracing.Span
@@ -308,7 +309,7 @@ func (r *receiver) send(ctx context.Context, n *notice.Notice, event []byte) err
 	return r.post(ctx, m)
 }
 
-// post sends a message. Only an answer of 2xx confirms it.
+// post sends a message. Only a 2xx answer confirms it.
 func (r *receiver) post(ctx context.Context, m message) error {
 	config := &r.sender.config
 	if err := config.Engine.Decides(ctx); err != nil {

@@ -21,12 +21,12 @@ type Policy struct {
 	Probe time.Duration
 }
 
-// Default returns the rules of docs/guide/agent.md.
+// Default returns the policy in docs/guide/agent.md.
 func Default() Policy {
 	return Policy{First: time.Second, Longest: time.Minute, Spread: 0.25, CrashesMax: 5, Window: 10 * time.Minute, Probe: 5 * time.Minute}
 }
 
-// Entry keeps what happened to the processes of one entry of the runtime configuration. Each has a slot, counted from 0.
+// Entry records the history of the processes of one entry of the runtime configuration. Each process has a slot, counted from 0.
 type Entry struct {
 	policy Policy
 	chance func() float64 // in [0, 1)
@@ -44,7 +44,7 @@ type slot struct {
 	earliest time.Time
 }
 
-// New returns the record of an entry of which nothing has run. chance returns numbers in [0, 1).
+// New returns the record of an entry that has not run anything yet. chance returns random numbers in [0, 1).
 func New(policy Policy, chance func() float64) *Entry {
 	return &Entry{policy: policy, chance: chance, probe: -1}
 }
@@ -69,7 +69,8 @@ func (e *Entry) Started(index int, now time.Time) {
 	}
 }
 
-// Ended records that the process in the slot ended, or that it could not be started, which counts as a crash. It returns whether the entry has failed by that.
+// Ended records that the process in the slot ended, or could not be started, which counts as a crash. It reports whether the entry has failed because
+// of it.
 func (e *Entry) Ended(index int, crashed bool, now time.Time) (failed bool) {
 	e.look(now)
 	s := e.at(index)
@@ -97,7 +98,7 @@ func (e *Entry) Ended(index int, crashed bool, now time.Time) (failed bool) {
 	return e.count(now)
 }
 
-// Failed returns whether the entry has failed.
+// Failed reports whether the entry has failed.
 func (e *Entry) Failed(now time.Time) bool {
 	e.look(now)
 	return e.failed
@@ -115,7 +116,7 @@ func (e *Entry) Recent(now time.Time) int {
 	return n
 }
 
-// Reset forgets all crashes: an operator says that the cause is gone.
+// Reset forgets all crashes, because an operator says that the cause is gone.
 func (e *Entry) Reset() {
 	e.recover()
 	for i := range e.slots {
@@ -131,7 +132,7 @@ func (e *Entry) at(index int) *slot {
 	return &e.slots[index]
 }
 
-// look ends the failure if the probe has lived long enough.
+// look clears the failure if the probe has lived long enough.
 func (e *Entry) look(now time.Time) {
 	if e.failed && e.probe >= 0 && now.Sub(e.probed) >= e.policy.Probe {
 		e.recover()
@@ -142,7 +143,7 @@ func (e *Entry) recover() {
 	e.failed, e.probe, e.crashes = false, -1, nil
 }
 
-// count adds a crash and returns whether the entry has failed by it.
+// count adds a crash and reports whether the entry has failed because of it.
 func (e *Entry) count(now time.Time) bool {
 	e.crashes = append(e.crashes, now)
 	for len(e.crashes) > e.policy.CrashesMax+1 || now.Sub(e.crashes[0]) > e.policy.Window {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes the lock on a file. Go closes the descriptor in programs that it starts, so game servers do not keep it.
+// lock locks a file. Go closes the descriptor in programs that it starts, so game servers do not hold the lock.
 func lock(path string) (func(), error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

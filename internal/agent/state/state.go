@@ -1,5 +1,5 @@
-// Package state is the agent's memory on the disk: with it an agent that was killed or replaced finds its server processes again, and still tells the
-// service what ended.
+// Package state stores the agent's state on disk. With it, an agent that was killed or replaced finds its server processes again and still tells the
+// service which ones have ended.
 package state
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 )
 
-// version of the file's form. An agent does not start with a newer one.
+// version is the version of the file's format. An agent refuses to start with a newer one.
 const version = 1
 
-// EndedMax bounds the ends that the service has not been told. Beyond it the oldest are dropped: the service also learns from the next heartbeat that a
-// process is gone.
+// EndedMax bounds the ended processes that the service has not been told about. The oldest ones beyond it are dropped, because the service also
+// learns from the next heartbeat that a process is gone.
 const EndedMax = 1000
 
 // State is the content of the file.
@@ -32,7 +32,7 @@ type State struct {
 	Uploads   []Upload  `json:"uploads,omitzero"` // oldest first
 }
 
-// Upload is a process that has ended and whose logs have to be uploaded.
+// Upload is an ended process whose logs must still be uploaded.
 type Upload struct {
 	ID      string   `json:"id"`
 	Session string   `json:"session,omitzero"`
@@ -40,10 +40,10 @@ type Upload struct {
 	Dir     string   `json:"dir"`            // the process's working directory
 }
 
-// Process is a server process that runs, or was about to be started.
+// Process is a server process that is running or was about to be started.
 type Process struct {
 	ID         string         `json:"id"`
-	Record     process.Record `json:"record"` // without a number: it was about to be started
+	Record     process.Record `json:"record"` // without a process id: it was about to be started
 	LaunchPath string         `json:"launchPath"`
 	Parameters string         `json:"parameters,omitzero"`
 	Slot       int            `json:"slot"`
@@ -54,21 +54,21 @@ type Process struct {
 	Registered bool           `json:"registered,omitzero"`
 	Session    string         `json:"session,omitzero"`
 	LogPaths   []string       `json:"logPaths,omitzero"`
-	// Reason is why the agent is ending it.
+	// Reason is why the agent is ending the process.
 	Reason agentproto.TerminationReason `json:"reason,omitzero"`
 }
 
-// Ended is an end that the service has to be told. The output stays in the process's directory until then.
+// Ended is an ended process that the service must still be told about. Until then, its output stays in its directory.
 type Ended struct {
 	ID     string                       `json:"id"`
 	Reason agentproto.TerminationReason `json:"reason"`
 	Exit   agentproto.Exit              `json:"exit"` // without output
 }
 
-// File is the file of one agent.
+// File is the state file of one agent.
 type File struct{ path string }
 
-// Open returns the file in a directory, which it makes. The lock keeps a second agent away as long as this process lives.
+// Open returns the file in a directory, which it creates if necessary. It holds a lock that keeps other agents out for as long as this process lives.
 func Open(dir string) (*File, State, func(), error) {
 	if err := atomicfile.MakeDir(dir, 0o700); err != nil {
 		return nil, State{}, nil, err
@@ -103,7 +103,7 @@ func (f *File) read() (s State, err error) {
 	return s, nil
 }
 
-// Write replaces the content.
+// Write replaces the contents.
 func (f *File) Write(s State) error {
 	s.Version = version
 	if extra := len(s.Ended) - EndedMax; extra > 0 {

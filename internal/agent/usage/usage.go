@@ -1,11 +1,12 @@
-// Package usage measures what a host and its server processes use. On Linux it reads /proc; elsewhere it measures nothing, and its answers are zero.
+// Package usage measures the resources that a host and its server processes use. It reads /proc on Linux; on other systems it measures nothing and
+// returns zeros.
 package usage
 
 import "time"
 
-// Process is what a server process uses, with all that it started.
+// Process is what a server process and its descendants use.
 type Process struct {
-	CPU    time.Duration // since the start of those that run
+	CPU    time.Duration // since the start of those that are running
 	Memory int64         // bytes in memory
 }
 

@@ -16,7 +16,7 @@ const tick = 10 * time.Millisecond
 
 var pageSize = int64(os.Getpagesize())
 
-// OfProcesses adds up what processes use. Those that have ended meanwhile count for nothing.
+// OfProcesses returns the total usage of processes. Those that have ended meanwhile are not counted.
 func OfProcesses(pids []int) (p Process) {
 	for _, pid := range pids {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -33,7 +33,7 @@ func OfProcesses(pids []int) (p Process) {
 	return p
 }
 
-// OfHost measures the host. dir is on the file system of interest.
+// OfHost measures the host; the disk figures are of the file system that contains dir.
 func OfHost(dir string) (h Host) {
 	if text, err := os.ReadFile("/proc/stat"); err == nil {
 		line, _, _ := strings.Cut(string(text), "\n")
@@ -69,7 +69,7 @@ func OfHost(dir string) (h Host) {
 	return h
 }
 
-// processors reads the line of all processors in /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
+// processors parses the line of all processors in /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
 func processors(line string) (busy, idle time.Duration) {
 	for i, field := range strings.Fields(line) {
 		switch i {
@@ -92,7 +92,7 @@ func kilobytes(text, name string) int64 {
 	return number(fields[0]) << 10
 }
 
-// network adds up the bytes of all interfaces but loopback.
+// network returns the total bytes of all interfaces except loopback.
 func network(text string) (in, out int64) {
 	for line := range strings.Lines(text) {
 		name, counters, found := strings.Cut(line, ":")
@@ -105,10 +105,11 @@ func network(text string) (in, out int64) {
 	return in, out
 }
 
-// sector is the unit of /proc/diskstats, whatever the sectors of the disk are.
+// sector is the unit of /proc/diskstats, whatever the disk's own sector size is.
 const sector = 512
 
-// disks adds up what was read from and written to disks. Partitions and devices that are made of others, which have no hardware of their own, count with their disks.
+// disks adds up the reads and writes of disks. It ignores partitions and virtual devices, which consist of others, because the disks below them
+// already count their traffic.
 func (h *Host) disks(text string, isDisk func(name string) bool) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line) // major, minor, name, reads, merged, sectors, ms, writes, merged, sectors
