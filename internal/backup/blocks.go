@@ -16,17 +16,17 @@ const (
 	blockBytes = 256 << 10 // of a full block; it bounds the memory of a reader
 )
 
-// Kinds of blocks, in the order in which they stand in a file.
+// Kinds of blocks, in their order within a file.
 const (
 	headBlock    = 1 // JSON
 	secretBlock  = 2
-	stateBlock   = 3 // part of the state, as snapshots have it
+	stateBlock   = 3 // part of the state, in the format of snapshots
 	archiveBlock = 4 // part of the archive's records
 	endBlock     = 5 // JSON
-	entryBlock   = 6 // part of the journal; only on the way to a repository
+	entryBlock   = 6 // part of the journal; only in streams to a repository
 )
 
-// rank is the place of a kind of block among the others.
+// rank returns the position of a kind of block among the others.
 func rank(kind byte) int {
 	if i := bytes.IndexByte([]byte{headBlock, secretBlock, stateBlock, entryBlock, archiveBlock, endBlock}, kind); i >= 0 {
 		return i
@@ -34,16 +34,16 @@ func rank(kind byte) int {
 	return math.MaxInt
 }
 
-// ErrDamaged is in the error for a file that is not a whole backup.
+// ErrDamaged is wrapped by the error for a file that is not a whole backup.
 var ErrDamaged = errors.New("not a whole backup")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// blockWriter writes the blocks of a file. Bytes that are written to it gather in a block of the present kind.
+// blockWriter writes the blocks of a file. It collects written bytes in a block of the current kind.
 type blockWriter struct {
 	out     io.Writer
 	kind    byte
-	sum     uint32 // of everything before
+	sum     uint32 // checksum of everything before
 	block   []byte
 	written int64
 	err     error
@@ -62,7 +62,7 @@ func (w *blockWriter) write(p []byte) {
 	}
 }
 
-// begin ends the present block. What is written next is of that kind.
+// begin ends the current block. Whatever is written next has the new kind.
 func (w *blockWriter) begin(kind byte) error {
 	w.flush()
 	w.kind = kind
@@ -97,13 +97,13 @@ func blockSum(before uint32, frame, payload []byte) uint32 {
 	return crc32.Update(crc32.Update(before, castagnoli, frame), castagnoli, payload)
 }
 
-// blockReader reads the blocks of a file, and checks each before any of it is returned.
+// blockReader reads the blocks of a file. It checks each block before it returns any of it.
 type blockReader struct {
 	in     io.Reader
 	sum    uint32
 	offset int64
 	kind   byte   // of the block in rest; 0: none was read
-	rest   []byte // of the block, not yet given
+	rest   []byte // of the block, not yet returned
 	buffer []byte
 }
 
@@ -146,7 +146,7 @@ func (r *blockReader) next() error {
 	return nil
 }
 
-// part reads the blocks of one kind, of which there may be none.
+// part reads all blocks of one kind; there may be none.
 type part struct {
 	*blockReader
 	kind byte
@@ -167,7 +167,7 @@ func (p part) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// whole reads the only block of a kind.
+// whole reads the single block of a kind.
 func (r *blockReader) whole(kind byte) ([]byte, error) {
 	if r.kind != kind {
 		return nil, r.damaged("a block of kind %d, want %d", r.kind, kind)

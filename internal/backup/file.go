@@ -14,17 +14,17 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// partialSuffix is that of a file which is being written. Nothing reads it; the next backup to that path replaces it.
+// partialSuffix is the suffix of a file that is still being written. Nothing reads such a file; the next backup to the same path replaces it.
 const partialSuffix = ".partial"
 
-// LeaveFree is how many bytes of a disk backups leave free. It may be the disk of the service, which needs them more.
+// LeaveFree is how many bytes of a disk backups leave free, because it may be the service's disk, and the service needs the space more.
 const LeaveFree = 256 << 20
 
-// spaceEvery is how many bytes are written between two looks at the free space.
+// spaceEvery is how many bytes are written between two checks of the free space.
 const spaceEvery = 4 << 20
 
-// WriteFile makes a file of the backup that write writes, at a path where there is no file yet. The file has its name only once it is whole and on the disk. At least leave bytes of the disk
-// stay free.
+// WriteFile writes a backup to a new file at a path that must not exist yet. write writes the contents. The file gets its name only once it is
+// complete and durable. At least leave bytes of the disk stay free.
 func WriteFile(ctx context.Context, path string, leave uint64, write func(io.Writer) (Summary, error)) (s Summary, err error) {
 	if !filepath.IsAbs(path) {
 		return s, domain.Refuse(domain.Invalid, "%s: want an absolute path", path)
@@ -65,13 +65,13 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// bounded ends a backup when space runs short, because the journal may need the rest, or when ctx ends.
+// bounded aborts a backup when free space runs short, because the journal may need the rest, or when ctx ends.
 type bounded struct {
 	ctx   context.Context
 	file  *os.File
 	dir   string
 	leave uint64
-	until int // bytes to the next look
+	until int // bytes until the next check
 }
 
 func (b *bounded) Write(p []byte) (int, error) {

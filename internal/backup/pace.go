@@ -9,7 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// Paced returns a writer that writes at most so many bytes a second, with a second's worth at once, and makes the work for it rest; 0: as fast as it can. It ends with ctx.
+// Paced returns a writer that writes at most rate bytes a second, with bursts of one second's worth. It also slows down the work that produces the
+// bytes. A rate of 0 is unlimited. It ends with ctx.
 func Paced(ctx context.Context, to io.Writer, rate int64) io.Writer {
 	return &paced{ctx: ctx, to: to, rate: rate, work: embeddb.NewPace(ctx.Done(), math.MaxInt64)}
 }

@@ -21,17 +21,18 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// Reader reads a backup: State, then Records, then End. Only what End has confirmed is a whole backup.
+// Reader reads a backup: State, then Records, then End. A backup is whole only if End succeeds.
 type Reader struct {
 	Head   Head
 	Secret identity.CellSecret
-	Sealed []byte // the secret as the backup has it
+	Sealed []byte // secret in the form in which the backup has it
 
 	blocks  *blockReader
 	records map[archive.Kind]uint64
 }
 
-// NewReader reads the head and the secret, for which it needs the key that the service had when the backup was made: with another one the error is a *secretkey.Wrong.
+// NewReader reads the head and the secret. It needs the key that the service had when the backup was made; with another key the error is a
+// *secretkey.Wrong.
 func NewReader(in io.Reader, key *secretkey.Key) (*Reader, error) {
 	blocks, err := newBlockReader(in)
 	if err != nil {
@@ -64,7 +65,7 @@ func NewReader(in io.Reader, key *secretkey.Key) (*Reader, error) {
 	return r, err
 }
 
-// OpenSecret reads the secret as a backup has it. With another key than that of the service the error is a *secretkey.Wrong.
+// OpenSecret decrypts the secret of a backup. If key is not the service's, the error is a *secretkey.Wrong.
 func OpenSecret(sealed []byte, key *secretkey.Key) (s identity.CellSecret, err error) {
 	text, err := key.Open("the secret in the backup", sealedName, sealed)
 	if err == nil {
@@ -78,10 +79,10 @@ func OpenSecret(sealed []byte, key *secretkey.Key) (s identity.CellSecret, err e
 
 func knownLevel() uint { return cell.New(cell.DefaultConfig()).KnownLevel() }
 
-// State is the state, as snapshots have it.
+// State returns the state in the format of snapshots.
 func (r *Reader) State() io.Reader { return part{r.blocks, stateBlock} }
 
-// Entries are the entries of the journal, which stand between State and Records. A batch is valid until the next one.
+// Entries returns the journal entries, which are between State and Records. A batch is valid until the next one.
 func (r *Reader) Entries() iter.Seq2[journal.Entry, error] {
 	return func(yield func(journal.Entry, error) bool) {
 		EachEntry(part{r.blocks, entryBlock}, func(e journal.Entry, err error) bool {
@@ -93,7 +94,7 @@ func (r *Reader) Entries() iter.Seq2[journal.Entry, error] {
 	}
 }
 
-// EachEntry yields the entries that are written one behind the other, each as its number, its length and its content.
+// EachEntry yields a sequence of entries, each encoded as its number, its length and its content.
 func EachEntry(in io.Reader, yield func(journal.Entry, error) bool) {
 	from := bufio.NewReaderSize(in, 64<<10)
 	var batch []byte
@@ -122,7 +123,7 @@ func EachEntry(in io.Reader, yield func(journal.Entry, error) bool) {
 	}
 }
 
-// Records are the records of the archive, in the order in which they are to be put: a later one replaces an earlier one with its id.
+// Records returns the records of the archive in the order in which they must be stored: a later one replaces an earlier one with the same id.
 func (r *Reader) Records() iter.Seq2[archive.Record, error] {
 	return func(yield func(archive.Record, error) bool) {
 		from := bufio.NewReaderSize(part{r.blocks, archiveBlock}, 64<<10)
@@ -146,7 +147,7 @@ func (r *Reader) Records() iter.Seq2[archive.Record, error] {
 	}
 }
 
-// End returns what the end of the backup says, once it agrees with what was read.
+// End returns the summary at the end of the backup, after checking that it agrees with what was read.
 func (r *Reader) End() (s Summary, err error) {
 	end, err := r.blocks.whole(endBlock)
 	if err != nil {
@@ -162,7 +163,8 @@ func (r *Reader) End() (s Summary, err error) {
 	return s, nil
 }
 
-// Copy copies a backup that has everything, checks its blocks on the way, and returns what its end says. It reads up to the end of the stream, which may have a proof there. key is as in NewReader.
+// Copy copies a full backup, checks its blocks on the way, and returns its summary. It reads to the end of the stream, which may have a proof there.
+// key is as in NewReader.
 func Copy(to io.Writer, from io.Reader, key *secretkey.Key) (s Summary, err error) {
 	in := io.TeeReader(from, to)
 	r, err := NewReader(in, key)
@@ -184,7 +186,7 @@ func Copy(to io.Writer, from io.Reader, key *secretkey.Key) (s Summary, err erro
 	return s, err
 }
 
-// Verify reads a whole backup, loads its state and returns it with what the end says. key is as in NewReader.
+// Verify reads a whole backup, loads its state, and returns it with the summary. key is as in NewReader.
 func Verify(in io.Reader, config cell.Config, key *secretkey.Key) (s Summary, state *cell.Cell, err error) {
 	r, err := NewReader(in, key)
 	if err != nil {
@@ -216,7 +218,7 @@ func Verify(in io.Reader, config cell.Config, key *secretkey.Key) (s Summary, st
 	return s, state, err
 }
 
-// check compares the state with the head and the secret.
+// check compares the state with the head and with the secret.
 func (r *Reader) check(state *cell.Cell) error {
 	h := r.Head
 	if state.Level() != h.Level || state.Forgotten() != h.Forgotten || !state.Last().Std().Equal(h.State) {

@@ -10,10 +10,10 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 )
 
-// recordMax bounds the memory for the length of a record.
+// recordMax is the maximum length of a record; it bounds the memory that is allocated for one.
 const recordMax = archive.MaxDataBytes + 4*archive.MaxKeyBytes + 64
 
-// AppendRecord appends a record behind its length.
+// AppendRecord appends the length of a record, followed by the record.
 func AppendRecord(to []byte, r *archive.Record) []byte {
 	body := []byte{byte(r.Kind)}
 	body = binary.AppendUvarint(body, uint64(r.Created))
@@ -27,7 +27,7 @@ func AppendRecord(to []byte, r *archive.Record) []byte {
 
 var errRecord = errors.New("a record has no valid form")
 
-// ReadRecord reads what AppendRecord has appended. It returns io.EOF behind the last record.
+// ReadRecord reads a record that AppendRecord has appended. It returns io.EOF after the last one.
 func ReadRecord(from *bufio.Reader) (r archive.Record, err error) {
 	size, err := binary.ReadUvarint(from)
 	if err != nil {

@@ -17,40 +17,40 @@ import (
 )
 
 const (
-	format       = 1 // of a backup whose secret is not encrypted: earlier releases read it, too
+	format       = 1 // of a backup whose secret is not encrypted; earlier releases can also read it
 	sealedFormat = 2
 	pageBytes    = 1 << 20
 	sealedName   = "backup" // under which the secret is encrypted
 )
 
-// Head says what a backup is of.
+// Head describes a backup.
 type Head struct {
 	Format       int       `json:"format"`
 	Installation uuid.UUID `json:"installation"`
-	Entry        uint64    `json:"entry"`     // it has the state after this journal entry
+	Entry        uint64    `json:"entry"`     // the backup has the state after this journal entry
 	Level        uint      `json:"level"`     // in force
 	State        time.Time `json:"state"`     // of the last change, by the clock of the service
 	Forgotten    uint64    `json:"forgotten"` // records that had left memory for the archive
 	Made         time.Time `json:"made"`
 	Release      string    `json:"release,omitempty"`
 
-	Next      int64  `json:"next,omitempty"`      // what leaves memory later ended then or later; Unix milliseconds
-	Audited   uint64 `json:"audited,omitempty"`   // the last entry of the audit log that had left memory
-	Retention int64  `json:"retention,omitempty"` // for how long the archive keeps records, in milliseconds
+	Next      int64  `json:"next,omitempty"`      // records that leave memory later ended at or after this time; Unix milliseconds
+	Audited   uint64 `json:"audited,omitempty"`   // last entry of the audit log that had left memory
+	Retention int64  `json:"retention,omitempty"` // how long the archive keeps records, in milliseconds
 
 	Since *Since `json:"since,omitempty"` // nil: it has all records
-	From  uint64 `json:"from,omitempty"`  // the first of the journal's entries up to Entry that it has; 0: none
+	From  uint64 `json:"from,omitempty"`  // first journal entry, of those up to Entry, that it has; 0: it has none
 }
 
-// Since says what an earlier backup has, so that one that builds on it need not have it.
+// Since describes an earlier backup, whose contents a backup that builds on it can omit.
 type Since struct {
 	Installation uuid.UUID `json:"installation"`
 	Entry        uint64    `json:"entry"`
-	Next         int64     `json:"next"` // records that ended before are in the earlier one
+	Next         int64     `json:"next"` // the earlier backup has the records that ended before
 	Audited      uint64    `json:"audited"`
 }
 
-// Summary says what is in a backup.
+// Summary describes the contents of a backup.
 type Summary struct {
 	Head  Head  `json:"head"`
 	Bytes int64 `json:"bytes"` // of the file
@@ -63,7 +63,7 @@ type End struct {
 	Damaged int                     `json:"damaged"` // places of the archive that could not be read when the backup was made
 }
 
-// Content is what goes into a backup.
+// Content is the contents of a backup.
 type Content struct {
 	Head    Head
 	State   func(io.Writer) error
@@ -71,8 +71,8 @@ type Content struct {
 	Key     *secretkey.Key // encrypts the secret; nil: it is not encrypted
 	Archive archive.Archive
 
-	Sealed  []byte                                                // the secret as another backup has it, in place of Secret and Key
-	Records iter.Seq2[archive.Record, error]                      // in place of Archive; nil: those of Archive
+	Sealed  []byte                                                // secret in the form of another backup, instead of Secret and Key
+	Records iter.Seq2[archive.Record, error]                      // instead of Archive; nil: those of Archive
 	Entries func(f func(number uint64, batch []byte) error) error // of the journal, from Head.From to Head.Entry; nil: none
 }
 
@@ -81,7 +81,7 @@ func Write(ctx context.Context, out io.Writer, c Content) (s Summary, err error)
 	return WriteCounted(ctx, out, c, 0)
 }
 
-// WriteCounted is Write with places of the archive that could not be read before.
+// WriteCounted is Write for a caller that already knows how many places of the archive could not be read.
 func WriteCounted(ctx context.Context, out io.Writer, c Content, damaged int) (s Summary, err error) {
 	if c.Sealed == nil {
 		c.Head.Format = format
@@ -134,8 +134,8 @@ func (w *blockWriter) whole(kind byte, content []byte) {
 	}
 }
 
-// writeRecords writes what had left memory before the state was frozen. That ended before the state's last change. What ended later is not written: in the state
-// it has not ended yet.
+// writeRecords writes the records that had left memory before the state was frozen, all of which ended before the state's last change. It omits
+// records that ended later, because in the state they have not ended yet.
 func writeRecords(ctx context.Context, w *blockWriter, c Content, s *Summary) error {
 	records := c.Records
 	if records == nil {
@@ -174,21 +174,21 @@ func archived(ctx context.Context, c Content, damaged *int) iter.Seq2[archive.Re
 				}
 			}
 			*damaged += page.Damaged
-			place, more = page.Next, page.More // entries of the audit log lie behind all others, because they stay for longer
+			place, more = page.Next, page.More // entries of the audit log come after all others, because they are kept longer
 		}
 	}
 }
 
 // has reports whether a record of the archive belongs to the backup.
 func (h *Head) has(r *archive.Record) bool {
-	if r.Kind == archive.AuditEntry { // its end says when it expires, and nothing of when it left memory
+	if r.Kind == archive.AuditEntry { // the end of such an entry says when it expires, not when it left memory
 		no, ok := auditNo(r)
 		return ok && no <= h.Audited && (h.Since == nil || no > h.Since.Audited)
 	}
 	return r.Ended < h.State.UnixMilli() && (h.Since == nil || r.Ended >= h.Since.Next)
 }
 
-// auditNo is the number of an entry of the audit log, which is its id.
+// auditNo returns the number of an entry of the audit log, which is its id.
 func auditNo(r *archive.Record) (no uint64, ok bool) {
 	if len(r.ID) != 8 {
 		return 0, false
@@ -196,7 +196,7 @@ func auditNo(r *archive.Record) (no uint64, ok bool) {
 	return binary.BigEndian.Uint64([]byte(r.ID)), true
 }
 
-// entry writes an entry of the journal: its number, its length, its content.
+// entry writes a journal entry: its number, its length, its content.
 func (w *blockWriter) entry(number uint64, batch []byte) error {
 	head := binary.AppendUvarint(binary.AppendUvarint(nil, number), uint64(len(batch)))
 	_, err := w.Write(append(head, batch...))

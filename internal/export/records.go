@@ -1,5 +1,5 @@
-// Package export writes what has ended as JSON lines, for a studio's analysts: each record once, over any number of runs, whatever ends one of them.
-// docs/formats/export.md lists the columns. They are promises: columns are added, and none is renamed or changes its meaning.
+// Package export writes ended records as JSON lines, for a studio's analysts. It writes each record exactly once over any number of runs, even if
+// runs are interrupted. docs/formats/export.md lists the columns. They are stable: columns may be added, but none is renamed or changes its meaning.
 package export
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Kinds are the kinds of records, in the order in which help shows them. Entries of the audit log have an export of their own.
+// Kinds are the kinds of records, in the order in which help shows them. The audit log has its own export.
 var Kinds = []string{"game_sessions", "player_sessions", "placements", "tickets", "player_changes"}
 
 var archived = map[archive.Kind]string{
@@ -143,7 +143,7 @@ var statusReasons = map[session.StatusReason]string{
 	session.TriggeredOnProcessTerminate: "TRIGGERED_ON_PROCESS_TERMINATE", session.ForceTerminated: "FORCE_TERMINATED", session.Interrupted: "INTERRUPTED",
 }
 
-// line returns a record as one line, without its end.
+// line returns a record as one line, without the newline.
 func line(r *archive.Record) ([]byte, error) {
 	x, err := row(r)
 	if err != nil {
@@ -252,7 +252,7 @@ func pairs(all []keyvalue.Pair) map[string]string {
 	return m
 }
 
-// idText is an id as clients see it, and empty for none.
+// idText returns an id as clients see it; empty for a zero id.
 func idText[T interface {
 	comparable
 	String() string

@@ -24,15 +24,15 @@ const (
 	cursorFormat = 1
 	cursorName   = "cursor.json"
 	partial      = ".partial"
-	fileBytes    = 64 << 20 // of lines, after which the next files begin
+	fileBytes    = 64 << 20 // of lines, after which new files are started
 )
 
-// Cursor says what an export has, so that the next run continues there.
+// Cursor records what an export has, so that the next run continues there.
 type Cursor struct {
 	Format       int       `json:"format"`
 	Installation uuid.UUID `json:"installation"`
 	Kinds        []string  `json:"kinds"`
-	Until        time.Time `json:"until"`           // it has all records that ended before
+	Until        time.Time `json:"until"`           // the export has all records that ended before this time
 	Bytes        int64     `json:"bytes,omitempty"` // of the file
 }
 
@@ -60,7 +60,7 @@ func (c *Cursor) write(path string) error {
 	return atomicfile.Write(path, append(text, '\n'), 0o600)
 }
 
-// CheckFor reports why the cursor cannot continue with these kinds.
+// CheckFor returns an error if the cursor cannot continue with these kinds.
 func (c *Cursor) CheckFor(kinds []string) error {
 	if !slices.Equal(c.Kinds, kinds) {
 		return fmt.Errorf("the export has the kinds %s, and this run would have %s: export into another place", strings.Join(c.Kinds, ","), strings.Join(kinds, ","))
@@ -75,7 +75,8 @@ func (c *Cursor) checkHead(h Head) error {
 	return nil
 }
 
-// Dir stores an export in a directory: for each kind a directory with compressed files, each of which has the records of a span of time, and a cursor. A file has its name once it is
+// Dir stores an export in a directory. It has a cursor, and for each kind a directory of compressed files, each with the records of a span of time. A
+// file gets its name once it is complete. Files beyond the cursor come from a run that was killed; the next run removes them.
 // complete. Those behind the cursor come from a run that was killed, and are removed by the next.
 type Dir struct {
 	Path  string
@@ -87,7 +88,7 @@ type Dir struct {
 	files map[string]*lines // by kind
 }
 
-// CursorPath is where the cursor is.
+// CursorPath returns the path of the cursor.
 func (d *Dir) CursorPath() string { return filepath.Join(d.Path, cursorName) }
 
 // Begin implements Store.
@@ -121,7 +122,7 @@ func (d *Dir) Begin(h Head) error {
 	return nil
 }
 
-// stamp is a time in names of files, which sort like their times.
+// stamp formats a time for file names, so that they sort by time.
 func stamp(ms int64) string {
 	return strings.Replace(time.UnixMilli(ms).UTC().Format("20060102T150405.000Z"), ".", "", 1)
 }
@@ -161,7 +162,8 @@ func (d *Dir) Complete(until int64, last bool) error {
 	return c.write(d.CursorPath())
 }
 
-// File stores an export in one file, compressed if its name ends with .gz, with a cursor beside it. What stands behind the cursor comes from a run that was killed, and is cut off by the next.
+// File stores an export in one file, with a cursor beside it. The file is compressed if its name ends with .gz. Data beyond the cursor comes from a
+// run that was killed; the next run truncates it.
 type File struct {
 	Path  string
 	Kinds []string
@@ -172,7 +174,7 @@ type File struct {
 	bytes int64
 }
 
-// CursorPath is where the cursor is.
+// CursorPath returns the path of the cursor.
 func (f *File) CursorPath() string { return f.Path + ".cursor" }
 
 // Begin implements Store.
@@ -186,7 +188,7 @@ func (f *File) Begin(h Head) error {
 	}
 	flags, length := os.O_RDWR|os.O_CREATE, int64(0)
 	if c == nil {
-		// Without a cursor there is nothing that the export may overwrite, but what a run has left that was killed before its first one.
+		// Without a cursor, the only file that the export may overwrite is that of a run that was killed before it wrote its first cursor.
 		if info, err := os.Stat(f.Path + partial); err == nil && info.Mode().IsRegular() {
 			if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -250,7 +252,7 @@ func (f *File) Complete(until int64, last bool) error {
 	return f.file.Close()
 }
 
-// Pipe writes an export, and keeps no cursor.
+// Pipe writes an export without keeping a cursor.
 type Pipe struct {
 	To io.Writer
 
@@ -269,7 +271,7 @@ func (p *Pipe) Line(_ string, text []byte) error { return p.lines.line(text) }
 // Complete implements Store.
 func (p *Pipe) Complete(int64, bool) error { return p.lines.out.Flush() }
 
-// lines writes lines to a file, maybe compressed.
+// lines writes lines to a file, optionally compressed.
 type lines struct {
 	file *os.File
 	zip  *gzip.Writer // nil: not compressed
@@ -295,7 +297,7 @@ func (l *lines) line(text []byte) error {
 	return err
 }
 
-// flush ends what is compressed.
+// flush ends the compressed stream.
 func (l *lines) flush() error {
 	err := l.out.Flush()
 	if l.zip != nil {

@@ -21,11 +21,11 @@ import (
 // An export goes from the service to the command that stores it as lines: an H with the Head as JSON; records, each behind the name of its kind; a C with a time in Unix
 // milliseconds before which no more records come; and at the end an E with the number of places of the archive that could not be read.
 
-// Head says what a stream has.
+// Head describes a stream.
 type Head struct {
 	Installation uuid.UUID `json:"installation"`
-	From         int64     `json:"from"`  // records that ended then or later, Unix milliseconds
-	Until        int64     `json:"until"` // and before
+	From         int64     `json:"from"`  // records that ended at or after this time, Unix milliseconds
+	Until        int64     `json:"until"` // and before this time
 }
 
 // Bounds. A part of the archive that ended in some time is sorted in memory.
@@ -88,7 +88,7 @@ type part struct {
 	large          bool // it has too many bytes, and not all records
 }
 
-// between returns the records of the archive that ended from a time on and before another one.
+// between returns the records of the archive that ended at or after from and before end.
 func between(ctx context.Context, a archive.Archive, from, end int64) (p part, err error) {
 	type id struct {
 		kind archive.Kind
@@ -131,15 +131,15 @@ func between(ctx context.Context, a archive.Archive, from, end int64) (p part, e
 
 // Store is where a command stores an export.
 type Store interface {
-	// Begin is called once with what comes.
+	// Begin is called once, before any record.
 	Begin(h Head) error
-	// Line stores a record. The slice stays the caller's.
+	// Line stores a record. It must not keep the slice.
 	Line(kind string, text []byte) error
-	// Complete says that all records before a time have come. last: there are no more at all.
+	// Complete says that all records that ended before a time have been passed to Line. last: there are no more at all.
 	Complete(until int64, last bool) error
 }
 
-// Read stores a stream, and returns how many records came and how many places of the archive could not be read.
+// Read stores a stream. It returns the number of records and the number of places of the archive that could not be read.
 func Read(in io.Reader, s Store) (records, damaged int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), lineMax)
@@ -169,7 +169,7 @@ func Read(in io.Reader, s Store) (records, damaged int, err error) {
 			if damaged, err = strconv.Atoi(string(text)); err != nil {
 				return records, 0, err
 			}
-			if _, err := io.Copy(io.Discard, in); err != nil { // the proof of the service is behind it
+			if _, err := io.Copy(io.Discard, in); err != nil { // the service's proof comes after the stream
 				return records, 0, err
 			}
 			return records, damaged, s.Complete(until, true)

@@ -8,26 +8,27 @@ import (
 	"github.com/musterhq/muster/internal/buildfiles"
 )
 
-// Parts is where the parts of builds are kept: on the disk of this machine (Local), or on the disks of a cluster (package copies).
+// Parts stores the parts of builds: on the disk of this machine (Local), or on the disks of a cluster (package copies).
 type Parts interface {
-	// Missing lists the parts of a build that are not there. The others stay for keepFor at least, so that the client need not send them again.
+	// Missing returns the parts of a build that are not stored. The others stay for at least keepFor, so that the client need not send them again.
 	Missing(ctx context.Context, m *buildfiles.Manifest) ([]buildfiles.Digest, error)
 
-	// Put stores content, which no build needs yet. The error of content that is not what its digest says is a *WrongDigestError, that of a lack of space a *FullError.
+	// Put stores content that no build needs yet. If the content does not match its digest, the error is a *WrongDigestError; if there is no space,
+	// it is a *FullError.
 	Put(ctx context.Context, d buildfiles.Digest, content []byte) error
 
-	// Commit makes a build of parts: it calls record once all parts are kept as durably as the build will be, and no sweep removes one of them before
-	// record has returned. If some are missing, it returns a *MissingError and does not call record.
+	// Commit makes a build of stored parts. It calls record once all parts are as durable as the build will be, and no sweep removes any of them
+	// before record has returned. If parts are missing, it returns a *MissingError and does not call record.
 	Commit(ctx context.Context, m *buildfiles.Manifest, record func(manifest buildfiles.Digest) error) error
 
-	// Open opens content, which has been checked against its digest since the start. The error wraps fs.ErrNotExist or ErrDamaged if it is nowhere.
+	// Open opens content that has been checked against its digest since the start. If no place has it, the error wraps fs.ErrNotExist or ErrDamaged.
 	Open(ctx context.Context, d buildfiles.Digest) (io.ReadSeekCloser, error)
 
-	// Sweep removes the content that no build needs, once it is older than keepFor, and old uploads. manifests returns those of all builds.
+	// Sweep removes old uploads, and content that no build needs and that is older than keepFor. manifests returns the manifests of all builds.
 	Sweep(ctx context.Context, now time.Time, manifests func() ([]buildfiles.Digest, error)) (Swept, error)
 }
 
-// Local is a Store as the only place of parts.
+// Local is Parts with a Store as the only place.
 type Local struct{ Store *Store }
 
 // Missing implements Parts.

@@ -1,5 +1,5 @@
-// Package objects stores the parts of builds on the disk, by their digest, and uploads until they are builds. Content is durable before it
-// has a name, is checked against its digest when it is read, and stays within a quota. What no build needs is swept away.
+// Package objects stores the parts of builds on disk by digest, and uploads until they are builds. Content is durable before it gets its name, is
+// checked against its digest when it is read, and stays within a quota. Sweeps remove content that no build needs.
 package objects
 
 import (
@@ -25,19 +25,19 @@ const (
 	uploadsDir = "uploads" // uploads/<build>/…: what clients have sent and is no build yet
 	damagedDir = "damaged" // content that did not match its digest
 
-	// temporary begins the names of files that are being written. They are removed at the start.
+	// temporary is the prefix of files that are being written. They are removed at the start.
 	temporary = ".new-"
 )
 
-// Options of a Store.
+// Options configure a Store.
 type Options struct {
 	Dir     string
 	Quota   int64 // bytes of all content, uploads included
-	Reserve int64 // bytes of the disk that others need: while less is free, nothing more is taken
+	Reserve int64 // bytes of the disk that others need: while less is free, no more content is accepted
 	Log     *slog.Logger
 }
 
-// Store is a directory of content. Any number of goroutines may use it, and one process.
+// Store is a directory of content. It can be used by any number of goroutines of a single process.
 type Store struct {
 	Options
 
@@ -45,13 +45,13 @@ type Store struct {
 	used     int64
 	verified map[buildfiles.Digest]struct{} // since the start
 
-	// sweeping is held for reading while a build is made of parts, and for writing by a sweep.
+	// sweeping is locked for reading while a build is made of parts, and for writing by a sweep.
 	sweeping sync.RWMutex
-	// names guards parts against being swept between the moment they are found and touched.
+	// names prevents a part from being swept between the time it is found and the time it is touched.
 	names sync.Mutex
 }
 
-// Open opens the store of a directory, which it makes if necessary, and counts what is there.
+// Open opens the store in a directory, which it creates if necessary, and counts the existing content.
 func Open(o Options) (*Store, error) {
 	s := &Store{Options: o, verified: map[buildfiles.Digest]struct{}{}}
 	for _, dir := range []string{partsDir, uploadsDir} {
@@ -78,12 +78,12 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// FullError is the refusal of content for which there is no space.
+// FullError is the refusal of content for lack of space.
 type FullError struct{ Reason string }
 
 func (e *FullError) Error() string { return e.Reason }
 
-// full makes a FullError of an error that means a full disk, and returns others as they are.
+// full wraps an error that means a full disk in a FullError, and returns others unchanged.
 func full(err error) error {
 	if diskfull.Is(err) {
 		return &FullError{"the disk of the object store is full: " + err.Error()} // with the path
@@ -91,7 +91,7 @@ func full(err error) error {
 	return err
 }
 
-// take counts content before it is written.
+// take reserves space for content before it is written.
 func (s *Store) take(bytes int64) error {
 	free := int64(-1)
 	if usage, err := vfs.Default.GetDiskUsage(s.Dir); err == nil {
@@ -115,7 +115,7 @@ func (s *Store) give(bytes int64) {
 	s.mu.Unlock()
 }
 
-// SetLimits changes the quota and the reserve. What is stored stays, also beyond the quota.
+// SetLimits changes the quota and the reserve. Stored content stays, even beyond the quota.
 func (s *Store) SetLimits(quota, reserve int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,20 +141,20 @@ func (s *Store) Has(d buildfiles.Digest) bool {
 	return s.touch(d) == nil
 }
 
-// touch makes content as new for sweeps.
+// touch makes content count as new for sweeps.
 func (s *Store) touch(d buildfiles.Digest) error {
 	now := time.Now()
 	return os.Chtimes(s.pathOf(d), now, now)
 }
 
-// WrongDigestError is the error of content that is not what its digest says.
+// WrongDigestError is the error for content that does not match its digest.
 type WrongDigestError struct{ Want, Got buildfiles.Digest }
 
 func (e *WrongDigestError) Error() string {
 	return fmt.Sprintf("content has digest %s; want %s", e.Got, e.Want)
 }
 
-// Put stores content. It is on the disk when Put returns; its name is once Commit has returned.
+// Put stores content. The content is durable when Put returns; its name is durable once Commit has returned.
 func (s *Store) Put(d buildfiles.Digest, content []byte) error {
 	if got := buildfiles.DigestOf(content); got != d {
 		return &WrongDigestError{d, got}
@@ -173,7 +173,7 @@ func (s *Store) Put(d buildfiles.Digest, content []byte) error {
 	return full(err)
 }
 
-// write reports whether another caller wrote the same content meanwhile.
+// write writes content. existed reports that another caller wrote the same content meanwhile.
 func (s *Store) write(d buildfiles.Digest, content []byte) (existed bool, err error) {
 	path := s.pathOf(d)
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -206,7 +206,7 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("%d parts of the build are missing, the first is %s", len(e.Digests), e.Digests[0])
 }
 
-// Commit makes a build of parts: it calls record once all parts are durable, and no sweep removes one of them before record has returned. If some
+// Commit makes a build of parts. It calls record once all parts are durable, and no sweep removes any of them before record has returned. If parts
 // are missing, it returns a *MissingError and does not call record.
 func (s *Store) Commit(m *buildfiles.Manifest, record func(manifest buildfiles.Digest) error) error {
 	text, err := m.Encode()
