@@ -15,11 +15,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/audit"
 )
 
-// recordWait is how long Record waits for the node that decides.
+// recordWait is how long Record waits for the leader.
 const recordWait = 10 * time.Second
 
-// Record records an operation that is no command of the core, once it is done, by the origin in the context; without one it records nothing. An entry of a
-// command is part of its transaction; this one is not, so a crash in between loses it. The log says so when an operation stays without an entry.
+// Record records a completed operation that is not a command of the core, with the origin in the context; without an origin it records nothing. A
+// command's entry is part of its transaction, but this one is not, so a crash after the operation loses it. If recording fails, the service's log
+// says so.
 func (l *Log) Record(ctx context.Context, kind, id string, changes ...audit.Change) {
 	by, given := From(ctx)
 	if l == nil || !given {
@@ -45,8 +46,8 @@ type postponed struct {
 	Changes  []audit.Change `json:",omitempty"`
 }
 
-// Later has the next start of the service on a data directory record an operation of the present, which no service that runs can record. A crash of that
-// start may record it twice.
+// Later makes the next start of the service on a data directory record an operation that happens now, because no running service can record it. If
+// that start crashes, the operation may be recorded twice.
 func Later(dir string, by Origin, kind, id string, changes ...audit.Change) error {
 	path := filepath.Join(dir, laterFile)
 	before, err := os.ReadFile(path)
@@ -67,7 +68,7 @@ func Later(dir string, by Origin, kind, id string, changes ...audit.Change) erro
 	return nil
 }
 
-// recordLater records what waits in the file and removes it. While no node decides, it leaves the file for the next attempt.
+// recordLater records the operations in the file and removes it. While there is no leader, it leaves the file for the next attempt.
 func (l *Log) recordLater(ctx context.Context) {
 	if l.later == "" {
 		return

@@ -15,15 +15,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Bounds of the entries about refused attempts, at each node. Attempts with the same principal, door, operation and refusal are one entry with a count.
-// Beyond groupsMax such groups, those of one door share one. So a flood of attempts costs no more than these entries.
+// Limits on entries about refused attempts at each node. Attempts with the same principal, door, operation and refusal share an entry with a count.
+// Beyond groupsMax such groups, all further ones of a door share one entry. So a flood of attempts costs no more than these entries.
 const (
 	groupsMax = 64
 
-	// Of callers with valid credentials: so many entries at once, and then one in each period.
+	// For callers with valid credentials: this many entries at once, and then one in each period.
 	callersBurst  = 64
 	callersPeriod = time.Minute
-	// Of all attempts without them.
+	// For all attempts without valid credentials.
 	strangersBurst  = 8
 	strangersPeriod = 10 * time.Minute
 
@@ -35,7 +35,7 @@ type Engine interface {
 	Do(ctx context.Context, cmd kernel.Command) error
 }
 
-// Log records attempts that were refused, and operations outside of the state. A nil Log records none. Its methods may be called concurrently.
+// Log records refused attempts, and operations outside of the state. A nil Log records nothing. Its methods are safe for concurrent use.
 type Log struct {
 	engine Engine
 	log    *slog.Logger
@@ -61,7 +61,7 @@ type groups struct {
 	filled  time.Time
 }
 
-// NewLog begins to record, first what waits in the data directory (see Later). Close ends it, before the engine is closed.
+// NewLog starts to record, first the operations in the data directory (see Later). Close must be called before the engine is closed.
 func NewLog(e Engine, dir string, now func() time.Time, log *slog.Logger) *Log {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &Log{
@@ -73,7 +73,7 @@ func NewLog(e Engine, dir string, now func() time.Time, log *slog.Logger) *Log {
 	return l
 }
 
-// Close records what it may, and ends.
+// Close records as much as the limits allow, and stops.
 func (l *Log) Close() {
 	if l == nil {
 		return
@@ -85,8 +85,8 @@ func (l *Log) Close() {
 	l.Note(ctx)
 }
 
-// Refused counts a refusal of the operation whose origin is in the context. Errors that are not a *domain.Refusal do not count: their outcome
-// is unknown, or the service has failed.
+// Refused counts a refusal of the operation whose origin is in the context. It ignores errors that are not a *domain.Refusal, because their outcome
+// is unknown or the service has failed.
 func (l *Log) Refused(ctx context.Context, err error) {
 	refusal, ok := errors.AsType[*domain.Refusal](err)
 	if by, given := From(ctx); ok && given {
@@ -94,7 +94,7 @@ func (l *Log) Refused(ctx context.Context, err error) {
 	}
 }
 
-// RefusedAs counts a refusal that a door spells itself. The refusal is one of few texts.
+// RefusedAs counts a refusal whose text the door chooses, from a small fixed set.
 func (l *Log) RefusedAs(by Origin, refused string) {
 	if l != nil {
 		l.count(&l.callers, by, refused)
@@ -141,7 +141,7 @@ func (l *Log) run(ctx context.Context) {
 	}
 }
 
-// Note records what was counted, as far as the bounds allow. What it could not record stays counted.
+// Note records the counted attempts as far as the limits allow. The others stay counted.
 func (l *Log) Note(ctx context.Context) {
 	for _, g := range []*groups{&l.callers, &l.strangers} {
 		some := l.take(g)

@@ -10,10 +10,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
-// stateMax bounds what a client may have sent back to it, in bytes.
+// stateMax bounds the state parameter that a client gets back, in bytes.
 const stateMax = 512
 
-// authorization is a request for a code, once it is checked.
+// authorization is a request for a code that has been checked.
 type authorization struct {
 	client    *client
 	id        string // of the client
@@ -22,15 +22,15 @@ type authorization struct {
 	challenge []byte
 }
 
-// readAuthorization checks a request. What is wrong with the client or its redirect URI is for the person alone: the browser must not go where they lead. All else
-// the client is told, by the code of OAuth.
+// readAuthorization checks a request. A problem with the client or its redirect URI is shown only to the person, because the browser must not be
+// redirected there. For any other problem, the client gets the OAuth error code.
 func (d *Door) readAuthorization(r *http.Request) (x authorization, problem, code string) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return x, "The address of this page is not complete. Start again in the program that sent you here.", ""
 	}
 	for name, values := range q {
-		if len(values) > 1 { // whoever adds a second one wants one part of the service to see the first, and another the last
+		if len(values) > 1 { // a duplicate is an attempt to make one part of the service see the first value, and another part the last
 			return x, "The address of this page has " + excerpt.Short(name) + " twice. Start again in the program that sent you here.", ""
 		}
 	}
@@ -67,7 +67,8 @@ func (d *Door) readAuthorization(r *http.Request) (x authorization, problem, cod
 	return x, "", ""
 }
 
-// back leads the browser back to the program. The answer names this service, so that a program that knows several cannot take it for another's (RFC 9207).
+// back redirects the browser to the program. The answer names this service as the issuer, so that a program that knows several cannot confuse them
+// (RFC 9207).
 func (d *Door) back(w http.ResponseWriter, r *http.Request, x *authorization, name, value string) {
 	q := url.Values{name: {value}, "iss": {d.base(r)}}
 	if x.state != "" {
@@ -77,7 +78,7 @@ func (d *Door) back(w http.ResponseWriter, r *http.Request, x *authorization, na
 	http.Redirect(w, r, withQuery(x.redirect, q), http.StatusSeeOther)
 }
 
-// showAuthorize asks the person whether a program may act for the person. Looking at it approves nothing.
+// showAuthorize asks the person whether a program may act for them. Showing the page approves nothing.
 func (d *Door) showAuthorize(w http.ResponseWriter, r *http.Request) {
 	x, problem, code := d.readAuthorization(r)
 	switch {
@@ -97,7 +98,7 @@ func (d *Door) showAuthorize(w http.ResponseWriter, r *http.Request) {
 		Query: authorizePath + "?" + r.URL.RawQuery, Roles: roleNames(&p)})
 }
 
-// answerAuthorize leads the browser back with a code, or with the refusal.
+// answerAuthorize redirects the browser back with a code, or with the refusal.
 func (d *Door) answerAuthorize(w http.ResponseWriter, r *http.Request) {
 	x, problem, code := d.readAuthorization(r)
 	if problem != "" || code != "" {

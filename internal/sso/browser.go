@@ -28,17 +28,17 @@ func parse(names ...string) map[string]*template.Template {
 	return all
 }
 
-// formLife is how long a person may look at a page before sending its form, and formBytesMax bounds the form.
+// formLife is how long after a page is shown its form can be submitted. formBytesMax bounds the form.
 const (
 	formLife     = 10 * time.Minute
 	formBytesMax = 8 << 10
 	queryMax     = 6 << 10
 )
 
-// view is what a page shows.
+// view is the content of a page.
 type view struct {
 	Title, Style string
-	Who          string // has signed in; empty: nobody
+	Who          string // name of who has signed in; empty: nobody
 	Token        string // of the form
 	Problem      string
 
@@ -47,7 +47,7 @@ type view struct {
 	Done                                 bool
 }
 
-// page answers a browser.
+// page serves a browser.
 func (d *Door) page(w http.ResponseWriter, r *http.Request, get, post http.HandlerFunc) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -77,7 +77,8 @@ func (d *Door) page(w http.ResponseWriter, r *http.Request, get, post http.Handl
 	}
 }
 
-// policy lets a page use nothing but our style sheet, and send its form to us alone, and from here to an origin: browsers check where the answer leads, too.
+// policy allows a page only our style sheet, and its form only our own origin and one other, because browsers also check where the form's answer
+// redirects.
 func (d *Door) policy(w http.ResponseWriter, origin string) {
 	w.Header().Set("Content-Security-Policy", strings.TrimSuffix("default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self' "+origin, " "))
 }
@@ -99,7 +100,7 @@ func (d *Door) message(w http.ResponseWriter, status int, text string) {
 	d.show(w, status, "message", view{Title: "Sign in", Problem: text})
 }
 
-// unable is the page for what went wrong inside the service.
+// unable shows the page for a failure inside the service.
 func (d *Door) unable(w http.ResponseWriter, err error) {
 	if errors.Is(err, engine.ErrStopped) || errors.Is(err, engine.ErrNotLeading) {
 		d.message(w, http.StatusServiceUnavailable, "This node cannot answer for the cluster at the moment. Try again.")
@@ -113,7 +114,8 @@ func (d *Door) unable(w http.ResponseWriter, err error) {
 	d.message(w, http.StatusInternalServerError, "The request failed inside the service; the log has the cause.")
 }
 
-// formToken proves that a form about something was made for a person. A page of another site can make a browser send a form, and cannot read ours.
+// formToken returns a token which proves that a form about a subject was made for a person. A page of another site can make a browser submit a form,
+// but cannot read ours.
 func (d *Door) formToken(p *Person, about string) string {
 	return d.seal(formKind, &form{SignIn: p.SignIn, Of: digest(about), Expires: d.now().Add(formLife)})
 }
@@ -123,7 +125,7 @@ func (d *Door) checkForm(r *http.Request, p *Person, about string) bool {
 	return d.open(formKind, r.PostForm.Get("token"), tokenMax, &x) && x.SignIn == p.SignIn && bytes.Equal(x.Of, digest(about)) && d.now().Before(x.Expires)
 }
 
-// person returns who has signed in. If nobody has, it leads the browser to the page for that, and back to a page here.
+// person returns who has signed in. If nobody has, it redirects the browser to the sign-in page, which leads back here.
 func (d *Door) person(w http.ResponseWriter, r *http.Request, back string) (Person, bool) {
 	p, ok := d.config.People.Browser(r)
 	if !ok {

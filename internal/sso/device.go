@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// showDevice asks for the code that a device shows, or, with one in the address, whether the person has it on a device.
+// showDevice asks for the code that a device shows. If the address has a code, it asks whether the person sees it on a device.
 func (d *Door) showDevice(w http.ResponseWriter, r *http.Request) {
 	p, ok := d.person(w, r, r.URL.RequestURI())
 	if !ok {
@@ -29,7 +29,8 @@ func (d *Door) showDevice(w http.ResponseWriter, r *http.Request) {
 		Code: shownCode(x.UserCode), Roles: roleNames(&p)})
 }
 
-// waiting returns the request with a code that a person has typed. Wrong ones are counted for the person and the address, so that nobody finds those of others.
+// waiting returns the request whose code a person has typed. Wrong codes are counted by person and by address, so that nobody can guess other
+// people's codes.
 func (d *Door) waiting(w http.ResponseWriter, r *http.Request, p *Person, text string) (x domaingrants.Device, ok bool) {
 	again := func(status int, problem string) {
 		d.show(w, status, "device", view{Title: "Sign in on a device", Who: p.Name, Problem: problem})
@@ -63,7 +64,7 @@ func (d *Door) waiting(w http.ResponseWriter, r *http.Request, p *Person, text s
 	return x, false
 }
 
-// answerDevice takes the answer of the person.
+// answerDevice handles the person's answer.
 func (d *Door) answerDevice(w http.ResponseWriter, r *http.Request) {
 	p, ok := d.person(w, r, devicePath)
 	if !ok {

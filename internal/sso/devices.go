@@ -13,16 +13,17 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// letters of a user code: no vowels, so that no words come about, and none that are taken for each other. Eight of them have 34 bits. Source: RFC 8628, section 6.1.
+// letters of a user code: no vowels, so that codes form no words, and no letters that look alike. Eight letters have 34 bits. Source: RFC 8628,
+// section 6.1.
 const (
 	letters     = "BCDFGHJKLMNPQRSTVWXZ"
 	userLetters = 8
 )
 
-// userCodeTries is how many user codes are tried when others have the same.
+// userCodeTries is how many user codes are tried if codes are taken.
 const userCodeTries = 3
 
-// startURLMax bounds the start URL, which means nothing here: the CLI names its sign-ins by it.
+// startURLMax bounds the start URL. It has no meaning here, but the CLI names its sign-ins by it.
 const startURLMax = 2048
 
 type deviceAsks struct {
@@ -40,7 +41,7 @@ type deviceWaits struct {
 	Interval        int    `json:"interval"`
 }
 
-// known returns the client of an id and a secret.
+// known returns the client with an id and a secret.
 func (d *Door) known(r *http.Request, id, secret string) (*client, *problem) {
 	var x client
 	if !d.open(clientKind, id, clientIDMax, &x) || !d.isClientSecret(secret, id) {
@@ -97,7 +98,7 @@ func isRefused(err error, reason domain.Reason) bool {
 	return ok && p.Reason == reason
 }
 
-// hashOf is a device's code as the state has it.
+// hashOf returns the hash of a device's code that the state has.
 func hashOf(code string) string { return hex.EncodeToString(digest(code)) }
 
 func newUserCode() string {
@@ -106,7 +107,7 @@ func newUserCode() string {
 	for {
 		rand.Read(random) // never fails: since Go 1.24 it ends the program instead
 		for _, b := range random {
-			if int(b) < 256/len(letters)*len(letters) { // or some letters would be more frequent
+			if int(b) < 256/len(letters)*len(letters) { // otherwise some letters would be more frequent
 				if code = append(code, letters[int(b)%len(letters)]); len(code) == userLetters {
 					return string(code)
 				}
@@ -115,16 +116,16 @@ func newUserCode() string {
 	}
 }
 
-// shownCode is a user code with a dash in the middle.
+// shownCode returns a user code with a dash in the middle.
 func shownCode(code string) string { return code[:userLetters/2] + "-" + code[userLetters/2:] }
 
-// typedCode reads a user code as people type it.
+// typedCode parses a user code as people type it.
 func typedCode(text string) (code string, ok bool) {
 	code = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(text))
 	return code, len(code) == userLetters && strings.Trim(code, letters) == ""
 }
 
-// collect returns the sign-in session that a device may act for. The device's code is one of this cell.
+// collect returns the sign-in session for which a device may act. The device's code has a signature of this cell.
 func (d *Door) collect(r *http.Request, token string, x *deviceCode) (signIn string, renews bool, p *problem) {
 	if !d.now().Before(x.Expires) {
 		return "", false, expiredToken.because("No person has answered in time.")
@@ -155,7 +156,7 @@ func (d *Door) collect(r *http.Request, token string, x *deviceCode) (signIn str
 	return device.SignIn, device.Renews, nil
 }
 
-// device returns the request of a device as this node has it; the zero Device if it has none.
+// device returns the request of a device in this node's state; the zero Device if there is none.
 func (d *Door) device(r *http.Request, token string) (x domaingrants.Device, err error) {
 	err = d.config.Engine.ReadHere(r.Context(), func(v *cell.View) error {
 		x, _ = v.DeviceOf(hashOf(token))
@@ -164,7 +165,7 @@ func (d *Door) device(r *http.Request, token string) (x domaingrants.Device, err
 	return x, err
 }
 
-// stolen ends the session whose code came twice: of two who had it, one should not have.
+// stolen ends the session whose code was used twice, because one of the two users must have stolen it.
 func (d *Door) stolen(r *http.Request, what, signIn string) {
 	d.config.Log.Warn(what+" was used twice: its sign-in session is ended", "session", signIn, "address", d.from(r))
 	if err := d.config.People.End(r.Context(), d.origin(r, &Person{Holder: signIn}, "CreateToken"), signIn, CodeTwice); err != nil {

@@ -13,10 +13,10 @@
 //
 // # What holds a sign-in together
 //
-// Clients, codes and tokens are claims with a signature of the cell (sealed.go), which every node checks alone: strangers cannot make the state grow by them. In the
-// state are, in the room grants, the requests of devices, because a person types their codes, and the authorization codes that were used, so that none works
-// twice anywhere. All tokens name the sign-in session of the person who approved the program, and work only while that goes on. Its end ends them and all temporary
-// credentials at once. A code that comes twice was stolen from somebody, so it ends the session.
+// Clients, codes and tokens are claims signed by the cell (sealed.go), which every node can check alone, so strangers cannot make the state grow with
+// them. The room grants of the state has the requests of devices, because a person types their codes, and the used authorization codes, so that none
+// works twice anywhere. All tokens name the sign-in session of the person who approved the program, and are valid only as long as that session. Its
+// end invalidates them and all temporary credentials at once. If a code is used twice, it was stolen, so its session ends.
 //
-// Who a person is, and what the person's groups allow, is the matter of another package (People).
+// Another package determines who a person is and what the person's groups allow (People).
 package sso

@@ -23,23 +23,23 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// Bounds of requests.
+// Limits of requests.
 const (
 	bodyMax  = 16 << 10
 	depthMax = 3
-	// valuesMax is far above what clients send: RegisterClient has seven members, of which three are lists.
+	// valuesMax is far more than clients send: RegisterClient has seven members, three of which are lists.
 	valuesMax = 100
 )
 
-// Rates of requests that strangers may make.
+// Rate limits of unauthenticated requests.
 var (
 	registerRate = rate.Every(time.Second, 30)             // registrations and requests of devices, by address
-	tokenRate    = rate.Every(time.Second/20, 200)         // by address: a studio behind one address may have many devices that wait
+	tokenRate    = rate.Every(time.Second/20, 200)         // by address: a studio behind one address may have many waiting devices
 	pollRate     = rate.Every(pollInterval*time.Second, 5) // by device: the CLI asks twice before it waits
-	typedRate    = rate.Every(30*time.Second, 10)          // codes that a person types, and that no device has
+	typedRate    = rate.Every(30*time.Second, 10)          // codes that a person types and that no device shows
 )
 
-// pollInterval is how many seconds a device should wait between two questions for its tokens. AWS says as much.
+// pollInterval is how many seconds a device should wait between polls for its tokens, as at AWS.
 const pollInterval = 1
 
 // Engine is what the door needs of the engine.
@@ -55,7 +55,7 @@ type Config struct {
 	Engine Engine
 	People People
 	Secret identity.CellSecret
-	// PublicURL is where browsers find this service; empty: where the client has found it.
+	// PublicURL is the URL at which browsers reach this service; empty: the one at which the client has reached it.
 	PublicURL string
 	Secure    func(*http.Request) bool // reports whether a request came over TLS
 	Private   func(*http.Request) bool // reports whether an answer cannot be read on the way
@@ -66,21 +66,21 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Door answers sign-in clients, and the browsers of their people.
+// Door serves sign-in clients, and the browsers of the people who use them.
 type Door struct {
 	config                        Config
 	calls                         *callstats.Door
 	registers, asks, polls, typed *fair.Rate
 }
 
-// call is an operation for programs.
+// call is an operation that programs call.
 type call struct {
 	name   string
 	method string
 	do     func(*Door, http.ResponseWriter, *http.Request) (any, *problem)
 }
 
-// operations are the calls of programs by path.
+// operations are the operations for programs by path.
 var operations = map[string]call{
 	"/client/register":        {"RegisterClient", http.MethodPost, (*Door).registerClient},
 	"/device_authorization":   {"StartDeviceAuthorization", http.MethodPost, (*Door).startDeviceAuthorization},
@@ -103,7 +103,7 @@ var (
 	portalPaths = map[string]bool{"/federation/credentials": true, "/assignment/accounts": true, "/assignment/roles": true, "/logout": true}
 )
 
-// NewDoor makes a Door.
+// NewDoor returns a Door.
 func NewDoor(c Config) *Door {
 	var names []string
 	for _, x := range operations {
@@ -114,7 +114,7 @@ func NewDoor(c Config) *Door {
 		registers: fair.NewRate(registerRate, now), asks: fair.NewRate(tokenRate, now), polls: fair.NewRate(pollRate, now), typed: fair.NewRate(typedRate, now)}
 }
 
-// Serves reports whether a path is this door's.
+// Serves reports whether a path belongs to this door.
 func Serves(path string) bool {
 	_, ok := operations[path]
 	return ok || pagePaths[path]
@@ -162,7 +162,7 @@ func (d *Door) perform(x call, w http.ResponseWriter, r *http.Request) (any, *pr
 	return x.do(d, w, r)
 }
 
-// read decodes the body of a call of SSO-OIDC.
+// read decodes the body of an SSO-OIDC call.
 func (d *Door) read(w http.ResponseWriter, r *http.Request, into any) *problem {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -186,7 +186,7 @@ func (d *Door) from(r *http.Request) string { return d.config.Proxies.Of(r) }
 
 func (d *Door) now() time.Time { return d.config.Engine.Now() }
 
-// base is the URL of this service for a browser.
+// base returns the URL of this service for a browser.
 func (d *Door) base(r *http.Request) string {
 	if d.config.PublicURL != "" {
 		return strings.TrimSuffix(d.config.PublicURL, "/")

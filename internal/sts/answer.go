@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/gamelift"
 )
 
-// Codes of refusals. Source: the API reference of AWS STS, and its common errors.
+// Error codes. Source: the API reference of AWS STS, and its common errors.
 const (
 	codeAccessDenied    = "AccessDenied"
 	codeValidation      = "ValidationError"
@@ -20,7 +20,7 @@ const (
 	codeInternal        = "InternalFailure"
 )
 
-// refusal is the error of a request that is understood, and refused.
+// refusal is the error of a well-formed request that is refused.
 type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return r.code + ": " + r.message }
@@ -37,7 +37,7 @@ func invalid(field, value, want string) error {
 	return &refusal{codeValidation, "1 validation error detected: Value '" + excerpt.Short(value) + "' at '" + field + "' failed to satisfy constraint: want " + want}
 }
 
-// codes are those of the query protocol for refusals that the signature brings.
+// codes are the query protocol's error codes for refusals of signatures.
 var codes = map[string]string{
 	"UnrecognizedClientException": "InvalidClientTokenId",
 	"InvalidSignatureException":   "SignatureDoesNotMatch",
@@ -51,7 +51,7 @@ func codeOf(code string) string {
 	return strings.TrimSuffix(code, "Exception")
 }
 
-// metadata ends every answer.
+// metadata is at the end of every answer.
 type metadata struct {
 	RequestID string `xml:"ResponseMetadata>RequestId"`
 }
@@ -74,7 +74,7 @@ func refuse(w http.ResponseWriter, problem *refusal, status int, id string) {
 	write(w, status, &errorAnswer{Type: kind, Code: problem.code, Message: problem.message, RequestID: id}, id)
 }
 
-// Refuse answers a request that does not reach the operations.
+// Refuse answers a request that is refused before it reaches an operation.
 func Refuse(w http.ResponseWriter, message string) {
 	refuse(w, &refusal{codeAccessDenied, message}, http.StatusForbidden, gamelift.NewRequestID())
 }

@@ -21,7 +21,7 @@ import (
 const (
 	createSession = "CreateSession"
 
-	// sessionBodyMax is far above the object that clients send.
+	// sessionBodyMax is far larger than the body that clients send.
 	sessionBodyMax = 8 << 10
 )
 
@@ -35,7 +35,8 @@ func ServesCertificates(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.URL.Path == clientcert.Path
 }
 
-// sessionWanted is the body of CreateSession. Clients send ARNs in the query or in the body. Source: its API reference, and aws_signing_helper.
+// sessionWanted is the body of CreateSession. Clients send ARNs in the query or in the body. Source: the API reference of IAM Roles Anywhere,
+// and aws_signing_helper.
 type sessionWanted struct {
 	DurationSeconds    int               `json:"durationSeconds"`
 	ProfileARN         string            `json:"profileArn"`
@@ -67,13 +68,13 @@ type credentialMade struct {
 	Source  string `json:"sourceIdentity"`
 }
 
-// Codes of CreateSession. Source: the API reference of IAM Roles Anywhere.
+// Error codes of CreateSession. Source: the API reference of IAM Roles Anywhere.
 const (
 	codeDeniedException     = "AccessDeniedException"
 	codeValidationException = "ValidationException"
 )
 
-// CreateSession answers backends that exchange a signature by a client certificate for temporary credentials.
+// CreateSession serves backends that exchange a signature with a client certificate for temporary credentials.
 func (d *Door) CreateSession(w http.ResponseWriter, r *http.Request) {
 	began, id := time.Now(), gamelift.NewRequestID()
 	from, body, refused := d.config.Unsigned(w, r, sessionBodyMax)
@@ -127,7 +128,7 @@ func (d *Door) certificates() CertificateVerifier {
 	return d.config.Certificates()
 }
 
-// createSession is for backends with a certificate: what its key has signed says who it is.
+// createSession issues credentials to a backend, which the certificate with whose key the request is signed identifies.
 func (d *Door) createSession(r *request, body []byte) (*sessionMade, error) {
 	certificates := d.certificates()
 	switch {
@@ -200,7 +201,7 @@ func (d *Door) createSession(r *request, body []byte) (*sessionMade, error) {
 	return &sessionMade{[]credentialMade{made}, "arn:aws:rolesanywhere:" + machine.Region + ":" + identity.DefaultAccount + ":subject/" + machine.Fingerprint}, nil
 }
 
-// anchorOf returns the name of the authority that an ARN names. Its account tells a request for this service from one for AWS.
+// anchorOf returns the name of the authority in an ARN. Its account distinguishes a request for this service from one for AWS.
 func anchorOf(arn string) (string, error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(arn) > 256 || len(parts) != 6 || parts[0] != "arn" || parts[2] != "rolesanywhere" || parts[4] != identity.DefaultAccount {
@@ -215,12 +216,13 @@ func anchorOf(arn string) (string, error) {
 
 var errRevoked = errors.New("the certificate is revoked")
 
-// certificateProblems are why the sign-in failed.
+// certificateProblems map problems to the reasons why a sign-in failed.
 var certificateProblems = map[clientcert.Problem]signin.Reason{
 	clientcert.Malformed: signin.Malformed, clientcert.Clock: signin.Clock, clientcert.Untrusted: signin.Certificate, clientcert.Expired: signin.Expired, clientcert.Unauthorized: signin.Certificate,
 }
 
-// refuseCertificate counts and answers a certificate that does not work. A revoked one has the answer of one that no authority has signed.
+// refuseCertificate counts and answers a request with an invalid certificate. A revoked certificate gets the same answer as one that no
+// authority has signed.
 func (d *Door) refuseCertificate(r *request, err error) error {
 	reason, code, text := signin.Certificate, codeAccessDenied, "The certificate is not one of this authority for client authentication."
 	cause := err

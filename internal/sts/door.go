@@ -1,5 +1,5 @@
-// Package sts is the door of clients of AWS' Security Token Service: who am I, and temporary credentials for me or for a role. It speaks the query protocol of
-// the AWS CLI and the SDKs. What it issues is checked by package identity, at every door.
+// Package sts serves clients of the AWS Security Token Service. They ask who they are, and get temporary credentials for themselves or for a role. It
+// implements the query protocol of the AWS CLI and the SDKs. Package identity checks the issued credentials at every door.
 package sts
 
 import (
@@ -30,11 +30,11 @@ const (
 	signedFor = "sts"
 	formType  = "application/x-www-form-urlencoded"
 
-	// bodyMax is far above the forms that clients send: the largest has a role, a session's name and its tags.
+	// bodyMax is far larger than the forms that clients send: the largest has a role, the name of a session and its tags.
 	bodyMax = 32 << 10
 )
 
-// Issuer makes temporary credentials. *identity.Keys implements it.
+// Issuer issues temporary credentials. *identity.Keys implements it.
 type Issuer interface {
 	identity.Finder
 	CertificateRevoked(x *identity.Session) bool
@@ -50,14 +50,14 @@ type Engine interface {
 type Config struct {
 	Keys   Issuer
 	Engine Engine
-	// Signed reads the body of a request, and returns the principal that has signed it for a service. Otherwise it returns the refusal.
+	// Signed reads the body of a request and returns the principal that has signed it for a service, or else the refusal.
 	Signed func(w http.ResponseWriter, r *http.Request, service string, most int64) (by identity.Principal, body []byte, refused *gamelift.Refused)
-	// Unsigned reads the body of a request without a signature, and returns the address of its client.
+	// Unsigned reads the body of an unsigned request and returns the client's address.
 	Unsigned func(w http.ResponseWriter, r *http.Request, most int64) (from string, body []byte, refused *gamelift.Refused)
-	Machines func() Verifier // of machines that prove who they are with a token, at present; nil, or a nil Verifier: none does
+	Machines func() Verifier // of machines that authenticate with a token, as of now; nil, or a nil Verifier: there are none
 	Signins  *signin.Door    // counts their failed attempts
 
-	Certificates       func() CertificateVerifier // of backends that prove who they are with a client certificate, at present; nil as above: none does
+	Certificates       func() CertificateVerifier // of backends that authenticate with a client certificate, as of now; nil as above
 	CertificateSignins *signin.Door               // counts their failed attempts
 	// Private reports whether an answer cannot be read on the way.
 	Private func(*http.Request) bool
@@ -75,7 +75,7 @@ type Door struct {
 	unreachable rate.Lines
 }
 
-// NewDoor makes a Door.
+// NewDoor returns a Door.
 func NewDoor(c Config) *Door {
 	names := append(make([]string, 0, len(operations)+1), createSession)
 	for name := range operations {
@@ -85,7 +85,7 @@ func NewDoor(c Config) *Door {
 		unreachable: rate.Lines{Most: unreachableLogged, Period: unreachableWithin}}
 }
 
-// Serves reports whether a request is one for this door: no other service of AWS at the port takes forms without a header that names it.
+// Serves reports whether a request is for this door. No other AWS service at the port accepts forms without a header that names it.
 func Serves(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.Header.Get("X-Amz-Target") == "" && strings.HasPrefix(r.Header.Get("Content-Type"), formType)
 }
@@ -97,10 +97,10 @@ type request struct {
 	form url.Values
 	id   string
 
-	stranger bool // it has proved nothing
+	stranger bool // it has not authenticated
 }
 
-// operations are the actions by name. One that changes nothing, and issues nothing, has no entry in the audit log.
+// operations are the actions by name. An operation that neither changes nor issues anything has no entry in the audit log.
 var operations = map[string]func(*Door, *request) (any, error){
 	"GetCallerIdentity":  (*Door).getCallerIdentity,
 	"GetAccessKeyInfo":   (*Door).getAccessKeyInfo,
@@ -110,12 +110,12 @@ var operations = map[string]func(*Door, *request) (any, error){
 	webIdentity:          (*Door).assumeRoleWithWebIdentity,
 }
 
-// Actions returns the actions of this door, with the roles that may take them. Who is asking, everybody may know.
+// Actions returns the actions of this door, with the roles that may take them. Anyone may ask who they are.
 func Actions() map[policy.Action]identity.Roles {
 	return map[policy.Action]identity.Roles{policy.MustBe("sts:GetSessionToken"): identity.MayLook, policy.MustBe("sts:AssumeRole"): identity.MayLook}
 }
 
-// refuseAs is an operation that this service does not have.
+// refuseAs returns an operation that this service does not support.
 func refuseAs(name, why string) func(*Door, *request) (any, error) {
 	return func(*Door, *request) (any, error) { return nil, &refusal{codeAccessDenied, name + ": " + why} }
 }
@@ -151,7 +151,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse(w, problem, status, id)
 }
 
-// caller reads the body of a request, and returns who has signed it. Calls with the token of a machine are the only ones that need no signature.
+// caller reads the body of a request and returns who has signed it. Only calls with a machine's token need no signature.
 func (d *Door) caller(w http.ResponseWriter, r *http.Request) (by identity.Principal, body []byte, refused *gamelift.Refused) {
 	if !isSigned(r) {
 		from, body, refused := d.config.Unsigned(w, r, bodyMax)
@@ -190,7 +190,8 @@ func (d *Door) origin(r *request, operation string) audit.Origin {
 	return audit.Origin{Principal: r.by.ID, Door: audit.DoorAPI, Address: r.by.Address, Agent: r.UserAgent(), Operation: operation}
 }
 
-// issue makes temporary credentials, once the audit log says who was issued what. Those of the role client are players', of whom it says nothing
+// issue issues temporary credentials once the audit log has recorded to whom. Credentials of the role client belong to players, and are not recorded
+// unless a machine got them.
 // unless a machine got them.
 func (d *Door) issue(r *request, operation string, x identity.Session, valid time.Duration) (identity.Credentials, error) {
 	if !d.config.Private(r.Request) {

@@ -20,7 +20,7 @@ const (
 	durationMin           = 900
 	assumeDurationDefault = 3600
 	assumeDurationMax     = 43_200
-	chainedDurationMax    = 3600 // of a role that was assumed with credentials of a role
+	chainedDurationMax    = 3600 // of a role assumed with the credentials of a role
 	tokenDurationDefault  = 43_200
 	tokenDurationMax      = 129_600
 )
@@ -41,7 +41,7 @@ func (d *Door) getCallerIdentity(r *request) (any, error) {
 	return &callerIdentity{ARN: r.by.ARN(), UserID: user, Account: r.by.Account}, nil
 }
 
-// roleID is the id of a role in the form of AWS's own.
+// roleID returns the id of a role in AWS's format.
 func roleID(x *identity.Session) string {
 	sum := sha256.Sum256([]byte("role\x00" + x.Account + "\x00" + x.Role.String()))
 	return "AROA" + base32.StdEncoding.EncodeToString(sum[:10])
@@ -55,7 +55,7 @@ type accessKeyInfo struct {
 
 var keyIDForm = regexp.MustCompile(`^\w{16,128}$`)
 
-// getAccessKeyInfo answers for keys that do not exist, too: an installation has one account, and the answer must not tell which keys there are.
+// getAccessKeyInfo also answers for keys that do not exist, because an installation has one account, and the answer must not reveal which keys exist.
 func (d *Door) getAccessKeyInfo(r *request) (any, error) {
 	if id := r.form.Get("AccessKeyId"); !keyIDForm.MatchString(id) {
 		return nil, invalid("accessKeyId", id, `\w{16,128}`)
@@ -132,7 +132,7 @@ func (d *Door) assumeRole(r *request) (any, error) {
 		case identity.FromCertificate:
 			return nil, notAuthorized(r, "AssumeRole", "a machine gets another role with its certificate alone, by "+createSession)
 		}
-		x.Source, x.Holder, x.SignIn = own.Source, own.Holder, own.SignIn // what ends them ends the new credentials, too
+		x.Source, x.Holder, x.SignIn = own.Source, own.Holder, own.SignIn // whatever ends them also ends the new credentials
 		if own.Name != "" {
 			most = chainedDurationMax
 		}
@@ -148,8 +148,8 @@ func (d *Door) assumeRole(r *request) (any, error) {
 	return &roleAssumed{Credentials: shown(&c), User: assumedRole{roleID(&c.Session) + ":" + c.Name, c.ARN()}}, nil
 }
 
-// roleOf reads what all ways to assume a role have in common. It refuses what would narrow the credentials and is not supported: they must not be able to do
-// more than the client asked for.
+// roleOf parses the parameters that all ways to assume a role share. It refuses unsupported ones that would narrow the credentials, because the
+// credentials must not permit more than the client asked for.
 func (d *Door) roleOf(r *request) (identity.Role, error) {
 	arn, name := r.form.Get("RoleArn"), r.form.Get("RoleSessionName")
 	switch {
@@ -173,7 +173,7 @@ func (d *Door) roleOf(r *request) (identity.Role, error) {
 	return role, nil
 }
 
-// noPolicy refuses policies of a session.
+// noPolicy refuses session policies.
 func noPolicy(r *request) error {
 	for name := range r.form {
 		if name == "Policy" || strings.HasPrefix(name, "PolicyArns.") {
@@ -183,8 +183,8 @@ func noPolicy(r *request) error {
 	return nil
 }
 
-// mayIssue refuses keys of the role client, which are in every copy of a game: credentials that they get for themselves would protect nothing. It
-// asks policies about the roles that the operation gives; without any, about no resource in particular.
+// mayIssue refuses keys of the role client: they are in every copy of a game, so credentials that they could issue to themselves would protect
+// nothing. It checks policies for each role that the operation grants or, without any, for no particular resource.
 func (d *Door) mayIssue(r *request, operation string, roles ...string) error {
 	if r.by.Role == identity.Client {
 		return notAuthorized(r, operation, "the role client may not")
@@ -206,7 +206,7 @@ func notAuthorized(r *request, operation, because string) error {
 	return &refusal{codeAccessDenied, text + ": " + because}
 }
 
-// duration reads DurationSeconds.
+// duration parses DurationSeconds.
 func duration(r *request, without, most int) (time.Duration, error) {
 	text := r.form.Get("DurationSeconds")
 	seconds := without

@@ -16,10 +16,10 @@ import (
 
 const webIdentity = "AssumeRoleWithWebIdentity"
 
-// webIdentityRate is that of calls by one address, behind which there may be a cluster of machines that all start at once.
+// webIdentityRate bounds the calls of one address, which may be shared by a cluster of machines that all start at once.
 var webIdentityRate = rate.Every(time.Second/20, 200)
 
-// Bound of the log lines about issuers that cannot be asked.
+// Limit on log lines about issuers that cannot be reached.
 const (
 	unreachableLogged = 5
 	unreachableWithin = time.Minute
@@ -30,7 +30,7 @@ type Verifier interface {
 	Verify(ctx context.Context, token string) (*webidentity.Machine, error)
 }
 
-// Codes of refusals of tokens. Source: the API model of AWS STS.
+// Error codes for tokens. Source: the API model of AWS STS.
 const (
 	codeInvalidToken  = "InvalidIdentityToken"
 	codeExpiredToken  = "ExpiredTokenException"
@@ -39,7 +39,7 @@ const (
 	codeThrottling    = "Throttling"
 )
 
-// tokenProblems are the codes, and why the sign-in failed.
+// tokenProblems map problems to error codes and to the reasons why a sign-in failed.
 var tokenProblems = map[webidentity.Problem]struct {
 	code   string
 	reason signin.Reason
@@ -66,9 +66,9 @@ func (d *Door) machines() Verifier {
 	return d.config.Machines()
 }
 
-// assumeRoleWithWebIdentity is for machines without a secret: the call has no signature, and the token says who it is.
+// assumeRoleWithWebIdentity serves machines without a secret: the call is unsigned, and the token identifies the machine.
 func (d *Door) assumeRoleWithWebIdentity(r *request) (any, error) {
-	r.stranger = true // also one that has signed: what it gets is the token's
+	r.stranger = true // also a signed request, because the token decides what it gets
 	machines := d.machines()
 	if machines == nil {
 		return nil, &refusal{codeAccessDenied, webIdentity + ": no issuer of tokens is configured: want --web-identities, or AssumeRole with an access key"}
@@ -114,7 +114,7 @@ func (d *Door) assumeRoleWithWebIdentity(r *request) (any, error) {
 	}, nil
 }
 
-// refuseToken counts and answers a token that does not work.
+// refuseToken counts and answers a request with an invalid token.
 func (d *Door) refuseToken(r *request, err error) error {
 	refused, ok := errors.AsType[*webidentity.Refused](err)
 	if !ok {
@@ -137,7 +137,7 @@ func (d *Door) refuseToken(r *request, err error) error {
 	return &refusal{problem.code, refused.Error()}
 }
 
-// notPrivate refuses to send a secret.
+// notPrivate returns the refusal to send a secret over an insecure connection.
 func notPrivate() error {
 	return &refusal{codeAccessDenied, "the answer has a secret in it that others on the way could read: use https"}
 }
