@@ -19,7 +19,7 @@ import (
 	domaingrants "github.com/musterhq/muster/internal/domain/grants"
 )
 
-// proofSkew is how far the clock of a client may be off, and proofMax bounds a proof, in characters.
+// proofSkew is the tolerance for the clock of a client. proofMax bounds a proof, in characters.
 const (
 	proofSkew = 5 * time.Minute
 	proofMax  = 2048
@@ -44,13 +44,13 @@ type proofClaims struct {
 	ID     string `json:"jti"`
 }
 
-// proof is what makes a proof another than all others, and when it is too old.
+// proof is what identifies a proof, and when it expires.
 type proof struct {
 	id      string
 	expires time.Time
 }
 
-// spendProof refuses a proof that was used before, at any node.
+// spendProof refuses a proof that has already been used at any node.
 func (d *Door) spendProof(r *http.Request, x proof, signIn string) *problem {
 	err := d.config.Engine.Do(r.Context(), &domaingrants.UseCode{Kind: domaingrants.Proof, ID: x.id, SignIn: signIn, Expires: domain.TimeOf(x.expires)})
 	switch {
@@ -66,8 +66,8 @@ func (d *Door) spendProof(r *http.Request, x proof, signIn string) *problem {
 	return nil
 }
 
-// prove returns the digest of the key with which the client of a request has signed its proof: a signature in the header DPoP, over the request's method and URL. AWS clients
-// use one curve and algorithm, so no other is read. Its caller spends the proof before it issues anything.
+// prove returns the digest of the key with which a request's client has signed its DPoP proof: the DPoP header, a signature over the request's method
+// and URL. AWS clients use a single curve and algorithm, so no others are accepted. The caller must spend the proof before it issues anything.
 func (d *Door) prove(r *http.Request) (key []byte, used proof, err error) {
 	text := r.Header.Get("DPoP")
 	if len(r.Header.Values("DPoP")) != 1 || len(text) > proofMax {
@@ -113,7 +113,7 @@ func readPart(text string, into any) error {
 	return json.Unmarshal(part, into)
 }
 
-// public is the key of a proof. Some clients leave out the zeros at the front of a coordinate.
+// public returns the key of a proof. Some clients omit the leading zeros of a coordinate.
 func (h *proofHead) public() (*ecdsa.PublicKey, bool) {
 	const size = 32
 	point := make([]byte, 1+2*size)
@@ -129,7 +129,7 @@ func (h *proofHead) public() (*ecdsa.PublicKey, bool) {
 	return key, err == nil && h.Key.Type == "EC" && h.Key.Curve == "P-256"
 }
 
-// loopbackPort is the port of a host on this machine; empty for other hosts.
+// loopbackPort returns the port of a loopback host; empty for other hosts.
 func loopbackPort(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	address, notIP := netip.ParseAddr(name)
@@ -139,9 +139,9 @@ func loopbackPort(host string) string {
 	return port
 }
 
-// isOurs reports whether a host is that of this service: as the request has it, or as the public URL has.
+// isOurs reports whether a host is this service: the host of the request, or that of the public URL.
 func (d *Door) isOurs(r *http.Request, host string) bool {
-	if strings.EqualFold(host, r.Host) || loopbackPort(host) != "" && loopbackPort(host) == loopbackPort(r.Host) { // pages for signing in lead from 127.0.0.1 to localhost
+	if strings.EqualFold(host, r.Host) || loopbackPort(host) != "" && loopbackPort(host) == loopbackPort(r.Host) { // sign-in pages redirect from 127.0.0.1 to localhost
 		return true
 	}
 	u, err := url.Parse(d.config.PublicURL)

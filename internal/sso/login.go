@@ -15,8 +15,8 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// `aws login` of AWS CLI 2.32 and later: a browser, or one on another machine whose person copies the code, gives the program short-lived credentials. The program renews them with a
-// refresh token that works with its own key alone (DPoP).
+// `aws login` of AWS CLI 2.32 and later gets short-lived credentials from a browser on the same machine, or from one on another machine whose person
+// copies the code. It renews them with a refresh token that is bound to its own key (DPoP).
 const (
 	loginAuthorizePath = "/v1/authorize"
 	loginTokenPath     = "/v1/token"
@@ -33,7 +33,7 @@ const (
 
 var loginClients = map[string]string{sameDevice: "The AWS CLI on this computer", crossDevice: "The AWS CLI on another machine"}
 
-// The problems of aws login. Source: service model of AWS Sign-In, OAuth2ErrorCode.
+// Errors of aws login. Source: service model of AWS Sign-In, OAuth2ErrorCode.
 var (
 	loginInvalid = problem{kind: "ValidationException", status: http.StatusBadRequest, error: "INVALID_REQUEST"}
 	loginExpired = problem{kind: "AccessDeniedException", status: http.StatusForbidden, error: "TOKEN_EXPIRED"}
@@ -43,7 +43,7 @@ var (
 	loginFailed  = problem{kind: "InternalServerException", status: http.StatusInternalServerError, error: "server_error"}
 )
 
-// loginCode is an authorization code of aws login, and without Challenge its refresh token.
+// loginCode is an authorization code of aws login or, without Challenge, its refresh token.
 type loginCode struct {
 	ID        string // random
 	SignIn    string
@@ -51,7 +51,7 @@ type loginCode struct {
 	Client    string
 	Redirect  []byte // digest of the redirect URI
 	Challenge []byte // SHA-256 of the verifier
-	Key       []byte // digest of the key that proves; of a refresh token
+	Key       []byte // digest of the DPoP key; only of a refresh token
 	Expires   time.Time
 }
 
@@ -101,7 +101,7 @@ func (d *Door) readLogin(r *http.Request) (x authorization, problem string) {
 	return x, ""
 }
 
-// showLogin asks the person whether aws login may act for the person, and in which role.
+// showLogin asks the person whether aws login may act for them, and in which role.
 func (d *Door) showLogin(w http.ResponseWriter, r *http.Request) {
 	x, problem := d.readLogin(r)
 	if problem != "" {
@@ -242,7 +242,7 @@ func (d *Door) createLoginToken(w http.ResponseWriter, r *http.Request) (any, *p
 	return out, nil
 }
 
-// wrongLogin counts a code or token that this cell has not issued, or not to this program.
+// wrongLogin counts a code or token that this cell has not issued, or has issued to another program.
 func (d *Door) wrongLogin(r *http.Request, of problem, text string) *problem {
 	if s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: signin.WrongToken}); s != nil {
 		return slowed(loginTooMany, s)
@@ -271,7 +271,7 @@ func (d *Door) redeemLogin(r *http.Request, in *loginAsks, x *loginCode) *proble
 	return nil
 }
 
-// idToken says to the program under which name it keeps the sign-in. Nobody checks it: the program has it from us.
+// idToken tells the program under which name to store the sign-in. Nobody verifies it, because the program gets it directly from this service.
 func (d *Door) idToken(arn string) string {
 	encode := func(x any) string {
 		text, err := json.Marshal(x)

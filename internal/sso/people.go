@@ -9,49 +9,49 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Person is somebody who has signed in.
+// Person is a person who has signed in.
 type Person struct {
 	SignIn  string // id of the sign-in session
 	Name    string // for people to read
-	Holder  string // names the person in records
+	Holder  string // the person's name in records
 	Roles   []identity.Role
-	Expires time.Time // of the session, unless it ends before
+	Expires time.Time // of the session, unless it is ended earlier
 }
 
-// People knows who has signed in. All but SignIn may be called by any number of goroutines, and notice the end of a session at once.
+// People knows who has signed in. All methods except SignIn are safe for concurrent use and notice the end of a session at once.
 type People interface {
 	// Browser returns the person whom a browser has signed in.
 	Browser(r *http.Request) (Person, bool)
-	// SignIn answers a browser with the page for signing in, which leads back to a path of this service.
+	// SignIn shows a browser the sign-in page, which leads back to a path of this service.
 	SignIn(w http.ResponseWriter, r *http.Request, back string)
-	// OwnPage reports whether a page of this service has sent a form.
+	// OwnPage reports whether a form was sent from a page of this service.
 	OwnPage(r *http.Request) bool
-	// Session returns the person of a sign-in session that goes on, with the roles that the person has now.
+	// Session returns the person of a session that has not ended, with the person's current roles.
 	Session(ctx context.Context, id string) (Person, bool)
-	// End ends a session, because its person signs out, or because a code of it came twice. When it returns, its tokens and credentials work no more at this node, and soon at
-	// no other.
+	// End ends a session because its person signs out, or because a code of it was used twice. When it returns, the session's tokens and credentials
+	// no longer work at this node; soon after, they work at no other.
 	End(ctx context.Context, by audit.Origin, id string, why Cause) error
-	// Issue makes temporary credentials of a role for a person, which end with the session.
+	// Issue issues temporary credentials of a role to a person. They end with the session.
 	Issue(ctx context.Context, by audit.Origin, p *Person, role identity.Role, valid time.Duration) (identity.Credentials, error)
 }
 
-// Cause is why a session ends.
+// Cause says why a session ends.
 type Cause uint8
 
-// The causes.
+// Causes.
 const (
 	SignedOut Cause = iota // by the person
 	CodeTwice              // a code of the session was used twice: somebody has stolen it
 )
 
-// OwnRole stands for the role with the most rights that a person has, for profiles that name none. It is on no list of roles.
+// OwnRole stands for the person's role with the most rights, for profiles that name no role. No list of roles contains it.
 const OwnRole = "own"
 
-// offered are the roles that a person can take, the one with the most rights first. Keys of the role client are for games: what is made with one belongs to it, and
-// nobody signs in to play.
+// offered are the roles that a person can take, those with the most rights first. The role client is not among them: its keys are for games, whatever
+// is created with such a key belongs to it, and nobody signs in to play.
 var offered = []identity.Role{identity.Admin, identity.Backend, identity.ReadOnly}
 
-// rolesOf returns the roles that a person can take: those that the person has, and those below them.
+// rolesOf returns the roles that a person can take: the person's roles and those below them.
 func rolesOf(p *Person) (all []identity.Role) {
 	for _, role := range offered {
 		if mayTake(p, role) {
@@ -61,7 +61,7 @@ func rolesOf(p *Person) (all []identity.Role) {
 	return all
 }
 
-// roleNamed returns the role of a name, if a person can take it.
+// roleNamed returns the role with a name, if a person can take it.
 func roleNamed(p *Person, name string) (role identity.Role, ok bool) {
 	if all := rolesOf(p); name == OwnRole && len(all) > 0 {
 		return all[0], true

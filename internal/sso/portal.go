@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// tokenHeader has the access token of calls of the portal.
+// tokenHeader is the header with the access token in calls of the portal.
 const tokenHeader = "X-Amz-Sso_bearer_token"
 
-// credentialsLife is how long temporary credentials of a role are valid. A permission set of AWS gives an hour, unless it says otherwise.
+// credentialsLife is how long temporary credentials of a role are valid. An hour is the default of an AWS permission set.
 const credentialsLife = time.Hour
 
 // pageMax is the largest page of accounts and roles.
@@ -23,7 +23,7 @@ const pageMax = 100
 // accountName is what `aws configure sso` shows beside the only account.
 const accountName = "Muster"
 
-// bearer returns the person of a call's access token.
+// bearer returns the person to whom a call's access token belongs.
 func (d *Door) bearer(r *http.Request) (person Person, p *problem) {
 	token := r.Header.Get(tokenHeader)
 	var x grant
@@ -91,7 +91,7 @@ type accountList struct {
 	Accounts []accountInfo `json:"accountList"`
 }
 
-// listAccounts answers with the one account of an installation.
+// listAccounts returns the installation's only account.
 func (d *Door) listAccounts(_ http.ResponseWriter, r *http.Request) (any, *problem) {
 	person, p := d.bearer(r)
 	if p != nil {
@@ -135,7 +135,7 @@ func (d *Door) listAccountRoles(_ http.ResponseWriter, r *http.Request) (any, *p
 	return roleList{next, page}, p
 }
 
-// pageOf returns the page of a list that a request asks for, and the token of the next one.
+// pageOf returns the requested page of a list, and the token of the next page.
 func pageOf[T any](r *http.Request, all []T) (page []T, next *string, p *problem) {
 	q := r.URL.Query()
 	most, begin := pageMax, 0
@@ -161,7 +161,7 @@ func pageOf[T any](r *http.Request, all []T) (page []T, next *string, p *problem
 	return all[begin:end], next, nil
 }
 
-// logout ends the sign-in session, as AWS does: all tokens and temporary credentials that came of it, and the sign-in of the browser.
+// logout ends the sign-in session, as AWS does: all tokens and temporary credentials derived from it, and the browser's sign-in.
 func (d *Door) logout(_ http.ResponseWriter, r *http.Request) (any, *problem) {
 	person, p := d.bearer(r)
 	if p != nil {

@@ -13,25 +13,25 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// problem is why a call is refused, as AWS has it. Clients look at the type alone.
+// problem says why a call is refused, in AWS's form. Clients only look at the type.
 type problem struct {
 	kind   string // type of the exception
 	status int
-	error  string // code of OAuth; empty: the call is one of the portal
+	error  string // OAuth error code; empty: the call is one of the portal
 	text   string
-	wait   int // seconds until another try; 0: not said
+	wait   int // seconds until the client may retry; 0: not stated
 }
 
 func (p *problem) Error() string { return p.kind + ": " + p.text }
 
-// because returns the problem with another text.
+// because returns a copy of the problem with another text.
 func (p problem) because(text string) *problem {
 	p.text = text
 	return &p
 }
 
-// The problems of SSO-OIDC. Source: the API reference, CreateToken, RegisterClient and StartDeviceAuthorization, errors; their codes of OAuth are those of RFC 6749
-// and RFC 8628.
+// Errors of SSO-OIDC. Source: the API reference, errors of CreateToken, RegisterClient and StartDeviceAuthorization. Their OAuth codes are those of
+// RFC 6749 and RFC 8628.
 var (
 	invalidRequest     = problem{kind: "InvalidRequestException", status: http.StatusBadRequest, error: "invalid_request"}
 	invalidClient      = problem{kind: "InvalidClientException", status: http.StatusUnauthorized, error: "invalid_client"}
@@ -48,7 +48,7 @@ var (
 	internalServer     = problem{kind: "InternalServerException", status: http.StatusInternalServerError, error: "server_error"}
 )
 
-// The problems of the portal. Source: the API reference of the portal, errors of GetRoleCredentials.
+// Errors of the portal. Source: the API reference of the portal, errors of GetRoleCredentials.
 var (
 	badRequest   = problem{kind: "InvalidRequestException", status: http.StatusBadRequest}
 	unauthorized = problem{kind: "UnauthorizedException", status: http.StatusUnauthorized, text: "Session token not found or invalid"}
@@ -57,7 +57,7 @@ var (
 	failed       = problem{kind: "InternalServerException", status: http.StatusInternalServerError}
 )
 
-// failure is a problem for what went wrong inside the service, which the log has.
+// failure returns the problem for an error of the service. It logs the error, unless the node cannot answer for the cluster or a limit is exceeded.
 func (d *Door) failure(call string, of problem, err error) *problem {
 	if errors.Is(err, engine.ErrStopped) || errors.Is(err, engine.ErrNotLeading) {
 		of.status = http.StatusServiceUnavailable
@@ -70,7 +70,7 @@ func (d *Door) failure(call string, of problem, err error) *problem {
 	return of.because("The request failed inside the service; the log has the cause.")
 }
 
-// slowed says that too many sign-ins from the address have failed.
+// slowed returns the problem that too many sign-ins from the address have failed.
 func slowed(of problem, s *signin.Slowed) *problem {
 	of.wait = s.Seconds()
 	return of.because(s.Error())
@@ -101,7 +101,7 @@ func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Write(body) //nolint:errcheck // the client has closed the connection
 }
 
-// Refuse answers a request that does not reach the operations.
+// Refuse answers a request that is refused before it reaches an operation.
 func Refuse(w http.ResponseWriter, r *http.Request, message string) {
 	if pagePaths[r.URL.Path] {
 		http.Error(w, message, http.StatusForbidden)

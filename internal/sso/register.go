@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
-// grants is a set of ways in which a client may ask for tokens. The bits are in tokens.
+// grants is a set of OAuth grant types. Tokens contain the bits, so their values must not change.
 type grants uint8
 
 const (
@@ -34,7 +34,7 @@ var grantNames = map[string]grants{deviceGrant: byDevice, codeGrant: byCode, ref
 // accountScope is the only scope: it lets a client get temporary credentials of the person's roles, and renew its access token.
 const accountScope = "sso:account:access"
 
-// Bounds of a registration.
+// Limits of a registration.
 const (
 	clientLife   = 90 * 24 * time.Hour
 	nameMax      = 128 // bytes
@@ -59,7 +59,7 @@ type registered struct {
 	TokenEndpoint         string `json:"tokenEndpoint"`
 }
 
-// registerClient stores nothing: the id has what was registered.
+// registerClient stores nothing: the client id contains the registration.
 func (d *Door) registerClient(w http.ResponseWriter, r *http.Request) (any, *problem) {
 	if !d.registers.Allow(d.from(r)) {
 		return nil, slowDown.because("Too many clients were registered from this address; try again in a moment.")
@@ -100,7 +100,7 @@ func clientOf(in *registration) (x client, p *problem) {
 		x.Grants |= g
 	}
 	if x.Grants == 0 {
-		x.Grants = byDevice | byRefresh // clients of before 2024 name none
+		x.Grants = byDevice | byRefresh // clients from before 2024 name none
 	}
 	x.Renews = x.Renews && x.Grants&byRefresh != 0
 	if len(in.RedirectURIs) > redirectsMax {
@@ -122,8 +122,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// loopback parses a redirect URI. Only programs on the person's own machine get codes: anybody can register a client, so a page of any other address could
-// collect the codes of people who take it for another one.
+// loopback parses a redirect URI. Only programs on the person's own machine get codes. Anyone can register a client, so a page at any other address
+// could collect the codes of people who mistake it for another one.
 func loopback(uri string) (*url.URL, bool) {
 	u, err := url.Parse(uri)
 	if err != nil || len(uri) > redirectMax || u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Opaque != "" || strings.Contains(uri, "#") {
@@ -138,8 +138,8 @@ func loopback(uri string) (*url.URL, bool) {
 	return u, u.Hostname() == "localhost" || err == nil && address.Zone() == "" && address.IsLoopback()
 }
 
-// redirects reports whether a client may have its code sent to a URI: one that it has registered, with any port if it has registered none. Programs on a person's
-// machine listen on a port that is free at the time. Source: RFC 8252, section 7.3.
+// redirects reports whether a client may have its code sent to a URI. The client must have registered it; if it has registered it without a port, any
+// port is allowed, because programs on a person's machine listen on a port that is free at the time. Source: RFC 8252, section 7.3.
 func (x *client) redirects(uri string) bool {
 	asked, ok := loopback(uri)
 	return ok && slices.ContainsFunc(x.Redirects, func(known string) bool {

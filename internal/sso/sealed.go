@@ -12,13 +12,13 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Tokens are claims behind their version and kind, with a signature behind them, in base64 for URLs. docs/formats/identity.md#sign-in-tokens.
+// A token is a version, a kind, claims and a signature, in URL-safe base64. docs/formats/identity.md#sign-in-tokens.
 const (
 	sealVersion = 1
 	macBytes    = 16
 )
 
-// kind is what a token is for. One of another kind is refused. The numbers are in tokens.
+// kind is the purpose of a token. A token of another kind is refused. Tokens contain the numbers, so they must not change.
 type kind byte
 
 const (
@@ -55,7 +55,7 @@ func (d *Door) seal(k kind, claims wire.Message) string {
 	return base64.RawURLEncoding.EncodeToString(append(text, d.config.Secret.SignInMAC(text)[:macBytes]...))
 }
 
-// open reads a token of a kind that this cell has made, of at most so many characters. The caller checks when it expires.
+// open verifies and decodes a token of a kind that this cell has issued, with a maximum length in characters. The caller must check its expiry.
 func (d *Door) open(k kind, token string, most int, claims wire.Message) bool {
 	if len(token) > most {
 		return false
@@ -71,7 +71,7 @@ func (d *Door) open(k kind, token string, most int, claims wire.Message) bool {
 	return proven && wire.Unmarshal(text[2:], claims) == nil
 }
 
-// client is a program that was registered.
+// client is a registered program.
 type client struct {
 	Name      string
 	Grants    grants
@@ -88,24 +88,24 @@ func (x *client) Fields(c *wire.Codec) {
 	instant(c, 5, &x.Expires)
 }
 
-// instant is a time in whole milliseconds.
+// instant encodes a time in whole milliseconds.
 func instant(c *wire.Codec, n uint32, t *time.Time) {
 	ms := t.UnixMilli()
 	wire.Int(c, n, &ms)
 	*t = time.UnixMilli(ms)
 }
 
-// clientSecret is what a client proves with that it was registered under an id.
+// clientSecret returns the secret with which a client proves that it was registered under an id.
 func clientSecret(by identity.CellSecret, id string) string {
 	return base64.RawURLEncoding.EncodeToString(by.SignInMAC([]byte("client-secret\x00" + id)))
 }
 
-// isClientSecret reports whether a text is the secret of a client.
+// isClientSecret reports whether secret is the secret of the client with an id.
 func (d *Door) isClientSecret(secret, id string) bool {
 	return d.config.Secret.Accepts(clientKind.String(), func(g identity.CellSecret) bool { return identity.Equal(secret, clientSecret(g, id)) })
 }
 
-// short names a client in other tokens and in the state.
+// short returns the name of a client in other tokens and in the state.
 func short(clientID string) string { return hex.EncodeToString(digest(clientID)[:16]) }
 
 func digest(text string) []byte {
@@ -113,7 +113,7 @@ func digest(text string) []byte {
 	return sum[:]
 }
 
-// deviceCode is what a device asks for its tokens with.
+// deviceCode is the code with which a device asks for its tokens.
 type deviceCode struct {
 	ID      string // random
 	Client  string
@@ -171,7 +171,7 @@ func (x *form) Fields(c *wire.Codec) {
 	instant(c, 3, &x.Expires)
 }
 
-// newID is random, of 128 bits and 22 characters.
+// newID returns a random id of 128 bits in 22 characters.
 func newID() string {
 	random := make([]byte, 16)
 	rand.Read(random) // never fails: since Go 1.24 it ends the program instead

@@ -16,11 +16,11 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// Lives of tokens. None outlives the sign-in session.
+// Lifetimes of tokens. None outlives the sign-in session.
 const (
 	accessLife = time.Hour     // of an access token that a refresh token can renew
-	onlyLife   = 8 * time.Hour // of one without: AWS gives as long
-	codeLife   = time.Minute   // of an authorization code: the program asks at once
+	onlyLife   = 8 * time.Hour // of one without a refresh token, as at AWS
+	codeLife   = time.Minute   // of an authorization code: the program redeems it at once
 )
 
 type tokenAsks struct {
@@ -85,7 +85,7 @@ func (d *Door) createToken(w http.ResponseWriter, r *http.Request) (any, *proble
 	return answer, p
 }
 
-// tokens issues tokens for a sign-in session that goes on.
+// tokens issues tokens for a sign-in session that has not ended.
 func (d *Door) tokens(r *http.Request, signIn, client string, renews bool) (any, *problem) {
 	person, ok := d.config.People.Session(r.Context(), signIn)
 	now := d.now()
@@ -97,13 +97,13 @@ func (d *Door) tokens(r *http.Request, signIn, client string, renews bool) (any,
 		return nil, invalidGrant.because("The sign-in session has ended.")
 	}
 	x := tokens{TokenType: "Bearer", ExpiresIn: int(life / time.Second), AccessToken: d.seal(accessKind, &grant{SignIn: signIn, Client: client, Expires: now.Add(life + identity.Grace)})}
-	if renews { // the same each time: programs share a file with it, and renew at the same time
+	if renews { // the same each time: several programs share it in a file, and may renew at the same time
 		x.RefreshToken = d.seal(refreshKind, &grant{SignIn: signIn, Client: client, Expires: time.UnixMilli(0)})
 	}
 	return x, nil
 }
 
-// wrong counts a code or token that this cell has not issued, or not to this client.
+// wrong counts a code or token that this cell has not issued, or has issued to another client.
 func (d *Door) wrong(r *http.Request, text string) *problem {
 	if s := d.config.Signins.Fail(signin.Failure{From: d.from(r), Reason: signin.WrongToken}); s != nil {
 		return slowed(slowDown, s)
@@ -119,7 +119,7 @@ func (d *Door) byDevice(r *http.Request, in *tokenAsks) (string, bool, *problem)
 	return d.collect(r, in.DeviceCode, &x)
 }
 
-// verifierForm is that of RFC 7636, section 4.1.
+// verifierForm is the form of a code verifier. Source: RFC 7636, section 4.1.
 var verifierForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{43,128}$`)
 
 func (d *Door) byCode(r *http.Request, in *tokenAsks) (string, *problem) {
@@ -130,7 +130,8 @@ func (d *Door) byCode(r *http.Request, in *tokenAsks) (string, *problem) {
 	case !d.now().Before(x.Expires):
 		return "", invalidGrant.because("The authorization code has expired.")
 	}
-	// The code is spent first: one that came with a wrong proof is in wrong hands, and the next who has it gets nothing.
+	// Spend the code first: a code with a wrong proof is in the wrong hands, so nobody who has it may get anything
+	// afterwards.
 	if p := d.spend(r, x.ID, x.SignIn, x.Expires); p != nil {
 		return "", p
 	}
@@ -145,7 +146,7 @@ func (d *Door) byCode(r *http.Request, in *tokenAsks) (string, *problem) {
 	return x.SignIn, nil
 }
 
-// spend makes sure that a code is used once, at all nodes.
+// spend makes sure that a code is used only once at all nodes.
 func (d *Door) spend(r *http.Request, id, signIn string, expires time.Time) *problem {
 	err := d.config.Engine.Do(r.Context(), &domaingrants.UseCode{ID: id, SignIn: signIn, Expires: domain.TimeOf(expires)})
 	switch {
