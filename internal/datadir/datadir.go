@@ -29,16 +29,16 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// Options say which directory to open and for whom.
+// Options say which directory to open, and how.
 type Options struct {
 	Dir     string
-	Program string       // names this process to a second one that finds the directory in use, such as "muster serve"
+	Program string       // names this process in the error of a second process that finds the directory in use, such as "muster serve"
 	Log     *slog.Logger // nil: nothing is logged
-	Accept  []Part       // what may be lost
+	Accept  []Part       // parts whose loss is accepted
 
 	Key *secretkey.Key // encrypts the secrets; nil: they are not encrypted
 
-	JournalTables, ArchiveTables int // table files that are kept open at most, each a descriptor; 0: the stores' defaults
+	JournalTables, ArchiveTables int // maximum number of open table files, each a descriptor; 0: the stores' defaults
 }
 
 // Dir is an open data directory. No other process can open it until Close.
@@ -52,14 +52,14 @@ type Dir struct {
 	parts     map[Part]*part
 	pending   *pending // nil: the directory is complete
 	losses    []loss
-	forgotten uint64 // of the state that CheckState saw
+	forgotten uint64 // of the state that was passed to CheckState
 }
 
-// part is one part as it was found.
+// part is the condition in which a part was found.
 type part struct {
 	there   bool
 	id      uuid.UUID // of the installation that it belongs to; zero: it does not say
-	problem *Problem  // nil: it can be used
+	problem *Problem  // nil: the part is usable
 }
 
 // loss is a loss that the operator has accepted.
@@ -68,9 +68,8 @@ type loss struct {
 	What string `json:"what"`
 }
 
-// Open opens a data directory, and creates a new one. While another process has it open the error is an
-// *embeddb.InUse; parts that cannot be used are one *Problem or several. The caller loads the state next, passes it to CheckState,
-// records the losses, and calls Commit.
+// Open opens a data directory, or creates it. While another process has it open, the error is an *embeddb.InUse; for unusable parts, the error
+// contains one or more *Problem. The caller must then load the state, pass it to CheckState, record the losses, and call Commit.
 func Open(o Options) (*Dir, error) {
 	if err := atomicfile.MakeDir(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -152,7 +151,7 @@ func (d *Dir) openJournal() error {
 		return err
 	}
 	p.id = d.Journal.Installation()
-	if slices.Contains(d.options.Accept, Journal) { // only then all of it is read twice
+	if slices.Contains(d.options.Accept, Journal) { // only in this case is the whole journal read twice
 		if err := readThrough(d.Journal); err != nil {
 			damaged, ok := errors.AsType[*journal.Damaged](err)
 			if !ok {
@@ -182,7 +181,7 @@ func readThrough(j journal.Journal) error {
 	return nil
 }
 
-// Explain adds to an error of loading the state, if it is damage of the journal, how to continue.
+// Explain adds to an error of loading the state how to continue, if the cause is damage of the journal.
 func (d *Dir) Explain(err error) error {
 	if damaged, ok := errors.AsType[*journal.Damaged](err); ok {
 		return d.problem(Journal, "is damaged: "+damaged.Error())
@@ -285,13 +284,13 @@ func (d *Dir) CheckState(v *cell.View) error {
 	if err := d.acceptInPlace(problems); err != nil {
 		return err
 	}
-	if d.isLost(Secret) { // also one whose new secret a crash has kept from being recorded
+	if d.isLost(Secret) { // also a secret that is already new but that a crash has kept from being recorded
 		return d.Secret.Generations().Reset()
 	}
 	return nil
 }
 
-// Record writes the accepted losses into the journal. do carries a command out and returns once it is durable.
+// Record writes the accepted losses to the journal. do carries out a command and returns once it is durable.
 func (d *Dir) Record(ctx context.Context, do func(context.Context, kernel.Command) error) error {
 	for _, l := range d.losses {
 		d.log.Warn("an accepted loss is recorded in the journal", "part", string(l.Part), "detail", l.What)
@@ -306,7 +305,7 @@ func (d *Dir) Record(ctx context.Context, do func(context.Context, kernel.Comman
 	return nil
 }
 
-// Lost are the parts whose loss the operator has accepted.
+// Lost returns the parts whose loss the operator has accepted.
 func (d *Dir) Lost() (parts []Part) {
 	for _, l := range d.losses {
 		parts = append(parts, l.Part)
@@ -314,7 +313,8 @@ func (d *Dir) Lost() (parts []Part) {
 	return parts
 }
 
-// Commit makes the directory complete: from here on every part must exist. Until then another Open continues where this one was. Secrets that are not encrypted yet are
+// Commit makes the directory complete: from then on, every part must exist. Before Commit, another Open continues where this one stopped. Commit also
+// encrypts secrets that are not yet encrypted.
 // encrypted with the key.
 func (d *Dir) Commit(ctx context.Context) error {
 	if p := d.parts[Secret]; d.pending == nil && p.id == uuid.Nil { // restored from a backup of an earlier release; CheckState has checked that it is the right one

@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 )
 
-// jsonMax is how many bytes are read of a JSON file of a data directory.
+// jsonMax is the maximum size of a JSON file of a data directory that is read, in bytes.
 const jsonMax = 64 << 10
 
-// readJSON reads a JSON file of a data directory, and refuses fields that it does not know. There is no file when it returns nil.
+// readJSON reads a JSON file of a data directory, and refuses unknown fields. It returns nil if the file does not exist.
 func readJSON[T any](path string) (*T, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,7 @@ func readJSON[T any](path string) (*T, error) {
 	return x, nil
 }
 
-// writeJSON replaces such a file as a whole.
+// writeJSON replaces such a file atomically.
 func writeJSON(path string, x any) error {
 	content, err := json.Marshal(x)
 	if err != nil {

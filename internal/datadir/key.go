@@ -15,10 +15,11 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// secretFiles are the files with secrets from which others are derived or signed. Each is encrypted by itself, so a change of the key may end between two of them.
+// secretFiles are the files with secrets from which others are derived or with which others are signed. Each is encrypted separately, so a change of
+// the key may be interrupted between two of them.
 var secretFiles = []string{string(Secret), trust.FileName}
 
-// checkKey reports, before anything is changed, a secret file that the key cannot open.
+// checkKey returns an error if the key cannot decrypt a secret file. It is called before anything is changed.
 func checkKey(o Options) error {
 	return eachSecret(o.Dir, func(name, path string, content []byte) error {
 		if name == string(Secret) && slices.Contains(o.Accept, Secret) {
@@ -50,11 +51,12 @@ func encrypt(o Options) error {
 	})
 }
 
-// ErrNoSecrets is in the error of ChangeKey for a directory without secrets.
+// ErrNoSecrets is wrapped by the error of ChangeKey for a directory without secrets.
 var ErrNoSecrets = errors.New("it has no secrets: it is not a data directory, or a new one")
 
-// ChangeKey encrypts the secrets of a data directory, whose service is stopped, with another key than o.Key; nil stores them without encryption. Before it changes a file,
-// it decrypts all of them. A change that was interrupted is finished by another one with the same keys: each file is opened with the key that fits. It returns how many files it has written.
+// ChangeKey encrypts the secrets of a stopped service's data directory with another key than o.Key; nil stores them unencrypted. It decrypts all
+// files before it changes one. To finish an interrupted change, repeat it with the same keys: each file is decrypted with whichever key fits.
+// ChangeKey returns the number of files that it has written.
 func ChangeKey(o Options, to *secretkey.Key) (changed int, err error) {
 	unlock, err := identity.LockDir(o.Dir)
 	if err != nil {
@@ -99,7 +101,7 @@ func ChangeKey(o Options, to *secretkey.Key) (changed int, err error) {
 	return changed, nil
 }
 
-// holdStopped keeps the service from starting, and fails while it runs: it has its archive open.
+// holdStopped keeps the service from starting, by locking its archive. It fails while the service runs.
 func holdStopped(o Options) (io.Closer, error) {
 	d := Dir{options: o}
 	dir := d.path(archiveDir)
@@ -109,7 +111,7 @@ func holdStopped(o Options) (io.Closer, error) {
 	return embeddb.Hold(nil, dir, o.Program)
 }
 
-// eachSecret calls do with each secret file that is there, until an error.
+// eachSecret calls do for each existing secret file, until do returns an error.
 func eachSecret(dir string, do func(name, path string, content []byte) error) error {
 	d := Dir{options: Options{Dir: dir}}
 	for _, name := range secretFiles {

@@ -12,14 +12,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// memberFile makes a data directory that of a node of a cluster. It is written before anything else of the node, so a crash in between
-// neither makes a second cluster nor a second node.
+// memberFile marks a data directory as that of a cluster node. It is written before any other file of the node, so a crash during
+// setup creates neither a second cluster nor a second node.
 const (
 	memberFile   = "cluster.json"
 	memberFormat = 1
 )
 
-// How a directory became that of a node.
+// Ways in which a directory became that of a node.
 const (
 	founded = "founded" // an empty directory began a cluster
 	adopted = "adopted" // a single node's data began a cluster
@@ -30,13 +30,13 @@ const (
 type member struct {
 	Format   int       `json:"format"`
 	Cluster  uuid.UUID `json:"cluster,omitzero"` // id of the installation; none while the node has not been admitted
-	Node     string    `json:"node"`             // id of the node, for ever
+	Node     string    `json:"node"`             // permanent id of the node
 	Begun    string    `json:"begun"`
 	Complete bool      `json:"complete"`        // every part exists
-	Voted    bool      `json:"voted,omitempty"` // it has had a vote; if it has none now, an operator took it
+	Voted    bool      `json:"voted,omitempty"` // it has had a vote; if it has none now, an operator removed it
 }
 
-// InCluster is the error for opening the data directory of a node as that of a single machine.
+// InCluster is the error when the data directory of a node is opened as that of a single machine.
 type InCluster struct{ Dir, Node string }
 
 func (e *InCluster) Error() string {
@@ -70,7 +70,7 @@ func (m *member) write(dir string) error {
 	return writeJSON(filepath.Join(dir, memberFile), m)
 }
 
-// newNodeID makes an id that people recognise and no earlier node had.
+// newNodeID returns an id that people can recognise and that no earlier node had.
 func newNodeID() string {
 	host, _ := os.Hostname()
 	host, _, _ = strings.Cut(strings.ToLower(host), ".")

@@ -23,8 +23,8 @@ import (
 // raftDir has the journal of a node.
 const raftDir = "journal-raft"
 
-// Node is the open data directory of a node of a cluster, without its journal, which needs connections to other nodes to open. No other process can open
-// the directory until Close.
+// Node is the open data directory of a cluster node. It does not include the node's journal, because opening that needs connections to other nodes.
+// No other process can open the directory until Close.
 type Node struct {
 	Archive *archivepebble.Archive
 	Secret  identity.CellSecret
@@ -34,7 +34,7 @@ type Node struct {
 	voted   atomic.Bool // as in member
 }
 
-// Admit asks a member of a cluster to admit a node. It may store further parts in the directory before it returns.
+// Admit asks a member of a cluster to admit a node. It may store more parts in the directory before it returns.
 type Admit func(node string) (cluster uuid.UUID, secret identity.CellSecret, err error)
 
 // NodeProblem is the reason why the data directory of a node cannot be used.
@@ -45,11 +45,11 @@ func (p *NodeProblem) Error() string {
 		"and start it with an empty directory and a new join token", p.Path, p.What, p.Node)
 }
 
-// ErrNotEmpty is in the error of OpenNode for a directory with data that is to join a cluster.
+// ErrNotEmpty is wrapped by the error of OpenNode for a directory that has data but is to join a cluster.
 var ErrNotEmpty = errors.New("a node joins a cluster with an empty data directory")
 
-// OpenNode opens the data directory of a node. A directory that is not one yet becomes one: with admit it joins a cluster, otherwise it begins one, with
-// the data of a single machine if there are any. The caller opens the journal next and calls Commit.
+// OpenNode opens the data directory of a node. Another directory becomes that of a node: with admit it joins a cluster; otherwise it starts a
+// cluster, with the data of a single machine if the directory has any. The caller must then open the journal and call Commit.
 func OpenNode(o Options, admit Admit) (_ *Node, err error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if err := atomicfile.MakeDir(o.Dir, 0o700); err != nil {
@@ -95,7 +95,7 @@ func newNode(o Options, m *member) *Node {
 	return n
 }
 
-// ErrNoNode is in the error of OpenMember for the directory of a single machine, or an empty one.
+// ErrNoNode is wrapped by the error of OpenMember for the directory of a single machine, or an empty one.
 var ErrNoNode = errors.New("it is not the data directory of a node of a cluster")
 
 // IsNode reports whether a directory is that of a node of a cluster, or of one that is to join.
@@ -104,7 +104,7 @@ func IsNode(dir string) (bool, error) {
 	return m != nil, err
 }
 
-// OpenMember opens the data directory of a node for a change while the node does not run. Its journal need not be there: the change may have begun.
+// OpenMember opens the data directory of a stopped node for a change. The node's journal may be missing, because the change may already have started.
 func OpenMember(o Options) (_ *Node, err error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	unlock, err := identity.LockDir(o.Dir)
@@ -129,7 +129,7 @@ func OpenMember(o Options) (_ *Node, err error) {
 	return n, nil
 }
 
-// Leave makes the directory that of a single machine. Its journal must be one already.
+// Leave turns the directory into that of a single machine. Its journal must already be one of a single machine.
 func (n *Node) Leave() error {
 	if there, err := journalpebble.Exists(n.SingleJournalDir()); err != nil || !there {
 		return errors.Join(err, fmt.Errorf("%s is missing", n.SingleJournalDir()))
@@ -137,7 +137,7 @@ func (n *Node) Leave() error {
 	return atomicfile.Remove(n.path(memberFile))
 }
 
-// begin makes the directory of a single machine, or an empty one, that of a node.
+// begin turns an empty directory, or that of a single machine, into that of a node.
 func begin(o Options, joins bool) (*member, error) {
 	m := &member{Format: memberFormat, Node: newNodeID(), Begun: founded}
 	empty, err := isEmpty(o)
@@ -188,7 +188,7 @@ func isEmpty(o Options) (bool, error) {
 
 // open opens the parts that exist.
 func (n *Node) open() error {
-	if n.member.Cluster == uuid.Nil { // it was not admitted yet, and what it may have is of an attempt that a crash has ended
+	if n.member.Cluster == uuid.Nil { // it has not been admitted yet, and any parts are left from an attempt that crashed
 		return nil
 	}
 	d := Dir{options: n.options, log: n.options.Log, parts: map[Part]*part{Archive: {}, Secret: {}}}
@@ -242,7 +242,7 @@ func (n *Node) join(admit Admit) error {
 	return n.member.write(n.options.Dir)
 }
 
-// makeMissing creates the parts that are missing of a directory that is not complete.
+// makeMissing creates the missing parts of an incomplete directory.
 func (n *Node) makeMissing() (err error) {
 	if n.Secret == (identity.CellSecret{}) {
 		n.Secret = identity.NewCellSecret().Kept(n.options.Dir, n.options.Key)
@@ -262,30 +262,31 @@ func (n *Node) makeMissing() (err error) {
 	return nil
 }
 
-// ID is the id of the node, for ever.
+// ID returns the permanent id of the node.
 func (n *Node) ID() string { return n.member.Node }
 
-// Cluster is the id of the installation.
+// Cluster returns the id of the installation.
 func (n *Node) Cluster() uuid.UUID { return n.member.Cluster }
 
-// Complete reports whether every part existed once. Before that the caller makes the parts that are its own.
+// Complete reports whether all parts have existed. Until then, the caller creates the parts that it owns.
 func (n *Node) Complete() bool { return n.member.Complete }
 
-// Joined reports whether the node joined a cluster that others had begun: its journal waits to be filled by them.
+// Joined reports whether the node joined an existing cluster. Its journal then waits for the other nodes to fill it.
 func (n *Node) Joined() bool { return n.member.Begun == joined }
 
-// Adopted reports whether the node began the cluster with the journal of a single machine, in SingleJournalDir.
+// Adopted reports whether the node started the cluster with the journal of a single machine, in SingleJournalDir.
 func (n *Node) Adopted() bool { return n.member.Begun == adopted }
 
-// JournalDir is where the node's journal is.
+// JournalDir returns the directory of the node's journal.
 func (n *Node) JournalDir() string { return n.path(raftDir) }
 
-// SingleJournalDir is where the journal of a single machine was, and is after the last node has left its cluster.
+// SingleJournalDir returns the directory in which the journal of a single machine was, and in which it is again after the last node has left its
+// cluster.
 func (n *Node) SingleJournalDir() string { return n.path(journalDir) }
 
 func (n *Node) path(name string) string { return filepath.Join(n.options.Dir, name) }
 
-// Commit records that every part exists: from here on one that is missing stops the start. Secrets that are not encrypted yet are encrypted with the key.
+// Commit records that every part exists: from then on, a missing part stops the start. It also encrypts secrets that are not yet encrypted.
 func (n *Node) Commit() error {
 	if err := encrypt(n.options); err != nil {
 		return err
@@ -309,7 +310,7 @@ func (n *Node) SetVoted() error {
 
 // CheckState compares the state with the other parts.
 func (n *Node) CheckState(v *cell.View) error {
-	if _, fits := n.Secret.Fits(v.SecretStandings()); !fits { // what is missing, other nodes have
+	if _, fits := n.Secret.Fits(v.SecretStandings()); !fits { // other nodes have whatever is missing
 		return n.problem(Secret, "is not the secret that the access keys of the cluster are derived from")
 	}
 	return nil

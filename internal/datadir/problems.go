@@ -31,7 +31,7 @@ const (
 	archiveDir = "archive"
 )
 
-// wholeParts are in the order of precedence when they disagree.
+// wholeParts are in the order of precedence if they disagree.
 var wholeParts = []Part{Journal, Secret, Archive}
 
 // consequences say what the loss of a part means.
@@ -50,7 +50,7 @@ func ParsePart(name string) (Part, error) {
 	return "", fmt.Errorf("part %.100q of the data directory is unknown: want %s, %s, %s or %s", name, Journal, JournalTail, Archive, Secret)
 }
 
-// Problem is the reason why a data directory cannot be opened, and how to continue.
+// Problem says why a data directory cannot be opened, and how to continue.
 type Problem struct {
 	Part Part
 	Path string
@@ -129,7 +129,7 @@ func (d *Dir) judgeUnnamed() error {
 	return d.begin()
 }
 
-// begin chooses an id for the directory, which its parts get one after another.
+// begin chooses an id for the directory, which is then written to one part after another.
 func (d *Dir) begin() error {
 	d.pending = &pending{Format: pendingFormat, ID: uuid.New()}
 	return d.savePending()
@@ -145,12 +145,12 @@ func (d *Dir) savePending() error {
 	return d.pending.write(d.options.Dir)
 }
 
-// mustHave reports whether a part was there before.
+// mustHave reports whether a part existed before.
 func (d *Dir) mustHave(name Part) bool {
 	return d.pending == nil || slices.Contains(d.pending.Had, name)
 }
 
-// installation is the id that most parts have, zero when none has one.
+// installation returns the id that most parts have; zero if none has one.
 func (d *Dir) installation() (id uuid.UUID) {
 	if d.pending != nil {
 		return d.pending.ID
@@ -222,7 +222,7 @@ func (d *Dir) accept() error {
 	return d.savePending()
 }
 
-// acceptInPlace is accept for parts that can be used as they are.
+// acceptInPlace is accept for parts that are usable as they are.
 func (d *Dir) acceptInPlace(problems []*Problem) error {
 	var left []error
 	for _, p := range problems {
@@ -251,7 +251,7 @@ func (d *Dir) isLost(name Part) bool {
 	return slices.ContainsFunc(d.losses, func(l loss) bool { return l.Part == name })
 }
 
-// setAside renames a part. It deletes nothing, because the part may be worth a closer look, or another restore.
+// setAside renames a part instead of deleting it, because the part may be worth an investigation or another restore.
 func (d *Dir) setAside(name Part) error {
 	p := d.parts[name]
 	switch name {

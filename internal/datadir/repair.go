@@ -19,8 +19,8 @@ func CheckArchive(ctx context.Context, dir string) (*archivepebble.Report, error
 	return archivepebble.Check(ctx, filepath.Join(dir, archiveDir))
 }
 
-// RepairArchive drops the unreadable records of the archive of a data directory whose service is stopped. The next start records in the log and the
-// journal what was dropped. kept is where the damaged archive is afterwards; it is empty when nothing was damaged.
+// RepairArchive drops the unreadable records of the archive of a stopped service's data directory. The next start records in the log and in the
+// journal what was dropped. kept is the path to which the damaged archive was moved; empty if nothing was damaged.
 func RepairArchive(ctx context.Context, dir string, key *secretkey.Key) (report *archivepebble.Report, kept string, err error) {
 	unlock, err := identity.LockDir(dir)
 	if err != nil {

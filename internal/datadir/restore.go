@@ -24,23 +24,24 @@ const (
 	restoreBytes   = 16 << 20 // or so many bytes
 )
 
-// Unfinished is the error for a directory whose restore has not come to its end.
+// Unfinished is the error for a directory whose restore was interrupted.
 type Unfinished struct{ Dir string }
 
 func (e *Unfinished) Error() string {
 	return fmt.Sprintf("%s has a part of a backup only, because `muster restore` was interrupted: run it again, or remove the directory", e.Dir)
 }
 
-// CheckFinished fails with an Unfinished if a directory has the beginning of a restore that was interrupted.
+// CheckFinished returns an Unfinished if a directory contains an interrupted restore.
 func CheckFinished(dir string) error {
 	_, err := readPending(dir)
 	return err
 }
 
-// Restore makes the data directory of a single machine from a backup, which is opened and read twice: before anything is written, all of it is checked. The directory must be
-// empty, or have the beginning of a restore that was interrupted. It is a new installation, with the secret of the one in the backup: parts of one do not fit the other.
+// Restore creates the data directory of a single machine from a backup. It opens and reads the backup twice, because it checks all of it before it
+// writes anything. The directory must be empty, or contain an interrupted restore. It becomes a new installation with the secret of the one in the
+// backup: parts of one do not fit the other.
 func Restore(ctx context.Context, o Options, open func() (io.ReadCloser, error)) (s backup.Summary, state *cell.Cell, err error) {
-	if _, err := emptyForRestore(o.Dir); err != nil { // before a large backup is read, and before the lock leaves its file in a directory of something else
+	if _, err := emptyForRestore(o.Dir); err != nil { // before a large backup is read, and before the lock creates its file in an unrelated directory
 		return s, nil, err
 	}
 	first, err := open()
@@ -82,7 +83,7 @@ func Restore(ctx context.Context, o Options, open func() (io.ReadCloser, error))
 	return s, state, removePending(o.Dir)
 }
 
-// clearForRestore removes what an interrupted restore has left, and refuses anything else.
+// clearForRestore removes the files of an interrupted restore, and refuses any others.
 func clearForRestore(dir string) error {
 	unfinished, err := emptyForRestore(dir)
 	if err != nil || !unfinished {
@@ -92,7 +93,7 @@ func clearForRestore(dir string) error {
 	return errors.Join(os.RemoveAll(d.path(journalDir)), os.RemoveAll(d.path(archiveDir)), os.RemoveAll(d.path(string(Secret))))
 }
 
-// emptyForRestore refuses a directory that has anything but what an interrupted restore has left.
+// emptyForRestore refuses a directory that has anything but the files of an interrupted restore.
 func emptyForRestore(dir string) (unfinished bool, err error) {
 	_, err = readPending(dir)
 	if _, unfinished := errors.AsType[*Unfinished](err); unfinished {
@@ -127,7 +128,7 @@ func (d *Dir) restore(ctx context.Context, r *backup.Reader, id uuid.UUID) (err 
 	if d.Archive, err = archivepebble.Open(d.archiveOptions()); err != nil {
 		return err
 	}
-	d.Archive.StopWaiting() // a person waits for the command: a full disk ends it
+	d.Archive.StopWaiting() // a person waits for the command, so a full disk must end it
 	if err := d.restoreRecords(ctx, r); err != nil {
 		return err
 	}
