@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
-// readAnswer reads an answer. It ignores unknown fields, so that a receiver can be newer than the service. A field that is there twice, also in another case, is refused:
-// no reader knows which of two verdicts the studio meant.
+// readAnswer parses an answer. It ignores unknown fields, so that a receiver can be newer than the service. It refuses a field that occurs twice,
+// also in different case, because it cannot know which of two verdicts the studio meant.
 func readAnswer(body []byte, to answer) error {
 	if err := strictjson.Unmarshal(body, to, strictjson.MatchCaseInsensitiveNames(true)); err != nil {
 		return fmt.Errorf("its answer: %w", err)
@@ -25,7 +25,7 @@ func readAnswer(body []byte, to answer) error {
 	return nil
 }
 
-// Verdict is an answer of yes or no.
+// Verdict is a yes or no.
 type Verdict struct {
 	Allow   *bool  `json:"allow"`
 	Message string `json:"message"` // with a no: for the player's client; what is longer than messageMax is cut
@@ -44,7 +44,7 @@ func (v *Verdict) check() error {
 
 func (v *Verdict) verdict() (bool, string) { return *v.Allow, v.Message }
 
-// addition is an answer that only adds something.
+// addition is an answer that only adds data.
 type addition struct{}
 
 func (addition) verdict() (bool, string) { return true, "" }
@@ -69,7 +69,7 @@ func (a *EnterAnswer) check() error {
 	return errors.Join(errs...)
 }
 
-// PlayerDataAnswer is the PlayerData of player sessions, by player. A player who is not in it gets none.
+// PlayerDataAnswer is the PlayerData of player sessions, by player. Players who are not in it get none.
 type PlayerDataAnswer struct {
 	addition
 	Players map[string]string `json:"players"`
@@ -87,7 +87,7 @@ func (a *PlayerDataAnswer) check() error {
 	return nil
 }
 
-// RegionsAnswer are the locations for a game, the best first.
+// RegionsAnswer has the locations for a game, the best first.
 type RegionsAnswer struct {
 	addition
 	Regions []string `json:"regions"`
@@ -144,7 +144,7 @@ func (a *UpdateAnswer) check() error {
 	return errors.Join(a.Verdict.check(), a.Attributes.within("attributes", partyAttributesMax))
 }
 
-// PenaltyAnswer is the studio's decision about a penalty.
+// PenaltyAnswer is the studio's decision on a penalty.
 type PenaltyAnswer struct {
 	addition
 	Decision string `json:"decision"` // KEEP, CLEAR or SET
@@ -208,7 +208,7 @@ func (o *Object) within(field string, most int) error {
 	return nil
 }
 
-// Text is the object, or "" when there is none.
+// Text returns the object, or "" if there is none.
 func (o *Object) Text() string {
 	if o == nil {
 		return ""

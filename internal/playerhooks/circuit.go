@@ -7,25 +7,26 @@ import (
 
 // Thresholds of a circuit.
 const (
-	failuresMax  = 5 // in a row
+	failuresMax  = 5 // consecutive
 	playersLeast = 3 // different players in whose requests they happened
 	triesMax     = 3 // trial requests after each pause, each of another player
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 )
 
-// circuit stops the requests of one hook to a receiver that is down: after some failures in a row it sends none for a
+// circuit is a circuit breaker: it stops the requests of one hook to a receiver that is down. After some consecutive
+// failures it sends none for a while, then a few as a trial.
 // while, then a few as a trial.
 //
-// The effect of one player's request on the receiver proves little: it takes several players to begin a pause, and as many
-// to make the next one longer, so that no player's requests can stop those for other players.
+// A failure may be caused by the player's own request. So it takes failures for several players to start a pause, and as
+// many to make the next one longer; no player alone can stop the requests for others.
 type circuit struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	failures int             // in a row
+	failures int             // consecutive
 	players  map[string]bool // in whose requests they happened, as many as count
-	pauses   int             // in a row
+	pauses   int             // consecutive
 	until    time.Time       // the end of the pause
 	tries    map[string]bool // by player, since the last pause: whether the request has failed
 	trying   time.Time       // when the first of them was sent
@@ -60,7 +61,7 @@ func (c *circuit) underWay() (n int) {
 	return n
 }
 
-// answered records that the receiver works, and reports whether that ends a pause.
+// answered records that the receiver works, and reports whether this ends a pause.
 func (c *circuit) answered() (back bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +70,7 @@ func (c *circuit) answered() (back bool) {
 	return back
 }
 
-// failed records that there was no answer, and returns the pause that begins with it, and whether that is the first.
+// failed records that there was no answer. It returns the pause that starts with it, and whether that is the first.
 func (c *circuit) failed(player string) (pause time.Duration, opened bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

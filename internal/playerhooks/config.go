@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// Config has the hooks that are on.
+// Config has the enabled hooks.
 type Config struct {
 	Hooks       map[Name]Hook
 	Concurrency int // requests that may wait for one receiver
@@ -25,7 +25,7 @@ type Hook struct {
 	OnTimeout OnTimeout
 }
 
-// OnTimeout decides when a hook returns no usable answer: none in time, an error, or an invalid one.
+// OnTimeout says what to do if a hook returns no usable answer: none in time, an error, or an invalid one.
 type OnTimeout string
 
 // The policies.
@@ -58,7 +58,7 @@ type fileSection struct {
 	OnTimeout OnTimeout `json:"on_timeout"`
 }
 
-// ReadFile reads a configuration; an empty path is one without hooks.
+// ReadFile reads a configuration; an empty path means no hooks.
 func ReadFile(path string) (Config, error) {
 	if path == "" {
 		return Config{}, nil
@@ -70,7 +70,7 @@ func ReadFile(path string) (Config, error) {
 	return c, nil
 }
 
-// parse reports all mistakes, not only the first.
+// parse parses a configuration. It reports all mistakes, not only the first.
 func parse(text []byte) (Config, error) {
 	var f file
 	if err := configfile.Decode(text, &f); err != nil {
@@ -91,7 +91,7 @@ func parse(text []byte) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// hook is one section, with the common values for those that it leaves out.
+// hook returns the hook of one section, with the common values for those that the section omits.
 func (f *file) hook(name Name) (Hook, error) {
 	policy, known := names[name]
 	if !known {

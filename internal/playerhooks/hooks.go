@@ -1,9 +1,8 @@
-// Package playerhooks calls the studio's backend before it carries out players' calls: whether the player may do it, and what
-// the studio adds to it. Each hook is one signed POST with a short timeout; the configuration of the hook decides what happens when
-// there is no answer.
+// Package playerhooks asks the studio's backend about players' calls before the service carries them out: whether the player may make the call, and
+// what data the studio adds. Each hook is one signed POST with a short timeout. The hook's configuration says what happens if there is no answer.
 //
-// A hook that is off costs nothing. One whose receiver is down costs little: after some failures of several players' requests none
-// is sent for a while, and the number that may wait for one receiver is bounded.
+// A disabled hook costs nothing. A hook whose receiver is down costs little: after failures for several players, no requests are sent for a while,
+// and the number of requests that may wait for one receiver is bounded.
 package playerhooks
 
 import (
@@ -32,8 +31,8 @@ const (
 	DecidePenalty          Name = "DecidePenalty"
 )
 
-// names are all hooks, with their default. A silent receiver of one that only adds data does not keep players from playing, unless the
-// studio says so.
+// names are all hooks, with their defaults. Unless the studio configures otherwise, players can still play if the receiver of a hook that only adds
+// data is silent.
 var names = map[Name]OnTimeout{
 	BeforeCreateParty: Deny, BeforeJoinParty: Deny, BeforeInvite: Deny, BeforeEnterMatchmaking: Deny, BeforeDirectJoin: Deny,
 	BeforePlayerUpdate: Deny, BuildPlayerData: Allow, ChooseRegions: Allow, DecidePenalty: Allow,
@@ -42,7 +41,7 @@ var names = map[Name]OnTimeout{
 // KeyTarget is the name of the hooks' receiver for `muster webhook-key`.
 const KeyTarget = "player-hooks"
 
-// Hooks are the hooks that are on. Nil means none.
+// Hooks are the enabled hooks. Nil means none.
 type Hooks struct {
 	keys    func() []string // sign requests
 	log     *slog.Logger
@@ -50,19 +49,19 @@ type Hooks struct {
 	metrics *metrics
 }
 
-// table is what a configuration says.
+// table is the contents of a configuration.
 type table struct {
 	hooks     map[Name]*hook
 	receivers map[string]*receiver // by URL: hooks that share one share its connections
 }
 
-// complainEvery keeps a hook that fails all the time from filling the log.
+// complainEvery bounds the log lines about a hook that fails constantly.
 const complainEvery = time.Minute
 
 type hook struct {
 	Hook
 	receiver *receiver
-	circuit  circuit // its own: a receiver may answer other hooks well
+	circuit  circuit // one per hook, because a receiver may fail for one hook and work for another
 	log      *slog.Logger
 	told     rate.Lines // about unusable answers
 }
@@ -74,7 +73,7 @@ func New(c Config, keys func() []string, log *slog.Logger) *Hooks {
 	return h
 }
 
-// Set changes the configuration while hooks are asked. Requests that are under way end as they began; what is known of receivers that do not answer is forgotten.
+// Set changes the configuration during operation. Requests in progress finish with the old one; the failures of receivers are forgotten.
 func (h *Hooks) Set(c Config) {
 	t := table{map[Name]*hook{}, map[string]*receiver{}}
 	for name, x := range c.Hooks {
@@ -90,14 +89,14 @@ func (h *Hooks) Set(c Config) {
 	was.close()
 }
 
-// close drops the connections that are idle.
+// close closes idle connections.
 func (t table) close() {
 	for _, r := range t.receivers {
 		r.client.CloseIdleConnections()
 	}
 }
 
-// Close drops the connections. No request may follow.
+// Close closes the connections. No request may follow.
 func (h *Hooks) Close() {
 	if h != nil {
 		h.now.Get().close()
@@ -121,7 +120,7 @@ type Denied struct {
 
 func (e *Denied) Error() string { return fmt.Sprintf("hook %s denied it: %s", e.Hook, e.Message) }
 
-// Silent says that a hook that must be heard gave no answer that could be used.
+// Silent means that a hook whose answer is required gave no usable one.
 type Silent struct {
 	Hook Name
 	err  error
@@ -138,8 +137,8 @@ type answer interface {
 	verdict() (allowed bool, message string) // of one that only adds something: allowed
 }
 
-// Ask sends a request to a hook and returns its answer: the zero one when the hook is off, or does not answer with ALLOW. The error is
-// a *Denied, a *Silent, or the context's.
+// Ask sends a request to a hook and returns its answer. The answer is the zero value if the hook is off, or if it does not answer and its policy is
+// ALLOW. The error is a *Denied, a *Silent, or the context's.
 func Ask[A any, P interface {
 	*A
 	answer

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics count the answers, for the door of those who watch.
+// metrics count the answers.
 type metrics struct {
 	answers *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -47,7 +47,7 @@ func (n *metrics) note(hook Name, began time.Time, allowed bool, err error) {
 	}
 }
 
-// Collectors are the metrics of the hooks.
+// Collectors returns the metrics of the hooks.
 func (h *Hooks) Collectors() []prometheus.Collector {
 	if h == nil {
 		return nil

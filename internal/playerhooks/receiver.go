@@ -19,11 +19,11 @@ import (
 // answerMax bounds the size of an answer.
 const answerMax = 256 << 10
 
-// receiver is one URL that answers requests.
+// receiver is a URL that answers requests.
 type receiver struct {
 	url    string
 	keys   func() []string // that sign
-	slots  chan struct{}   // as many as requests may wait for it
+	slots  chan struct{}   // one slot for each request that may wait for it
 	client *http.Client
 	now    func() time.Time
 }
@@ -32,7 +32,7 @@ func newReceiver(to string, concurrency int, keys func() []string) *receiver {
 	return &receiver{url: to, keys: keys, slots: make(chan struct{}, concurrency), client: webhook.NewClient(concurrency), now: time.Now}
 }
 
-// message is a request in its JSON form. A repeat by the transport, on a connection that broke, has the same id.
+// message is a request in JSON. If the transport repeats it because a connection broke, the repeat has the same id.
 type message struct {
 	Hook   Name   `json:"hook"`
 	ID     string `json:"id"`
@@ -55,7 +55,7 @@ func isUnusable(err error) bool {
 	return ok
 }
 
-// ask sends a request and lets read check the answer.
+// ask sends a request, and lets read check the answer.
 func (h *hook) ask(ctx context.Context, n Name, q question, read func([]byte) error) error {
 	player := askerOf(q)
 	if !h.circuit.closed(player) {
@@ -81,7 +81,7 @@ func (h *hook) ask(ctx context.Context, n Name, q question, read func([]byte) er
 	return err
 }
 
-// note reports the outcome of a request to the circuit and the log.
+// note reports the result of a request to the circuit and to the log.
 func (h *hook) note(ctx context.Context, n Name, player string, err error) {
 	log := h.log.With("hook", n, "url", webhook.PlainURL(h.receiver.url))
 	switch {

@@ -24,7 +24,7 @@ const (
 	seeFloat  = 62 // the value itself follows as 8 bytes
 )
 
-// block is a block that is being written. Its periods are added in order.
+// block is a block that is being written. Periods are added in order.
 type block struct {
 	bytes  []byte
 	next   int // period
@@ -34,7 +34,7 @@ type block struct {
 
 func (b *block) reset() { *b = block{bytes: b.bytes[:0]} }
 
-// add adds a period. One that is there already, or is older, is ignored.
+// add adds a period. It ignores a period that is not newer than the last one.
 func (b *block) add(period int, s Stat) {
 	if period < b.next || s.Count == 0 {
 		return
@@ -122,7 +122,7 @@ func readUvarint(b []byte) (uint64, []byte, error) {
 	return n, b[used:], nil
 }
 
-// read yields the periods of a block. It returns how the block could be continued.
+// read yields the periods of a block. It returns a block to which further periods can be added.
 func read(bytes []byte, yield func(period int, s Stat)) (b block, err error) {
 	for rest := bytes; len(rest) > 0; {
 		token, n := rest[0]&^argument, int(rest[0]&argument)

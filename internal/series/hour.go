@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// What a point of an m entry has beside its value.
+// Flags for what a point of an m entry has besides its value.
 const (
 	flagFull   = 1 << iota // a whole Stat, not a single sample
 	flagCounts             // Point.Counts
@@ -46,7 +46,7 @@ func appendBuckets(b []byte, buckets []uint64) []byte {
 	return b
 }
 
-// bucketsMax is far above the number of buckets of any metric.
+// bucketsMax is far more than the buckets of any metric.
 const bucketsMax = 1000
 
 func readBuckets(b []byte) (buckets []uint64, rest []byte, err error) {
@@ -112,7 +112,7 @@ func (t *Total) read(b []byte) (err error) {
 	return err
 }
 
-// closeHour turns the minutes of the present hour into blocks, and removes what is too old.
+// closeHour turns the minutes of the current hour into blocks, and removes expired data.
 func (s *Store) closeHour() error {
 	hour := s.last / minutesInHour
 	batch := s.db.NewBatch()
@@ -168,14 +168,14 @@ func (s *Store) closeHour() error {
 	return s.keepBudget(hour)
 }
 
-// beginDay forgets the blocks of the day that is over. s.mu is held.
+// beginDay drops the blocks of the day that has ended from memory. s.mu is held.
 func (s *Store) beginDay() {
 	for _, x := range s.byID {
 		x.day.reset()
 	}
 }
 
-// forgetOld forgets the series of which nothing is kept any more.
+// forgetOld removes the series of which no data is kept any more.
 func (s *Store) forgetOld(batch embeddb.Batch, hour int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Store) forgetOld(batch embeddb.Batch, hour int64) error {
 	return nil
 }
 
-// keepBudget removes the oldest minutes, and once less than a day of them is left the oldest hours, while the store needs more than its budget.
+// keepBudget removes the oldest minutes while the store exceeds its budget and, once less than a day of minutes is left, the oldest hours.
 func (s *Store) keepBudget(hour int64) error {
 	budget, _ := s.Limits()
 	if int64(s.db.DiskUsed()) <= budget {

@@ -14,21 +14,22 @@ func timeOf(minute int64) time.Time { return time.Unix(minute*60, 0).UTC() }
 
 // Slot has the samples of a minute or an hour.
 type Slot struct {
-	Minute int64 // its first one, since 1970
+	Minute int64 // first minute, in minutes since 1970
 	Stat
 }
 
-// Minutes returns the minutes of a series between two, the second excluded.
+// Minutes returns the minutes of a series from from up to but not including to.
 func (s *Store) Minutes(k Key, from, to int64) ([]Slot, error) {
 	return s.slots(k, 'b', 1, minutesInHour, from, to)
 }
 
-// Hours returns the hours of a series between two minutes, the second excluded. The present hour is as it is so far.
+// Hours returns the hours of a series from minute from up to but not including minute to. The current hour has its
+// samples so far.
 func (s *Store) Hours(k Key, from, to int64) ([]Slot, error) {
 	return s.slots(k, 'h', minutesInHour, hoursInDay, from, to)
 }
 
-// slots reads blocks of count periods, each of which has so many minutes.
+// slots reads blocks of count periods, each of the given number of minutes.
 func (s *Store) slots(k Key, kind byte, minutes, count, from, to int64) (all []Slot, err error) {
 	s.mu.RLock()
 	x, last := s.byKey[k], s.last

@@ -1,5 +1,5 @@
-// Package series keeps time series on the disk: each minute for 15 days and each hour for 455 days, within a budget of bytes and of series. Its directory is
-// not the truth about anything: it can be deleted while the service is down, and then begins anew.
+// Package series keeps time series on disk: minutes for 15 days and hours for 455 days, within a budget of bytes and of series. Nothing depends on
+// its directory: it can be deleted while the service is down, and is then created anew.
 package series
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Stat is what is kept of the samples of a period.
+// Stat summarises the samples of a period.
 type Stat struct{ Count, Sum, Min, Max float64 }
 
 // Of returns the Stat of one sample.
@@ -32,7 +32,7 @@ func (s *Stat) Add(x Stat) {
 // single reports whether the Stat is that of one sample.
 func (s Stat) single() bool { return s == Of(s.Sum) }
 
-// Total is the sum of all samples of a series since it began.
+// Total is the sum of all samples of a series since its start.
 type Total struct {
 	Count, Sum float64
 	Buckets    []uint64 // of a duration, not cumulative
@@ -90,7 +90,7 @@ func (k Key) Parse() (metric string, dimensions []Dimension, err error) {
 	return parts[0], dimensions, nil
 }
 
-// Point is what a series has to add for a minute.
+// Point is a series' contribution to a minute.
 type Point struct {
 	Key Key
 	Stat

@@ -28,7 +28,7 @@ const (
 type Options struct {
 	Dir       string
 	FS        vfs.FS // nil: the operating system's
-	Program   string // names this process to a second one that finds the directory in use
+	Program   string // names this process in the error of a second one that finds the directory in use
 	BytesMax  int64  // the disk budget: beyond it, the oldest minutes and then the oldest hours go early
 	SeriesMax int
 	Log       *slog.Logger
@@ -61,22 +61,22 @@ type Store struct {
 	refused uint64 // points without a series, since the start
 }
 
-// series is one series in memory.
+// series is the state of a series in memory.
 type series struct {
 	id     uint32
 	key    Key
 	used   int64 // the newest minute with a sample
-	hour   block // of the present hour's minutes
+	hour   block // minutes of the current hour
 	inHour Stat
-	day    block // of the present day's hours that are over
+	day    block // completed hours of the current day
 	total  Total
 	counts bool
 }
 
-// damagedSuffix ends the name of a directory that could not be read and was put aside.
+// damagedSuffix is the suffix of a directory that could not be read and was moved aside.
 const damagedSuffix = ".damaged"
 
-// Open opens the store in a directory, and creates it if there is none. A damaged one is put aside, and a new one begins.
+// Open opens the store in a directory, and creates it if there is none. It moves a damaged store aside and starts a new one.
 func Open(o Options) (*Store, error) {
 	s, err := open(o)
 	damaged, ok := errors.AsType[*embeddb.Damaged](err)
@@ -113,7 +113,8 @@ func open(o Options) (*Store, error) {
 // Close releases the directory.
 func (s *Store) Close() error { return s.db.Close() }
 
-// SetLimits changes the disk budget and the number of series. What is beyond a lower budget goes at the end of the hour; series beyond a lower number stay.
+// SetLimits changes the disk budget and the number of series. Data beyond a lower budget is removed at the end of the hour; series beyond a lower
+// number stay.
 func (s *Store) SetLimits(bytesMax int64, seriesMax int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,7 @@ func (s *Store) Limits() (bytesMax int64, seriesMax int) {
 	return s.BytesMax, s.SeriesMax
 }
 
-// StopWaiting ends a write that waits for room on the disk. It is for a service that ends.
+// StopWaiting ends a write that waits for disk space, so that the service can stop.
 func (s *Store) StopWaiting() { s.db.StopWaiting() }
 
 func key1(kind byte, n int64) []byte { return binary.BigEndian.AppendUint32([]byte{kind}, uint32(n)) }
@@ -136,7 +137,7 @@ func key2(kind byte, n int64, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(key1(kind, n), id)
 }
 
-// load reads what is in memory: the names of the series, their totals, and the present hour and day.
+// load reads the state in memory: the names of the series, their totals, and the current hour and day.
 func (s *Store) load() error {
 	err := s.each('s', 0, math.MaxUint32, func(key, value []byte) error {
 		id := binary.BigEndian.Uint32(key[1:])
@@ -163,7 +164,7 @@ func (s *Store) load() error {
 	if err != nil {
 		return err
 	}
-	// When each series was used last is known to the day, which is enough to know which one may go.
+	// The last use of each series is known only to the day, which is enough to choose the ones to evict.
 	newest, day := int64(0), int64(0)
 	err = s.each('h', 0, math.MaxUint32, func(key, value []byte) error {
 		day = max(day, int64(binary.BigEndian.Uint32(key[1:])))
@@ -235,7 +236,7 @@ func (s *Store) Last() int64 {
 	return s.last
 }
 
-// Append adds the points of a minute, which must be newer than all before. After an error none of them was added.
+// Append adds the points of a minute, which must be newer than all earlier ones. After an error, none of them has been added.
 func (s *Store) Append(minute int64, points []Point) error {
 	if err := s.db.Err(); err != nil {
 		return err
@@ -282,7 +283,7 @@ func (s *Store) Append(minute int64, points []Point) error {
 	return nil
 }
 
-// gather finds or makes the series of the points, and returns the entry of the minute. New series have ids from first on.
+// gather finds or creates the series of the points, and returns the entry of the minute. New series have ids from first on.
 func (s *Store) gather(batch embeddb.Batch, minute int64, points []Point, all []*series) (entry []byte, first uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +319,7 @@ func (x *series) add(minute int64, p *Point) {
 	}
 }
 
-// find returns the series of a key, and makes it if there is room for one; else nil. s.mu is held.
+// find returns the series of a key, and creates it if there is room for one; otherwise nil. s.mu is held.
 func (s *Store) find(batch embeddb.Batch, minute int64, k Key) (*series, error) {
 	if x := s.byKey[k]; x != nil {
 		return x, nil
@@ -342,7 +343,7 @@ func (s *Store) find(batch embeddb.Batch, minute int64, k Key) (*series, error) 
 	return x, nil
 }
 
-// evict forgets the series that has had no samples for longest, at least a day.
+// evict removes the series that has had no samples for the longest time, and for at least a day.
 func (s *Store) evict(batch embeddb.Batch, minute int64) bool {
 	var oldest *series
 	for _, x := range s.byID {
@@ -369,7 +370,7 @@ func (s *Store) Used() (series int, bytes int64) {
 	return len(s.byKey), int64(s.db.DiskUsed())
 }
 
-// Refused returns how many points were not kept, because there was no series for them.
+// Refused returns how many points were dropped because there was no room for their series.
 func (s *Store) Refused() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
