@@ -83,8 +83,8 @@ type drawing struct {
 	curves [][]curve // by graph and line
 }
 
-// draw reads the graphs. A total without samples is 0 in the steps in which the service kept metrics, and unknown in others. A gauge among the lines
-// shows which steps those are; if there is none, the series present does.
+// draw reads the graphs. A total without samples is 0 in the steps in which the service kept metrics, and unknown in others. The gauges
+// among the lines and the series present show which steps those are.
 func (d *Door) draw(graphs []graph, span timespan, present series.Key) (drawing, error) {
 	now := d.engine.Now().Unix() / 60
 	from, to, steps := span.window(now)
