@@ -293,7 +293,7 @@ func (w *soakWatch) verdict() error {
 		to.after.Round(time.Second), megabytes(from.heap), megabytes(to.heap), megabytes(from.rss), megabytes(to.rss))
 	switch {
 	case to.after-from.after < time.Minute && !w.bench.options.Quick:
-		return fmt.Errorf("a soak of %s shows nothing: want two minutes at least", w.bench.options.Soak)
+		return fmt.Errorf("a soak of %s is too short to show growth: want at least three minutes", w.bench.options.Soak)
 	case to.heap-from.heap > soakHeapGrowth+from.heap*soakHeapShare/100:
 		return fmt.Errorf("%w: live heap from %s to %s", errGrowth, megabytes(from.heap), megabytes(to.heap))
 	case to.rss-from.rss > soakRSSGrowth+from.rss*soakRSSShare/100:
