@@ -18,7 +18,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -271,9 +270,9 @@ type Info struct {
 // sum is their SHA-256.
 func (c *Client) Put(ctx context.Context, key string, content io.ReaderAt, size int64, sum [sha256.Size]byte) error {
 	wait := headWait + time.Duration(min(size, heldMax)/slowest)*time.Second
-	return c.try(ctx, "put "+key, func(ctx context.Context, d *deadline) error {
-		d.in(wait)
-		body := io.NopCloser(&watched{io.NewSectionReader(content, 0, size), d, wait}) // a reader for each attempt: HTTP may still read that of one that was answered early
+	return c.try(ctx, "put "+key, func(ctx context.Context, timer *time.Timer) error {
+		timer.Reset(wait)
+		body := io.NopCloser(&watched{io.NewSectionReader(content, 0, size), timer, wait}) // a reader for each attempt: HTTP may still read that of one that was answered early
 		header := http.Header{"Content-Type": {"application/octet-stream"}}
 		if c.place.Encryption != "" {
 			header.Set("X-Amz-Server-Side-Encryption", c.place.Encryption)
@@ -296,13 +295,13 @@ func (c *Client) PutBytes(ctx context.Context, key string, content []byte) error
 
 // Get returns an object of at most so many bytes.
 func (c *Client) Get(ctx context.Context, key string, most int64) (content []byte, err error) {
-	err = c.try(ctx, "get "+key, func(ctx context.Context, d *deadline) error {
+	err = c.try(ctx, "get "+key, func(ctx context.Context, timer *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodGet, key, nil, nil, nil, 0, emptySum)
 		if err != nil {
 			return err
 		}
 		defer answer.Body.Close()
-		content, err = io.ReadAll(io.LimitReader(&watched{answer.Body, d, bodyWait}, most+1))
+		content, err = io.ReadAll(io.LimitReader(&watched{answer.Body, timer, bodyWait}, most+1))
 		if err == nil && int64(len(content)) > most {
 			err = &Error{What: "get " + key, Status: http.StatusOK, Message: fmt.Sprintf("the object has more than %d bytes", most)}
 		}
@@ -326,7 +325,7 @@ func (c *Client) Open(ctx context.Context, key, asked string) (*http.Response, e
 
 // Head tells about an object.
 func (c *Client) Head(ctx context.Context, key string) (info Info, err error) {
-	err = c.try(ctx, "head "+key, func(ctx context.Context, _ *deadline) error {
+	err = c.try(ctx, "head "+key, func(ctx context.Context, _ *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodHead, key, nil, nil, nil, 0, emptySum)
 		if err != nil {
 			return err
@@ -341,7 +340,7 @@ func (c *Client) Head(ctx context.Context, key string) (info Info, err error) {
 
 // Touch makes the store take an object for a new one.
 func (c *Client) Touch(ctx context.Context, key string) error {
-	return c.try(ctx, "touch "+key, func(ctx context.Context, _ *deadline) error {
+	return c.try(ctx, "touch "+key, func(ctx context.Context, _ *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodPut, key, nil, http.Header{
 			"X-Amz-Copy-Source": {"/" + c.place.Bucket + "/" + c.full(key)}, "X-Amz-Metadata-Directive": {"REPLACE"},
 		}, nil, 0, emptySum)
@@ -359,7 +358,7 @@ func (c *Client) Touch(ctx context.Context, key string) error {
 
 // Delete removes an object. One that does not exist is no error.
 func (c *Client) Delete(ctx context.Context, key string) error {
-	err := c.try(ctx, "delete "+key, func(ctx context.Context, _ *deadline) error {
+	err := c.try(ctx, "delete "+key, func(ctx context.Context, _ *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodDelete, key, nil, nil, nil, 0, emptySum)
 		if err != nil {
 			return err
@@ -407,13 +406,13 @@ type listed struct {
 }
 
 func (c *Client) page(ctx context.Context, query url.Values) (page listed, now time.Time, err error) {
-	err = c.try(ctx, "list "+query.Get("prefix"), func(ctx context.Context, d *deadline) error {
+	err = c.try(ctx, "list "+query.Get("prefix"), func(ctx context.Context, timer *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodGet, "", query, nil, nil, 0, emptySum)
 		if err != nil {
 			return err
 		}
 		defer answer.Body.Close()
-		text, err := io.ReadAll(io.LimitReader(&watched{answer.Body, d, bodyWait}, listMax))
+		text, err := io.ReadAll(io.LimitReader(&watched{answer.Body, timer, bodyWait}, listMax))
 		if err != nil {
 			return err
 		}
@@ -441,46 +440,41 @@ func (c *Client) full(key string) string {
 
 var emptySum = func() string { sum := sha256.Sum256(nil); return hex.EncodeToString(sum[:]) }()
 
-// deadline ends an attempt that makes no progress. An attempt that does is never ended: over a slow network, a large object takes as long as it takes.
-type deadline struct {
-	timer *time.Timer
-	hit   atomic.Bool
-}
+// errStalled is the cause with which an attempt ends that makes no progress.
+var errStalled = errors.New("the store made no progress for too long")
 
-func (d *deadline) in(wait time.Duration) { d.timer.Reset(wait) }
-
-// watched is what an attempt sends or receives. The attempt may wait that long after each part.
+// watched is what an attempt sends or receives. Each part that arrives starts the attempt's timer again: over a slow network, a large object takes
+// as long as it takes.
 type watched struct {
 	io.Reader
-	deadline *deadline
-	wait     time.Duration
+	timer *time.Timer
+	wait  time.Duration
 }
 
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	if n > 0 {
-		w.deadline.in(w.wait)
+		w.timer.Reset(w.wait)
 	}
 	return n, err
 }
 
-// try makes several attempts at what may succeed later.
-func (c *Client) try(ctx context.Context, what string, attempt func(context.Context, *deadline) error) error {
+// try makes several attempts at what may succeed later. An attempt starts its timer again when it makes progress, and ends when the timer fires.
+func (c *Client) try(ctx context.Context, what string, attempt func(context.Context, *time.Timer) error) error {
 	for n := 0; ; n++ {
-		one, cancel := context.WithCancel(ctx)
-		d := &deadline{}
-		d.timer = time.AfterFunc(bodyWait, func() { d.hit.Store(true); cancel() })
-		err := attempt(one, d)
-		d.timer.Stop()
-		cancel()
+		one, cancel := context.WithCancelCause(ctx)
+		timer := time.AfterFunc(bodyWait, func() { cancel(errStalled) })
+		err := attempt(one, timer)
+		timer.Stop()
+		cancel(nil)
 		if err == nil {
 			return nil
 		}
 		if refused, ok := errors.AsType[*Error](err); ok {
 			refused.What = what + " in " + c.place.String()
 		} else {
-			if d.hit.Load() {
-				err = errors.New("the store made no progress for too long")
+			if context.Cause(one) == errStalled {
+				err = errStalled
 			}
 			err = &Failure{what + " in " + c.place.String(), err}
 		}
