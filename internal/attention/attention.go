@@ -77,13 +77,9 @@ type Config struct {
 	BackupAgeMax func() time.Duration
 	// Secrets lists the generations of the secret. nil: they are not looked at.
 	Secrets func(ctx context.Context) ([]secretrotation.Document, error)
-	// Differing are the nodes that have other settings than the node that decides; none at another node. nil: there is no other node.
-	Differing func() []node.Differing
-	// Apart are the nodes whose clocks are far from that of the node that decides; none at another node. nil: there is no other node.
-	Apart func() []node.Apart
-	// Short are the other nodes that have no room for changes; none at a node that does not decide. nil: there is no other node.
-	Short func() []string
-	Log   *slog.Logger
+	// Cluster returns the status of this node and the other ones. nil: there is no cluster.
+	Cluster func() node.Status
+	Log     *slog.Logger
 }
 
 // Finder looks for troubles.

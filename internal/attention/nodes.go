@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterhq/muster/internal/cluster/node"
 	"github.com/musterhq/muster/internal/plural"
 )
 
@@ -12,14 +13,17 @@ import (
 const settingsShown = 8
 
 // nodes are those that differ from the node that decides.
-func (f *Finder) nodes() []Item { return slices.Concat(f.rooms(), f.clocks(), f.settings()) }
-
-// rooms are the nodes that cannot store what the others do.
-func (f *Finder) rooms() (all []Item) {
-	if f.config.Short == nil {
+func (f *Finder) nodes() []Item {
+	if f.config.Cluster == nil {
 		return nil
 	}
-	for _, id := range f.config.Short() {
+	s := f.config.Cluster()
+	return slices.Concat(rooms(&s), clocks(&s), settings(&s))
+}
+
+// rooms are the nodes that cannot store what the others do.
+func rooms(s *node.Status) (all []Item) {
+	for _, id := range s.Short() {
 		all = append(all, Item{
 			What: fmt.Sprintf("Node %s has too little disk space, or too few file descriptors, for changes: it falls behind, and clients should not use it.", id),
 			Next: "Make room on the disk of its data directory; the node goes on by itself. Its log and its own overview say what is short.",
@@ -29,11 +33,8 @@ func (f *Finder) rooms() (all []Item) {
 }
 
 // clocks are the nodes whose clocks are wrong, or right if that of the node that decides is wrong.
-func (f *Finder) clocks() (all []Item) {
-	if f.config.Apart == nil {
-		return nil
-	}
-	for _, a := range f.config.Apart() {
+func clocks(s *node.Status) (all []Item) {
+	for _, a := range s.Apart() {
 		direction := "ahead of"
 		if a.Ahead < 0 {
 			direction = "behind"
@@ -47,11 +48,8 @@ func (f *Finder) clocks() (all []Item) {
 }
 
 // settings are the nodes that have other settings: with the next hand-over, theirs would be in force.
-func (f *Finder) settings() (all []Item) {
-	if f.config.Differing == nil {
-		return nil
-	}
-	for _, d := range f.config.Differing() {
+func settings(s *node.Status) (all []Item) {
+	for _, d := range s.Differing() {
 		names := d.Settings
 		more := ""
 		if len(names) > settingsShown {

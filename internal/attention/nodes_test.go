@@ -8,9 +8,16 @@ import (
 	"github.com/musterhq/muster/internal/cluster/node"
 )
 
+// finderOf returns a finder at the leader n1 of a cluster with other members.
+func finderOf(others ...node.Member) *Finder {
+	return New(Config{Cluster: func() node.Status {
+		return node.Status{By: "n1", Leader: "n1", Members: append([]node.Member{{ID: "n1"}}, others...)}
+	}})
+}
+
 // A node without room for changes is named.
 func TestNodesWithoutRoom(t *testing.T) {
-	items := New(Config{Short: func() []string { return []string{"n3"} }}).nodes()
+	items := finderOf(node.Member{ID: "n3", Short: true}).nodes()
 	if len(items) != 1 || !strings.HasPrefix(items[0].What, "Node n3 has too little disk space") || items[0].Next == "" {
 		t.Errorf("the items are %+v", items)
 	}
@@ -18,9 +25,7 @@ func TestNodesWithoutRoom(t *testing.T) {
 
 // A node whose clock is far from that of the node that decides is named, in either direction.
 func TestNodesWithOtherClocks(t *testing.T) {
-	f := New(Config{Apart: func() []node.Apart {
-		return []node.Apart{{Node: "n2", Leader: "n1", Ahead: 5*time.Minute + 300*time.Millisecond}, {Node: "n3", Leader: "n1", Ahead: -6 * time.Second}}
-	}})
+	f := finderOf(node.Member{ID: "n2", Clock: (5*time.Minute + 300*time.Millisecond).Milliseconds()}, node.Member{ID: "n3", Clock: (-6 * time.Second).Milliseconds()})
 	items := f.nodes()
 	if len(items) != 2 || items[0].What != "The clock of node n2 is 5 minutes ahead of that of n1, which decides." ||
 		items[1].What != "The clock of node n3 is 6 seconds behind that of n1, which decides." || items[0].Next == "" {
@@ -30,9 +35,7 @@ func TestNodesWithOtherClocks(t *testing.T) {
 
 // Nodes with other settings are named with some of them, however many there are.
 func TestNodesWithOtherSettings(t *testing.T) {
-	f := New(Config{Differing: func() []node.Differing {
-		return []node.Differing{{Node: "n2", Leader: "n1", Settings: []string{"people"}}, {Node: "n3", Leader: "n1", Settings: strings.Fields("a b c d e f g h i j")}}
-	}})
+	f := finderOf(node.Member{ID: "n2", Differs: []string{"people"}}, node.Member{ID: "n3", Differs: strings.Fields("a b c d e f g h i j")})
 	items := f.nodes()
 	if len(items) != 2 || items[0].What != "Node n2 differs from the leader, n1, in these settings: people." ||
 		items[1].What != "Node n3 differs from the leader, n1, in these settings: a, b, c, d, e, f, g, h and 2 more." || items[0].Next == "" {

@@ -117,28 +117,12 @@ func (x *Service) askLeaderForAttention() func(ctx context.Context) ([]byte, err
 	return func(ctx context.Context) ([]byte, error) { return x.node.Ask(ctx, exchange.Attention, nil) }
 }
 
-// differing returns the function from which the overview learns which nodes have other settings; nil without a cluster.
-func (x *Service) differing() func() []node.Differing {
+// status returns the function from which the overview learns of the other nodes; nil without a cluster.
+func (x *Service) status() func() node.Status {
 	if x.node == nil {
 		return nil
 	}
-	return x.node.Differing
-}
-
-// apart returns the function from which the overview learns which nodes' clocks differ; nil without a cluster.
-func (x *Service) apart() func() []node.Apart {
-	if x.node == nil {
-		return nil
-	}
-	return x.node.Apart
-}
-
-// short returns the function from which the overview learns which nodes are short of space; nil without a cluster.
-func (x *Service) short() func() []string {
-	if x.node == nil {
-		return nil
-	}
-	return x.node.Short
+	return x.node.Status
 }
 
 // Node returns this service's cluster node, or nil.

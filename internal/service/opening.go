@@ -256,7 +256,7 @@ func (x *opening) hosts(context.Context) error {
 func (x *opening) operations(context.Context) error {
 	x.troubles = attention.New(attention.Config{
 		Engine: x.engine, Reports: x.agents.Reports, Oldest: x.matches.Oldest, AskLeader: x.askLeaderForAttention(), Damage: x.archive.Damage, LogTrouble: x.options.LogTrouble, Exports: x.lateExports, Quotas: x.quotas, Log: x.log,
-		BackupAgeMax: func() time.Duration { return x.reload.current.Get().ExpectedBackups() }, Secrets: x.secrets.List, Differing: x.differing(), Apart: x.apart(), Short: x.short(),
+		BackupAgeMax: func() time.Duration { return x.reload.current.Get().ExpectedBackups() }, Secrets: x.secrets.List, Cluster: x.status(),
 	})
 	x.operators = operator.NewDoor(operator.Config{
 		People: x.people, Engine: x.engine, Authenticate: x.api.Authenticate,

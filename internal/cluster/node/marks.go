@@ -11,9 +11,8 @@ type Differing struct {
 	Settings     []string // names of the differing settings
 }
 
-// Differing returns the nodes whose settings differ from this one's; none if this node does not lead.
-func (n *Node) Differing() (all []Differing) {
-	s := n.Status()
+// Differing returns the nodes whose settings differ from those of the node of the status; none if that node does not lead.
+func (s *Status) Differing() (all []Differing) {
 	for i := range s.Members {
 		if m := &s.Members[i]; len(m.Differs) > 0 && !m.Missing {
 			all = append(all, Differing{m.ID, s.By, m.Differs})

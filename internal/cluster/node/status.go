@@ -50,9 +50,8 @@ type Apart struct {
 	Ahead        time.Duration // negative: its clock is behind
 }
 
-// Apart returns the nodes whose clocks are far from this one's; none if this node does not lead.
-func (n *Node) Apart() (all []Apart) {
-	s := n.Status()
+// Apart returns the nodes whose clocks are far from that of the node of the status; none if that node does not lead.
+func (s *Status) Apart() (all []Apart) {
 	if s.Leader != s.By {
 		return nil
 	}
@@ -65,9 +64,8 @@ func (n *Node) Apart() (all []Apart) {
 	return all
 }
 
-// Short returns the other nodes that are short of space; none if this node does not lead.
-func (n *Node) Short() (all []string) {
-	s := n.Status()
+// Short returns the nodes that are short of space, other than the node of the status; none if that node does not lead.
+func (s *Status) Short() (all []string) {
 	for i := range s.Members {
 		if m := &s.Members[i]; m.Short && !m.Missing && m.ID != s.By {
 			all = append(all, m.ID)
