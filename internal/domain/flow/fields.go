@@ -53,7 +53,7 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Int(c, 34, &p.Node)
 	wire.Many(c, 35, &requeues.Left, func(at *domain.Time, c *wire.Codec) { wire.Int(c, 1, at) })
 	wire.Many(c, 36, &replaces.At, func(at *domain.Time, c *wire.Codec) { wire.Int(c, 1, at) })
-	if p.replaces == nil { // it was read: writing changes nothing
+	if p.replaces == nil && !replaces.none() { // it was read: writing changes nothing
 		p.SetReplaces(replaces)
 	}
 	if p.requeues == nil && !requeues.none() { // it was read: writing changes nothing

@@ -1,7 +1,6 @@
 package playerflow
 
 import (
-	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -91,12 +90,8 @@ func (t *logins) check(p *flow.Player, e *PlayerLoggedIn) error {
 	e.ReplacedAt, e.Replaced, e.ReplacedSince, e.FlapUntil = was.At, was.Logins, was.Since, p.FlapUntil
 	if p.Login() != 0 && p.Here() {
 		most := int(config.ReplacesMax)
-		at := slices.Clone(was.At)
-		if len(at) == 0 { // release 0.1 stored only the time of the first one
-			at = slices.Repeat([]domain.Time{was.Since}, min(int(was.Logins), most))
-		}
-		at = append(slices.DeleteFunc(at, func(x domain.Time) bool { return x.Add(config.ReplaceWindow) <= t.Now }), t.Now)
-		e.ReplacedAt, e.Replaced, e.ReplacedSince = at[max(0, len(at)-most):], 0, 0
+		e.ReplacedAt = slide(was.At, was.Logins, was.Since, t.Now, config.ReplaceWindow, most)
+		e.Replaced, e.ReplacedSince = 0, 0
 		if len(e.ReplacedAt) == most {
 			e.FlapUntil = t.Now.Add(config.FlappingLock)
 		}

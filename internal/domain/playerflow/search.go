@@ -209,12 +209,7 @@ func (t *searches) noteLeave(r flow.PlayerRef) {
 	var locked *flow.Penalty
 	t.changePlayer(r, func(e *PlayerChanged) {
 		most := int(min(config.RequeueCount, flow.LeavesKept))
-		left := slices.Clone(e.Left)
-		if len(left) == 0 { // release 0.1 stored only the time of the first one
-			left = slices.Repeat([]domain.Time{e.LeavesSince}, min(int(e.Leaves), most))
-		}
-		left = append(slices.DeleteFunc(left, func(at domain.Time) bool { return at.Add(config.RequeueWindow) <= t.Now }), t.Now)
-		e.Left = left[max(0, len(left)-most):]
+		e.Left = slide(e.Left, e.Leaves, e.LeavesSince, t.Now, config.RequeueWindow, most)
 		e.Leaves, e.LeavesSince = int32(len(e.Left)), e.Left[0]
 		if e.RequeueUntil != 0 && e.RequeueUntil.Add(config.RequeueForget) <= t.Now {
 			e.RequeueLevel, e.RequeueUntil = 0, 0
