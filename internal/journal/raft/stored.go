@@ -117,9 +117,7 @@ type trimmed struct {
 	base  uint64 // number of the newest entry that is no longer in the log
 }
 
-func (t trimmed) encode() []byte {
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, t.first), t.base)
-}
+func (t trimmed) encode() []byte { return encodeTwo(t.first, t.base) }
 
 func parseTrimmed(value []byte) (t trimmed, err error) {
 	t = trimmed{binary.LittleEndian.Uint64(value), binary.LittleEndian.Uint64(value[8:])}
@@ -133,9 +131,7 @@ func parseTrimmed(value []byte) (t trimmed, err error) {
 // beginning. Raft's library wants the term there when a leader refers to that place again, such as after an answer was lost.
 type origin struct{ index, term uint64 }
 
-func (o origin) encode() []byte {
-	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, o.index), o.term)
-}
+func (o origin) encode() []byte { return encodeTwo(o.index, o.term) }
 
 // parseOrigin takes nil for none.
 func parseOrigin(value []byte) *origin {
@@ -143,4 +139,8 @@ func parseOrigin(value []byte) *origin {
 		return &origin{}
 	}
 	return &origin{binary.LittleEndian.Uint64(value), binary.LittleEndian.Uint64(value[8:])}
+}
+
+func encodeTwo(a, b uint64) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b)
 }
