@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -45,6 +46,9 @@ func TestRestoreOnAFullDisk(t *testing.T) {
 	mount := func(options string) {
 		t.Helper()
 		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", disk).CombinedOutput(); err != nil {
+			if os.Getenv("CI") != "" { // it runs every test, as root
+				t.Fatalf("mount: %v %s", err, out)
+			}
 			t.Skipf("no right to mount a small disk here: %v %s", err, out)
 		}
 	}
