@@ -55,7 +55,7 @@ var navigation = []section{
 // frame is what the layout shows around a page.
 type frame struct {
 	*content
-	Who     string // name of who has signed in; empty: nobody
+	Who     string // name of the person who has signed in; empty: not signed in
 	Dev     bool
 	URL     string // of this page
 	Version string

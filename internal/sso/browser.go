@@ -38,7 +38,7 @@ const (
 // view is the content of a page.
 type view struct {
 	Title, Style string
-	Who          string // name of who has signed in; empty: nobody
+	Who          string // name of the person who has signed in; empty: not signed in
 	Token        string // of the form
 	Problem      string
 
@@ -125,7 +125,7 @@ func (d *Door) checkForm(r *http.Request, p *Person, about string) bool {
 	return d.open(formKind, r.PostForm.Get("token"), tokenMax, &x) && x.SignIn == p.SignIn && bytes.Equal(x.Of, digest(about)) && d.now().Before(x.Expires)
 }
 
-// person returns who has signed in. If nobody has, it redirects the browser to the sign-in page, which leads back here.
+// person returns the person who has signed in. Without a sign-in, it redirects the browser to the sign-in page, which leads back here.
 func (d *Door) person(w http.ResponseWriter, r *http.Request, back string) (Person, bool) {
 	p, ok := d.config.People.Browser(r)
 	if !ok {

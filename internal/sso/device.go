@@ -29,8 +29,8 @@ func (d *Door) showDevice(w http.ResponseWriter, r *http.Request) {
 		Code: shownCode(x.UserCode), Roles: roleNames(&p)})
 }
 
-// waiting returns the request whose code a person has typed. Wrong codes are counted by person and by address, so that nobody can guess other
-// people's codes.
+// waiting returns the request whose code a person has typed. Wrong codes are counted by person and by address, so that a person
+// cannot guess the codes of others.
 func (d *Door) waiting(w http.ResponseWriter, r *http.Request, p *Person, text string) (x domaingrants.Device, ok bool) {
 	again := func(status int, problem string) {
 		d.show(w, status, "device", view{Title: "Sign in on a device", Who: p.Name, Problem: problem})

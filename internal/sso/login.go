@@ -271,7 +271,7 @@ func (d *Door) redeemLogin(r *http.Request, in *loginAsks, x *loginCode) *proble
 	return nil
 }
 
-// idToken tells the program under which name to store the sign-in. Nobody verifies it, because the program gets it directly from this service.
+// idToken tells the program under which name to store the sign-in. It needs no verification, because the program gets it directly from this service.
 func (d *Door) idToken(arn string) string {
 	encode := func(x any) string {
 		text, err := json.Marshal(x)

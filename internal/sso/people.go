@@ -48,7 +48,7 @@ const (
 const OwnRole = "own"
 
 // offered are the roles that a person can take, those with the most rights first. The role client is not among them: its keys are for games, whatever
-// is created with such a key belongs to it, and nobody signs in to play.
+// is created with such a key belongs to it, and people do not sign in to play.
 var offered = []identity.Role{identity.Admin, identity.Backend, identity.ReadOnly}
 
 // rolesOf returns the roles that a person can take: the person's roles and those below them.

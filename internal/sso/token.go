@@ -130,7 +130,7 @@ func (d *Door) byCode(r *http.Request, in *tokenAsks) (string, *problem) {
 	case !d.now().Before(x.Expires):
 		return "", invalidGrant.because("The authorization code has expired.")
 	}
-	// Spend the code first: a code with a wrong proof is in the wrong hands, so nobody who has it may get anything
+	// Spend the code first: a code with a wrong proof is in the wrong hands, so it must not give anything
 	// afterwards.
 	if p := d.spend(r, x.ID, x.SignIn, x.Expires); p != nil {
 		return "", p
