@@ -16,7 +16,8 @@ const (
 	soakFriends  = 200         // pairs of friends, who come back evening after evening
 	soakEvenings = 3           // evenings a second; two of them make a match
 	soakStages   = 24          // game servers for these
-	soakCrash    = 4           // in every so manieth evening a friend crashes, and comes back into the game
+	soakCrash    = 4           // in every fourth evening a friend crashes, and comes back into the game
+	soakSilent   = 3           // after every third evening the friends leave without a logout
 	soakPatience = time.Minute // a friend who waits longer for the next event is stuck
 
 	soakFlowName  = "soak"
@@ -114,11 +115,11 @@ func (e *evenings) evening(ctx context.Context, pair, n int) error {
 	}
 	e.links.Delete(leader.game)
 	e.over.Add(1)
-	if n%3 == 0 {
+	if n%soakSilent == 0 {
 		return nil // without a word: the party stays until they come back
 	}
 	for _, f := range both {
-		if _, err := f.call("player/Session.Logout", nil); err != nil {
+		if _, err := f.call("player/Session.Logout", struct{}{}); err != nil {
 			return err
 		}
 	}
@@ -175,12 +176,9 @@ type flowAnswer struct {
 	stand
 }
 
-func (f *friend) call(call string, body map[string]any) (out flowAnswer, err error) {
+func (f *friend) call(call string, body any) (out flowAnswer, err error) {
 	c := <-f.evenings.conns
 	defer func() { f.evenings.conns <- c }()
-	if body == nil {
-		body = map[string]any{}
-	}
 	if out, err = flowCall[flowAnswer](c, call, f.token, body); err != nil {
 		err = fmt.Errorf("%s: %w", f.name, err)
 	}
@@ -189,36 +187,31 @@ func (f *friend) call(call string, body map[string]any) (out flowAnswer, err err
 
 // come logs in, leaves the party of an evening that ended without a word, and listens.
 func (f *friend) come(ctx context.Context) error {
-	if err := f.logIn(ctx); err != nil {
-		return err
-	}
-	now, err := f.call("player/Session.GetFlow", nil)
+	now, err := f.logIn(ctx)
 	if err == nil && now.Flow.Keys.Party != "" {
-		_, err = f.call("player/Party.LeaveParty", nil)
+		_, err = f.call("player/Party.LeaveParty", struct{}{})
 	}
 	return err
 }
 
-func (f *friend) logIn(ctx context.Context) error {
+func (f *friend) logIn(ctx context.Context) (now flowAnswer, err error) {
 	m := flowPlayer{name: f.name}
-	c := <-f.evenings.conns
-	got, err := flowCall[flowAnswer](c, "player/Session.Login", "", rawJSON(m.loginBody()))
-	f.evenings.conns <- c
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.name, err)
+	f.token = ""
+	if now, err = f.call("player/Session.Login", rawJSON(m.loginBody())); err != nil {
+		return now, err
 	}
-	f.token = got.Token
+	f.token = now.Token
 	x, hello, err := openStream(ctx, f.evenings.server.addr, false, f.token, f.heard)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.name, err)
+		return now, fmt.Errorf("%s: %w", f.name, err)
 	}
 	if f.heard > 0 && hello.Resume != "REPLAY" {
 		x.close()
-		return fmt.Errorf("%s came back behind event %d: %s, want REPLAY", f.name, f.heard, hello.Resume)
+		return now, fmt.Errorf("%s came back behind event %d: %s, want REPLAY", f.name, f.heard, hello.Resume)
 	}
 	f.stream, f.events = x, make(chan friendEvent, 64)
 	go listenFor(x, f.events)
-	return nil
+	return now, nil
 }
 
 // listenFor passes all events on until the stream ends.
@@ -294,7 +287,7 @@ func (f *friend) crash(ctx context.Context) error {
 		return err
 	}
 	seat := f.seat
-	if err := f.logIn(ctx); err != nil {
+	if _, err := f.logIn(ctx); err != nil {
 		return err
 	}
 	if _, err := f.call("player/GameInstance.GetHostConnectionDetails", map[string]any{"game_instance_id": f.instance}); err != nil {
