@@ -27,7 +27,7 @@ func Actions() map[policy.Action]identity.Roles {
 	return all
 }
 
-// actionOf is the action of a call by its path.
+// actionOf returns the action of the call with a path.
 func actionOf(path string) (policy.Action, bool) {
 	if !strings.HasPrefix(path, objects.PartnerPrefix) && !strings.HasPrefix(path, objects.OperatorPrefix) {
 		return 0, false

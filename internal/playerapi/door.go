@@ -39,7 +39,7 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// Config has the parts and settings of the door.
+// Config has the dependencies and settings of the door.
 type Config struct {
 	Engine    *engine.Engine
 	Secret    identity.CellSecret                // source of partner and connection tokens
@@ -48,7 +48,7 @@ type Config struct {
 	Providers map[string]authentication.Provider // identity providers of players, by the name in Login; "backend" always exists
 	LoginKeys *authentication.LoginKeys          // of backends that sign tokens for their players; nil: they fetch login tickets only
 	Dev       bool                               // partners and operators need no credentials
-	Transport edge.Transport                     // tells which requests came over TLS; its proxies are trusted for X-Forwarded-For, too
+	Transport edge.Transport                     // reports which requests came over TLS; its proxies are trusted for X-Forwarded-For as well
 	Origins   []string                           // of web pages that may call as players; AnyOrigin: all
 
 	Webhooks webhook.Targets // where subscriptions may have their events posted
@@ -56,13 +56,13 @@ type Config struct {
 	Signins authentication.Signins
 	Audit   *audit.Log // for refused attempts of operators; nil: they are not recorded
 
-	// Node is the id under which this node takes connections at present; nil: a single node. Once it returns another id, streams under the id
-	// before count as lost, and DropStreams must be called.
+	// Node returns the id under which this node currently takes connections; nil: a single node. Once it returns another id, streams under
+	// the previous id count as lost, and DropStreams must be called.
 	Node func() domain.UUID
 
 	LoginsPerAddress int                // a minute; 0: no limit
 	Rates            []playerrates.Kind // of calls; nil: the defaults
-	PublicURL        string             // where players' clients reach the stream; empty: where they sent Login to
+	PublicURL        string             // where players' clients reach the stream; empty: where they sent Login
 	Panics           *panics.Guard
 	Calls            *callstats.Calls // nil: calls are not counted
 	Tracing          *tracing.Tracer  // nil: calls are not traced
@@ -126,7 +126,7 @@ type Changeable struct {
 	Rates            []playerrates.Kind
 }
 
-// Change puts other settings in force, for requests from now on.
+// Change puts new settings in force for later requests.
 func (d *Door) Change(c Changeable) {
 	d.origins.Set(c.Origins)
 	d.feeds.SetWebhooks(c.Webhooks)
@@ -134,19 +134,19 @@ func (d *Door) Change(c Changeable) {
 	d.buckets.Set(c.Rates, c.LoginsPerAddress)
 }
 
-// DropStreams sends all clients, game servers and backends with streams away: they come back, to this node or to another one.
+// DropStreams disconnects the streams of all clients, game servers and backends, which reconnect to this node or another.
 func (d *Door) DropStreams() {
 	streams, feeds := d.streams.Drop(), d.feeds.Drop()
 	d.state.Log.Info("the streams of players and partners were closed", "players", streams, "partners", feeds)
 }
 
-// Lead begins what only the node that decides does: webhooks of subscriptions, and questions about penalties.
+// Lead starts what only the leader does: webhooks of subscriptions, and questions about penalties.
 func (d *Door) Lead() {
 	d.desk.Lead()
 	d.feeds.Lead()
 }
 
-// Rest ends that.
+// Rest stops what Lead started.
 func (d *Door) Rest() {
 	d.desk.Rest()
 	d.feeds.Rest()
@@ -160,7 +160,7 @@ func (d *Door) Close() {
 	d.state.Close()
 }
 
-// Collectors are the metrics of the door.
+// Collectors returns the metrics of the door.
 func (d *Door) Collectors() []prometheus.Collector {
 	gauge := func(name, help string, value func() int) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "muster_flow_" + name, Help: help}, func() float64 { return float64(value()) })
@@ -172,19 +172,19 @@ func (d *Door) Collectors() []prometheus.Collector {
 	})
 }
 
-// Player, Partner and Operator are the realms, for listeners of their own.
+// Player, Partner and Operator return the handlers of the realms, for separate listeners.
 func (d *Door) Player() http.Handler   { return d.guarded(d.servePlayer) }
 func (d *Door) Partner() http.Handler  { return d.guarded(d.servePartner) }
 func (d *Door) Operator() http.Handler { return d.guarded(d.serveOperator) }
 
-// All is all three at once, for development on one machine.
+// All returns a handler for all three realms, for development on one machine.
 func (d *Door) All() http.Handler { return d.guarded(d.ServeHTTP) }
 
 func (d *Door) guarded(h http.HandlerFunc) http.Handler {
 	return d.config.Panics.Handler(state.PanicDoor, h)
 }
 
-// ServeHTTP serves all realms at once, for development on one machine.
+// ServeHTTP serves all realms, for development on one machine.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, objects.PartnerPrefix):
@@ -222,7 +222,7 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 	d.player.Serve(w, r, by)
 }
 
-// authenticatePlayer writes into by which player makes a call, if the player may make it now.
+// authenticatePlayer writes into by the player who makes a call, if the player may make it now.
 func (d *Door) authenticatePlayer(w http.ResponseWriter, r *http.Request, by *principal.Principal, c rates.Class) *problem.Problem {
 	l, err := d.auth.Player(r, by.Address)
 	if err != nil {
@@ -274,12 +274,12 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *calls.Re
 		problem.Write(w, refused)
 		return
 	}
-	ctx, cancel := by.Within(r.Context()) // a call that waits ends when the access key is revoked
+	ctx, cancel := by.Within(r.Context()) // a waiting call ends when the access key is revoked
 	defer cancel()
 	to.Serve(w, r.WithContext(ctx), by)
 }
 
-// readCalls are the calls that access keys of the role readonly may make, too.
+// readCalls has the calls that access keys of the role readonly may make as well.
 var readCalls = []string{
 	objects.OperatorPrefix + "Operator.Audit", objects.OperatorPrefix + "Operator.ExplainStuck", objects.OperatorPrefix + "Operator.GetConfig",
 	objects.OperatorPrefix + "Operator.GetPlayer", objects.OperatorPrefix + "Operator.ListPlayers", objects.PartnerPrefix + "Flow.GetPlayers",
@@ -316,10 +316,10 @@ func (d *Door) serveReady(w http.ResponseWriter) {
 	problem.WriteJSON(w, "application/json", http.StatusOK, []byte(`{"ready":true}`))
 }
 
-// Count returns the number of attached streams of players.
+// Count returns the number of attached player streams.
 func (d *Door) Count() int { return d.streams.Count() }
 
-// Refuse answers a request that does not reach the door.
+// Refuse answers a request that may not reach the door.
 func Refuse(w http.ResponseWriter, message string) {
 	problem.Write(w, problem.New(flow.PermissionDenied, "%s", message))
 }

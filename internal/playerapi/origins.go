@@ -21,7 +21,7 @@ const (
 )
 
 // crossOrigin sets whether pages of other sites may read the answers, and answers preflight requests. The API uses no cookies, so a page
-// cannot act in its visitor's name without an access token.
+// cannot act on behalf of its visitor without an access token.
 func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if len(d.origins.Get()) == 0 {
 		return false
@@ -48,13 +48,13 @@ func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered boo
 	return true
 }
 
-// allowsOrigin compares as a whole: an origin has scheme, host and port, and each of them matters.
+// allowsOrigin compares whole origins, because scheme, host and port all matter.
 func (d *Door) allowsOrigin(origin string) bool {
 	return slices.Contains(d.origins.Get(), origin) || slices.Contains(d.origins.Get(), AnyOrigin)
 }
 
-// allowsStream reports whether a page may open a stream. Browsers open a WebSocket without a preflight, so the origin is checked
-// here. Clients that are no browsers send none.
+// allowsStream reports whether a page may open a stream. Browsers open a WebSocket without a preflight, so the origin is checked here.
+// Clients other than browsers send none.
 func (d *Door) allowsStream(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || d.allowsOrigin(origin) {

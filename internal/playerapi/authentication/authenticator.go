@@ -14,25 +14,25 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// Config has the parts of an authenticator.
+// Config has the dependencies and settings of an authenticator.
 type Config struct {
 	State     *state.State
 	Secret    identity.CellSecret // access tokens and the tokens of game servers are derived from it
 	Keys      identity.Finder     // access keys of trusted servers and operators
 	Logins    *live.Value[Logins]
 	Dev       bool           // trusted servers and operators need no credentials
-	Transport edge.Transport // tells how a request came
+	Transport edge.Transport // reports the client's address, and whether a request came over TLS
 	Signins   Signins
-	ReadCalls []string // the paths of the calls that access keys of the role readonly may make, too
+	ReadCalls []string // the paths of the calls that access keys of the role readonly may make as well
 }
 
-// Logins say who a player is.
+// Logins are the authorities that identify players at the login.
 type Logins struct {
 	Providers map[string]Provider // by the name in Login; BackendProvider is always there
 	Keys      *LoginKeys          // of backends that sign tokens for their players; nil: login tickets only
 }
 
-// Authenticator finds out who makes a request.
+// Authenticator authenticates requests.
 type Authenticator struct{ Config }
 
 // Stranger is the principal of a request before it is authenticated.
@@ -45,7 +45,7 @@ type Signins struct {
 	Players, Partners, Operators *signin.Door
 }
 
-// of is the door of a realm of trusted servers or operators.
+// of returns the door of a realm of trusted servers or operators.
 func (s *Signins) of(realm string) *signin.Door {
 	if realm == principal.OperatorRealm {
 		return s.Operators
@@ -53,7 +53,7 @@ func (s *Signins) of(realm string) *signin.Door {
 	return s.Partners
 }
 
-// slowed is the answer to a sign-in that comes after too many failed ones.
+// slowed returns the answer to a sign-in attempt that follows too many failed ones.
 func slowed(slow *signin.Slowed) *problem.Problem {
 	return problem.Later(flow.RateLimited, slow.Wait, "%s", slow)
 }
@@ -66,7 +66,7 @@ func Failed(door *signin.Door, f signin.Failure, problem *problem.Problem) *prob
 	return problem
 }
 
-// Bearer is the bearer token of a request; empty: it has none.
+// Bearer returns the bearer token of a request, or the empty string if there is none.
 func Bearer(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

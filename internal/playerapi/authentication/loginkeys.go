@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	exactjson "github.com/go-jose/go-jose/v4/json" // takes names as they are written, and each once
+	exactjson "github.com/go-jose/go-jose/v4/json" // matches names case-sensitively and rejects duplicates
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/playerflow"
@@ -23,28 +23,28 @@ const (
 )
 
 // LoginKeys checks tokens that a studio's backend signs for players whom it has authenticated: JWTs that live for minutes and are valid
-// for one login. The public keys are in a file, as a JWK set; a changed file is read again. docs/spec/player-identity.md#backend.
+// for one login. The public keys are in a file, as a JWK set, which is read again when it changes. docs/spec/player-identity.md#backend.
 type LoginKeys struct {
 	LoginKeysConfig
 	keys *tokenkeys.File
 }
 
-// LoginKeysConfig says which tokens are accepted.
+// LoginKeysConfig defines which tokens are accepted.
 type LoginKeysConfig struct {
 	Path      string
 	Audiences []string         // a token must be for one of them; none: it must name no audience
 	Issuers   []string         // and from one of them; none: the key alone decides
-	Now       func() time.Time // of the core, which also forgets used tokens by it
+	Now       func() time.Time // the core's clock, by which the core also forgets used tokens
 	Log       *slog.Logger
 }
 
-// OpenLoginKeys reads the file. A key that cannot be used is an error here and now.
+// OpenLoginKeys reads the file. It fails on a key that cannot be used.
 func OpenLoginKeys(c LoginKeysConfig) (*LoginKeys, error) {
 	keys, err := tokenkeys.OpenFile(c.Path, "login keys", c.Log)
 	return &LoginKeys{c, keys}, err
 }
 
-// signedClaims of a token.
+// signedClaims are the claims of a token.
 type signedClaims struct {
 	Player    string   `json:"sub"`
 	Name      string   `json:"name"`
@@ -61,7 +61,7 @@ func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
 	if len(token) > TokenBytesMax {
 		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), TokenBytesMax)
 	}
-	signed, err := jose.ParseSignedCompact(token, tokenkeys.Algorithms) // jku, x5u and jwk are never looked at
+	signed, err := jose.ParseSignedCompact(token, tokenkeys.Algorithms) // jku, x5u and jwk are ignored
 	if err != nil {
 		return Claim{}, err
 	}
@@ -97,7 +97,7 @@ func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
 	if claims.ID == "" || len(claims.ID) > signedNameMax {
 		return Claim{}, fmt.Errorf("jti has %d bytes, want 1 to %d", len(claims.ID), signedNameMax)
 	}
-	// By its name and not as a text: some signatures can be written in two ways.
+	// The id and not the token's text identifies it, because some signatures have two encodings.
 	once := Hash("signed-token\x00" + header.KeyID + "\x00" + claims.ID)
 	return Claim{Player: claims.Player, DisplayName: clip(claims.Name), Once: once, Until: domain.TimeOf(until)}, nil
 }
@@ -120,7 +120,7 @@ func (k *LoginKeys) meant(claims *signedClaims) error {
 	return nil
 }
 
-// until is when a token ends for us: from then on it is refused, so that its use may be forgotten.
+// until returns the instant from which the service refuses a token, so that it may forget the token's use.
 func (c *signedClaims) until(now time.Time) (time.Time, error) {
 	expires, ok := numericDate(c.Expires)
 	switch {

@@ -23,12 +23,12 @@ type OIDCConfig struct {
 	Issuer     string // https; exactly as tokens name it
 	Audiences  []string
 	JWKS       string            // URL of the keys; empty: the one in the issuer's discovery document
-	Claim      string            // that holds the player's id; empty: sub
-	NameClaim  string            // that holds the name others see; empty: name
-	Prefix     string            // before the id: different issuers must not make the same players
+	Claim      string            // the claim with the player's id; empty: sub
+	NameClaim  string            // the claim with the display name; empty: name
+	Prefix     string            // precedes the id, so that two issuers never produce the same player
 	Required   map[string]string // claims that a token must have
 	Algorithms []string          // empty: RS256, ES256, EdDSA
-	MaxAge     time.Duration     // since a token was issued; 0: 24 hours
+	MaxAge     time.Duration     // the maximum age of a token since it was issued; 0: 24 hours
 
 	Client *http.Client     // nil: one with a time limit
 	Now    func() time.Time // nil: the wall clock
@@ -86,7 +86,7 @@ func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
 	if len(token) > TokenBytesMax {
 		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), TokenBytesMax)
 	}
-	signed, err := jose.ParseSignedCompact(token, o.algorithms) // checks alg; the keys in jku, x5u and jwk are never looked at
+	signed, err := jose.ParseSignedCompact(token, o.algorithms) // checks alg; the keys in jku, x5u and jwk are ignored
 	if err != nil {
 		return Claim{}, err
 	}

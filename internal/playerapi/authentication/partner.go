@@ -19,13 +19,13 @@ import (
 // serverPrefix begins the tokens of game servers; the id of the game instance follows.
 const serverPrefix = "pgs_"
 
-// ServerToken is the token by which a game server makes the calls of its game instance.
+// ServerToken returns the token with which a game server makes the calls of its game instance.
 func (a *Authenticator) ServerToken(instance flow.InstanceID) string {
 	name := objects.ID(instance)
 	return serverPrefix + name + "_" + a.Secret.PartnerToken(name)
 }
 
-// Trusted authenticates a trusted server or, in the realm of operators, an operator. It writes into p who that is.
+// Trusted authenticates a trusted server or, in the realm of operators, an operator, and writes its identity into p.
 func (a *Authenticator) Trusted(r *http.Request, p *principal.Principal, realm string) *problem.Problem {
 	problem := a.identified(r, p, realm)
 	if problem == nil {
@@ -65,7 +65,8 @@ func (a *Authenticator) identified(r *http.Request, p *principal.Principal, real
 	return nil
 }
 
-// ActionOf is what policies call the call with a path: muster: and the last part of the path, except for streams.
+// ActionOf returns the action under which policies know the call with a path: muster: and the last part of the path, except for
+// streams.
 func ActionOf(path string) string {
 	switch path {
 	case objects.ServerStreamPath:

@@ -21,16 +21,16 @@ import (
 	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
-// accessPrefix begins every access token, so that one is recognised where it should not be.
+// accessPrefix begins every access token, so that a leaked one is easy to recognise.
 const accessPrefix = "pfa_"
 
-// AccessToken is the access token of a login session after a refresh; zero: after the login. A repeated call gets the same token.
+// AccessToken returns the access token of a login session after a refresh; zero: after the login. A repeated call gets the same token.
 func (a *Authenticator) AccessToken(loginSession flow.LoginSessionID, refresh domain.UUID) string {
 	return accessPrefix + a.Secret.AccessToken(loginSession, refresh)
 }
 
-// AccessTokenOf is AccessToken for an answer that may be a repeat: the token was derived when the login session had one of these hashes, maybe from an earlier generation of the
-// secret.
+// AccessTokenOf is AccessToken for an answer that may be a repeat: the token was derived when the login session had one of these hashes,
+// possibly from an earlier generation of the secret.
 func (a *Authenticator) AccessTokenOf(l *flow.Login, refresh domain.UUID) string {
 	for _, g := range a.Secret.AcceptedGenerations() {
 		token := accessPrefix + g.AccessToken(l.ID, refresh)
@@ -38,7 +38,7 @@ func (a *Authenticator) AccessTokenOf(l *flow.Login, refresh domain.UUID) string
 			return token
 		}
 	}
-	return a.AccessToken(l.ID, refresh) // it was replaced since
+	return a.AccessToken(l.ID, refresh) // the token has been replaced since
 }
 
 // Player finds the login session of a player's call from an address.
@@ -79,10 +79,10 @@ func (a *Authenticator) refusedToken(from string, reason signin.Reason, problem 
 	return Failed(a.Signins.Players, signin.Failure{From: from, Reason: reason, Player: true}, problem)
 }
 
-// BackendProvider is the provider of players who show a login ticket that a trusted backend has fetched, or a token that it has signed.
+// BackendProvider is the provider of players who present a login ticket that a trusted backend has fetched, or a token that it has signed.
 const BackendProvider = "backend"
 
-// providerAgain is how long clients should wait for an identity provider, which is asked twice a minute.
+// providerAgain is how long clients should wait for an identity provider, which is asked at most twice a minute.
 const providerAgain = 10 * time.Second
 
 // Login verifies the credential of a login, by the name of its provider.
@@ -104,7 +104,7 @@ func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, e
 		return Claim{}, problem.New(flow.InvalidArgument, "provider: %.60q, want one of %s", name, strings.Join(known, ", "))
 	}
 	claim, err := provider.Identify(ctx, token)
-	if errors.Is(err, tokenkeys.ErrNotFetched) { // the token may be good. It counts as a failed login all the same, since anybody can send one.
+	if errors.Is(err, tokenkeys.ErrNotFetched) { // the token may be good, but it counts as a failed login, since anyone can send such a token
 		return Claim{}, Failed(a.Signins.Players, failure(ctx, fmt.Errorf("provider %s: %w", name, err)),
 			problem.Later(flow.Unavailable, providerAgain, "the identity provider does not answer; try again later"))
 	}
@@ -114,7 +114,7 @@ func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, e
 	return claim, nil
 }
 
-// FailedLogin counts a failed login and returns the answer. The cause goes to the log only.
+// FailedLogin counts a failed login and returns the answer. Only the log gets the cause.
 func (a *Authenticator) FailedLogin(ctx context.Context, cause error) *problem.Problem {
 	return Failed(a.Signins.Players, failure(ctx, cause), problem.New(flow.Unauthenticated, "token: not valid for a login"))
 }

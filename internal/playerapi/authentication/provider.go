@@ -13,7 +13,7 @@ type Provider interface {
 	Identify(ctx context.Context, token string) (Claim, error)
 }
 
-// TokenBytesMax is the size of the largest token that a provider looks at.
+// TokenBytesMax is the size in bytes of the largest token that a provider examines.
 const TokenBytesMax = 16 << 10
 
 // Claim has the verified claims of a token.
@@ -23,7 +23,7 @@ type Claim struct {
 	Insecure    bool // the player has proved nothing: development only
 
 	// The core checks these in the commit of the login.
-	Ticket domain.UUID // a login ticket that has to be redeemed; zero: none
+	Ticket domain.UUID // a login ticket to redeem; zero: none
 	Once   domain.UUID // identifies a signed token that is valid for one login; zero: the token may be used again
 	Until  domain.Time // when the token of Once ends
 }

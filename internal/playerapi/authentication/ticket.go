@@ -13,7 +13,7 @@ import (
 const TicketPrefix = "plt_"
 
 // NewTicket makes a login ticket: 256 random bits, then the name of the player, so that the login queue knows the player before
-// the ticket is redeemed. The core gets the hash only, so that neither the journal nor a backup contains a usable ticket. The
+// the ticket is redeemed. The core gets only the hash, so that neither the journal nor a backup contains a usable ticket. The
 // hash covers the name: a ticket with another name is unknown.
 func NewTicket(player string) (ticket string, hash domain.UUID) {
 	secret := make([]byte, 32)
@@ -32,7 +32,7 @@ func ClaimOfTicket(ticket string) (Claim, bool) {
 	return Claim{Player: string(player), Ticket: Hash(ticket)}, true
 }
 
-// Hash is how the core knows a token or ticket: the first half of its SHA-256.
+// Hash returns the form in which the core stores a token or ticket: the first half of its SHA-256.
 func Hash(secret string) domain.UUID {
 	sum := sha256.Sum256([]byte(secret))
 	return domain.UUID(sum[:16])

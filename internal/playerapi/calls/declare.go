@@ -17,15 +17,16 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 )
 
-// playerInput is a player's call: its headers and its body. The body is decoded when it is known to fit its schema, by the code of the call: huma.Register is
-// a generic function of 15 KB, and with the types of calls as parameters there would be a copy of it for each call.
+// playerInput is the input of a player's call: its headers and its body. The code of the call decodes the body once huma has checked it
+// against its schema. huma.Register is a generic function of 15 KB: with the types of calls as its parameters, the binary would contain a
+// copy for each call.
 type playerInput struct {
 	RequestID string          `header:"X-Request-Id" maxLength:"64" doc:"A repeat with the same id within ten minutes changes nothing and gets the first answer."`
 	IfRev     string          `header:"X-If-Rev" pattern:"^[0-9]{0,19}$" doc:"Refused with REV_CONFLICT if the flow record has another revision."`
 	Body      json.RawMessage `required:"false"`
 }
 
-// partnerInput is a call of a trusted server or an operator.
+// partnerInput is the input of a call of a trusted server or an operator.
 type partnerInput struct {
 	RequestID string          `header:"X-Request-Id" maxLength:"64"`
 	Body      json.RawMessage `required:"false"`
@@ -33,11 +34,10 @@ type partnerInput struct {
 
 type output struct{ Body any }
 
-// None is a call without parameters, or an answer without fields.
+// None stands for a call without parameters or an answer without fields.
 type None struct{}
 
-// Player declares a call of players, with the class of calls that limits its rate. by is the player's login session, for a
-// command.
+// Player declares a call of players, with the class of calls that limits its rate. by is the player's login session, for a command.
 func Player[B, A any](r *Realm, name string, c rates.Class, summary string, f func(ctx context.Context, by *playerflow.Caller, body *B) (*A, error)) {
 	player(r, r.operation(name, c, summary, reflect.TypeFor[B](), reflect.TypeFor[A]()), func(ctx context.Context, by *playerflow.Caller, body json.RawMessage) (any, error) {
 		var b B
@@ -64,7 +64,7 @@ func player(r *Realm, o huma.Operation, f func(ctx context.Context, by *playerfl
 	})
 }
 
-// Partner declares a call of trusted servers or operators. request is its X-Request-Id, which may be empty.
+// Partner declares a call of trusted servers or operators. request is the call's X-Request-Id, which may be empty.
 func Partner[B, A any](r *Realm, name, summary string, f func(ctx context.Context, request string, body *B) (*A, error)) {
 	partner(r, r.operation(name, rates.Partner, summary, reflect.TypeFor[B](), reflect.TypeFor[A]()), func(ctx context.Context, request string, body json.RawMessage) (any, error) {
 		var b B
@@ -89,7 +89,7 @@ func (r *Realm) answer(ctx context.Context, answer any, err error) (*output, err
 	return &output{answer}, nil
 }
 
-// withoutToken are the calls that need no token: their parameters are the credential.
+// withoutToken has the calls that need no token, because their parameters contain the credential.
 var withoutToken = map[string]bool{"Session.Login": true, "Server.Exchange": true}
 
 // operation declares a call with the types of its body and its answer.

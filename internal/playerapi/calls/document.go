@@ -16,15 +16,15 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// The documents are those of huma, with additions: open answers, so that a later service may add fields; the refusals of every call; and
-// the headers of answers.
+// The documents are huma's, with three additions: answers are open, so that a later service may add fields; every call lists its
+// refusals; and answers list their headers.
 
 // node is an object of a document.
 type node = map[string]any
 
 const schemasPath = "#/components/schemas/"
 
-// onceDocuments makes the documents of a realm when they are first asked for.
+// onceDocuments makes the documents of a realm when they are first requested.
 func onceDocuments(api huma.API, name string) func() (newest, older []byte, err error) {
 	var newest, older []byte
 	var err error
@@ -41,7 +41,7 @@ const (
 	document30Name = "openapi-3.0.json"
 )
 
-// IsDocument reports whether a path is that of a document of the realm.
+// IsDocument reports whether a path is that of one of the realm's documents.
 func (r *Realm) IsDocument(path string) bool {
 	return path == r.prefix()+documentName || path == r.prefix()+document30Name
 }
@@ -62,13 +62,13 @@ func (r *Realm) serveDocument(file string, document func() ([]byte, error)) {
 	})
 }
 
-// Document is the OpenAPI document of the realm.
+// Document returns the OpenAPI document of the realm.
 func (r *Realm) Document() ([]byte, error) {
 	newest, _, err := r.documents()
 	return newest, err
 }
 
-// Document30 is the document in OpenAPI 3.0.3, for generators that cannot read 3.1.
+// Document30 returns the document in OpenAPI 3.0.3, for generators that cannot read 3.1.
 func (r *Realm) Document30() ([]byte, error) {
 	_, older, err := r.documents()
 	return older, err
@@ -159,7 +159,7 @@ func refsIn(part any, f func(of node, name string)) {
 	}
 }
 
-// reached are the names of the schemas that parts of a document need.
+// reached returns the names of the schemas that parts of a document need.
 func reached(d node, parts ...any) map[string]bool {
 	schemas, all := d["components"].(node)["schemas"].(node), map[string]bool{}
 	var look func(part any)
@@ -177,7 +177,7 @@ func reached(d node, parts ...any) map[string]bool {
 	return all
 }
 
-// asked are the bodies of the requests, answered those of the answers.
+// bodies returns the bodies of the requests and of the answers.
 func bodies(d node) (asked, answered []any) {
 	eachOperation(d, func(_ string, o node) {
 		asked = append(asked, o["requestBody"])
@@ -225,8 +225,8 @@ func deepCopy(part any) any {
 	return part
 }
 
-// openAnswers allows further fields and values in every schema that no request uses. The type of an event selects its schema, so it stays
-// closed.
+// openAnswers allows additional fields and values in every schema that no request uses. The type of an event selects its schema, so it
+// stays closed.
 func openAnswers(d node) {
 	schemas := d["components"].(node)["schemas"].(node)
 	asked, _ := bodies(d)
@@ -261,7 +261,7 @@ func openSchema(part any) {
 	}
 }
 
-// otherEventName is the schema of an event of a type that there is not yet.
+// otherEventName is the schema of events whose type a later release may add.
 const otherEventName = "OtherEvent"
 
 // openEvents allows events of types that are not in the document.
@@ -274,10 +274,10 @@ func openEvents(schemas, event node) {
 	schemas[otherEventName] = other
 	event["anyOf"] = append(event["oneOf"].([]any), node{"$ref": schemasPath + otherEventName})
 	delete(event, "oneOf")
-	delete(event, "discriminator") // it would refuse the others
+	delete(event, "discriminator") // it would refuse events of other types
 }
 
-// commonRefusals are those that every call may have; all others are under default.
+// commonRefusals are those that every call may return; all others are under default.
 var commonRefusals = []struct {
 	status int
 	text   string

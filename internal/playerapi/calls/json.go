@@ -18,11 +18,12 @@ import (
 // depthMax is the deepest nesting of a request. Attributes go to the clients of other players, and many JSON parsers stop at 64.
 const depthMax = 32
 
-// valuesMax bounds the values and names of a request. The largest that a realm takes, 200 players with all that can be said of each, has
-// 4,000; attributes of 16 KiB may have 8,000.
+// valuesMax bounds the values and names of a request. The largest request of a realm, 200 players with every field set, has 4,000;
+// attributes of 16 KiB may have 8,000.
 const valuesMax = 10_000
 
-// bounds hold before a request is decoded, which takes hundreds of bytes for some values of two. They also refuse ambiguous JSON.
+// bounds are checked before a request is decoded, because some values of two bytes take hundreds of bytes decoded. They also refuse
+// ambiguous JSON.
 var bounds = jsonbody.Bounds{Depth: depthMax, Values: valuesMax}
 
 // strictFormats refuses formats that encoding/json would silently accept.
@@ -30,8 +31,8 @@ var strictFormats = map[string]huma.Format{
 	"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: readJSON},
 }
 
-// readJSON reads a request for huma, which asks twice: first for whatever it is, to hold it against its declaration; then for the body of the call, which is kept
-// as it is.
+// readJSON decodes a request for huma, which calls it twice: first with a generic target, to validate the request against its declaration,
+// and then for the body of the call, which stays undecoded.
 func readJSON(data []byte, into any) error {
 	if body, second := into.(*json.RawMessage); second {
 		*body = bytes.Clone(data) // huma uses the buffer again
@@ -43,7 +44,7 @@ func readJSON(data []byte, into any) error {
 	return unmarshal(data, into)
 }
 
-// decode reads a body that fits its declaration. What it still refuses are numbers that are too large.
+// decode decodes a body that fits its declaration. It still refuses numbers that are too large.
 func decode(body json.RawMessage, into any) error {
 	if err := unmarshal(body, into); err != nil {
 		return misfit(http.StatusUnprocessableEntity, "validation failed", []error{&huma.ErrorDetail{Location: "body", Message: err.Error()}})

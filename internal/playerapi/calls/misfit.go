@@ -15,11 +15,11 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// setUpHuma makes huma answer with Problems where a request does not fit its declaration, and forbids null for lists. Huma has
-// these settings in package variables only.
+// setUpHuma makes huma answer with Problems when a request does not fit its declaration, and forbids null for lists. Huma has
+// these settings only as package variables.
 var setUpHuma = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
-	huma.ValidateStrictCasing = true // PLAYER_ID is an unknown field, and not player_id
+	huma.ValidateStrictCasing = true // PLAYER_ID is an unknown field, not player_id
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		p := misfit(status, message, errs)
 		if ctx != nil {
@@ -35,7 +35,7 @@ var setUpHuma = sync.OnceFunc(func() {
 	}
 })
 
-// misfit is the problem of a request that does not fit its declaration.
+// misfit returns the problem of a request that does not fit its declaration.
 func misfit(status int, message string, errs []error) *problem.Problem {
 	if status >= http.StatusInternalServerError {
 		return problem.Later(flow.Unavailable, problem.Again, "the service cannot answer now")
@@ -70,8 +70,8 @@ func misfit(status int, message string, errs []error) *problem.Problem {
 // shownMax is the longest text that a message repeats, in bytes.
 const shownMax = 60
 
-// shown is a wrong value as the message repeats it, in front of what is wanted. The message repeats neither long texts, which may
-// be tokens, nor objects and lists.
+// shown returns a wrong value as the message repeats it before the expected one. The message repeats neither long texts, which
+// may be tokens, nor objects and lists.
 func shown(value any) string {
 	switch x := value.(type) {
 	case string:

@@ -32,8 +32,8 @@ type Realm struct {
 	classes   map[string]rates.Class // of the calls, by path
 	stats     *callstats.Door
 	tracing   *tracing.Tracer
-	door      string                                   // its name in metrics and traces
-	documents func() (newest, older []byte, err error) // made when first asked for, when all calls are declared
+	door      string                                   // the realm's name in metrics and traces
+	documents func() (newest, older []byte, err error) // made at the first request, when all calls are declared
 }
 
 // New makes a realm without calls; its name is part of their paths.
@@ -52,7 +52,7 @@ func New(state *state.State, name, title string) *Realm {
 	return r
 }
 
-// Count counts and traces the realm's calls under a name. It is called once all are declared.
+// Count counts and traces the realm's calls under a name. It must be called after all calls are declared.
 func (r *Realm) Count(calls *callstats.Calls, tracer *tracing.Tracer, door string) {
 	var names []string
 	for path := range r.classes {
@@ -62,15 +62,15 @@ func (r *Realm) Count(calls *callstats.Calls, tracer *tracing.Tracer, door strin
 	r.tracing, r.door = tracer, door
 }
 
-// Classes are the calls of the realm, by path.
+// Classes returns the classes of the realm's calls, by path.
 func (r *Realm) Classes() map[string]rates.Class { return r.classes }
 
 func (r *Realm) prefix() string { return objects.Prefix + r.Name + "/" }
 
 func (r *Realm) nameOf(path string) string { return strings.TrimPrefix(path, r.prefix()) }
 
-// Begin counts a call, and returns its X-Request-Id to the client. The caller answers to the ResponseWriter that it gets, and calls
-// answered afterwards.
+// Begin counts a call, and returns its X-Request-Id to the client. The caller answers through the returned ResponseWriter and then
+// calls answered.
 func (r *Realm) Begin(w http.ResponseWriter, request *http.Request) (counted http.ResponseWriter, answered func()) {
 	counted, answered = r.stats.Note(w, r.nameOf(request.URL.Path))
 	if id := request.Header.Get(requestIDHeader); id != "" && len(id) <= requestIDMax {
@@ -79,13 +79,13 @@ func (r *Realm) Begin(w http.ResponseWriter, request *http.Request) (counted htt
 	return counted, answered
 }
 
-// The header that identifies a request, in logs on its way and when it is repeated.
+// The header that identifies a request, in logs along its way and when it is repeated.
 const (
 	requestIDHeader = "X-Request-Id"
 	requestIDMax    = 64
 )
 
-// Check refuses requests that are not calls of the realm. hint says which listener serves the path, if any.
+// Check refuses requests that are not calls of the realm. hint names the listener that serves the path, if any.
 func (r *Realm) Check(request *http.Request, hint func(path string) string) (rates.Class, *problem.Problem) {
 	c, known := r.classes[request.URL.Path]
 	switch {
@@ -103,7 +103,7 @@ func WrongMethod(method, want string) *problem.Problem {
 	return problem.New(flow.InvalidArgument, "method %.20q, want %s", method, want).WithStatus(http.StatusMethodNotAllowed, http.Header{"Allow": {want}})
 }
 
-// checkMedia requires that a body is declared as JSON. A web page that declares it so needs permission first (a CORS preflight), which
+// checkMedia requires that a body is declared as JSON. A web page that declares this needs permission first (a CORS preflight), which
 // only the allowed origins get.
 func checkMedia(r *http.Request) *problem.Problem {
 	said := r.Header.Get("Content-Type")
@@ -136,7 +136,7 @@ func (r *Realm) Serve(w http.ResponseWriter, request *http.Request, by *principa
 	r.mux.ServeHTTP(w, request.WithContext(ctx))
 }
 
-// orEmptyObject replaces an empty body by {}. Its length may not have been announced.
+// orEmptyObject replaces an empty body by {}. The request may not have announced its length.
 func orEmptyObject(body io.Reader) io.ReadCloser {
 	b := bufio.NewReader(body)
 	if _, err := b.Peek(1); err == io.EOF {

@@ -24,9 +24,9 @@ type Signer struct {
 	keys   sync.Map // *key by number of the generation
 }
 
-// key is that of one generation.
+// key is the signing key of one generation.
 type key struct {
-	check  string // of the generation
+	check  string // the generation's check value
 	jose   jose.Signer
 	public jose.JSONWebKey
 }
@@ -61,13 +61,13 @@ func newKey(private ed25519.PrivateKey) *key {
 // Hasher lets the core compute the hashes of connection tokens without the key, for playerDataMode WRAP.
 func Hasher(secret identity.CellSecret) playerflow.TokenHasher { return New(secret) }
 
-// TokenHash is the SHA-256 of a connection token, in hexadecimal digits.
+// TokenHash returns the SHA-256 of a connection token, in hexadecimal digits.
 func (t *Signer) TokenHash(player string, host *flow.Host) string {
 	sum := sha256.Sum256([]byte(t.Sign(player, host)))
 	return hex.EncodeToString(sum[:])
 }
 
-// Claims of a token: docs/spec/player-identity.md#connection-token.
+// Claims are the claims of a token: docs/spec/player-identity.md#connection-token.
 type Claims struct {
 	Audience string `json:"aud"` // the game session
 	Subject  string `json:"sub"` // the player
@@ -79,10 +79,11 @@ type Claims struct {
 	Expires  int64  `json:"exp"`
 }
 
-// tokenLeeway is the time that a token is valid beyond its reservation, because the clocks of hosts differ.
+// tokenLeeway is how long a token is valid beyond its reservation, because the clocks of hosts differ.
 const tokenLeeway = 30 * time.Second
 
-// Sign makes the token of a player for a reservation. For the same reservation it is always the same one: the end of the token says which generation of the secret signs.
+// Sign makes the token of a player for a reservation. The same reservation always gets the same token: the token's end determines which
+// generation of the secret signs it.
 func (t *Signer) Sign(player string, h *flow.Host) string {
 	unique := sha256.Sum256([]byte(domain.UUID(h.Session).String() + "\x00" + player))
 	end := cmp.Or(h.TokenUntil, h.ReserveBy).Add(tokenLeeway).Std()
@@ -94,7 +95,7 @@ func (t *Signer) Sign(player string, h *flow.Host) string {
 	if err != nil {
 		panic("connection tokens: an Ed25519 key does not sign: " + err.Error())
 	}
-	text, _ := signed.CompactSerialize() // a signature of its own always has this form
+	text, _ := signed.CompactSerialize() // cannot fail for a signature made here
 	return text
 }
 
@@ -115,12 +116,12 @@ func (t *Signer) Verify(token string) (claims Claims, ok bool) {
 	return claims, proven && json.Unmarshal(text, &claims) == nil
 }
 
-// JWKS is the public keys as a JWK set, which game servers fetch: those whose tokens are accepted, with one that will sign in a while.
+// JWKS returns the public keys as a JWK set, which game servers fetch: all keys whose tokens are accepted, and one that will sign soon.
 func (t *Signer) JWKS() []byte {
 	var all jose.JSONWebKeySet
 	for _, g := range t.secret.AcceptedGenerations() {
 		all.Keys = append(all.Keys, t.of(g).public)
 	}
-	body, _ := json.Marshal(all) // a public key always has this form
+	body, _ := json.Marshal(all) // cannot fail for a public key
 	return body
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// Notice writes the number of a notice and the notice.
+// Notice writes the number of a notice and the notice itself.
 func (w Writer) Notice(x *flow.Noticed) []byte {
 	n, err := flow.DecodeNotice(x.Body)
 	data := fields{}
@@ -17,7 +17,7 @@ func (w Writer) Notice(x *flow.Noticed) []byte {
 	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, x.Type.String(), data)
 }
 
-// addedPlayer is one who belongs to the game from now on.
+// addedPlayer is a player who has joined the game.
 type addedPlayer struct {
 	PlayerID string `json:"player_id"`
 	Team     string `json:"team,omitempty"`

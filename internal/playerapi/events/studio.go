@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Studio writes an event for the studio: once for all players who get it.
+// Studio writes an event for the studio, once for all players who receive it.
 func (w Writer) Studio(e *flow.StudioEvent) []byte {
 	type hearer struct {
 		PlayerID string `json:"player_id"`
@@ -30,7 +30,7 @@ func (w Writer) Studio(e *flow.StudioEvent) []byte {
 	return append(append(b, ','), w.tail(flow.CommitName(e.Commit, e.Part), e.At, e.Type.String(), data)...)
 }
 
-// studioData leaves out connection tokens.
+// studioData returns the data of an event without connection tokens.
 func (w Writer) studioData(kind flow.MessageType, m *flow.Message) any {
 	if kind == flow.OnHostConnectionDetailsReceived && m.Host != nil {
 		host := w.State.Objects.Host("", m.Host)

@@ -20,7 +20,7 @@ type (
 		Cause          string       `json:"cause" doc:"The call, the deadline, or the event of the game."`
 		AllowedActions []string     `json:"allowed_actions"`
 	}
-	// KeyChange is one key before and after.
+	// KeyChange is one key before and after a commit.
 	KeyChange struct {
 		Key string  `json:"key" enum:"PARTY_ID,MATCHMAKING_ID,GAME_INSTANCE_ID"`
 		Old *string `json:"old" doc:"null: it had no value."`
@@ -217,7 +217,7 @@ var forms = []struct {
 	{flow.OnAllowedActionsChanged, reflect.TypeFor[ActionsData]()},
 }
 
-// How a client continues.
+// The ways in which a client resumes.
 const (
 	ResumeReplay   = "REPLAY"
 	ResumeSnapshot = "SNAPSHOT"
@@ -235,13 +235,13 @@ type Hello struct {
 	Resume         string `json:"resume" enum:"REPLAY,SNAPSHOT" doc:"REPLAY: the missed events follow. SNAPSHOT: one OnSync follows."`
 }
 
-// Event is an event as it is sent.
+// Event is an event as sent to the client.
 type Event string
 
 // MarshalJSON writes the event.
 func (e Event) MarshalJSON() ([]byte, error) { return []byte(e), nil }
 
-// Kinds are the names of all events.
+// Kinds returns the names of all events.
 func Kinds() (names []any) {
 	for _, x := range forms {
 		names = append(names, x.kind.String())
@@ -249,10 +249,10 @@ func Kinds() (names []any) {
 	return names
 }
 
-// Name is the name of any event in the documents. Each type has its own name there, too.
+// Name is the name of any event in the documents. Each type also has its own name there.
 const Name = "Event"
 
-// Schema of an event: a union, distinguished by type.
+// Schema returns the schema of an event: a union, distinguished by type.
 func (Event) Schema(r huma.Registry) *huma.Schema {
 	const refs = "#/components/schemas/"
 	all := r.Map()
@@ -262,7 +262,7 @@ func (Event) Schema(r huma.Registry) *huma.Schema {
 			Discriminator: &huma.Discriminator{PropertyName: "type", Mapping: map[string]string{}},
 		}
 		all[Name] = one
-		r.Schema(reflect.TypeFor[Hello](), true, "") // the stream's first frame, which no call gives
+		r.Schema(reflect.TypeFor[Hello](), true, "") // the stream's first frame, which no call returns
 		for _, x := range forms {
 			name := x.kind.String()
 			all[name] = eventSchema(name, r.Schema(x.data, true, ""))

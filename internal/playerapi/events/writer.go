@@ -12,12 +12,12 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/state"
 )
 
-// Writer writes events as clients get them.
+// Writer writes events as clients receive them.
 type Writer struct {
 	State *state.State
 }
 
-// Tail writes an event without its number: the same for all recipients, except OnSync, which is for one player.
+// Tail writes an event without its number. It is the same for all recipients, except OnSync, which is for one player.
 func (w Writer) Tail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
 	if x.Type == flow.OnSync {
 		return w.syncTail(ctx, seq, x, player)
@@ -25,7 +25,7 @@ func (w Writer) Tail(ctx context.Context, seq uint64, x *flow.Told, player strin
 	m, err := flow.DecodeMessage(x.Body)
 	var data any = map[string]any{}
 	if err != nil {
-		// Written by ourselves; a client that does not see the number would wait for it for ever.
+		// The service itself wrote this event. A client that never sees the number would wait for it forever.
 		w.State.Log.Error("an event in the outbox cannot be read", "player", player, "type", x.Type.String(), "error", err)
 	} else {
 		data = w.data(x.Type, m, player)
@@ -51,7 +51,7 @@ func (w Writer) tail(commit string, at domain.Time, kind string, data any) []byt
 	return append(b, '}')
 }
 
-// written is JSON without the escapes for HTML, which would make attributes up to six times as long as they were allowed to be.
+// written returns JSON without the HTML escapes, which would make attributes up to six times as long as their limit.
 func written(data any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -73,7 +73,7 @@ func Whole(seq uint64, tail []byte) []byte {
 // although the state may be later, because later events may contain more, such as the offer to return to a game.
 func (w Writer) syncTail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
 	s, err := w.State.Snapshot(ctx, player)
-	if err != nil { // the service stops
+	if err != nil { // the service is stopping
 		w.State.Log.Debug("no snapshot for an OnSync", "player", player, "error", err)
 	}
 	s.Seq = seq

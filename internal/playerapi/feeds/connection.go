@@ -20,11 +20,12 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// feed is the source of a connection's frames. Only the goroutine of the connection calls it, except take.
+// feed is the source of a connection's frames. Only the goroutine of the connection calls its methods, except take.
 type feed interface {
-	// hello returns the first frame, which has the intervals of heartbeats.
+	// hello returns the first frame, which contains the intervals of heartbeats.
 	hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error)
-	// next appends the next frames for the receiver. more: others are waiting. A code ends the connection after these frames.
+	// next appends the next frames for the receiver. more: others are waiting. A code other than 0 ends the connection after these
+	// frames.
 	next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error)
 	// take records that the receiver has everything up to a number.
 	take(ctx context.Context, no uint64)
@@ -39,20 +40,20 @@ type connection struct {
 	gone  chan struct{} // closed when the connection has ended
 	feed  feed
 
-	life     context.Context     // of the access key with which it was opened
+	life     context.Context     // ends when the access key that opened the connection is revoked
 	promised *flow.SessionConfig // its intervals of heartbeats stay in force for this connection
 	code     atomic.Uint32       // close code; 0: none yet
-	write    sync.Mutex          // for one frame or more
+	write    sync.Mutex          // held while one or more frames are written
 
 	mu     sync.Mutex
-	closed bool // a close frame was sent: later frames of the receiver do not count
+	closed bool // a close frame was sent: later frames of the receiver are ignored
 }
 
-// wake reports that there may be new events.
+// wake reports that new events may exist.
 func (l *connection) wake() {
 	select {
 	case l.wakes <- struct{}{}:
-	default: // it is awake already
+	default: // already awake
 	}
 }
 
@@ -65,10 +66,10 @@ func (l *connection) end(code uint16) {
 // revokedFarewell is the time that a receiver has to close the connection after its access key was revoked.
 const revokedFarewell = 500 * time.Millisecond
 
-// connectionPace bounds frames; each acknowledgement may be for one event.
+// connectionPace limits the rate of frames; each frame may acknowledge a single event.
 var connectionPace = rate.PerSecond(5_000, 10_000)
 
-// admit checks a request for a connection: its form, principal and rate, and after which event it continues.
+// admit checks a request for a connection: its form, principal and rate, and the event after which it continues.
 func (x *Feeds) admit(r *http.Request, subprotocol, number string) (by *principal.Principal, after uint64, given bool, refused *problem.Problem) {
 	by = x.Auth.Stranger(r)
 	if refused = socket.Check(r, subprotocol); refused != nil {
@@ -174,14 +175,14 @@ func (l *connection) revoked() {
 	}
 }
 
-// always is ready.
+// always returns a channel that is always ready.
 var always = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
-// send writes frames; false when the connection is lost.
+// send writes frames. It returns false when the connection is lost.
 func (l *connection) send(frames []byte) bool {
 	l.write.Lock()
 	defer l.write.Unlock()

@@ -24,7 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// Config has the parts and settings of the feeds.
+// Config has the dependencies and settings of the feeds.
 type Config struct {
 	State    *state.State
 	Auth     *authentication.Authenticator
@@ -34,7 +34,7 @@ type Config struct {
 }
 
 // Feeds send events to game servers and the studio's backends, by streams and webhooks. The events are in the state; the feeds follow
-// commits only to know when to read. Streams are served at every node, webhooks are called by that which decides.
+// commits only to know when to read. Every node serves streams; only the leader calls webhooks.
 type Feeds struct {
 	Config
 	events  events.Writer
@@ -45,26 +45,26 @@ type Feeds struct {
 
 	unfollow func()
 	turn     sync.Mutex // held while a subscription begins or ends; locked before mu
-	unlisten func()     // ends the follower of players' events; nil without subscriptions
+	unlisten func()     // stops following players' events; nil without subscriptions
 	reading  frames.Config
 
 	mu         sync.Mutex
 	servers    map[flow.InstanceID]map[*connection]bool // by game instance
 	studio     map[flow.SubscriptionID]*connection      // by subscription
-	deliveries map[flow.SubscriptionID]*delivery        // by subscription; only while this node decides
+	deliveries map[flow.SubscriptionID]*delivery        // by subscription; only while this node leads
 	leads      bool
 	closed     bool
 
 	delivering sync.WaitGroup
 }
 
-// SetWebhooks changes the permitted URLs, also of subscriptions that exist.
+// SetWebhooks changes the permitted URLs, also for existing subscriptions.
 func (x *Feeds) SetWebhooks(t webhook.Targets) {
 	x.Webhooks.Set(t)
 	x.client.CloseIdleConnections() // the next message checks its address
 }
 
-// Open begins to follow the state. Close it before the engine.
+// Open begins to follow the state. Feeds must be closed before the engine.
 func Open(c Config) *Feeds {
 	x := &Feeds{
 		Config: c, events: events.Writer{State: c.State}, client: webhook.NewTargetsClient(c.Webhooks.Get, 2),
@@ -94,12 +94,12 @@ func (x *Feeds) subscriptions() (all []flow.Subscription, err error) {
 	return all, err
 }
 
-// Lead begins to call the webhooks of the subscriptions in the state, and of new ones.
+// Lead starts the webhooks of existing and new subscriptions.
 func (x *Feeds) Lead() {
 	x.mu.Lock()
 	x.leads = true
 	x.mu.Unlock()
-	all, _ := x.subscriptions() // fails only when the office has ended again
+	all, _ := x.subscriptions() // fails only if this node has stopped leading again
 	for _, s := range all {
 		switch {
 		case s.Lapsed != 0:
@@ -113,7 +113,7 @@ func (x *Feeds) Lead() {
 	}
 }
 
-// Rest stops the webhooks. It interrupts running requests, which the next Lead repeats, at this node or another one.
+// Rest stops the webhooks. It interrupts running requests; the next leader repeats them.
 func (x *Feeds) Rest() {
 	x.mu.Lock()
 	x.leads = false
@@ -126,7 +126,7 @@ func (x *Feeds) Rest() {
 	x.client.CloseIdleConnections()
 }
 
-// Drop closes all connections of receivers, which come back. It returns how many these were.
+// Drop closes all connections of receivers, which reconnect. It returns the number of closed connections.
 func (x *Feeds) Drop() (closed int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -178,7 +178,7 @@ func (x *Feeds) follow(c engine.Committed) {
 			x.unsubscribed(e.ID)
 		case *playerflow.SubscriptionLapsed:
 			x.unsubscribed(e.ID)
-			if x.isLeading() { // once in a cluster
+			if x.isLeading() { // once per cluster
 				x.State.Log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
 					"subscription", objects.ID(e.ID), "waiting", e.Waiting)
 			}
@@ -186,11 +186,11 @@ func (x *Feeds) follow(c engine.Committed) {
 	}
 }
 
-// missed looks at everything anew behind a gap in the events.
+// missed examines the whole state after a gap in the events.
 func (x *Feeds) missed() {
 	all, err := x.subscriptions()
 	if err != nil {
-		return // the door closes, or the engine has stopped
+		return // the door is closing, or the engine has stopped
 	}
 	live := map[flow.SubscriptionID]bool{}
 	for _, s := range all {
@@ -236,7 +236,7 @@ func (x *Feeds) wakeServers(instance flow.InstanceID) {
 	}
 }
 
-// subscribed starts or continues a subscription. Players' events are followed only while there is one.
+// subscribed starts or continues a subscription. The feeds follow players' events only while a subscription exists.
 func (x *Feeds) subscribed(s flow.Subscription) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
@@ -311,7 +311,7 @@ func (x *Feeds) serve(l *connection, enter, leave func()) {
 	})
 }
 
-// begin starts to read from a connection; false if the door is closed.
+// begin starts to read from a connection. It returns false if the door is closed.
 func (x *Feeds) begin(l *connection, enter func()) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

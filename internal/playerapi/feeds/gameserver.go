@@ -17,14 +17,14 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/socket"
 )
 
-// serverProtocol is its subprotocol.
+// serverProtocol is the subprotocol of a game server's stream.
 const serverProtocol = "playerflow.partner.v1"
 
 const (
-	// noticesStep is the number of notices in one read.
+	// noticesStep is the maximum number of notices in one read.
 	noticesStep = 64
-	// connectionsMax is the most concurrent streams of one game: that of its server, earlier ones whose loss is not detected yet, and
-	// those of observers.
+	// connectionsMax is the maximum number of concurrent streams of one game: its server's stream, earlier ones whose loss is not yet
+	// detected, and those of observers.
 	connectionsMax = 16
 )
 
@@ -93,12 +93,12 @@ func (x *Feeds) streamedInstance(r *http.Request, by *principal.Principal) (inst
 	return instance, err
 }
 
-// serverFeed has the notices for the server of a game instance.
+// serverFeed provides the notices for the server of a game instance.
 type serverFeed struct {
 	of       *Feeds
 	instance flow.InstanceID
-	after    uint64 // number of the latest sent notice
-	whole    bool   // a full OnSync comes first
+	after    uint64 // number of the last notice sent
+	whole    bool   // begin with a full OnSync
 }
 
 func (*serverFeed) take(context.Context, uint64) {} // notices need no acknowledgement, because their number is bounded

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// The feeds' metrics are computed when they are scraped, so that they cost nothing otherwise.
+// The feeds' metrics are computed only when they are scraped, so that they cost nothing otherwise.
 var (
 	serverStreams = prometheus.NewDesc("muster_flow_server_streams", "Streams of game servers, and of the studio's servers that watch their games.", nil, nil)
 	eventsWaiting = prometheus.NewDesc("muster_flow_events_waiting", "Players' events behind what the receiver of a subscription has.", []string{"subscription"}, nil)
@@ -16,7 +16,7 @@ var (
 	eventsFailing = prometheus.NewDesc("muster_flow_webhook_failures", "Attempts in a row that the webhook of a subscription did not take.", []string{"subscription"}, nil)
 )
 
-// Describe says what Collect shows.
+// Describe implements prometheus.Collector.
 func (x *Feeds) Describe(to chan<- *prometheus.Desc) {
 	to <- serverStreams
 	to <- eventsWaiting
@@ -24,7 +24,7 @@ func (x *Feeds) Describe(to chan<- *prometheus.Desc) {
 	to <- eventsLapsed
 }
 
-// Collect shows the numbers of now.
+// Collect implements prometheus.Collector with the present numbers.
 func (x *Feeds) Collect(to chan<- prometheus.Metric) {
 	x.mu.Lock()
 	n := 0
@@ -36,7 +36,7 @@ func (x *Feeds) Collect(to chan<- prometheus.Metric) {
 	var all []flow.Subscription
 	var head uint64
 	if err := x.State.ReadHere(x.ctx, func(v *cell.View) error { all, head = v.Subscriptions(); return nil }); err != nil {
-		return // the engine has stopped, which other metrics show
+		return // the engine has stopped, which other metrics report
 	}
 	for _, s := range all {
 		id := objects.ID(s.ID)

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/socket"
 )
 
-// eventsProtocol is its subprotocol.
+// eventsProtocol is the subprotocol of a subscription's stream.
 const eventsProtocol = "playerflow.events.v1"
 
 // Bounds of one read.
@@ -26,7 +26,7 @@ const (
 	eventsBytes = 256 << 10
 )
 
-// ServeSubscription opens the stream of a subscription. A later stream of it replaces an earlier one.
+// ServeSubscription opens the stream of a subscription. A new stream replaces the earlier one.
 func (x *Feeds) ServeSubscription(w http.ResponseWriter, r *http.Request) {
 	by, after, given, refused := x.admit(r, eventsProtocol, "after")
 	if refused != nil {
@@ -91,28 +91,28 @@ func (x *Feeds) streamedSubscription(ctx context.Context, by *principal.Principa
 	return s, nil
 }
 
-// eventFeed has the events of a subscription.
+// eventFeed provides the events of a subscription.
 type eventFeed struct {
 	of    *Feeds
 	id    flow.SubscriptionID
-	after uint64 // number of the latest event that was sent or skipped
-	told  uint64 // number of the latest sent event
+	after uint64 // number of the last event that was sent or skipped
+	told  uint64 // number of the last event sent
 	gap   uint64 // number after which a gap was reported, plus one
 
-	taken atomic.Uint64 // number up to which the state has the receiver's acknowledgement
-	seen  atomic.Uint64 // after, for other goroutines than that of the connection
+	taken atomic.Uint64 // number up to which the state has recorded the receiver's acknowledgement
+	seen  atomic.Uint64 // copy of after for goroutines other than the connection's
 }
 
-// take records that the receiver has the events up to a number, if they were sent to it, so that they need not be kept.
+// take records that the receiver has the events up to a number, if they were sent to it, so that the state need not keep them.
 func (f *eventFeed) take(ctx context.Context, no uint64) {
 	no = min(no, f.seen.Load())
-	// When it fails the engine has stopped, and the receiver gets them again.
+	// If this fails, the engine has stopped, and the receiver gets the events again.
 	if f.of.State.Do(ctx, &playerflow.TakeEvents{ID: f.id, No: no}) == nil {
 		f.taken.Store(max(no, f.taken.Load()))
 	}
 }
 
-// eventsHello is the first frame.
+// eventsHello is the first frame of a subscription's stream.
 type eventsHello struct {
 	Type           string `json:"type"`
 	SubscriptionID string `json:"subscription_id"`
@@ -140,7 +140,7 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 		return frames, false, 0, err
 	case !ok:
 		return frames, false, socket.Ended, nil
-	case page.Missed > 0 && f.gap != f.after+1: // once, although the page reports it until the receiver acknowledges an event
+	case page.Missed > 0 && f.gap != f.after+1: // once, although the page repeats it until the receiver acknowledges an event
 		f.gap = f.after + 1
 		frames = socket.Append(frames, socket.Text, []byte(`{"type":"gap","missed":`+strconv.FormatUint(page.Missed, 10)+`}`))
 	}
@@ -152,14 +152,14 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 	if n := len(page.Events); n > 0 {
 		f.told = page.Events[n-1].No
 	}
-	// Unwanted events count as acknowledged, but not earlier ones that were not acknowledged.
+	// Skipped events count as acknowledged only once all events sent before them are acknowledged.
 	if taken := f.taken.Load(); taken >= f.told && f.after >= taken+passedOver {
 		f.take(ctx, f.after)
 	}
 	return frames, page.More, 0, nil
 }
 
-// studioEvents reads from this node's own state, since its callers were woken by an event that this node has, or know that there are more.
+// studioEvents reads this node's own state: its callers were woken by an event that this node has, or know that more exist.
 func (x *Feeds) studioEvents(ctx context.Context, id flow.SubscriptionID, after uint64) (page playerflow.StudioPage, ok bool, err error) {
 	err = x.State.ReadHere(ctx, func(v *cell.View) error {
 		page, ok = v.StudioEvents(id, after, eventsStep, eventsBytes)

@@ -21,27 +21,27 @@ import (
 const (
 	webhookPatience   = 10 * time.Second // for one answer
 	webhookFirstRetry = time.Second      // doubled for each attempt that fails
-	webhookLastRetry  = 30 * time.Second // the longest wait of a receiver that is back
-	// passedOver is the number of skipped events after which the journal records the progress.
+	webhookLastRetry  = 30 * time.Second // the longest wait, also for a receiver that is available again
+	// passedOver is the number of skipped events after which the feed records its progress in the journal.
 	passedOver = 1000
 	takeWait   = 2 * time.Second // for recording the progress
 )
 
-// delivery is the webhook of one subscription: one message at a time, so that the order of events is that of the commits. Events that the
-// receiver has not taken stay in the state and are sent again, also by the next run.
+// delivery is the webhook of one subscription. It sends one message at a time, so that events arrive in the order of the commits. Events
+// that the receiver has not confirmed stay in the state and are sent again, also after a restart.
 type delivery struct {
 	feeds *Feeds
 	id    flow.SubscriptionID
 	url   string
-	after uint64 // number of the latest event that was sent or skipped; only its goroutine uses it
+	after uint64 // number of the last event that was sent or skipped; only its goroutine uses it
 	taken uint64 // as recorded in the state
-	owes  bool   // the receiver has more than is recorded
+	owes  bool   // the receiver has confirmed more than the state records
 	wakes chan struct{}
 	ctx   context.Context
 	stop  context.CancelFunc
 
 	mu       sync.Mutex
-	failures int // in a row
+	failures int // consecutive
 }
 
 func newDelivery(x *Feeds, s *flow.Subscription) *delivery {
@@ -53,7 +53,7 @@ func newDelivery(x *Feeds, s *flow.Subscription) *delivery {
 func (d *delivery) wake() {
 	select {
 	case d.wakes <- struct{}{}:
-	default: // it is awake already
+	default: // already awake
 	}
 }
 
@@ -87,10 +87,10 @@ func (d *delivery) run() {
 	}
 }
 
-// wait waits until there may be work; false when the delivery has ended.
+// wait waits until work may exist. It returns false when the delivery has ended.
 func (d *delivery) wait(pause <-chan time.Time) bool {
 	wakes := d.wakes
-	if pause != nil { // the next attempt comes first
+	if pause != nil { // the next attempt has precedence
 		wakes = nil
 	}
 	select {
@@ -104,16 +104,16 @@ func (d *delivery) wait(pause <-chan time.Time) bool {
 
 // take records in the state which events the receiver has.
 func (d *delivery) take(no uint64) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), takeWait) // also at the end, or the next run would send them again
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), takeWait) // also when the delivery ends, or the next run would send them again
 	defer cancel()
 	if d.owes = d.feeds.State.Do(ctx, &playerflow.TakeEvents{ID: d.id, No: no}) != nil; !d.owes {
 		d.taken = no
 	}
 }
 
-// post sends one message with some events, and records the outcome. Only an answer of 2xx confirms them.
+// post sends one message with some events, and records the outcome. Only a 2xx answer confirms them.
 func (d *delivery) post(page *playerflow.StudioPage) error {
-	if err := d.feeds.State.Decides(d.ctx); err != nil { // another node may be further by now
+	if err := d.feeds.State.Decides(d.ctx); err != nil { // another node may lead and have progressed further
 		return err
 	}
 	err := d.try(page)
@@ -137,7 +137,7 @@ func (d *delivery) post(page *playerflow.StudioPage) error {
 
 func (d *delivery) try(page *playerflow.StudioPage) (err error) {
 	x := d.feeds
-	defer x.Panics.Catch(state.PanicDoor, &err) // a failure like others: it is tried again, later and later
+	defer x.Panics.Catch(state.PanicDoor, &err) // a failure like others: retried with growing delays
 	var body bytes.Buffer
 	body.WriteString(`{"subscription_id":"` + objects.ID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
 	for i := range page.Events {
@@ -152,7 +152,7 @@ func (d *delivery) try(page *playerflow.StudioPage) (err error) {
 	})
 }
 
-// pause grows with each failure, and varies so that not all attempts come at once.
+// pause returns the wait before the next attempt. It grows with each failure and is randomised, so that not all webhooks retry together.
 func (d *delivery) pause() time.Duration {
 	d.mu.Lock()
 	n := d.failures - 1
@@ -164,8 +164,8 @@ func (d *delivery) pause() time.Duration {
 	return time.Duration(float64(pause) * (0.75 + rand.Float64()/2))
 }
 
-// notTaken is all that callers learn of an attempt that failed: whether no server listened, the server was slow, or the address is one that
-// webhooks may not go to would make this service a scanner of networks that its callers cannot reach.
+// notTaken is all that callers learn about a failed attempt. If they learned whether no server listened, the server was slow, or webhooks
+// may not use the address, they could scan networks through this service that they cannot reach themselves.
 const notTaken = "the receiver did not take the last message; the log of the service has the reason"
 
 // Health returns the state of a subscription's webhook.

@@ -9,7 +9,7 @@ import (
 // NewID makes the random part of an identifier.
 func NewID() domain.UUID { return domain.UUID(uuid.New()) }
 
-// ID writes an identifier; the zero one gives the empty string.
+// ID formats an identifier; the zero identifier gives the empty string.
 func ID[K domain.Kind](id domain.ID[K]) string {
 	if id.IsZero() {
 		return ""
@@ -17,7 +17,8 @@ func ID[K domain.Kind](id domain.ID[K]) string {
 	return id.String()
 }
 
-// GameSessionARN is the name under which game servers know their game session; no game session gives the empty string.
+// GameSessionARN returns the ARN by which game servers know their game session; no game session gives the empty
+// string.
 func GameSessionARN(region, game string) string {
 	if game == "" {
 		return ""
@@ -25,7 +26,7 @@ func GameSessionARN(region, game string) string {
 	return "arn:aws:gamelift:" + region + "::gamesession/" + game
 }
 
-// Stamp writes an instant in UTC with milliseconds; the zero instant gives the empty string.
+// Stamp formats an instant in UTC with milliseconds; the zero instant gives the empty string.
 func Stamp(t domain.Time) string {
 	if t == 0 {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Stand is in every answer to a player, so that a client that only reads answers is correct.
+// Stand is part of every answer to a player, so that a client that reads only answers is correct.
 type Stand struct {
 	Rev   uint64 `json:"rev" doc:"Rises by one with each commit that changes the keys."`
 	Seq   uint64 `json:"seq" doc:"Number of the player's last event."`
@@ -184,7 +184,7 @@ type ForeignSession struct {
 	Status          string `json:"status"`
 }
 
-// Object is a JSON object with a studio's own content. It is stored as text; empty means {}.
+// Object is a JSON object whose content is the studio's. It is stored as text; empty means {}.
 type Object string
 
 // MarshalJSON writes the object.
@@ -195,8 +195,8 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return []byte(o), nil
 }
 
-// UnmarshalJSON reads an object and removes white space. The object goes to other clients unchanged, also in text frames, for which
-// encoding/json is not strict enough.
+// UnmarshalJSON reads an object and removes white space. The object goes to other clients unchanged, also in text frames, which
+// require more than encoding/json checks.
 func (o *Object) UnmarshalJSON(b []byte) error {
 	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '{' {
 		return errors.New("want a JSON object")
@@ -214,12 +214,12 @@ func (o *Object) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Schema of an object: any content.
+// Schema returns the schema of an object with any content.
 func (Object) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// The largest attributes, in bytes.
+// The maximum sizes of attributes, in bytes.
 const (
 	PartyAttributesMax  = 16 << 10
 	PlayerAttributesMax = 4 << 10

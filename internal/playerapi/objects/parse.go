@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// JoinabilityOf reads the name; 0 for none.
+// JoinabilityOf parses the name; an unknown name gives 0.
 func JoinabilityOf(name string) flow.Joinability {
 	all := []flow.Joinability{flow.Open, flow.InviteOnly, flow.Closed}
 	if i := slices.IndexFunc(all, func(j flow.Joinability) bool { return j.String() == name }); i >= 0 {
@@ -17,7 +17,7 @@ func JoinabilityOf(name string) flow.Joinability {
 	return 0
 }
 
-// ReconnectOf reads the name; 0 for none.
+// ReconnectOf parses the name; an unknown name gives 0.
 func ReconnectOf(name string) flow.Reconnect {
 	for _, r := range []flow.Reconnect{flow.ReconnectOff, flow.ReconnectOptional, flow.ReconnectRequired} {
 		if r.String() == name {

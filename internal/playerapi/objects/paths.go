@@ -3,7 +3,7 @@ package objects
 // Prefix begins every path of the player API.
 const Prefix = "/playerflow/v1/"
 
-// The prefixes of the three realms, and the paths beside their calls.
+// The prefixes of the three realms, and the paths other than their calls.
 const (
 	PlayerPrefix   = Prefix + "player/"
 	PartnerPrefix  = Prefix + "partner/"

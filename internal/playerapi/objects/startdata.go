@@ -13,7 +13,7 @@ type StartDataAnswer struct {
 	Attributes     Object        `json:"attributes"`
 }
 
-// StartPlayer is one of its players.
+// StartPlayer is one of the game's players.
 type StartPlayer struct {
 	PlayerID   string `json:"player_id"`
 	PartyID    string `json:"party_id,omitempty"`

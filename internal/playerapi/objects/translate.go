@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// Translator writes the state of players as objects of the API.
+// Translator converts the state of players to objects of the API.
 type Translator struct {
 	// Sign makes the connection token of a player for a reservation.
 	Sign func(player string, host *flow.Host) string
@@ -57,7 +57,8 @@ func (t Translator) Snapshot(s *playerflow.FlowSnapshot, now domain.Time) FlowSn
 	return x
 }
 
-// SnapshotForOthers leaves out the connection token, which lets its bearer into a game.
+// SnapshotForOthers returns the snapshot without the connection token, which admits its bearer to a
+// game.
 func (t Translator) SnapshotForOthers(s *playerflow.FlowSnapshot, now domain.Time) FlowSnapshot {
 	x := t.Snapshot(s, now)
 	if x.GameInstance != nil && x.GameInstance.Host != nil {
@@ -130,7 +131,7 @@ func (t Translator) Game(player string, g *playerflow.GameView) *GameInstance {
 	return x
 }
 
-// Host returns how a player reaches a game server.
+// Host returns the address and credentials with which a player reaches a game server.
 func (t Translator) Host(player string, h *flow.Host) *HostConnectionDetails {
 	return &HostConnectionDetails{
 		GameInstanceID: ID(h.Instance), GameSessionID: GameSessionARN(h.Region, h.GameSession),

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// Why is part of every call of an operator; it goes to the log.
+// Why is part of every operator call; it goes to the log.
 type Why struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"256" pattern:"\\S" patternDescription:"something to read" doc:"The reason for the call; it goes to the log."`
 }
@@ -54,7 +54,7 @@ type SetQueueRequest struct {
 	Open  bool   `json:"open"`
 }
 
-// PenaltyRequest puts a player on a scale.
+// PenaltyRequest puts a player on a penalty scale.
 type PenaltyRequest struct {
 	Why
 	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
@@ -63,7 +63,7 @@ type PenaltyRequest struct {
 	LockMS   int64  `json:"lock_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"How long the player may not search."`
 }
 
-// ClearPenaltyRequest takes a player off a scale.
+// ClearPenaltyRequest takes a player off a penalty scale.
 type ClearPenaltyRequest struct {
 	Why
 	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
@@ -90,7 +90,7 @@ type StuckAnswer struct {
 	Holdings []Holding `json:"holdings"`
 }
 
-// Holding is a record that holds a player, with the event that will end that.
+// Holding is a record that holds a player, with the event that will release the player.
 type Holding struct {
 	Key    string `json:"key" enum:"PARTY_ID,MATCHMAKING_ID,GAME_INSTANCE_ID,LOGIN,LOCK,BANNED"`
 	By     string `json:"by,omitempty" doc:"The party, ticket or game instance."`
@@ -99,7 +99,7 @@ type Holding struct {
 	Until  string `json:"until,omitempty" format:"date-time" doc:"Absent when no deadline will end it."`
 }
 
-// Violation is an invariant that does not hold: a defect of the service.
+// Violation is an invariant that does not hold, which is a defect of the service.
 type Violation struct {
 	Invariant string `json:"invariant" doc:"Its number, such as I12, or a word."`
 	Meaning   string `json:"meaning" doc:"What should hold."`

@@ -49,13 +49,13 @@ type Change struct {
 	Config objects.Object `json:"config"`
 }
 
-// Value is the value of an option: a text, a number, a truth or a list.
+// Value is the value of an option: a string, a number, a boolean or a list.
 type Value string
 
 // MarshalJSON writes the value.
 func (v Value) MarshalJSON() ([]byte, error) { return []byte(v), nil }
 
-// Schema of a value: any type.
+// Schema returns the schema of a value: any type.
 func (Value) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
 func (d *door) declareConfig() {
@@ -70,7 +70,7 @@ func (d *door) declareConfig() {
 			cmd := playerflow.SetFlowConfig{Document: string(document), By: principal.Of(ctx).ID, Reason: body.Reason}
 			err = d.State.Do(ctx, &cmd)
 			if err == nil {
-				err = d.State.Reconfigure(ctx) // the change is in force when the call is answered
+				err = d.State.Reconfigure(ctx) // the change is in force before the call returns
 			}
 			if err != nil {
 				return nil, err
@@ -124,7 +124,7 @@ func ignores(ignored flow.Faults, path string) bool {
 func valueOf(o *flow.Option, c *flow.Config) Value {
 	text, err := json.Marshal(o.Value(c))
 	if err != nil {
-		return "null" // cannot be: it is a text, a number, a truth or a list of texts
+		return "null" // unreachable: a value is a string, a number, a boolean or a list of strings
 	}
 	return Value(text)
 }

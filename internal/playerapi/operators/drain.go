@@ -44,7 +44,7 @@ type AnnounceMaintenanceAnswer struct {
 const (
 	defaultAway = 10 * time.Second
 	defaultHold = time.Hour
-	// announceStep is the number of players in one transaction.
+	// announceStep is the maximum number of players in one transaction.
 	announceStep = 256
 )
 

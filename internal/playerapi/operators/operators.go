@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/streams"
 )
 
-// Config has the parts that the calls of operators use.
+// Config has the dependencies of the operators' calls.
 type Config struct {
 	State   *state.State
 	Streams *streams.Streams

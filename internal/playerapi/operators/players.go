@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// ListPlayersRequest selects players; omitted fields select all.
+// ListPlayersRequest selects players; an omitted field does not restrict the selection.
 type ListPlayersRequest struct {
 	Why
 	Phase       string `json:"phase,omitempty" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME_WITH_PARTY,IN_GAME_WITHOUT_PARTY"`
@@ -22,7 +22,7 @@ type ListPlayersRequest struct {
 	Limit       int    `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"0: a hundred."`
 }
 
-// ListPlayersAnswer is one page of them.
+// ListPlayersAnswer is one page of players.
 type ListPlayersAnswer struct {
 	PlayerIDs []string       `json:"player_ids"`
 	Players   []ListedPlayer `json:"players" doc:"The same players, with their states."`
@@ -64,7 +64,7 @@ type Timer struct {
 	Then   string `json:"then" doc:"What happens."`
 }
 
-// Commit is one that changed a player's keys.
+// Commit is a commit that changed a player's keys.
 type Commit struct {
 	Commit      uint64       `json:"commit" doc:"Number of the journal entry."`
 	Transaction uint32       `json:"transaction,omitempty" doc:"Number of the transaction in it. Events of this commit have the commit COMMIT.TRANSACTION."`
@@ -124,7 +124,7 @@ func (d *door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAn
 
 const (
 	listStep = 1024      // players read under one lock
-	listMost = 256 << 10 // and for one call
+	listMost = 256 << 10 // players read for one call
 )
 
 func (d *door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*ListPlayersAnswer, error) {

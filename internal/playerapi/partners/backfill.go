@@ -26,7 +26,7 @@ type GameSearchAnswer struct {
 	ExpiresAt     string `json:"expires_at" format:"date-time"`
 }
 
-// GameSearchEndedAnswer is the search that was ended.
+// GameSearchEndedAnswer is the search that ended.
 type GameSearchEndedAnswer struct {
 	MatchmakingID string `json:"matchmaking_id,omitempty" doc:"Absent when there was none."`
 }

@@ -1,3 +1,3 @@
-// Package partners declares the calls of trusted servers: of the studio's backend, about players, games and subscriptions, and of game
-// servers, each about its own game.
+// Package partners declares the calls of trusted servers: those of the studio's backend about players, games and subscriptions, and
+// those of game servers, each about its own game.
 package partners

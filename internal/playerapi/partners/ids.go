@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// idOf makes the identifier of a call's new record. With an X-Request-Id it is derived from the caller and the call, so that a repeat is
-// always about the same record.
+// idOf makes the identifier of the record that a call creates. With an X-Request-Id, the identifier is derived from the caller and the
+// call, so that a repeat always refers to the same record.
 func idOf(call, by, request string) domain.UUID {
 	if request == "" {
 		return objects.NewID()

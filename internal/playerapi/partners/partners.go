@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/state"
 )
 
-// Config has the parts that the calls of trusted servers use.
+// Config has the dependencies of the trusted servers' calls.
 type Config struct {
 	State  *state.State
 	Auth   *authentication.Authenticator

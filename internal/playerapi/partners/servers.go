@@ -35,7 +35,7 @@ type ExchangeAnswer struct {
 	GameInstanceID string `json:"game_instance_id"`
 }
 
-// OneGameRequest is about one game. A game server may omit the id, which its token contains.
+// OneGameRequest names one game. A game server may omit the id, which its token contains.
 type OneGameRequest struct {
 	GameInstanceID string `json:"game_instance_id,omitempty" maxLength:"64"`
 }
@@ -62,14 +62,14 @@ type ConnectedRequest struct {
 	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
 }
 
-// DisconnectedRequest says why a player's connection has ended.
+// DisconnectedRequest has the reason why a player's connection ended.
 type DisconnectedRequest struct {
 	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
 	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
 	Reason          string `json:"reason" enum:"CONNECTION_LOST,QUIT"`
 }
 
-// DisconnectedAnswer says whether the call had an effect.
+// DisconnectedAnswer reports whether the call had an effect.
 type DisconnectedAnswer struct {
 	Stale bool `json:"stale" doc:"The player has a newer player session, so nothing was changed."`
 }
@@ -80,7 +80,7 @@ type RemovePlayersRequest struct {
 	Players        []RemovePlayer `json:"players" minItems:"1" maxItems:"200"`
 }
 
-// RemovePlayer says why.
+// RemovePlayer is a player to remove, with the reason.
 type RemovePlayer struct {
 	PlayerID string          `json:"player_id" minLength:"1" maxLength:"128"`
 	Reason   string          `json:"reason" enum:"KICKED,AFK,ELIMINATED,OTHER"`
@@ -95,7 +95,7 @@ type ReleasePlayersRequest struct {
 	Result         *objects.Object `json:"result,omitempty"`
 }
 
-// UnknownAnswer lists those who were not in the game.
+// UnknownAnswer lists the players who were not in the game.
 type UnknownAnswer struct {
 	Unknown []string `json:"unknown"`
 }
@@ -106,12 +106,12 @@ type AddPlayersRequest struct {
 	Players        []SeatRequest `json:"players" minItems:"1" maxItems:"200"`
 }
 
-// AddPlayersAnswer lists those who could not be seated.
+// AddPlayersAnswer lists the players who could not be seated.
 type AddPlayersAnswer struct {
 	Failed []FailedPlayer `json:"failed"`
 }
 
-// FailedPlayer says why.
+// FailedPlayer is a player who could not be seated, with the reason.
 type FailedPlayer struct {
 	PlayerID string       `json:"player_id"`
 	Code     problem.Code `json:"code"`
@@ -221,7 +221,7 @@ func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 			return wrong
 		}
 		// The newest token, the previous one, and the one with which the process was started are valid, because a game does not see
-		// tokens that its SDK got later.
+		// tokens that its SDK fetched later.
 		generations := []uint32{compute.TokenGeneration, max(compute.TokenGeneration, 1) - 1}
 		if p, ok := v.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID}); ok && p.State != fleet.Ended {
 			generations = append(generations, p.Token)

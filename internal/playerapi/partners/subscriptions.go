@@ -36,7 +36,7 @@ type UnsubscribeRequest struct {
 	SubscriptionID string `json:"subscription_id" maxLength:"64"`
 }
 
-// UnsubscribeAnswer says whether the subscription existed.
+// UnsubscribeAnswer reports whether the subscription existed.
 type UnsubscribeAnswer struct {
 	Known bool `json:"known"`
 }
@@ -109,7 +109,8 @@ func (d *door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	return answer, nil
 }
 
-// checkWebhook checks that the service may post messages to a URL, and that others cannot read them on the way.
+// checkWebhook checks that the service may post messages to a URL, and that third parties cannot read them in
+// transit.
 func (d *door) checkWebhook(text string) error {
 	targets := d.Feeds.Webhooks.Get()
 	err := targets.CheckURL(text)

@@ -18,26 +18,26 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Config has the parts of a desk.
+// Config has the dependencies of a desk.
 type Config struct {
 	State  *state.State
 	Hooks  *playerhooks.Hooks // nil: no hook for penalties
 	Panics *panics.Guard
 }
 
-// Desk asks the studio to decide about each penalty, at the node that decides. The commit that gives the penalty cannot wait, so the computed penalty
-// holds until the answer comes, and stays if none comes, or the service crashes before, or the node that takes over missed the event.
+// Desk asks the studio to decide about each penalty, at the leader. The commit that imposes the penalty cannot wait. The computed penalty
+// therefore holds until the answer comes. It stays if no answer comes, if the service crashes first, or if a new leader missed the event.
 //
-// Each node remembers recent penalties, from the events. A node that takes over asks again about those that the events do not show as decided: the
+// Each node remembers recent penalties from the events. A new leader asks again about those that the events do not show as decided. The
 // question may be asked twice, and has one effect (playerflow.DecidePenalty).
 type Desk struct {
 	Config
 	unfollow func()
-	told     rate.Lines // for penalties without a hook call; only the follower uses it
+	told     rate.Lines // limits log lines about penalties without a hook call; only the follower uses it
 
 	mu    sync.Mutex
-	seen  map[offenceKey]*offence // recent penalties, which other changes of the player repeat
-	asked chan offence            // nil while another node decides
+	seen  map[offenceKey]*offence // recent penalties, which later changes of the player repeat
+	asked chan offence            // nil while another node leads
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -57,12 +57,12 @@ type offenceKey struct {
 const (
 	penaltiesWaiting = 1024
 	penaltiesAtOnce  = 8
-	offenceFresh     = 10 * time.Second // from an offence to its first event
-	offenceOwed      = time.Minute      // after which a node that takes over does not ask about it
+	offenceFresh     = 10 * time.Second // the longest time from an offence to its first event
+	offenceOwed      = time.Minute      // the age from which a new leader does not ask about an offence
 	leadAgain        = 100 * time.Millisecond
 )
 
-// Open begins to follow penalties. It returns nil without a hook for them.
+// Open begins to follow penalties. It returns nil if no hook decides about them.
 func Open(c Config) *Desk {
 	if !c.Hooks.On(playerhooks.DecidePenalty) {
 		return nil
@@ -81,7 +81,7 @@ func (x *Desk) Close() {
 	x.unfollow()
 }
 
-// Lead begins to ask, about recent penalties without a decision, too.
+// Lead starts to ask, also about recent undecided penalties.
 func (x *Desk) Lead() {
 	if x == nil {
 		return
@@ -101,7 +101,7 @@ func (x *Desk) Lead() {
 	}
 }
 
-// Rest stops asking. The node that decides next asks again.
+// Rest stops asking. The next leader asks again.
 func (x *Desk) Rest() {
 	if x == nil {
 		return
@@ -116,7 +116,7 @@ func (x *Desk) Rest() {
 	}
 }
 
-// committed finds new penalties, and decided ones.
+// committed notes new and decided penalties.
 func (x *Desk) committed(c engine.Committed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -156,7 +156,7 @@ func (x *Desk) remember(key offenceKey, o *offence) {
 	x.seen[key] = o
 }
 
-// ask has a worker ask about a penalty.
+// ask queues a penalty for the workers.
 func (x *Desk) ask(o *offence) {
 	select {
 	case x.asked <- *o:
@@ -207,7 +207,7 @@ func (x *Desk) decide(ctx context.Context, o *offence) {
 	decision := &playerflow.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since, Given: p.Level, Until: p.Until}
 	_, silent := errors.AsType[*playerhooks.Silent](err)
 	switch {
-	case silent: // on_timeout DENY: no penalty without the studio's word
+	case silent: // on_timeout DENY: no penalty without the studio's answer
 		decision.Clear = true
 	case err != nil || answer.Decision == "" || answer.Decision == "KEEP":
 		x.settle(o)

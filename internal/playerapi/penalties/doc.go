@@ -1,3 +1,3 @@
-// Package penalties asks the studio's backend about each new penalty. The core cannot wait for the answer in the commit that gives the
-// penalty. So the computed penalty holds until an answer comes, and stays if none does.
+// Package penalties asks the studio's backend about each new penalty. The core cannot wait for the answer in the commit that imposes
+// the penalty. The computed penalty therefore holds until an answer comes, and stays if none does.
 package penalties

@@ -24,7 +24,7 @@ type GameRequest struct {
 	GameInstanceID string `json:"game_instance_id" maxLength:"64"`
 }
 
-// HostAnswer is how to reach the game server.
+// HostAnswer has what a client needs to reach the game server.
 type HostAnswer struct {
 	Host *objects.HostConnectionDetails `json:"host,omitempty"`
 	Flow objects.Stand                  `json:"flow"`
@@ -81,7 +81,7 @@ func (d *door) hostConnectionDetails(ctx context.Context, by *playerflow.Caller,
 		return nil, err
 	}
 	if cmd.Lost {
-		// Not a refusal of the core, because the call has ended the membership.
+		// This is not a refusal of the core, because the call has ended the membership.
 		return nil, problem.New(flow.GameFull, "game instance %s is full, and the seat was not kept", body.GameInstanceID)
 	}
 	answer := &HostAnswer{Flow: objects.StandOf(cmd.Flow)}

@@ -12,12 +12,12 @@ import (
 )
 
 // This file calls the studio's hooks. First the core checks whether it would execute the call, so that no hook is called in vain and
-// refusals come in their order; then the hooks are called; then the core checks everything again and executes the call.
+// refusals keep their order. Then the hooks are called. Finally the core checks everything again and executes the call.
 
-// askedMax is how often hooks are called for one call whose party changes meanwhile.
+// askedMax is how often hooks are called for one call while the party keeps changing.
 const askedMax = 3
 
-// consulted executes a player's call, after ask has called the hooks that apply. by is the caller of the command.
+// consulted executes a player's call after ask has called the hooks that apply. by is the caller of the command.
 func (d *door) consulted(ctx context.Context, by *playerflow.Caller, cmd kernel.Command, hooked bool, ask func() error) error {
 	if !hooked {
 		return d.State.Do(ctx, cmd)
@@ -70,7 +70,7 @@ func (d *door) searchOf(ctx context.Context, player, purpose string) (q playerho
 	return q, err
 }
 
-// What a search is for.
+// The purposes of a search.
 const (
 	purposeMatchmaking = "MATCHMAKING"
 	purposeCreate      = "CREATE"
@@ -110,7 +110,7 @@ func (d *door) adviseSearch(ctx context.Context, cmd *playerflow.EnterMatchmakin
 	return nil
 }
 
-// playerData calls the hook for the PlayerData of a player session. Not known: the hook is off or has given none.
+// playerData calls the hook for the PlayerData of a player session. known is false if the hook is off or has provided no data.
 func (d *door) playerData(ctx context.Context, player, purpose, instance string) (data string, known bool, err error) {
 	if !d.Hooks.On(playerhooks.BuildPlayerData) {
 		return "", false, nil

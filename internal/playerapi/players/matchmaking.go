@@ -20,19 +20,19 @@ type EnterMatchmakingRequest struct {
 	Attributes *objects.Object `json:"attributes,omitempty" doc:"Attributes for this search: they override those of the player and the party, and the studio's override them."`
 }
 
-// TicketAnswer is the search of the party; absent if there is none any more.
+// TicketAnswer is the search of the party; absent if it no longer has one.
 type TicketAnswer struct {
 	Ticket *objects.Ticket `json:"ticket,omitempty"`
 	Flow   objects.Stand   `json:"flow"`
 }
 
-// AcceptMatchRequest says yes or no to a match.
+// AcceptMatchRequest accepts or rejects a match.
 type AcceptMatchRequest struct {
 	MatchmakingID string `json:"matchmaking_id" maxLength:"64"`
 	Accept        bool   `json:"accept"`
 }
 
-// QueuesAnswer is the queues that players may enter.
+// QueuesAnswer lists the queues that players may enter.
 type QueuesAnswer struct {
 	Queues []Queue       `json:"queues"`
 	Flow   objects.Stand `json:"flow"`

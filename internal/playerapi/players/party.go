@@ -20,21 +20,21 @@ type PartyAnswer struct {
 	Flow  objects.Stand  `json:"flow"`
 }
 
-// InviteAnswer is the invite that was made, and the party.
+// InviteAnswer is the new invite, and the party.
 type InviteAnswer struct {
 	InviteID string         `json:"invite_id"`
 	Party    *objects.Party `json:"party,omitempty"`
 	Flow     objects.Stand  `json:"flow"`
 }
 
-// InvitesAnswer is the invites that the player can answer.
+// InvitesAnswer lists the invites that the player can answer.
 type InvitesAnswer struct {
 	Invites []objects.Invite `json:"invites"`
 	Party   *objects.Party   `json:"party,omitempty"`
 	Flow    objects.Stand    `json:"flow"`
 }
 
-// OnExisting says what happens to a player who is in a party already.
+// OnExisting determines what happens to a player who is already in a party.
 type OnExisting struct {
 	OnExisting string `json:"on_existing,omitempty" enum:"SWITCH,FAIL" doc:"SWITCH, the default, leaves the old party in the same commit; FAIL refuses with ALREADY_IN_PARTY."`
 }
@@ -71,14 +71,14 @@ type InviteRequest struct {
 	InviteID string `json:"invite_id" maxLength:"64"`
 }
 
-// RespondToInviteRequest says yes or no.
+// RespondToInviteRequest accepts or declines an invite.
 type RespondToInviteRequest struct {
 	InviteID string `json:"invite_id" maxLength:"64"`
 	Accept   bool   `json:"accept"`
 	OnExisting
 }
 
-// SetReadyRequest says whether the player is ready for a search.
+// SetReadyRequest sets whether the player is ready for a search.
 type SetReadyRequest struct {
 	Ready bool `json:"ready"`
 }
@@ -209,12 +209,13 @@ func (d *door) declareParty() {
 		})
 }
 
-// spoken returns a code in the core's form: players read codes to each other and type them in various ways.
+// spoken returns a code in the core's form, because players read codes to each other and type them in
+// various ways.
 func spoken(code string) string {
 	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 }
 
-// joinByCode also counts failures by address, because codes are short and could be guessed.
+// joinByCode also counts failures by address, because codes are short enough to guess.
 func (d *door) joinByCode(ctx context.Context, by *playerflow.Caller, body *JoinPartyByCodeRequest) (*PartyAnswer, error) {
 	address := principal.Of(ctx).Address
 	if wait, ok := d.Buckets.Open(rates.CodeAddress, address); !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// Config has the parts that the calls of players use.
+// Config has the dependencies and settings of the players' calls.
 type Config struct {
 	State     *state.State
 	Auth      *authentication.Authenticator

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/rates"
 )
 
-// Done is an answer with only the state of the player.
+// Done is an answer that contains only the state of the player.
 type Done struct {
 	Flow objects.Stand `json:"flow"`
 }
@@ -33,7 +33,7 @@ type LoginRequest struct {
 	Capabilities  []string `json:"capabilities,omitempty" maxItems:"16" doc:"auto_reconnect: details of a running game are sent at once, without a call for them."`
 }
 
-// LoginAnswer is a new login session. It controls the player from now on.
+// LoginAnswer is a new login session. From now on it controls the player.
 type LoginAnswer struct {
 	AccessToken  string               `json:"access_token"`
 	SessionID    string               `json:"session_id"`
@@ -51,12 +51,12 @@ type RefreshAnswer struct {
 	Flow        objects.Stand `json:"flow"`
 }
 
-// GetFlowRequest selects everything or some parts.
+// GetFlowRequest selects parts of the player's state, or all.
 type GetFlowRequest struct {
 	Include []string `json:"include,omitempty" enum:"party,ticket,game_instance,invites,locks,last_game,foreign_sessions" doc:"The parts that are wanted beside the keys; none: all."`
 }
 
-// SnapshotAnswer is everything about the player.
+// SnapshotAnswer is the complete state of the player.
 type SnapshotAnswer struct {
 	FlowSnapshot objects.FlowSnapshot `json:"flow_snapshot"`
 	Flow         objects.Stand        `json:"flow"`
@@ -200,7 +200,7 @@ func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequ
 	return answer, nil
 }
 
-// checkTicket refuses an invalid login ticket before any attempt is counted for the player that it names, because only a valid ticket
+// checkTicket refuses an invalid login ticket before an attempt is counted for the player that it names, because only a valid ticket
 // proves the name.
 func (d *door) checkTicket(ctx context.Context, cmd *playerflow.Login) error {
 	if cmd.Ticket.IsZero() {
@@ -217,7 +217,7 @@ func (d *door) checkTicket(ctx context.Context, cmd *playerflow.Login) error {
 	return err
 }
 
-// queueLogin admits a player, or returns when to come back. Players in a game come first.
+// queueLogin admits a player, or returns when to come back. Players in a game have priority.
 func (d *door) queueLogin(ctx context.Context, player string) error {
 	inGame, online, logins := false, 0, &d.State.Settings().Logins
 	err := d.State.Read(ctx, func(v *cell.View) error {
@@ -244,7 +244,7 @@ func (d *door) queueLogin(ctx context.Context, player string) error {
 	return p
 }
 
-// fullRetry is the wait of a player while the service is full.
+// fullRetry is how long a player should wait while the service is full.
 const fullRetry = 5 * time.Second
 
 // streamURL returns the URL of a client's stream.

@@ -12,7 +12,7 @@ import (
 )
 
 // Principal identifies the caller of a request, and how the request came; before authentication only the latter is set. The ID of a
-// player's principal is empty, and that of a game server's is the id of its game instance.
+// player's principal is empty. The ID of a game server's principal is that of its game instance.
 type Principal struct {
 	identity.Principal
 
@@ -70,7 +70,7 @@ func (p *Principal) BackendOnly() error {
 	return nil
 }
 
-// Quota implements quotas.Caller. What a game server makes belongs to its game and has no holder.
+// Quota implements quotas.Caller. Records that a game server creates belong to its game and have no holder.
 func (p *Principal) Quota() string {
 	switch {
 	case p.Player != "":
@@ -83,7 +83,7 @@ func (p *Principal) Quota() string {
 
 type principalKey struct{}
 
-// carrying is a context with a principal, as such and as the holder of what commands create.
+// carrying is a context with a principal, which is also the holder of what commands create.
 type carrying struct {
 	context.Context
 	by *Principal
@@ -102,7 +102,7 @@ func With(ctx context.Context, p *Principal) context.Context {
 	return &carrying{ctx, p}
 }
 
-// Of returns the principal of a request; nil if the service acts by itself.
+// Of returns the principal of a request; nil if the service itself acts.
 func Of(ctx context.Context) *Principal {
 	p, _ := ctx.Value(principalKey{}).(*Principal)
 	return p

@@ -12,13 +12,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Code is why a call was refused, one of spellings.
+// Code is the reason for a refusal, one of spellings.
 type Code string
 
-// CodeName is what the documents call it.
+// CodeName is the name of the type in the documents.
 const CodeName = "ErrorCode"
 
-// Schema of a code: all that there are, with their meaning.
+// Schema returns the schema of a code: all codes with their meaning.
 func (Code) Schema(r huma.Registry) *huma.Schema {
 	if all := r.Map(); all[CodeName] == nil {
 		all[CodeName] = codeSchema()

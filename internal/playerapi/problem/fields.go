@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// ParseID reads an identifier from a field of a request.
+// ParseID parses an identifier from a field of a request.
 func ParseID[T interface{ domain.ID[K] }, K domain.Kind](field, text string) (T, error) {
 	id, err := domain.ParseID[T, K](text)
 	if err != nil {
@@ -20,7 +20,7 @@ func ParseID[T interface{ domain.ID[K] }, K domain.Kind](field, text string) (T,
 	return id, nil
 }
 
-// ParseNumber reads the number of an event from a query.
+// ParseNumber parses the number of an event from a query.
 func ParseNumber(query url.Values, field string) (n uint64, given bool, problem *Problem) {
 	text := query.Get(field)
 	if text == "" {
@@ -33,7 +33,7 @@ func ParseNumber(query url.Values, field string) (n uint64, given bool, problem 
 	return n, true, nil
 }
 
-// CheckSize refuses an object that is larger than most bytes.
+// CheckSize refuses an object of more than most bytes.
 func CheckSize(field string, o *objects.Object, most int) error {
 	if o != nil && len(*o) > most {
 		return New(flow.InvalidArgument, "%s: %d bytes, want at most %d", field, len(*o), most)
@@ -41,7 +41,7 @@ func CheckSize(field string, o *objects.Object, most int) error {
 	return nil
 }
 
-// latenciesMax bounds the regions to which a client reports its latency.
+// latenciesMax is the maximum number of regions for which a client reports its latency.
 const latenciesMax = 64
 
 // Latencies checks the latencies that a client has measured.

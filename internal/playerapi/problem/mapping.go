@@ -14,14 +14,14 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// nearest has the codes for refusals of the core without one: those of placements and of the engine.
+// nearest has codes for refusals of the core that have none: those of placements and of the engine.
 var nearest = map[domain.Reason]flow.Code{
 	domain.Invalid: flow.InvalidArgument, domain.NotFound: flow.QueueNotFound, domain.WrongPlayerState: flow.InvalidToken,
 	domain.Conflict: flow.InvalidArgument, domain.TokenMismatch: flow.InvalidArgument, domain.LimitExceeded: flow.RateLimited,
 	domain.TerminalRoute: flow.QueueNotFound,
 }
 
-// Again is how long a client should wait when the service cannot tell.
+// Again is how long a client should wait when the service has no better estimate.
 const Again = time.Second
 
 // Of maps an error to the answer for the client. An error that is neither a Problem, nor a refusal, nor the verdict of a hook
@@ -104,7 +104,7 @@ func problemOfRefusal(why *flow.Refusal, detail string, now domain.Time) *Proble
 	return p
 }
 
-// FieldsOf lists the faults of a configuration as wrong fields.
+// FieldsOf lists the faults of a configuration as field errors.
 func FieldsOf(faults flow.Faults) []Field {
 	all := []Field{}
 	for _, f := range faults {

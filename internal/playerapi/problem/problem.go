@@ -25,7 +25,7 @@ type Problem struct {
 	Flow         *objects.Stand `json:"flow,omitempty" doc:"The player's flow, if the player is known."`
 }
 
-// Details says more about a refusal.
+// Details has more information about a refusal.
 type Details struct {
 	Players        []string      `json:"players,omitempty" doc:"The players whom the code is about."`
 	CanDecline     *bool         `json:"can_decline,omitempty" doc:"With PLAYER_IN_GAME: whether all named players may decline their game."`
@@ -65,7 +65,7 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// The actions.
+// The actions that an answer asks of the client.
 const (
 	actionLogin = "LOGIN"
 	actionRetry = "RETRY"
@@ -73,7 +73,7 @@ const (
 	actionNone  = "NONE"
 )
 
-// Only this door answers with these codes.
+// Only this door returns these codes.
 const (
 	LoginQueued = flow.Code("LOGIN_QUEUED")
 	Maintenance = flow.Code("MAINTENANCE")
@@ -154,7 +154,7 @@ func New(code flow.Code, format string, args ...any) *Problem {
 	return &Problem{status: s.status, Code: Code(code), Action: s.action, Message: fmt.Sprintf(format, args...)}
 }
 
-// Later makes a Problem that says when to try again.
+// Later makes a Problem with the time after which to try again.
 func Later(code flow.Code, wait time.Duration, format string, args ...any) *Problem {
 	p := New(code, format, args...)
 	p.RetryAfterMS = new(max(wait.Milliseconds(), 1))
@@ -181,5 +181,5 @@ func Write(w http.ResponseWriter, p *Problem) {
 func WriteJSON(w http.ResponseWriter, contentType string, status int, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has gone if it fails
+	_, _ = w.Write(append(body, '\n')) // a failure means that the client is gone
 }

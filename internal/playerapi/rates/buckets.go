@@ -13,7 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// Class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. What lets a player get out has a bucket of its own.
+// Class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. Calls by which a player gets out of something, such
+// as a party or a search, have a bucket of their own.
 type Class uint8
 
 const (
@@ -40,7 +41,7 @@ const (
 	classes
 )
 
-// classNames are the kinds of calls as operators and headers name them. Logins of one address have a setting of their own.
+// classNames has the names of the classes in settings and headers. Logins by address have a setting of their own.
 var classNames = [classes]string{
 	Other: "other", Login: "login", LoginAddress: "login-address", Attach: "attach", GetFlow: "get-flow", Party: "party",
 	Invite: "invite", InvitePair: "invite-pair", Code: "code", CodeAddress: "code-address", Enter: "enter",
@@ -48,7 +49,7 @@ var classNames = [classes]string{
 	LeaveGame: "leave-game", Decline: "decline", Logout: "logout", Frames: "frames", Partner: "partner",
 }
 
-// ratesOf are the rates of the classes, of which each has one but that of logins of one address.
+// ratesOf returns the rates of the classes. Every class has one, except logins by address.
 func ratesOf(kinds []playerrates.Kind) (rates [classes]rate.Limit) {
 	for _, k := range kinds {
 		if at := slices.Index(classNames[:], k.Name); at >= 0 {
@@ -58,7 +59,7 @@ func ratesOf(kinds []playerrates.Kind) (rates [classes]rate.Limit) {
 	return rates
 }
 
-// Buckets limits rates. A bucket is one instant: when it is full again; so one that is full needs no memory.
+// Buckets limits rates. A bucket is stored as the instant at which it is full again, so full buckets need no memory.
 type Buckets struct {
 	now   func() time.Time
 	rates live.Value[*[classes]rate.Limit]
@@ -73,14 +74,15 @@ type bucketKey struct {
 	who   string
 }
 
-// New makes full buckets. Without kinds, each class has its default rate; loginsPerAddress is a number a minute, and 0 no limit.
+// New makes full buckets. If kinds is nil, each class has its default rate. loginsPerAddress is per minute; 0: no limit.
 func New(now func() time.Time, kinds []playerrates.Kind, loginsPerAddress int) *Buckets {
 	b := &Buckets{now: now, fullAt: map[bucketKey]int64{}}
 	b.Set(kinds, loginsPerAddress)
 	return b
 }
 
-// Set changes the rates, as New has them, while they are used. A bucket that is not full fills at the new rate from its next call on.
+// Set changes the rates while they are in use; the parameters are those of New. A bucket that is not full fills at the new rate from its
+// next call.
 func (b *Buckets) Set(kinds []playerrates.Kind, loginsPerAddress int) {
 	if kinds == nil {
 		kinds = playerrates.Defaults()
@@ -92,47 +94,47 @@ func (b *Buckets) Set(kinds []playerrates.Kind, loginsPerAddress int) {
 	b.rates.Set(&rates)
 }
 
-// Limit is the rate of a class.
+// Limit returns the rate of a class.
 func (b *Buckets) Limit(c Class) rate.Limit { return b.rates.Get()[c] }
 
-// sweepEvery bounds memory: buckets that are full are forgotten.
+// sweepEvery is how often full buckets are forgotten, which bounds memory.
 const sweepEvery = 10 * time.Second
 
-// budget is how a bucket stands.
+// budget is the state of a bucket.
 type budget struct {
-	ok   bool          // the call is let through
-	wait time.Duration // if not: until one is
-	left int           // calls that would be let through at once after it
+	ok   bool          // the call may proceed
+	wait time.Duration // otherwise: until a call may proceed
+	left int           // further calls that could proceed immediately
 	full time.Duration // until the bucket is full again
 }
 
-// Take lets one call through, or says how long to wait.
+// Take takes one call from a bucket, or returns how long to wait.
 func (b *Buckets) Take(c Class, who string) (wait time.Duration, ok bool) {
 	x := b.look(c, who, true)
 	return x.wait, x.ok
 }
 
-// Open reports whether a call would be let through.
+// Open reports whether a call could proceed, without taking it.
 func (b *Buckets) Open(c Class, who string) (wait time.Duration, ok bool) {
 	x := b.look(c, who, false)
 	return x.wait, x.ok
 }
 
-// TakeFor is take for a request, whose answer says what is left.
+// TakeFor is Take for a request. It adds the remaining budget to the headers of the answer.
 func (b *Buckets) TakeFor(c Class, who string, answer http.Header) (wait time.Duration, ok bool) {
 	x := b.look(c, who, true)
 	b.tell(c, &x, answer)
 	return x.wait, x.ok
 }
 
-// Headers of an answer that say what its caller may still call. Source: draft-ietf-httpapi-ratelimit-headers-10.
+// The headers that report a caller's budget. Source: draft-ietf-httpapi-ratelimit-headers-10.
 const (
 	rateLimitHeader  = "Ratelimit"
 	ratePolicyHeader = "Ratelimit-Policy"
 )
 
-// tell says in the headers of an answer what a bucket takes: so many calls (q) in as many seconds as it takes to fill (w), and how
-// many are left (r) until it is full again (t, in seconds).
+// tell sets the headers of an answer: the bucket allows q calls in w seconds, the time in which it fills; r calls remain until it is
+// full again in t seconds.
 func (b *Buckets) tell(c Class, x *budget, answer http.Header) {
 	limit := b.Limit(c)
 	if limit.Every <= 0 {
@@ -143,12 +145,12 @@ func (b *Buckets) tell(c Class, x *budget, answer http.Header) {
 	answer.Add(rateLimitHeader, name+";r="+strconv.Itoa(x.left)+";t="+seconds(x.full))
 }
 
-// seconds are whole ones, rounded up.
+// seconds returns a duration in whole seconds, rounded up.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// Count is the number of buckets that are remembered.
+// Count returns the number of buckets in memory.
 func (b *Buckets) Count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

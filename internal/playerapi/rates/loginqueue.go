@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// LoginQueue lets logins in at a rate, in the order of their first try. A player who waits holds no connection: each has a place,
-// which is an instant, is told how long that is, and comes back. Players who are in a game do not wait, and what
-// they take delays those who do.
+// LoginQueue admits logins at a steady rate, in the order of their first attempt. A waiting player holds no connection: each has a
+// place, which is an instant, learns how long to wait, and comes back. Players in a game do not wait, but their logins delay those who
+// do.
 type LoginQueue struct {
 	now func() time.Time
 
 	mu     sync.Mutex
 	every  time.Duration // between two logins; 0: no limit
-	next   time.Time     // the first instant without a player
+	next   time.Time     // the first free instant
 	places map[string]time.Time
 	swept  time.Time
 }
 
 const (
-	// loginSaved is how much of the rate may be saved up while no player comes.
+	// loginSaved is how much of the rate accumulates while no player comes.
 	loginSaved = time.Second
-	// placeKept is how long a place waits for its holder to come back.
+	// placeKept is how long a place is kept for a player who does not come back.
 	placeKept = time.Minute
-	// placesMax bounds memory. Players beyond that are told to come again, and get no place.
+	// placesMax bounds memory. Further players get no place, and are told to try again.
 	placesMax = 200_000
-	// loginRetryMax is the longest wait that a player is told: the queue may become shorter.
+	// loginRetryMax is the longest wait that a player is told, because the queue may become shorter.
 	loginRetryMax = 30 * time.Second
 )
 
@@ -33,7 +33,8 @@ func NewLoginQueue(now func() time.Time) *LoginQueue {
 	return &LoginQueue{now: now, places: map[string]time.Time{}}
 }
 
-// SetRate changes how many are let in; 0: all. Players who wait keep their place in the queue, which moves at the new rate from now on.
+// SetRate changes the number of logins per second; 0: no limit. Waiting players keep their place in the queue, which now moves at the
+// new rate.
 func (q *LoginQueue) SetRate(perSecond int) {
 	now := q.now()
 	q.mu.Lock()
@@ -62,7 +63,7 @@ func (q *LoginQueue) SetRate(perSecond int) {
 	}
 }
 
-// Admit lets a player in, or returns the place in the queue and how long to wait.
+// Admit admits a player, or returns the position in the queue and how long to wait.
 func (q *LoginQueue) Admit(player string, inGame bool) (position int, wait time.Duration, ok bool) {
 	now := q.now()
 	q.mu.Lock()
@@ -97,7 +98,7 @@ func (q *LoginQueue) Admit(player string, inGame bool) (position int, wait time.
 	return int(wait/q.every) + 1, min(wait, loginRetryMax), false
 }
 
-// Waiting is the number of players who have a place in the queue.
+// Waiting returns the number of players who have a place in the queue.
 func (q *LoginQueue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

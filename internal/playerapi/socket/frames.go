@@ -21,13 +21,14 @@ const (
 // Append appends one unmasked frame, whose payload comes in parts.
 func Append(b []byte, opcode byte, parts ...[]byte) []byte { return frames.Append(b, opcode, parts...) }
 
-// Heartbeat is both: the frame that libraries answer by themselves, and the one that clients see.
+// Heartbeat has two frames: a ping, which libraries answer by themselves, and a message, which clients see.
 var Heartbeat = Append(Append(nil, Ping), Text, []byte(`{"type":"ping"}`))
 
-// Buffers are shared by all streams, so that an idle one holds none.
+// Buffers are shared by all streams, so that an idle stream holds none.
 var Buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}
 
-// KeptFrame is the largest buffer that goes back: a rare huge one must not be held for ever.
+// KeptFrame is the capacity of the largest buffer that returns to the pool, so that a rare huge one is not kept
+// forever.
 const KeptFrame = 64 << 10
 
 func PutBuffer(b *[]byte) {
@@ -37,7 +38,7 @@ func PutBuffer(b *[]byte) {
 	}
 }
 
-// Close codes: docs/spec/player-api.md#close-codes. After 4401, 4409 and 4410 a client does not come back by itself.
+// Close codes: docs/spec/player-api.md#close-codes. After 4401, 4409 and 4410 a client does not reconnect by itself.
 const (
 	Unauthenticated = 4401
 	Superseded      = 4406
@@ -53,7 +54,7 @@ var closeTexts = map[uint16]string{
 	Ended: "session ended", RateLimited: "rate limited", Draining: "draining",
 }
 
-// Bye tells a client after which time to come back.
+// Bye tells a client how long to wait before it reconnects.
 func Bye(after time.Duration) []byte {
 	return []byte(`{"type":"bye","reconnect_after_ms":` + strconv.FormatInt(after.Milliseconds(), 10) + `}`)
 }
@@ -71,10 +72,10 @@ func AppendCloseAnswer(b []byte, code uint16) []byte {
 	return Append(b, Close, []byte{byte(code >> 8), byte(code)})
 }
 
-// Drop ends a connection without waiting for the client, which a close of TLS would do.
+// Drop ends a connection without waiting for the client, as closing TLS would.
 func Drop(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	_ = c.Close() // fails when it is closed already
+	_ = c.Close() // fails if it is already closed
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// Check refuses what is no upgrade to a WebSocket with the subprotocol.
+// Check refuses requests other than an upgrade to a WebSocket with the subprotocol.
 func Check(r *http.Request, subprotocol string) *problem.Problem {
-	const version = "13" // RFC 6455; there never was a later one
+	const version = "13" // RFC 6455; there is no later version
 	h := r.Header
 	switch {
 	case r.Method != http.MethodGet || !strings.EqualFold(h.Get("Upgrade"), "websocket") || h.Get("Sec-WebSocket-Version") != version:
@@ -26,12 +26,13 @@ func Check(r *http.Request, subprotocol string) *problem.Problem {
 }
 
 const (
-	// MessageMax bounds a message of a client, in bytes.
+	// MessageMax is the maximum size of a client's message, in bytes.
 	MessageMax = 4 << 10
-	// ClientPatience is how long one write may take.
+	// ClientPatience is the time limit of one write.
 	ClientPatience = 10 * time.Second
-	// Farewell is how long a client may take to answer a close frame.
+	// Farewell is the time in which a client must answer a close frame.
 	Farewell = 2 * time.Second
-	// ComeBack is after which time the clients of a service that stops come back. They spread it by themselves.
+	// ComeBack is how long clients of a stopping service wait before they reconnect. They add jitter
+	// themselves.
 	ComeBack = 2 * time.Second
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// commits counts the commands of calls: how long they take, and how many are refused.
+// commits measures the commands of calls: their duration, and how many are refused.
 type commits struct {
 	seconds prometheus.Histogram
 	refused *prometheus.CounterVec
@@ -32,12 +32,12 @@ func newCommits() *commits {
 	}
 }
 
-// Collectors are the metrics of the calls' commands.
+// Collectors returns the metrics of the calls' commands.
 func (s *State) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.commits.seconds, s.commits.refused, s.commits.cancels}
 }
 
-// count notes the outcome of a command.
+// count records the outcome of a command.
 func (c *commits) count(cmd kernel.Command, err error, took time.Duration) {
 	outcome := "cancelled"
 	if err == nil {

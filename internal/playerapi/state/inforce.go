@@ -10,11 +10,11 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Settings is the configuration of player flow that is in force. It must not be changed.
+// Settings returns the configuration of player flow in force. Callers must not change it.
 func (s *State) Settings() *flow.Config { return s.inForce.Load() }
 
-// Reconfigure puts the configuration of the state into force. A change by an operator calls it, too, so that the answer means that the
-// change is in force.
+// Reconfigure puts the configuration of the state into force. A change by an operator also calls it, so that the change is in force
+// when the call is answered.
 func (s *State) Reconfigure(ctx context.Context) error { return s.reconfigure(ctx, s.Read) }
 
 func (s *State) reconfigure(ctx context.Context, read func(context.Context, func(*cell.View) error) error) error {
@@ -33,11 +33,11 @@ func (s *State) goBy(c *flow.Config) {
 	s.apply(c)
 }
 
-// followConfig puts the present configuration into force, and each later one.
+// followConfig puts the present configuration into force, and later every change.
 func (s *State) followConfig() {
-	s.turn.Lock() // a change that is followed meanwhile waits until the present one is in force
+	s.turn.Lock() // a change that arrives meanwhile waits until the present configuration is in force
 	defer s.turn.Unlock()
-	s.unfollow = s.Follow(kernel.Kinds(new(playerflow.FlowConfigChanged)), func(engine.Committed) { // also behind a gap
+	s.unfollow = s.Follow(kernel.Kinds(new(playerflow.FlowConfigChanged)), func(engine.Committed) { // also after a gap
 		_ = s.reconfigure(context.Background(), s.ReadHere) // fails only when the engine has stopped
 	})
 	c := *s.CellConfig().PlayerFlow.Flow

@@ -25,27 +25,27 @@ type State struct {
 	Log     *slog.Logger
 	commits *commits
 
-	turn     sync.Mutex // for one change of inForce at a time
+	turn     sync.Mutex // held during each change of inForce
 	inForce  atomic.Pointer[flow.Config]
 	apply    func(*flow.Config)
 	unfollow func()
 }
 
-// PanicDoor is the door under which panics of the player API are counted.
+// PanicDoor is the name under which panics of the player API are counted.
 const PanicDoor = "playerapi"
 
-// Open begins to follow the configuration. Each configuration that comes into force is handed to apply. Close it before the
-// engine.
+// Open begins to follow the configuration. It calls apply with each configuration that comes into force. The State must be closed
+// before the engine.
 func Open(e *engine.Engine, o objects.Translator, log *slog.Logger, apply func(*flow.Config)) *State {
 	s := &State{Engine: e, Objects: o, Log: log, commits: newCommits(), apply: apply}
 	s.followConfig()
 	return s
 }
 
-// Close ends the following of the configuration.
+// Close stops following the configuration.
 func (s *State) Close() { s.unfollow() }
 
-// Do carries out a command, as Engine.Do.
+// Do executes a command, like Engine.Do.
 func (s *State) Do(ctx context.Context, cmd kernel.Command) error {
 	asked := cmd
 	if p := principal.Of(ctx); p != nil {
@@ -59,10 +59,10 @@ func (s *State) Do(ctx context.Context, cmd kernel.Command) error {
 	return err
 }
 
-// Instant is the present time of the core.
+// Instant returns the present time of the core.
 func (s *State) Instant() domain.Time { return domain.TimeOf(s.Now()) }
 
-// Stand is the phase and the keys of a player; those of an unknown player are empty.
+// Stand returns the phase and the keys of a player; those of an unknown player are empty.
 func (s *State) Stand(ctx context.Context, player string) (stand objects.Stand, err error) {
 	err = s.Read(ctx, func(v *cell.View) error {
 		x, _ := v.Record(player)
@@ -72,7 +72,7 @@ func (s *State) Stand(ctx context.Context, player string) (stand objects.Stand, 
 	return stand, err
 }
 
-// Snapshot is everything that a player's client has to know.
+// Snapshot returns everything that a player's client needs to know.
 func (s *State) Snapshot(ctx context.Context, player string) (objects.FlowSnapshot, error) {
 	var x playerflow.FlowSnapshot
 	var ok bool
@@ -89,8 +89,8 @@ func (s *State) Snapshot(ctx context.Context, player string) (objects.FlowSnapsh
 	return s.Objects.Snapshot(&x, s.Instant()), nil
 }
 
-// EventsAfter are the events of a player behind a number, and the number of the latest. It is not ok when some of them are no
-// longer kept, or when the number is ahead of the latest.
+// EventsAfter returns the events of a player after a number, and the number of the latest. ok is false if the state no longer
+// keeps some of them, or if the number is ahead of the latest.
 func (s *State) EventsAfter(ctx context.Context, player string, after uint64) (missed []playerflow.PlayerEvent, head uint64, ok bool, err error) {
 	err = s.Read(ctx, func(v *cell.View) error {
 		missed, head, ok = v.EventsAfter(player, after, flow.EventsLimit)
@@ -99,8 +99,8 @@ func (s *State) EventsAfter(ctx context.Context, player string, after uint64) (m
 	return missed, head, ok, err
 }
 
-// Problem is the answer to a request that failed. Errors that are no refusals go to the log and never to the client. The answer to
-// a player says how the player stands now.
+// Problem returns the answer to a failed request. Errors other than refusals go to the log and never to the client. An answer to a
+// player includes the player's present state.
 func (s *State) Problem(ctx context.Context, err error, player string) *problem.Problem {
 	p := problem.Of(err, s.Instant(), s.Log)
 	if player != "" && p.Flow == nil {
@@ -109,9 +109,9 @@ func (s *State) Problem(ctx context.Context, err error, player string) *problem.
 	return p
 }
 
-// StandNow is how a player stands, for the answer to a call that failed; nil for an unknown player.
+// StandNow returns the present state of a player for the answer to a failed call; nil for an unknown player.
 func (s *State) StandNow(ctx context.Context, player string) (stand *objects.Stand) {
-	_ = s.Read(ctx, func(v *cell.View) error { // the answer goes out without it
+	_ = s.Read(ctx, func(v *cell.View) error { // if this fails, the answer goes out without it
 		if x, ok := v.Record(player); ok {
 			stand = new(objects.StandOf(x))
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// bearerProtocol lets browsers show the access token, which cannot set headers on a WebSocket: a second subprotocol.
+// bearerProtocol begins a second subprotocol that carries the access token, because browsers cannot set headers on a WebSocket.
 const bearerProtocol = "bearer."
 
 func streamToken(r *http.Request) string {
@@ -35,8 +35,8 @@ func streamToken(r *http.Request) string {
 	return ""
 }
 
-// ServeHTTP opens a client's stream. A client that may not have one is told by a close code: browsers do not see the status of
-// an upgrade that failed.
+// ServeHTTP opens a client's stream. It refuses a client with a close code, because browsers do not reveal the status of a
+// failed upgrade.
 func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused := socket.Check(r, subprotocol); refused != nil {
 		problem.Write(w, refused)
@@ -67,7 +67,7 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := &stream{of: x, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, node: x.Node(), conn: conn}
-	defer x.Panics.Confine(state.PanicDoor, func() { // net/http does not know the connection any more
+	defer x.Panics.Confine(state.PanicDoor, func() { // net/http no longer knows the connection
 		s.drop()
 		if x.leave(s) {
 			x.lose(s)
@@ -75,7 +75,8 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	now := steady.Now()
 	s.heard.Store(now)
-	// Many come at once after a restart. Their heartbeats, and the signs of life in the journal, spread from the first on.
+	// After a restart many clients come at once. Their heartbeats, and their signs of life in the journal, are spread from the
+	// start.
 	config := &x.State.Settings().Sessions
 	s.promised = config
 	s.pinged, s.renewed = now-rand.Int64N(int64(config.PingInterval)), now-rand.Int64N(int64(config.IdleExpiry/20))
@@ -92,7 +93,7 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// closeCodeOf is how a stream is refused; 0 for no error.
+// closeCodeOf returns the close code with which a stream is refused; 0 for no error.
 func closeCodeOf(err error) uint16 {
 	if err == nil {
 		return 0
@@ -115,7 +116,7 @@ func closeCodeOf(err error) uint16 {
 	return socket.Unauthenticated
 }
 
-// beginning is what a client is sent first: the events that it missed, or everything there is, and then what was told meanwhile.
+// beginning returns what a client is sent first: the events that it missed, or its complete state, followed by the events since.
 func (x *Streams) beginning(s *stream, cmd *playerflow.AttachStream, after uint64) (first []byte, all []told, head uint64, err error) {
 	resume := events.ResumeReplay
 	if cmd.Sync != 0 {

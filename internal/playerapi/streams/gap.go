@@ -7,10 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/socket"
 )
 
-// gapStep is how many streams one read of the state looks at.
+// gapStep is the number of streams that one read of the state examines.
 const gapStep = 128
 
-// missed brings all streams up to the state, because this node has missed events.
+// missed brings all streams up to date with the state, because this node has missed events.
 func (x *Streams) missed() {
 	x.mu.Lock()
 	for player := range x.polls {
@@ -28,7 +28,7 @@ func (x *Streams) missed() {
 			return nil
 		})
 		if err != nil {
-			return // the door closes, or the engine has stopped
+			return // the door is closing, or the engine has stopped
 		}
 		for i, s := range some {
 			x.catchUp(s, &stands[i])
@@ -36,12 +36,12 @@ func (x *Streams) missed() {
 	}
 }
 
-// stand is how far a stream is behind the state.
+// stand is what a stream lacks compared with the state.
 type stand struct {
 	missed []playerflow.PlayerEvent
-	whole  bool // all of them are still there
+	whole  bool // the state still has all missed events
 	code   uint16
-	stream uint64 // number of the player's stream, which may be at another node
+	stream uint64 // number of the player's present stream, which may be at another node
 }
 
 func standOf(v *cell.View, s *stream) (x stand) {
@@ -58,8 +58,8 @@ func standOf(v *cell.View, s *stream) (x stand) {
 	return x
 }
 
-// catchUp sends a stream what it missed. One that cannot have it, or that is just being greeted, is dropped: its client comes back, and begins with
-// everything.
+// catchUp sends a stream what it missed. If that is not possible, or the client is not greeted yet, it drops the stream: the client
+// reconnects and begins with the complete state.
 func (x *Streams) catchUp(s *stream, at *stand) {
 	x.moved(s.player, at.stream)
 	if !at.whole {
@@ -75,7 +75,7 @@ func (x *Streams) catchUp(s *stream, at *stand) {
 	}
 }
 
-// awaits returns the number of the event that the client does not have yet; 0 before it was greeted.
+// awaits returns the number of the next event for the client; 0 before the greeting.
 func (s *stream) awaits() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 
 // gate is closed while clients are kept away for maintenance.
 type gate struct {
-	turn sync.Mutex // for one drain, or the end of one, at a time
+	turn sync.Mutex // held during a drain or its end
 
 	mu     sync.Mutex
-	after  time.Duration // in which clients may come again; 0: the gate is open
+	after  time.Duration // how long clients should wait; 0: the gate is open
 	closed chan struct{} // closed with the gate
 }
 
 func newGate() *gate { return &gate{closed: make(chan struct{})} }
 
-// shut closes the gate, or changes when clients may come again. It returns the previous time; 0: the gate was open.
+// shut closes the gate, or changes how long clients should wait. It returns the previous wait; 0: the gate was open.
 func (g *gate) shut(after time.Duration) (was time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,7 +39,7 @@ func (g *gate) open() {
 	}
 }
 
-// away is when clients may come again, while the gate is closed.
+// away returns how long clients should wait, while the gate is closed.
 func (g *gate) away() (after time.Duration, closed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,7 +53,7 @@ func (g *gate) closing() <-chan struct{} {
 	return g.closed
 }
 
-// Draining is the answer to clients that come while players are kept away; nil when they may come.
+// Draining returns the refusal for clients that come while players are kept away; nil if they may come.
 func (x *Streams) Draining() *problem.Problem {
 	if after, closed := x.gate.away(); closed {
 		return problem.Later(problem.Maintenance, after, "the service takes no players now, for maintenance; parties, searches and seats are kept")
@@ -61,12 +61,12 @@ func (x *Streams) Draining() *problem.Problem {
 	return nil
 }
 
-// SendAway keeps clients away: it closes their streams, and tells them after which time to come again. Players who stay away keep all
-// that they have for the time of hold. It returns how many streams it has closed.
+// SendAway keeps clients away: it closes their streams, and tells them when to come back. Players who stay away keep everything for
+// the duration of hold. It returns the number of closed streams.
 func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (closed int, err error) {
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
-	was := x.gate.shut(after) // from here on no client is let in, and the end of a stream makes no player absent
+	was := x.gate.shut(after) // from here on no client is admitted, and the end of a stream does not make its player absent
 	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold, Node: x.Node()}); err != nil {
 		if was == 0 {
 			x.gate.open()
@@ -80,14 +80,15 @@ func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (clos
 	return len(all), nil
 }
 
-// Readmit lets clients come again.
+// Readmit admits clients again.
 func (x *Streams) Readmit(ctx context.Context) error {
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
 	if _, closed := x.gate.away(); !closed {
 		return nil
 	}
-	// The players get their time to come back before the gate opens: once it is open, those who have come must not be awaited.
+	// The players get their time to come back before the gate opens: afterwards the command would also wait for those who have
+	// already come.
 	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{Node: x.Node()}); err != nil {
 		return err
 	}

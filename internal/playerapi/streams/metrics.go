@@ -27,7 +27,7 @@ func newStreamMetrics() *streamMetrics {
 
 func (m *streamMetrics) ended(code uint16) { m.closed.WithLabelValues(strconv.Itoa(int(code))).Inc() }
 
-// Collectors are the metrics of the streams.
+// Collectors returns the metrics of the streams.
 func (x *Streams) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{x.metrics.begun, x.metrics.closed, x.metrics.open}
 }

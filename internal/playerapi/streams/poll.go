@@ -18,7 +18,7 @@ type PollRequest struct {
 	WaitMS   int64  `json:"wait_ms,omitempty" minimum:"0" maximum:"25000" doc:"How long to wait while there is none."`
 }
 
-// PollAnswer is events, in order and without a gap.
+// PollAnswer has events, in order and without a gap.
 type PollAnswer struct {
 	Events  []events.Event `json:"events" doc:"As on the stream. With SNAPSHOT the first is an OnSync."`
 	HeadSeq uint64         `json:"head_seq"`
@@ -26,21 +26,23 @@ type PollAnswer struct {
 	Flow    objects.Stand  `json:"flow"`
 }
 
-// pollEventsMax bounds one answer.
+// pollEventsMax is the maximum number of events in one answer.
 const pollEventsMax = 256
 
-// pollMargin is how long before a silent player counts as gone a poll ends, at most: so long the next one may take to come.
+// pollMargin is the longest time between the end of a poll and the moment at which a silent player counts as gone: the
+// client has this long to poll again.
 const pollMargin = 5 * time.Second
 
-// pollMost is the longest that a poll waits for a player who counts as gone after so long.
+// pollMost returns the longest wait of a poll, if a silent player counts as gone after deadAfter.
 func pollMost(deadAfter time.Duration) time.Duration { return deadAfter - min(pollMargin, deadAfter/2) }
 
-// Poll gives a client that cannot keep a stream open its events, and waits for one. The player counts as online meanwhile.
+// Poll returns events to a client that cannot keep a stream open, and waits if it has none. Meanwhile the player counts as
+// online.
 func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollRequest) (*PollAnswer, error) {
 	if refused := x.Draining(); refused != nil {
 		return nil, refused
 	}
-	dropped := x.dropping() // before the incarnation is read: whatever gives up that one ends this poll
+	dropped := x.dropping() // before the incarnation is read, so that giving that one up ends this poll
 	begun := playerflow.PollEvents{Player: by.Player, LoginSessionID: by.LoginSessionID, After: &body.AfterSeq, Node: x.Node()}
 	if err := x.State.Do(ctx, &begun); err != nil {
 		return nil, err
@@ -74,7 +76,7 @@ func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollReq
 	}
 }
 
-// pollNow is what there is for a poll that has begun.
+// pollNow returns what is available for a poll that has begun.
 func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*PollAnswer, error) {
 	stand, err := x.State.Stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
 	if err != nil {
@@ -89,7 +91,7 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 	var head uint64
 	var ok bool
 	err = x.State.Read(ctx, func(v *cell.View) error {
-		if _, live := v.Login(begun.LoginSessionID); !live { // one that was replaced is still told so, by OnSessionReplaced
+		if _, live := v.Login(begun.LoginSessionID); !live { // a replaced one still gets its OnSessionReplaced
 			return flow.Refuse(flow.Refusal{Code: flow.SessionNotFound}, "the login session has ended")
 		}
 		missed, head, ok = v.EventsAfter(begun.Player, after, flow.EventsLimit)
@@ -98,7 +100,7 @@ func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*P
 	switch {
 	case err != nil:
 		return nil, err
-	case !ok: // so much has happened since the poll began that it is not all there any more
+	case !ok: // since the poll began, more events have come than the state keeps
 		again := playerflow.PollEvents{Player: begun.Player, LoginSessionID: begun.LoginSessionID, After: &after, Node: x.Node()}
 		if err := x.State.Do(ctx, &again); err != nil {
 			return nil, err

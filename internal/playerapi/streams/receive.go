@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// heardFrom is what a client's frames lead to.
+// heardFrom handles a client's frames.
 type heardFrom struct{ stream *stream }
 
 func (h heardFrom) Ping(payload []byte) {
@@ -29,7 +29,7 @@ func (h heardFrom) End(err error) {
 		closed = &frames.Closed{}
 	}
 	s.end(ok, closed.Code)
-	if x := s.of; x.leave(s) && s.node == x.Node() { // else it counts as lost already
+	if x := s.of; x.leave(s) && s.node == x.Node() { // otherwise it already counts as lost
 		x.lose(s)
 	}
 }

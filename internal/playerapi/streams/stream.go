@@ -18,16 +18,18 @@ import (
 )
 
 const (
-	// framesMax is how many events may wait for a client that does not read. What it misses it gets when it comes back.
+	// framesMax is the number of events that may wait for a client that does not read. It gets what it missed when it
+	// reconnects.
 	framesMax = 256
-	// bytesMax bounds them, too: an event may be large. What a client begins with is not counted: it is bounded by what is kept.
+	// bytesMax bounds their total size, because an event may be large. What a client begins with does not count: the outbox
+	// bounds it.
 	bytesMax = 1 << 20
 )
 
-// stream is one client's connection. It holds nothing while nothing is on its way.
+// stream is one client's connection. It holds no buffer while nothing is in transit.
 type stream struct {
 	of      *Streams
-	number  uint64 // unlike any other stream of the cell
+	number  uint64 // unique among the streams of the cell
 	player  string
 	session flow.LoginSessionID
 	epoch   uint32      // of the login session
@@ -39,18 +41,18 @@ type stream struct {
 	promised *flow.SessionConfig // what the client was greeted with
 
 	heard   atomic.Int64 // when the last frame came, as steady.Nanos
-	pinged  int64        // these two belong to the one who watches
+	pinged  int64        // this and renewed belong to the goroutine of watch
 	renewed int64
 
 	mu      sync.Mutex
-	next    uint64 // number of the next event; 0: the client was not greeted yet
-	early   []told // what came before that
+	next    uint64 // number of the next event; 0: the client is not greeted yet
+	early   []told // events that came before the greeting
 	waiting *[]byte
 	frames  int
-	begun   int  // bytes of waiting that the client begins with, which do not count
-	busy    bool // a goroutine writes
-	closed  bool // no frame is taken any more
-	over    bool // nothing comes any more: the connection ends once what waits is written
+	begun   int  // the bytes of waiting that do not count, because the client begins with them
+	busy    bool // a goroutine is writing
+	closed  bool // no further frame is accepted
+	over    bool // nothing more will come: the connection ends once the waiting frames are written
 }
 
 type told struct {
@@ -58,7 +60,7 @@ type told struct {
 	tail []byte
 }
 
-// tell passes an event on, unless the client has it.
+// tell passes on an event, unless the client already has it.
 func (s *stream) tell(seq uint64, tail []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +72,7 @@ func (s *stream) tell(seq uint64, tail []byte) {
 	}
 }
 
-// tellNow passes an event on. The caller holds mu.
+// tellNow passes on an event. The caller holds mu.
 func (s *stream) tellNow(seq uint64, tail []byte) {
 	s.next = seq + 1
 	head := strconv.AppendUint([]byte(`{"seq":`), seq, 10)
@@ -79,7 +81,7 @@ func (s *stream) tellNow(seq uint64, tail []byte) {
 
 var comma = []byte{','}
 
-// greet sends what a client begins with; then come the events behind it that have arrived meanwhile.
+// greet sends what a client begins with, and then the later events that have arrived meanwhile.
 func (s *stream) greet(hello []byte, events []told, head uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +100,7 @@ func (s *stream) greet(hello []byte, events []told, head uint64) {
 	s.early = nil
 }
 
-// uncounted leaves what waits so far out of the bounds. The caller holds mu.
+// uncounted excludes what waits so far from the bounds. The caller holds mu.
 func (s *stream) uncounted() {
 	if s.frames = 0; s.waiting != nil {
 		s.begun = len(*s.waiting)
@@ -134,7 +136,7 @@ func (s *stream) buffer() *[]byte {
 	return s.waiting
 }
 
-// beat sends a heartbeat, unless something else is on its way, or the client was not greeted yet.
+// beat sends a heartbeat, unless a write is in progress or the client is not greeted yet.
 func (s *stream) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +158,7 @@ func (s *stream) flushSoon() {
 	}
 }
 
-// flush writes until nothing waits. All that gathered meanwhile goes in one write.
+// flush writes until nothing waits. Frames that gather meanwhile go in one write.
 func (s *stream) flush() {
 	defer s.of.Panics.Confine(state.PanicDoor, s.drop)
 	s.mu.Lock()
@@ -173,14 +175,14 @@ func (s *stream) flush() {
 	case s.over:
 		s.drop()
 	case s.closed:
-		_ = s.conn.SetReadDeadline(time.Now().Add(socket.Farewell)) // fails on a connection that is gone already
+		_ = s.conn.SetReadDeadline(time.Now().Add(socket.Farewell)) // fails on a connection that has ended
 	}
 	s.mu.Unlock()
 }
 
-// write is for the one who made the stream busy.
+// write is called only by the goroutine that made the stream busy.
 func (s *stream) write(frames []byte) {
-	_ = s.conn.SetWriteDeadline(time.Now().Add(socket.ClientPatience)) // fails on a connection that is gone already
+	_ = s.conn.SetWriteDeadline(time.Now().Add(socket.ClientPatience)) // fails on a connection that has ended
 	if _, err := s.conn.Write(frames); err != nil {
 		s.drop()
 	}
@@ -201,14 +203,14 @@ func (s *stream) closeLocked(code uint16) {
 	s.of.metrics.ended(code)
 	b := s.buffer()
 	if code == socket.TooSlow {
-		*b = (*b)[:0] // it gets them when it comes back
+		*b = (*b)[:0] // the client gets them when it reconnects
 	}
 	*b = socket.AppendClose(*b, code)
 	s.flushSoon()
 }
 
-// end is for a connection from which nothing comes any more. A client that goes is owed an answer, its own code, which may be
-// none.
+// end handles a connection from which nothing more will come. A client that sent a close frame is owed an answer with its own
+// code, which may be absent.
 func (s *stream) end(owed bool, code uint16) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +225,7 @@ func (s *stream) end(owed bool, code uint16) {
 // drop ends the connection without waiting for the client.
 func (s *stream) drop() { socket.Drop(s.conn) }
 
-// sayBye tells the client when to come again, and closes the stream.
+// sayBye tells the client when to come back, and closes the stream.
 func (s *stream) sayBye(after time.Duration) {
 	s.send(socket.Text, socket.Bye(after))
 	s.close(socket.Draining)
@@ -235,7 +237,7 @@ type frame struct {
 	Seq  uint64 `json:"seq"`
 }
 
-// receive takes one frame of the client.
+// receive handles one frame of the client.
 func (s *stream) receive(data []byte) {
 	s.heard.Store(steady.Now())
 	if _, ok := s.of.Buckets.Take(rates.Frames, s.player); !ok {
@@ -253,7 +255,7 @@ func (s *stream) receive(data []byte) {
 	case "pong":
 	case "ack":
 		cmd := &playerflow.AckEvents{Player: s.player, LoginSessionID: s.session, Seq: f.Seq}
-		_ = s.of.State.Do(s.of.ctx, cmd) // a session that has ended is told so by its close code
+		_ = s.of.State.Do(s.of.ctx, cmd) // the close code informs a client whose session has ended
 	default:
 		s.send(socket.Text, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want the type ping, pong or ack"}`))
 	}

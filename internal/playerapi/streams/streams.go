@@ -26,17 +26,17 @@ import (
 	"github.com/musterhq/muster/internal/warm"
 )
 
-// StreamsConfig is what the streams need.
+// Config has the dependencies and settings of the streams.
 type Config struct {
-	Node    func() domain.UUID // the id under which this node takes connections at present; nil: a single node
+	Node    func() domain.UUID // the id under which this node currently takes connections; nil: a single node
 	State   *state.State
 	Auth    *authentication.Authenticator
 	Buckets *rates.Buckets
-	Allows  func(*http.Request) bool // reports whether the web page that asks, if it is one, may open a stream
+	Allows  func(*http.Request) bool // reports whether the requesting web page, if any, may open a stream
 	Panics  *panics.Guard
 }
 
-// Streams are the connections of all players' clients, and the polls that wait.
+// Streams has the connections of all players' clients, and the waiting polls.
 type Streams struct {
 	Config
 	events   events.Writer
@@ -49,30 +49,30 @@ type Streams struct {
 	running  warm.Group
 	seed     maphash.Seed
 
-	// attaching orders two attaches of one player, so that the core and we agree which came last.
+	// attaching serialises the attaches of one player, so that the core and this node agree on which came last.
 	attaching [256]sync.Mutex
 
 	mu       sync.Mutex
 	players  map[string]*stream
 	sessions map[flow.LoginSessionID]*stream
 	polls    map[string][]chan struct{}
-	dropped  chan struct{} // closed when all streams and polls have to come anew
+	dropped  chan struct{} // closed when all streams and polls must begin anew
 	closed   bool
 }
 
 // subprotocol of the stream.
 const subprotocol = "playerflow.v1"
 
-// streamPace is above what rates.Frames lets a player send, and counts pings and fragments, too.
+// streamPace is above the rate of rates.Frames, and also counts pings and fragments.
 var streamPace = rate.PerSecond(40, 200)
 
 const (
 	watchEvery = time.Second
-	// watchParts is in how many parts all streams are looked at meanwhile: so many heartbeats are not written at once.
+	// watchParts is the number of parts into which a round over all streams is divided, so that not all heartbeats are written at once.
 	watchParts = 10
 )
 
-// Open begins to follow what players are told. Close it before the engine.
+// Open begins to follow the events of players. Streams must be closed before the engine.
 func Open(c Config) *Streams {
 	if c.Node == nil {
 		c.Node = func() domain.UUID { return domain.UUID{} }
@@ -87,7 +87,7 @@ func Open(c Config) *Streams {
 	return x
 }
 
-// attach makes a stream the one of its player and greets its client. A code means that it may not be.
+// attach makes a stream the player's present one and greets its client. A code other than 0 refuses the stream.
 func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	turn := &x.attaching[maphash.String(x.seed, s.player)%uint64(len(x.attaching))]
 	turn.Lock()
@@ -114,8 +114,8 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	return 0
 }
 
-// enter registers a stream, in place of an earlier one of the player. From now on it gathers events. A code means that it may
-// not be.
+// enter registers a stream and replaces an earlier one of the player. From now on the stream gathers events. A code other than 0 refuses
+// it.
 func (x *Streams) enter(s *stream) (code uint16) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -125,7 +125,7 @@ func (x *Streams) enter(s *stream) (code uint16) {
 	old := x.players[s.player]
 	switch {
 	case old == nil:
-	case old.epoch > s.epoch: // a later login came while this stream was on its way
+	case old.epoch > s.epoch: // a later login came before this stream arrived
 		return socket.Replaced
 	case old.session == s.session:
 		old.close(socket.Superseded)
@@ -138,7 +138,7 @@ func (x *Streams) enter(s *stream) (code uint16) {
 	return 0
 }
 
-// leave reports whether the stream was the one of its player.
+// leave removes a stream if it is the present one of its player. It reports whether the core must still learn that the stream is lost.
 func (x *Streams) leave(s *stream) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -153,11 +153,11 @@ func (x *Streams) leave(s *stream) bool {
 }
 
 func (x *Streams) lose(s *stream) {
-	// When it fails the engine has stopped, and after its restart all clients have to come back anyway.
+	// If this fails, the engine has stopped, and after its restart all clients have to reconnect anyway.
 	_ = x.State.Do(context.WithoutCancel(x.ctx), &playerflow.LoseStream{Player: s.player, Stream: s.number})
 }
 
-// follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
+// follow passes on events. A stream that ends is closed after the events of the same entry.
 func (x *Streams) follow(c engine.Committed) {
 	if c.Gap {
 		x.missed()
@@ -173,7 +173,7 @@ func (x *Streams) follow(c engine.Committed) {
 			if e.Node != 0 {
 				x.moved(e.Player, e.Stream)
 			}
-			if e.Presence == flow.Offline { // perhaps because the login session has ended, which says no player's name
+			if e.Presence == flow.Offline { // perhaps because the login session has ended, whose event names no player
 				x.mu.Lock()
 				x.wakePolls(e.Player)
 				x.mu.Unlock()
@@ -188,31 +188,31 @@ func (x *Streams) follow(c engine.Committed) {
 	}
 }
 
-// tell passes on an event that the outboxes hold as told.
+// tell passes on an event, as the outboxes store it in as.
 func (x *Streams) tell(e *playerflow.PlayersTold, as flow.Told) {
 	told := x.attached(e)
 	if len(told) == 0 {
 		return
 	}
-	defer x.Panics.Confine(state.PanicDoor, func() { // they come back, and are told by what serves each alone
+	defer x.Panics.Confine(state.PanicDoor, func() { // they reconnect, and then each gets the event separately
 		for _, to := range told {
 			to.stream.drop()
 		}
 	})
-	// No caller waits for the write. A client that attaches from here on begins behind this entry, which is durable.
+	// No caller waits for the write. A client that attaches from here on begins after this entry, which is durable.
 	tail := x.events.Tail(x.ctx, told[0].seq, &as, told[0].stream.player)
 	for _, to := range told {
 		to.stream.tell(to.seq, tail)
 	}
 }
 
-// addressed is a stream, and the number that an event has for its player.
+// addressed is a stream, with the number that an event has for its player.
 type addressed struct {
 	stream *stream
 	seq    uint64
 }
 
-// attached finds the streams of those who are told, and wakes their polls.
+// attached finds the streams of an event's recipients, and wakes their polls.
 func (x *Streams) attached(e *playerflow.PlayersTold) (told []addressed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -225,12 +225,12 @@ func (x *Streams) attached(e *playerflow.PlayersTold) (told []addressed) {
 	return told
 }
 
-// wakePolls has the polls of a player look again. Its caller has the lock.
+// wakePolls makes the polls of a player look again. The caller holds mu.
 func (x *Streams) wakePolls(player string) {
 	for _, poll := range x.polls[player] {
 		select {
 		case poll <- struct{}{}:
-		default: // it is awake
+		default: // already awake
 		}
 	}
 }
@@ -244,7 +244,7 @@ func (x *Streams) end(session flow.LoginSessionID, code uint16) {
 	}
 }
 
-// watch sends heartbeats, ends streams that are silent, and keeps login sessions alive whose clients are only listening.
+// watch sends heartbeats, drops silent streams, and keeps alive the login sessions of clients that only listen.
 func (x *Streams) watch() {
 	ticker := time.NewTicker(watchEvery / watchParts)
 	defer ticker.Stop()
@@ -275,7 +275,8 @@ func (x *Streams) watch() {
 // look does what is due for one stream.
 func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	defer x.Panics.Confine(state.PanicDoor, s.drop)
-	// A client goes by what it was greeted with: it hears from us no less often, and has no less time to answer.
+	// The intervals of the client's greeting still hold: the service sends heartbeats no less often, and gives the client no less time to
+	// answer.
 	switch {
 	case now-s.heard.Load() > int64(max(config.DeadAfter, s.promised.DeadAfter)):
 		s.drop()
@@ -289,7 +290,7 @@ func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	}
 }
 
-// reads starts to read from a stream; false when the door is closed.
+// reads starts to read from a stream. It returns false if the door is closed.
 func (x *Streams) reads(s *stream) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -300,8 +301,8 @@ func (x *Streams) reads(s *stream) bool {
 	return true
 }
 
-// moved closes a stream whose player has attached another one at another node. The changes of a player's presence come in their order, so another
-// number behind that of a stream is a later one.
+// moved closes a stream if its player has attached another at another node. A player's changes of presence arrive in order, so a different
+// number after that of a stream belongs to a later one.
 func (x *Streams) moved(player string, stream uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -314,7 +315,7 @@ func (x *Streams) moved(player string, stream uint64) {
 	}
 }
 
-// Drop sends all clients away, also those that poll: they come back, to this node or to another one. It returns how many streams it has closed.
+// Drop disconnects all clients, also those that poll, which reconnect to this node or another. It returns the number of closed streams.
 func (x *Streams) Drop() (closed int) {
 	x.mu.Lock()
 	close(x.dropped)
@@ -334,8 +335,8 @@ func (x *Streams) dropping() <-chan struct{} {
 	return x.dropped
 }
 
-// Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart every player
-// has a while to come back.
+// Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart every player has time to
+// come back.
 func (x *Streams) Close() {
 	x.stop()
 	x.unfollow()
@@ -348,14 +349,14 @@ func (x *Streams) Close() {
 	x.running.Wait()
 }
 
-// all lists the streams.
+// all returns the streams.
 func (x *Streams) all() []*stream {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.Collect(maps.Values(x.players))
 }
 
-// Count is how many streams are attached.
+// Count returns the number of attached streams.
 func (x *Streams) Count() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
