@@ -29,9 +29,9 @@ type Entry struct {
 // changed unless the method says otherwise.
 type Journal interface {
 	// Append makes batch durable as entry number next, which must be one more than the last number; otherwise the error is ErrOutOfOrder.
-	// When it returns nil, the entry survives every crash. If ctx is already done, nothing is written; if ctx ends later, the outcome may be
-	// unknown, which is ErrFailed. If another writer took over, the error is both ErrFailed and ErrFenced: on one machine, nothing was
-	// written; in a cluster, the error says if that is unknown. The caller keeps ownership of batch.
+	// When it returns nil, the entry survives every crash. If ctx is already done, nothing is written; if ctx ends later, the outcome may
+	// be unknown, which is ErrFailed. If another writer took over, the error is both ErrFailed and ErrFenced: on one machine, nothing was
+	// written; in a cluster, the error also reports whether that is unknown. The caller keeps ownership of batch.
 	Append(ctx context.Context, next uint64, batch []byte) error
 
 	// Read returns the durable entries from number `from` on, up to those that were durable at the call. For a trimmed number the error is

@@ -23,7 +23,7 @@ func marksComeWithPuts(t *testing.T, a *archiveUnderTest) {
 	want(first, true)
 	a.SetMark(second)
 	want(first, true)
-	a.reopen() // a mark that came with no Put is gone
+	a.reopen() // a mark without a Put is gone
 	want(first, true)
 	a.SetMark(second)
 	a.put() // without records

@@ -15,7 +15,7 @@ import (
 )
 
 // Memory is the archive's disk in a simulated cell: it outlives the archives opened on it. Everything happens within the
-// call, and all chance comes from the seed.
+// call, and all randomness comes from the seed.
 type Memory struct {
 	mu      sync.Mutex
 	chance  *rand.Rand
@@ -37,16 +37,16 @@ type Fault uint8
 
 const (
 	None       Fault = iota
-	NotWritten       // it failed and nothing was written
-	Written          // it failed, yet all is durable
+	NotWritten       // the Put failed and nothing was written
+	Written          // the Put failed, yet everything is durable
 )
 
-// Faults are the chances, from 0 to 1, that a Put ends so.
+// Faults are the probabilities, from 0 to 1, of the outcomes of a Put.
 type Faults struct {
 	NotWritten, Written float64
 }
 
-// ErrDisk is the first cause of what fails by a fault, ErrCrashed of what a crash ended.
+// ErrDisk is the first cause of failures by a fault, ErrCrashed that of failures by a crash.
 var (
 	ErrDisk    = errors.New("simulated disk error")
 	ErrCrashed = errors.New("simulated crash")
@@ -57,14 +57,14 @@ func NewMemory(seed uint64) *Memory {
 	return &Memory{chance: rand.New(rand.NewPCG(seed, 1)), records: map[recordID]archive.Record{}}
 }
 
-// SetFaults sets the chances from now on.
+// SetFaults sets the probabilities for later calls.
 func (m *Memory) SetFaults(faults Faults) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults = faults
 }
 
-// FailNext decides the outcomes of the next Puts, one fault each, before chance is asked again.
+// FailNext sets the outcomes of the next Puts, one fault each; chance decides only after them.
 func (m *Memory) FailNext(faults ...Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,7 @@ func (m *Memory) Open() (archive.Archive, error) {
 	return m.open, nil
 }
 
-// Crash fails the open archive. What was acknowledged stays.
+// Crash fails the open archive. Acknowledged data stays.
 func (m *Memory) Crash() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ type memoryArchive struct {
 	disk   *Memory
 	failed error // guarded by disk.mu, like all below
 	closed bool
-	mark   *archive.Mark // what the next Put stores
+	mark   *archive.Mark // the mark for the next Put to store
 }
 
 func (a *memoryArchive) SetMark(m archive.Mark) {

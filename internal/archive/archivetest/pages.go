@@ -42,7 +42,7 @@ func coverageIsDurable(t *testing.T, a *archiveUnderTest) {
 	want(first, true)
 }
 
-// pages reads an archive behind a place, in pages, and calls between behind each.
+// pages reads an archive after a place, page by page, and calls between after each.
 func (a *archiveUnderTest) pages(behind archive.Place, bytesMax int, between func(archive.Page)) {
 	a.Helper()
 	for {
@@ -109,7 +109,8 @@ func pagesHaveEverything(t *testing.T, a *archiveUnderTest) {
 	}
 }
 
-// pagesWhileItIsWritten: what is stored throughout comes, whatever else is put, put again, and expires between two pages.
+// pagesWhileItIsWritten tests that pages contain everything that is stored throughout, whatever else is put, put again, or expires
+// between two pages.
 func pagesWhileItIsWritten(t *testing.T, a *archiveUnderTest) {
 	all := playerSessions(0, 300)
 	a.put(all...)
@@ -166,7 +167,8 @@ func addKeepsTheLaterOne(t *testing.T, a *archiveUnderTest) {
 	a.wantNone(archive.PlayerSession, playerSession(9).ID)
 }
 
-// aCopyIsComplete: an archive that gets all pages of another one, while both receive the same further records, has the same records.
+// aCopyIsComplete tests that an archive that gets all pages of another one, while both receive the same further records, has the
+// same records.
 func aCopyIsComplete(t *testing.T, a *archiveUnderTest) {
 	copied := &archiveUnderTest{T: t, engine: a.engine, name: a.name + "-copy"}
 	copied.open()
@@ -186,11 +188,11 @@ func aCopyIsComplete(t *testing.T, a *archiveUnderTest) {
 	for n := range 200 {
 		put([]*archiveUnderTest{a}, attempt(n, 0))
 	}
-	copied.put(attempt(3, 0), attempt(4, 0)) // what it had before
+	copied.put(attempt(3, 0), attempt(4, 0)) // the copy's earlier content
 	put([]*archiveUnderTest{a}, attempt(3, 10))
 	chance := rand.New(rand.NewPCG(3, 3))
 	a.pages(archive.Place{}, 700, func(p archive.Page) {
-		for range 3 { // from now on both get the same
+		for range 3 { // from now on both get the same records
 			put([]*archiveUnderTest{a, copied}, attempt(chance.IntN(300), int64(len(want))*1000))
 		}
 		if _, err := copied.Add(t.Context(), p.Records, archive.Coverage{}); err != nil {

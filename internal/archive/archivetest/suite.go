@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 )
 
-// Engine is what Run tests.
+// Engine is the engine that Run tests.
 type Engine struct {
 	// Open opens the archive called name, and creates it if it does not exist. The same name is the same archive, also after it was
 	// closed.
@@ -195,7 +195,7 @@ func recordsComeBack(t *testing.T, a *archiveUnderTest) {
 func puttingAgainReplaces(t *testing.T, a *archiveUnderTest) {
 	first := playerSession(11)
 	a.put(first, playerSession(12))
-	a.put(first) // a follower that repeats what it did before a crash
+	a.put(first) // a follower repeats its work from before a crash
 	a.wantList(archive.PlayerSession, archive.ByGroup, "gsess-1", first, playerSession(12))
 
 	second := first
@@ -225,7 +225,7 @@ func kindsAreApart(t *testing.T, a *archiveUnderTest) {
 
 func listsAreInOrder(t *testing.T, a *archiveUnderTest) {
 	var all []archive.Record
-	for n := range 300 { // three to a millisecond, put in another order than created, ids ascending neither way
+	for n := range 300 { // three per millisecond, put in another order than created, with ids in neither order
 		all = append(all, archive.Record{
 			Kind: archive.GameSession, ID: fmt.Sprintf("gsess-%d", n*7919%1000), Created: int64(1000 - n/3), Ended: hour, Fleet: "fleet-1",
 		})
@@ -246,9 +246,9 @@ func listsGoOnBehindACursor(t *testing.T, a *archiveUnderTest) {
 	}{
 		{archive.Cursor{}, sorted},
 		{archive.Cursor{Created: sorted[4].Created}, sorted[4:]},                       // before every id of that millisecond
-		{archive.Cursor{Created: sorted[4].Created, ID: "psess"}, sorted[4:]},          // an id that is not there
+		{archive.Cursor{Created: sorted[4].Created, ID: "psess"}, sorted[4:]},          // an id that does not exist
 		{archive.Cursor{Created: sorted[4].Created, ID: "q"}, sorted[5:]},              //
-		{archive.Cursor{Created: sorted[len(sorted)-1].Created + 1, ID: "a"}, nil},     // behind everything
+		{archive.Cursor{Created: sorted[len(sorted)-1].Created + 1, ID: "a"}, nil},     // after everything
 		{archive.Cursor{Created: 1 << 60}, nil},                                        //
 		{sorted[len(sorted)-1].Cursor(), nil},                                          //
 		{archive.Cursor{Created: sorted[7].Created - 1, ID: "\xff\xff"}, sorted[7:]},   // between two
@@ -291,7 +291,7 @@ func expireRemovesWhatEnded(t *testing.T, a *archiveUnderTest) {
 	if removed := a.expire(0, 1000); removed != 0 {
 		t.Errorf("expire before everything: %d removed", removed)
 	}
-	a.expire(11*hour+archive.Grain, 1000) // of what ended at most at hour 11
+	a.expire(11*hour+archive.Grain, 1000) // records that ended at hour 11 at the latest
 	a.put(playerSession(40))              // removals are durable with the next put at the latest
 	all = append(all, playerSession(40))
 	for range 2 {
@@ -369,7 +369,7 @@ func impossibleRecordsAreRefused(t *testing.T, a *archiveUnderTest) {
 			t.Errorf("put a record %s: got %v, want ErrInvalid", name, err)
 		}
 	}
-	a.wantNone(archive.PlayerSession, "psess-1") // also not some of them
+	a.wantNone(archive.PlayerSession, "psess-1") // not even some of them
 	for name, err := range map[string]error{
 		"no key":   listError(a, archive.PlayerSession, archive.ByFleet, "", 1),
 		"no index": listError(a, archive.PlayerSession, 0, "k", 1),

@@ -1,6 +1,7 @@
-// Package errors stands in for github.com/cockroachdb/errors: it has what Pebble calls of it, with the same messages and the same chains of causes. Stacks, details
-// for reports to Sentry and an encoding for Protocol Buffers, which nothing here reads, stay out, and with them eight modules that the binary would have for these.
-// The go.mod of Muster puts it in the library's place; an update of Pebble that needs more does not compile.
+// Package errors replaces github.com/cockroachdb/errors. It has the functions that Pebble calls, with the same messages and the same chains
+// of causes. It omits stacks, details for reports to Sentry and an encoding for Protocol Buffers, which nothing here reads, and with them
+// eight modules that the binary would otherwise contain. Muster's go.mod replaces the library by this package; an update of Pebble that
+// needs more does not compile.
 package errors
 
 import (
@@ -21,16 +22,16 @@ func Newf(format string, args ...any) error {
 // Errorf is Newf.
 func Errorf(format string, args ...any) error { return Newf(format, args...) }
 
-// AssertionFailedf returns an error that says that a program has a mistake.
+// AssertionFailedf returns an error that reports a mistake in the program.
 func AssertionFailedf(format string, args ...any) error { return &assertion{Newf(format, args...)} }
 
-// IsAssertionFailure reports whether err itself is of AssertionFailedf.
+// IsAssertionFailure reports whether AssertionFailedf made err itself.
 func IsAssertionFailure(err error) bool {
 	_, ok := err.(*assertion)
 	return ok
 }
 
-// Wrap returns err with a message before its own; nil for nil.
+// Wrap returns err with a message before its own; nil if err is nil.
 func Wrap(err error, message string) error {
 	if err == nil {
 		return nil
@@ -49,7 +50,7 @@ func Wrapf(err error, format string, args ...any) error {
 	return Wrap(err, redact.Sprintf(format, args...).StripMarkers())
 }
 
-// Mark returns an error that is reference, too, in the sense of Is; nil for a nil err.
+// Mark returns err with reference as an additional identity for Is; nil if err is nil.
 func Mark(err, reference error) error {
 	if err == nil {
 		return nil
@@ -65,7 +66,7 @@ func CombineErrors(err, other error) error {
 	return err
 }
 
-// What the library adds beside the message is for reports and for %+v.
+// The library's additional details are for reports and for %+v, so these functions omit them.
 
 func WithStack(err error) error                           { return err }
 func WithDetailf(err error, _ string, _ ...any) error     { return err }
@@ -77,7 +78,7 @@ func Is(err, reference error) bool                        { return errors.Is(err
 func As(err error, target any) bool                       { return errors.As(err, target) }
 func Join(errs ...error) error                            { return errors.Join(errs...) }
 
-// UnwrapAll returns the first cause of err.
+// UnwrapAll returns the innermost cause of err.
 func UnwrapAll(err error) error {
 	for {
 		cause := errors.Unwrap(err)

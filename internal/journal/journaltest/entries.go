@@ -80,7 +80,7 @@ func readFromTheMiddle(t *testing.T, j *journalUnderTest) {
 	j.wantEntries(20, 20, 20)
 	j.wantEntries(21, 21, 20)
 	j.wantEntries(1000, 1000, 999)
-	for entry := range j.Read(j.Context(), 5) { // a loop that is left early
+	for entry := range j.Read(j.Context(), 5) { // the loop ends early
 		if entry.Number == 7 {
 			break
 		}
@@ -101,7 +101,7 @@ func readEndsWhereItBegan(t *testing.T, j *journalUnderTest) {
 			t.Fatal(err)
 		}
 		last = entry.Number
-		j.append(next, next) // a reader must not follow a writer for ever
+		j.append(next, next) // a reader must not follow a writer forever
 		next++
 	}
 	if last != 5 {
@@ -163,7 +163,7 @@ func twoWriters(t *testing.T, j *journalUnderTest) {
 	if err := second.Append(j.Context(), 4, batch(4)); err != nil {
 		t.Fatalf("append of the second writer: %v", err)
 	}
-	for _, next := range []uint64{4, 5} { // stale and plausible numbers alike; the first one's next call, and every later one
+	for _, next := range []uint64{4, 5} { // stale and plausible numbers alike; the first call of the first journal, and every later one
 		err := j.Append(j.Context(), next, []byte("stale"))
 		wantError(t, "append of the first writer", err, journal.ErrFenced)
 		wantError(t, "append of the first writer", err, journal.ErrFailed)

@@ -14,18 +14,18 @@ import (
 )
 
 // Memory is the disk of a simulated cell: what journals opened on it append stays when they are closed, and what was
-// synced stays when it crashes. Everything happens within the call, nothing depends on time, and all chance comes from
+// synced survives a crash. Everything happens within the call, nothing depends on time, and all randomness comes from
 // the seed, so the same calls have the same outcomes.
 type Memory struct {
 	mu      sync.Mutex
 	chance  *rand.Rand
 	faults  Faults
-	next    struct{ appends, saves []Fault } // set in advance; they come before chance
+	next    struct{ appends, saves []Fault } // set in advance; they take precedence over chance
 	entries [][]byte
 	first   uint64 // number of entries[0]
-	pending []byte // an append that failed after its write and before its sync; nil: none
+	pending []byte // an append that failed between its write and its sync; nil: none
 	saved   savedSnapshot
-	writer  *memoryJournal // the one that is not fenced
+	writer  *memoryJournal // the journal that is not fenced
 }
 
 // Fault is an outcome of a call that changes the disk.
@@ -33,12 +33,12 @@ type Fault uint8
 
 const (
 	None       Fault = iota
-	NotWritten       // it failed and nothing was written
-	Written          // it failed, yet what it wrote is durable
-	Unsynced         // it failed between write and sync: opening again finds it, a crash may lose it (appends only)
+	NotWritten       // the call failed and nothing was written
+	Written          // the call failed, yet what it wrote is durable
+	Unsynced         // the call failed between write and sync: opening again finds the data, a crash may lose it (appends only)
 )
 
-// Faults are the chances, from 0 to 1, that a call ends so.
+// Faults are the probabilities, from 0 to 1, of the outcomes of a call.
 type Faults struct {
 	AppendNotWritten, AppendWritten, AppendUnsynced float64
 	SnapshotNotWritten, SnapshotWritten             float64
@@ -49,7 +49,7 @@ type savedSnapshot struct {
 	payload []byte
 }
 
-// ErrDisk is the first cause of failures by a fault, ErrCrashed of those by a crash.
+// ErrDisk is the first cause of failures by a fault, ErrCrashed that of failures by a crash.
 var (
 	ErrDisk    = errors.New("simulated disk error")
 	ErrCrashed = errors.New("simulated crash")
@@ -60,29 +60,29 @@ func NewMemory(seed uint64) *Memory {
 	return &Memory{chance: rand.New(rand.NewPCG(seed, 0)), first: 1}
 }
 
-// SetFaults sets the chances from now on.
+// SetFaults sets the probabilities for later calls.
 func (m *Memory) SetFaults(faults Faults) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults = faults
 }
 
-// FailNext decides the outcomes of the next appends, one fault each, before chance is asked again.
+// FailNext sets the outcomes of the next appends, one fault each; chance decides only after them.
 func (m *Memory) FailNext(faults ...Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.next.appends = append(m.next.appends, faults...)
 }
 
-// FailNextSave decides the outcomes of the next saves of a snapshot, as FailNext does those of appends.
+// FailNextSave sets the outcomes of the next saves of a snapshot, as FailNext does for appends.
 func (m *Memory) FailNextSave(faults ...Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.next.saves = append(m.next.saves, faults...)
 }
 
-// Open opens the journal, and fences the one that was open before. Unsynced data on the disk is synced
-// first, as real engines do, because data that was once read must not vanish later.
+// Open opens the journal, and fences the one that was open before. Like real engines, it first syncs unsynced data on
+// the disk, because data that was once read must not vanish later.
 func (m *Memory) Open() (journal.Journal, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +94,7 @@ func (m *Memory) Open() (journal.Journal, error) {
 	return m.writer, nil
 }
 
-// Crash loses or keeps unsynced data, as the seed decides, and fails the open journal.
+// Crash loses or keeps unsynced data, depending on the seed, and fails the open journal.
 func (m *Memory) Crash() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *Memory) outcome(next *[]Fault, notWritten, written, unsynced float64) F
 	return None
 }
 
-// memoryJournal is one opening of a Memory.
+// memoryJournal is an open journal on a Memory.
 type memoryJournal struct {
 	disk   *Memory
 	failed error // guarded by disk.mu, like closed
@@ -206,7 +206,7 @@ func (j *memoryJournal) Read(ctx context.Context, from uint64) iter.Seq2[journal
 			}
 		}
 		if err == nil && begin > last {
-			_, err = j.entry(ctx, begin) // also an empty range can be a trimmed one
+			_, err = j.entry(ctx, begin) // an empty range can be trimmed as well
 			if errors.Is(err, errNoEntry) {
 				err = nil
 			}
@@ -219,7 +219,7 @@ func (j *memoryJournal) Read(ctx context.Context, from uint64) iter.Seq2[journal
 
 var errNoEntry = errors.New("not appended yet")
 
-// entry takes the lock again for each entry, because the reader may append in between.
+// entry locks for each entry anew, because the reader may append in between.
 func (j *memoryJournal) entry(ctx context.Context, number uint64) (journal.Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Entry{}, err

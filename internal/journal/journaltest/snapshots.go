@@ -57,7 +57,7 @@ func snapshotsAreWholeOrAbsent(t *testing.T, j *journalUnderTest) {
 	wantUsable(t, "save with a context that ends", err)
 	j.wantSnapshot(4, []byte("state after 4"))
 
-	// Other callers, too, get the previous snapshot until the new one is complete.
+	// Other callers also get the previous snapshot until the new one is complete.
 	err = j.SaveSnapshot(j.Context(), 8, func(w io.Writer) error {
 		if _, err := w.Write([]byte("state after 8")); err != nil {
 			return err
@@ -76,7 +76,7 @@ func snapshotsAreWholeOrAbsent(t *testing.T, j *journalUnderTest) {
 func snapshotsFitTheEntries(t *testing.T, j *journalUnderTest) {
 	j.append(1, 10)
 	j.save(5, []byte("state after 5"))
-	for _, at := range []uint64{0, 4, 11} { // of nothing, older than the latest, of an entry that is not durable
+	for _, at := range []uint64{0, 4, 11} { // without an entry, older than the latest, and after an entry that is not durable
 		err := j.SaveSnapshot(j.Context(), at, writeAll([]byte("does not fit")))
 		wantError(t, "save a snapshot that does not fit", err, journal.ErrOutOfOrder)
 		wantUsable(t, "save a snapshot that does not fit", err)
@@ -88,7 +88,7 @@ func largeSnapshots(t *testing.T, j *journalUnderTest) {
 	j.append(1, 1)
 	payload := bytes.Repeat([]byte("a state of several megabytes, "), 200_000)
 	err := j.SaveSnapshot(j.Context(), 1, func(w io.Writer) error {
-		for rest := payload; len(rest) > 0; { // in pieces, as it is encoded
+		for rest := payload; len(rest) > 0; { // in pieces, as the engine encodes it
 			n := min(len(rest), 12_345)
 			if _, err := w.Write(rest[:n]); err != nil {
 				return err
@@ -165,7 +165,7 @@ func appendsBesideSnapshotsReadsAndTrims(t *testing.T, j *journalUnderTest) {
 	j.append(1, 1)
 	done := make(chan struct{})
 	var others sync.WaitGroup
-	others.Go(func() { // saves and trims as the engine does
+	others.Go(func() { // saves and trims like the engine
 		for {
 			last, err := j.Last(j.Context())
 			if err == nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Engine is what Run tests.
+// Engine is the engine that Run tests.
 type Engine struct {
-	// Open opens the journal called name, and creates it when it does not exist. The same name is the same journal, also
-	// after it was closed.
+	// Open opens the journal called name, and creates it if it does not exist. The same name refers to the same journal, also after
+	// it was closed.
 	Open func(name string) (journal.Journal, error)
-	// OneWriter says that a second Open is refused while the first one holds the journal. Otherwise the second one
-	// takes over and fences the first.
+	// OneWriter means that a second Open is refused while the first one holds the journal. Otherwise the second one takes over and
+	// fences the first.
 	OneWriter bool
-	// Within runs each test, such as synctest.Test for engines that wait for time-outs; nil: it is called directly.
+	// Within runs each test, for example synctest.Test for engines that wait for timeouts; nil: Run calls it directly.
 	Within func(*testing.T, func(*testing.T))
 }
 
@@ -67,7 +67,7 @@ func Run(t *testing.T, engine Engine) {
 	}
 }
 
-// journalUnderTest is an open journal with the checks that every promise needs.
+// journalUnderTest is an open journal with the checks that every test needs.
 type journalUnderTest struct {
 	*testing.T
 	journal.Journal
@@ -92,7 +92,7 @@ func (j *journalUnderTest) reopen() {
 	j.open()
 }
 
-// batch is what these tests append as entry number n: long enough to differ in every entry, of different lengths.
+// batch returns the content of entry n in these tests: different for every entry, and of different lengths.
 func batch(n uint64) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "entry %d;", n), 1+int(n%7))
 }

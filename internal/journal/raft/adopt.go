@@ -16,19 +16,20 @@ import (
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 )
 
-// Conversions write the new journal beside its place and rename it there, once all of it is on the disk. At that moment it counts, and the old one no
-// longer does, although it is still there: it is put aside under another name, for the operator to delete. A conversion that ended
-// before the rename leaves the old journal as it was; one that ended after it is finished by the next call.
+// Conversions write the new journal beside its final place, and rename it once it is durable as a whole. From the rename on, the new
+// journal counts and the old one no longer does. The old one is kept under another name, for the operator to delete. A conversion that
+// ended before the rename leaves the old journal unchanged; the next call finishes one that ended after it.
 const (
 	newSuffix        = ".new"
 	oldSingleSuffix  = ".before-cluster"
 	oldClusterSuffix = ".after-cluster"
 	adoptedTerm      = 1
-	adoptBytes       = 4 << 20 // of entries in one commit
+	adoptBytes       = 4 << 20 // size of the entries in one commit
 )
 
-// Adopt makes the journal of a single machine in the directory from, with its snapshot and all its entries, the journal of a cluster of one
-// in to.Dir, whose only member is to.ID at address. No process may have either open. The old directory stays as from.before-cluster.
+// Adopt converts the journal of a single machine in the directory from, with its snapshot and all its entries, to the journal of a cluster
+// of one in to.Dir, whose only member is to.ID at address. No process may have either open. The old directory is kept as
+// from.before-cluster.
 func Adopt(ctx context.Context, from string, to Options, address string) error {
 	c := newConversion(to)
 	err := c.run(from, to.Dir, oldSingleSuffix, to, func(dir string) error { return c.adopt(ctx, from, dir, to, address) })
@@ -38,8 +39,8 @@ func Adopt(ctx context.Context, from string, to Options, address string) error {
 	return nil
 }
 
-// Leave makes the journal of a cluster of one in from.Dir that of a single machine in the directory to. A cluster with other members is ErrMember:
-// remove them first. No process may have either open. The old directory stays as from.Dir.after-cluster.
+// Leave converts the journal of a cluster of one in from.Dir to that of a single machine in the directory to. If the cluster has other
+// members, the error is ErrMember: remove them first. No process may have either open. The old directory is kept as from.Dir.after-cluster.
 func Leave(ctx context.Context, from Options, to string) error {
 	c := newConversion(from)
 	err := c.run(from.Dir, to, oldClusterSuffix, from, func(dir string) error { return c.leave(ctx, from, dir) })
@@ -99,7 +100,7 @@ func (c conversion) exists(dir string, o Options) (bool, error) {
 	if o.FS == nil {
 		return Exists(dir)
 	}
-	if _, err := c.files.Stat(dir); err != nil { // a disk of a test
+	if _, err := c.files.Stat(dir); err != nil { // the disk of a test
 		return false, nil
 	}
 	return true, nil
@@ -157,7 +158,7 @@ func (c conversion) adopt(ctx context.Context, from, dir string, to Options, add
 	return s.SetUint64([]byte("CurrentTerm"), adoptedTerm)
 }
 
-// adoptedIndex is where an entry stands in the new log: the first index has the members.
+// adoptedIndex returns the index of an entry in the new log, whose first index has the members.
 func adoptedIndex(number uint64) uint64 { return number + 1 }
 
 func adoptEntries(ctx context.Context, old *journalpebble.Journal, s *store, at uint64, conf members) error {
@@ -189,7 +190,7 @@ func adoptEntries(ctx context.Context, old *journalpebble.Journal, s *store, at 
 			}
 		}
 	}
-	if first == 0 { // every entry is in the snapshot, or there never was one
+	if first == 0 { // the snapshot contains every entry, or no entry ever existed
 		if err := begin(at + 1); err != nil {
 			return err
 		}
@@ -255,7 +256,8 @@ func (c conversion) openOffline(o Options) (_ *Node, err error) {
 	return n, nil
 }
 
-// readAlone applies the rest of the log, which is committed because this node alone is the majority, and returns the last entry's number.
+// readAlone applies the rest of the log, which is committed because this node alone is the majority. It returns the number of the last
+// entry.
 func (n *Node) readAlone() (last uint64, err error) {
 	configuration, _, err := n.readRest()
 	if err != nil {
@@ -268,8 +270,8 @@ func (n *Node) readAlone() (last uint64, err error) {
 	return n.machine.last(), nil
 }
 
-// readRest applies the log behind the latest snapshot to its end, whether it is known to be committed or not. It returns the members at its end, and when the last
-// command was appended; zero if the log has none.
+// readRest applies the log after the latest snapshot to its end, whether it is known to be committed or not. It returns the members at its
+// end, and the time at which the last command was appended; zero if the log has none.
 func (n *Node) readRest() (configuration raft.Configuration, appended time.Time, err error) {
 	latest := n.snaps.get()
 	configuration = latest.configuration

@@ -6,15 +6,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// confirmations tell which followers have confirmed a leader since a moment. Raft's library tells less: each answer of a follower completes every
-// VerifyLeader that waits, also one that began after the request was sent. When a leader stood still for seconds, answers from before
-// lie in its sockets; meanwhile another leader may have been elected, and its changes acknowledged.
+// confirmations record which followers have confirmed a leader since a moment. Raft's library is less precise: each answer of a follower
+// completes every waiting VerifyLeader, even one that began after the request was sent. When a leader stood still for seconds, answers from
+// before are in its sockets; meanwhile another leader may have been elected and have acknowledged changes.
 //
-// A follower whose answer has the leader's term was in that term when it answered, so later than the request was sent. It had voted for no
-// later leader by then. When a majority of the voters has answered requests that were sent after a moment, no later leader was elected before it.
+// A follower whose answer has the leader's term was in that term when it answered, and therefore after the request was sent. By then it had
+// not voted for a later leader. If a majority of the voters has answered requests sent after a moment, no later leader was elected before
+// that moment.
 type confirmations struct {
 	mu     sync.Mutex
-	moment uint64 // counts what began: reads to be confirmed
+	moment uint64 // counts the reads to be confirmed
 	latest map[raft.ServerID]confirmation
 	came   chan struct{} // closed and replaced with each confirmation
 }
@@ -23,7 +24,7 @@ func newConfirmations() confirmations {
 	return confirmations{latest: map[raft.ServerID]confirmation{}, came: make(chan struct{})}
 }
 
-// confirmation is what a follower's answers show: it was in the term after the moment.
+// confirmation is what a follower's answer proves: after the moment it was in the term.
 type confirmation struct{ term, moment uint64 }
 
 // begin returns a new moment.
@@ -34,14 +35,14 @@ func (c *confirmations) begin() (moment uint64) {
 	return c.moment
 }
 
-// now returns the latest moment: that of a request that is sent after this call.
+// now returns the latest moment, which is that of a request sent after this call.
 func (c *confirmations) now() (moment uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.moment
 }
 
-// answered notes that a follower was in a term after a moment.
+// answered records that a follower was in a term after a moment.
 func (c *confirmations) answered(id raft.ServerID, term, moment uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +53,7 @@ func (c *confirmations) answered(id raft.ServerID, term, moment uint64) {
 	}
 }
 
-// next is closed when another confirmation has come.
+// next returns a channel that is closed with the next confirmation.
 func (c *confirmations) next() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Read returns the entries from number from on, up to those that this node knew to be committed at the call, as journal.Journal does.
+// Read implements journal.Journal: it returns the entries from number from on, up to those that this node knew to be committed at the call.
 func (n *Node) Read(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error] {
 	return n.entries(ctx, from, false, n.usable)
 }
 
-// Follow returns the committed entries from number from on, and goes on with new ones as they are committed, at a leader as at a follower, until
-// ctx ends. ErrTrimmed says that entry from, or the one that would be next, is no longer here, because the node has trimmed its
-// journal or has received a snapshot in its place: the caller starts again from LatestSnapshot.
+// Follow returns the committed entries from number from on, and continues with new ones as they are committed, on the leader as on
+// followers, until ctx ends. ErrTrimmed means that entry from, or the next one, is no longer here, because the node has trimmed its journal
+// or has received a snapshot in its place: the caller starts again from LatestSnapshot.
 func (n *Node) Follow(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error] {
 	return n.entries(ctx, from, true, n.usable)
 }
@@ -70,7 +70,7 @@ func (n *Node) each(ctx context.Context, from uint64, follow bool, usable func()
 	}
 }
 
-// entry yields one entry. more says whether the loop wants another one.
+// entry yields one entry. more reports whether the loop continues.
 func (n *Node) entry(number uint64, yield func(journal.Entry, error) bool) (more bool, err error) {
 	index, known := n.machine.locate(number)
 	err = raft.ErrLogNotFound

@@ -10,12 +10,13 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A leader sends its snapshot when it no longer has the entries that a follower needs. It may send it in vain: when the follower's answers
-// were lost it thinks that the follower is behind, and a transfer that it has given up may arrive late. Raft's library then replaces the
-// log by the snapshot, and forgets entries behind it that the follower has acknowledged. Raft as published keeps them. So the node looks
-// first: if its log has the snapshot's last entry, in that term, the snapshot is redundant. The node receives and drops it, applies the
-// entries up to there, which the snapshot proves to be committed, and keeps its log. The library goes by the members of the snapshot from then on. If the log has newer
-// ones, the node must be opened again, or it would count majorities of members that are not the cluster's.
+// A leader sends its snapshot when it no longer has the entries that a follower needs. Sometimes the follower does not need it: if the
+// follower's answers were lost, the leader considers it behind, and a transfer that the leader has given up may arrive late. Raft's library
+// then replaces the log by the snapshot, and forgets later entries that the follower has acknowledged. Raft as published keeps them. The
+// node therefore checks first: if its log has the snapshot's last entry, in the same term, the snapshot is redundant. The node receives and
+// discards it, applies the entries up to that one, which the snapshot proves to be committed, and keeps its log. From then on the library
+// uses the members of the snapshot. If the log has newer members, the node must be opened again, or it would count majorities of members
+// that the cluster does not have.
 
 // redundant reports whether this node has everything that a snapshot offers. Raft's main goroutine calls it.
 func (n *Node) redundant(index, term uint64) (bool, error) {
@@ -30,13 +31,13 @@ func (n *Node) redundant(index, term uint64) (bool, error) {
 	case logged, saved && n.store.last.Load() > index:
 		n.redundantly = index
 		return true, nil
-	case !saved && index <= latest.place.index: // late: its sender has long sent a newer one
+	case !saved && index <= latest.place.index: // late: its sender has already sent a newer one
 		return false, fmt.Errorf("a snapshot up to index %d: this node has one up to %d", index, latest.place.index)
 	}
 	return false, nil
 }
 
-// install makes a received snapshot the beginning of what this node knows. The machine's goroutine calls it, and Raft's main goroutine waits.
+// install makes a received snapshot the beginning of this node's state. The machine's goroutine calls it, and Raft's main goroutine waits.
 func (n *Node) install(snapshot io.Reader) error {
 	n.trimming.Lock()
 	defer n.trimming.Unlock()
@@ -60,7 +61,7 @@ func (n *Node) install(snapshot io.Reader) error {
 	n.machine.begin(latest.place, latest.members)
 	n.log.Info("a snapshot of the leader has replaced this node's journal", "entry", latest.number, "bytes", latest.size)
 	if last := n.store.last.Load(); last >= latest.place.index {
-		// Raft removes the log after this, but goes on to believe that its last entry is there.
+		// Raft removes the log after this, but still assumes that its last entry exists.
 		n.fail(fmt.Errorf("%w: the leader's snapshot has replaced entries up to index %d that were never committed", ErrReopen, last))
 	}
 	return nil
@@ -89,7 +90,7 @@ func (n *Node) catchUp(index uint64) error {
 	return n.lookForMembers(index + 1)
 }
 
-// lookForMembers notes whether the log has members from an index on that Raft's library is about to forget.
+// lookForMembers records whether the log, from an index on, has members that Raft's library is about to forget.
 func (n *Node) lookForMembers(from uint64) error {
 	for at, last := from, n.store.last.Load(); at <= last; at++ {
 		err := n.store.read(at, func(l *raft.Log) error {
@@ -105,8 +106,9 @@ func (n *Node) lookForMembers(from uint64) error {
 	return nil
 }
 
-// watchMembers fails a node whose library has forgotten the newest members. It is called a moment after the snapshot, so that the leader has its answer and does not send
-// the snapshot again, and before the node can stand for election: it has just heard of its leader.
+// watchMembers fails a node whose library has forgotten the newest members. It is called a moment after the snapshot, so that the leader
+// has its answer and does not send the snapshot again, but before the node can stand for election, because it has just heard from its
+// leader.
 func (n *Node) watchMembers() {
 	if n.outdated.Load() {
 		n.fail(fmt.Errorf("%w: after a snapshot that it did not need it goes by older members of the cluster than its log has", ErrReopen))
@@ -119,14 +121,14 @@ func (m *machine) applied() uint64 {
 	return m.index
 }
 
-// rewind notes that Raft applies again what is behind index, so its log must keep that.
+// rewind records that Raft will apply the entries after index again, so the log must keep them.
 func (m *machine) rewind(index uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rewound = index
 }
 
-// mayTrim is the index up to which the log is no longer needed by this machine.
+// mayTrim returns the index up to which this machine no longer needs the log.
 func (m *machine) mayTrim() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// NotLeader is the error of what only the leader can do.
+// NotLeader is the error of operations that only the leader can execute.
 type NotLeader struct {
-	Leader  string // id of the leader; empty when this node knows none
-	Address string // of its transport
+	Leader  string // id of the leader; empty if this node knows none
+	Address string // the address of the leader's transport
 }
 
 func (e *NotLeader) Error() string {
@@ -30,13 +30,14 @@ func (e *NotLeader) Error() string {
 
 func (n *Node) notLeader() error {
 	id, address := n.Leader()
-	if id == n.options.ID { // it has come into office since
+	if id == n.options.ID { // it has taken office since
 		id, address = "", ""
 	}
 	return &NotLeader{id, address}
 }
 
-// Leader returns the node that leads, and its address, as far as this node knows. Empty: it knows none, or is elected itself and not in office yet.
+// Leader returns the leader and its address, as far as this node knows. Both are empty if it knows none, or was elected itself but has not
+// taken office.
 func (n *Node) Leader() (id, address string) {
 	if term, _ := n.office.get(); term != 0 {
 		return n.options.ID, string(n.options.Transport.LocalAddr())
@@ -47,8 +48,8 @@ func (n *Node) Leader() (id, address string) {
 	return id, address
 }
 
-// followed returns the leader that Raft knows. A candidate has none: the library leaves it one that handed over to this node if a heartbeat
-// arrived before the new term was on the disk, and until another node is elected, a dead leader would count as the present one.
+// followed returns the leader that Raft knows. A candidate has none. The library still reports the leader that handed over to this node if
+// a heartbeat arrived before the new term was on disk; until another node is elected, a dead leader would count as the present one.
 func (n *Node) followed() (id, address string) {
 	if n.raft.State() == raft.Candidate {
 		return "", ""
@@ -57,14 +58,14 @@ func (n *Node) followed() (id, address string) {
 	return string(leader), string(at)
 }
 
-// office is this node's leadership. It begins not with the election but when the node has applied everything of earlier terms.
+// office is this node's leadership. It begins when the node has applied everything of earlier terms, which is later than the election.
 type office struct {
 	entering chan struct{} // has room for one call of Lead
 
 	mu      sync.Mutex
-	term    uint64        // in which this node leads; 0: it does not
+	term    uint64        // the term in which this node leads; 0: it does not
 	pursued uint64        // the latest term in which it has begun to apply what is committed
-	run     *Journal      // the latest one
+	run     *Journal      // the latest run
 	changed chan struct{} // closed and replaced when term changes
 }
 
@@ -74,7 +75,7 @@ func (o *office) get() (term uint64, changed <-chan struct{}) {
 	return o.term, o.changed
 }
 
-// set is called with mu held.
+// set must be called with mu held.
 func (o *office) set(term uint64) {
 	if o.term != term {
 		o.term = term
@@ -83,7 +84,7 @@ func (o *office) set(term uint64) {
 	}
 }
 
-// enter begins to lead in a term, once everything before it is applied.
+// enter makes this node lead in a term once everything before is applied.
 func (n *Node) enter(term uint64) {
 	n.office.mu.Lock()
 	known := n.office.pursued == term
@@ -109,7 +110,7 @@ func (n *Node) leads(term uint64) bool {
 	return n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term
 }
 
-// barrier waits until everything that entered the log before it is applied. A nil error says that this happened in the term.
+// barrier waits until everything that entered the log before is applied. A nil error means that this happened in the term.
 func (n *Node) barrier(term uint64) error {
 	defer n.patient.stir()()
 	for began := time.Now(); n.leads(term); {
@@ -127,7 +128,7 @@ func (n *Node) barrier(term uint64) error {
 	return n.notLeader()
 }
 
-// leave ends the run, if this node no longer leads.
+// leave ends the run because this node no longer leads.
 func (n *Node) leave() {
 	n.office.mu.Lock()
 	defer n.office.mu.Unlock()
@@ -137,8 +138,8 @@ func (n *Node) leave() {
 	}
 }
 
-// Lead waits until this node leads the cluster and has applied everything of earlier terms, and returns the journal of this run. A
-// journal is good for one run: when leadership is lost, or Lead is called again, it fails for good with ErrFenced.
+// Lead waits until this node leads the cluster and has applied everything of earlier terms, and returns the journal of this run. A journal
+// serves a single run: when leadership is lost, or Lead is called again, it fails permanently with ErrFenced.
 func (n *Node) Lead(ctx context.Context) (*Journal, error) {
 	select {
 	case n.office.entering <- struct{}{}:
@@ -166,16 +167,16 @@ func (n *Node) Lead(ctx context.Context) (*Journal, error) {
 	}
 }
 
-// takeOver begins a run. It returns nil when the term has ended meanwhile.
+// takeOver begins a run. It returns nil if the term has ended meanwhile.
 func (n *Node) takeOver(term uint64) *Journal {
 	n.office.mu.Lock()
 	previous := n.office.run
 	n.office.mu.Unlock()
 	if previous != nil {
 		previous.end(journal.ErrFenced)
-		previous.appending <- struct{}{} // no append of it begins from here on
+		previous.appending <- struct{}{} // from here on it begins no append
 		<-previous.appending
-		if previous.term == term { // what it may have left on its way arrives before the new run reads the last number
+		if previous.term == term { // an append in transit must arrive before the new run reads the last number
 			if n.begin() != nil {
 				return nil
 			}
@@ -202,7 +203,7 @@ type Journal struct {
 	node *Node
 	term uint64
 
-	appending chan struct{} // has room for one append: one is in flight
+	appending chan struct{} // has room for one append, so that one is in flight
 	last      atomic.Uint64
 
 	state struct {
@@ -215,15 +216,16 @@ type Journal struct {
 
 var _ journal.Journal = (*Journal)(nil)
 
-// transferPause is how long an append waits before it asks again whether a hand-over has ended.
+// transferPause is how long an append waits before it checks again whether a hand-over has ended.
 const transferPause = 5 * time.Millisecond
 
-// transferMost is the longest that Raft may refuse appends and barriers for a hand-over. It takes two election time-outs and one exchange with the next leader.
+// transferMost is the longest time for which Raft may refuse appends and barriers during a hand-over. A hand-over takes two election
+// timeouts and one exchange with the next leader.
 const transferMost = 10 * time.Second
 
-// watchTransfer fails the node when Raft has refused everything for a hand-over since began. Version 1.8.0 of the library may never notice the end of a
-// hand-over: when a second one to the same follower begins while an exchange with that follower hangs, and leadership is lost then. Whenever the
-// node leads again, it refuses everything, and sends its followers signs of life, so that they wait for it. Source:
+// watchTransfer fails the node if Raft has refused everything for a hand-over since began. Version 1.8.0 of the library may never notice
+// the end of a hand-over: if a second one to the same follower begins while an exchange with that follower hangs, and leadership is then
+// lost. Whenever the node leads again, it refuses everything but still sends heartbeats, so that its followers wait for it. Source:
 // https://github.com/hashicorp/raft/issues/696.
 func (n *Node) watchTransfer(began time.Time) {
 	if time.Since(began) > transferMost {
@@ -231,16 +233,16 @@ func (n *Node) watchTransfer(began time.Time) {
 	}
 }
 
-// ErrUnknown is in the error of an append whose outcome is unknown: a later leader may find it in the journal or not.
+// ErrUnknown is part of the error of an append whose outcome is unknown: a later leader may or may not find the entry in the journal.
 var ErrUnknown = errors.New("whether the entry will be durable is unknown")
 
-// Ended is closed when the run has ended: leadership was lost, the node failed, or the journal was closed.
+// Ended returns a channel that is closed when the run has ended: leadership was lost, the node failed, or the journal was closed.
 func (j *Journal) Ended() <-chan struct{} { return j.ended }
 
-// Term is the term of Raft in which this run leads.
+// Term returns the Raft term in which this run leads.
 func (j *Journal) Term() uint64 { return j.term }
 
-// end makes the journal unusable, and returns the error to answer with.
+// end makes the journal unusable, and returns the error for the caller.
 func (j *Journal) end(cause error) error {
 	j.state.Lock()
 	defer j.state.Unlock()
@@ -268,7 +270,7 @@ func (j *Journal) usable() error {
 	return j.node.usable()
 }
 
-// Append implements journal.Journal. When it returns nil, a majority of the voters has the entry on the disk, this node among them.
+// Append implements journal.Journal. When it returns nil, a majority of the voters, including this node, has the entry on disk.
 func (j *Journal) Append(ctx context.Context, next uint64, batch []byte) error {
 	if err := j.append(ctx, next, batch); err != nil {
 		return fmt.Errorf("append entry %d: %w", next, err)
@@ -302,7 +304,7 @@ func (j *Journal) append(ctx context.Context, next uint64, batch []byte) error {
 		case err == nil:
 			j.last.Store(next)
 			return nil
-		case errors.Is(err, raft.ErrLeadershipTransferInProgress): // nothing was written; this node may lead on
+		case errors.Is(err, raft.ErrLeadershipTransferInProgress): // nothing was written; this node may continue to lead
 			j.node.watchTransfer(began)
 			select {
 			case <-time.After(transferPause):
@@ -317,17 +319,17 @@ func (j *Journal) append(ctx context.Context, next uint64, batch []byte) error {
 		case errors.Is(err, raft.ErrLeadershipLost):
 			err = journal.ErrFenced
 		}
-		_ = j.end(err) // the run may have ended before, by what made this append fail; its own outcome is unknown all the same
+		_ = j.end(err) // the cause of this failure may already have ended the run, but the outcome of this append is unknown all the same
 		return fmt.Errorf("%w: %w: %w", journal.ErrFailed, err, ErrUnknown)
 	}
 }
 
-// commit hands data to Raft, and waits until it is committed and applied.
+// commit passes data to Raft, and waits until it is committed and applied.
 func (j *Journal) commit(ctx context.Context, data []byte) error {
 	if err := j.node.begin(); err != nil {
 		return err
 	}
-	defer j.node.patient.stir()() // before the entry is written, so that no follower waits for it longer than for the disk
+	defer j.node.patient.stir()() // before the entry is written, so that followers wait for it no longer than for the disk
 	future := j.node.raft.Apply(data, 0)
 	if err := j.node.await(ctx, future); err != nil {
 		return err
@@ -338,7 +340,7 @@ func (j *Journal) commit(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// begin keeps Raft running until pending.Done, so that it can answer what it is asked.
+// begin keeps Raft running until pending.Done, so that it can answer a request.
 func (n *Node) begin() error {
 	n.state.Lock()
 	defer n.state.Unlock()
@@ -352,7 +354,7 @@ func (n *Node) begin() error {
 	return nil
 }
 
-// await waits for Raft's answer, after begin. When it returns early the answer is awaited beside it.
+// await waits for Raft's answer, after begin. If it returns early, a goroutine waits for the answer.
 func (n *Node) await(ctx context.Context, future raft.Future) error {
 	answer := make(chan error, 1)
 	go func() {
@@ -409,7 +411,7 @@ func (j *Journal) Trim(ctx context.Context, before uint64) error {
 	return j.node.Trim(ctx, before)
 }
 
-// Close implements journal.Journal. The node goes on, and leads until it loses an election or hands over.
+// Close implements journal.Journal. The node continues, and leads until it loses an election or hands over.
 func (j *Journal) Close() error {
 	j.state.Lock()
 	defer j.state.Unlock()

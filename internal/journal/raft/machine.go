@@ -10,20 +10,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// machine is what Raft replicates for: the numbers of the journal's entries. The entries themselves stay in Raft's log, and the
-// state that they describe is kept by the engine above.
+// machine is the replicated state machine: it has the numbers of the journal's entries. The entries themselves stay in Raft's log, and the
+// engine above keeps the state that they describe.
 //
-// Numbers have no gaps; indexes of the log between them belong to Raft's own entries and to rejected commands. So the map from
-// number to index is a list of runs without gaps, which grows with elections and changes of members only.
+// Numbers have no gaps; the indexes of the log between them belong to Raft's own entries and to rejected commands. The map from number to
+// index is therefore a list of runs without gaps, which grows only with elections and changes of members.
 type machine struct {
 	install  func(io.Reader) error // called when Raft has received a snapshot
 	rejected func(index uint64, err error)
 
 	mu      sync.Mutex
-	first   uint64 // number of the oldest entry that readers may read; number+1 when there is none
+	first   uint64 // number of the oldest entry that readers may read; number+1 if none
 	number  uint64 // of the last committed entry
 	index   uint64 // of the last command applied
-	rewound uint64 // Raft applies again from here, after a redundant snapshot; 0: it does not
+	rewound uint64 // after a redundant snapshot, Raft applies again from here; 0: it does not
 	runs    []run  // ascending
 	members []members
 	wake    chan struct{} // closed and replaced when number or first changes
@@ -47,9 +47,9 @@ var (
 	errGap   = errors.New("it is not the next one")
 )
 
-// accepts is the rule by which every node, at every replay, decides alike which commands are entries: the command carries the next number,
-// and it entered the log in the term of the run that sent it. The second part rejects an append that a deposed leader had
-// under way when it was elected again: the state of its new run does not contain that append.
+// accepts is the rule by which all nodes, at every replay, agree which commands are entries: the command has the next number, and it
+// entered the log in the term of the run that sent it. The second condition rejects an append that a deposed leader had in flight when it
+// was elected again: the state of its new run does not contain that append.
 func accepts(l *raft.Log, last uint64) (number uint64, err error) {
 	number, term, _, err := parseCommand(l.Data)
 	switch {
@@ -63,12 +63,12 @@ func accepts(l *raft.Log, last uint64) (number uint64, err error) {
 	return number, nil
 }
 
-// Apply implements raft.FSM. Its answer is nil or the error of a rejected command.
+// Apply implements raft.FSM. It returns nil or the error of a rejected command.
 func (m *machine) Apply(l *raft.Log) any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l.Index <= m.index {
-		return nil // again, after a redundant snapshot
+		return nil // a repetition after a redundant snapshot
 	}
 	m.rewound = 0
 	if err := m.applyLocked(l); err != nil {
@@ -106,7 +106,7 @@ func (m *machine) StoreConfiguration(index uint64, configuration raft.Configurat
 	}
 }
 
-// Snapshot implements raft.FSM. The node saves snapshots itself, at the entry that the engine names, so Raft is never asked to.
+// Snapshot implements raft.FSM. The node itself saves snapshots, at the entry that the engine chooses, so Raft never needs to.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	return nil, errors.New("snapshots are saved by the journal")
 }
@@ -116,7 +116,7 @@ func (m *machine) Restore(snapshot io.ReadCloser) error {
 	return m.install(snapshot)
 }
 
-// begin sets the state that a snapshot stands for.
+// begin sets the state that a snapshot represents.
 func (m *machine) begin(at place, conf members) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *machine) at() (first, last uint64, changed <-chan struct{}) {
 	return m.first, m.number, m.wake
 }
 
-// locate returns the index of an entry; not ok when the machine does not know it any more.
+// locate returns the index of an entry; ok is false if the machine no longer knows it.
 func (m *machine) locate(number uint64) (index uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,7 +171,7 @@ func (m *machine) locateLocked(number uint64) (index uint64, ok bool) {
 	return m.runs[n].index + (number - m.runs[n].number), true
 }
 
-// entryAt returns the number of the newest entry at or below an index, 0 when the machine knows none.
+// entryAt returns the number of the newest entry at or below an index; 0 if the machine knows none.
 func (m *machine) entryAt(index uint64) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

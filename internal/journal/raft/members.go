@@ -12,14 +12,14 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Member is a node of the cluster, as its configuration has it.
+// Member is a node in the configuration of the cluster.
 type Member struct {
 	ID      string
 	Address string
 	Votes   bool
 }
 
-// Status is what a node knows of itself and of the cluster.
+// Status is what a node knows about itself and about the cluster.
 type Status struct {
 	ID       string
 	Role     Role
@@ -30,8 +30,8 @@ type Status struct {
 
 	Last     uint64        // number of the last entry that this node knows to be committed
 	Snapshot uint64        // number of the entry after which its latest snapshot was taken
-	Behind   uint64        // entries of Raft's log that it knows to be committed and has not applied
-	Contact  time.Duration // since it has heard of the leader; 0 at the leader
+	Behind   uint64        // entries of Raft's log that the node knows to be committed but has not applied
+	Contact  time.Duration // time since the node heard from the leader; 0 on the leader
 }
 
 // Status returns the node's state.
@@ -73,7 +73,7 @@ func (n *Node) voters() (voters int) {
 
 func (n *Node) votes() bool {
 	member, ok := n.member(n.options.ID)
-	return !ok || member.Suffrage == raft.Voter // a node that waits to be added is no observer
+	return !ok || member.Suffrage == raft.Voter // a node that waits to be added is not an observer
 }
 
 func (n *Node) member(id string) (raft.Server, bool) {
@@ -85,11 +85,11 @@ func (n *Node) member(id string) (raft.Server, bool) {
 	return servers[at], true
 }
 
-// ErrMember is in the error of a change of members that does not fit the cluster.
+// ErrMember is part of the error of a change of members that the cluster does not allow.
 var ErrMember = errors.New("the change does not fit the members of the cluster")
 
-// AddObserver adds a node without a vote. It gets the journal, and counts for no majority. Only the leader can. A node
-// that is to vote is added so first, and promoted when it has caught up: a majority must not wait for an empty node.
+// AddObserver adds a node without a vote. It receives the journal, but counts for no majority. Only the leader can add it. A future voter
+// is first added as an observer, and promoted when it has caught up, because a majority must not wait for an empty node.
 func (n *Node) AddObserver(ctx context.Context, id, address string) error {
 	if old, ok := n.member(id); ok && (string(old.Address) != address || old.Suffrage == raft.Voter) {
 		return fmt.Errorf("add node %s at %s: %w: it is a member at %s", id, address, ErrMember, old.Address)
@@ -102,7 +102,7 @@ func (n *Node) AddObserver(ctx context.Context, id, address string) error {
 	})
 }
 
-// at returns another member than id that has an address; empty: none has.
+// at returns a member other than id that has an address; empty if none has it.
 func (n *Node) at(address, id string) string {
 	for _, m := range n.members() {
 		if m.Address == address && m.ID != id {
@@ -112,7 +112,7 @@ func (n *Node) at(address, id string) string {
 	return ""
 }
 
-// SetAddress records that a member is reached at another address. Only the leader can.
+// SetAddress records that a member has a new address. Only the leader can.
 func (n *Node) SetAddress(ctx context.Context, id, address string) error {
 	old, ok := n.member(id)
 	if !ok {
@@ -129,10 +129,10 @@ func (n *Node) SetAddress(ctx context.Context, id, address string) error {
 	})
 }
 
-// Promote gives a member a vote. Only the leader can. Every voter should be well and have caught up before and after, which the caller sees in
-// their status: Raft's library refuses its vote to a node that is no voter in the configuration that it has. A voter that was
-// away when another one was promoted, and comes back when the leader is gone, refuses the new one, and lacks entries to be elected itself. The two
-// then wait until a third voter is back.
+// Promote gives a member a vote. Only the leader can. Before and after, every voter should be healthy and up to date; the caller sees this
+// in their status. Raft's library refuses its vote to a node that is not a voter in the configuration that it knows. If a voter was away
+// during the promotion of another, and returns when the leader is gone, it refuses the new one, and lacks entries to be elected itself. The
+// two then wait until a third voter returns.
 func (n *Node) Promote(ctx context.Context, id string) error {
 	old, ok := n.member(id)
 	if !ok {
@@ -143,7 +143,7 @@ func (n *Node) Promote(ctx context.Context, id string) error {
 	})
 }
 
-// Demote takes a member's vote. Only the leader can, and not its own: it hands over first.
+// Demote takes away a member's vote. Only the leader can, and not its own: it hands over first.
 func (n *Node) Demote(ctx context.Context, id string) error {
 	if err := n.spare(id); err != nil {
 		return fmt.Errorf("demote node %s: %w", id, err)
@@ -163,8 +163,9 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 	})
 }
 
-// spare refuses to take the only vote of a cluster, and that of the leader. Raft's library lets no node stand for election that is no voter in the
-// newest configuration it has. If a leader that takes its own vote dies before another node has the change, it alone has all entries, and it may not stand.
+// spare refuses to remove the only vote of a cluster, and that of the leader. Raft's library lets only voters of the newest configuration
+// that it has stand for election. If a leader that removes its own vote dies before another node has the change, it alone has all entries,
+// but it may not stand.
 func (n *Node) spare(id string) error {
 	old, ok := n.member(id)
 	if !ok {
@@ -179,7 +180,7 @@ func (n *Node) spare(id string) error {
 	return nil
 }
 
-// changeMembers returns when a majority of the new configuration has the change. A ctx that ends meanwhile leaves the outcome unknown.
+// changeMembers returns once a majority of the new configuration has the change. If ctx ends meanwhile, the outcome is unknown.
 func (n *Node) changeMembers(ctx context.Context, what string, change func(patience time.Duration) raft.Future) error {
 	patience := 10 * time.Second
 	if deadline, ok := ctx.Deadline(); ok {
@@ -203,12 +204,13 @@ func (n *Node) changeMembers(ctx context.Context, what string, change func(patie
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// handOverTries is how long HandOver tries again after a failure. The request to take over may go out on a connection to a process that has been
-// restarted since: in an idle cluster nothing else has noticed that.
+// handOverTries is how long HandOver retries after a failure. The request to take over may go out on a connection to a process that has
+// been restarted since, which nothing else notices in an idle cluster.
 const handOverTries = 300 * time.Millisecond
 
-// HandOver makes another voter the leader: the node with that id, or the one that has received most, even if it is dead, when id is empty. It returns when this
-// node no longer leads. The append under way is finished first, and others wait: when it succeeds they fail with ErrFenced, and nothing of them was written.
+// HandOver makes another voter the leader: the node with that id or, if id is empty, the one that has received most, even if it is dead. It
+// returns when this node no longer leads. It waits for the append in flight and blocks others; if it succeeds, those fail with ErrFenced,
+// and nothing of them was written.
 func (n *Node) HandOver(ctx context.Context, id string) error {
 	if n.raft.State() != raft.Leader {
 		return fmt.Errorf("hand over: %w", n.notLeader())
@@ -225,7 +227,7 @@ func (n *Node) HandOver(ctx context.Context, id string) error {
 	n.office.mu.Lock()
 	run := n.office.run
 	n.office.mu.Unlock()
-	if run != nil { // an append under way when the office is lost would have an unknown outcome
+	if run != nil { // otherwise an append in flight would have an unknown outcome
 		select {
 		case run.appending <- struct{}{}:
 			defer func() { <-run.appending }()
@@ -259,7 +261,7 @@ func (n *Node) HandOver(ctx context.Context, id string) error {
 		n.handing.Store(false)
 		return fmt.Errorf("hand over: %w", err)
 	}
-	if term, _ := n.office.get(); term != 0 && !n.leads(term) { // watch has not looked yet
+	if term, _ := n.office.get(); term != 0 && !n.leads(term) { // watch has not noticed yet
 		n.leave()
 	}
 	return nil

@@ -20,39 +20,39 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// Options say where a node keeps its part of the journal, who it is, and how it reaches the others.
+// Options define where a node keeps its part of the journal, its identity, and how it reaches the others.
 type Options struct {
 	Dir string
-	ID  string // of this node in the cluster, for ever; another node never gets it
-	// Transport leads to the other nodes; Close closes it. It must not open pipelines: the library's hangs when a follower refuses an entry while the
-	// next one is being sent.
+	ID  string // of this node in the cluster, permanently; no other node ever gets it
+	// Transport connects to the other nodes; Close closes it. It must not open pipelines: those of the library hang if a follower refuses
+	// an entry while the next one is being sent.
 	Transport raft.Transport
-	Bootstrap bool // a new directory becomes a cluster with this node as its only member; otherwise it waits to be added
+	Bootstrap bool // a new directory becomes a cluster with this node as its only member; otherwise the node waits to be added
 
 	Logger  *slog.Logger // nil: nothing is logged
-	Program string       // names this process to a second one that finds the directory in use
-	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
+	Program string       // identifies this process to another one that finds the directory in use
+	FS      vfs.FS       // nil: the operating system's; tests use a failing one
 
-	// ElectionTimeout is how long a follower waits for its leader before it asks for votes, and how long a leader may be without contact
-	// to a majority; 0: 500 ms. The real wait is up to twice as long, at random.
+	// ElectionTimeout is how long a follower waits for its leader before it requests votes, and how long a leader may be without contact to
+	// a majority; 0: 500 ms. The actual wait is random, up to twice as long.
 	ElectionTimeout time.Duration
-	// CommitTimeout is how long a follower may not hear that its last entry is committed, when no other follows; 0: 10 ms.
+	// CommitTimeout is how long a follower may be unaware that its last entry is committed, if no other entry follows; 0: 10 ms.
 	CommitTimeout time.Duration
-	// Trailing is how many entries of Raft's log stay behind a trim, so that a follower that was away for a moment gets entries instead of a
+	// Trailing is how many entries of Raft's log a trim keeps, so that a follower that was away for a moment gets entries instead of a
 	// snapshot; 0: 1024, negative: none.
 	Trailing int
-	// ShortageLimit is how long a leader with followers waits for space or descriptors, before it gives up its
-	// office and its database; 0: 2 s.
+	// ShortageLimit is how long a leader with followers waits for space or descriptors before it gives up its leadership and then its
+	// database; 0: 2 s.
 	ShortageLimit time.Duration
 
 	// OnChange is called by one goroutine, in order, with each change of the node's role, term or leader. It must not block.
 	OnChange func(Change)
 }
 
-// Node is this machine's part of a journal that several nodes share. All methods may be called at the same time.
+// Node is this machine's part of a journal that several nodes share. All methods may be called concurrently.
 //
-// A failed node is final, as a failed journal is: close it and open it again. Failed tells when. A node that was closed in the middle of
-// anything opens with everything that it acknowledged to others.
+// A failed node is final, like a failed journal: close it and open it again. Failed reports the failure. A node that was closed at any
+// moment opens with everything that it acknowledged to others.
 type Node struct {
 	options Options
 	log     *slog.Logger
@@ -64,14 +64,14 @@ type Node struct {
 
 	installation atomic.Pointer[uuid.UUID] // nil: none
 	trimming     sync.Mutex                // held for a whole trim, and when a snapshot arrives
-	trimmed      trimmed                   // under trimming
+	trimmed      trimmed                   // guarded by trimming
 	outdated     atomic.Bool               // Raft has forgotten the newest members
-	redundantly  uint64                    // index of the snapshot that is being received in vain; Raft's main goroutine, then its machine's
+	redundantly  uint64                    // index of the redundant snapshot that is being received; owned by Raft's main goroutine, then by the machine's
 
 	office  office
 	rounds  rounds
-	handing atomic.Bool  // a hand-over was asked for
-	shortly atomic.Int64 // since when a shortage lasts, as steady.Nanos; 0: there is none
+	handing atomic.Bool  // a hand-over was requested
+	shortly atomic.Int64 // start of the present shortage, as steady.Nanos; 0: none
 
 	state struct {
 		sync.Mutex
@@ -85,16 +85,16 @@ type Node struct {
 	stop    func() error
 }
 
-// ErrReopen is the cause of a node's failure that opening it again mends: it received a snapshot in place of entries that it had to discard, Raft
-// has forgotten members, or does not notice the end of a hand-over.
+// ErrReopen is the cause of a failure that opening the node again repairs: it received a snapshot in place of entries that it had to
+// discard, Raft has forgotten members, or Raft does not notice the end of a hand-over.
 var ErrReopen = errors.New("the node must be opened again")
 
 // Exists reports whether there is a node's part of a journal in dir.
 func Exists(dir string) (bool, error) { return embeddb.Exists(nil, dir) }
 
-// Open opens the node's part of the journal in options.Dir, creates it when there is none, and joins the cluster that it knows. For a
-// directory that another process has open the error is journal.ErrInUse, for a damaged one *journal.Damaged: a node that has lost what it
-// acknowledged must not take part any more. Remove it from the cluster and add it again, empty and with a new ID.
+// Open opens the node's part of the journal in options.Dir, creates it if necessary, and joins the cluster that it knows. If another
+// process has the directory open, the error is journal.ErrInUse. If the directory is damaged, it is *journal.Damaged: a node that has lost
+// what it acknowledged must not take part any more. Remove it from the cluster and add it again, empty and with a new ID.
 func Open(options Options) (*Node, error) {
 	n, err := open(options)
 	if err != nil {
@@ -150,7 +150,7 @@ func open(options Options) (_ *Node, err error) {
 	return n, nil
 }
 
-// load compares log and snapshot, and tells the machine what they contain.
+// load compares log and snapshot, and initializes the machine from them.
 func (n *Node) load() (err error) {
 	if n.trimmed, err = n.store.trimmed(); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (n *Node) load() (err error) {
 	return nil
 }
 
-// replaced reports whether the latest snapshot has taken the place of the log: it was received, and the process ended before the log was removed.
+// replaced reports whether the latest snapshot replaces the log: it was received, and the process ended before the log was removed.
 func (n *Node) replaced(latest saved, last uint64) (bool, error) {
 	if last == 0 || n.store.first.Load() > latest.place.index {
 		return false, nil
@@ -200,7 +200,8 @@ func (n *Node) replaced(latest saved, last uint64) (bool, error) {
 	return term != latest.term, err
 }
 
-// scan finds the entries that the log still has up to the latest snapshot. Those behind it are applied by Raft, once they are known to be committed.
+// scan finds the entries that the log still has up to the latest snapshot. Raft applies the later ones, once they are known to be
+// committed.
 func (n *Node) scan(first uint64, latest saved) error {
 	before := newMachine()
 	before.number, before.first = n.trimmed.base, n.trimmed.first
@@ -232,9 +233,9 @@ func (n *Node) missing(index uint64, err error) error {
 	return err
 }
 
-// start runs Raft.
+// start starts Raft.
 func (n *Node) start() (err error) {
-	defer func() { // Raft panics when it cannot read its log
+	defer func() { // Raft panics if it cannot read its log
 		if reason := recover(); reason != nil {
 			err = &journal.Damaged{File: n.options.Dir, Err: fmt.Errorf("%v", reason)}
 		}
@@ -274,7 +275,7 @@ func (n *Node) config() *raft.Config {
 	return config
 }
 
-// usable returns why the node cannot be used, or nil.
+// usable returns the reason why the node cannot be used, or nil.
 func (n *Node) usable() error {
 	n.state.Lock()
 	defer n.state.Unlock()
@@ -297,18 +298,18 @@ func (n *Node) fail(cause error) {
 	}
 }
 
-// Failed is closed when the node has failed. Err then returns the cause.
+// Failed returns a channel that is closed when the node has failed. Err then returns the cause.
 func (n *Node) Failed() <-chan struct{} { return n.failed }
 
-// Err is the cause of the node's failure, or nil.
+// Err returns the cause of the node's failure, or nil.
 func (n *Node) Err() error {
 	n.state.Lock()
 	defer n.state.Unlock()
 	return n.state.failed
 }
 
-// Close leaves the cluster's work, not its membership, and releases the directory. A leader should hand over first: the others
-// notice its absence only after the election time-out.
+// Close stops the node and releases the directory; the node remains a member. A leader should hand over first: the others notice its
+// absence only after the election timeout.
 func (n *Node) Close() error {
 	n.state.Lock()
 	if n.state.closed {
@@ -330,7 +331,7 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Installation is the id of the installation that the journal belongs to; zero when it was never set.
+// Installation returns the id of the installation that owns the journal; zero if it was never set.
 func (n *Node) Installation() uuid.UUID {
 	if id := n.installation.Load(); id != nil {
 		return *id
@@ -338,7 +339,8 @@ func (n *Node) Installation() uuid.UUID {
 	return uuid.Nil
 }
 
-// SetInstallation durably records the installation of the journal at this node. Snapshots that it saves from now on contain it, too.
+// SetInstallation durably records at this node the installation that owns the journal. Snapshots that the node saves from now on contain
+// it, too.
 func (n *Node) SetInstallation(id uuid.UUID) error {
 	if err := n.usable(); err != nil {
 		return fmt.Errorf("set the installation of the journal: %w", err)
@@ -350,20 +352,20 @@ func (n *Node) SetInstallation(id uuid.UUID) error {
 	return nil
 }
 
-// Shortage is the shortage of descriptors or space that the node waits for, or nil.
+// Shortage returns the shortage of descriptors or space for whose end the node waits, or nil.
 func (n *Node) Shortage() error { return n.store.db.Shortage() }
 
-// StopWaiting makes writes that wait for space or descriptors fail.
+// StopWaiting fails writes that wait for space or descriptors.
 func (n *Node) StopWaiting() { n.store.db.StopWaiting() }
 
-// FreeSpace is how many bytes may still be written to the node's disk; not ok where the system does not report it.
+// FreeSpace returns how many bytes may still be written to the node's disk; ok is false if the system does not report it.
 func (n *Node) FreeSpace() (bytes uint64, ok bool) { return n.store.db.FreeSpace() }
 
-// Last is the number of the last entry that this node knows to be committed; 0 for none. A follower knows it a moment
-// later than the leader, and a node that has just started only after it has heard of a leader.
+// Last returns the number of the last entry that this node knows to be committed; 0 for none. A follower learns it slightly later than the
+// leader, and a node that has just started only after it has heard from a leader.
 func (n *Node) Last() uint64 { return n.machine.last() }
 
-// LatestSnapshot is that of journal.Journal, at this node.
+// LatestSnapshot returns this node's latest snapshot, as journal.Journal does.
 func (n *Node) LatestSnapshot(ctx context.Context) (at uint64, r io.ReadCloser, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
@@ -372,14 +374,14 @@ func (n *Node) LatestSnapshot(ctx context.Context) (at uint64, r io.ReadCloser, 
 		return 0, nil, fmt.Errorf("open latest snapshot: %w", err)
 	}
 	at, file, err := n.snaps.open()
-	if file == nil { // not a nil pointer within an interface
+	if file == nil { // do not return a nil pointer in an interface
 		return at, nil, err
 	}
 	return at, file, err
 }
 
-// SaveSnapshot is that of journal.Journal. Each node saves its own; a leader sends its latest one to a follower that needs it. A snapshot
-// that arrives from the leader meanwhile makes this one ErrOutOfOrder.
+// SaveSnapshot saves a snapshot, as journal.Journal does. Each node saves its own; a leader sends its latest one to a follower that needs
+// it. If a snapshot arrives from the leader meanwhile, the error is ErrOutOfOrder.
 func (n *Node) SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error {
 	if err := n.saveSnapshot(ctx, at, n.usable, write); err != nil {
 		return fmt.Errorf("save snapshot after entry %d: %w", at, err)
@@ -421,8 +423,8 @@ func (n *Node) saveSnapshot(ctx context.Context, at uint64, usable func() error,
 	return nil
 }
 
-// Trim is that of journal.Journal, at this node. Readers lose the entries at once. Of Raft's log the last Options.Trailing
-// entries stay, and always that of the latest snapshot, by which followers recognise it.
+// Trim trims this node's journal, as journal.Journal does. Readers lose the entries at once. Raft's log keeps the last Options.Trailing
+// entries, and always that of the latest snapshot, by which followers recognise it.
 func (n *Node) Trim(ctx context.Context, before uint64) error {
 	err := ctx.Err()
 	if err == nil {
@@ -458,7 +460,7 @@ func (n *Node) trim(before uint64) error {
 		to = min(to, last-keep)
 	}
 	next := trimmed{first: before, base: max(n.trimmed.base, n.machine.entryAt(to))}
-	n.machine.forget(before) // before the entries are removed: a reader that misses one then knows the reason
+	n.machine.forget(before) // before the entries are removed, so that a reader that misses one knows the reason
 	if err := n.store.trim(to, next); err != nil {
 		return fmt.Errorf("%w: %w", journal.ErrFailed, err)
 	}

@@ -9,22 +9,22 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// patient is a transport that delays repetitions. Raft's library tells each follower every CommitTimeout how far the log is committed, also when
-// nothing has happened for hours: some seventy exchanges a second for each follower, which took most of the processor time of an idle cluster.
-// A message that adds nothing to one that the follower has accepted waits here until a caller asks Raft for something, for interval at most.
+// patient is a transport that delays repetitions. Raft's library informs each follower every CommitTimeout how far the log is committed,
+// even if nothing has happened for hours: some seventy exchanges a second per follower, which took most of the processor time of an idle
+// cluster. A message without news for its follower waits here until a caller requests something of Raft, for interval at most.
 //
-// A delay changes nothing that Raft relies on, since networks delay messages, too. Nothing is answered here in place of the
-// follower, so a leader never takes itself for confirmed. Heartbeats, by which followers know that their leader lives and majorities confirm it, and votes
-// are never delayed.
+// A delay does not affect Raft's guarantees, since networks delay messages, too. The transport never answers on behalf of the follower, so
+// a leader never wrongly considers itself confirmed. Votes and heartbeats, by which followers learn that their leader lives and majorities
+// confirm it, are never delayed.
 type patient struct {
 	raft.Transport
 	interval time.Duration
-	raft     atomic.Pointer[raft.Raft] // nil: it has not started
+	raft     atomic.Pointer[raft.Raft] // nil: not started
 	confirms confirmations
 
 	mu      sync.Mutex
-	asked   int           // requests to Raft under way, which may append
-	stirred chan struct{} // closed and replaced when there is one
+	asked   int           // requests to Raft in progress, which may append
+	stirred chan struct{} // closed and replaced when the first such request begins
 	told    map[raft.ServerID]told
 }
 
@@ -36,7 +36,8 @@ func newPatient(t raft.Transport, interval time.Duration) *patient {
 		confirms: newConfirmations()}
 }
 
-// stir ends all delays, and lets none begin before done is called: Raft is asked for something that followers should learn at once.
+// stir ends all delays, and prevents new ones until done is called, because Raft is about to get a request that followers should learn at
+// once.
 func (p *patient) stir() (done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +75,7 @@ func (p *patient) AppendEntries(id raft.ServerID, at raft.ServerAddress, request
 	return nil
 }
 
-// send notes what the follower's answer confirms.
+// send sends a request and records what the follower's answer confirms.
 func (p *patient) send(id raft.ServerID, at raft.ServerAddress, request *raft.AppendEntriesRequest, answer *raft.AppendEntriesResponse) error {
 	moment := p.confirms.now()
 	err := p.Transport.AppendEntries(id, at, request, answer)
@@ -84,7 +85,7 @@ func (p *patient) send(id raft.ServerID, at raft.ServerAddress, request *raft.Ap
 	return err
 }
 
-// delay waits while a request tells the follower nothing new, and this node has nothing else to tell it.
+// delay waits while a request has no news for the follower, and this node has none either.
 func (p *patient) delay(id raft.ServerID, request *raft.AppendEntriesRequest) {
 	r := p.raft.Load()
 	if r == nil || len(request.Entries) > 0 {

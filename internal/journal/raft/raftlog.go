@@ -11,10 +11,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// raftLog passes the library's lines to slog. What it says of its own workings is for developers. Its warnings and errors, most of them about
-// nodes that do not answer, come many times a second while a node is away, so each gets a line in half a minute.
+// raftLog passes the library's lines to slog. The lines about its internals are for developers. Its warnings and errors, mostly about nodes
+// that do not answer, come many times a second while a node is away, so each is logged once in half a minute.
 type raftLog struct {
-	hclog.Logger // of no interest: it swallows what is not passed on below
+	hclog.Logger // discards everything that is not passed on below
 	out          *slog.Logger
 	quiet        *quiet
 }
@@ -26,7 +26,7 @@ type quiet struct {
 	until map[string]time.Time
 }
 
-// Logger is a logger for parts of the library, such as a transport, that writes as the node's own does.
+// Logger returns a logger for parts of the library, such as a transport, that writes like the node's own.
 func Logger(out *slog.Logger) hclog.Logger {
 	return &raftLog{hclog.NewNullLogger(), out, &quiet{until: map[string]time.Time{}}}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// recentBytes bounds the entries that are kept in memory, and so what a node holds of them when it is idle.
+// recentBytes bounds the entries kept in memory, also of an idle node.
 const recentBytes = 2 << 20
 
-// recent has the entries that were stored last. Each is read several times within milliseconds: at the leader for each follower, and once more for each as the one before
-// the next, of which Raft wants only the term; at a follower when it is committed, and then by the engine. Each read from the database would compare checksums
-// and, for Raft, make a copy.
+// recent has the entries that were stored last. Each is read several times within milliseconds. The leader reads it for each follower, and
+// once more as the predecessor of the next entry, of which Raft needs only the term. A follower reads it when it is committed, and then for
+// the engine. Each read from the database would compare checksums and, for Raft, make a copy.
 //
 // Nothing changes an entry once it is stored, so readers share its bytes.
 type recent struct {
@@ -21,7 +21,7 @@ type recent struct {
 	bytes int
 }
 
-// get returns an entry, if it is here.
+// get returns an entry, if recent has it.
 func (r *recent) get(index uint64) (l raft.Log, ok bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -31,7 +31,7 @@ func (r *recent) get(index uint64) (l raft.Log, ok bool) {
 	return r.logs[index-r.logs[0].Index], true
 }
 
-// add adds entries that are on the disk, and drops the oldest ones.
+// add adds entries that are on disk, and drops the oldest ones.
 func (r *recent) add(logs []*raft.Log) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *recent) add(logs []*raft.Log) {
 	r.logs = r.logs[n:]
 }
 
-// remove drops the entries from an index up to another one, which are the first or the last of the log.
+// remove drops the entries from one index to another, which are the first or the last of the log.
 func (r *recent) remove(from, to uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,19 +10,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Recovered is what a node has of a cluster whose majority is lost for good.
+// Recovered is what a node has of a cluster that has permanently lost its majority.
 type Recovered struct {
 	Members  []Member  // of the cluster, as this node knows them
 	Last     uint64    // number of the last entry that the node has
 	Snapshot uint64    // number of the entry after which its latest snapshot was taken; 0: it has none
-	Appended time.Time // when a leader appended it; zero: the node has only a snapshot
+	Appended time.Time // when a leader appended the last entry; zero: the node has only a snapshot
 
-	State func() (io.ReadCloser, error) // opens the latest snapshot, while confirm runs; nil: there is none
+	State func() (io.ReadCloser, error) // opens the latest snapshot while confirm runs; nil: none
 }
 
-// Recover makes the node in o.Dir the only member of its cluster. No process may have the directory open. Every entry of the node's log counts from then on, even those that were never
-// acknowledged. What other nodes acknowledged and this one does not have is lost: a majority may have had entries that had not reached this node. confirm decides
-// whether to go on, with what the node has; its error is returned, and nothing has changed then.
+// Recover makes the node in o.Dir the only member of its cluster. No process may have the directory open. From then on every entry of the
+// node's log counts, even those that were never acknowledged. What other nodes acknowledged and this one does not have is lost: a majority
+// may have had entries that had not reached this node. confirm gets what the node has, and decides whether to continue; Recover returns its
+// error, and has then changed nothing.
 //
 // The other nodes must never run again with their data: two of them could be a majority of the old cluster.
 func Recover(o Options, confirm func(Recovered) error) (err error) {
@@ -64,7 +65,7 @@ func Recover(o Options, confirm func(Recovered) error) (err error) {
 	return n.standAlone(address)
 }
 
-// standAlone appends a configuration with this node alone, in a term of its own: the newest configuration in its log is the one that a node goes by.
+// standAlone appends a configuration with only this node, in a new term, because a node uses the newest configuration in its log.
 func (n *Node) standAlone(address raft.ServerAddress) error {
 	term, err := n.store.GetUint64([]byte("CurrentTerm"))
 	if err != nil {

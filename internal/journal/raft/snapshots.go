@@ -25,19 +25,19 @@ import (
 const (
 	snapshotSuffix  = ".snapshot"
 	temporarySuffix = ".tmp"
-	snapshotSync    = 1 << 20 // bytes of a snapshot that may wait to be written to the disk, as in journal/pebble
+	snapshotSync    = 1 << 20 // bytes of a snapshot that may wait to be written to disk, as in journal/pebble
 	metaMagic       = "MUSTRFS1"
 	metaFixed       = len(metaMagic) + 8 + 8 + 8 + 4
 	streamHead      = 8 + 8 // of a snapshot's payload: magic and entry number
 	maxMembersBytes = 1 << 20
 )
 
-// snapshots is the directory of snapshots, and Raft's snapshot store. A file has what Raft asks for, with a checksum, and then the stream that
-// nodes send each other: the layout of package snapshot, which carries the number of the entry. A file gets its name only when it is whole and
-// synced, and its name is synced before it counts. The previous one is removed after that.
+// snapshots is the directory of snapshots, and Raft's snapshot store. A file begins with Raft's metadata and a checksum, followed by the
+// stream that nodes send each other: the layout of package snapshot, which contains the number of the entry. A file gets its name only when
+// it is complete and synced, and it counts only once the name is synced. Then the previous one is removed.
 //
-// Raft's own file store syncs as carefully, but it syncs a snapshot in one piece, behind which appends would wait, finds damage only after it
-// has read everything, and cannot be put on a simulated disk.
+// Raft's own file store syncs as carefully, but it syncs a snapshot in one piece, which would delay appends, finds damage only after it has
+// read everything, and cannot run on a simulated disk.
 type snapshots struct {
 	files     vfs.FS
 	dir       string
@@ -72,7 +72,7 @@ func openSnapshots(files vfs.FS, dir string) (*snapshots, error) {
 	var found []string
 	for _, name := range names {
 		switch {
-		case strings.HasSuffix(name, temporarySuffix): // of a save that did not end
+		case strings.HasSuffix(name, temporarySuffix): // of a save that did not finish
 			_ = files.Remove(files.PathJoin(dir, name))
 		case strings.HasSuffix(name, snapshotSuffix):
 			found = append(found, name)
@@ -159,7 +159,7 @@ func (s *snapshots) readMeta(name string) (found saved, err error) {
 	return found, nil
 }
 
-// save writes a snapshot and makes it the latest one. goOn is asked between writes.
+// save writes a snapshot and makes it the latest one. It calls goOn between writes, and aborts with its error.
 func (s *snapshots) save(at place, conf members, installation uuid.UUID, goOn func() error, write func(io.Writer) error) error {
 	return s.store(at, conf, func(out io.Writer) error {
 		return snapshot.Write(out, at.number, installation, goOn, write)
@@ -209,7 +209,7 @@ func (s *snapshots) checked(name string, check func(saved) error) error {
 	return check(written)
 }
 
-// adopt gives a whole and synced file its name, and makes it the latest snapshot unless a newer one came meanwhile.
+// adopt gives a complete and synced file its name, and makes it the latest snapshot unless a newer one came meanwhile.
 func (s *snapshots) adopt(temporary, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *snapshots) adopt(temporary, name string) error {
 		return err
 	}
 	if err := embeddb.SyncDir(s.files, s.dir); err != nil {
-		if name != s.latest.name { // both outcomes are right, and until the next start the previous one stays the latest
+		if name != s.latest.name { // both outcomes are correct, and until the next start the previous one stays the latest
 			_ = s.files.Remove(s.path(name))
 		}
 		return err
@@ -236,7 +236,7 @@ func (s *snapshots) adopt(temporary, name string) error {
 	return nil
 }
 
-// removeOlder ignores errors: a file that stays is removed with the next snapshot.
+// removeOlder ignores errors, because the next snapshot removes what is left.
 func (s *snapshots) removeOlder(latest string) {
 	names, err := s.files.List(s.dir)
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *snapshots) removeOlder(latest string) {
 	}
 }
 
-// stream opens the stored stream of the latest snapshot, or returns nil when there is none.
+// stream opens the stored stream of the latest snapshot, or returns nil if there is none.
 func (s *snapshots) stream() (found saved, file vfs.File, err error) {
 	for {
 		found = s.get()
@@ -277,7 +277,7 @@ func (s *snapshots) openStream(found saved) (vfs.File, error) {
 	return file, nil
 }
 
-// open returns the state of the latest snapshot, or a nil reader when there is none.
+// open returns the state of the latest snapshot, or a nil reader if there is none.
 func (s *snapshots) open() (at uint64, r *snapshot.File, err error) {
 	found, file, err := s.stream()
 	if err != nil || file == nil {
@@ -316,10 +316,10 @@ func (f saved) meta() *raft.SnapshotMeta {
 	}
 }
 
-// redundantID is the name of a snapshot that was received and not stored, because this node has what it contains.
+// redundantID identifies a snapshot that was received but not stored, because this node has its content.
 const redundantID = "redundant"
 
-// Open implements raft.SnapshotStore. Raft sends what it reads from here to a follower that needs entries before the log's first.
+// Open implements raft.SnapshotStore. Raft sends the content to a follower that needs entries before the log's first.
 func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if id == redundantID {
 		return &raft.SnapshotMeta{ID: id}, io.NopCloser(bytes.NewReader(nil)), nil

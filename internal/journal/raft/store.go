@@ -23,14 +23,14 @@ import (
 
 const (
 	memTableBytes = 16 << 20 // as in journal/pebble
-	cacheBytes    = 8 << 20  // the log is read at its end, from the memtable, and once from its beginning, at start
+	cacheBytes    = 8 << 20  // the log is read at its end, from the memtable, and once from its beginning, at the start
 )
 
-// store is Raft's log and what it has to remember besides: its term and its vote. One commit is in flight at a time, so that a torn
-// tail can be distinguished from damage, and each is synced before it returns.
+// store has Raft's log and the rest of its durable state: its term and its vote. One commit is in flight at a time, so that a torn tail can
+// be distinguished from damage, and each is synced before it returns.
 //
-// Raft's library panics when it cannot write its term or read a committed entry. The store never returns these errors to it: it
-// fails the node and ends the goroutine, with its deferred calls. The failed node then shuts Raft down.
+// Raft's library panics if it cannot write its term or read a committed entry. The store never returns these errors to it: it fails the
+// node and ends the goroutine, with its deferred calls. The failed node then shuts Raft down.
 type store struct {
 	db     *embeddb.DB
 	synced *embeddb.SyncedFile
@@ -38,7 +38,7 @@ type store struct {
 
 	writing     sync.Mutex // held for a whole commit
 	first, last atomic.Uint64
-	keepNext    bool // the next DeleteRange of Raft deletes nothing; under writing
+	keepNext    bool // Raft's next DeleteRange deletes nothing; guarded by writing
 	origin      atomic.Pointer[origin]
 	recent      recent
 }
@@ -120,7 +120,7 @@ func (s *store) checkFormat() error {
 	return nil
 }
 
-// ends returns the first and the last index in the database, 0 and 0 when there is none.
+// ends returns the first and the last index in the database; 0 and 0 if it is empty.
 func (s *store) ends() (first, last uint64, err error) {
 	entries, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{logPrefix}, UpperBound: []byte{logPrefix + 1}})
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *store) ends() (first, last uint64, err error) {
 	return first, last, nil
 }
 
-// commit makes a batch durable, with its position recorded. Only DB.Err decides: a write that failed below Pebble seems to succeed to it.
+// commit makes a batch durable, and records its position. Only DB.Err decides, because to Pebble a failed write seems to succeed.
 func (s *store) commit(fill func(embeddb.Batch) error) error {
 	write := s.db.NewBatch()
 	if err := fill(write); err != nil {
@@ -162,14 +162,14 @@ func (s *store) commitBatch(write embeddb.Batch) error {
 	return write.Close()
 }
 
-// note records how far the log is synced. It is called with writing held.
+// note records how far the log is synced. It must be called with writing held.
 func (s *store) note() {
 	if s.synced != nil {
 		s.synced.Note(embeddb.Synced{Entry: s.last.Load(), At: s.db.LogPosition()})
 	}
 }
 
-// noteShorter records durably, before the log is cut at its end, that it will be shorter: the file must never be ahead of the log.
+// noteShorter durably records that the log will be shorter, before its end is cut: the file must never be ahead of the log.
 func (s *store) noteShorter(last uint64) {
 	if s.synced != nil && last < s.last.Load() {
 		s.synced.Note(embeddb.Synced{Entry: last, At: s.db.LogPosition()})
@@ -177,7 +177,7 @@ func (s *store) noteShorter(last uint64) {
 	}
 }
 
-// IsMonotonic tells Raft that the log has no gaps: after it has installed a snapshot it removes all entries.
+// IsMonotonic declares that the log has no gaps, so that Raft removes all entries after it has installed a snapshot.
 func (s *store) IsMonotonic() bool { return true }
 
 // FirstIndex implements raft.LogStore.
@@ -186,7 +186,7 @@ func (s *store) FirstIndex() (uint64, error) { return s.first.Load(), nil }
 // LastIndex implements raft.LogStore.
 func (s *store) LastIndex() (uint64, error) { return s.last.Load(), nil }
 
-// GetLog implements raft.LogStore. A follower that compares its log with the leader's request also gets the term at the log's origin.
+// GetLog implements raft.LogStore. At the log's origin, a follower that compares its log with the leader's request gets the term.
 func (s *store) GetLog(index uint64, l *raft.Log) error {
 	if kept, ok := s.recent.get(index); ok {
 		*l = kept
@@ -236,10 +236,10 @@ func (s *store) read(index uint64, use func(*raft.Log) error) error {
 	return use(&l)
 }
 
-// explain returns why a read failed: after a failed write Pebble misses what it believes it has written.
+// explain returns why a read failed: after a failed write, Pebble misses data that it believes to have written.
 func (s *store) explain(err error) error { return damaged(s.db.Explain(err)) }
 
-// end fails the node, and ends the goroutine if Raft would panic on err. Its replication returns from the error instead, and must: it
+// end fails the node, and ends the goroutine if Raft would panic on err. Raft's replication must return from the error instead, because it
 // has goroutines to stop.
 func (s *store) end(err error) error {
 	s.fail(err)
@@ -249,7 +249,7 @@ func (s *store) end(err error) error {
 	return err
 }
 
-// panics reports whether Raft called the store where it panics on an error. While it starts, a panic is an error of Open.
+// panics reports whether Raft called the store from a function that panics on an error. During its start, a panic is an error of Open.
 func panics() (found bool) {
 	for name := range raftCalls() {
 		switch name {
@@ -262,7 +262,8 @@ func panics() (found bool) {
 	return found
 }
 
-// compares reports whether Raft called the store to compare the log with what a leader sent. What it reads elsewhere it applies, or sends as an entry.
+// compares reports whether Raft called the store to compare the log with a leader's request. Entries that it reads elsewhere it applies or
+// sends.
 func compares() bool {
 	for name := range raftCalls() {
 		return name == "(*Raft).appendEntries"
@@ -270,7 +271,7 @@ func compares() bool {
 	return false
 }
 
-// raftCalls yields the functions of Raft's library that are under way in this goroutine, the innermost first.
+// raftCalls yields the functions of Raft's library on this goroutine's stack, innermost first.
 func raftCalls() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var callers [32]uintptr
@@ -288,8 +289,8 @@ func raftCalls() iter.Seq[string] {
 // StoreLog implements raft.LogStore.
 func (s *store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
-// StoreLogs implements raft.LogStore. Entries at and behind the first one give way in the same commit, so the log
-// never contains entries of two histories, whatever Raft has removed before.
+// StoreLogs implements raft.LogStore. The same commit removes the entries from the first new index on, so the log never contains entries of
+// two histories, whatever Raft has removed before.
 func (s *store) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
@@ -307,7 +308,7 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 	}
 	write := s.db.NewBatchWithSize(size + 64)
 	switch {
-	case last != 0 && from > last+1: // behind a gap, which only an installed snapshot explains
+	case last != 0 && from > last+1: // after a gap, which only an installed snapshot explains
 		if err := write.DeleteRange(logKey(0), logKey(from), nil); err != nil {
 			return err
 		}
@@ -340,7 +341,7 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// DeleteRange implements raft.LogStore. Raft removes the end of the log, when it is of a deposed leader, or all of it.
+// DeleteRange implements raft.LogStore. Raft removes the end of the log if a deposed leader wrote it, or the whole log.
 func (s *store) DeleteRange(from, to uint64) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -351,7 +352,7 @@ func (s *store) DeleteRange(from, to uint64) error {
 	return s.deleteRange(from, to, nil)
 }
 
-// deleteRange is called with writing held. besides adds to its commit.
+// deleteRange must be called with writing held. besides adds to its commit.
 func (s *store) deleteRange(from, to uint64, besides func(embeddb.Batch) error) error {
 	first, last := s.first.Load(), s.last.Load()
 	if from > first && to < last {
@@ -394,7 +395,7 @@ func (s *store) failed(err error) error {
 	return err
 }
 
-// trim removes the log up to index to, if any, and records which entries readers have left.
+// trim removes the log up to index to, if any, and records which entries readers can still read.
 func (s *store) trim(to uint64, t trimmed) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -410,7 +411,7 @@ func (s *store) trim(to uint64, t trimmed) error {
 	return s.deleteRange(first, to, record)
 }
 
-// begin records durably that a snapshot which ends at an origin takes the log's place, and which entries readers have left.
+// begin durably records that a snapshot that ends at an origin replaces the log, and which entries readers can still read.
 func (s *store) begin(at origin, t trimmed) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -477,7 +478,7 @@ func (s *store) put(key, value []byte) error {
 	return nil
 }
 
-// get returns a copy of the value, or nil when there is none. size is that of the value, 0 for any.
+// get returns a copy of the value, or nil if there is none. size is its expected size; 0 for any.
 func (s *store) get(key []byte, size int) ([]byte, error) {
 	done, err := s.db.Use()
 	if err != nil {
@@ -498,7 +499,7 @@ func (s *store) get(key []byte, size int) ([]byte, error) {
 	return append([]byte{}, value...), nil
 }
 
-// The values of the stable store have a checksum before them, over the key and the value.
+// Each value of the stable store is preceded by a checksum over key and value.
 
 // Set implements raft.StableStore.
 func (s *store) Set(key, value []byte) error {
@@ -522,7 +523,7 @@ func stableSum(key, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
 }
 
-// SetUint64 implements raft.StableStore. Raft panics when it cannot write its term, so this one ends its goroutine.
+// SetUint64 implements raft.StableStore. Raft panics if it cannot write its term, so on failure SetUint64 ends the goroutine.
 func (s *store) SetUint64(key []byte, value uint64) error {
 	if err := s.Set(key, binary.LittleEndian.AppendUint64(nil, value)); err != nil {
 		return s.end(err)

@@ -38,14 +38,14 @@ var (
 	errMissing  = errors.New("missing")
 )
 
-// logKey is the key of a log entry. Big-endian, so that the database's order is the log's.
+// logKey returns the key of a log entry, in big-endian order, so that the database's order is the log's.
 func logKey(index uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, logKeySize), logPrefix), index)
 }
 
 func stableKey(key []byte) []byte { return append([]byte{stablePrefix}, key...) }
 
-// logSum covers the index besides the bytes: an intact entry in the wrong place is damage, too.
+// logSum covers the index as well as the bytes: an intact entry at a wrong index is damage, too.
 func logSum(index uint64, rest []byte) uint32 {
 	var place [8]byte
 	binary.BigEndian.PutUint64(place[:], index)
@@ -54,7 +54,7 @@ func logSum(index uint64, rest []byte) uint32 {
 
 func logSize(l *raft.Log) int { return logHead + len(l.Extensions) + len(l.Data) }
 
-// putLog writes an entry into value, which has its size.
+// putLog writes an entry into value, which has the exact size.
 func putLog(value []byte, l *raft.Log) {
 	var at int64
 	if !l.AppendedAt.IsZero() {
@@ -70,7 +70,7 @@ func putLog(value []byte, l *raft.Log) {
 	binary.LittleEndian.PutUint32(value, logSum(l.Index, rest))
 }
 
-// parseLog reads the entry with that index. Its slices are parts of value.
+// parseLog parses the entry with that index. Its slices are parts of value.
 func parseLog(index uint64, value []byte, l *raft.Log) error {
 	if len(value) < logHead {
 		return errShort
@@ -94,7 +94,7 @@ func parseLog(index uint64, value []byte, l *raft.Log) error {
 	return nil
 }
 
-// command is what a log entry of the journal carries: its number, the term of the run that appended it, and the batch.
+// A log entry of the journal contains its number, the term of the run that appended it, and the batch.
 const commandHead = 8 + 8
 
 func encodeCommand(number, term uint64, batch []byte) []byte {
@@ -111,7 +111,7 @@ func parseCommand(data []byte) (number, term uint64, batch []byte, err error) {
 	return binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[8:]), data[commandHead:], nil
 }
 
-// trimmed is what the database knows of entries that were removed from the beginning of the log.
+// trimmed describes the entries that were removed from the beginning of the log.
 type trimmed struct {
 	first uint64 // number of the oldest entry that readers may still read
 	base  uint64 // number of the newest entry that is no longer in the log
@@ -127,13 +127,14 @@ func parseTrimmed(value []byte) (t trimmed, err error) {
 	return t, nil
 }
 
-// origin is where the snapshot ends that took the log's place last, zero for none. The log has no entry there, and has begun behind it if no trim has moved its
-// beginning. Raft's library wants the term there when a leader refers to that place again, such as after an answer was lost.
+// origin is the end of the snapshot that last replaced the log; zero for none. The log has no entry there, and begins after it if no trim
+// has moved its beginning. Raft's library needs the term there when a leader refers to that place again, for example after an answer was
+// lost.
 type origin struct{ index, term uint64 }
 
 func (o origin) encode() []byte { return encodeTwo(o.index, o.term) }
 
-// parseOrigin takes nil for none.
+// parseOrigin returns the zero origin for nil.
 func parseOrigin(value []byte) *origin {
 	if value == nil {
 		return &origin{}

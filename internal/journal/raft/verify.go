@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// rounds are the questions to a majority whether this node still leads. One is under way at a time; callers that ask meanwhile share the next.
+// rounds ask a majority whether this node still leads. One round is in progress at a time; callers that come meanwhile share the next.
 type rounds struct {
 	mu      sync.Mutex
 	running bool
@@ -26,8 +26,8 @@ type round struct {
 // acknowledged before the call, by any leader, has a higher one. Only the leader can answer, and only after a majority has confirmed that
 // it still leads: others get *NotLeader. A reader at another node asks the leader, and waits for the entry at its own.
 //
-// It is right because the number is taken first and the majority is asked afterwards. A later leader would have acknowledged nothing before a
-// majority had left this term, and then the answers show that. In the term itself, everything acknowledged was applied here before.
+// The number is read before the majority is asked. A later leader could have acknowledged something only after a majority had left this
+// term, which the answers would show. Within the term, everything acknowledged was applied here before.
 func (n *Node) VerifyRead(ctx context.Context) (number uint64, err error) {
 	n.rounds.mu.Lock()
 	if n.rounds.next == nil {
@@ -50,7 +50,7 @@ func (n *Node) VerifyRead(ctx context.Context) (number uint64, err error) {
 	}
 }
 
-// verify holds rounds until no caller has joined the next one.
+// verify runs rounds until no caller has joined the next one.
 func (n *Node) verify() {
 	for {
 		n.rounds.mu.Lock()
@@ -77,10 +77,10 @@ func (n *Node) askMajority() (number uint64, err error) {
 	}
 	defer n.pending.Done()
 	for moment := n.patient.confirms.begin(); ; {
-		if err := n.raft.VerifyLeader().Error(); err != nil { // it has heartbeats sent, too
+		if err := n.raft.VerifyLeader().Error(); err != nil { // also sends heartbeats
 			return 0, fmt.Errorf("%w (%w)", n.notLeader(), err)
 		}
-		if n.raft.CurrentTerm() != term { // it was asked in a later term, in which this node leads again
+		if n.raft.CurrentTerm() != term { // the round was in a later term, in which this node leads again
 			return 0, n.notLeader()
 		}
 		if n.confirmedWithin(n.options.ElectionTimeout/10, term, moment) {
@@ -89,7 +89,7 @@ func (n *Node) askMajority() (number uint64, err error) {
 	}
 }
 
-// confirmedWithin waits until a majority of the voters was in the term after the moment.
+// confirmedWithin waits until a majority of the voters has confirmed the term after the moment.
 func (n *Node) confirmedWithin(limit time.Duration, term, moment uint64) bool {
 	var enough <-chan time.Time // no timer in the usual case
 	for {
@@ -108,7 +108,7 @@ func (n *Node) confirmedWithin(limit time.Duration, term, moment uint64) bool {
 	}
 }
 
-// confirmed reports whether a majority of the voters was in the term after the moment.
+// confirmed reports whether a majority of the voters has confirmed the term after the moment.
 func (n *Node) confirmed(term, moment uint64) bool {
 	voters, confirm := 0, 0
 	for _, s := range n.servers() {

@@ -9,13 +9,13 @@ import (
 	"github.com/musterhq/muster/internal/steady"
 )
 
-// Role is what a node does in the cluster.
+// Role is the role of a node in the cluster.
 type Role string
 
 const (
 	Follower  Role = "follower"  // applies what the leader has committed, and votes
-	Candidate Role = "candidate" // asks for votes
-	Leader    Role = "leader"    // was elected; Lead tells when it has applied everything of earlier terms
+	Candidate Role = "candidate" // requests votes
+	Leader    Role = "leader"    // was elected; Lead returns when it has applied everything of earlier terms
 	Observer  Role = "observer"  // applies what the leader has committed, without a vote
 	Stopped   Role = "stopped"   // failed or closed
 )
@@ -25,11 +25,11 @@ type Change struct {
 	Role   Role
 	Term   uint64
 	Leader string // id; empty: none is known
-	Reason string // why the role changed, for people; empty when only the leader or the term did
+	Reason string // why the role changed, for people; empty if only the leader or the term changed
 }
 
-// watch notices what Raft does, and shuts it down when the node fails or is closed. Raft's observations only wake it: they may be dropped, and what
-// counts is what Raft says when it is asked.
+// watch follows Raft's state, and shuts Raft down when the node fails or is closed. Raft's observations only wake it, because they may be
+// dropped; it then reads the state from Raft.
 func (n *Node) watch() {
 	woken := make(chan raft.Observation, 64)
 	observer := raft.NewObserver(woken, false, func(o *raft.Observation) bool {
@@ -67,7 +67,7 @@ func (n *Node) watch() {
 	})
 }
 
-// look compares what Raft does with what was known, and acts on the difference.
+// look compares Raft's state with the known one, and acts on the difference.
 func (n *Node) look(known Change) Change {
 	leader, _ := n.followed()
 	now := Change{Role: n.role(), Term: n.raft.CurrentTerm(), Leader: leader}
@@ -105,7 +105,7 @@ func (n *Node) role() Role {
 	return Follower
 }
 
-// reason says why the role changed, as far as Raft's state shows it.
+// reason returns why the role changed, as far as Raft's state shows it.
 func (n *Node) reason(known, now Change) string {
 	handed := n.handing.Swap(false)
 	switch {
@@ -134,10 +134,10 @@ func (n *Node) tell(c Change) {
 	}
 }
 
-// shutDown ends Raft. What Raft was asked before it answers first: a leader that cannot commit loses its office within the election time-out.
+// shutDown stops Raft, which first answers pending requests: a leader that cannot commit loses its leadership within the election timeout.
 func (n *Node) shutDown(known Change) {
 	n.leave()
-	n.patient.stir() // for good: Raft's goroutines are to end
+	n.patient.stir() // permanently: Raft's goroutines must end
 	n.store.db.StopWaiting()
 	answered := make(chan struct{})
 	go func() {
@@ -158,9 +158,9 @@ func (n *Node) shutDown(known Change) {
 	n.tell(known)
 }
 
-// watchShortage gives up the office of a leader that waits for space or descriptors. Its followers have their own, and would wait for this
-// node for ever: it still sends them signs of life. First it hands over, which needs no space; a write that is stuck cannot, so after
-// twice the time the database gives up waiting, and the node fails.
+// watchShortage ends the leadership of a node that waits for space or descriptors. Its followers have their own, but would wait for this
+// node forever, because it still sends heartbeats. First it hands over, which needs no space. While a write is stuck, that is impossible,
+// so after twice the time the database gives up waiting, and the node fails.
 func (n *Node) watchShortage() {
 	now := time.Now()
 	err := n.store.db.Shortage()

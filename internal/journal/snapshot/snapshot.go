@@ -3,9 +3,9 @@
 //
 // A consumer can use the payload as it arrives, because each block is checked before any of it is returned, and the returned bytes are always
 // a prefix of the true payload. Only io.EOF means that the payload is complete. A checksum covers the number of the journal entry and the
-// block's index as well as the bytes, so an intact block in the wrong place, or from another snapshot, is detected like a damaged one. The end
-// mark contains the total size, so missing blocks are detected, too. CRC-32C detects every burst of up to 32 bits and misses one in four
-// billion other errors. It does not protect against a person who can write the file.
+// block's index as well as the bytes, so an intact block in the wrong place, or from another snapshot, is detected like a damaged one. The
+// end mark contains the total size, so missing blocks are detected, too. CRC-32C detects every burst of up to 32 bits and misses one in
+// four billion other errors. It does not protect against deliberate changes to the file.
 //
 // Writer and Reader buffer one block of 256 KiB, whatever the size of the snapshot. They neither sync nor rename: the engine makes a file the
 // latest snapshot after Finish.

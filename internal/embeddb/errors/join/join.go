@@ -3,5 +3,5 @@ package join
 
 import "errors"
 
-// Join returns an error that wraps all that are not nil.
+// Join returns an error that wraps all non-nil errors.
 func Join(errs ...error) error { return errors.Join(errs...) }

@@ -1,4 +1,4 @@
-// Package oserror tells errors of files apart, however they are wrapped.
+// Package oserror distinguishes file errors, however they are wrapped.
 package oserror
 
 import (
