@@ -141,7 +141,7 @@ func Hash(stored []byte) []byte {
 	return sum[:]
 }
 
-// short truncates a text to so many bytes and removes control characters.
+// short truncates a text to `most` bytes and removes control characters.
 func short(text string, most int) string {
 	if text = clean(text); len(text) <= most {
 		return text
@@ -149,7 +149,7 @@ func short(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(cut)], "") + cut
 }
 
-// clean removes invalid text, and whatever a terminal or a log would not show on one line.
+// clean removes invalid text, and everything that a terminal or a log would not show on one line.
 func clean(text string) string {
 	bad := func(r rune) bool {
 		return r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069

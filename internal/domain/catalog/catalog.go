@@ -79,7 +79,7 @@ func NewHeld[T any](place func(*T) Place, holder func(*T) quota.Holder) Catalog[
 	}
 }
 
-// newOrder is a function of its own, and not inlined, so that the tree is compiled here, and not in each package that makes a catalog.
+// newOrder is a separate function, and not inlined, so that the tree is compiled here and not in each package that makes a catalog.
 //
 //go:noinline
 func newOrder() sorted.Set[entry] {

@@ -3,7 +3,7 @@ package excerpt
 
 import "unicode/utf8"
 
-// Begin returns the first bytes of a text, at most so many.
+// Begin returns the beginning of a text, at most `most` bytes.
 func Begin(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -15,7 +15,7 @@ func Begin(s string, most int) string {
 	return s[:cut]
 }
 
-// End returns the last bytes of a text, at most so many.
+// End returns the end of a text, at most `most` bytes.
 func End(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -27,10 +27,10 @@ func End(s string, most int) string {
 	return s[cut:]
 }
 
-// shortBytes is the most that a message repeats of a value from outside.
+// shortBytes is the most bytes of a value from outside that a message repeats.
 const shortBytes = 100
 
-// Short shortens a value for an error message or a line of the log, and marks that it did.
+// Short shortens a value for an error message or a log line, and marks that it did.
 func Short(s string) string {
 	if begin := Begin(s, shortBytes); begin != s {
 		return begin + "…"

@@ -15,8 +15,8 @@ type Report struct {
 	Reason     string // a termination reason of the agent protocol
 	HasCode    bool
 	Code       int32  // exit code, with HasCode
-	Signal     string // that ended the process
-	Output     string // the end of what it wrote, at most OutputMax bytes
+	Signal     string // the signal that ended the process
+	Output     string // the end of its output, at most OutputMax bytes
 	PeakMemory int64  // bytes; 0: not measured
 	Memory     int64  // bytes, when it was last measured
 	CoreFile   string // path on the host
@@ -39,7 +39,7 @@ func (r *Report) Fields(c *wire.Codec) {
 	wire.Int(c, 9, &r.At)
 }
 
-// How says in words how the process ended, without its output: "signal SIGSEGV, core file /var/core/4711".
+// How describes how the process ended, without its output: "signal SIGSEGV, core file /var/core/4711".
 func (r *Report) How() string {
 	var parts []string
 	switch {
@@ -62,7 +62,7 @@ func (r *Report) How() string {
 	return strings.Join(parts, ", ")
 }
 
-// LastLines returns the last lines of the output, at most so many bytes, and whole lines if one fits.
+// LastLines returns the last lines of the output, at most `most` bytes. It returns whole lines if at least one fits.
 func (r *Report) LastLines(most int) string {
 	text := strings.TrimRight(r.Output, "\r\n\t ")
 	if len(text) <= most {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// These name a record inside one of this package's tables; see chunk.Ref.
+// References to records in the tables of this package; see chunk.Ref.
 type (
 	Ref         = chunk.Ref[Fleet]
 	LocationRef = chunk.Ref[Location]

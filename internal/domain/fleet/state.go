@@ -223,7 +223,7 @@ func (s *State) ComputesFrom(fleet string, created int64, name string, yield fun
 	}
 }
 
-// ComputesIn yields those in one location.
+// ComputesIn yields the computes in one location.
 func (s *State) ComputesIn(fleet, location string, created int64, name string, yield func(ComputeRef, *Compute) bool) {
 	if at := s.sites[place{fleet, location}]; at != nil {
 		s.computesFrom(at.order, created, name, yield)

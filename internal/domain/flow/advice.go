@@ -5,8 +5,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Advice is what the client that began a search and the studio's hooks said about this one search. It is kept until the
-// search can have no further effect: its players have left it, or their game has a host.
+// Advice is the information about one search from the client that began it and from the studio's hooks. It is kept
+// until the search can have no further effect: its players have left it, or their game has a host.
 type Advice struct {
 	Ticket     domain.TicketID
 	Attributes string   // from the client: a JSON object; empty for none
@@ -16,7 +16,7 @@ type Advice struct {
 	Changed    uint64
 }
 
-// PlayerAdvice is what the studio said about one player of a search.
+// PlayerAdvice is the studio's information about one player of a search.
 type PlayerAdvice struct {
 	Player  string
 	Trusted string // a JSON object; empty for none

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
-// These name a record inside one of this package's tables; see chunk.Ref.
+// References to records in the tables of this package; see chunk.Ref.
 type (
 	GroupRef  = chunk.Ref[Group]
 	ServerRef = chunk.Ref[Server]

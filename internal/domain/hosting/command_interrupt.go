@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// interruptionNotice is the most time that the server processes of an interrupted host get. A cloud gives two minutes of notice, and half a minute
-// before they are over the agent ends what is still running.
+// interruptionNotice is the most time that the server processes of an interrupted host get. A cloud gives two minutes of notice, and the
+// agent ends what is still running half a minute before they are over.
 const interruptionNotice = 90 * time.Second
 
 // InterruptCompute records that the machine of a compute is about to be taken away. The compute gets no new game sessions, and its server processes

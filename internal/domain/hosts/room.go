@@ -164,7 +164,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what a snapshot does not contain.
+// Restore rebuilds the data that snapshots omit.
 func (c *State) Restore(*kernel.Head) error {
 	c.Records.Restore()
 	for r, h := range c.Records.All() {

@@ -52,7 +52,6 @@ func (a Deadline) before(b Deadline) bool {
 // in that table. Deadlines are not in snapshots: rooms set them again from their records. The order in which they are set does not
 // matter, because ties are ordered by kind and then by place, and places are the same in every replay from the beginning. They may differ
 // between a replay and a loaded snapshot; this is safe because only the live state decides, and the journal records its decisions.
-// differ between a replay and a loaded snapshot; this is safe because only the live state decides, and it records its decisions.
 type Deadlines struct{ contact, wall heap }
 
 func newDeadlines() Deadlines {

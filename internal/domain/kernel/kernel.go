@@ -70,7 +70,7 @@ type Room interface {
 	// Load reads a part of a snapshot; known is false if the part belongs to another room. A room with very many records of a kind also
 	// implements Bulk.
 	Load(l *Loader, kind uint64, body []byte) (known bool, err error)
-	// Restore rebuilds what a snapshot does not contain: indexes, references between records, deadlines.
+	// Restore rebuilds the data that snapshots omit: indexes, references between records, deadlines.
 	Restore(*Head) error
 	// EachEnded yields the ended records in memory, with the numbers from EndedQueue.Next.
 	EachEnded(yield func(no uint64, e Ended))

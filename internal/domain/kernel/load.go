@@ -197,7 +197,7 @@ func (k *Kernel) load(l *Loader, p part) error {
 	return &LaterRelease{What: fmt.Sprintf("a snapshot part of kind %d", p.kind), Known: k.known}
 }
 
-// restore rebuilds what the snapshot does not contain, room by room.
+// restore rebuilds the data that the snapshot omits, room by room.
 func (k *Kernel) restore(h *Head) error {
 	k.last, k.downtime, k.forgotten, k.level = h.Last, h.Downtime, h.Forgotten, max(uint(h.Level), 1)
 	k.restoreEnded(h.EndedNo)

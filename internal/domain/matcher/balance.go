@@ -123,8 +123,8 @@ type swap struct {
 	after float64
 }
 
-// exchange makes the best exchange; false if none reduces the spread. An exchange without the highest or the lowest team does not change
-// it.
+// exchange makes the best exchange. It returns false if none reduces the spread. An exchange without the highest or the lowest team does
+// not change the spread.
 func (b *balancer) exchange() bool {
 	spread, high, low := b.spread()
 	if !(spread > 0) || math.IsInf(spread, 0) {
@@ -167,7 +167,7 @@ func (b *balancer) exchange() bool {
 		if b.legal() {
 			return true
 		}
-		b.do(s) // back
+		b.do(s) // undo it
 	}
 	return false
 }

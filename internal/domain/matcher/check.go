@@ -188,7 +188,7 @@ func atLeast(b ruleset.Bounds) int {
 	return int(b.Min)
 }
 
-// add puts a check in its place; false if there is no room.
+// add puts a check in its place. It returns false if there is no room.
 func (b *levelBuilder) add(rule int, c check) bool {
 	c.rule = rule
 	if b.p.rules.Rules[rule].Replaced {

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Explain says why a ticket waits; false for one that is not in the pool.
+// Explain explains why a ticket waits. It returns false if the ticket is not in the pool.
 func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 	slot, ok := m.pool.slots[key]
 	if !ok {
@@ -27,7 +27,8 @@ func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 	return e, true
 }
 
-// ExplainOldest says why the ticket that has waited longest waits; false for an empty pool. It costs a small part of Explain: of what waiting changes it has no partners.
+// ExplainOldest explains why the ticket that has waited longest waits. It returns false for an empty pool. It costs a small part of
+// Explain, because its Steps lack Partners.
 func (m *Matcher) ExplainOldest(now domain.Time) (Explanation, bool) {
 	slot, ok := m.pool.ages.at(0, 0)
 	if !ok {
@@ -43,7 +44,7 @@ func (m *Matcher) ExplainOldest(now domain.Time) (Explanation, bool) {
 	return e, true
 }
 
-// steps are the levels behind one, without partners.
+// steps returns the levels after a level, without partners.
 func (m *Matcher) steps(slot int32, level int) (all []Step) {
 	waits := m.rules.Waits()
 	for k := level + 1; k < len(waits); k++ {
@@ -64,7 +65,7 @@ func (m *Matcher) steps(slot int32, level int) (all []Step) {
 	return all
 }
 
-// ExplainEnd says why a ticket that is about to leave the pool found no match. It is a cheap part of Explain, because many tickets may
+// ExplainEnd explains why a ticket that is about to leave the pool found no match. It is a cheap part of Explain, because many tickets may
 // time out at the same moment.
 func (m *Matcher) ExplainEnd(key uint64, now domain.Time) (Explanation, bool) {
 	slot, ok := m.pool.slots[key]
@@ -78,7 +79,7 @@ func (m *Matcher) ExplainEnd(key uint64, now domain.Time) (Explanation, bool) {
 	return e, true
 }
 
-// explain makes the common part of both explanations, from at most `looked` other tickets.
+// explain makes the common part of all explanations, from at most `looked` other tickets.
 func (m *Matcher) explain(slot int32, now domain.Time, looked int) Explanation {
 	t, r := &m.pool.tickets[slot], &m.pool.records[slot]
 	level := m.level(slot, now)
@@ -156,7 +157,7 @@ func (m *Matcher) objections(level int, rules []int, tickets ...int32) (all []Ob
 	return all
 }
 
-// reasonAgainst says in words why a rule rejects tickets, in the team assignment that the fewest rules reject.
+// reasonAgainst explains why a rule rejects tickets, in the team assignment that the fewest rules reject.
 func (m *Matcher) reasonAgainst(level, rule int, tickets ...int32) (reason string) {
 	s, fewest := &m.search, math.MaxInt
 	s.level, s.take = &m.plan.levels[level], which{}
@@ -251,7 +252,7 @@ func (s *search) standNext(tickets []int32, f func()) {
 	}
 }
 
-// sameAsEarlier reports whether an equivalent empty team is tried in place of this one.
+// sameAsEarlier reports whether an equivalent empty team is tried instead of this one.
 func (s *search) sameAsEarlier(team int) bool {
 	taken := func(team int) bool {
 		return slices.ContainsFunc(s.joined, func(j joined) bool { return int(j.team) == team || j.team < 0 })

@@ -2,7 +2,7 @@ package matcher
 
 import "github.com/musterhq/muster/internal/domain"
 
-// Explanation says why a ticket waits. Making one does not change the pool.
+// Explanation explains why a ticket waits. Making one does not change the pool.
 type Explanation struct {
 	Key         uint64
 	Waited      int64       // seconds
@@ -13,7 +13,7 @@ type Explanation struct {
 	Needed      int32       // the fewest players of a match at this level
 	Players     int32       // of the ticket
 	Others      int         // tickets in the pool besides it
-	Now         Partners    // as things are
+	Now         Partners    // at present
 	Oldest      []Partner   // the oldest other tickets, each by itself
 	Together    []Objection // rules that reject the first large enough match of possible partners
 	Effort      Effort      // how far the search around it went, or around a ticket that no rule can distinguish from it
@@ -22,7 +22,7 @@ type Explanation struct {
 	Steps       []Step      // future levels of the ticket, the next first
 }
 
-// Partners says which other tickets can be in a match with the ticket, pair by pair.
+// Partners counts which other tickets can be in a match with the ticket, pair by pair.
 type Partners struct {
 	Looked   int         // other tickets that were judged: the oldest, up to a limit
 	More     bool        // the limit left out others
@@ -61,7 +61,7 @@ type Step struct {
 	Level    int
 	Rules    []int    // that differ from the level before
 	Teams    []int    // whose size differs
-	Partners Partners // then, with the same tickets in the pool; only of the next few steps
+	Partners Partners // at that time, with the same tickets in the pool; only for the next few steps
 }
 
 const (

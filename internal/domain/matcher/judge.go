@@ -15,7 +15,7 @@ type candidate struct {
 	order  []joined
 }
 
-// judge keeps the present candidate if it is legal and the best so far; true if it is also full.
+// judge keeps the present candidate if it is legal and the best so far. It returns true if the candidate is also full.
 func (s *search) judge() bool {
 	if s.missing > 0 || s.players <= s.best.players {
 		return false

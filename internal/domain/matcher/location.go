@@ -16,7 +16,7 @@ type location struct {
 	tickets []int32
 }
 
-// batches groups tickets by location, as the batching preference says. A ticket may be in several.
+// batches groups tickets by location, according to the batching preference. A ticket may be in several batches.
 func (m *Matcher) batches(tickets []int32) [][]int32 {
 	locations := m.locations(tickets)
 	m.stats.Steps += uint64(len(tickets) * len(locations))

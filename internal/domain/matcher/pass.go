@@ -14,7 +14,7 @@ type stage struct {
 	take      which
 }
 
-// stages orders new requests and backfills as backfillPriority says.
+// stages orders new requests and backfills according to backfillPriority.
 func (m *Matcher) stages() []stage {
 	switch {
 	case m.pool.backfills == 0:
@@ -71,7 +71,7 @@ func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal
 	}
 }
 
-// nextHeavy searches around the next ticket that needs the full budget; false if there is none.
+// nextHeavy searches around the next ticket that needs the full budget. It returns false if there is none.
 func (m *Matcher) nextHeavy(now domain.Time, proposals *[]Proposal) bool {
 	q := &m.queue
 	for len(q.heavy) > 0 {
@@ -128,7 +128,7 @@ func (m *Matcher) look(slot int32, now domain.Time, proposals *[]Proposal) {
 	}
 }
 
-// match finds a match with this ticket and proposes the one that its oldest ticket finds; false if there is none.
+// match finds a match with this ticket and proposes the one that its oldest ticket finds. It returns false if there is none.
 func (m *Matcher) match(slot int32, take which, now domain.Time, proposals *[]Proposal) bool {
 	s := &m.search
 	m.around(slot, take, now, true)

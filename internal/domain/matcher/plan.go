@@ -78,7 +78,7 @@ type levelPlan struct {
 	alike         []int // for each team, the first team that it is interchangeable with
 }
 
-// rulePlan says how a rule is judged on a complete candidate.
+// rulePlan defines how a rule is judged on a complete candidate.
 type rulePlan struct {
 	covered bool   // the rule holds if none of its checks has failed
 	fails   uint64 // bits of its checks that fail softly, because it is part of a compound rule
@@ -153,7 +153,7 @@ func (p *plan) room(f feature) bool {
 	return n < maxVariants
 }
 
-// literal returns the bit of a comparison, and adds a new one; false if there are too many.
+// literal returns the bit of a comparison, and adds a new one. It returns false if there are too many.
 func (p *plan) literal(l literal) (bit int, ok bool) {
 	for i, known := range p.literals {
 		if known.column == l.column && known.operation == l.operation && known.value.Kind == l.value.Kind &&
@@ -204,7 +204,7 @@ func (p *plan) chooseIndexes() {
 // ringCells is the number of cells in a distance when the nearest tickets come first: then a few cells around the anchor are enough.
 const ringCells = 32
 
-// chooseRing recognises rule sets that want tickets near the anchor and the nearest first, by the same attribute.
+// chooseRing recognises rule sets that require tickets near the anchor and sort by the same attribute, nearest first.
 func (p *plan) chooseRing() {
 	if p.near < 0 || len(p.sorts) == 0 {
 		return

@@ -29,7 +29,7 @@ type heavy struct {
 	take which
 }
 
-// failure says that no ticket of a class has a match, so that a round searches only around one of many equal tickets.
+// failure records that no ticket of a class has a match, so that a round searches around only one of many equal tickets.
 type failure struct {
 	class    uint64
 	searched int32
@@ -39,8 +39,8 @@ type failure struct {
 
 func (q *queue) len() int { return len(q.round) - q.at + len(q.coming) + len(q.heavy) }
 
-// exactPool is the pool size up to which every change makes the matcher search around all tickets again, as the documented algorithm
-// does. In larger pools, which of several tickets gets the last free partner may depend on which arrived last.
+// exactPool is the pool size up to which every change makes the matcher search around all tickets again, like the documented algorithm.
+// In larger pools, which of several tickets gets the last free partner may depend on which arrived last.
 const exactPool = 64
 
 // In a round a search gets one quickShare-th of its budget, so that tickets that need more do not delay those that need less.
@@ -49,7 +49,7 @@ const quickShare = 10
 // retries is the number of exhausted anchors that the end of a round continues.
 const retries = 2
 
-// queued says where a ticket is in the queue.
+// queued is a ticket's place in the queue.
 type queued uint8
 
 const (
@@ -109,7 +109,7 @@ func (m *Matcher) reachWaits(now domain.Time) {
 	m.queue.now = now
 }
 
-// nextRound takes the tickets that arrived meanwhile; false if there are none.
+// nextRound takes the tickets that arrived meanwhile. It returns false if there are none.
 func (m *Matcher) nextRound() bool {
 	q := &m.queue
 	q.round, q.coming, q.at, q.stage = q.coming, q.round[:0], 0, 0

@@ -27,7 +27,7 @@ func (s *search) rearrange() bool {
 // One rearrangeShare-th of the search's budget may go into assignments of the first full candidate.
 const rearrangeShare = 4
 
-// assign puts the tickets from a place on into teams; true: the match is full and legal.
+// assign puts the tickets from a place on into teams. It returns true if the match is full and legal.
 func (s *search) assign(at, budget int) bool {
 	if at == len(s.seq) {
 		return s.judge()

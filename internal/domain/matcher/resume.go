@@ -26,7 +26,7 @@ const (
 	restarts = 4    // orders tried in a turn, each with its part of the budget
 )
 
-// Effort says how far the search around a ticket went.
+// Effort is how far the search around a ticket went.
 type Effort uint8
 
 const (
@@ -86,7 +86,7 @@ func (m *Matcher) goOn(now domain.Time, proposals *[]Proposal) {
 	}
 }
 
-// continueSearch is one turn of an anchor; true: a match is in search.best.
+// continueSearch is one turn of an anchor. It returns true if search.best has a match.
 func (m *Matcher) continueSearch(h *hard, take which, now domain.Time) bool {
 	if h.turns%2 == 0 {
 		return m.otherOrders(h, take, now)

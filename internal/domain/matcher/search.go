@@ -191,7 +191,7 @@ func (s *search) goesWithAnchor(slot int32) bool {
 	return ok
 }
 
-// extend adds tickets from a place on; true if it found a full match.
+// extend adds tickets from a place on. It returns true if it found a full match.
 func (s *search) extend(pos int) bool {
 	if s.players >= s.target {
 		full := s.judge()

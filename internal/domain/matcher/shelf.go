@@ -14,7 +14,7 @@ type group struct {
 }
 
 // shelf has the tickets of a group that fit the same teams, so that a walk skips tickets whose teams are full. Backfills have shelves of
-// their own. A shelf sorts tickets into cells by a number, if a rule wants near ones, and by age.
+// their own. A shelf sorts tickets into cells by a number, if a rule requires near ones, and by age.
 type shelf struct {
 	group    *group
 	key      groupKey

@@ -8,7 +8,7 @@ import (
 )
 
 // A candidate's state has a row of words for each ticket that has joined, so that removing the last ticket only drops its row. Lists of
-// strings are in an arena that grows and shrinks in the same way; a word of the row says where.
+// strings are in an arena that grows and shrinks in the same way; a word of the row refers to them.
 
 // unit has players who join together: a ticket, or the players of a roster on one team.
 type unit struct {

@@ -32,7 +32,7 @@ type cursor struct {
 	backfill  bool
 }
 
-// which says which tickets a search may take besides the anchor.
+// which defines the tickets that a search may take besides the anchor.
 type which struct {
 	backfills bool // take them
 	required  bool // only matches with one count
@@ -106,7 +106,7 @@ func (w *walk) add(list *ageList, backfill bool) {
 	}
 }
 
-// load reads the ticket at a cursor; false at the end of the range.
+// load reads the ticket at a cursor. It returns false at the end of the range.
 func (w *walk) load(c *cursor) bool {
 	slot, ok := c.list.at(c.chunk, c.at)
 	if !ok {

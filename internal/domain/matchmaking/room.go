@@ -66,7 +66,7 @@ type Hosting interface {
 	SetMatchmakerData(id session.ID, data string)
 }
 
-// Notices records what webhook receivers are to get.
+// Notices records notices for webhook receivers.
 type Notices interface {
 	Listens(topic string) bool
 	Tell(n notice.Notice, topic string)

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// These name a record inside one of this package's tables; see chunk.Ref.
+// References to records in the tables of this package; see chunk.Ref.
 type (
 	Ref             = chunk.Ref[Notice]
 	SubscriptionRef = chunk.Ref[Subscription]

@@ -271,7 +271,7 @@ func oneLine(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 })
 }
 
-// Short turns a text from outside into one line of at most so many bytes.
+// Short turns a text from outside into one line of at most `most` bytes.
 func Short(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !oneLine(string(r)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// These name a record inside one of this package's tables; see chunk.Ref.
+// References to records in the tables of this package; see chunk.Ref.
 type (
 	QueueRef = chunk.Ref[Queue]
 	Ref      = chunk.Ref[Placement]

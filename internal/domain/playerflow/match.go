@@ -244,7 +244,7 @@ func (t *Matches) MatchCommitted(match matchmaking.MatchRef) {
 }
 
 // Newcomers returns the players of a match who come from parties, before they are moved. Their game session has one rule for all of
-// them, and the studio may have said something about each.
+// them, and the studio may have given advice about each.
 func (t *Matches) Newcomers(match matchmaking.MatchRef, game session.ID) map[string]matchmaking.Newcomer {
 	all := map[string]matchmaking.Newcomer{}
 	rules := t.Config.RulesOf(t.matchmaking.Match(match).Of.Name)
@@ -293,7 +293,7 @@ func (t *Matches) MatchNotPlaced(id string) {
 	}
 }
 
-// MatchProperties are the properties of the game session of a match.
+// MatchProperties returns the properties of the game session of a match.
 func (t *Matches) MatchProperties(x *matchmaking.Match) []session.Property {
 	r, ok := t.Flow.InstanceOfPlacement(x.ID)
 	if !ok {

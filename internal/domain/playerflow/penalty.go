@@ -37,7 +37,8 @@ func (t *penalties) couldNotCome(m *flow.Membership, x *flow.Instance, reason fl
 	return false
 }
 
-// add moves a player one step up a scale. The lock is computed in every mode but OFF; the mode at the time of a search decides whether
+// add moves a player one step up a scale. It computes the lock in every mode except OFF; the mode at the time of a search decides
+// whether
 // the lock applies.
 func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.InstanceID, reason flow.Reason) {
 	config := &t.Config.Penalties

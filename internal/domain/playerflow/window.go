@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// slide returns the times in at that are still within the window, and now: oldest first, and only the latest if there are more than most. It leaves at
-// unchanged. Release 0.1 stored only how many there were, count, and the first of them, since; they apply if at is empty.
+// slide returns the times in `at` that are still within the window, followed by now: oldest first, and only the latest if there are more
+// than most. It does not change `at`. Release 0.1 stored only their count and the first of them (since); both apply if `at` is empty.
 func slide(at []domain.Time, count int32, since, now domain.Time, window time.Duration, most int) []domain.Time {
 	at = slices.Clone(at)
 	if len(at) == 0 {

@@ -110,7 +110,7 @@ func KindNamed(name string) (Kind, error) {
 	return 0, fmt.Errorf("quota %.40q: want one of %s", name, strings.Join(names[:], ", "))
 }
 
-// reasons of a refusal. What ends by itself makes room soon, so its callers are told to try again.
+// reason returns the reason for a refusal. Records that end by themselves soon make room, so their callers are told to try again.
 func (k Kind) reason() domain.Reason {
 	switch k {
 	case PlayerSessions, Placements, Tickets:
@@ -121,23 +121,23 @@ func (k Kind) reason() domain.Reason {
 	return domain.LimitExceeded
 }
 
-// Numbers is how many records of each kind one holder may have. 0: as many as Defaults says.
+// Numbers is the quota for each kind of record; 0: the default.
 type Numbers [kinds]int
 
-// defaults are far above what one key of a game with a million players needs. The kinds that are not here have a limit of the installation, of which one holder may have
-// most: see Most.
+// defaults are far above the needs of one key of a game with a million players. For the other kinds, the installation has a limit, of which
+// one holder may have most: see Most.
 var defaults = Numbers{
 	GameSessions: 1_000_000, PlayerSessions: 5_000_000, Placements: 1_000_000, Tickets: 2_000_000, Computes: 500_000, GameServers: 500_000, Subscriptions: 32,
 }
 
-// Default returns what one holder may have of a kind by default; 0: most of the limit of the installation.
+// Default returns the default quota for a kind; 0: most of the installation's limit.
 func Default(k Kind) int { return defaults[k] }
 
-// shareFrom is the limit of an installation from which on one holder may not have all of it. Smaller limits are set by operators who mean them.
+// shareFrom is the installation limit from which on one holder may not have all of it. Operators set smaller limits deliberately.
 const shareFrom = 1000
 
-// Most is the largest part of a limit of the installation that one holder may have: three quarters, so that others find room whatever it does. The whole of a
-// small one.
+// Most returns the largest part of an installation limit that one holder may have: three quarters, so that others always find room, or all
+// of a small limit.
 func Most(limit int) int {
 	if limit < shareFrom {
 		return limit
@@ -147,11 +147,11 @@ func Most(limit int) int {
 
 // Table has the quotas in force.
 type Table struct {
-	Each Numbers            // of every holder
-	Of   map[Holder]Numbers // of single ones, which have precedence; 0: as Each
+	Each Numbers            // for every holder
+	Of   map[Holder]Numbers // for single holders, with precedence; 0: as Each
 }
 
-// Of returns what a holder may have of a kind; limit is that of the installation, 0 for none.
+// most returns the quota of a holder for a kind; limit is the installation's, 0 for none.
 func (t *Table) most(k Kind, h Holder, limit int) int {
 	if t != nil {
 		if n := t.Of[h][k]; n != 0 {
@@ -167,14 +167,14 @@ func (t *Table) most(k Kind, h Holder, limit int) int {
 	return Most(limit)
 }
 
-// Quotas are the quotas of a cell, in the one place from which everything reads them. They can be replaced while the cell works: what a holder has already stays. The zero value
-// and nil have the defaults.
+// Quotas are the quotas of a cell, which all code reads from here. They can be replaced while the cell runs; existing records stay. The
+// zero value and nil have the defaults.
 type Quotas struct{ table atomic.Pointer[Table] }
 
 // Set replaces the quotas.
 func (q *Quotas) Set(t *Table) { q.table.Store(t) }
 
-// Most returns how many records of a kind a holder may have; limit is that of the installation, 0 for none.
+// Most returns how many records of a kind a holder may have; limit is the installation's, 0 for none.
 func (q *Quotas) Most(k Kind, h Holder, limit int) int {
 	if q == nil {
 		return (*Table)(nil).most(k, h, limit)

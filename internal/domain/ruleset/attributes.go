@@ -57,7 +57,7 @@ func readDefault(o object, kind Kind) Value {
 	return v.normal()
 }
 
-// valueOf converts a JSON value to an attribute's value; wrong says what was expected if it cannot.
+// valueOf converts a JSON value to an attribute's value. If it cannot, wrong describes the expected value.
 func valueOf(n *node, kind Kind) (v Value, wrong string) {
 	v.Kind = kind
 	switch kind {
@@ -99,7 +99,7 @@ func valueOf(n *node, kind Kind) (v Value, wrong string) {
 	return v, ""
 }
 
-// check says which limit of attribute values v exceeds; "" if none.
+// check returns the limit of attribute values that v exceeds; "" if none.
 func (v *Value) check() string {
 	text := func(s string) bool { return s != "" && (len(s) <= textMax || utf8.RuneCountInString(s) <= textMax) }
 	switch v.Kind {

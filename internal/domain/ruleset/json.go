@@ -37,7 +37,7 @@ type node struct {
 // depthMax is the deepest nesting of values. The language needs 6.
 const depthMax = 64
 
-// syntaxError says where a text is not valid JSON.
+// syntaxError is the position at which a text is not valid JSON, with the reason.
 type syntaxError struct {
 	at   int
 	text string

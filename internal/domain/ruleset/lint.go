@@ -44,7 +44,7 @@ func (r *reader) findings(all []located, wrong bool) (findings []Finding) {
 	return findings
 }
 
-// didYouMean is the end of a message about an unknown name; empty if no known one is similar.
+// didYouMean returns the end of a message about an unknown name; empty if no known one is similar.
 func didYouMean(unknown string, known []string) string {
 	if name, ok := spelling.Nearest(unknown, known); ok {
 		return fmt.Sprintf("; did you mean %s?", quoted(name))
@@ -93,7 +93,7 @@ func (r *reader) lintRules() {
 	}
 }
 
-// never says why no match of a level can satisfy a rule, as far as bounds and team sizes show; "" if one may.
+// never explains why no match of a level can satisfy a rule, as far as bounds and team sizes show; "" if one may.
 func (l *Level) never(rule *Rule) string {
 	switch f := rule.Form.(type) {
 	case *Distance:

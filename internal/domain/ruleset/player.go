@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// AttributeError says that a player's value is invalid for the attribute that the rule set declares.
+// AttributeError is the error of a player's value that is invalid for the attribute that the rule set declares.
 type AttributeError struct {
 	Attribute string
 	Got       Kind
@@ -16,8 +16,8 @@ func (e *AttributeError) Error() string {
 	return fmt.Sprintf("attribute %s: got a %s, want %s", quoted(e.Attribute), e.Got, e.Want)
 }
 
-// Player returns a player's values, one for each declared attribute: as sent, else its default, else of kind None, and then the player's
-// ticket cannot match (see Missing). It ignores undeclared attributes. The error is an *AttributeError.
+// Player returns a player's values, one for each declared attribute: as sent, or else its default, or else of kind None, in which case
+// the player's ticket cannot match (see Missing). It ignores undeclared attributes. The error is an *AttributeError.
 func (rs *RuleSet) Player(sent []NamedValue) ([]Value, error) {
 	values := make([]Value, len(rs.Attributes))
 	for i := range rs.Attributes {

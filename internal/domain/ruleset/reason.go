@@ -9,7 +9,7 @@ import (
 
 const undefinedReason = "a value that it needs does not exist: a team is empty, or a number too large"
 
-// Reason says in words why a rule does not hold for a candidate: the measured value, and the required one. It is empty if the rule holds.
+// Reason explains why a rule does not hold for a candidate: the measured value, and the required one. It is empty if the rule holds.
 // Like Evaluate it takes the candidate as complete.
 func (l *Level) Reason(rule int, c *Candidate) string {
 	switch f := l.Rules[rule].Form.(type) {

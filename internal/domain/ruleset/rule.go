@@ -95,7 +95,7 @@ type Sort struct {
 	Party      Aggregation
 }
 
-// MapKey says which key of the anchor's map is read from all maps.
+// MapKey determines which key of the anchor's map is read from all maps.
 type MapKey uint8
 
 // The choices.

@@ -27,7 +27,7 @@ type Team struct {
 	Definition string // the name in the rule set, which differs if the definition has a quantity
 }
 
-// Algorithm says how to search for matches.
+// Algorithm defines how to search for matches.
 type Algorithm struct {
 	Balanced         bool // strategy balanced; else exhaustiveSearch
 	Batching         Batching
@@ -36,7 +36,8 @@ type Algorithm struct {
 	OldestAge        bool // the oldest ticket's age counts for expansions; else the newest's
 }
 
-// Batching says how the pool is divided. For exhaustiveSearch it has no effect: the matcher searches the whole pool (B125).
+// Batching defines how the pool is divided. For exhaustiveSearch it has no effect: the matcher searches the whole pool
+// (B125).
 type Batching uint8
 
 // The preferences: two for exhaustiveSearch, two for balanced.
@@ -47,7 +48,7 @@ const (
 	FastestRegion
 )
 
-// Priority says how backfill tickets are ordered among the others.
+// Priority defines how backfill tickets are ordered among the others.
 type Priority uint8
 
 // The priorities.

@@ -23,7 +23,7 @@ const (
 	TeamSizes     // comparison: the size of the team Column is in the relation to that of the team Other
 )
 
-// Shape says which pattern a measurement has, with its columns and teams. Literals, bounds and operations are in the rule's form.
+// Shape is the pattern of a measurement, with its columns and teams. Literals, bounds and operations are in the rule's form.
 type Shape struct {
 	Pattern Pattern
 	Column  int

@@ -76,7 +76,8 @@ func (s *Sort) favourite(party [][]Value) (key string) {
 	return key
 }
 
-// value returns a party's value. For strings it is the smallest or largest as the aggregation says, else the first player's, because
+// value returns a party's value. For strings it is the smallest or largest according to the aggregation, else the first player's,
+// because
 // strings have no average.
 func (s *Sort) value(key string, party [][]Value) SortKey {
 	if s.Kind != String {

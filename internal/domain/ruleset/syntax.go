@@ -25,7 +25,7 @@ type syntax struct {
 	attribute string
 }
 
-// expressionSyntax says where and why a text is not an expression.
+// expressionSyntax is the position at which a text is not an expression, with the reason.
 type expressionSyntax struct {
 	at   int // bytes before it
 	text string

@@ -9,7 +9,7 @@ import (
 // Attribute is a property of a game session that a filter or an order uses.
 type Attribute uint8
 
-// None is for a search without an order.
+// None stands for a search without an order.
 const (
 	None Attribute = iota
 	GameSessionID
@@ -32,7 +32,8 @@ var attributeNames = map[string]Attribute{
 	"hasAvailablePlayerSessions": HasAvailablePlayerSessions,
 }
 
-// Attributes returns the names of the attributes. The last one is to be continued by the key of a game property.
+// Attributes returns the names of the attributes. The last one is a prefix, which the key of a game property
+// continues.
 func Attributes() []string {
 	return append(slices.Sorted(maps.Keys(attributeNames)), propertyPrefix)
 }
@@ -70,7 +71,7 @@ type operand struct {
 	written   string
 }
 
-// readOperand reads a word as an attribute. problem says what was expected.
+// readOperand parses a word as an attribute. If it cannot, problem describes what was expected.
 func readOperand(word string) (o operand, problem string) {
 	if key, ok := strings.CutPrefix(word, propertyPrefix); ok {
 		switch {

@@ -2,11 +2,11 @@ package search
 
 import "fmt"
 
-// SyntaxError says where a filter or an order is invalid.
+// SyntaxError is the position at which a filter or an order is invalid, with the reason.
 type SyntaxError struct {
 	At    int    // characters before the token
 	Token string // as it was written, cut when it is long; empty at the end of the text
-	Want  string // what was expected there
+	Want  string // the expected token
 }
 
 func (e *SyntaxError) Error() string {
@@ -14,7 +14,7 @@ func (e *SyntaxError) Error() string {
 	switch {
 	case token == "":
 		token = "the end"
-	case token[0] != '\'': // a string brings its quotes along
+	case token[0] != '\'': // a string includes its quotes
 		token = "'" + token + "'"
 	}
 	return fmt.Sprintf("character %d: got %s, want %s", e.At+1, token, e.Want)

@@ -15,7 +15,7 @@ const (
 	Not                   // not Kids[0]
 	Between               // the number of Attribute is in Low..High
 	Is                    // the text of Attribute is Text; false when it has none
-	IsNot                 // it is another; false when it has none
+	IsNot                 // it has another text; false when it has none
 	IsGame                // it is the game session that Game names
 	IsTruth               // hasAvailablePlayerSessions is Truth
 )
@@ -42,7 +42,7 @@ type Filter struct {
 // depthMax is the deepest nesting of parentheses and NOT.
 const depthMax = 64
 
-// ParseFilter reads a filter. An error is a *SyntaxError.
+// ParseFilter parses a filter. An error is a *SyntaxError.
 func ParseFilter(text string) (Filter, error) {
 	l, err := newLexer(text)
 	if err != nil {
@@ -68,7 +68,7 @@ type parser struct {
 
 func (p *parser) advance() { p.now = p.lexer.next() }
 
-// wrong is the error at the current token.
+// wrong returns the error at the current token.
 func (p *parser) wrong(want string) error {
 	if p.now.want != "" {
 		want = p.now.want

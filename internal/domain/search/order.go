@@ -16,7 +16,7 @@ type Order struct {
 	Start      uint64
 }
 
-// ParseOrder reads an order. An error is a *SyntaxError.
+// ParseOrder parses an order. An error is a *SyntaxError.
 func ParseOrder(text string) (Order, error) {
 	l, err := newLexer(text)
 	if err != nil {

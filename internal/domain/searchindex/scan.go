@@ -32,7 +32,7 @@ type leg struct {
 	whole    bool // to the end
 }
 
-// labelState tells whether labels from an earlier step are still comparable.
+// labelState determines whether labels from an earlier step are still comparable.
 type labelState struct {
 	values     *dictionary
 	relabelled int

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/quota"
 )
 
-// These name a record inside one of this package's tables; see chunk.Ref.
+// References to records in the tables of this package; see chunk.Ref.
 type (
 	GameRef   = chunk.Ref[GameSession]
 	PlayerRef = chunk.Ref[PlayerSession]
@@ -102,7 +102,7 @@ type GameSession struct {
 	MatchmakerData  string
 	Properties      []Property
 	Creator         string
-	Holder          quota.Holder // while it has not ended
+	Holder          quota.Holder // counts the game session while it has not ended
 	ComputeName     string
 	ProcessID       string // of the server process that hosts or hosted it
 	IPAddress       string
@@ -141,10 +141,10 @@ type GameSession struct {
 	Changed     uint64 // journal number of the last change, 0 when older than this run
 }
 
-// FirstPlayer is the first of its player sessions; for walking a frozen table.
+// FirstPlayer returns the first of its player sessions, to iterate over a frozen table.
 func (g *GameSession) FirstPlayer() PlayerRef { return g.first }
 
-// NextInGame is the next player session of the same game session; for walking a frozen table.
+// NextInGame returns the next player session of the same game session, to iterate over a frozen table.
 func (p *PlayerSession) NextInGame() PlayerRef { return p.next }
 
 // Live reports whether the game session has not ended.

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Strings keeps one copy of each of many strings, for Readers that share them. Several goroutines may use it.
+// Strings keeps one copy of each of many strings, for Readers that share them. It is safe for concurrent use.
 //
-// A map of Go took three times as long for the bodies of events of a million players: nearly every look at it misses the processor's
-// caches, and it looks more often. Here a new string takes one look, at eight bytes, and one that is there takes three.
+// A Go map took three times as long for the bodies of events of a million players: nearly every access misses the processor's
+// caches, and a map makes more of them. Here a new string takes one access, to eight bytes, and a known one takes three.
 type Strings struct {
 	seed   maphash.Seed
 	shards [64]stringShard
@@ -16,13 +16,13 @@ type Strings struct {
 
 type stringShard struct {
 	lock  sync.Mutex
-	slots []stringSlot // a power of two of them; the first slot from a hash on that is free or has its string
+	slots []stringSlot // their number is a power of two; a string is in the first slot from its hash on that is free or has it
 	all   []string
 }
 
 type stringSlot struct {
 	hash uint32
-	no   uint32 // of the string in all, from 1; 0: the slot is free
+	no   uint32 // number of the string among all, from 1; 0: the slot is free
 }
 
 // NewStrings returns an empty Strings.
@@ -66,7 +66,7 @@ func (s *stringShard) grow() {
 	}
 }
 
-// shared is what a Codec has of a Strings: the strings that it met last, since the shortest of them are in nearly every message.
+// shared is a Codec's part of a Strings: the strings that it met last, because the shortest of them are in nearly every message.
 type shared struct {
 	*Strings
 	latest [256]string

@@ -23,27 +23,27 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Message is something with fields.
+// Message is a value with fields.
 type Message interface{ Fields(c *Codec) }
 
 // Codec either writes (appends to Buf) or reads (fills the named fields). Field numbers must be named in ascending order. Zero values are
-// not written. Writing changes nothing in the message: a snapshot is written while others read the same records.
+// not written. Writing does not change the message: a snapshot is written while others read the same records.
 type Codec struct {
 	Buf     []byte
 	reading bool
-	body    []byte // that is read
+	body    []byte // the bytes to read
 	fields  []field
 	next    int
 	err     error
 	strings *shared // nil: each string is a copy of its own
-	inner   *Codec  // reads the messages inside of this one, one after another; nil before the first
+	inner   *Codec  // reads the messages inside this one, one after another; nil before the first
 }
 
-// field is where a field is. It has no pointer, so that lists of them are written without a look at the collector.
+// field is the position of a field. It has no pointer, so that lists of fields need no write barriers.
 type field struct {
 	num   uint32
-	at    uint32 // of kind length: where it begins in the body
-	value uint64 // the number; of kind length: how many bytes it has
+	at    uint32 // of a length-delimited field: where it begins in the body
+	value uint64 // the number; of a length-delimited field: its size in bytes
 	kind  uint8  // protobuf wire type
 }
 
@@ -54,10 +54,10 @@ const (
 	fixed32 = 5
 )
 
-// ErrMalformed says that bytes are not a message in the wire format.
+// ErrMalformed is the error for bytes that are not a message in the wire format.
 var ErrMalformed = errors.New("malformed protobuf bytes")
 
-// writers are Codecs that write. A message may keep the one that it is given, as far as the compiler knows, so each would be an allocation.
+// writers has Codecs that write. To the compiler, a message might keep its Codec, so each new one would be an allocation.
 var writers = sync.Pool{New: func() any { return new(Codec) }}
 
 // Append appends m to b.
@@ -71,7 +71,7 @@ func Append(b []byte, m Message) []byte {
 	return b
 }
 
-// keptBuffer is the largest buffer that a writer keeps: a rare huge message must not hold its memory for ever.
+// keptBuffer is the largest buffer that a writer keeps, so that a rare huge message does not hold its memory forever.
 const keptBuffer = 64 << 10
 
 // Marshal returns m in memory of exactly its size.
@@ -111,8 +111,8 @@ func (c *Codec) read(b []byte, fields func(*Codec)) error {
 	return c.err
 }
 
-// split appends the fields of body to the list, in ascending order, because take only searches forward. Most tags and lengths are single bytes, which
-// it reads by itself.
+// split appends the fields of body to the list, in ascending order, because take only searches forward. It decodes single-byte tags and
+// lengths, which most are, without a function call.
 func (c *Codec) split(body []byte) error {
 	if uint64(len(body)) > math.MaxUint32 {
 		return ErrMalformed
@@ -172,7 +172,7 @@ func (c *Codec) split(body []byte) error {
 	return nil
 }
 
-// bytes returns what a field of kind length has.
+// bytes returns the content of a length-delimited field.
 func (c *Codec) bytes(f *field) []byte { return c.body[f.at : uint64(f.at)+f.value] }
 
 // take returns the next field with number n, or nil if there is no other.
@@ -192,7 +192,7 @@ func (c *Codec) take(n uint32, kind uint8) *field {
 	return f
 }
 
-// count returns how many fields with number n come next, so that a repeated field takes one allocation of the right size.
+// count returns how many fields with number n come next, so that a repeated field needs one allocation of the right size.
 func (c *Codec) count(n uint32) (count int) {
 	for i := c.next; i < len(c.fields) && c.fields[i].num <= n; i++ {
 		if c.fields[i].num == n {
@@ -326,7 +326,7 @@ func Text[T ~string](c *Codec, n uint32, v *T) {
 // Shared is a String whose value recurs in many messages; a Reader that shares strings keeps one copy.
 func (c *Codec) Shared(n uint32, v *string) { c.SharedFrom(n, v, 0) }
 
-// SharedFrom is Shared for strings of at least that many bytes. Shorter ones are shared only with those just before them.
+// SharedFrom is Shared for strings of at least `least` bytes. Shorter ones are shared only with the strings just before them.
 func (c *Codec) SharedFrom(n uint32, v *string, least int) {
 	if !c.reading || c.strings == nil {
 		c.String(n, v)
@@ -410,7 +410,7 @@ func Many[T any](c *Codec, n uint32, v *[]T, fields func(*T, *Codec)) {
 	}
 }
 
-// nested reads a message inside of this one. The codec that does it keeps its list of fields for the next one.
+// nested reads a message inside this one. The inner codec keeps its list of fields for the next one.
 func (c *Codec) nested(b []byte, f func(*Codec)) {
 	if c.inner == nil {
 		c.inner = &Codec{strings: c.strings}

@@ -11,18 +11,18 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Violation is an invariant of player flow that does not hold, a defect of ours: docs/spec/player-flow.md#invariants.
+// Violation is an invariant of player flow that does not hold, which is a defect of the service: docs/spec/player-flow.md#invariants.
 type Violation struct {
 	Invariant string // "I1" to "I15", a race such as "R5", or a word: a key of invariants
-	Subject   string // whom or what it is about
+	Subject   string // the record or player that it is about
 	Detail    string
 }
 
 func (v Violation) String() string { return v.Invariant + " " + v.Subject + ": " + v.Detail }
 
-// Audit checks the whole state and lists the invariants that do not hold. Its time grows with the number of players; a Survey does the
-// same in steps. I5 and I10 are about commits rather than one state, so tests check them. Of I9 it checks that the latest revision has a
-// record of its commit.
+// Audit checks the whole state and lists the invariants that do not hold. Its duration grows with the number of players; a Survey does
+// the same in steps. I5 and I10 are about commits rather than one state, so tests check them. Of I9, Audit checks that the latest
+// revision has a record of its commit.
 func (v *View) Audit() []Violation {
 	v.SawAll()
 	a := auditor{c: v.c}
@@ -44,7 +44,7 @@ func (v *View) Audit() []Violation {
 type auditor struct {
 	c       *Inspection
 	found   []Violation
-	waiting map[domain.TicketID]bool // tickets whose players wait for a host; nil: not looked at yet
+	waiting map[domain.TicketID]bool // tickets whose players wait for a host; nil: not computed yet
 }
 
 func (a *auditor) fail(invariant, subject, format string, args ...any) {
@@ -83,7 +83,7 @@ func (a *auditor) player(r flow.PlayerRef, p *flow.Player) {
 	}
 }
 
-// lastChange holds the revision of a player against the latest change that waits for the archive, if one does.
+// lastChange compares the revision of a player with the latest change that waits for the archive, if any.
 func (a *auditor) lastChange(p *flow.Player) {
 	last, ok := a.c.Flow.LastChange(p.ID)
 	switch {
@@ -117,7 +117,7 @@ func (a *auditor) playersGame(r flow.PlayerRef, p *flow.Player) {
 	a.membership(m, x)
 }
 
-// membership holds a membership against its player sessions.
+// membership compares a membership with its player sessions.
 func (a *auditor) membership(m *flow.Membership, x *flow.Instance) {
 	status := func(id domain.PlayerSessionID) session.PlayerStatus {
 		r, ok := a.c.hosting.FindPlayer(id)
@@ -206,7 +206,7 @@ func (a *auditor) party(p *flow.Party) {
 	switch {
 	case len(p.Members) == 0:
 		a.fail("I7", who, "it has no members")
-	case leaders == 0: // how many there may be is in the configuration, which may have been another one when they were made
+	case leaders == 0: // the configuration limits their number, and may have changed since they were made
 		a.fail("leader", who, "it has no leader")
 	case p.ReadyBy() != 0 && (p.Search != nil || slices.ContainsFunc(p.Members, func(m flow.Member) bool { return m.ReadyBy != 0 && !m.Ready })):
 		a.fail("I12", who, "the clock of a member runs who is not ready, or searches")
@@ -216,7 +216,7 @@ func (a *auditor) party(p *flow.Party) {
 	a.search(who, p)
 }
 
-// search holds a party's search against its ticket.
+// search compares a party's search with its ticket.
 func (a *auditor) search(who string, p *flow.Party) {
 	if p.Search == nil {
 		return
@@ -284,12 +284,12 @@ func (a *auditor) instance(r flow.InstanceRef, x *flow.Instance) {
 	}
 }
 
-// advice checks that a search or a game that waits for its host still needs the advice.
+// advice checks that a search, or a game that waits for its host, still needs the advice.
 func (a *auditor) advice(x *flow.Advice) {
 	if _, searching := a.c.Flow.PartyByTicket(x.Ticket); searching {
 		return
 	}
-	if a.waiting == nil { // counted once: there may be as many searches as memberships
+	if a.waiting == nil { // computed once, because there may be as many searches as memberships
 		a.waiting = map[domain.TicketID]bool{}
 		for _, m := range a.c.Flow.Memberships.All() {
 			if !a.c.Flow.Instances.Get(m.InstanceRef()).Ready {

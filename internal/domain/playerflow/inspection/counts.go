@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// FlowCounts is empty without player flow.
+// FlowCounts counts the records of player flow; it returns none while player flow is off.
 func (v *View) FlowCounts() []kernel.RecordCount {
 	limits, f := v.c.Limits, v.c.Flow
 	if limits.Flow == nil {

@@ -1,5 +1,5 @@
 // Package inspection reads the state of player flow for operators, tests and metrics: whether its invariants hold (Audit, Survey), what
-// keeps a player where they are (ExplainStuck, FlowTimers), and which players and how many records there are. It changes nothing.
+// keeps a player in place (ExplainStuck, FlowTimers), and which players and how many records exist. It changes nothing.
 package inspection
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Hosting is what player flow's records are compared with in hosting.
+// Hosting is the part of hosting with which player flow's records are compared.
 type Hosting interface {
 	FindGame(id session.ID) (session.GameRef, bool)
 	Game(r session.GameRef) *session.GameSession
@@ -23,13 +23,13 @@ type Hosting interface {
 	Placement(r placement.Ref) *placement.Placement
 }
 
-// Matchmaking is what player flow's records are compared with in matchmaking.
+// Matchmaking is the part of matchmaking with which player flow's records are compared.
 type Matchmaking interface {
 	FindTicket(id string) (matchmaking.TicketRef, bool)
 	Ticket(r matchmaking.TicketRef) *matchmaking.Ticket
 }
 
-// Inspection has the state of player flow, and the rooms that it is compared with.
+// Inspection has the state of player flow, and the rooms with which it is compared.
 type Inspection struct {
 	*playerflow.State
 	hosting     Hosting
@@ -47,5 +47,5 @@ type View struct {
 	c *Inspection
 }
 
-// View returns a View. It is good as long as no command is executed.
+// View returns a View. It is valid until the next command is executed.
 func (c *Inspection) View() View { return View{c.Reader(), c} }

@@ -1,6 +1,6 @@
 package inspection
 
-// Invariants are what Audit holds against the state, in words for operators: docs/spec/player-flow.md#invariants, and the
+// Invariants are the invariants that Audit checks, in words for operators: docs/spec/player-flow.md#invariants, and the
 // races of docs/spec/reconnect.md#races that would break them.
 var Invariants = map[string]string{
 	"I1":  "A player has exactly one flow record, and each of its keys has at most one value.",
@@ -28,5 +28,5 @@ var Invariants = map[string]string{
 	"outbox": "An outbox keeps no more events than the player was told.",
 }
 
-// Meaning is the invariant in words, for those who read of it in a log or an answer.
+// Meaning returns the invariant in words, for readers of a log or an answer.
 func (v Violation) Meaning() string { return Invariants[v.Invariant] }

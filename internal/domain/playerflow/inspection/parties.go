@@ -7,10 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// States of a party beside those of its search.
+// States of a party besides those of its search.
 const (
 	PartyIdle   = "IN_PARTY"
-	PartyInGame = "IN_GAME" // a member is
+	PartyInGame = "IN_GAME" // at least one member is
 )
 
 // PartyStates lists the states of parties, in the order of a party's life.
@@ -22,10 +22,10 @@ func PartyStates() []string {
 	return append(all, PartyInGame)
 }
 
-// PartyFilter chooses parties. Its zero value chooses all.
+// PartyFilter selects parties. Its zero value selects all.
 type PartyFilter struct {
 	State  string
-	Queue  string // that the party searches in, or wants
+	Queue  string // in which the party searches, or which it prefers
 	Player string // part of a member's id, in lower case
 }
 
@@ -34,7 +34,7 @@ type PartyLine struct {
 	ID            flow.PartyID
 	Created       domain.Time
 	State         string
-	Queue         string // that the party searches in, or wants
+	Queue         string // in which the party searches, or which it prefers
 	Players       []string
 	Leader        string
 	MembersMax    int32
@@ -42,12 +42,13 @@ type PartyLine struct {
 	Joinability   flow.Joinability
 	Invites       int // that can still be accepted
 	Ticket        domain.TicketID
-	Searches      domain.Time // since when; 0: it does not
+	Searches      domain.Time // when the search began; 0: no search
 	Game          flow.InstanceID
-	StaleBy       domain.Time // shut down then, unless a member comes back; 0: a member is online
+	StaleBy       domain.Time // when the party is shut down unless a member returns; 0: a member is online
 }
 
-// Parties yields the parties that a filter chooses among the next step records, in the order of their places in memory, and returns where the next call begins; 0 at the end.
+// Parties yields the parties that a filter selects among the next step records, in the order of their places in memory. It returns where
+// the next call begins; 0 at the end.
 func (v *View) Parties(f *PartyFilter, after flow.PartyRef, step int, yield func(*flow.Party)) (next flow.PartyRef) {
 	v.SawAll()
 	at := after
@@ -78,7 +79,7 @@ func (c *Inspection) choosesParty(f *PartyFilter, p *flow.Party) bool {
 	return f.State == "" || c.partyState(p) == f.State
 }
 
-// partyState is the state of a party as its members see it: after a restart a search is held that is not noted as such.
+// partyState returns the state of a party as its members see it: after a restart, a search may be held although its record does not say so.
 func (c *Inspection) partyState(p *flow.Party) string {
 	if s := p.Search; s != nil && s.Status > flow.Held {
 		return s.Status.String()
@@ -151,8 +152,8 @@ func (c *Inspection) partyLine(r flow.PartyRef) PartyLine {
 	return x
 }
 
-// ChangesInMemory yields the changes of players' keys among the next step records that are not in the archive alone yet, in no particular order, and returns where the next call
-// begins; 0 at the end.
+// ChangesInMemory yields, in no particular order, the changes of players' keys among the next step records that are still in memory. It
+// returns where the next call begins; 0 at the end.
 func (v *View) ChangesInMemory(after flow.ChangeRef, step int, yield func(*flow.Change)) (next flow.ChangeRef) {
 	v.SawAll()
 	at := after
@@ -165,8 +166,8 @@ func (v *View) ChangesInMemory(after flow.ChangeRef, step int, yield func(*flow.
 	return 0
 }
 
-// CountOnline adds the online players among the next step records to the counts of the nodes that have their streams, and returns where the next call begins; 0 at the end. The
-// number of a single node is 0.
+// CountOnline adds the online players among the next step records to the counts of the nodes that have their streams. It returns where the
+// next call begins; 0 at the end. The number of a single node is 0.
 func (v *View) CountOnline(after flow.PlayerRef, step int, counts map[uint32]int) (next flow.PlayerRef) {
 	v.SawAll()
 	at := after

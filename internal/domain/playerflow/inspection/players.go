@@ -17,25 +17,25 @@ func (v *View) ChangesOf(player string) (all []flow.Change) {
 	return all
 }
 
-// PlayerFilter chooses players. Its zero value chooses all.
+// PlayerFilter selects players. Its zero value selects all.
 type PlayerFilter struct {
 	Phase     *flow.Phase
-	OlderThan time.Duration // whose keys have not changed for so long
-	HostLost  *bool         // in a game whose host is suspected to be lost; or not
+	OlderThan time.Duration // the minimum time since their keys changed
+	HostLost  *bool         // true: in a game whose host is suspected to be lost; false: not in such a game
 }
 
 // PlayerLine is a player in a list.
 type PlayerLine struct {
 	ID       string
 	Keys     flow.Keys
-	Since    domain.Time // when the keys were changed last; 0: before that was noted, or never
+	Since    domain.Time // when the keys last changed; 0: never, or before that was recorded
 	Presence flow.Presence
 	HostLost bool
 }
 
-// FindPlayers returns players whom a filter chooses, in the order of their places in memory, beginning behind a place. It looks
-// at `most` of them, however few it finds; last is the place of the last one that it looked at, and more says that others
-// are behind it.
+// FindPlayers returns players that a filter selects, in the order of their places in memory, beginning after a place. It
+// examines at most `most` of them, however few it finds. last is the place of the last one that it examined; more reports that
+// others follow it.
 func (v *View) FindPlayers(f *PlayerFilter, now domain.Time, after flow.PlayerRef, limit, most int) (page []PlayerLine, last flow.PlayerRef, more bool) {
 	v.SawAll()
 	last = after

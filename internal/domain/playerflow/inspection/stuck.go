@@ -7,23 +7,24 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Holding is what keeps a player in a party, search or game, or from logging in or searching, and what will end that.
+// Holding is a record that keeps a player in a party, search or game, or from logging in or searching, and what will
+// end that.
 type Holding struct {
 	Key    string      // PARTY_ID, MATCHMAKING_ID, GAME_INSTANCE_ID; or LOGIN, LOCK, BANNED
 	By     string      // the party, ticket or game instance
-	Status string      // of it, or of the player in it
-	Ends   string      // what will end it first; empty: only a call
-	Until  domain.Time // when that is; 0: not known, because it depends on a call
+	Status string      // of the record, or of the player in it
+	Ends   string      // what will end it first; empty: only a call can
+	Until  domain.Time // when that happens; 0: unknown, because it depends on a call
 }
 
-// first lets a deadline end it if that is the next one.
+// first sets a deadline as the end, if it is the earliest so far.
 func (h *Holding) first(why string, at domain.Time) {
 	if at != 0 && (h.Until == 0 || at < h.Until) {
 		h.Ends, h.Until = why, at
 	}
 }
 
-// ExplainStuck says what holds a player, and the deadline that will free them.
+// ExplainStuck explains what holds a player, and which deadline will release the player.
 func (v *View) ExplainStuck(player string, now domain.Time) (all []Holding, known bool) {
 	v.SawAll()
 	r, ok := v.c.Flow.Player(player)
@@ -67,7 +68,7 @@ func (c *Inspection) partyHolds(x *flow.Party, p *flow.Player) Holding {
 	return h
 }
 
-// searchHolds is why a party is in matchmaking. Any member who stays away takes it out.
+// searchHolds explains why a party is in matchmaking. Any member who stays away ends its search.
 func (c *Inspection) searchHolds(s *flow.Search, x *flow.Party) Holding {
 	h := Holding{Key: "MATCHMAKING_ID", By: s.Ticket.String(), Status: s.Status.String()}
 	if len(s.HeldBy) > 0 {
@@ -93,7 +94,7 @@ func (c *Inspection) searchHolds(s *flow.Search, x *flow.Party) Holding {
 	return h
 }
 
-// gameHolds is why a player is in a game.
+// gameHolds explains why a player is in a game.
 func (c *Inspection) gameHolds(m *flow.Membership) Holding {
 	x := c.Flow.Instances.Get(m.InstanceRef())
 	h := Holding{Key: "GAME_INSTANCE_ID", By: x.ID.String(), Status: x.Status.String() + ", " + m.Status.String()}
@@ -125,7 +126,7 @@ func (c *Inspection) gameHolds(m *flow.Membership) Holding {
 	return h
 }
 
-// reservedUntil is when an open reservation of a membership ends; 0: there is none.
+// reservedUntil returns when an open reservation of a membership ends; 0 if there is none.
 func (c *Inspection) reservedUntil(m *flow.Membership) domain.ContactTime {
 	if m.Status != flow.MemberReserved {
 		return 0

@@ -9,13 +9,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Survey counts the records of player flow and checks its invariants, in steps between which commands go on. It reads each record once,
-// with all that the record refers to at that moment; the counts are not of a single moment.
+// Survey counts the records of player flow and checks its invariants, in steps between which commands continue. It reads each record once,
+// with everything that the record refers to at that moment; the counts are not those of a single moment.
 type Survey struct {
 	Players  map[flow.Phase]int
 	Presence map[flow.Presence]int
 	Searches map[SearchKind]int
-	Ages     map[string]*SearchAges // of the searches, by queue
+	Ages     map[string]*SearchAges // ages of the searches, by queue
 	Games    map[GameKind]int
 	Members  map[flow.MembershipStatus]int
 
@@ -24,27 +24,27 @@ type Survey struct {
 
 	of    *Inspection
 	stage surveyStage
-	after chunk.AnyRef // of the stage's table
+	after chunk.AnyRef // place in the stage's table
 }
 
-// SearchKind is what searches are counted by.
+// SearchKind is the key by which searches are counted.
 type SearchKind struct {
 	Queue  string
 	Status flow.SearchStatus
 }
 
-// GameKind is what game instances are counted by.
+// GameKind is the key by which game instances are counted.
 type GameKind struct {
 	Queue  string
 	Status flow.InstanceStatus
 }
 
-// SearchAgeSteps are the ages that searches are counted by: how many are no older than each.
+// SearchAgeSteps are the ages by which searches are counted: how many are no older than each.
 var SearchAgeSteps = [...]time.Duration{
 	5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute,
 }
 
-// SearchAges is how old the searches in one queue are.
+// SearchAges counts the searches in one queue by age.
 type SearchAges struct {
 	UpTo   [len(SearchAgeSteps)]int
 	Count  int
@@ -52,7 +52,7 @@ type SearchAges struct {
 	Oldest time.Duration
 }
 
-// ViolationsKept is how many violations a survey tells; it counts them all.
+// ViolationsKept is the most violations that a survey lists; it counts all of them.
 const ViolationsKept = 100
 
 type surveyStage uint8
@@ -64,7 +64,7 @@ const (
 	surveyDone
 )
 
-// NewSurvey returns a Survey at its beginning.
+// NewSurvey returns a Survey that has not begun.
 func NewSurvey() *Survey {
 	return &Survey{
 		Players: map[flow.Phase]int{}, Presence: map[flow.Presence]int{}, Searches: map[SearchKind]int{}, Ages: map[string]*SearchAges{},
@@ -72,8 +72,8 @@ func NewSurvey() *Survey {
 	}
 }
 
-// Survey continues a survey: it reads at most `most` further records, and reports whether it is complete. It begins again when the cell was
-// replaced.
+// Survey continues a survey: it reads at most `most` further records, and reports whether the survey is complete. It begins again if the
+// cell was replaced.
 func (v *View) Survey(s *Survey, now domain.Time, most int) (done bool) {
 	v.SawAll()
 	if s.of != v.c {
@@ -115,7 +115,7 @@ func (v *View) Survey(s *Survey, now domain.Time, most int) (done bool) {
 	return s.stage == surveyDone
 }
 
-// step looks at up to `most` records of a table, and goes to the next stage at its end.
+// step examines up to `most` records of a table, and moves to the next stage at its end.
 func step[T any](s *Survey, t chunk.Table[T], most int, look func(chunk.Ref[T], *T)) (n int) {
 	var at chunk.Ref[T]
 	for record := range t.From(chunk.Ref[T](s.after), &at) {
@@ -148,7 +148,7 @@ func (s *Survey) search(x *flow.Search, now domain.Time) {
 	ages.Oldest = max(ages.Oldest, age)
 }
 
-// Overdue is how late the next deadline is; 0 when it lies ahead.
+// Overdue returns how late the next deadline is; 0 if it is in the future.
 func (v *View) Overdue(now domain.Time) time.Duration {
 	if next := v.c.NextDue(); next > kernel.AtOnce && next < now {
 		return now.Sub(next)

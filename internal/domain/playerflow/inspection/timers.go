@@ -13,15 +13,16 @@ import (
 
 // Timer is a deadline that concerns a player.
 type Timer struct {
-	Kind  string // the setting it comes from, or what it is for
-	Of    string // the party, ticket, game instance, player session, login session or invite that it is on
+	Kind  string // the setting that determines it, or its purpose
+	Of    string // the party, ticket, game instance, player session, login session or invite that it concerns
 	Until domain.Time
 	Then  string // what happens
-	// Left is what remains of a clock that stands still because the host of the game is suspected to be lost; 0: it runs.
+	// Left is the remaining time of a clock that stands still because the host of the game is suspected to be lost; 0:
+	// the clock runs.
 	Left time.Duration
 }
 
-// FlowTimers lists every deadline that concerns a player, the next first.
+// FlowTimers lists every deadline that concerns a player, the earliest first.
 func (v *View) FlowTimers(player string, now domain.Time) []Timer {
 	v.SawAll()
 	r, ok := v.c.Flow.Player(player)
@@ -99,7 +100,7 @@ func (t *timers) ofParty(x *flow.Party) {
 		ticket := s.Ticket.String()
 		t.wall("ticketTimeout", ticket, s.Expires, "the search fails")
 		t.wall("acceptanceTimeout", ticket, s.AcceptBy, "the match fails for those who have not accepted it")
-		for _, m := range x.Members { // any of them takes the party out of the queue
+		for _, m := range x.Members { // any of them removes the party from the queue
 			if r, ok := t.c.Flow.Player(m.Player); ok {
 				t.contact("offlineGrace of a member", m.Player, t.c.Flow.Players.Get(r).LeaveQueueBy, "the party leaves the queue")
 			}
@@ -139,7 +140,7 @@ func (t *timers) ofGame(m *flow.Membership) {
 	}
 }
 
-// hostLostBy is when the server process of a game instance counts as crashed; 0: it does not.
+// hostLostBy returns when the server process of a game instance counts as crashed; 0: no such deadline is set.
 func (c *Inspection) hostLostBy(x *flow.Instance) domain.ContactTime {
 	r, ok := c.hosting.FindGame(session.ID(x.Game))
 	if !ok {
