@@ -17,7 +17,7 @@ const (
 	interruptionBytes = 256
 )
 
-// lookForInterruption drains the host once Config.InterruptionFile says that it will be taken away. The drain lasts until the agent ends.
+// lookForInterruption drains the host once Config.InterruptionFile announces that it will be taken away. The drain lasts until the agent ends.
 func (a *Agent) lookForInterruption(now time.Time) {
 	if a.config.InterruptionFile == "" || a.interrupted || now.Sub(a.looked) < interruptionEvery {
 		return

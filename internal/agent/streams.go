@@ -38,7 +38,7 @@ type pacer struct {
 	full int64
 }
 
-// wait waits until so many bytes may be sent; false if ctx has ended.
+// wait waits until `bytes` bytes may be sent. It returns false if ctx has ended.
 func (p *pacer) wait(ctx context.Context, bytes int) bool {
 	p.mu.Lock()
 	next, early := outputRate.Next(p.full, steady.Now(), bytes)

@@ -29,7 +29,7 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// Options say which directory to open, and how.
+// Options define which directory to open, and how.
 type Options struct {
 	Dir     string
 	Program string       // names this process in the error of a second process that finds the directory in use, such as "muster serve"
@@ -58,7 +58,7 @@ type Dir struct {
 // part is the condition in which a part was found.
 type part struct {
 	there   bool
-	id      uuid.UUID // of the installation that it belongs to; zero: it does not say
+	id      uuid.UUID // id of its installation; zero: the part has none
 	problem *Problem  // nil: the part is usable
 }
 
@@ -315,7 +315,6 @@ func (d *Dir) Lost() (parts []Part) {
 
 // Commit makes the directory complete: from then on, every part must exist. Before Commit, another Open continues where this one stopped. Commit also
 // encrypts secrets that are not yet encrypted.
-// encrypted with the key.
 func (d *Dir) Commit(ctx context.Context) error {
 	if p := d.parts[Secret]; d.pending == nil && p.id == uuid.Nil { // restored from a backup of an earlier release; CheckState has checked that it is the right one
 		if err := d.Secret.Write(d.options.Dir, d.parts[Journal].id, d.options.Key); err != nil {

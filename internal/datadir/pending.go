@@ -22,7 +22,7 @@ const (
 type pending struct {
 	Format   int       `json:"format"`
 	ID       uuid.UUID `json:"id"`                 // of the installation
-	Had      []Part    `json:"had,omitempty"`      // parts that are there; the others are made
+	Had      []Part    `json:"had,omitempty"`      // existing parts; the others are created
 	Accepted []loss    `json:"accepted,omitempty"` // losses that are not in the journal yet
 	Restores bool      `json:"restores,omitempty"` // a backup is being restored
 }

@@ -34,7 +34,7 @@ const (
 // wholeParts are in the order of precedence if they disagree.
 var wholeParts = []Part{Journal, Secret, Archive}
 
-// consequences say what the loss of a part means.
+// consequences describes what the loss of a part means.
 var consequences = map[Part]string{
 	Journal:     "sets the journal aside and begins with an empty state: fleets, live sessions, players and access keys are gone, ended sessions stay",
 	JournalTail: "goes on with what is left of the journal, as if what the missing entries say had not happened",
@@ -50,7 +50,7 @@ func ParsePart(name string) (Part, error) {
 	return "", fmt.Errorf("part %.100q of the data directory is unknown: want %s, %s, %s or %s", name, Journal, JournalTail, Archive, Secret)
 }
 
-// Problem says why a data directory cannot be opened, and how to continue.
+// Problem describes why a data directory cannot be opened, and how to continue.
 type Problem struct {
 	Part Part
 	Path string

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	restoreRecords = 16 << 10 // put into the archive at a time
-	restoreBytes   = 16 << 20 // or so many bytes
+	restoreRecords = 16 << 10 // records stored in the archive at a time
+	restoreBytes   = 16 << 20 // or this many bytes
 )
 
 // Unfinished is the error for a directory whose restore was interrupted.

@@ -56,7 +56,7 @@ func (l Local) Commit(_ context.Context, m *buildfiles.Manifest, record func(man
 func (l Local) Open(_ context.Context, d buildfiles.Digest) (io.ReadSeekCloser, error) {
 	f, err := l.Store.Open(d)
 	if err != nil {
-		return nil, err // not a nil *os.File within an interface
+		return nil, err // do not return a nil *os.File in an interface
 	}
 	return f, nil
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/musterhq/muster/internal/buildfiles"
 )
 
-// keepFor is how long content stays that no build needs: a client may be about to make a build of it.
+// keepFor is how long content that no build needs is kept, because a client may be about to make a build of it.
 const keepFor = 24 * time.Hour
 
-// Swept says what a sweep removed.
+// Swept counts what a sweep removed.
 type Swept struct {
 	Parts   int
 	Uploads int
 	Bytes   int64
 }
 
-// Sweep removes the content that no build needs, and uploads that were left, once they are older than keepFor. manifests returns those of all builds
-// that are in use; it is called while no build can be made. A manifest that is missing or damaged keeps nothing: its build cannot be
-// fetched before it is pushed again.
+// Sweep removes content that no build needs, and abandoned uploads, once they are older than keepFor. manifests returns those of all builds
+// in use; it is called while no build can be made. A missing or damaged manifest protects nothing: its build cannot be fetched before it is
+// pushed again.
 func (s *Store) Sweep(now time.Time, manifests func() ([]buildfiles.Digest, error)) (swept Swept, err error) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -39,7 +39,7 @@ func (s *Store) Sweep(now time.Time, manifests func() ([]buildfiles.Digest, erro
 			continue
 		}
 		if err != nil {
-			return swept, err // the disk has a problem: to remove what it cannot show would make that worse
+			return swept, err // the disk has a problem, and removing content that it cannot show would make that worse
 		}
 		_ = m.Parts(func(p buildfiles.Part) error {
 			needed[p.Digest] = struct{}{}
@@ -89,7 +89,7 @@ func (s *Store) sweepPart(path string, d buildfiles.Digest, before time.Time, sw
 	return nil
 }
 
-// sweepUploads removes uploads into which nothing was written for keepFor.
+// sweepUploads removes uploads to which nothing was written for keepFor.
 func (s *Store) sweepUploads(before time.Time, swept *Swept) error {
 	uploads, err := s.Uploads()
 	for _, name := range uploads {

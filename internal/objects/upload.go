@@ -11,11 +11,11 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 )
 
-// stepBytes is how much of an upload is counted at a time: for so much the quota and the disk are asked again.
+// stepBytes is how much of an upload is counted at a time; after each step the quota and the disk are checked again.
 const stepBytes = 8 << 20
 
-// Stage writes a file of an upload and returns its size. It takes the place of a file with the same name once all of it is on the disk. An error of r leaves
-// nothing. The names must be safe as names of files.
+// Stage writes a file of an upload and returns its size. It replaces a file with the same name once all of it is on disk. After an error of
+// r, nothing is left. The names must be safe as file names.
 func (s *Store) Stage(upload, name string, r io.Reader) (size int64, err error) {
 	dir := filepath.Join(s.Dir, uploadsDir, upload)
 	if err := atomicfile.MakeDir(dir, 0o700); err != nil {
@@ -73,7 +73,7 @@ func (s *Store) rename(from, to string) (replaced int64, err error) {
 	return replaced, os.Rename(from, to)
 }
 
-// RenameStaged gives a file of an upload another name, in the place of one that has it.
+// RenameStaged renames a file of an upload, and replaces a file that has the new name.
 func (s *Store) RenameStaged(upload, from, to string) error {
 	dir := filepath.Join(s.Dir, uploadsDir, upload)
 	replaced, err := s.rename(filepath.Join(dir, from), filepath.Join(dir, to))
@@ -84,7 +84,7 @@ func (s *Store) RenameStaged(upload, from, to string) error {
 	return atomicfile.SyncDir(dir)
 }
 
-// StagedSize is the size of a file of an upload, in bytes.
+// StagedSize returns the size of a file of an upload, in bytes.
 func (s *Store) StagedSize(upload, name string) (int64, error) {
 	info, err := os.Stat(filepath.Join(s.Dir, uploadsDir, upload, name))
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Store) Uploads() (names []string, err error) {
 	return names, err
 }
 
-// RemoveStaged removes files of an upload. Those that are not there are no error.
+// RemoveStaged removes files of an upload. Missing files are not an error.
 func (s *Store) RemoveStaged(upload string, names ...string) (bytes int64, err error) {
 	for _, name := range names {
 		path := filepath.Join(s.Dir, uploadsDir, upload, name)
@@ -138,7 +138,7 @@ func (s *Store) RemoveStaged(upload string, names ...string) (bytes int64, err e
 	return bytes, err
 }
 
-// RemoveUpload removes an upload with all of its files. One that a client writes at the moment stays, and its directory with it.
+// RemoveUpload removes an upload with all of its files. A file that a client is writing stays, and the upload's directory with it.
 func (s *Store) RemoveUpload(upload string) (bytes int64, err error) {
 	names, err := s.StagedFiles(upload)
 	if err != nil {

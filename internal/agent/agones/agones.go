@@ -40,12 +40,11 @@ type Config struct {
 	Ports              map[string]int // of the game, by name; the first one's name is empty
 
 	GameServer *GameServer // initial state of new processes
-	Service    *Service    // nil: there is none, and the process is Ready when it says so
+	Service    *Service    // nil: none, and the process becomes Ready when it reports that
 	TLS        *tls.Config // of the connection to the service; nil: the defaults
 
 	// End is called when the game or the service wants the process to end, and Unhealthy when the game has stopped reporting that it is healthy. Each
 	// is called in its own goroutine.
-	// goroutine of its own.
 	End, Unhealthy func()
 
 	Log *slog.Logger
@@ -69,7 +68,7 @@ type Process struct {
 	mu      sync.Mutex
 	memory  Memory
 	changed chan struct{} // closed and replaced at each change of the memory
-	begun   time.Time     // since when health is judged; zero: not yet
+	begun   time.Time     // when health began to be judged; zero: not yet
 	pinged  time.Time     // the latest sign of health
 	ended   bool          // End or Unhealthy was called
 }
@@ -155,7 +154,6 @@ func (c *Config) Environment() []string {
 
 // Busy reports whether the process has a game session, or has reserved or allocated itself. A busy process is not ended because there are too many,
 // or because it was never ready. known is false for a nil Process, and for a game that does not call the SDK.
-// been ready. known is false for a nil Process, and for a game that does not call the SDK.
 func (p *Process) Busy() (busy, known bool) {
 	if p == nil {
 		return false, false

@@ -62,7 +62,7 @@ func (p *Process) shutdown(*sdk.Empty) (proto.Message, error) {
 	})
 }
 
-// terminate ends the process because the service wants it. Its game session continues until the process has ended.
+// terminate ends the process at the service's request. Its game session continues until the process has ended.
 func (p *Process) terminate() {
 	p.become(func(m *Memory) { m.shut(time.Now()) })
 	p.end(p.config.End)

@@ -37,7 +37,7 @@ func newLink(p *Process) *link { return &link{process: p, again: make(chan linkc
 
 var errRefresh = errors.New("the service wants another connection")
 
-// run keeps the link for as long as the service has to know the process, until ctx ends.
+// run maintains the link as long as the service has to know the process, until ctx ends.
 func (l *link) run(ctx context.Context) {
 	p := l.process
 	for pause := retryFirst; ; {
@@ -204,7 +204,7 @@ func later(err error) bool {
 	return ok && (refused.Status == 429 || refused.Status >= 500)
 }
 
-// seatWork returns a player whom the game has named and who has no seat yet, or a player with a seat whom the game no longer names, together with
+// seatWork returns a player whom the game has named but who has no seat yet, or a player with a seat whom the game no longer names, with
 // that seat.
 func (m *Memory) seatWork() (player, seat string, ok bool) {
 	if m.Session == "" || !m.Active || m.Leaving {
@@ -257,8 +257,8 @@ func (l *link) seat(ctx context.Context, client *linkclient.Client, m *Memory, p
 	return nil
 }
 
-// find returns the player session of a player in the game session, or "", and whether it has to be accepted: an agent before this one may have done so without
-// having noted it.
+// find returns the player session of a player in the game session, or "", and whether it has to be accepted: an earlier agent may have
+// accepted it without recording that.
 func (l *link) find(ctx context.Context, client *linkclient.Client, session, player string) (seat string, reserved bool, err error) {
 	queries := []linkclient.PlayerQuery{
 		{PlayerId: player, PlayerSessionStatusFilter: "RESERVED", Limit: 50}, {PlayerId: player, PlayerSessionStatusFilter: "ACTIVE", Limit: 50},
@@ -304,7 +304,7 @@ func (l *link) push(_ *linkclient.Client, push linkclient.Push) {
 			}
 			select {
 			case l.again <- r:
-			default: // the connection before was just as late with its own
+			default: // the previous connection was just as late with its own
 			}
 		}
 	}

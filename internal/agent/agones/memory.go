@@ -17,7 +17,7 @@ type State string
 
 // States that a game can see here.
 const (
-	Scheduled    State = "Scheduled" // the process runs and has not said that it is ready
+	Scheduled    State = "Scheduled" // the process runs and has not reported that it is ready
 	RequestReady State = "RequestReady"
 	Ready        State = "Ready"
 	Reserved     State = "Reserved"
@@ -45,12 +45,12 @@ type Memory struct {
 
 	Address       string    `json:"address,omitzero"` // at which players reach the game; known with the first game session
 	DeletedAt     time.Time `json:"deletedAt,omitzero"`
-	ReservedUntil time.Time `json:"reservedUntil,omitzero"` // zero: for ever
+	ReservedUntil time.Time `json:"reservedUntil,omitzero"` // zero: forever
 
 	Fleet   string `json:"fleet,omitzero"` // in which the process has registered, with its compute
 	Compute string `json:"compute,omitzero"`
-	// Registered says that the service considers the process ready. Leaving says that the service must still be told that the process is no longer
-	// ready, because its game session is over or it withdraws.
+	// Registered means that the service considers the process ready. Leaving means that the service must still learn that the process is no
+	// longer ready, because its game session is over or it withdraws.
 	Registered bool `json:"registered,omitzero"`
 	Leaving    bool `json:"leaving,omitzero"`
 
@@ -73,7 +73,7 @@ type List struct {
 	Values   []string `json:"values"`
 }
 
-// Health says how often a game must report that it is healthy.
+// Health defines how often a game must report that it is healthy.
 type Health struct {
 	Disabled     bool          `json:"disabled,omitzero"`
 	Period       time.Duration `json:"period"`
@@ -149,7 +149,6 @@ func recall(file string) (m Memory, err error) {
 
 // keepEvery is the minimum time between two writes of the file, unless the life of the process has changed. So a game that changes its labels
 // constantly does not keep the disk busy.
-// not fill the disk's queue.
 const keepEvery = time.Second
 
 // keep saves the memory when it has changed.

@@ -124,7 +124,6 @@ func (p *Process) sign(ctx context.Context) error {
 
 // used records that the game has called the SDK: its health is judged from its first call on. For an adopted game it is judged from the first health
 // ping, because SDKs send pings in a stream that ended with the earlier agent, and some never open another one.
-// because SDKs send those in a stream that ended with the agent before, and not all begin another one.
 func (p *Process) used() {
 	p.mu.Lock()
 	if p.begun.IsZero() && !p.adopted {

@@ -2,14 +2,14 @@ package agones
 
 import "sync"
 
-// Target says where a host's server processes connect to the service, and as which compute.
+// Target is where a host's server processes connect to the service, and as which compute.
 type Target struct{ URL, Fleet, Compute, Token string }
 
 // Service has the current target, which the agent sets and renews. The zero Service has none yet.
 type Service struct {
 	mu      sync.Mutex
 	target  Target
-	changed chan struct{} // closed when there is another target
+	changed chan struct{} // closed when another target is set
 }
 
 // Set replaces the target.
@@ -36,7 +36,7 @@ func (s *Service) set(t Target) {
 	}
 }
 
-// get returns the target, and a channel that is closed when there is another one.
+// get returns the target, and a channel that is closed when another one is set.
 func (s *Service) get() (Target, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

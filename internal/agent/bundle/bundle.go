@@ -31,7 +31,7 @@ type Dir struct {
 	Path string
 }
 
-// Source says what an archive contains.
+// Source describes the contents of an archive.
 type Source struct {
 	Title  string   // the first line of ReadMe.txt
 	Output []string // files, the oldest first

@@ -33,7 +33,7 @@ const (
 	tokenMax  = 4 << 10
 )
 
-// Config says how a machine joins.
+// Config describes how a machine joins.
 type Config struct {
 	Server    *url.URL // of the service
 	StateDir  string

@@ -38,7 +38,7 @@ const (
 	overlap = time.Minute
 )
 
-// Target says where the agent connects, and as which compute.
+// Target is where the agent connects, and as which compute.
 type Target struct {
 	Endpoint string     // ws:// or wss://, with the path; parameters in it are kept
 	Query    url.Values // FleetId, ComputeName, Authorization
@@ -80,7 +80,7 @@ type Config struct {
 // Link is the agent's end of the connection.
 type Link struct {
 	config Config
-	opened bool // there has been a connection; only Run uses it
+	opened bool // a connection was opened before; only Run uses it
 
 	mu      sync.Mutex
 	current *connection // nil: not connected, or no hello yet
@@ -89,7 +89,7 @@ type Link struct {
 // New returns a link; Run connects it.
 func New(config Config) *Link { return &Link{config: config} }
 
-// ErrNotConnected says that there is no connection, or that it broke before the answer.
+// ErrNotConnected is the error if there is no connection, or if it broke before the answer.
 var ErrNotConnected = errors.New("not connected to the service")
 
 // StatusError is the service's answer with a status other than 200.
@@ -246,7 +246,7 @@ func (c *connection) push(p agentproto.Push) {
 	}
 }
 
-// errRevoked says that the service has revoked this host.
+// errRevoked is the error for a host that the service has revoked.
 var errRevoked = errors.New("this host was revoked")
 
 // refused returns the error of a failed handshake. It leaves out the address, whose parameters contain the token.

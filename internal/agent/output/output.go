@@ -136,7 +136,7 @@ func (l *Log) rotate(file *os.File) error {
 	return errors.Join(fmt.Errorf("rotate %s: %w", l.path(0), err), l.drop(file, info.Size()-removed))
 }
 
-// errWhole says that the file system cannot remove the beginning of a file.
+// errWhole is the error of a file system that cannot remove the beginning of a file.
 var errWhole = errors.New("only the whole file can be emptied")
 
 // cut removes about n bytes at the beginning of the file, after copying them to a writer if there is one, and returns how many it removed. The

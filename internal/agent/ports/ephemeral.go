@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Ephemeral returns the range from which the kernel takes ports for outgoing connections, if the kernel tells it. A game server's port in this range
-// may be taken at any time.
+// Ephemeral returns the range from which the kernel takes ports for outgoing connections, if the kernel reports it. A game server's port in
+// this range may be taken at any time.
 func Ephemeral() (Range, bool) {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {

@@ -47,7 +47,7 @@ func (r Range) Len() int { return r.Last - r.First + 1 }
 // Overlaps reports whether the two ranges share a port.
 func (r Range) Overlaps(other Range) bool { return r.First <= other.Last && other.First <= r.Last }
 
-// NoneError says that no port of the range is free.
+// NoneError is the error if no port of the range is free.
 type NoneError struct {
 	Range          Range
 	Taken, Resting int // used by processes of the agent; released less than Rest ago

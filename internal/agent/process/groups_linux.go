@@ -125,7 +125,7 @@ func parseCgroup(mounts, own string) (string, error) {
 	return "", errors.New("the agent is in no cgroup of version 2")
 }
 
-// Describe says where the groups are, or why there are none.
+// Describe returns where the groups are, or why there are none.
 func (g *Groups) Describe() string {
 	if g.dir == "" {
 		return "none: " + g.why

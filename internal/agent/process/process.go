@@ -18,7 +18,7 @@ import (
 // Mark is the environment variable with the id of a server process. Its descendants inherit it.
 const Mark = "GAMELIFT_SDK_PROCESS_ID"
 
-// Command says what to start.
+// Command describes what to start.
 type Command struct {
 	ID     string // of the server process in the service; it becomes Mark in the environment
 	Path   string
@@ -38,7 +38,7 @@ type Record struct {
 	Group string `json:"group,omitzero"` // of a cgroup or job object
 }
 
-// Exit says how a process ended.
+// Exit describes how a process ended.
 type Exit struct {
 	Known  bool // false: it was adopted, and the system no longer had its status
 	Code   int  // -1 after a signal

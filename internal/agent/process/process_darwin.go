@@ -30,7 +30,7 @@ func (p *Process) awaitEnd() {
 	}
 }
 
-// Groups has nothing on macOS: sessions hold processes together, and what leaves its session survives.
+// Groups is empty on macOS: a session holds its processes together, and a descendant that leaves the session survives.
 type Groups struct{}
 
 // NewGroups returns the groups; only "" and "none" are possible.
@@ -41,7 +41,7 @@ func NewGroups(dir string) (*Groups, error) {
 	return &Groups{}, nil
 }
 
-// Describe says why there are no groups.
+// Describe returns why there are no groups.
 func (g *Groups) Describe() string { return "none: macOS has none" }
 
 func (g *Groups) enter(_ *syscall.SysProcAttr, c Command) (func(error) string, error) {
@@ -87,5 +87,5 @@ func BootID() string {
 	return fmt.Sprint(boot.Sec)
 }
 
-// PIDs returns the process itself: macOS does not say what belongs to it.
+// PIDs returns only the process itself, because macOS does not report its descendants.
 func (r Record) PIDs() []int { return []int{r.PID} }

@@ -56,7 +56,7 @@ func (p *Process) awaitDescriptor() error {
 }
 
 func (p *Process) adopt() error {
-	p.prepare() // before the look at the start: the descriptor then belongs to the process that was looked at
+	p.prepare() // before the start time is checked, so that the descriptor belongs to the process that is checked
 	start, err := startOf(p.record.PID)
 	if err != nil || start != p.record.Start || zombie(p.record.PID) {
 		if p.system.pidfd != nil {

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// User is whom a process runs as.
+// User is the user that a process runs as.
 type User struct {
 	name, home string
 	credential syscall.Credential
 }
 
-// FindUser returns the user with a name or number. Only an agent that runs as root can start processes as others.
+// FindUser returns the user with a name or number. Only an agent that runs as root can start processes as another user.
 func FindUser(name string) (*User, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -54,7 +54,7 @@ func (u *User) Own(path string) error {
 	return os.Lchown(path, int(u.credential.Uid), int(u.credential.Gid))
 }
 
-// Environment returns the variables that say who the user is.
+// Environment returns the environment variables that identify the user.
 func (u *User) Environment() []string {
 	if u == nil {
 		return nil
@@ -78,12 +78,12 @@ func (p *Process) start(command *exec.Cmd, c Command) error {
 		return err
 	}
 	p.record.PID = command.Process.Pid
-	p.record.Start, _ = startOf(p.record.PID) // a child keeps its number until wait
+	p.record.Start, _ = startOf(p.record.PID) // a child keeps its process id until wait
 	p.prepare()
 	return nil
 }
 
-// wait waits for a child. What it started is ended before the child's number is free again, since that is also the number of the group.
+// wait waits for a child. It ends the child's descendants before the child's process id is free again, because that is also the id of the group.
 func (p *Process) wait(command *exec.Cmd) {
 	p.awaitEnd()
 	p.Kill()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// system has the handles of a process and of its job object. Both stay valid after its end, and keep its number from being used again.
+// system has the handles of a process and of its job object. Both stay valid after its end, and keep its process id from being reused.
 type system struct {
 	process windows.Handle
 	job     windows.Handle
@@ -27,7 +27,7 @@ func NewGroups(dir string) (*Groups, error) {
 	return &Groups{}, nil
 }
 
-// Describe says what holds processes together.
+// Describe returns what holds processes together.
 func (g *Groups) Describe() string { return "job objects" }
 
 // User cannot be chosen on Windows.
@@ -86,7 +86,7 @@ func (p *Process) start(command *exec.Cmd, c Command) error {
 
 func jobName(id string) string { return `Local\muster-` + id }
 
-// openJob makes a job object, or opens the one of that name.
+// openJob creates a job object, or opens the existing one with that name.
 func openJob(id string) (windows.Handle, error) {
 	name, err := windows.UTF16PtrFromString(jobName(id))
 	if err != nil {
@@ -172,7 +172,7 @@ func (p *Process) kill() error { return windows.TerminateJobObject(p.system.job,
 
 func (p *Process) abort() error { return p.kill() }
 
-// Sweep ends what is left in the job of a server process.
+// Sweep ends the remaining processes in the job of a server process.
 func (g *Groups) Sweep(id, _ string) error {
 	job, err := openJob(id)
 	if err != nil {
@@ -192,8 +192,8 @@ func startOf(process windows.Handle) (string, error) {
 	return fmt.Sprint(created.Nanoseconds()), nil
 }
 
-// BootID returns nothing on Windows: the time of a process's start tells boots apart.
+// BootID returns "" on Windows, because the start time of a process distinguishes boots.
 func BootID() string { return "" }
 
-// PIDs returns the process itself.
+// PIDs returns only the process itself.
 func (r Record) PIDs() []int { return []int{r.PID} }

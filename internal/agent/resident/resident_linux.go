@@ -42,7 +42,6 @@ func advise(m mapping, advice uintptr) error {
 
 // unchanged returns the mappings of a file that are not writable and have no anonymous pages. Unmapping them loses nothing, because the file has
 // their content; it would lose the relocations of a dynamic loader, for example.
-// file's. A dynamic loader's relocations, for one, would be lost.
 func unchanged(smaps []byte, file string) (all []mapping) {
 	var m mapping // zero: not one of those
 	for line := range bytes.Lines(smaps) {

@@ -40,7 +40,7 @@ type Entry struct {
 
 type slot struct {
 	started  time.Time // zero: no process runs
-	crashes  int       // in a row
+	crashes  int       // consecutive
 	earliest time.Time
 }
 
@@ -90,7 +90,7 @@ func (e *Entry) Ended(index int, crashed bool, now time.Time) (failed bool) {
 		}
 		return false
 	}
-	if lived >= e.policy.Window { // it worked for a long time, so this crash is not one of a row
+	if lived >= e.policy.Window { // it ran for a long time, so this crash does not continue a series
 		s.crashes = 0
 	}
 	s.crashes++
@@ -116,7 +116,7 @@ func (e *Entry) Recent(now time.Time) int {
 	return n
 }
 
-// Reset forgets all crashes, because an operator says that the cause is gone.
+// Reset forgets all crashes, because an operator has declared that the cause is gone.
 func (e *Entry) Reset() {
 	e.recover()
 	for i := range e.slots {

@@ -4,13 +4,13 @@ package usage
 
 import "time"
 
-// Process is what a server process and its descendants use.
+// Process is the resource usage of a server process and its descendants.
 type Process struct {
 	CPU    time.Duration // since the start of those that are running
 	Memory int64         // bytes in memory
 }
 
-// Host is what a host uses.
+// Host is the resource usage of a host.
 type Host struct {
 	Busy, Idle     time.Duration // of all processors, since the start
 	Load1          float64

@@ -109,8 +109,7 @@ func pagesHaveEverything(t *testing.T, a *archiveUnderTest) {
 	}
 }
 
-// pagesWhileItIsWritten tests that pages contain everything that is stored throughout, whatever else is put, put again, or expires
-// between two pages.
+// pagesWhileItIsWritten tests that pages contain everything that is stored throughout, whatever else is put, put again, or expires between two pages.
 func pagesWhileItIsWritten(t *testing.T, a *archiveUnderTest) {
 	all := playerSessions(0, 300)
 	a.put(all...)
@@ -167,8 +166,7 @@ func addKeepsTheLaterOne(t *testing.T, a *archiveUnderTest) {
 	a.wantNone(archive.PlayerSession, playerSession(9).ID)
 }
 
-// aCopyIsComplete tests that an archive that gets all pages of another one, while both receive the same further records, has the
-// same records.
+// aCopyIsComplete tests that an archive that gets all pages of another one, while both receive the same further records, has the same records.
 func aCopyIsComplete(t *testing.T, a *archiveUnderTest) {
 	copied := &archiveUnderTest{T: t, engine: a.engine, name: a.name + "-copy"}
 	copied.open()

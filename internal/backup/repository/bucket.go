@@ -11,14 +11,14 @@ import (
 // Bucket is a Store in a bucket of S3, or of a store that speaks its protocol and lists what it has just stored, as S3 does.
 type Bucket struct {
 	Client *s3.Client
-	Tell   func(err error, again time.Duration) // before an operation that has failed is begun again, for people who wait; nil: no one is told
+	Tell   func(err error, again time.Duration) // called before a failed operation is retried, for people who wait; nil: not called
 
-	pause time.Duration // of tests; 0: firstPause
+	pause time.Duration // for tests; 0: firstPause
 }
 
-// An operation that fails though the client has tried it several times is begun again, so that a network which is gone for a minute or two does not end a backup.
+// An operation that still fails after the client's own retries is started again, so that a network outage of a minute or two does not end a backup.
 const (
-	firstPause = 5 * time.Second // and twice as long each time
+	firstPause = 5 * time.Second // doubles each time
 	operations = 5
 )
 

@@ -18,20 +18,20 @@ import (
 
 // Bounds.
 const (
-	contentMax = 80 << 20 // bytes of an object: an entry of the journal has 64 MiB at most
-	segmentMax = 4 << 20  // bytes of a segment, of the archive or the journal, but for one record or entry that is larger
-	putsMax    = 4        // objects that are being stored at a time
-	ahead      = 4        // objects that are read at a time
+	contentMax = 80 << 20 // bytes of an object; a journal entry has at most 64 MiB
+	segmentMax = 4 << 20  // bytes of a segment of the archive or the journal, unless a single record or entry is larger
+	putsMax    = 4        // objects stored at a time
+	ahead      = 4        // objects read ahead
 
 	chunkMin, chunkMax = 128 << 10, 4 << 20 // bytes of a piece of the state
-	chunkBits          = 19                 // a piece has 512 KiB more than the least, on average
+	chunkBits          = 19                 // on average, a piece exceeds the minimum by 512 KiB
 )
 
-// newCoders makes the coders of objects. They hold memory for as long as they are reachable.
+// newCoders returns the encoder and the decoder of objects. They occupy memory as long as they are reachable.
 var newCoders = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(putsMax))
 	if err != nil {
-		panic(err) // the options are right
+		panic(err) // the options are valid
 	}
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(ahead), zstd.WithDecoderMaxMemory(contentMax))
 	if err != nil {
@@ -42,7 +42,7 @@ var newCoders = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 
 func objectName(name string) string { return objectsBelow + name[:2] + "/" + name }
 
-// putter stores the objects of a backup, some at a time.
+// putter stores the objects of a backup, several at a time.
 type putter struct {
 	store Store
 	run   string
@@ -62,7 +62,7 @@ func newPutter(ctx context.Context, s Store, run string) *putter {
 	return p
 }
 
-// put stores content, which it may use until wait. What it fills in of the Ref is there after wait.
+// put stores content, which it may use until wait returns. The Ref is complete by then.
 func (p *putter) put(content []byte) (*Ref, error) {
 	if p.ctx.Err() != nil {
 		return nil, context.Cause(p.ctx)
@@ -116,7 +116,7 @@ func (r *Repository) get(ctx context.Context, ref Ref) ([]byte, error) {
 	return content, nil
 }
 
-// reader reads the contents of objects one behind the other, and fetches some ahead.
+// reader reads the contents of objects one after another, and fetches some ahead.
 func (r *Repository) reader(ctx context.Context, refs []Ref) io.ReadCloser {
 	ctx, cancel := context.WithCancel(ctx)
 	type fetched struct {
@@ -175,7 +175,7 @@ func (c *contents) Close() error {
 	return nil
 }
 
-// gear are numbers for a rolling hash of the last 64 bytes.
+// gear has numbers for a rolling hash of the last 64 bytes.
 var gear = func() (all [256]uint64) {
 	for i := range all {
 		sum := sha256.Sum256([]byte{'m', 'u', 's', 't', 'e', 'r', byte(i)})
@@ -184,11 +184,11 @@ var gear = func() (all [256]uint64) {
 	return all
 }()
 
-// cutter cuts a stream where its content says so, so that what two streams have in common is cut alike.
+// cutter cuts a stream at places that its content determines, so that common parts of two streams are cut alike.
 type cutter struct {
 	piece []byte
 	hash  uint64
-	done  func(piece []byte) error // keeps the piece
+	done  func(piece []byte) error // stores the piece
 }
 
 func (c *cutter) Write(p []byte) (int, error) {

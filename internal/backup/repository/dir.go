@@ -21,7 +21,7 @@ import (
 type Dir struct {
 	Path string
 
-	leave uint64 // of tests
+	leave uint64 // bytes of the disk to leave free; tests change it
 }
 
 // NewDir returns the store of a directory, which need not exist yet.
@@ -66,10 +66,10 @@ func (d *Dir) Get(ctx context.Context, name string, most int64) ([]byte, error) 
 	return content, err
 }
 
-// List implements Store. It has files that were being written when a program was killed, too.
+// List implements Store. The list includes files that a killed program was writing.
 func (d *Dir) List(ctx context.Context, below string) (all []Object, now time.Time, err error) {
 	err = filepath.WalkDir(d.path(below), func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile, or there is nothing yet
+		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile, or nothing was stored yet
 			return nil
 		}
 		if err != nil || entry.IsDir() {
@@ -97,7 +97,7 @@ func (d *Dir) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// foreign returns the name of something in the directory that no repository has; empty: there is nothing.
+// foreign returns the name of a file in the directory that no repository has; empty: none.
 func (d *Dir) foreign() (string, error) {
 	there, err := os.ReadDir(d.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -26,10 +26,10 @@ const (
 	manifestMax = 256 << 20 // bytes
 )
 
-// Manifest says which objects are a backup.
+// Manifest lists the objects of a backup.
 type Manifest struct {
 	Run    string      `json:"run"`    // of the program that made it
-	On     string      `json:"on"`     // the name of the manifest of the backup that it builds on; empty: none
+	On     string      `json:"on"`     // name of the manifest of the backup that it builds on; empty: none
 	Head   backup.Head `json:"head"`   // without Since
 	Secret []byte      `json:"secret"` // as in a file
 
@@ -37,14 +37,14 @@ type Manifest struct {
 	StateSum string    `json:"state_sum"`         // of the state, whatever the order of its parts
 	Entries  []Journal `json:"entries,omitempty"` // of the journal, from Head.From to Head.Entry
 	Records  []Segment `json:"records,omitempty"` // of the archive; a later one replaces an earlier one with its id
-	Damaged  int       `json:"damaged"`           // places of the archive that could not be read, since the backup that has everything
+	Damaged  int       `json:"damaged"`           // unreadable places of the archive, since the backup that has everything
 
-	Made int64 `json:"new_bytes"` // that were stored for it
+	Made int64 `json:"new_bytes"` // bytes of the objects that were stored for it
 
-	name string // of its object
+	name string // name of its object
 }
 
-// Ref is an object and what it has.
+// Ref refers to an object.
 type Ref struct {
 	Name   string `json:"name"`   // the SHA-256 of its content, a dot, and the run that stored it
 	Bytes  int64  `json:"bytes"`  // of its content
@@ -67,10 +67,10 @@ type Segment struct {
 	Count map[archive.Kind]uint64 `json:"count"`
 }
 
-// Name names the backup, for people and for restore.
+// Name returns the name of the backup, for people and for restore.
 func (m *Manifest) Name() string { return strings.TrimSuffix(path.Base(m.name), ".json") }
 
-// Summary says what is in it. Records that were stored twice count twice.
+// Summary describes its contents. Records that were stored twice count twice.
 func (m *Manifest) Summary() (s backup.Summary) {
 	s.Head, s.Damaged, s.Records = m.Head, m.Damaged, map[archive.Kind]uint64{}
 	for _, x := range m.Records {
@@ -95,7 +95,7 @@ func (m *Manifest) each(f func(Ref)) {
 	}
 }
 
-// file is the form of a manifest's object: its content with the SHA-256 of that.
+// file is the form of a manifest's object: the content with its SHA-256.
 type file struct {
 	Format int             `json:"format"`
 	Sum    string          `json:"sum"`
@@ -151,10 +151,10 @@ func decode(name string, content []byte) (*Manifest, error) {
 	return m, err
 }
 
-// Repository is a place with backups.
+// Repository is a place for backups.
 type Repository struct{ store Store }
 
-// New returns the repository of a store, which need not have anything yet.
+// New returns the repository of a store, which may still be empty.
 func New(s Store) *Repository { return &Repository{s} }
 
 func (r *Repository) String() string { return r.store.String() }
@@ -178,7 +178,7 @@ func (r *Repository) exists(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// make makes a repository where there is none.
+// make creates a repository unless one exists.
 func (r *Repository) make(ctx context.Context) error {
 	there, err := r.exists(ctx)
 	if err != nil || there {
@@ -200,14 +200,14 @@ func ours(all []Object) bool {
 	})
 }
 
-// Listed is a backup of a list.
+// Listed is a backup in a list.
 type Listed struct {
 	*Manifest
 	Name string
 	Err  error // why it cannot be used; Manifest is nil
 }
 
-// NoneError says that a directory or bucket has no backups. It is fs.ErrNotExist.
+// NoneError is the error of a directory or bucket without backups. It is fs.ErrNotExist.
 type NoneError struct{ Place string }
 
 func (e *NoneError) Error() string { return e.Place + " has no backups" }
@@ -240,13 +240,13 @@ func (r *Repository) List(ctx context.Context) (all []Listed, err error) {
 	return all, nil
 }
 
-// names are those of the manifests, in the order in which the backups were made.
+// names returns the names of the manifests, in the order in which the backups were made.
 func (r *Repository) names(ctx context.Context) ([]string, error) {
 	objects, _, err := r.store.List(ctx, manifestsBelow)
 	return inOrder(objects, func(Object) bool { return true }), err
 }
 
-// inOrder are the names of manifests in the order in which the backups were made. That of their entries is another one behind a restore.
+// inOrder returns the names of manifests in the order in which the backups were made. After a restore, that differs from the order of their entries.
 func inOrder(objects []Object, wanted func(Object) bool) (names []string) {
 	for _, x := range objects {
 		if manifestName.MatchString(x.Name) && wanted(x) {
@@ -268,7 +268,7 @@ func (r *Repository) manifest(ctx context.Context, name string) (*Manifest, erro
 	return decode(name, content)
 }
 
-// latest returns the latest backup, or nil. Those that are damaged are passed over.
+// latest returns the latest undamaged backup, or nil.
 func (r *Repository) latest(ctx context.Context) (*Manifest, error) {
 	names, err := r.names(ctx)
 	if err != nil {
@@ -284,7 +284,7 @@ func (r *Repository) latest(ctx context.Context) (*Manifest, error) {
 	return nil, nil
 }
 
-// runName is new for each run.
+// runName returns a name that is different for each run.
 func runName(now time.Time) string {
 	id := uuid.New()
 	return strings.Replace(now.UTC().Format("20060102T150405.000Z"), ".", "", 1) + "-" + hex.EncodeToString(id[:4])

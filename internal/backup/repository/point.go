@@ -24,24 +24,24 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// Wanted says which state of an installation is wanted: the latest, or another one.
+// Wanted selects a state of an installation; its zero value selects the latest.
 type Wanted struct {
 	Backup string    // the name of a backup; empty: any
 	Entry  uint64    // after this journal entry; 0: any
 	Time   time.Time // at this time; zero: any
 }
 
-// Point is a state that can be restored: a backup, and the journal behind it up to an entry.
+// Point is a state that can be restored: a backup, and the journal after it up to an entry.
 type Point struct {
 	Base  *Manifest
 	Entry uint64
 
 	repository *Repository
-	journal    []Journal // has all entries behind Base up to Entry
-	later      *Manifest // the first backup behind Entry; nil without journal
+	journal    []Journal // has all entries after Base up to Entry
+	later      *Manifest // the first backup after Entry; nil without journal
 }
 
-// Find returns the state that is wanted.
+// Find returns the selected state.
 func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 	all, err := r.List(ctx)
 	if err != nil {
@@ -95,7 +95,8 @@ func (r *Repository) Find(ctx context.Context, w Wanted) (*Point, error) {
 	return &Point{latest, latest.Head.Entry, r, nil, nil}, nil
 }
 
-// afterLast refuses a time of which nothing is known, because no backup was begun behind it. The state of a backup may be older than the backup, if nothing has changed since.
+// afterLast refuses a time about which nothing is known, because no later backup was started. The state of a backup may be older than the
+// backup, if nothing has changed since.
 func afterLast(all []*Manifest, t time.Time) error {
 	last := all[len(all)-1].Head
 	made := last.State
@@ -110,7 +111,7 @@ func afterLast(all []*Manifest, t time.Time) error {
 	return fmt.Errorf("%s is after the latest backup, which was made %s: no changes after that were backed up. Without --at the state of the latest backup is restored, which is of %s", t.Format(time.RFC3339), made.Format(time.RFC3339), last.State.Format(time.RFC3339))
 }
 
-// elsewhere adds to the error of a state that the latest installation does not have where else it may be.
+// elsewhere adds to the error of a state that the latest installation lacks where else the state may be.
 func elsewhere(err error, former *Manifest) error {
 	if err == nil || former == nil {
 		return err
@@ -146,7 +147,7 @@ func (r *Repository) at(all []*Manifest, entry uint64) (*Point, error) {
 	return p, nil
 }
 
-// behind returns parts of the journal that have all entries behind one up to another; nil: some are missing.
+// behind returns parts of the journal that have all entries after one up to another; nil: some are missing.
 func behind(all []*Manifest, from, to uint64) (parts []Journal) {
 	for from < to {
 		best := Journal{}
@@ -182,8 +183,8 @@ func reachable(all []*Manifest) string {
 	return strings.Join(ranges, ", ")
 }
 
-// Reachable describes the entries that Find takes, given all backups that can be read, the latest last: those of its installation, also when another one makes
-// backups in the same place.
+// Reachable describes the entries that Find accepts, given all readable backups, the latest last. They are those of the latest backup's
+// installation, even if another one also stores backups in the same place.
 func Reachable(all []*Manifest) string {
 	if len(all) == 0 {
 		return ""
@@ -194,7 +195,7 @@ func Reachable(all []*Manifest) string {
 	return reachable(sorted)
 }
 
-// before returns the last state that has nothing of what happened behind a time.
+// before returns the last state without any change from after a time.
 func (r *Repository) before(ctx context.Context, all []*Manifest, t time.Time) (*Point, error) {
 	base := -1
 	for i, m := range all {
@@ -239,7 +240,7 @@ func firstBehind(all []*Manifest, entry uint64) *Manifest {
 	return nil
 }
 
-// entries yields the journal behind an entry up to another one.
+// entries yields the journal entries after one up to another.
 func (r *Repository) entries(ctx context.Context, parts []Journal, from, to uint64) iter.Seq2[journal.Entry, error] {
 	return func(yield func(journal.Entry, error) bool) {
 		next := from + 1
@@ -273,7 +274,7 @@ func (r *Repository) entries(ctx context.Context, parts []Journal, from, to uint
 	}
 }
 
-// Advise adds to the error of a state that cannot be restored, because something is damaged, which backup can be.
+// Advise adds to the error of a state that cannot be restored because of damage which backup can be restored.
 func (p *Point) Advise(ctx context.Context, err error) error {
 	if !errors.Is(err, backup.ErrDamaged) {
 		return err
@@ -283,7 +284,7 @@ func (p *Point) Advise(ctx context.Context, err error) error {
 		return errors.Join(err, listing)
 	}
 	what, at := "backup "+p.Base.Name(), slices.IndexFunc(all, func(x Listed) bool { return x.Name == p.Base.Name() })
-	if p.later != nil { // the damage may be in the journal behind the backup
+	if p.later != nil { // the damage may be in the journal after the backup
 		what, at = fmt.Sprintf("what restores entry %d", p.Entry), at+1
 	}
 	err = fmt.Errorf("%s is damaged: %w", what, err)
@@ -300,7 +301,7 @@ func (p *Point) Advise(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; no earlier backup is whole", err)
 }
 
-// whole reads what read does not have of a backup.
+// whole reads those objects of a backup that read does not have.
 func (r *Repository) whole(ctx context.Context, x Listed, read map[string]error) (bool, error) {
 	if x.Err != nil {
 		return false, nil
@@ -323,14 +324,14 @@ func (r *Repository) whole(ctx context.Context, x Listed, read map[string]error)
 	return true, nil
 }
 
-// Open returns the backup of a state in the form of a file. Each call reads everything again. key is that of the service for its secrets.
+// Open returns the backup of a state in the form of a file. Each call reads everything again. key is the service's key for its secrets.
 func (p *Point) Open(ctx context.Context, key *secretkey.Key) (io.ReadCloser, error) {
 	out, in := io.Pipe()
 	go func() { in.CloseWithError(p.write(ctx, in, key)) }()
 	return out, nil
 }
 
-// secret has all generations that a state between two backups may have.
+// secret returns a secret with all generations that a state between two backups may have.
 func (p *Point) secret(key *secretkey.Key) (identity.CellSecret, error) {
 	before, err := backup.OpenSecret(p.Base.Secret, key)
 	if err != nil {
@@ -366,7 +367,7 @@ func (p *Point) write(ctx context.Context, out io.Writer, key *secretkey.Key) er
 	return err
 }
 
-// replay returns the state, and gives keep what left memory behind the base.
+// replay returns the state, and passes to keep the records that left memory after the base.
 func (p *Point) replay(ctx context.Context, keep func([]archive.Record) error) (*cell.Cell, error) {
 	c := cell.New(cell.DefaultConfig())
 	state := p.repository.reader(ctx, p.Base.State)

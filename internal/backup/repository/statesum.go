@@ -8,15 +8,15 @@ import (
 	"math/bits"
 )
 
-// stateSum is a sum of a state that does not depend on the order of its parts: one that was replayed has them in another order than the one that it is compared with.
-// It is the sum of the SHA-256 of all parts, as numbers of 256 bits.
+// stateSum is a checksum of a state that does not depend on the order of its parts, because a replayed state has them in another order than
+// the state with which it is compared. It is the sum of the SHA-256 of all parts, as 256-bit numbers.
 type stateSum struct {
 	sum   [4]uint64
 	rest  []byte // the beginning of a part
 	group []byte // a game session and its player sessions, which stay together in the order of their creation
 }
 
-// partPlayer is the kind of a part that belongs to the one before: PlayerSession of message SnapshotPart in proto/journal.proto.
+// partPlayer is the kind of a part that belongs to the previous one: PlayerSession of message SnapshotPart in proto/journal.proto.
 const partPlayer = 9
 
 func (s *stateSum) Write(p []byte) (int, error) {
@@ -55,7 +55,7 @@ func (s *stateSum) add() {
 	s.group = s.group[:0]
 }
 
-// String returns the sum, behind the end of the state.
+// String returns the sum, after the end of the state.
 func (s *stateSum) String() string {
 	s.add()
 	var b []byte

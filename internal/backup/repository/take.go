@@ -21,15 +21,16 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// smallMost is how many segments at the end of a backup may be less than half full. More of them are read from the service again, and become few.
+// smallMost is how many segments at the end of a backup may be less than half full. If there are more, they are read from the service again
+// and become few.
 const smallMost = 16
 
-// Options say how to take a backup.
+// Options define how to take a backup.
 type Options struct {
-	// Stream has the service send a backup, without what an earlier one has.
+	// Stream makes the service send a backup, without the contents of an earlier one.
 	Stream func(ctx context.Context, since *backup.Since) (io.ReadCloser, error)
-	Key    *secretkey.Key // that the service has for its secrets; nil: none
-	Full   bool           // it builds on no other backup
+	Key    *secretkey.Key // the service's key for its secrets; nil: none
+	Full   bool           // the backup builds on no other
 	Log    *slog.Logger
 }
 
@@ -70,7 +71,7 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 	m.Head.Since, m.name = nil, nameOf(m.Head.Entry, m.Run)
 	p := newPutter(ctx, r.store, m.Run)
 	defer func() { _ = p.wait() }() // no object is being stored when Take returns
-	if in.Head.Since == nil {       // it is the first one, or that of another installation
+	if in.Head.Since == nil {       // the first backup, or the first of another installation
 		on, kept = nil, nil
 	} else {
 		m.On, m.Damaged = on.name, on.Damaged
@@ -80,12 +81,12 @@ func (r *Repository) Take(ctx context.Context, o Options) (*Manifest, error) {
 		on.each(func(x Ref) { p.known[x.Name[:2*sha256.Size]] = &x })
 	}
 	if err := m.take(ctx, p, in, kept); err != nil {
-		return nil, cmp.Or(p.wait(), err) // all that comes behind an object that could not be stored fails for the same reason
+		return nil, cmp.Or(p.wait(), err) // everything after an object that could not be stored fails for the same reason
 	}
 	return m, r.finish(ctx, m)
 }
 
-// carried are the segments that a backup on this one need not read again, and what the backup then has.
+// carried returns the segments that a backup on this one need not read again, and a description of what they cover.
 func (m *Manifest) carried() (kept []Segment, since *backup.Since) {
 	if m == nil {
 		return nil, nil
@@ -118,10 +119,10 @@ func (m *Manifest) carried() (kept []Segment, since *backup.Since) {
 	return kept, since
 }
 
-// found are the objects of a repository.
+// found has the objects of a repository.
 type found struct {
 	size  map[string]int64 // by name
-	young map[string]Ref   // those that may be used though no backup refers to them, by the SHA-256 of their content
+	young map[string]Ref   // objects that may be used although no backup refers to them, by the SHA-256 of their content
 }
 
 func (r *Repository) find(ctx context.Context) (f found, err error) {
@@ -149,7 +150,7 @@ func (f *found) lacks(m *Manifest) (lacks bool) {
 	return lacks
 }
 
-// take stores what the stream has.
+// take stores the contents of the stream.
 func (m *Manifest) take(ctx context.Context, p *putter, in *backup.Reader, kept []Segment) error {
 	var state []*Ref
 	sum := &stateSum{}
@@ -234,7 +235,7 @@ func (s *Segment) note(x *archive.Record) {
 	s.Count[x.Kind]++
 }
 
-// gathered gathers what is small in objects that are large enough.
+// gathered combines small contents into objects that are large enough.
 type gathered[T any] struct {
 	put  func([]byte) (*Ref, error)
 	now  T
@@ -276,7 +277,8 @@ func (g *gathered[T]) finished(set func(*T, Ref)) []T {
 	return g.all
 }
 
-// finish stores the manifest, which makes the backup exist. The backup that it builds on must still be there: otherwise another program may have removed objects of both.
+// finish stores the manifest, which makes the backup exist. The backup that it builds on must still exist; otherwise another program may
+// have removed objects of both.
 func (r *Repository) finish(ctx context.Context, m *Manifest) error {
 	ctx, cancel := context.WithTimeout(ctx, settleFor/2)
 	defer cancel()
@@ -307,8 +309,9 @@ func (r *Repository) takeBack(ctx context.Context, m *Manifest) error {
 	return r.store.Delete(ctx, m.name)
 }
 
-// Keep removes all backups but the latest n, and the objects that no backup needs any more and that are old enough. It returns how many backups it removed. A backup that was made within the last minutes
-// is neither removed nor one of the n, because its program may still take it back (finish), and so is one that lacks objects.
+// Keep removes all backups except the latest n, and old objects that no backup needs any more. It returns how many backups it removed. A
+// backup that was made within the last minutes is neither removed nor counted, because its program may still take it back (finish); the
+// same applies to one that lacks objects.
 func (r *Repository) Keep(ctx context.Context, n int) (removed int, err error) {
 	objects, now, err := r.store.List(ctx, manifestsBelow)
 	if err != nil {
@@ -339,8 +342,8 @@ func (r *Repository) Keep(ctx context.Context, n int) (removed int, err error) {
 	return removed, r.sweep(ctx)
 }
 
-// sweep removes old objects that no backup needs, and old manifests that were never complete. A backup that was made meanwhile needs none of these objects: it refers to
-// objects that are young, and to those of another backup, which exists behind it.
+// sweep removes old objects that no backup needs, and old manifests that were never complete. A backup made meanwhile needs none of these
+// objects: it refers to young objects, and to those of another backup, which still exists.
 func (r *Repository) sweep(ctx context.Context) error {
 	all, err := r.List(ctx)
 	if err != nil {

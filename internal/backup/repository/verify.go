@@ -16,16 +16,17 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// Verified is what Verify has found.
+// Verified is the result of Verify.
 type Verified struct {
 	Summary  backup.Summary
 	State    *cell.Cell
 	Objects  int    // that were read
-	Replayed uint64 // journal entries that were replayed from the backup before; 0: that backup, or the journal between, is not there
+	Replayed uint64 // journal entries replayed from the previous backup; 0: that backup, or the journal between, is missing
 	From     uint64 // the entry of that backup
 }
 
-// Verify reads all objects of all backups, loads the state that is wanted, and proves it: the state of the backup before, with the journal between, is the same.
+// Verify reads all objects of all backups, loads the selected state, and proves it: replaying the journal from the previous backup gives
+// the same state.
 func (r *Repository) Verify(ctx context.Context, w Wanted, key *secretkey.Key) (v Verified, err error) {
 	all, err := r.List(ctx)
 	if err != nil {
@@ -84,7 +85,7 @@ func (r *Repository) readAll(ctx context.Context, all []Listed) (n int, err erro
 	return len(objects), nil
 }
 
-// describeWhole says which backups need nothing that is damaged.
+// describeWhole describes which backups need nothing that is damaged.
 func describeWhole(all []Listed, names []string, failed []error) string {
 	n, latest := 0, ""
 	for _, x := range all {
@@ -109,7 +110,7 @@ func describeWhole(all []Listed, names []string, failed []error) string {
 	return fmt.Sprintf("%d of %s %s whole, the latest of them %s, which --backup restores", n, plural.Of(len(all), "backup", "backups"), verb, latest)
 }
 
-// prove replays the journal from the backup before the one of p, up to that, and compares the states.
+// prove replays the journal from the backup before that of p up to it, and compares the states.
 func (r *Repository) prove(ctx context.Context, all []Listed, p *Point, v *Verified) error {
 	var whole []*Manifest
 	var before *Manifest

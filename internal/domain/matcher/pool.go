@@ -137,8 +137,7 @@ func (m *Matcher) readRoster(t Ticket) (*roster, error) {
 	return r, nil
 }
 
-// rosterFault explains why no newcomer can ever join a roster, at the last of the rule set's levels. It returns "" if one can join at
-// some level.
+// rosterFault explains why no newcomer can ever join a roster, at the last of the rule set's levels. It returns "" if one can join at some level.
 func (m *Matcher) rosterFault(r *roster, players int32) (fault string) {
 	for i := range m.rules.Waits() {
 		if fault = m.rosterFaultAt(m.rules.Level(i), r, players); fault == "" {

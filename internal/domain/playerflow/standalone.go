@@ -60,8 +60,7 @@ func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 		t.Games.failToPlace(r)
 		return
 	}
-	// The configuration's properties were checked when it was created. With the service's own, there may be more than a
-	// client may set.
+	// The configuration's properties were checked when it was created. With the service's own, there may be more than a client may set.
 	start.Properties = flowProperties(x.Of.Properties, id, rules.Reconnect, x.Of.Name)
 	t.hosting.BeginPlacement(&start)
 }

@@ -36,8 +36,7 @@ type Algorithm struct {
 	OldestAge        bool // the oldest ticket's age counts for expansions; else the newest's
 }
 
-// Batching defines how the pool is divided. For exhaustiveSearch it has no effect: the matcher searches the whole pool
-// (B125).
+// Batching defines how the pool is divided. For exhaustiveSearch it has no effect: the matcher searches the whole pool (B125).
 type Batching uint8
 
 // The preferences: two for exhaustiveSearch, two for balanced.

@@ -32,8 +32,7 @@ var attributeNames = map[string]Attribute{
 	"hasAvailablePlayerSessions": HasAvailablePlayerSessions,
 }
 
-// Attributes returns the names of the attributes. The last one is a prefix, which the key of a game property
-// continues.
+// Attributes returns the names of the attributes. The last one is a prefix, which the key of a game property continues.
 func Attributes() []string {
 	return append(slices.Sorted(maps.Keys(attributeNames)), propertyPrefix)
 }

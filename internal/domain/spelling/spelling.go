@@ -1,8 +1,7 @@
 // Package spelling finds the known name that an unknown one is probably a misspelling of.
 package spelling
 
-// Nearest returns the known name that is most similar to an unknown one; ok is false if none is
-// similar.
+// Nearest returns the known name that is most similar to an unknown one; ok is false if none is similar.
 func Nearest(unknown string, known []string) (name string, ok bool) {
 	best, bestEdits := "", max(2, len(unknown)/3)+1
 	for _, name := range known {

@@ -16,11 +16,9 @@ import (
 
 // Engine is the engine that Run tests.
 type Engine struct {
-	// Open opens the journal called name, and creates it if it does not exist. The same name refers to the same journal, also after
-	// it was closed.
+	// Open opens the journal called name, and creates it if it does not exist. The same name refers to the same journal, also after it was closed.
 	Open func(name string) (journal.Journal, error)
-	// OneWriter means that a second Open is refused while the first one holds the journal. Otherwise the second one takes over and
-	// fences the first.
+	// OneWriter means that a second Open is refused while the first one holds the journal. Otherwise the second one takes over and fences the first.
 	OneWriter bool
 	// Within runs each test, for example synctest.Test for engines that wait for timeouts; nil: Run calls it directly.
 	Within func(*testing.T, func(*testing.T))

@@ -28,8 +28,7 @@ const (
 )
 
 // Adopt converts the journal of a single machine in the directory from, with its snapshot and all its entries, to the journal of a cluster
-// of one in to.Dir, whose only member is to.ID at address. No process may have either open. The old directory is kept as
-// from.before-cluster.
+// of one in to.Dir, whose only member is to.ID at address. No process may have either open. The old directory is kept as from.before-cluster.
 func Adopt(ctx context.Context, from string, to Options, address string) error {
 	c := newConversion(to)
 	err := c.run(from, to.Dir, oldSingleSuffix, to, func(dir string) error { return c.adopt(ctx, from, dir, to, address) })
@@ -256,8 +255,7 @@ func (c conversion) openOffline(o Options) (_ *Node, err error) {
 	return n, nil
 }
 
-// readAlone applies the rest of the log, which is committed because this node alone is the majority. It returns the number of the last
-// entry.
+// readAlone applies the rest of the log, which is committed because this node alone is the majority. It returns the number of the last entry.
 func (n *Node) readAlone() (last uint64, err error) {
 	configuration, _, err := n.readRest()
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 // before are in its sockets; meanwhile another leader may have been elected and have acknowledged changes.
 //
 // A follower whose answer has the leader's term was in that term when it answered, and therefore after the request was sent. By then it had
-// not voted for a later leader. If a majority of the voters has answered requests sent after a moment, no later leader was elected before
-// that moment.
+// not voted for a later leader. If a majority of the voters has answered requests sent after a moment, no later leader was elected before that moment.
 type confirmations struct {
 	mu     sync.Mutex
 	moment uint64 // counts the reads to be confirmed

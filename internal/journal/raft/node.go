@@ -41,8 +41,7 @@ type Options struct {
 	// Trailing is how many entries of Raft's log a trim keeps, so that a follower that was away for a moment gets entries instead of a
 	// snapshot; 0: 1024, negative: none.
 	Trailing int
-	// ShortageLimit is how long a leader with followers waits for space or descriptors before it gives up its leadership and then its
-	// database; 0: 2 s.
+	// ShortageLimit is how long a leader with followers waits for space or descriptors before it gives up its leadership and then its database; 0: 2 s.
 	ShortageLimit time.Duration
 
 	// OnChange is called by one goroutine, in order, with each change of the node's role, term or leader. It must not block.
@@ -200,8 +199,7 @@ func (n *Node) replaced(latest saved, last uint64) (bool, error) {
 	return term != latest.term, err
 }
 
-// scan finds the entries that the log still has up to the latest snapshot. Raft applies the later ones, once they are known to be
-// committed.
+// scan finds the entries that the log still has up to the latest snapshot. Raft applies the later ones, once they are known to be committed.
 func (n *Node) scan(first uint64, latest saved) error {
 	before := newMachine()
 	before.number, before.first = n.trimmed.base, n.trimmed.first
@@ -339,8 +337,7 @@ func (n *Node) Installation() uuid.UUID {
 	return uuid.Nil
 }
 
-// SetInstallation durably records at this node the installation that owns the journal. Snapshots that the node saves from now on contain
-// it, too.
+// SetInstallation durably records at this node the installation that owns the journal. Snapshots that the node saves from now on contain it, too.
 func (n *Node) SetInstallation(id uuid.UUID) error {
 	if err := n.usable(); err != nil {
 		return fmt.Errorf("set the installation of the journal: %w", err)

@@ -36,8 +36,7 @@ func newPatient(t raft.Transport, interval time.Duration) *patient {
 		confirms: newConfirmations()}
 }
 
-// stir ends all delays, and prevents new ones until done is called, because Raft is about to get a request that followers should learn at
-// once.
+// stir ends all delays, and prevents new ones until done is called, because Raft is about to get a request that followers should learn at once.
 func (p *patient) stir() (done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

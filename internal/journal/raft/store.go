@@ -262,8 +262,7 @@ func panics() (found bool) {
 	return found
 }
 
-// compares reports whether Raft called the store to compare the log with a leader's request. Entries that it reads elsewhere it applies or
-// sends.
+// compares reports whether Raft called the store to compare the log with a leader's request. Entries that it reads elsewhere it applies or sends.
 func compares() bool {
 	for name := range raftCalls() {
 		return name == "(*Raft).appendEntries"

@@ -128,8 +128,7 @@ func parseTrimmed(value []byte) (t trimmed, err error) {
 }
 
 // origin is the end of the snapshot that last replaced the log; zero for none. The log has no entry there, and begins after it if no trim
-// has moved its beginning. Raft's library needs the term there when a leader refers to that place again, for example after an answer was
-// lost.
+// has moved its beginning. Raft's library needs the term there when a leader refers to that place again, for example after an answer was lost.
 type origin struct{ index, term uint64 }
 
 func (o origin) encode() []byte { return encodeTwo(o.index, o.term) }

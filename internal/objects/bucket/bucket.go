@@ -1,7 +1,7 @@
-// Package bucket keeps the parts of builds in an object store of the operator, which any number of nodes share. Uploads stay on the disk of the node that took
-// them until they are builds.
+// Package bucket keeps the parts of builds in an object store of the operator, which any number of nodes share. Uploads stay on the disk of
+// the node that received them until they are builds.
 //
-// The store is believed in nothing but durability: content is checked against its digest whenever it is read.
+// The store is trusted only for durability: content is checked against its digest whenever it is read.
 package bucket
 
 import (
@@ -27,47 +27,48 @@ const partsBelow = "parts/" // parts/abcd…: content by digest
 
 // Times and bounds.
 const (
-	// keepFor is how long content stays that no build needs, by the store's clock.
+	// keepFor is how long content that no build needs is kept, by the store's clock.
 	keepFor = 24 * time.Hour
-	// roundsMax are the looks at content that was touched, behind the one that touched it.
+	// roundsMax is how often touched content is checked again after the round that touched it.
 	roundsMax = 2
-	// freshFor is the age from which on content that a new build needs is touched, so that no sweep takes it for old.
+	// freshFor is the age from which on content that a new build needs is touched, so that no sweep considers it old.
 	freshFor = keepFor / 2
-	// commitMax is less than what is left of keepFor for content that is not touched.
+	// commitMax bounds a Commit. It is less than the remainder of keepFor for content that is not touched.
 	commitMax = keepFor / 4
-	// removeWait bounds the time between the look of a sweep at some content and its removal. A build that touched content which was old enough for a sweep waits for
-	// longer, and looks again.
+	// removeWait bounds the time between a sweep's check of some content and its removal. A build that touched content which was old enough
+	// for a sweep waits longer than that, and checks again.
 	removeWait = 10 * time.Second
 	sweptWait  = 2 * removeWait
-	questions  = 16 // to the store at a time, of one request
-	passingMax = 16 // parts at a time that go to hosts, each in memory
+	questions  = 16 // concurrent requests to the store on behalf of one request
+	passingMax = 16 // parts that are passed to hosts at a time, each in memory
 )
 
-// Config is what a Bucket needs.
+// Config configures a Bucket.
 type Config struct {
 	Client *s3.Client
-	// Local has uploads, and the parts of builds of the time before there was a bucket.
+	// Local has the uploads, and the parts of builds from before the bucket was configured.
 	Local *objects.Store
 	// Decides reports whether this node is the one that sweeps.
 	Decides func(ctx context.Context) bool
 	Log     *slog.Logger
 }
 
-// Bucket are the parts of builds in an object store. It implements objects.Parts.
+// Bucket has the parts of builds in an object store. It implements objects.Parts.
 type Bucket struct {
 	Config
 	passing chan struct{}
-	wait    time.Duration // sweptWait, but in tests
+	wait    time.Duration // sweptWait, except in tests
 }
 
-// New makes a Bucket.
+// New returns a Bucket.
 func New(c Config) *Bucket {
 	return &Bucket{Config: c, passing: make(chan struct{}, passingMax), wait: sweptWait}
 }
 
 func keyOf(d buildfiles.Digest) string { return partsBelow + d.String() }
 
-// fresh reports whether the content of a digest is there, with its size (0: any), and makes it new for sweeps. risky: it was old enough for one.
+// fresh reports whether the content of a digest exists with a size (0: any), and makes it count as new for sweeps. risky reports that it
+// was old enough for one.
 func (b *Bucket) fresh(ctx context.Context, d buildfiles.Digest, size int64) (there, risky bool, err error) {
 	info, err := b.Client.Head(ctx, keyOf(d))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && size > 0 && info.Size != size {
@@ -94,7 +95,7 @@ func (b *Bucket) Missing(ctx context.Context, m *buildfiles.Manifest) (missing [
 	return missing, err
 }
 
-// look lists the parts of a build that are not there; risky: some of the others were old enough for a sweep.
+// look returns the parts of a build that do not exist. risky reports that some of the others were old enough for a sweep.
 func (b *Bucket) look(ctx context.Context, m *buildfiles.Manifest) (missing []buildfiles.Digest, risky bool, err error) {
 	var found sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -171,7 +172,7 @@ func (b *Bucket) Commit(ctx context.Context, m *buildfiles.Manifest, record func
 	return record(manifest)
 }
 
-// Open implements objects.Parts. What the bucket lacks may be on the disk, from the time before there was a bucket.
+// Open implements objects.Parts. Content that the bucket lacks may be on the disk, from before the bucket was configured.
 func (b *Bucket) Open(ctx context.Context, d buildfiles.Digest) (io.ReadSeekCloser, error) {
 	select {
 	case b.passing <- struct{}{}:
@@ -212,7 +213,8 @@ func (b *Bucket) read(ctx context.Context, d buildfiles.Digest) ([]byte, error) 
 	return content, nil
 }
 
-// Sweep implements objects.Parts. Each node removes old uploads from its disk; the one that decides removes what no build needs from the bucket.
+// Sweep implements objects.Parts. Each node removes old uploads from its disk; the node that decides removes content that no build needs
+// from the bucket.
 func (b *Bucket) Sweep(ctx context.Context, now time.Time, manifests func() ([]buildfiles.Digest, error)) (swept objects.Swept, err error) {
 	swept, err = b.Local.Sweep(now, func() ([]buildfiles.Digest, error) {
 		all, err := manifests()
@@ -227,7 +229,7 @@ func (b *Bucket) Sweep(ctx context.Context, now time.Time, manifests func() ([]b
 	}
 	needed, err := b.needed(ctx, roots)
 	if err != nil {
-		return swept, err // what the store does not show now may name what it would lose
+		return swept, err // an unreadable manifest may name content that would then be lost
 	}
 	err = b.Client.List(ctx, partsBelow, func(storeNow time.Time, page []s3.Info) error {
 		for _, x := range page {
@@ -262,7 +264,7 @@ func (b *Bucket) remove(ctx context.Context, d buildfiles.Digest, now time.Time)
 	return err == nil, err
 }
 
-// needed are the digests that builds need.
+// needed returns the digests that builds need.
 func (b *Bucket) needed(ctx context.Context, roots []buildfiles.Digest) (map[buildfiles.Digest]struct{}, error) {
 	needed := map[buildfiles.Digest]struct{}{}
 	for _, root := range roots {
@@ -273,7 +275,7 @@ func (b *Bucket) needed(ctx context.Context, roots []buildfiles.Digest) (map[bui
 		text, err := b.read(ctx, root)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // it is on a disk, or lost with all that it names
+			continue // it is on a disk, or lost together with all content that it names
 		case err != nil:
 			return nil, err
 		}

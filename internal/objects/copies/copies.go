@@ -1,7 +1,9 @@
-// Package copies keeps the parts of builds on the disks of a cluster's nodes. A build is recorded once a majority of the nodes that vote has all of its parts durably;
-// the other nodes copy them as soon as they can, and so does a node that joins. Until it has a part, a node gets it from another one whenever it is asked for it.
+// Package copies keeps the parts of builds on the disks of a cluster's nodes. A build is recorded once a majority of the voting nodes has
+// all of its parts durably; the other nodes, and nodes that join later, copy them as soon as they can. A node that is asked for a part that
+// it lacks gets it from another node.
 //
-// Nodes fetch from each other, and none writes to the disk of another: the node that makes a build asks the others to hold it, and they fetch what they lack.
+// Nodes fetch from each other, and none writes to the disk of another: the node that makes a build asks the others to hold it, and they
+// fetch the parts that they lack.
 package copies
 
 import (
@@ -26,20 +28,20 @@ const (
 	fetchesMax  = 8 // parts that this node fetches at a time, each in memory
 	copyingMax  = 4 // builds that are copied to this node at a time
 	perBuild    = 4 // parts of one build that are fetched at a time
-	passingMax  = 8 // parts at a time that this node passes on from another one to hosts, each in memory
+	passingMax  = 8 // parts that this node passes from other nodes to hosts at a time, each in memory
 	mirrorEvery = 5 * time.Second
 )
 
-// Config is what Copies need.
+// Config configures Copies.
 type Config struct {
 	Store *objects.Store
 	Net   *requests.Net
-	// InUse returns the manifests of all builds that this node knows of.
+	// InUse returns the manifests of all builds that this node knows.
 	InUse func(ctx context.Context) ([]buildfiles.Digest, error)
 	Log   *slog.Logger
 }
 
-// Copies are the parts of builds on the disks of the nodes. They implement objects.Parts.
+// Copies has the parts of builds on the disks of the nodes. It implements objects.Parts.
 type Copies struct {
 	Config
 
@@ -47,12 +49,12 @@ type Copies struct {
 	holdFor                  time.Duration
 
 	mu    sync.Mutex
-	whole map[buildfiles.Digest]struct{} // manifests of builds that this node has once had all parts of
+	whole map[buildfiles.Digest]struct{} // manifests of builds of which this node has once had all parts
 	lacks int                            // builds in use that this node does not have yet
-	said  map[buildfiles.Digest]string   // why not, as the log says
+	said  map[buildfiles.Digest]string   // why, as last logged
 }
 
-// New makes the Copies of a node. Run copies what the node lacks.
+// New returns the Copies of a node. Run copies the parts that the node lacks.
 func New(c Config) *Copies {
 	return &Copies{
 		Config:  c,
@@ -62,14 +64,14 @@ func New(c Config) *Copies {
 	}
 }
 
-// Lacks is how many builds in use this node does not have all parts of.
+// Lacks returns the number of builds in use of which this node lacks parts.
 func (c *Copies) Lacks() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lacks
 }
 
-// Missing implements objects.Parts: a part is missing if no node that can be reached has it.
+// Missing implements objects.Parts: a part is missing if no reachable node has it.
 func (c *Copies) Missing(ctx context.Context, m *buildfiles.Manifest) ([]buildfiles.Digest, error) {
 	missing, err := objects.Local{Store: c.Store}.Missing(ctx, m)
 	if err != nil || len(missing) == 0 {
@@ -78,7 +80,7 @@ func (c *Copies) Missing(ctx context.Context, m *buildfiles.Manifest) ([]buildfi
 	return c.missingElsewhere(ctx, missing), nil
 }
 
-// Put implements objects.Parts. The part is at this node only: until a build has it, it may be lost, and the client sends it again.
+// Put implements objects.Parts. The part is only on this node: until a build needs it, it may be lost, and the client sends it again.
 func (c *Copies) Put(_ context.Context, d buildfiles.Digest, content []byte) error {
 	return c.Store.Put(d, content)
 }
@@ -88,9 +90,9 @@ func (c *Copies) Commit(ctx context.Context, m *buildfiles.Manifest, record func
 	_, err := c.fetchParts(ctx, m, copying{})
 	if _, isFull := errors.AsType[*objects.FullError](err); isFull || ctx.Err() != nil {
 		return err
-	} // after another error parts are missing, and the client sends them again
-	// Commit keeps sweeps away, and a sweep that waits keeps away the copies which other nodes wait for. So the files are spread between two commits: what the first one
-	// has found stays for longer than spreadMax.
+	} // after another error, parts are missing, and the client sends them again
+	// Commit keeps sweeps away, and a waiting sweep keeps away the copies that other nodes wait for. So the files are spread between two
+	// commits: content that the first one has found stays for longer than spreadMax.
 	var manifest buildfiles.Digest
 	if err := c.Store.Commit(m, func(d buildfiles.Digest) error { manifest = d; return nil }); err != nil {
 		return err
@@ -135,12 +137,12 @@ func (p *passed) Close() error {
 	return nil
 }
 
-// Sweep implements objects.Parts. Each node sweeps its own disk, by the state that all share.
+// Sweep implements objects.Parts. Each node sweeps its own disk, according to the shared state.
 func (c *Copies) Sweep(_ context.Context, now time.Time, manifests func() ([]buildfiles.Digest, error)) (objects.Swept, error) {
 	return c.Store.Sweep(now, manifests)
 }
 
-// enter waits for a place.
+// enter waits for a free slot.
 func enter(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:
@@ -166,7 +168,7 @@ func (c *Copies) Run(ctx context.Context) {
 func (c *Copies) mirror(ctx context.Context) {
 	manifests, err := c.InUse(ctx)
 	if err != nil {
-		return // the node has not caught up, or it ends
+		return // the node has not caught up, or it is stopping
 	}
 	for _, manifest := range c.unknown(manifests) {
 		began := time.Now()
@@ -181,7 +183,7 @@ func (c *Copies) mirror(ctx context.Context) {
 	}
 }
 
-// unknown returns the manifests in use of which this node does not know that it has all parts, and forgets those that are no longer in use.
+// unknown returns the manifests in use of builds of which this node is not known to have all parts, and forgets those no longer in use.
 func (c *Copies) unknown(inUse []buildfiles.Digest) (unknown []buildfiles.Digest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +210,7 @@ func (c *Copies) unknown(inUse []buildfiles.Digest) (unknown []buildfiles.Digest
 	return unknown
 }
 
-// copied notes what came of an attempt to copy a build, and logs each new reason for a failure.
+// copied records the result of an attempt to copy a build, and logs each new reason for a failure.
 func (c *Copies) copied(manifest buildfiles.Digest, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,14 +226,14 @@ func (c *Copies) copied(manifest buildfiles.Digest, err error) {
 	}
 }
 
-// copying says how a build is to be copied. The zero value: from any node, to the end.
+// copying defines how a build is copied. The zero value copies from any node, to the end.
 type copying struct {
 	from     string        // the node that is asked first
-	beginFor time.Duration // how long parts are begun; 0: until all are fetched. Those under way are finished
-	left     func(int)     // told how many parts are left; nil: it is not asked
+	beginFor time.Duration // how long further fetches are started; 0: until all parts are fetched. Fetches in progress are completed
+	left     func(int)     // called with the number of parts left; nil: not called
 }
 
-// errLater says that parts are left which were not begun in time.
+// errLater is the error if parts are left because their fetch was not started in time.
 var errLater = errors.New("parts are left for later")
 
 func (x *copying) tell(left int) {
@@ -240,7 +242,7 @@ func (x *copying) tell(left int) {
 	}
 }
 
-// copy fetches what this node lacks of a build, and returns how many parts that was. All of them are durable when the error is nil.
+// copy fetches the parts of a build that this node lacks, and returns their number. If the error is nil, all of them are durable.
 func (c *Copies) copy(ctx context.Context, manifest buildfiles.Digest, x copying) (fetched int, err error) {
 	if err := enter(ctx, c.copies); err != nil {
 		return 0, err
@@ -278,7 +280,7 @@ func (c *Copies) fetchParts(ctx context.Context, m *buildfiles.Manifest, x copyi
 	group.SetLimit(perBuild)
 	for i, d := range missing {
 		if fetching.Err() != nil || i >= perBuild && x.beginFor > 0 && time.Since(began) >= x.beginFor {
-			break // some are always begun, so each attempt comes further
+			break // some are always started, so each attempt makes progress
 		}
 		group.Go(func() error {
 			content, err := c.fetch(fetching, d, x.from)

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/requests"
 )
 
-// partWait bounds the fetch of one part of 8 MiB, or of a manifest of 64 MiB, from one node: a node may stand still with its connections open.
+// partWait bounds the fetch of one part of 8 MiB, or of a manifest of 64 MiB, from one node, because a node may stall with its connections open.
 const partWait = 2 * time.Minute
 
 // fetch gets content from another node, from the first one if that has it. The error wraps fs.ErrNotExist if all nodes have answered that
@@ -80,8 +80,8 @@ func (c *Copies) ask(ctx context.Context, node, method, path string, body io.Rea
 	return c.Net.Do(r)
 }
 
-// refusalOf is the text of an answer that refuses.
+// refusalOf returns the error for an answer that refuses.
 func refusalOf(answer *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // what could be read is the best that there is
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // best effort: whatever could be read
 	return fmt.Errorf("%s: %s", answer.Status, text)
 }

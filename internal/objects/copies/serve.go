@@ -22,19 +22,19 @@ const (
 	// Prefix begins their paths.
 	Prefix = "/builds/parts/"
 
-	partsPath   = Prefix + "content/" // GET with a digest behind it: the content
-	missingPath = Prefix + "missing"  // POST digests: those that this node lacks
-	holdPath    = Prefix + "hold/"    // POST with the digest of a manifest behind it: fetch what this node lacks of the build
+	partsPath   = Prefix + "content/" // GET, followed by a digest: the content
+	missingPath = Prefix + "missing"  // POST with digests: those that this node lacks
+	holdPath    = Prefix + "hold/"    // POST, followed by the digest of a manifest: fetch the parts of the build that this node lacks
 	fromQuery   = "from"              // of holdPath: the node that has all of it
 	leftHeader  = "Muster-Parts-Left" // of the answer Accepted to holdPath: how many parts this node lacks; -1: it has not begun
 )
 
 // Bounds of questions.
 const (
-	holdFor    = 10 * time.Second // how long the answer to holdPath waits for the copy; parts that are then under way are still fetched
-	holdMost   = 2 * partWait     // beyond holdFor: for the manifest, and for the parts under way
+	holdFor    = 10 * time.Second // how long the answer to holdPath waits for the copy; fetches then in progress are still completed
+	holdMost   = 2 * partWait     // in addition to holdFor: for the manifest, and for fetches in progress
 	sendWait   = partWait         // for a node to take a part
-	digestsMax = 16 << 20         // bytes of the digests that are asked for at a time; a build has fewer
+	digestsMax = 16 << 20         // bytes of the digests in one question; a build has fewer
 	askedWait  = 5 * time.Second  // for the answers of other nodes to missingPath
 )
 
@@ -101,7 +101,7 @@ func (c *Copies) serveHold(w http.ResponseWriter, r *http.Request, name string) 
 	}
 }
 
-// serveMissing answers with those of some digests whose content this node lacks. The others stay for a day.
+// serveMissing answers with those of the given digests whose content this node lacks. The others stay for a day.
 func (c *Copies) serveMissing(w http.ResponseWriter, r *http.Request) {
 	asked, err := readDigests(http.MaxBytesReader(w, r.Body, digestsMax))
 	if err != nil {
@@ -112,13 +112,13 @@ func (c *Copies) serveMissing(w http.ResponseWriter, r *http.Request) {
 	for _, d := range asked {
 		if !c.Store.Has(d) {
 			if _, err := w.Write(d[:]); err != nil {
-				return // the other node has gone
+				return // the asking node has gone
 			}
 		}
 	}
 }
 
-// readDigests reads digests that follow each other, 32 bytes each.
+// readDigests reads consecutive digests of 32 bytes each.
 func readDigests(r io.Reader) (all []buildfiles.Digest, err error) {
 	for {
 		var d buildfiles.Digest
@@ -132,7 +132,7 @@ func readDigests(r io.Reader) (all []buildfiles.Digest, err error) {
 	}
 }
 
-// missingElsewhere returns those of some digests whose content no other node has, as far as the nodes answer.
+// missingElsewhere returns those of the given digests whose content no other node has, as far as the nodes answer.
 func (c *Copies) missingElsewhere(ctx context.Context, digests []buildfiles.Digest) []buildfiles.Digest {
 	ctx, cancel := context.WithTimeout(ctx, askedWait)
 	defer cancel()

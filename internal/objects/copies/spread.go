@@ -15,14 +15,14 @@ import (
 
 // Times of spread.
 const (
-	patience   = 30 * time.Second              // without progress, until the attempt is given up because the other nodes refuse or cannot be reached
-	slowest    = holdFor + holdMost + patience // the same while a node has been asked and may be fetching a part
-	spreadMax  = 12 * time.Hour                // less than sweeps keep content that no build needs: the nodes that held it first must not have swept it
+	patience   = 30 * time.Second              // time without progress after which the attempt is given up, because the other nodes refuse or cannot be reached
+	slowest    = holdFor + holdMost + patience // the same while a node that was asked may be fetching a part
+	spreadMax  = 12 * time.Hour                // less than sweeps keep content that no build needs: the first nodes to hold it must not have swept it
 	askAgain   = time.Second                   // after a node refused or could not be reached
 	spreadLook = 100 * time.Millisecond
 )
 
-// NotHeldError says why a build is not recorded: too few nodes hold its files.
+// NotHeldError is the reason why a build is not recorded: too few nodes hold its files.
 type NotHeldError struct {
 	Nodes, Majority int
 	Why             []string // of each node that does not hold them
@@ -32,14 +32,14 @@ func (e *NotHeldError) Error() string {
 	return fmt.Sprintf("the files of the build are at %d of the nodes that vote; want %d: %s", e.Nodes, e.Majority, strings.Join(e.Why, "; "))
 }
 
-// holding is the way of one node to a build.
+// holding is the progress of one node towards holding a build.
 type holding struct {
 	holds bool
 	left  int // parts; -1: the node is busy with others
 	why   error
 }
 
-// spread returns once a majority of the nodes that vote holds a build that this node has. Nodes are asked at the same time.
+// spread returns once a majority of the voting nodes holds a build that this node has. It asks the nodes concurrently.
 func (c *Copies) spread(ctx context.Context, manifest buildfiles.Digest) error {
 	ctx, cancel := context.WithTimeout(ctx, spreadMax)
 	defer cancel()
@@ -63,7 +63,7 @@ func (c *Copies) spread(ctx context.Context, manifest buildfiles.Digest) error {
 				continue
 			}
 			asked[m.ID] = true
-			go func() { answers <- answer{m.ID, c.askToHold(ctx, m.ID, manifest)} }() // there is room for it, so it ends with the question
+			go func() { answers <- answer{m.ID, c.askToHold(ctx, m.ID, manifest)} }() // the channel has room for it, so the goroutine ends with the question
 		}
 		select {
 		case a := <-answers:
@@ -82,7 +82,7 @@ func (c *Copies) spread(ctx context.Context, manifest buildfiles.Digest) error {
 	}
 }
 
-// allRefuse reports whether each other node that votes, and does not hold the build, has refused or could not be reached when it was last asked.
+// allRefuse reports whether each other voting node that does not hold the build refused or could not be reached when it was last asked.
 func (c *Copies) allRefuse(states map[string]holding) bool {
 	for _, m := range c.Net.Members() {
 		if s := states[m.ID]; m.Votes && m.ID != c.Net.Self() && !s.holds && s.why == nil {
@@ -92,7 +92,7 @@ func (c *Copies) allRefuse(states map[string]holding) bool {
 	return true
 }
 
-// count returns how many nodes that vote hold a build that this node has, and how many are a majority; 0: the members are not known.
+// count returns how many voting nodes hold a build that this node has, and the size of a majority; 0: the members are not known.
 func (c *Copies) count(states map[string]holding) (held, majority int) {
 	voters := 0
 	for _, m := range c.Net.Members() {
@@ -125,7 +125,7 @@ func (c *Copies) notHeld(states map[string]holding, held, majority int) error {
 	return e
 }
 
-// askToHold has another node fetch what it lacks of a build, for a while.
+// askToHold makes another node fetch the parts of a build that it lacks, for a limited time.
 func (c *Copies) askToHold(ctx context.Context, node string, manifest buildfiles.Digest) holding {
 	ctx, cancel := context.WithTimeout(ctx, c.holdFor+holdMost+askedWait)
 	defer cancel()

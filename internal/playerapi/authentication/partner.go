@@ -65,8 +65,7 @@ func (a *Authenticator) identified(r *http.Request, p *principal.Principal, real
 	return nil
 }
 
-// ActionOf returns the action under which policies know the call with a path: muster: and the last part of the path, except for
-// streams.
+// ActionOf returns the action under which policies know the call with a path: muster: and the last part of the path, except for streams.
 func ActionOf(path string) string {
 	switch path {
 	case objects.ServerStreamPath:

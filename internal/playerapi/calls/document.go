@@ -225,8 +225,7 @@ func deepCopy(part any) any {
 	return part
 }
 
-// openAnswers allows additional fields and values in every schema that no request uses. The type of an event selects its schema, so it
-// stays closed.
+// openAnswers allows additional fields and values in every schema that no request uses. The type of an event selects its schema, so it stays closed.
 func openAnswers(d node) {
 	schemas := d["components"].(node)["schemas"].(node)
 	asked, _ := bodies(d)

@@ -22,8 +22,7 @@ const depthMax = 32
 // attributes of 16 KiB may have 8,000.
 const valuesMax = 10_000
 
-// bounds are checked before a request is decoded, because some values of two bytes take hundreds of bytes decoded. They also refuse
-// ambiguous JSON.
+// bounds are checked before a request is decoded, because some values of two bytes take hundreds of bytes decoded. They also refuse ambiguous JSON.
 var bounds = jsonbody.Bounds{Depth: depthMax, Values: valuesMax}
 
 // strictFormats refuses formats that encoding/json would silently accept.

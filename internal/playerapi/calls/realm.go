@@ -69,8 +69,7 @@ func (r *Realm) prefix() string { return objects.Prefix + r.Name + "/" }
 
 func (r *Realm) nameOf(path string) string { return strings.TrimPrefix(path, r.prefix()) }
 
-// Begin counts a call, and returns its X-Request-Id to the client. The caller answers through the returned ResponseWriter and then
-// calls answered.
+// Begin counts a call, and returns its X-Request-Id to the client. The caller answers through the returned ResponseWriter and then calls answered.
 func (r *Realm) Begin(w http.ResponseWriter, request *http.Request) (counted http.ResponseWriter, answered func()) {
 	counted, answered = r.stats.Note(w, r.nameOf(request.URL.Path))
 	if id := request.Header.Get(requestIDHeader); id != "" && len(id) <= requestIDMax {

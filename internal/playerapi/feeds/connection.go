@@ -24,8 +24,7 @@ import (
 type feed interface {
 	// hello returns the first frame, which contains the intervals of heartbeats.
 	hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error)
-	// next appends the next frames for the receiver. more: others are waiting. A code other than 0 ends the connection after these
-	// frames.
+	// next appends the next frames for the receiver. more: others are waiting. A code other than 0 ends the connection after these frames.
 	next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error)
 	// take records that the receiver has everything up to a number.
 	take(ctx context.Context, no uint64)

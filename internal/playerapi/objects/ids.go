@@ -17,8 +17,7 @@ func ID[K domain.Kind](id domain.ID[K]) string {
 	return id.String()
 }
 
-// GameSessionARN returns the ARN by which game servers know their game session; no game session gives the empty
-// string.
+// GameSessionARN returns the ARN by which game servers know their game session; no game session gives the empty string.
 func GameSessionARN(region, game string) string {
 	if game == "" {
 		return ""

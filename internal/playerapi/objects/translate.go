@@ -57,8 +57,7 @@ func (t Translator) Snapshot(s *playerflow.FlowSnapshot, now domain.Time) FlowSn
 	return x
 }
 
-// SnapshotForOthers returns the snapshot without the connection token, which admits its bearer to a
-// game.
+// SnapshotForOthers returns the snapshot without the connection token, which admits its bearer to a game.
 func (t Translator) SnapshotForOthers(s *playerflow.FlowSnapshot, now domain.Time) FlowSnapshot {
 	x := t.Snapshot(s, now)
 	if x.GameInstance != nil && x.GameInstance.Host != nil {

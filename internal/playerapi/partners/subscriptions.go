@@ -109,8 +109,7 @@ func (d *door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	return answer, nil
 }
 
-// checkWebhook checks that the service may post messages to a URL, and that third parties cannot read them in
-// transit.
+// checkWebhook checks that the service may post messages to a URL, and that third parties cannot read them in transit.
 func (d *door) checkWebhook(text string) error {
 	targets := d.Feeds.Webhooks.Get()
 	err := targets.CheckURL(text)

@@ -209,8 +209,7 @@ func (d *door) declareParty() {
 		})
 }
 
-// spoken returns a code in the core's form, because players read codes to each other and type them in
-// various ways.
+// spoken returns a code in the core's form, because players read codes to each other and type them in various ways.
 func spoken(code string) string {
 	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 }

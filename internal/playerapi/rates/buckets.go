@@ -81,8 +81,7 @@ func New(now func() time.Time, kinds []playerrates.Kind, loginsPerAddress int) *
 	return b
 }
 
-// Set changes the rates while they are in use; the parameters are those of New. A bucket that is not full fills at the new rate from its
-// next call.
+// Set changes the rates while they are in use; the parameters are those of New. A bucket that is not full fills at the new rate from its next call.
 func (b *Buckets) Set(kinds []playerrates.Kind, loginsPerAddress int) {
 	if kinds == nil {
 		kinds = playerrates.Defaults()

@@ -6,8 +6,7 @@ import (
 )
 
 // LoginQueue admits logins at a steady rate, in the order of their first attempt. A waiting player holds no connection: each has a
-// place, which is an instant, learns how long to wait, and comes back. Players in a game do not wait, but their logins delay those who
-// do.
+// place, which is an instant, learns how long to wait, and comes back. Players in a game do not wait, but their logins delay those who do.
 type LoginQueue struct {
 	now func() time.Time
 
@@ -33,8 +32,7 @@ func NewLoginQueue(now func() time.Time) *LoginQueue {
 	return &LoginQueue{now: now, places: map[string]time.Time{}}
 }
 
-// SetRate changes the number of logins per second; 0: no limit. Waiting players keep their place in the queue, which now moves at the
-// new rate.
+// SetRate changes the number of logins per second; 0: no limit. Waiting players keep their place in the queue, which now moves at the new rate.
 func (q *LoginQueue) SetRate(perSecond int) {
 	now := q.now()
 	q.mu.Lock()

@@ -27,8 +27,7 @@ var Heartbeat = Append(Append(nil, Ping), Text, []byte(`{"type":"ping"}`))
 // Buffers are shared by all streams, so that an idle stream holds none.
 var Buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}
 
-// KeptFrame is the capacity of the largest buffer that returns to the pool, so that a rare huge one is not kept
-// forever.
+// KeptFrame is the capacity of the largest buffer that returns to the pool, so that a rare huge one is not kept forever.
 const KeptFrame = 64 << 10
 
 func PutBuffer(b *[]byte) {

@@ -32,7 +32,6 @@ const (
 	ClientPatience = 10 * time.Second
 	// Farewell is the time in which a client must answer a close frame.
 	Farewell = 2 * time.Second
-	// ComeBack is how long clients of a stopping service wait before they reconnect. They add jitter
-	// themselves.
+	// ComeBack is how long clients of a stopping service wait before they reconnect. They add jitter themselves.
 	ComeBack = 2 * time.Second
 )

@@ -34,8 +34,7 @@ type State struct {
 // PanicDoor is the name under which panics of the player API are counted.
 const PanicDoor = "playerapi"
 
-// Open begins to follow the configuration. It calls apply with each configuration that comes into force. The State must be closed
-// before the engine.
+// Open begins to follow the configuration. It calls apply with each configuration that comes into force. The State must be closed before the engine.
 func Open(e *engine.Engine, o objects.Translator, log *slog.Logger, apply func(*flow.Config)) *State {
 	s := &State{Engine: e, Objects: o, Log: log, commits: newCommits(), apply: apply}
 	s.followConfig()

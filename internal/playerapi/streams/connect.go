@@ -35,8 +35,7 @@ func streamToken(r *http.Request) string {
 	return ""
 }
 
-// ServeHTTP opens a client's stream. It refuses a client with a close code, because browsers do not reveal the status of a
-// failed upgrade.
+// ServeHTTP opens a client's stream. It refuses a client with a close code, because browsers do not reveal the status of a failed upgrade.
 func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused := socket.Check(r, subprotocol); refused != nil {
 		problem.Write(w, refused)
@@ -75,8 +74,7 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	now := steady.Now()
 	s.heard.Store(now)
-	// After a restart many clients come at once. Their heartbeats, and their signs of life in the journal, are spread from the
-	// start.
+	// After a restart many clients come at once. Their heartbeats, and their signs of life in the journal, are spread from the start.
 	config := &x.State.Settings().Sessions
 	s.promised = config
 	s.pinged, s.renewed = now-rand.Int64N(int64(config.PingInterval)), now-rand.Int64N(int64(config.IdleExpiry/20))

@@ -87,8 +87,7 @@ func (x *Streams) Readmit(ctx context.Context) error {
 	if _, closed := x.gate.away(); !closed {
 		return nil
 	}
-	// The players get their time to come back before the gate opens: afterwards the command would also wait for those who have
-	// already come.
+	// The players get their time to come back before the gate opens: afterwards the command would also wait for those who have already come.
 	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{Node: x.Node()}); err != nil {
 		return err
 	}

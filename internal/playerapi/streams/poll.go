@@ -36,8 +36,7 @@ const pollMargin = 5 * time.Second
 // pollMost returns the longest wait of a poll, if a silent player counts as gone after deadAfter.
 func pollMost(deadAfter time.Duration) time.Duration { return deadAfter - min(pollMargin, deadAfter/2) }
 
-// Poll returns events to a client that cannot keep a stream open, and waits if it has none. Meanwhile the player counts as
-// online.
+// Poll returns events to a client that cannot keep a stream open, and waits if it has none. Meanwhile the player counts as online.
 func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollRequest) (*PollAnswer, error) {
 	if refused := x.Draining(); refused != nil {
 		return nil, refused

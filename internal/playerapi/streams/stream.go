@@ -18,11 +18,9 @@ import (
 )
 
 const (
-	// framesMax is the number of events that may wait for a client that does not read. It gets what it missed when it
-	// reconnects.
+	// framesMax is the number of events that may wait for a client that does not read. It gets what it missed when it reconnects.
 	framesMax = 256
-	// bytesMax bounds their total size, because an event may be large. What a client begins with does not count: the outbox
-	// bounds it.
+	// bytesMax bounds their total size, because an event may be large. What a client begins with does not count: the outbox bounds it.
 	bytesMax = 1 << 20
 )
 

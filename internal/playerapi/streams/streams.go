@@ -114,8 +114,7 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	return 0
 }
 
-// enter registers a stream and replaces an earlier one of the player. From now on the stream gathers events. A code other than 0 refuses
-// it.
+// enter registers a stream and replaces an earlier one of the player. From now on the stream gathers events. A code other than 0 refuses it.
 func (x *Streams) enter(s *stream) (code uint16) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -275,8 +274,7 @@ func (x *Streams) watch() {
 // look does what is due for one stream.
 func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	defer x.Panics.Confine(state.PanicDoor, s.drop)
-	// The intervals of the client's greeting still hold: the service sends heartbeats no less often, and gives the client no less time to
-	// answer.
+	// The intervals of the client's greeting still hold: the service sends heartbeats no less often, and gives the client no less time to answer.
 	switch {
 	case now-s.heard.Load() > int64(max(config.DeadAfter, s.promised.DeadAfter)):
 		s.drop()
@@ -335,8 +333,7 @@ func (x *Streams) dropping() <-chan struct{} {
 	return x.dropped
 }
 
-// Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart every player has time to
-// come back.
+// Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart every player has time to come back.
 func (x *Streams) Close() {
 	x.stop()
 	x.unfollow()

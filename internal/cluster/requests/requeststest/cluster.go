@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/cluster/requests"
 )
 
-// Cluster is a cluster of Nets. All methods may be called at the same time.
+// Cluster is a cluster of Nets. All methods may be called concurrently.
 type Cluster struct {
 	t *testing.T
 

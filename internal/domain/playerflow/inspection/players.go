@@ -34,8 +34,7 @@ type PlayerLine struct {
 }
 
 // FindPlayers returns players that a filter selects, in the order of their places in memory, beginning after a place. It
-// examines at most `most` of them, however few it finds. last is the place of the last one that it examined; more reports that
-// others follow it.
+// examines at most `most` of them, however few it finds. last is the place of the last one that it examined; more reports that others follow it.
 func (v *View) FindPlayers(f *PlayerFilter, now domain.Time, after flow.PlayerRef, limit, most int) (page []PlayerLine, last flow.PlayerRef, more bool) {
 	v.SawAll()
 	last = after

@@ -7,8 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// Holding is a record that keeps a player in a party, search or game, or from logging in or searching, and what will
-// end that.
+// Holding is a record that keeps a player in a party, search or game, or from logging in or searching, and what will end that.
 type Holding struct {
 	Key    string      // PARTY_ID, MATCHMAKING_ID, GAME_INSTANCE_ID; or LOGIN, LOCK, BANNED
 	By     string      // the party, ticket or game instance

@@ -17,8 +17,7 @@ type Timer struct {
 	Of    string // the party, ticket, game instance, player session, login session or invite that it concerns
 	Until domain.Time
 	Then  string // what happens
-	// Left is the remaining time of a clock that stands still because the host of the game is suspected to be lost; 0:
-	// the clock runs.
+	// Left is the remaining time of a clock that stands still because the host of the game is suspected to be lost; 0: the clock runs.
 	Left time.Duration
 }
 
