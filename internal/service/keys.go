@@ -30,7 +30,7 @@ func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err
 
 // holderName returns the name of the holder of a quota.
 func (x *Service) holderName(h quota.Holder) (name string) {
-	_ = x.engine.ReadHere(context.Background(), func(v *cell.View) error { // the name need not be durable, so it cannot fail
+	_ = x.engine.ReadHere(context.Background(), func(v *cell.View) error { // an error does not matter: the name is set, and need not be durable
 		name = x.quotas.Namer(v.AccessKeys)(h)
 		return nil
 	})

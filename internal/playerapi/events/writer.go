@@ -73,7 +73,7 @@ func Whole(seq uint64, tail []byte) []byte {
 // although the state may be later, because later events may contain more, such as the offer to return to a game.
 func (w Writer) syncTail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
 	s, err := w.State.Snapshot(ctx, player)
-	if err != nil { // the service is stopping
+	if err != nil { // the service is stopping, or the cluster has no leader
 		w.State.Log.Debug("no snapshot for an OnSync", "player", player, "error", err)
 	}
 	s.Seq = seq

@@ -99,7 +99,7 @@ func (x *Feeds) Lead() {
 	x.mu.Lock()
 	x.leads = true
 	x.mu.Unlock()
-	all, _ := x.subscriptions() // fails only if this node has stopped leading again
+	all, _ := x.subscriptions() // fails only if the door is closing, or the engine has stopped
 	for _, s := range all {
 		switch {
 		case s.Lapsed != 0:

@@ -106,7 +106,7 @@ type eventFeed struct {
 // take records that the receiver has the events up to a number, if they were sent to it, so that the state need not keep them.
 func (f *eventFeed) take(ctx context.Context, no uint64) {
 	no = min(no, f.seen.Load())
-	// If this fails, the engine has stopped, and the receiver gets the events again.
+	// If this fails, the state keeps the events until a later acknowledgement.
 	if f.of.State.Do(ctx, &playerflow.TakeEvents{ID: f.id, No: no}) == nil {
 		f.taken.Store(max(no, f.taken.Load()))
 	}

@@ -63,7 +63,7 @@ type Streams struct {
 // subprotocol of the stream.
 const subprotocol = "playerflow.v1"
 
-// streamPace is above the rate of rates.Frames, and also counts pings and fragments.
+// streamPace is above the default rate of rates.Frames, and limits any higher setting. It also counts pings and fragments.
 var streamPace = rate.PerSecond(40, 200)
 
 const (
@@ -152,7 +152,7 @@ func (x *Streams) leave(s *stream) bool {
 }
 
 func (x *Streams) lose(s *stream) {
-	// If this fails, the engine has stopped, and after its restart all clients have to reconnect anyway.
+	// If this fails because the engine has stopped, all clients have to reconnect after its restart anyway.
 	_ = x.State.Do(context.WithoutCancel(x.ctx), &playerflow.LoseStream{Player: s.player, Stream: s.number})
 }
 
