@@ -512,7 +512,7 @@ func (e *Engine) release() {
 	e.fed.release()
 }
 
-// stopError is the error of a caller whose outcome is unknown.
+// stopError returns the error for a caller whose outcome is unknown.
 func (e *Engine) stopError() error {
 	if err := e.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, err)

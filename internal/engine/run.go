@@ -281,7 +281,7 @@ func (r *run) refuseQueue() {
 	r.refuse(left, r.closedError())
 }
 
-// closedError is the error of a command that was never submitted to the journal: nothing has happened.
+// closedError returns the error for a command that was never submitted to the journal: nothing has happened.
 func (r *run) closedError() error {
 	if r.e.cluster != nil {
 		return ErrNotLeading

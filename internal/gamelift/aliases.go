@@ -115,7 +115,7 @@ func aliasToWire(a *fleet.Alias) types.Alias {
 	}
 }
 
-// catalog is the place in a listing of the core.
+// catalog returns the place in a listing of the core.
 func (p place) catalog() catalog.Place {
 	return catalog.Place{Created: domain.Time(p.created), ID: p.id}
 }

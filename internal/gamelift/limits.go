@@ -44,7 +44,7 @@ func LimitsNamed(profile string) (Limits, error) {
 	}
 }
 
-// documentedRates is the service's table of 2026, docs/spec/gamelift-api.md#rates: burst, tokens per second, operations. Additional limits per
+// documentedRates returns the cloud service's table of 2026, docs/spec/gamelift-api.md#rates: burst, tokens per second, operations. Additional limits per
 // resource have no published figures. GetPlayerConnectionDetails is not in the table; it has the rate of similar operations.
 func documentedRates() map[string]rate.Limit {
 	rates := map[string]rate.Limit{}

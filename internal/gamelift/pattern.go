@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// pattern reports whether a whole string matches a pattern of the model. The model's patterns are unanchored; without
-// anchors, "custom-a b" would match ^custom-[A-Za-z0-9\-]+.
+// pattern matches whole strings against a pattern of the model. The model's patterns are unanchored; without anchors,
+// "custom-a b" would match ^custom-[A-Za-z0-9\-]+.
 type pattern struct {
 	source string
 	match  func(string) bool

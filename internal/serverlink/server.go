@@ -151,7 +151,7 @@ func New(ctx context.Context, config Config) *Server {
 	return s
 }
 
-// now is the time on the connections' clock.
+// now returns the time on the connections' clock.
 func (s *Server) now() time.Time { return s.config.Links.now() }
 
 // Close drops every connection without a close frame, so that the game servers reconnect after a restart, and waits until all

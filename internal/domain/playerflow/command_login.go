@@ -290,7 +290,7 @@ func (cmd *IssueLoginTicket) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// proof is the ticket or signed token that a login uses up; zero for other proofs.
+// proof returns the ticket or signed token that a login uses up; zero for other proofs.
 func (cmd *Login) proof() domain.UUID {
 	if !cmd.Once.IsZero() {
 		return cmd.Once

@@ -35,7 +35,7 @@ type Logins struct {
 // Authenticator authenticates requests.
 type Authenticator struct{ Config }
 
-// Stranger is the principal of a request before it is authenticated.
+// Stranger returns the principal of a request before it is authenticated.
 func (a *Authenticator) Stranger(r *http.Request) *principal.Principal {
 	return &principal.Principal{Principal: identity.Principal{Address: a.Transport.Proxies.Of(r)}, Host: r.Host, TLS: a.Transport.Secure(r)}
 }

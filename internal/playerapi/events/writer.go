@@ -80,7 +80,7 @@ func (w Writer) syncTail(ctx context.Context, seq uint64, x *flow.Told, player s
 	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, flow.OnSync.String(), s)
 }
 
-// fields returns the data for game servers.
+// fields is the data of an event for game servers or the studio.
 type fields map[string]any
 
 func (f fields) unlessEmpty(key, value string) fields {

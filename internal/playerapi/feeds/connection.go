@@ -174,7 +174,7 @@ func (l *connection) revoked() {
 	}
 }
 
-// always returns a channel that is always ready.
+// always is a channel that is always ready.
 var always = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)

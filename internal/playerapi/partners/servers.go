@@ -283,7 +283,7 @@ func (d *door) startData(ctx context.Context, _ string, body *OneGameRequest) (*
 	return answer, err
 }
 
-// gameOver is the answer to every call of a game that has ended, except Game.EndGame, which then succeeds without an effect.
+// gameOver returns the answer to every call of a game that has ended, except Game.EndGame, which then succeeds without an effect.
 func gameOver(instance flow.InstanceID) *problem.Problem {
 	return problem.New(flow.GameHasEnded, "game instance %s has ended", objects.ID(instance))
 }
