@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/musterhq/muster/internal/bench"
@@ -30,10 +32,11 @@ type benchCommand struct {
 	Repeats     int            `placeholder:"N" help:"How often the leader dies in the scenario cluster; it hands over twice as often. Default: 5."`
 	Build       settings.Bytes `placeholder:"BYTES" help:"Size of the build in the scenario agents. Default: 1GiB."`
 	Dir         string         `placeholder:"DIR" help:"Directory for the data, on the disk to measure. Default: the system's temporary directory."`
+	Binary      string         `placeholder:"FILE" help:"The muster binary that runs as the service, such as an earlier build's, to compare two builds under the same load. What a scenario measures in process is always this one. Default: this one."`
 	Profiles    string         `placeholder:"DIR" help:"Write profiles of the service to this directory: CPU time, allocations, execution traces."`
 }
 
-// Run measures this very binary and writes the table. After a failure the table has the results up to it.
+// Run measures the binary and writes the table. After a failure the table has the results up to it.
 func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if c.List {
 		for _, s := range bench.Scenarios() {
@@ -46,7 +49,7 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if c.Rounds < 1 || c.Measure <= 0 || c.For <= 0 {
 		return fmt.Errorf("--rounds %d, --measure %s, --for %s: want more than 0", c.Rounds, c.Measure, c.For)
 	}
-	binary, err := os.Executable()
+	binary, err := c.binary()
 	if err != nil {
 		return err
 	}
@@ -60,6 +63,20 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 		err = errors.Join(err, table.WriteMarkdown(stdout))
 	}
 	return err
+}
+
+func (c *benchCommand) binary() (string, error) {
+	if c.Binary == "" {
+		return os.Executable()
+	}
+	path, err := filepath.Abs(c.Binary)
+	if err == nil {
+		_, err = exec.LookPath(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--binary: want a muster binary: %w", err)
+	}
+	return path, nil
 }
 
 // benchBareCommand runs the service without a core, with which `muster bench` compares. It takes the relevant settings of serve, so

@@ -53,6 +53,8 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{"keys create --role admin --data ~", []string{`--data ""`}},
 		{"keys create --role admin --reason ~", []string{`--reason ""`}},
 		{"bench --rounds 0", []string{"--rounds 0"}},
+		{"bench players --binary /no/such/muster", []string{"--binary", "/no/such/muster"}},
+		{"bench players --binary " + rules, []string{"--binary", rules}},
 	} {
 		args := strings.Fields(x.args)
 		for i := range args {
