@@ -38,8 +38,7 @@ func (t *penalties) couldNotCome(m *flow.Membership, x *flow.Instance, reason fl
 }
 
 // add moves a player one step up a scale. It computes the lock in every mode except OFF; the mode at the time of a search decides
-// whether
-// the lock applies.
+// whether the lock applies.
 func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance flow.InstanceID, reason flow.Reason) {
 	config := &t.Config.Penalties
 	if config.Mode == flow.PenaltiesOff {

@@ -77,8 +77,7 @@ func (s *Sort) favourite(party [][]Value) (key string) {
 }
 
 // value returns a party's value. For strings it is the smallest or largest according to the aggregation, else the first player's,
-// because
-// strings have no average.
+// because strings have no average.
 func (s *Sort) value(key string, party [][]Value) SortKey {
 	if s.Kind != String {
 		x, ok := s.aggregate(party, key)
