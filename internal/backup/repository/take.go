@@ -310,8 +310,8 @@ func (r *Repository) takeBack(ctx context.Context, m *Manifest) error {
 }
 
 // Keep removes all backups except the latest n, and old objects that no backup needs any more. It returns how many backups it removed. A
-// backup that was made within the last minutes is neither removed nor counted, because its program may still take it back (finish); the
-// same applies to one that lacks objects.
+// backup that was made within the last minutes is neither removed nor counted, because its program may still take it back (finish). A
+// damaged backup, or one that lacks objects, is not counted.
 func (r *Repository) Keep(ctx context.Context, n int) (removed int, err error) {
 	objects, now, err := r.store.List(ctx, manifestsBelow)
 	if err != nil {

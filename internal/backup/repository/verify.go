@@ -25,8 +25,8 @@ type Verified struct {
 	From     uint64 // the entry of that backup
 }
 
-// Verify reads all objects of all backups, loads the selected state, and proves it: replaying the journal from the previous backup gives
-// the same state.
+// Verify reads all objects of all backups, loads the selected state, and proves its backup: replaying the journal from the previous
+// backup gives the same state.
 func (r *Repository) Verify(ctx context.Context, w Wanted, key *secretkey.Key) (v Verified, err error) {
 	all, err := r.List(ctx)
 	if err != nil {
