@@ -157,50 +157,50 @@ func duration(name, meaning string) *Definition {
 // The metrics that are not measured by a function in the table.
 var (
 	activations         = counter(Place, "ServerProcessActivations", "Server processes that became ready for a game session.")
-	terminations        = counter(Place, "ServerProcessTerminations", "Server processes that ended, for whatever reason.")
-	abnormal            = counter(Place, "ServerProcessAbnormalTerminations", "Of these, those that did not end by themselves with ProcessEnding: crashed, silent, unhealthy, or killed.")
+	terminations        = counter(Place, "ServerProcessTerminations", "Server processes that ended for any reason.")
+	abnormal            = counter(Place, "ServerProcessAbnormalTerminations", "Server processes that ended without ProcessEnding: crashed, silent, unhealthy, or killed.")
 	playerActivations   = counter(Place, "PlayerSessionActivations", "Player sessions that changed from RESERVED to ACTIVE.")
-	networkIn           = bytesOf("NetworkIn", "Bytes that the hosts with an agent have received, on all interfaces but loopback.")
-	networkOut          = bytesOf("NetworkOut", "Bytes that they have sent.")
-	diskRead            = bytesOf("DiskReadBytes", "Bytes that they have read from their disks.")
-	diskWritten         = bytesOf("DiskWriteBytes", "Bytes that they have written to them.")
-	diskReads           = counter(Place, "DiskReadOps", "Reads from their disks.")
-	diskWrites          = counter(Place, "DiskWriteOps", "Writes to them.")
+	networkIn           = bytesOf("NetworkIn", "Bytes that hosts with an agent received, on all interfaces except loopback.")
+	networkOut          = bytesOf("NetworkOut", "Bytes that hosts with an agent sent, on all interfaces except loopback.")
+	diskRead            = bytesOf("DiskReadBytes", "Bytes that hosts with an agent read from their disks.")
+	diskWritten         = bytesOf("DiskWriteBytes", "Bytes that hosts with an agent wrote to their disks.")
+	diskReads           = counter(Place, "DiskReadOps", "Read operations on the disks of hosts with an agent.")
+	diskWrites          = counter(Place, "DiskWriteOps", "Write operations on the disks of hosts with an agent.")
 	queueDepth          = gauge(Queue, "QueueDepth", "Count", "Placements of the queue that are PENDING.")
-	averageWait         = gauge(Queue, "AverageWaitTime", "Seconds", "How long they have waited, on average.")
+	averageWait         = gauge(Queue, "AverageWaitTime", "Seconds", "Average time that PENDING placements of the queue have waited.")
 	placementsStarted   = counter(Queue, "PlacementsStarted", "New placements.")
 	placementsSucceeded = counter(Queue, "PlacementsSucceeded", "Placements that ended FULFILLED.")
 	placementsCanceled  = counter(Queue, "PlacementsCanceled", "Placements that ended CANCELLED.")
 	placementsTimedOut  = counter(Queue, "PlacementsTimedOut", "Placements that ended TIMED_OUT.")
 	placementsFailed    = counter(Queue, "PlacementsFailed", "Placements that ended FAILED.")
-	placementsTo        = counter(QueueLocation, "Placement <location>", "PlacementsSucceeded by location. The location is a part of the name: Placement custom-home.")
-	firstNotViable      = counter(Queue, "FirstChoiceNotViable", "Placements fulfilled at another place than their first choice, where all hosts were drained or no server process was ready.")
-	firstFull           = counter(Queue, "FirstChoiceOutOfCapacity", "Placements fulfilled at another place than their first choice, where no server process was free.")
+	placementsTo        = counter(QueueLocation, "Placement <location>", "PlacementsSucceeded by location. The location is part of the name: Placement custom-home.")
+	firstNotViable      = counter(Queue, "FirstChoiceNotViable", "Placements not fulfilled at their first choice, because all hosts there were drained or no server process was ready.")
+	firstFull           = counter(Queue, "FirstChoiceOutOfCapacity", "Placements not fulfilled at their first choice, because no server process there was free.")
 	lowestLatency       = counter(Queue, "LowestLatencyPlacement", "Placements with latencies that went to the location with the lowest average latency.")
 	lowestPrice         = counter(Queue, "LowestPricePlacement", "Placements with latencies that went to the fleet with the lowest cost among those in its location.")
 	locationDepth       = gauge(Location, "QueueDepth", "Count", "Placements of all queues that wait for a server process, by the location of their first choice.")
-	locationWait        = gauge(Location, "AverageWaitTime", "Seconds", "How long they have waited, on average.")
-	firstNotViableAt    = counter(Location, "FirstChoiceNotViable", "The same for all queues, by the location where they were fulfilled.")
-	firstFullAt         = counter(Location, "FirstChoiceOutOfCapacity", "The same for all queues, by the location where they were fulfilled.")
-	lowestLatencyAt     = counter(Location, "LowestLatencyPlacement", "The same for all queues, by location.")
-	lowestPriceAt       = counter(Location, "LowestPricePlacement", "The same for all queues, by location.")
+	locationWait        = gauge(Location, "AverageWaitTime", "Seconds", "Average time that the placements in QueueDepth have waited.")
+	firstNotViableAt    = counter(Location, "FirstChoiceNotViable", "FirstChoiceNotViable of all queues, by the location that fulfilled the placement.")
+	firstFullAt         = counter(Location, "FirstChoiceOutOfCapacity", "FirstChoiceOutOfCapacity of all queues, by the location that fulfilled the placement.")
+	lowestLatencyAt     = counter(Location, "LowestLatencyPlacement", "LowestLatencyPlacement of all queues, by location.")
+	lowestPriceAt       = counter(Location, "LowestPricePlacement", "LowestPricePlacement of all queues, by location.")
 	currentTickets      = gauge(Configuration, "CurrentTickets", "Count", "Tickets that have not ended.")
-	ticketsStarted      = counter(Configuration, "TicketsStarted", "New tickets, backfill tickets included.")
+	ticketsStarted      = counter(Configuration, "TicketsStarted", "New tickets, including backfill tickets.")
 	ticketsFailed       = counter(Configuration, "TicketsFailed", "Tickets that ended FAILED.")
 	ticketsTimedOut     = counter(Configuration, "TicketsTimedOut", "Tickets that ended TIMED_OUT.")
 	playersStarted      = counter(Configuration, "PlayersStarted", "Players of new tickets.")
-	matchesCreated      = counter(Configuration, "MatchesCreated", "Potential matches that were made.")
-	matchesAccepted     = counter(Configuration, "MatchesAccepted", "Of those that need acceptance, matches that all players accepted.")
+	matchesCreated      = counter(Configuration, "MatchesCreated", "Potential matches created.")
+	matchesAccepted     = counter(Configuration, "MatchesAccepted", "Matches that require acceptance and that all players accepted.")
 	matchesRejected     = counter(Configuration, "MatchesRejected", "Matches that a player rejected.")
 	acceptancesTimedOut = counter(Configuration, "MatchAcceptancesTimedOut", "Matches that players did not accept in time.")
 	matchesPlaced       = counter(Configuration, "MatchesPlaced", "Matches that got a game session.")
-	timeToMatch         = duration("TimeToMatch", "From the start of a ticket to a potential match with it.")
-	timeToCancel        = duration("TimeToTicketCancel", "From the start of a ticket to its cancellation.")
-	timeToSuccess       = duration("TimeToTicketSuccess", "From the start of a ticket to its completion.")
-	searchTime          = duration("MatchmakingSearchTime", "How long a ticket was in status SEARCHING, each time that it left this status.")
-	rulesPassed         = counter(Rule, "RuleEvaluationsPassed", "Evaluations of the rule that passed, with tickets that left the pool within the minute.")
-	rulesFailed         = counter(Rule, "RuleEvaluationsFailed", "Evaluations of the rule that failed, with tickets that left the pool within the minute.")
-	availableServers    = gauge(Group, "AvailableGameServers", "Count", "Game servers that are AVAILABLE, claimed ones included.")
+	timeToMatch         = duration("TimeToMatch", "Time from the start of a ticket to a potential match with it.")
+	timeToCancel        = duration("TimeToTicketCancel", "Time from the start of a ticket to its cancellation.")
+	timeToSuccess       = duration("TimeToTicketSuccess", "Time from the start of a ticket to its completion.")
+	searchTime          = duration("MatchmakingSearchTime", "Time that a ticket spent in status SEARCHING, measured each time that it left this status.")
+	rulesPassed         = counter(Rule, "RuleEvaluationsPassed", "Passed evaluations of the rule with tickets that left the pool within the minute.")
+	rulesFailed         = counter(Rule, "RuleEvaluationsFailed", "Failed evaluations of the rule with tickets that left the pool within the minute.")
+	availableServers    = gauge(Group, "AvailableGameServers", "Count", "Game servers that are AVAILABLE, including claimed ones.")
 	utilizedServers     = gauge(Group, "UtilizedGameServers", "Count", "Game servers that are UTILIZED.")
 	utilizedShare       = gauge(Group, "PercentUtilizedGameServers", "Percent", "UtilizedGameServers / all game servers of the group × 100.")
 )
@@ -208,32 +208,32 @@ var (
 // Table has all metrics, in the order of the documents.
 var Table = []*Definition{
 	ofPlace("ActiveInstances", "Computes with server processes that are ready or host a game session.", (*hosting.PlaceCounts).ActiveInstances),
-	ofPlace("IdleInstances", "Of these, computes without a game session.", (*hosting.PlaceCounts).IdleInstances),
+	ofPlace("IdleInstances", "Active instances without a game session.", (*hosting.PlaceCounts).IdleInstances),
 	shareOf("PercentIdleInstances", "IdleInstances / ActiveInstances × 100.", func(n *hosting.PlaceCounts) (int32, int32) { return n.IdleInstances(), n.ActiveInstances() }),
-	ofHosts("DesiredInstances", "How many hosts a fleet of a build wants.", func(c fleet.Capacity) int32 { return c.Desired }),
-	ofHosts("MaxInstances", "The most hosts that it may want.", func(c fleet.Capacity) int32 { return c.Max }),
-	ofHosts("MinInstances", "The fewest hosts that it may want.", func(c fleet.Capacity) int32 { return c.Min }),
+	ofHosts("DesiredInstances", "Desired number of hosts of a fleet of a build.", func(c fleet.Capacity) int32 { return c.Desired }),
+	ofHosts("MaxInstances", "Maximum number of hosts of a fleet of a build.", func(c fleet.Capacity) int32 { return c.Max }),
+	ofHosts("MinInstances", "Minimum number of hosts of a fleet of a build.", func(c fleet.Capacity) int32 { return c.Min }),
 
-	ofUse("CPUUtilization", "How busy the processors of the hosts are, on average over the hosts with an agent.", func(u use) float64 { return u.cpu }),
-	ofUse("MemoryUtilization", "How much of their memory is in use, on average. The cloud service has no such metric.", func(u use) float64 { return u.memory }),
+	ofUse("CPUUtilization", "Average CPU utilization of the hosts with an agent.", func(u use) float64 { return u.cpu }),
+	ofUse("MemoryUtilization", "Average memory utilization of the hosts with an agent. The cloud service has no such metric.", func(u use) float64 { return u.memory }),
 	networkIn, networkOut, diskRead, diskWritten, diskReads, diskWrites,
 
 	ofPlace("ActiveServerProcesses", "Server processes that are ready or host a game session.", func(n *hosting.PlaceCounts) int32 { return n.Hosts.Processes }),
-	ofPlace("HealthyServerProcesses", "Of these, those whose last health report was good.", func(n *hosting.PlaceCounts) int32 { return n.Hosts.Healthy }),
+	ofPlace("HealthyServerProcesses", "Active server processes whose last health report was good.", func(n *hosting.PlaceCounts) int32 { return n.Hosts.Healthy }),
 	shareOf("PercentHealthyServerProcesses", "HealthyServerProcesses / ActiveServerProcesses × 100.", func(n *hosting.PlaceCounts) (int32, int32) { return n.Hosts.Healthy, n.Hosts.Processes }),
 	activations, terminations, abnormal,
 
 	ofPlace("ActivatingGameSessions", "Game sessions that are ACTIVATING.", func(n *hosting.PlaceCounts) int32 { return n.Sessions.Activating }),
 	ofPlace("ActiveGameSessions", "Game sessions that are ACTIVE, with or without players.", (*hosting.PlaceCounts).ActiveGameSessions),
 	ofPlace("AvailableGameSessions", "Healthy server processes that wait for a game session.", (*hosting.PlaceCounts).AvailableGameSessions),
-	ofPlace("ConcurrentActivatableGameSessions", "Of these, those that MaxConcurrentGameSessionActivations does not hold back now.", (*hosting.PlaceCounts).ActivatableGameSessions),
+	ofPlace("ConcurrentActivatableGameSessions", "Available game sessions that MaxConcurrentGameSessionActivations does not currently hold back.", (*hosting.PlaceCounts).ActivatableGameSessions),
 	shareOf("PercentAvailableGameSessions", "AvailableGameSessions / (ActiveGameSessions + AvailableGameSessions + unhealthy server processes) × 100.", func(n *hosting.PlaceCounts) (int32, int32) {
 		return n.AvailableGameSessions(), n.ActiveGameSessions() + n.AvailableGameSessions() + n.UnhealthyProcesses()
 	}),
 
 	ofPlace("CurrentPlayerSessions", "Player sessions that are RESERVED or ACTIVE.", (*hosting.PlaceCounts).CurrentPlayerSessions),
 	playerActivations,
-	ofPlace("AvailablePlayerSessions", "Empty player slots of game sessions, also of those that accept no players. Reserved slots do not count.", (*hosting.PlaceCounts).AvailablePlayerSessions),
+	ofPlace("AvailablePlayerSessions", "Empty player slots of game sessions, including sessions that accept no players. Reserved slots do not count.", (*hosting.PlaceCounts).AvailablePlayerSessions),
 
 	queueDepth, averageWait, placementsStarted, placementsSucceeded, placementsCanceled, placementsTimedOut, placementsFailed, placementsTo,
 	firstNotViable, firstFull, lowestLatency, lowestPrice,
