@@ -274,18 +274,23 @@ func (c *Client) Put(ctx context.Context, key string, content io.ReaderAt, size 
 		timer.Reset(wait)
 		body := io.NopCloser(&watched{io.NewSectionReader(content, 0, size), timer, wait}) // a reader for each attempt: HTTP may still read that of one that was answered early
 		header := http.Header{"Content-Type": {"application/octet-stream"}}
-		if c.place.Encryption != "" {
-			header.Set("X-Amz-Server-Side-Encryption", c.place.Encryption)
-		}
-		if c.place.EncryptionKey != "" {
-			header.Set("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id", c.place.EncryptionKey)
-		}
+		c.encrypt(header)
 		answer, err := c.ask(ctx, http.MethodPut, key, nil, header, body, size, hex.EncodeToString(sum[:]))
 		if err != nil {
 			return err
 		}
 		return answer.Body.Close()
 	})
+}
+
+// encrypt asks the store to encrypt an object as the place says. A copy needs it as well: S3 encrypts a copy as the bucket says, and not as the original.
+func (c *Client) encrypt(header http.Header) {
+	if c.place.Encryption != "" {
+		header.Set("X-Amz-Server-Side-Encryption", c.place.Encryption)
+	}
+	if c.place.EncryptionKey != "" {
+		header.Set("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id", c.place.EncryptionKey)
+	}
 }
 
 // PutBytes is Put of bytes in memory.
@@ -341,9 +346,11 @@ func (c *Client) Head(ctx context.Context, key string) (info Info, err error) {
 // Touch makes the store take an object for a new one.
 func (c *Client) Touch(ctx context.Context, key string) error {
 	return c.try(ctx, "touch "+key, func(ctx context.Context, _ *time.Timer) error {
-		answer, err := c.ask(ctx, http.MethodPut, key, nil, http.Header{
-			"X-Amz-Copy-Source": {"/" + c.place.Bucket + "/" + c.full(key)}, "X-Amz-Metadata-Directive": {"REPLACE"},
-		}, nil, 0, emptySum)
+		header := http.Header{
+			"Content-Type": {"application/octet-stream"}, "X-Amz-Copy-Source": {"/" + c.place.Bucket + "/" + c.full(key)}, "X-Amz-Metadata-Directive": {"REPLACE"},
+		}
+		c.encrypt(header)
+		answer, err := c.ask(ctx, http.MethodPut, key, nil, header, nil, 0, emptySum)
 		if err != nil {
 			return err
 		}

@@ -391,3 +391,27 @@ func TestSigned(t *testing.T) {
 		t.Errorf("without credentials: %v", err)
 	}
 }
+
+// Every request that writes an object asks for the encryption of the place: S3 encrypts a copy as the bucket says, and policies of buckets refuse writes that do not ask.
+func TestEncryption(t *testing.T) {
+	asked := map[string]string{}
+	c := fake(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut {
+			what := "put"
+			if r.Header.Get("X-Amz-Copy-Source") != "" {
+				what = "touch"
+			}
+			asked[what] = r.Header.Get("X-Amz-Server-Side-Encryption") + " " + r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id") + " " + r.Header.Get("Content-Type")
+		}
+		return false
+	})
+	c.place.Encryption, c.place.EncryptionKey = "aws:kms", "key-1"
+	if err := errors.Join(c.PutBytes(t.Context(), "x", []byte("y")), c.Touch(t.Context(), "x")); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"put", "touch"} {
+		if want := "aws:kms key-1 application/octet-stream"; asked[what] != want {
+			t.Errorf("%s asks for %q, want %q", what, asked[what], want)
+		}
+	}
+}
