@@ -157,6 +157,20 @@ func TestWrongRequests(t *testing.T) {
 	}
 }
 
+// A refusal with 401 names the scheme of Authorization, as RFC 9110, 15.5.2 requires.
+func TestChallenges(t *testing.T) {
+	x := newLobby(t, nil)
+	for name, w := range map[string]*httptest.ResponseRecorder{
+		"no token":      x.ask(http.MethodPost, objects.PlayerPrefix+"Party.GetParty", nil),
+		"a wrong token": x.ask(http.MethodPost, objects.PlayerPrefix+"Party.GetParty", nil, "Authorization", "Bearer pfa_x"),
+		"a wrong login": x.ask(http.MethodPost, objects.PlayerPrefix+"Session.Login", strings.NewReader(`{"provider":"dev","token":"x"}`)),
+	} {
+		if got := w.Header().Values("WWW-Authenticate"); w.Code != http.StatusUnauthorized || len(got) != 1 || got[0] != `Bearer realm="muster"` {
+			t.Errorf("%s: %d %s, WWW-Authenticate %q", name, w.Code, w.Body, got)
+		}
+	}
+}
+
 // When to come again is in a header, too; the request's name comes back; nothing is kept by caches; details are there, if empty.
 func TestHeadersOfAnswers(t *testing.T) {
 	x := newLobby(t, nil)

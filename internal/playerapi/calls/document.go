@@ -297,7 +297,8 @@ func declareAnswers(d node) {
 		"RateLimit-Policy": node{
 			"description": "These rates: q calls at once, which fill up again in w seconds.", "schema": node{"type": "string"}, "example": `"party";q=10;w=5`,
 		},
-		"Retry-After": node{"description": "Seconds until it is worth another try.", "schema": node{"type": "integer"}},
+		"Retry-After":      node{"description": "Seconds until it is worth another try.", "schema": node{"type": "integer"}},
+		"WWW-Authenticate": node{"description": "The scheme of Authorization, which is Bearer.", "schema": node{"type": "string"}, "example": `Bearer realm="muster"`},
 	}
 	limits := func() node {
 		return node{"RateLimit": node{"$ref": "#/components/headers/RateLimit"}, "RateLimit-Policy": node{"$ref": "#/components/headers/RateLimit-Policy"}}
@@ -309,12 +310,17 @@ func declareAnswers(d node) {
 		for _, x := range commonRefusals {
 			refused := deepCopy(other).(node)
 			refused["description"] = x.text
-			if x.status == 429 || x.status == 503 {
-				headers := node{}
-				if x.status == 429 {
-					headers = limits()
-				}
+			headers := node{}
+			switch x.status {
+			case 401:
+				headers["WWW-Authenticate"] = node{"$ref": "#/components/headers/WWW-Authenticate"}
+			case 429:
+				headers = limits()
+				fallthrough
+			case 503:
 				headers["Retry-After"] = node{"$ref": "#/components/headers/Retry-After"}
+			}
+			if len(headers) > 0 {
 				refused["headers"] = headers
 			}
 			responses[fmt.Sprint(x.status)] = refused

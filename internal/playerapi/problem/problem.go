@@ -55,10 +55,17 @@ func (p *Problem) Error() string { return string(p.Code) + ": " + p.Message }
 // GetStatus returns the HTTP status.
 func (p *Problem) GetStatus() int { return p.status }
 
+// challenge is in every answer with status 401, as RFC 9110, 15.5.2 requires: all realms take bearer tokens. Basic, which partners may use as well, is
+// not offered, because browsers would ask for a password.
+const challenge = `Bearer realm="muster"`
+
 // GetHeaders returns the headers of the answer. Retry-After is for proxies and libraries, in whole seconds.
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	maps.Copy(h, p.headers)
+	if p.status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", challenge)
+	}
 	if p.RetryAfterMS != nil {
 		h.Set("Retry-After", strconv.FormatInt((*p.RetryAfterMS+999)/1000, 10))
 	}
