@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/ssoclient"
 )
 
-// accessKey finds an access key to sign with: of the environment, of a profile, or one with a suitable role of the service that runs
-// on the data directory. It is empty when there is none, which a service with --dev accepts, too.
+// accessKey finds an access key to sign with: from the environment, from a profile, or from the service that runs on the data
+// directory, if one of its keys has a suitable role. The key is empty if there is none; a service with --dev accepts that.
 func accessKey(ctx context.Context, env environment, profile string, data *dataFlag, may identity.Roles) (aws.Credentials, error) {
 	if key, err := environmentKey(env, profile); err != nil || key.AccessKeyID != "" {
 		return key, err
@@ -42,7 +42,7 @@ func accessKey(ctx context.Context, env environment, profile string, data *dataF
 	return aws.Credentials{}, nil
 }
 
-// environmentKey is the access key in the variables of AWS clients or in a profile; empty when there is none.
+// environmentKey returns the access key in the variables of AWS clients or in a profile. The key is empty if there is none.
 func environmentKey(env environment, profile string) (aws.Credentials, error) {
 	if id, secret := env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]; profile == "" && id != "" && secret != "" {
 		return credentialsOf(id, secret, env["AWS_SESSION_TOKEN"]), nil
@@ -66,7 +66,8 @@ func environmentKey(env environment, profile string) (aws.Credentials, error) {
 	return credentialsOf(id, secret, file.Get(profile, "aws_session_token")), nil
 }
 
-// profileEndpoint is the endpoint of the profile whose access key environmentKey takes; empty when it takes that of the variables, or the profile names no endpoint.
+// profileEndpoint returns the endpoint of the profile whose access key environmentKey returns. It is empty if that key comes from variables, or if the
+// profile names no endpoint.
 func profileEndpoint(env environment, profile string) (string, error) {
 	if profile == "" && env["AWS_ACCESS_KEY_ID"] != "" && env["AWS_SECRET_ACCESS_KEY"] != "" {
 		return "", nil
@@ -86,7 +87,7 @@ func profileEndpoint(env environment, profile string) (string, error) {
 	return file.Get(ssoclient.Section(profile), "endpoint_url"), nil
 }
 
-// credentialsOf leaves out a session token that another key has left behind: the service would refuse it.
+// credentialsOf omits a session token that belongs to another key: the service would refuse it.
 func credentialsOf(id, secret, token string) aws.Credentials {
 	if !strings.HasPrefix(id, identity.SessionPrefix) {
 		token = ""

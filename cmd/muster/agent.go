@@ -27,8 +27,8 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// agentCommand runs the program on a host that starts server processes. Each flag is also a variable, and those that the official agent has, under its
-// name, so that a host can change agents.
+// agentCommand runs the host agent, which starts server processes. Each flag is also a variable. Flags that the official agent has too
+// also take its variables, so that a host can change agents.
 type agentCommand struct {
 	agentConnection `embed:""`
 
@@ -71,7 +71,7 @@ func (c *agentCommand) Run(ctx context.Context, env environment) error {
 	if err != nil {
 		return err
 	}
-	// Hosts belong to the game: collecting garbage early costs the agent little.
+	// Memory on a host is for game servers: frequent garbage collection costs the agent little.
 	debug.SetGCPercent(50)
 	supervised, err := supervise(env, log)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *agentCommand) listenForMetrics() (net.Listener, error) {
 	return l, nil
 }
 
-// config checks the flags and puts them together.
+// config checks the flags and returns the agent's configuration.
 func (c *agentCommand) config(env environment, log *slog.Logger) (config agent.Config, err error) {
 	config = agent.Config{
 		Version: versionText(), File: c.RuntimeConfig, Quote: c.QuoteArgs, KillTimeout: c.KillTimeout, StartTimeout: c.StartTimeout, EndProcesses: c.EndProcesses, InterruptionFile: c.InterruptionFile,
@@ -192,7 +192,7 @@ func onSystem(other, windows string) string {
 	return other
 }
 
-// ofAgent returns whether a variable is one of the agent's, or one that it gives to server processes, which may be this program, too.
+// ofAgent reports whether the agent reads this variable or sets it for server processes, which may also run this program.
 func ofAgent(variable string) bool {
 	if variable == "MUSTER_PORT" || strings.HasPrefix(variable, "MUSTER_PORT_") || variable == "MUSTER_LOG_DIR" {
 		return true

@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/agent/link"
 )
 
-// agentConnection says where the service is, and as which compute the agent connects.
+// agentConnection selects the service, and the compute that the agent connects as.
 type agentConnection struct {
 	Server        string `env:"MUSTER_AGENT_SERVER,GAMELIFT_ENDPOINT" placeholder:"URL" help:"URL of the service, such as https://muster.example.com."`
 	Fleet         string `env:"MUSTER_AGENT_FLEET,GAMELIFT_FLEET_ID" placeholder:"ID" help:"Fleet of this host."`
@@ -34,7 +34,7 @@ type agentConnection struct {
 	Profile       string `placeholder:"NAME" help:"AWS profile whose access key registers the compute."`
 }
 
-// target returns the function that says where to connect, and fetches a token each time.
+// target returns a function that returns the address to connect to. It fetches a new token on each call.
 func (c *agentConnection) target(env environment, stateDir string, client *http.Client) (func(context.Context) (link.Target, error), error) {
 	u, err := url.Parse(c.Server)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -77,12 +77,12 @@ func (c *agentConnection) target(env environment, stateDir string, client *http.
 		return nil, err
 	}
 	if key.AccessKeyID == "" {
-		key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"} // the SDK signs always; a service with --dev takes any key
+		key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"} // the SDK always signs; a service with --dev accepts any key
 	}
 	api := gamelift.New(gamelift.Options{
 		HTTPClient: client, BaseEndpoint: &c.Server, Region: signingRegion(env), Credentials: credentials.StaticCredentialsProvider{Value: key},
 	})
-	var endpoint string // once the compute is registered
+	var endpoint string // empty until the compute is registered
 	return func(ctx context.Context) (link.Target, error) {
 		if endpoint == "" {
 			if endpoint, err = c.register(ctx, api, u); err != nil {
@@ -115,7 +115,7 @@ func (c *agentConnection) as(endpoint, token string) link.Target {
 	return link.Target{Endpoint: endpoint, Query: url.Values{"FleetId": {c.Fleet}, "ComputeName": {c.ComputeName}, "Authorization": {token}}}
 }
 
-// register makes the compute, as the official agent does, or finds it. It returns the endpoint of agents.
+// register registers the compute, as the official agent does, or finds the existing one. It returns the endpoint for agents.
 func (c *agentConnection) register(ctx context.Context, api *gamelift.Client, u *url.URL) (string, error) {
 	in := &gamelift.RegisterComputeInput{FleetId: &c.Fleet, ComputeName: &c.ComputeName}
 	if c.Location != "" {
@@ -157,7 +157,7 @@ func optional(text string) *string {
 	return &text
 }
 
-// address returns --ip, or the address from which this host sends to the service. Nothing is sent for that.
+// address returns --ip, or the local address of a route to the service. It sends no packet to find that.
 func (c *agentConnection) address(u *url.URL) (string, error) {
 	if c.IP != "" {
 		return c.IP, nil
@@ -171,7 +171,7 @@ func (c *agentConnection) address(u *url.URL) (string, error) {
 	return host, err
 }
 
-// asComputeName makes a host name one that the API takes: letters, digits and hyphens, at most 128.
+// asComputeName turns a host name into a name that the API accepts: letters, digits and hyphens, at most 128.
 func asComputeName(host string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// runAsService runs f, and speaks with Windows' service manager if that has started this program.
+// runAsService runs f. If Windows' service manager started this program, it also answers the manager's requests.
 func runAsService(ctx context.Context, f func(context.Context) error) error {
 	if service, err := svc.IsWindowsService(); err != nil || !service {
 		return f(ctx)

@@ -55,7 +55,7 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := becomeOwner(c.Data); err != nil { // files of root would keep the service from starting
+	if err := becomeOwner(c.Data); err != nil { // the service could not start with files that belong to root
 		return err
 	}
 	report, kept, err := datadir.RepairArchive(ctx, c.Data, key)
@@ -72,7 +72,7 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// archiveKinds name the records for people.
+// archiveKinds has the names of the kinds in messages.
 var archiveKinds = map[archive.Kind]string{
 	archive.GameSession: "game sessions", archive.PlayerSession: "player sessions", archive.Placement: "placements",
 	archive.Ticket: "tickets", archive.PlayerChange: "changes of players' keys", archive.AuditEntry: "entries of the audit log",

@@ -22,26 +22,26 @@ import (
 	"github.com/musterhq/muster/internal/top"
 )
 
-// operatorPatience bounds the wait of a person at a terminal for a service that hangs.
+// operatorPatience limits how long a command waits for a service that hangs.
 const operatorPatience = 30 * time.Second
 
 func signingRegion(env environment) string {
 	return cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // the service accepts any region
 }
 
-// userAgent is how the commands name themselves, also in the audit log.
+// userAgent identifies the commands in requests and in the audit log.
 var userAgent = "muster/" + versionText()
 
-// remoteService is a running service, and the access key that signs requests to it.
+// remoteService is a running service, and the credentials that sign requests to it.
 type remoteService struct {
 	endpoint string
-	key      aws.Credentials         // without an id: none
-	person   aws.CredentialsProvider // who has signed in, and is used in place of the key; nil: nobody
+	key      aws.Credentials         // no id: no key
+	person   aws.CredentialsProvider // credentials of a signed-in person, used instead of the key; nil: none
 	region   string
 	reason   string // of changes, for the audit log; empty: none
 }
 
-// credentials are for the SDK, which signs always: a service with --dev takes any key.
+// credentials returns credentials for the SDK, which always signs: a service with --dev accepts any key.
 func (s *remoteService) credentials() aws.CredentialsProvider {
 	switch {
 	case s.person != nil:
@@ -72,7 +72,7 @@ func (s *remoteService) call(ctx context.Context, method, path string, in, out a
 }
 
 // ask sends a request to the operators' door, signed if there is a key, and returns the body of the answer.
-// path follows the door's prefix, escaped.
+// path is escaped and follows the door's prefix.
 func (s *remoteService) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
@@ -91,7 +91,7 @@ func (s *remoteService) ask(ctx context.Context, method, path string, body []byt
 	return text, nil
 }
 
-// send sends a request to the operators' door, signed if there is a key. path follows the door's prefix, escaped.
+// send sends a request to the operators' door, signed if there is a key. path is escaped and follows the door's prefix.
 func (s *remoteService) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(s.endpoint, "/")+operator.Prefix+path, bytes.NewReader(body))
 	if err != nil {
@@ -124,7 +124,8 @@ func (s *remoteService) send(ctx context.Context, method, path string, body []by
 	return answer, nil
 }
 
-// refusal is the error of an answer that refuses. Of a refused signature it says which key the command had, since that may be of the environment.
+// refusal returns the error for an answer that refuses the request. If the signature was refused, the error names the access key, which may come from the
+// environment unnoticed.
 func (s *remoteService) refusal(text []byte) error {
 	var problem operator.Problem
 	if json.Unmarshal(text, &problem) != nil || problem.Message == "" {

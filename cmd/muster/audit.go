@@ -26,12 +26,12 @@ type auditCommand struct {
 	Verify auditVerify `cmd:"" help:"Find entries that are missing or were altered."`
 }
 
-// reasonFlag is of commands that change something.
+// reasonFlag is part of commands that change something.
 type reasonFlag struct {
 	Reason string `placeholder:"TEXT" help:"Why, for the audit log: one line of at most 200 characters."`
 }
 
-// recordLater has an operation on a data directory without a running service recorded at the next start.
+// recordLater makes the next start of the service record an operation on a data directory that no service was running on.
 func (f *reasonFlag) recordLater(dir, operation, kind, id string) error {
 	return audit.Later(dir, audit.Origin{Principal: localdoor.Principal(userName()), Door: audit.DoorOffline, Operation: operation, Reason: f.Reason}, kind, id)
 }
@@ -48,7 +48,7 @@ type auditList struct {
 	JSON    bool   `name:"json" help:"Print each entry as JSON in one line."`
 }
 
-// auditPage is how many entries are asked for at once.
+// auditPage is the number of entries in one request.
 const auditPage = 1000
 
 func (c *auditList) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -88,7 +88,7 @@ func (c *auditList) Run(ctx context.Context, stdout io.Writer, env environment) 
 	}
 }
 
-// instantOf reads a time or an age.
+// instantOf parses a time or an age.
 func instantOf(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -106,7 +106,7 @@ func instantOf(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// printEntries returns what prints pages of entries, with the heads of the columns before the first.
+// printEntries returns a function that prints pages of entries, with a heading before the first page.
 func printEntries(stdout io.Writer, asJSON bool) func([]audit.Document) error {
 	if asJSON {
 		lines := json.NewEncoder(stdout)
@@ -177,7 +177,7 @@ func (c *auditVerify) Run(ctx context.Context, stdout io.Writer, env environment
 	var errs []error
 	if c.Node == "" {
 		anchor := c.Anchor
-		if anchor == "" && first.Last > 0 { // a log that was written anew at one node differs from the others
+		if anchor == "" && first.Last > 0 { // a log that was rewritten at one node differs from the others
 			anchor = fmt.Sprintf("%d:%s", first.Last, first.Hash)
 		}
 		for _, node := range first.Others {

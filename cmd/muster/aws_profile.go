@@ -30,7 +30,7 @@ type awsProfileCommand struct {
 	Replace   bool          `help:"Replace an existing profile of that name that is not Muster's."`
 }
 
-// oldClients is printed each time, because the mistake that it prevents gives no error.
+// oldClients is printed each time, because the mistake that it prevents causes no error.
 const oldClients = `
 Mind the version of the client. AWS CLI before 2.13 (and 1.29), Debian's 2.9 among them, and SDKs of before August
 2023 ignore endpoint_url in a profile and would talk to the AWS cloud instead, where this key is unknown. With
@@ -75,12 +75,12 @@ func (c *awsProfileCommand) Run(ctx context.Context, stdout io.Writer, env envir
 	}
 	config.Set(configSection, "region", c.Region)
 	config.Set(configSection, "endpoint_url", endpoint)
-	for _, of := range []string{"sso_session", "sso_account_id", "sso_role_name"} { // some clients would sign in rather than use the key
+	for _, of := range []string{"sso_session", "sso_account_id", "sso_role_name"} { // with these, some clients would sign in instead of using the key
 		config.Remove(configSection, of)
 	}
 	credentials.Set(c.Name, "aws_access_key_id", key.ID)
 	credentials.Set(c.Name, "aws_secret_access_key", key.Secret)
-	credentials.Remove(c.Name, "aws_session_token") // of the profile that was there before
+	credentials.Remove(c.Name, "aws_session_token") // left over from an earlier profile
 	if err := credentials.Save(); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *awsProfileCommand) Run(ctx context.Context, stdout io.Writer, env envir
 	return err
 }
 
-// endpoint is the URL for clients of the API: that of game servers, with the scheme http or https.
+// endpoint returns the URL for clients of the API: the URL for game servers with the scheme http or https.
 func (c *awsProfileCommand) endpoint() (string, error) {
 	if c.Name == "" || strings.ContainsAny(c.Name, " \t\r\n[]'\"#;\\") {
 		return "", fmt.Errorf("profile name %q: want one without spaces, quotes and brackets", c.Name)
@@ -101,7 +101,7 @@ func (c *awsProfileCommand) endpoint() (string, error) {
 	return apiEndpoint(c.Listen, c.PublicURL)
 }
 
-// apiEndpoint is the URL of a service with these settings, for clients of the API.
+// apiEndpoint returns the URL of a service with these settings, for clients of the API.
 func apiEndpoint(listen, publicURL string) (string, error) {
 	text := publicURL
 	if text == "" {
@@ -127,7 +127,7 @@ func apiEndpoint(listen, publicURL string) (string, error) {
 	return u.String(), nil
 }
 
-// noService adds the endpoint to the error of a connection that failed, and returns every other error unchanged.
+// noService adds the endpoint to the error of a failed connection, and returns every other error unchanged.
 func noService(endpoint string, err error) error {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return fmt.Errorf("no service answers at %s: %w; name its address with --listen or --public-url", endpoint, dial.Err)
@@ -135,7 +135,7 @@ func noService(endpoint string, err error) error {
 	return err
 }
 
-// key returns the profile's key: the one that was made for it before, if it still works, or a new one.
+// key returns the profile's key: the one from an earlier call, if it still works, or a new one.
 func (c *awsProfileCommand) key(ctx context.Context) (keyring.Document, error) {
 	secretKey, err := c.dataFlag.key()
 	if err != nil {

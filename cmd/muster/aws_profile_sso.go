@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/ssoclient"
 )
 
-// signIn writes a profile with which people sign in. It has no secret, and needs no service that runs.
+// signIn writes a profile for signing in. The profile contains no secret, and the service need not run.
 func (c *awsProfileCommand) signIn(stdout io.Writer, endpoint, configFile string, config, credentials *awsfile.File) error {
 	role := ssoclient.OwnRole
 	if c.Role.Known() {
@@ -20,7 +20,7 @@ func (c *awsProfileCommand) signIn(stdout io.Writer, endpoint, configFile string
 	}
 	p := ssoclient.Profile{Name: c.Name, Session: c.Name, StartURL: ssoclient.StartURL(endpoint), Endpoint: endpoint, Region: c.Region, Account: identity.DefaultAccount, Role: role}
 	p.Write(config)
-	if credentials.Has(c.Name) { // a key there would be used instead by some clients
+	if credentials.Has(c.Name) { // some clients would use a key there instead
 		for _, key := range []string{"aws_access_key_id", "aws_secret_access_key", "aws_session_token"} {
 			credentials.Remove(c.Name, key)
 		}

@@ -41,7 +41,7 @@ type backupMake struct {
 	Rate settings.Bytes `name:"rate" placeholder:"SIZE" default:"64MiB" help:"Bytes per second that the service reads for the backup, so that the disk stays fast for players; 0: no limit."`
 }
 
-// Run asks the running service. It never opens the directory itself: while the service is stopped, a copy of the directory is a backup.
+// Run asks the running service and never opens the directory itself: while the service is stopped, a copy of the directory is a backup.
 func (c *backupMake) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	if err := mustExist(c.Data); err != nil {
 		return err
@@ -105,7 +105,8 @@ func backupsAt(ctx context.Context, env environment, place string) (*repository.
 	return nil, nil
 }
 
-// toFile writes a file with a backup. This process writes it, so the path and the rights are those of the user, also where the service sees other directories or may write to none.
+// toFile writes a backup to a file. This process writes it, not the service, so the user's paths and permissions apply, even if the service sees other
+// directories or may not write anywhere.
 func (c *backupMake) toFile(ctx context.Context, stdout io.Writer) error {
 	to, err := filepath.Abs(c.To)
 	if err != nil {
@@ -124,7 +125,7 @@ func (c *backupMake) toPipe(ctx context.Context, stdout, stderr io.Writer) error
 	return c.alone(ctx, "the standard output", stderr, func(write func(io.Writer) (backup.Summary, error)) (backup.Summary, error) { return write(stdout) })
 }
 
-// alone makes a backup that no other builds on, where put has it written, and tells what it has.
+// alone makes a backup that no later backup builds on. put chooses the destination; tell receives a description of the backup.
 func (c *backupMake) alone(ctx context.Context, to string, tell io.Writer, put func(write func(io.Writer) (backup.Summary, error)) (backup.Summary, error)) error {
 	key, err := c.key()
 	if err != nil {
@@ -235,7 +236,7 @@ func (c *backupList) Run(ctx context.Context, stdout io.Writer, env environment)
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", x.Name, h.Made.Format(time.RFC3339), h.Entry, h.State.Format(time.RFC3339), x.Summary().Bytes, x.Made, h.Installation)
 		whole = append(whole, x.Manifest)
 	}
-	_ = table.Flush() // of a strings.Builder
+	_ = table.Flush() // a strings.Builder returns no errors
 	if len(whole) > 0 {
 		fmt.Fprintf(text, "\n--at takes the entries %s\n", repository.Reachable(whole))
 	}
@@ -259,7 +260,7 @@ type restoreCommand struct {
 	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"The key that the service used when the backup was made, if any. The new directory uses it, too."`
 }
 
-// wanted reads --at and --backup.
+// wanted parses --at and --backup.
 func (c *restoreCommand) wanted() (w repository.Wanted, err error) {
 	w.Backup = c.Backup
 	if c.At == "" {
@@ -319,7 +320,7 @@ func (c *restoreCommand) Run(ctx context.Context, stdout io.Writer, env environm
 		if err := c.recordLater(c.Data, "restore", "backup", c.From); err != nil {
 			return err
 		}
-		if noDir == nil && isRoot() { // an empty directory of the service's user, who is to read what is in it
+		if noDir == nil && isRoot() { // the directory was empty and belongs to the service's user, who must be able to read the files
 			if err := ownerOfFile(before).own(c.Data); err != nil {
 				return err
 			}

@@ -36,7 +36,7 @@ type benchCommand struct {
 	Profiles    string         `placeholder:"DIR" help:"Write profiles of the service to this directory: CPU time, allocations, execution traces."`
 }
 
-// Run measures the binary and writes the table. After a failure the table has the results up to it.
+// Run measures the binary and writes the table. After a failure the table has the results up to that point.
 func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if c.List {
 		for _, s := range bench.Scenarios() {
@@ -79,8 +79,8 @@ func (c *benchCommand) binary() (string, error) {
 	return path, nil
 }
 
-// benchBareCommand runs the service without a core, with which `muster bench` compares. It takes the relevant settings of serve, so
-// that both services run with the same ones.
+// benchBareCommand runs the service without a core, as the baseline of `muster bench`. It takes the relevant settings of serve, so
+// that both services run with the same settings.
 type benchBareCommand struct {
 	settings.Settings
 }
@@ -106,7 +106,7 @@ func (c *benchBareCommand) Run(ctx context.Context) error {
 // benchAttackCommand runs the attackers of the scenario siege.
 type benchAttackCommand struct{}
 
-// Run attacks until the standard input ends.
+// Run attacks until standard input ends.
 func (c *benchAttackCommand) Run(ctx context.Context, stdout io.Writer) error {
 	return bench.Attack(ctx, os.Stdin, stdout)
 }

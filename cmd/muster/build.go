@@ -35,7 +35,7 @@ type buildCommand struct {
 	List buildListCommand `cmd:"" help:"List the builds."`
 }
 
-// api is a client of the service's API.
+// api returns a client of the service's API.
 func (f *serviceFlags) api(ctx context.Context, env environment, may identity.Roles, reason string) (*gamelift.Client, remoteService, error) {
 	service, err := f.reach(ctx, env, may)
 	if err != nil {
@@ -85,7 +85,7 @@ type buildPushCommand struct {
 	Dir string `arg:"" help:"Directory with the files of the game server." type:"existingdir"`
 }
 
-// pushedAtATime is how many parts are on the way at a time.
+// pushedAtATime is how many parts are sent concurrently.
 const pushedAtATime = 4
 
 func (c *buildPushCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -134,7 +134,7 @@ type pusher struct {
 	build   string
 	at      types.S3Location
 	scanned *buildfiles.Scanned
-	sent    atomic.Int64 // bytes of parts
+	sent    atomic.Int64 // bytes of parts so far
 	patience
 }
 
@@ -144,7 +144,7 @@ func (p *pusher) push(ctx context.Context, key *types.AwsCredentials, manifest [
 		if err := p.send(ctx, missing); err != nil {
 			return err
 		}
-		if key, err = p.key(ctx); err != nil { // the first may have expired
+		if key, err = p.key(ctx); err != nil { // the first credentials may have expired
 			return err
 		}
 		if missing, err = p.parts(ctx, key, builddoor.CommitQuery, manifest); err == nil && len(missing) == 0 {
@@ -157,7 +157,7 @@ func (p *pusher) push(ctx context.Context, key *types.AwsCredentials, manifest [
 	return fmt.Errorf("%d parts are still missing", len(missing))
 }
 
-// key asks for new credentials.
+// key requests new credentials.
 func (p *pusher) key(ctx context.Context) (key *types.AwsCredentials, err error) {
 	err = p.persist(ctx, func() (again bool, err error) {
 		out, err := p.api.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: &p.build})
@@ -171,7 +171,7 @@ func (p *pusher) key(ctx context.Context) (key *types.AwsCredentials, err error)
 	return key, err
 }
 
-// credentialsFor is how many parts are sent with the same credentials, which live for an hour.
+// credentialsFor is how many parts are sent with the same credentials, which are valid for an hour.
 const credentialsFor = 256
 
 func (p *pusher) send(ctx context.Context, missing []buildfiles.Digest) error {
@@ -203,10 +203,10 @@ func (p *pusher) send(ctx context.Context, missing []buildfiles.Digest) error {
 	return nil
 }
 
-// parts sends the manifest and returns which parts are missing.
+// parts sends the manifest and returns the digests of the missing parts.
 func (p *pusher) parts(ctx context.Context, key *types.AwsCredentials, query string, manifest []byte) ([]buildfiles.Digest, error) {
 	answer, err := p.ask(ctx, key, http.MethodPost, query+"=", manifest)
-	for errors.Is(err, errUnderWay) { // with the same credentials, which live for an hour: there are no new ones once the build is READY
+	for errors.Is(err, errUnderWay) { // with the same credentials, which are valid for an hour: a READY build gets no new ones
 		answer, err = p.ask(ctx, key, http.MethodPost, query+"=", manifest)
 	}
 	if err != nil || len(answer) == 0 {
@@ -225,7 +225,7 @@ func (p *pusher) ask(ctx context.Context, key *types.AwsCredentials, method, que
 	return answer, err
 }
 
-// errUnderWay means that the nodes of a cluster still copy the files to each other.
+// errUnderWay means that the nodes of a cluster are still copying the files to each other.
 var errUnderWay = errors.New("the nodes still copy the files")
 
 func (p *pusher) askOnce(ctx context.Context, key *types.AwsCredentials, method, query string, body []byte) (answer []byte, again bool, err error) {
@@ -256,6 +256,6 @@ func (p *pusher) askOnce(ctx context.Context, key *types.AwsCredentials, method,
 		return answer, false, nil
 	}
 	var refused struct{ Code, Message string }
-	_ = xml.Unmarshal(answer, &refused) // another program's answer has neither
+	_ = xml.Unmarshal(answer, &refused) // both stay empty if another program answered
 	return nil, mayPass(out.StatusCode), fmt.Errorf("the service answered %s: %s", out.Status, refused.Message)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/terminal"
 )
 
-// certificateFlags are those of credentials for a client certificate.
+// certificateFlags select credentials for a client certificate.
 type certificateFlags struct {
 	Certificate string        `placeholder:"FILE" help:"Exchange a client certificate in PEM, followed by its intermediate certificates, for credentials, instead of a sign-in."`
 	Key         string        `placeholder:"FILE" help:"Key of the certificate in PEM."`
@@ -43,10 +43,10 @@ func (f *certificateFlags) check() error {
 	return nil
 }
 
-// sessionAnswerMax bounds the answer of the service.
+// sessionAnswerMax limits the size of the service's answer, in bytes.
 const sessionAnswerMax = 64 << 10
 
-// exchange gets temporary credentials for the certificate.
+// exchange exchanges the certificate for temporary credentials.
 func (f *certificateFlags) exchange(ctx context.Context, env environment) (c processCredentials, err error) {
 	pair, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
 	if err != nil {

@@ -30,7 +30,7 @@ type clusterCommand struct {
 	Recover   clusterRecover   `cmd:"" help:"When the majority is lost for good: turn this node into a cluster of its own. The service must be stopped."`
 }
 
-// clusterAt is the node whose service the command asks. Any node will do.
+// clusterAt selects the node that receives the request. Any node of the cluster will do.
 type clusterAt struct{ dataFlag }
 
 func (a *clusterAt) client() (*localdoor.Client, error) {
@@ -132,7 +132,7 @@ func printStatus(stdout io.Writer, s node.Status) error {
 	return nil
 }
 
-// clusterNode is a command about one node.
+// clusterNode has the flags and the argument of commands about one node.
 type clusterNode struct {
 	clusterAsk
 	Node string `arg:"" help:"Id of the node, as muster cluster status shows it."`
@@ -142,7 +142,7 @@ func (c *clusterNode) change(ctx context.Context, stdout io.Writer, do string) e
 	return c.ask(ctx, stdout, node.Change{Do: do, Node: c.Node})
 }
 
-// clusterAsk asks a node for a change.
+// clusterAsk has the flags of commands that change the cluster.
 type clusterAsk struct {
 	clusterAt
 	reasonFlag

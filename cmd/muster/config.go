@@ -17,7 +17,7 @@ type configCommand struct {
 	Check configCheck `cmd:"" help:"Check a settings file without a service."`
 }
 
-// configCheck reads a file as serve would, without flags and variables, which could hide a mistake in it.
+// configCheck reads a file as serve would, but without flags and variables, which could hide a mistake in the file.
 type configCheck struct {
 	File string `arg:"" help:"Settings file, JSON."`
 }
@@ -27,7 +27,7 @@ func (c *configCheck) Run(ctx context.Context, stdout io.Writer) error {
 	err := run(ctx, []string{"config", "show", "--config", c.File}, nil, io.Discard)
 	switch {
 	case err == nil:
-	case strings.Contains(err.Error(), c.File): // with the line
+	case strings.Contains(err.Error(), c.File): // the error names the line
 		return err
 	default:
 		return fmt.Errorf("%s: %w", c.File, err)

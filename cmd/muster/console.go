@@ -48,8 +48,8 @@ func (c *consoleCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	return openPage(ctx, address, browserCommand)
 }
 
-// openPage has a program open an address. The program gets the name of a file that leads there, because other users of the machine can see its arguments, and the address may be a secret.
-// The next call replaces the file.
+// openPage makes a program open an address. The program gets the name of a file that redirects there: other users of the machine can see its arguments, and
+// the address may be a secret. The next call replaces the file.
 func openPage(ctx context.Context, address string, program func(file string) []string) error {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -68,7 +68,7 @@ func openPage(ctx context.Context, address string, program func(file string) []s
 	return nil
 }
 
-// browserCommand opens a file with the program that the person prefers.
+// browserCommand returns the command that opens a file with the user's preferred program.
 func browserCommand(file string) []string {
 	switch runtime.GOOS {
 	case "darwin":

@@ -20,7 +20,7 @@ type credentialsCommand struct {
 	certificateFlags
 }
 
-// Validate refuses half a certificate.
+// Validate refuses incomplete certificate flags.
 func (c *credentialsCommand) Validate() error { return c.check() }
 
 // processCredentials is what AWS clients read from a credential_process.
@@ -51,21 +51,21 @@ func (c *credentialsCommand) Run(ctx context.Context, stdout io.Writer, env envi
 	return json.NewEncoder(stdout).Encode(processCredentials{1, key.AccessKeyID, key.SecretAccessKey, key.SessionToken, key.Expires.UTC().Format(time.RFC3339)})
 }
 
-// defaultSignIn is the profile that muster login writes without another name.
+// defaultSignIn is the profile that muster login writes if no other is named.
 const defaultSignIn = "muster"
 
-// renewedBefore is how long before their end temporary credentials are renewed.
+// renewedBefore is how long before their expiry temporary credentials are renewed.
 const renewedBefore = 5 * time.Minute
 
-// person is somebody who signs in with a profile.
+// person is a person who signs in with a profile.
 type person struct {
 	profile ssoclient.Profile
 	home    string
 	implied bool // no option names the profile
 }
 
-// personOf returns the person of a profile, or of AWS_PROFILE, or, if there are neither that nor an access key in the environment, whoever has signed in with muster login; nil if there
-// is none.
+// personOf returns the person of a profile or of AWS_PROFILE. If neither these nor an access key in the environment are given, it returns the person who signed
+// in with muster login. It returns nil if there is none.
 func personOf(env environment, profile string) (*person, error) {
 	if profile == "" && env["AWS_ACCESS_KEY_ID"] != "" && env["AWS_SECRET_ACCESS_KEY"] != "" {
 		return nil, nil
@@ -97,14 +97,14 @@ func personOf(env environment, profile string) (*person, error) {
 	return &x, nil
 }
 
-// credentials are the person's temporary credentials, renewed before they expire.
+// credentials returns the person's temporary credentials, which are renewed before they expire.
 func (x *person) credentials() aws.CredentialsProvider {
 	return aws.NewCredentialsCache(x.profile.Provider(x.home, http.DefaultClient), func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = renewedBefore })
 }
 
 var errNoHome = errors.New("find the home directory: want HOME in the environment")
 
-// homeOf is the home directory of the person.
+// homeOf returns the home directory of the user.
 func homeOf(env environment) (string, error) {
 	if home := cmp.Or(env["HOME"], env["USERPROFILE"]); home != "" {
 		return home, nil

@@ -27,7 +27,7 @@ type demoCommand struct {
 	GameClient string `name:"game-client" placeholder:"FILE" help:"Program of the game client. Default: the example's, which is built into this program."`
 }
 
-// Run starts the service with the embedded store, plays the walk-through, and keeps running.
+// Run starts the service with the embedded store, plays the walk-through, and keeps the service running.
 func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 	gameServer, err := program("--game-server", c.GameServer, "arena-server")
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 	return c.play(ctx, config, "Every step showed the state it should.", x.Served())
 }
 
-// play plays the walk-through, and keeps running until ctx ends or the port is lost; with Exit it finishes the game session instead, and says done.
+// play plays the walk-through and runs until ctx ends or the port is lost. With Exit it ends the game session instead, and prints done.
 func (c *demoCommand) play(ctx context.Context, config demo.Config, done string, lost <-chan error) (err error) {
 	if config.Dir, err = os.MkdirTemp("", "muster-demo-host-"); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *demoCommand) play(ctx context.Context, config demo.Config, done string,
 	}
 }
 
-// program returns the command of a game program: the file that the flag names, or this binary with the subcommand for it.
+// program returns the command line of a game program: the file that the flag names, or this binary with the program's subcommand.
 func program(flag, given, built string) ([]string, error) {
 	if given != "" {
 		path, err := exec.LookPath(given)
@@ -131,12 +131,12 @@ type (
 	}
 )
 
-// Run is the program arena-server.
+// Run runs arena-server.
 func (c *arenaServerCommand) Run(ctx context.Context) error {
 	return helpIsNoError(arenaserver.Run(ctx, c.Args, os.Stderr))
 }
 
-// Run is the program arena-client.
+// Run runs arena-client.
 func (c *arenaClientCommand) Run(ctx context.Context, stdout io.Writer) error {
 	return helpIsNoError(arenaclient.Run(ctx, c.Args, os.Stdin, stdout, os.Stderr))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// demoCluster is three nodes, each a process of its own with its own directory.
+// demoCluster is a cluster of three nodes, each a process with its own directory.
 type demoCluster struct {
 	nodes []*demoNode
 	out   io.Writer
@@ -29,7 +29,7 @@ type demoNode struct {
 	cmd           *exec.Cmd
 }
 
-// demoPatience bounds each wait of the demo.
+// demoPatience limits each wait of the demo.
 const demoPatience = time.Minute
 
 // startCluster starts three nodes in directories below dir.
@@ -128,7 +128,7 @@ func (n *demoNode) token(ctx context.Context) (string, error) {
 	return client.JoinToken(ctx)
 }
 
-// until waits for a state of the cluster as one of the nodes shows it.
+// until waits until one of the nodes reports a given state of the cluster.
 func (c *demoCluster) until(ctx context.Context, what string, is func(node.Status) bool, n *demoNode) (s node.Status, err error) {
 	for end := time.Now().Add(demoPatience); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		var client *localdoor.Client
@@ -142,7 +142,7 @@ func (c *demoCluster) until(ctx context.Context, what string, is func(node.Statu
 	return s, errors.Join(err, ctx.Err(), fmt.Errorf("waiting until %s", what))
 }
 
-// killLeader kills the first node, which leads, and waits until another one does.
+// killLeader kills the first node, which leads, and waits until another node leads.
 func (c *demoCluster) killLeader(ctx context.Context) (command, state string, err error) {
 	leader := c.nodes[0]
 	client, err := localdoor.NewClient(leader.dir, nil, userName())
@@ -170,20 +170,20 @@ func (n *demoNode) kill() error {
 	return nil
 }
 
-// end stops the nodes that still run.
+// end stops the remaining nodes.
 func (c *demoCluster) end() {
 	for _, n := range c.nodes {
 		if n.cmd == nil {
 			continue
 		}
 		if runtime.GOOS == "windows" || n.cmd.Process.Signal(os.Interrupt) != nil {
-			_ = n.cmd.Process.Kill() // it may have ended
+			_ = n.cmd.Process.Kill() // the process may have ended
 		}
 		_ = n.cmd.Wait() // its log says how it ended
 	}
 }
 
-// config makes the demo use all three nodes: the API in turn, game servers and players the second one, which survives.
+// config makes the demo use all three nodes: API calls rotate among them; game servers and players use the second node, which survives.
 func (c *demoCluster) config() demo.Config {
 	survivor := c.nodes[1].endpoint
 	return demo.Config{
@@ -192,7 +192,7 @@ func (c *demoCluster) config() demo.Config {
 	}
 }
 
-// leadFirst makes the first node the leader, if an election has made it another one.
+// leadFirst makes the first node the leader if an election chose another one.
 func (c *demoCluster) leadFirst(ctx context.Context) error {
 	client, err := localdoor.NewClient(c.nodes[0].dir, nil, userName())
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// doctorCommand takes the same flags as serve, and examines what serve would find.
+// doctorCommand takes the same flags as serve, and examines the environment that serve would run in.
 type doctorCommand struct {
 	settings.Settings
 	Profile string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
@@ -32,13 +32,13 @@ type doctorCommand struct {
 	JSON    bool   `name:"json" help:"Print JSON."`
 }
 
-// errUnwell is the error of an examination with a failure, which its findings have told.
+// errUnwell is returned if a check fails. The printed findings have the details.
 var errUnwell = errors.New("something does not work")
 
-// hangPatience is how long the service may take to answer that it runs: much longer than one under load needs.
+// hangPatience is how long the service may take to answer that it runs. A service under load needs much less.
 const hangPatience = 5 * time.Second
 
-// Run prints all findings, as text each of them as soon as it is there. It fails when one of them is a failure.
+// Run prints all findings; as text, it prints each as soon as it is known. It returns an error if one of them is a failure.
 func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *doctorCommand) Run(ctx context.Context, stdout io.Writer, env environme
 	return nil
 }
 
-// served reports whether a service runs on the data directory, or hangs there.
+// served reports whether a service runs on the data directory. hangs is the error if that service does not answer.
 func (f *dataFlag) served(ctx context.Context) (runs bool, hangs error) {
 	client, err := f.client()
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *dataFlag) served(ctx context.Context) (runs bool, hangs error) {
 	return client.Runs(ctx), nil
 }
 
-// printFindings prints findings for programs.
+// printFindings prints findings as JSON.
 func printFindings(stdout io.Writer, found []doctor.Finding) error {
 	e := json.NewEncoder(stdout)
 	e.SetIndent("", "  ")
@@ -129,17 +129,17 @@ func (s *doctorService) Hosts(ctx context.Context) (*operator.HostList, error) {
 	return look[operator.HostList](ctx, &s.topService, "hosts", "")
 }
 
-// sdkTrial connects a server process.
+// sdkTrial tries to connect a server process.
 type sdkTrial struct {
 	remote         remoteService
 	fleet, compute string
 	url, token     string
 }
 
-// sdkPatience bounds the trial.
+// sdkPatience limits the trial.
 const sdkPatience = 20 * time.Second
 
-// prepare looks for a compute and its token, and returns why there is none.
+// prepare finds a compute and its token, or returns why there is none.
 func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
@@ -180,7 +180,7 @@ func (t *sdkTrial) prepare(ctx context.Context) (why string) {
 	return "there is no compute with which a server process could connect; register one, or name one by --fleet and --compute"
 }
 
-// run connects a process as InitSDK does, and ends it as a game server does that is not needed: the service counts no crash.
+// run connects a process as InitSDK does, and ends it like an unneeded game server, so that the service counts no crash.
 func (t *sdkTrial) run(ctx context.Context, trust *tls.Config) error {
 	if why := t.prepare(ctx); why != "" {
 		return doctor.Untried(why)
@@ -199,5 +199,5 @@ func (t *sdkTrial) run(ctx context.Context, trust *tls.Config) error {
 	return nil
 }
 
-// closeNormal is the code of a WebSocket that ends in good order.
+// closeNormal is the status code of a normal WebSocket closure (RFC 6455, section 7.4.1).
 const closeNormal = 1000

@@ -19,7 +19,7 @@ import (
 )
 
 // drainCommand is a thin client: it sets the tag muster:drain on a compute, which every AWS client can do, and counts the
-// game sessions that are left there.
+// remaining game sessions there.
 type drainCommand struct {
 	serviceFlags
 	reasonFlag
@@ -64,7 +64,7 @@ func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	return c.wait(ctx, api, x, stdout)
 }
 
-// withReason has an AWS client send the reason with each request.
+// withReason makes an AWS client send the reason with each request.
 func withReason(reason string) []func(*middleware.Stack) error {
 	options := []func(*middleware.Stack) error{smithyhttp.SetHeaderValue("User-Agent", userAgent)}
 	if reason != "" {
@@ -73,7 +73,7 @@ func withReason(reason string) []func(*middleware.Stack) error {
 	return options
 }
 
-// find returns the compute, of the named fleet or of the only fleet that has it.
+// find returns the compute in the named fleet, or in the only fleet that has it.
 func (c *drainCommand) find(ctx context.Context, api *gamelift.Client) (*types.Compute, error) {
 	fleets := []string{c.Fleet}
 	if c.Fleet == "" {

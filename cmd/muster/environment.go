@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// environment is the process's variables by name.
+// environment maps the names of the process's environment variables to their values.
 type environment map[string]string
 
 func newEnvironment(environ []string) environment {

@@ -30,7 +30,7 @@ type eventsCommand struct {
 	ID   string `arg:"" help:"Id of the object, as muster explain takes it; id of a host; name of a queue or of a matchmaking configuration."`
 }
 
-// eventsPage is how many entries are asked for at once.
+// eventsPage is the number of entries in one request.
 const eventsPage = 200
 
 func (c *eventsCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -66,7 +66,7 @@ func (c *eventsCommand) Run(ctx context.Context, stdout io.Writer, env environme
 	}
 }
 
-// print writes a page, for people with the heads of the columns before the first.
+// print writes a page. As text, the first page starts with a heading.
 func (c *eventsCommand) print(w io.Writer, page *operator.Feed, first bool) error {
 	if c.JSON {
 		lines := json.NewEncoder(w)
@@ -99,7 +99,7 @@ func (c *eventsCommand) print(w io.Writer, page *operator.Feed, first bool) erro
 	return table.Flush()
 }
 
-// setPeriod sets since and until of a query from flags, which are times or ages.
+// setPeriod sets since and until in a query from flags, which are times or ages.
 func setPeriod(q url.Values, since, until string) error {
 	now := time.Now()
 	var instants [2]time.Time

@@ -53,7 +53,7 @@ func (c *explainCommand) ask(ctx context.Context, env environment) ([]byte, erro
 	return service.ask(ctx, http.MethodGet, "explain/"+c.Kind+"/"+pathOf(c.ID), nil)
 }
 
-// printExplanation writes tables for people.
+// printExplanation writes an explanation as text.
 func printExplanation(w io.Writer, x *operator.Explanation) error {
 	fmt.Fprintf(w, "%s %s is %s\n%s\n", x.Kind, printable(x.ID), x.Status, printable(x.Why))
 	if x.Next != "" {
@@ -95,7 +95,7 @@ func printExplanation(w io.Writer, x *operator.Explanation) error {
 	return table.Flush()
 }
 
-// printSearch writes which tickets could be matched with a ticket, and when that changes.
+// printSearch writes how many tickets could be matched with a ticket, and when that changes.
 func printSearch(table io.Writer, s *operator.Search) {
 	fmt.Fprintln(table, "\nWHEN\tOTHERS\tPOSSIBLE\tREJECTED BY")
 	line := func(when string, p *operator.Partners) {
@@ -131,7 +131,7 @@ func printSearch(table io.Writer, s *operator.Search) {
 	}
 }
 
-// rejectedBy names the rules against a pair, with the reasons as far as they are known.
+// rejectedBy returns the rules that reject a pair, each with its reason if known.
 func rejectedBy(p *operator.Pair) (rules []string) {
 	for i, rule := range p.Rejected {
 		if i < len(p.Reasons) && p.Reasons[i] != "" {

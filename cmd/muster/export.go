@@ -27,13 +27,13 @@ type exportCommand struct {
 	Rate   settings.Bytes `name:"rate" placeholder:"SIZE" default:"16MiB" help:"Bytes per second that the service sends, so that the machine stays fast for players; 0: no limit."`
 }
 
-// place is where an export is stored.
+// place is the destination of an export.
 type place interface {
 	export.Store
 	CursorPath() string
 }
 
-// Run exports what the running service has in its archive.
+// Run exports the archive of the running service.
 func (c *exportCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err := mustExist(c.Data); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *exportCommand) place(kinds []string) place {
 	return &export.File{Path: c.To, Kinds: kinds}
 }
 
-// kinds are those that are wanted, in the order of export.Kinds.
+// kinds returns the requested kinds in the order of export.Kinds.
 func (c *exportCommand) kinds() (kinds []string, err error) {
 	for _, kind := range c.Kinds {
 		if !slices.Contains(export.Kinds, kind) {
@@ -118,7 +118,7 @@ func (c *exportCommand) kinds() (kinds []string, err error) {
 	return kinds, nil
 }
 
-// endedAt is a time in Unix milliseconds; 0: none.
+// endedAt parses a time and returns Unix milliseconds; 0: none.
 func endedAt(flag, text string) (int64, error) {
 	if text == "" {
 		return 0, nil

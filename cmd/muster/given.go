@@ -9,17 +9,17 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Tags of flags by which the parser refuses what a command would ignore. Both name other flags, with commas between them, and count only flags of the command
-// line: a setting of the environment or of the settings file is for all commands, and is no mistake where one of them has no use for it.
+// With these tags of flags, the parser refuses flags that a command would ignore. Both contain names of other flags, separated by commas. Only flags on the
+// command line count: a setting in the environment or the settings file is for all commands, and is no mistake where a command does not use it.
 const (
 	insteadTag = "instead" // a command with this flag ignores these
 	withTag    = "with"    // without this other flag, the command ignores the flag
 )
 
-// checkGiven refuses flags that have no effect beside others, and values that cannot be meant: empty texts, such as of a variable of a script that is not set, and
-// negative numbers and times. Settings may be empty, to override others.
+// checkGiven refuses flags that have no effect with others, and values that are surely mistakes: empty texts, for example from an unset variable of a script,
+// and negative numbers and times. Settings may be empty, to override other sources.
 func (s *sources) checkGiven(command *kong.Context) error {
-	given := map[string]string{} // flag -> as text
+	given := map[string]string{} // flag -> its text
 	for _, path := range command.Path {
 		if path.Flag != nil && !path.Resolved {
 			given[path.Flag.Name] = flagText(path.Flag)
@@ -57,7 +57,7 @@ func flagsOf(flag *kong.Flag, tag string) []string {
 	return strings.FieldsFunc(flag.Tag.Get(tag), func(r rune) bool { return r == ',' })
 }
 
-// flagText is the flag as it was given.
+// flagText returns the flag as it was given.
 func flagText(flag *kong.Flag) string {
 	switch x := flag.Target; {
 	case x.Kind() == reflect.Bool:
@@ -69,7 +69,7 @@ func flagText(flag *kong.Flag) string {
 	}
 }
 
-// isEmpty reports whether a value that was given is an empty text, or a list with one.
+// isEmpty reports whether a value is an empty text or a list that contains one.
 func isEmpty(x reflect.Value) bool {
 	switch x.Kind() {
 	case reflect.String:

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// healthCommand is for containers and scripts on the machine of the service.
+// healthCommand is for containers and scripts on the service's machine.
 type healthCommand struct {
 	Listen  string        `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service's one port, as in its settings."`
 	Ready   bool          `help:"Check whether clients should use this service (/readyz), instead of whether it works (/healthz)."`
@@ -32,13 +32,13 @@ func (c *healthCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if c.Ready {
 		path = "/readyz"
 	}
-	// The port answers such requests without TLS, too.
+	// The port also answers such requests without TLS.
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, nil)
 	if err != nil {
 		return err
 	}
 	client := http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true}, // no proxy of the environment
+		Transport:     &http.Transport{DisableKeepAlives: true}, // ignores a proxy in the environment
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := client.Do(r)

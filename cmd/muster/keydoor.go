@@ -40,15 +40,15 @@ type dataKeys struct {
 	key      *secretkey.Key
 	keysMax  int       // most keys; 0: the default
 	mayYield bool      // may change from root to the owner of the directory, for the rest of this process
-	notes    io.Writer // for hints to the user
+	notes    io.Writer // receives hints for the user
 	reason   string    // of a change, for the audit log; empty: none
 }
 
 // startPatience is how long a command waits for a service that holds the directory and does not answer yet.
 const startPatience = 30 * time.Second
 
-// do calls the running service, or opens the directory itself when none runs. A service that is starting holds the
-// directory and does not answer yet.
+// do calls the running service, or opens the directory itself if none runs. If a service holds the directory but does not answer yet, it is starting,
+// and do tries again.
 func (d *dataKeys) do(ctx context.Context, running func(*localdoor.Client) error, offline func(*keyring.Offline) error) error {
 	for began := time.Now(); ; {
 		client, err := localdoor.NewClient(d.dir, d.key, userName())
@@ -108,7 +108,7 @@ func (d *dataKeys) actor() access.Actor {
 	return access.Actor{Principal: localdoor.Principal(userName()), Door: audit.DoorOffline}
 }
 
-// recorded is the context of a change without a running service.
+// recorded returns the context of a change without a running service.
 func (d *dataKeys) recorded(ctx context.Context, operation string) context.Context {
 	by := d.actor()
 	return audit.With(ctx, audit.Origin{Principal: by.Principal, Door: by.Door, Operation: operation, Reason: d.reason})
@@ -190,13 +190,13 @@ func (d *dataKeys) limit(ctx context.Context, x keyring.Limits) (key keyring.Doc
 	return key, err
 }
 
-// revokeCredentials needs the running service: the time of the last transaction may be before that of the credentials.
+// revokeCredentials needs a running service: without one, the state's time may be earlier than the time when the credentials were issued.
 func (d *dataKeys) revokeCredentials(ctx context.Context, x keyring.Credentials) error {
 	return d.do(ctx, func(c *localdoor.Client) error { return c.RevokeCredentials(ctx, x) },
 		func(*keyring.Offline) error { return fmt.Errorf("no service runs on %s: start it first", d.dir) })
 }
 
-// mustExist refuses a directory that does not exist: a typing mistake in its name must not create one.
+// mustExist refuses a directory that does not exist: a mistyped name must not create one.
 func mustExist(dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -204,7 +204,7 @@ func mustExist(dir string) error {
 	return nil
 }
 
-// userName is the user of the operating system, for audit records.
+// userName returns the operating system's user, for audit entries.
 func userName() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username

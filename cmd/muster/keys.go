@@ -21,16 +21,16 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// dataFlag is for commands that work on the data directory and need no other setting.
+// dataFlag is part of commands that work on the data directory and need no other setting.
 type dataFlag struct {
 	Data          string `name:"data" placeholder:"DIR" default:"${data}" help:"Data directory of the service."`
 	SecretKeyFile string `name:"secret-key-file" placeholder:"FILE" help:"The key of the service's --secret-key-file, if it has one."`
 }
 
-// key is the one that encrypts the secrets of the data directory.
+// key returns the key that encrypts the secrets in the data directory.
 func (f *dataFlag) key() (*secretkey.Key, error) { return secretkey.Read(f.SecretKeyFile, f.Data) }
 
-// secret is the cell's secret.
+// secret returns the cell's secret.
 func (f *dataFlag) secret() (s identity.CellSecret, err error) {
 	key, err := f.key()
 	if err != nil {
@@ -66,7 +66,7 @@ type keysAt struct {
 	Profile         string `placeholder:"NAME" with:"server" help:"AWS profile whose access key signs for --server."`
 }
 
-// door returns the access to the keys, for changes with a reason. With exists it requires that the directory exists; otherwise it may create it.
+// door returns the access to the keys; reason is recorded with changes. With exists, the directory must exist; otherwise door may create it.
 func (a *keysAt) door(env environment, exists bool, reason string) (keyDoor, error) {
 	if err := audit.CheckReason(reason); err != nil {
 		return nil, err
@@ -99,15 +99,15 @@ type keysCreate struct {
 	Format string `enum:"text,env" default:"text" help:"text for people, env for a shell."`
 }
 
-// keyLimits are where and until when a key works.
+// keyLimits restrict from where and until when a key works.
 type keyLimits struct {
 	Expires expiry   `placeholder:"TIME" help:"Expiry of the key: a number of days such as 90d, a duration such as 12h, or a time such as 2027-01-31T00:00:00Z."`
 	Source  []string `placeholder:"NETWORK" help:"The key works only from this network, such as 192.0.2.0/24, or address. Repeat it, or use commas, for several."`
 }
 
-// expiry is when a key ends, as a flag says it.
+// expiry is the value of a flag for the expiry of a key.
 type expiry struct {
-	at      time.Time // zero: it is not said
+	at      time.Time // zero: not given
 	forever bool
 }
 
@@ -130,10 +130,10 @@ func (x *expiry) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// daysMax bounds days, so that their sum fits into a duration: a hundred years.
+// daysMax limits a number of days to a hundred years, which fit into a duration.
 const daysMax = 36_525
 
-// longDuration reads a duration, also in days.
+// longDuration parses a duration, which may be in days.
 func longDuration(text string) (time.Duration, error) {
 	days, ok := strings.CutSuffix(text, "d")
 	if !ok {
@@ -146,7 +146,7 @@ func longDuration(text string) (time.Duration, error) {
 	return time.Duration(n) * 24 * time.Hour, nil
 }
 
-// days is a duration that a flag may give in days.
+// days is the value of a flag for a duration that may be in days.
 type days time.Duration
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -171,7 +171,7 @@ func (c *keysCreate) Run(ctx context.Context, stdout io.Writer, env environment)
 	return printKey(stdout, &key, c.Format)
 }
 
-// printKey shows a new key with its secret.
+// printKey prints a new key with its secret.
 func printKey(stdout io.Writer, key *keyring.Document, format string) error {
 	if format == "env" {
 		_, err := fmt.Fprintf(stdout, "export AWS_ACCESS_KEY_ID=%s\nexport AWS_SECRET_ACCESS_KEY=%s\n", key.ID, key.Secret)
@@ -229,7 +229,7 @@ func (c *keysList) Run(ctx context.Context, stdout io.Writer, env environment) e
 	return table.Flush()
 }
 
-// lastUse says when, from where, and for what a key was used last.
+// lastUse describes when, from where, and for what a key was last used.
 func lastUse(key *keyring.Document) string {
 	if key.LastUse == nil {
 		return "-"
@@ -247,7 +247,7 @@ type keysRotate struct {
 	Format string `enum:"text,env" default:"text" help:"text for people, env for a shell."`
 }
 
-// Validate refuses flags of the first step with the second one.
+// Validate refuses flags of the first step in the second.
 func (c *keysRotate) Validate() error {
 	if c.Finish && (c.Overlap != 0 || len(c.Source) > 0 || c.Expires != (expiry{}) || c.Format != "text") {
 		return errors.New("--finish ends the old key and cannot be combined with --overlap, --expires, --source or --format")
@@ -292,7 +292,7 @@ type keysLimit struct {
 	Force   bool     `help:"With --server: even if this request's own key, or the last admin key without limits, would stop working. --data needs no --force."`
 }
 
-// anywhere is the --source that ends the limit by networks.
+// anywhere is the value of --source that removes the limit by networks.
 const anywhere = "anywhere"
 
 // Validate refuses a command that changes nothing.
@@ -358,8 +358,8 @@ type keysRevokeCredentials struct {
 	IssuedUntil time.Time `placeholder:"TIME" with:"holder" help:"With --holder: credentials that were issued later keep working, such as 2026-11-23T12:00:00Z. Default: now."`
 }
 
-// knownHolder refuses the id of an access key that does not exist: the service stores no temporary credentials, so it would revoke those of a mistyped name without a word.
-// Who may not list the keys has no such check.
+// knownHolder refuses the id of an access key that does not exist: the service stores no temporary credentials, so it would accept a mistyped id silently.
+// A caller who may not list the keys gets no such check.
 func (c *keysRevokeCredentials) knownHolder(ctx context.Context, door keyDoor) error {
 	if c.Holder == "" || strings.Contains(c.Holder, "/") { // a machine, a backend or a person
 		return nil

@@ -13,14 +13,14 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// openLog returns the output of a log that lasts as long as the program. The program survives the reader of its standard error: without the channel, a write into a pipe that
-// nothing reads would end it, and systemd would take that for an orderly end and start nothing.
+// openLog returns the log output for the lifetime of the program. The program survives the reader of its standard error: without the channel for SIGPIPE, a write
+// to a closed pipe would end it, and systemd would consider that a clean exit and not restart it.
 func openLog(env environment) *logsink.Sink {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return logsink.New(sdnotify.Journal(os.Stderr, env["JOURNAL_STREAM"]))
 }
 
-// tellOfLostLines has lines of a log that were lost in its output logged once the output takes lines again.
+// tellOfLostLines logs how many lines were lost once the output accepts lines again.
 func tellOfLostLines(sink *logsink.Sink, log *slog.Logger) {
 	sink.OnRecovery(func(lines uint64, why error) { log.Warn("lines of the log were lost", "lines", lines, "error", why) })
 }

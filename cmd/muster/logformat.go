@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/terminal"
 )
 
-// inForce writes log lines in the format that is in force. Loggers that were derived from it before a change have the new format, too.
+// inForce writes log lines in the current format. Loggers that were derived from it before a change also use the new format.
 type inForce struct {
 	json   *atomic.Bool
 	asText slog.Handler
@@ -23,18 +23,18 @@ func newInForce(w io.Writer, json *atomic.Bool, level slog.Leveler) *inForce {
 	return &inForce{json, slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}), slog.NewJSONHandler(&escaped{w}, &slog.HandlerOptions{Level: level, ReplaceAttr: durationsAsText})}
 }
 
-// escaped writes characters that control a terminal, or turn text around in it, as JSON's escapes: the encoder leaves those behind ASCII, and a name from outside may have them.
-// The text format quotes them.
+// escaped writes characters that control a terminal or reverse its text direction as JSON escapes: the encoder does not escape those outside ASCII, and names from
+// outside may contain them. The text format quotes them.
 type escaped struct{ to io.Writer }
 
-// Write implements io.Writer. Such characters can only be in texts, where escapes mean the same.
+// Write implements io.Writer. Such characters occur only in JSON strings, where escapes mean the same.
 func (e *escaped) Write(line []byte) (int, error) {
 	steers := func(r rune) bool { return r != '\n' && terminal.Steers(r) }
 	if bytes.IndexFunc(line, steers) < 0 {
 		return e.to.Write(line)
 	}
 	safe := make([]byte, 0, len(line)+64)
-	for _, r := range string(line) { // the encoder has replaced what is no UTF-8
+	for _, r := range string(line) { // the encoder has replaced invalid UTF-8
 		if steers(r) {
 			safe = fmt.Appendf(safe, `\u%04x`, r)
 		} else {

@@ -44,7 +44,7 @@ func (c *loginCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	return err
 }
 
-// openAddress opens a browser, with the program in BROWSER if that is set.
+// openAddress opens an address in the browser that BROWSER names, or else in the default one.
 func openAddress(ctx context.Context, env environment, at string) error {
 	own := strings.Fields(env["BROWSER"])
 	if len(own) == 0 {
@@ -62,7 +62,7 @@ func openAddress(ctx context.Context, env environment, at string) error {
 	return exec.CommandContext(ctx, own[0], own[1:]...).Start() // #nosec G204 -- the person's own program
 }
 
-// signInProfile returns a profile by which a person signs in.
+// signInProfile returns a profile for signing in.
 func signInProfile(env environment, name string) (p ssoclient.Profile, home string, err error) {
 	config, _, err := awsFiles(env)
 	if err != nil {

@@ -67,7 +67,7 @@ func (c *logsCommand) Run(ctx context.Context, stdout io.Writer, env environment
 		to = &cleaner{to: stdout}
 	}
 	_, err = io.Copy(to, answer.Body)
-	if ctx.Err() != nil { // Ctrl-C is how one stops to follow
+	if ctx.Err() != nil { // Ctrl-C is the way to stop following
 		return nil
 	}
 	if err != nil {
@@ -79,10 +79,11 @@ func (c *logsCommand) Run(ctx context.Context, stdout io.Writer, env environment
 	return nil
 }
 
-// cleaner replaces control characters, also those that turn text around, but line ends and tabs, so that what a process writes cannot control the terminal.
+// cleaner replaces control characters, including those that change the text direction, so that output of a process cannot control the terminal. It keeps line feeds
+// and tabs and removes carriage returns.
 type cleaner struct {
 	to   io.Writer
-	part []byte // the beginning of a character
+	part []byte // the first bytes of an incomplete character
 }
 
 // Write implements io.Writer.

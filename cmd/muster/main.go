@@ -1,4 +1,4 @@
-// Command muster is all of Muster in one binary: the service and the commands of its operators.
+// Command muster is all of Muster in one binary: the service, the host agent and the commands for operators.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// commandLine has the flags and commands of muster.
+// commandLine has the commands of muster and their flags.
 type commandLine struct {
 	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables override it, and flags override both."`
 
@@ -72,20 +72,20 @@ type commandLine struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for an orderly end
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
 	stop()
 	if err != nil {
-		out := logsink.New(sdnotify.Journal(os.Stderr, os.Getenv("JOURNAL_STREAM"))) // a reader that hangs does not keep the program from ending
+		out := logsink.New(sdnotify.Journal(os.Stderr, os.Getenv("JOURNAL_STREAM"))) // the program can end even if the reader hangs
 		report(out, err)
 		os.Exit(1)
 	}
 }
 
-// report writes why a command has failed. Errors have texts that others chose: of a service, and of hosts and players there.
+// report writes why a command failed. The cleaner is needed because errors quote others: the service, its hosts and its players.
 func report(to io.Writer, err error) { fmt.Fprintln(&cleaner{to: to}, "muster:", err) }
 
-// run executes the command in args. It gets the environment as a list, because an unknown MUSTER_ variable is an error, too.
+// run executes the command in args. environ is the whole environment, because an unknown MUSTER_ variable is an error.
 func run(ctx context.Context, args, environ []string, stdout io.Writer) (err error) {
 	env := newEnvironment(environ)
 	sources := newSources(env)
@@ -137,7 +137,7 @@ func newParser(ctx context.Context, stdout io.Writer, env environment, sources *
 	)
 }
 
-// readDuration parses a duration, and its error shows the expected form.
+// readDuration parses a duration. Its error shows the expected form.
 func readDuration(c *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := c.Scan.PopValueInto("time", &text); err != nil {
@@ -151,5 +151,5 @@ func readDuration(c *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// helpShown unwinds run after --help: the parser can only exit there, and run must return.
+// helpShown unwinds run after --help, where the parser would exit the process but run must return.
 type helpShown struct{}

@@ -18,7 +18,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help has the lines that turn the completion on.
+// Help returns the lines that enable completion.
 func (completionCommand) Help() string {
 	return `In bash: source <(muster completion bash).
 In zsh, after compinit: source <(muster completion zsh).

@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/spelling"
 )
 
-// didYouMean returns the end of a message about an unknown name: the most similar known name, in the form of write,
-// or a hint to `muster config` when none is similar.
+// didYouMean returns the end of a message about an unknown name: the most similar known name, formatted by write,
+// or a hint to `muster config` if none is similar.
 func didYouMean(unknown string, known []string, write func(string) string) string {
 	best, ok := spelling.Nearest(unknown, known)
 	if !ok {

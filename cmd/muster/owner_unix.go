@@ -22,7 +22,7 @@ func (o owner) isRoot() bool { return o.uid == 0 }
 
 func (o owner) String() string { return "user " + strconv.Itoa(o.uid) }
 
-// become makes this process the owner's, for good.
+// become changes this process to the owner permanently.
 func (o owner) become() error {
 	if err := syscall.Setgroups([]int{o.gid}); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (o owner) become() error {
 	return syscall.Setuid(o.uid)
 }
 
-// own makes a directory and all in it the owner's.
+// own changes the owner of a directory and everything in it.
 func (o owner) own(dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil {

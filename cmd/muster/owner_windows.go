@@ -2,7 +2,7 @@ package main
 
 import "os"
 
-// owner is empty on Windows, where files get the rights of their directory, regardless of the user who creates them.
+// owner is empty on Windows, where files inherit the permissions of their directory, whichever user creates them.
 type owner struct{}
 
 func ownerOfFile(os.FileInfo) owner { return owner{} }

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// patience repeats requests while the service does not answer: it may restart, or a cluster choose its leader. Any answer ends the wait of all requests.
+// patience repeats requests while the service does not answer: it may be restarting, or the cluster may be electing a leader. Any successful request resets
+// the limit for all of them.
 type patience struct {
-	limit time.Duration                      // without an answer
+	limit time.Duration                      // on the time without a success
 	pause func(attempt int) <-chan time.Time // between two attempts
-	tell  func(text string)                  // the user, once when answers fail to come and once when they are back
+	tell  func(text string)                  // informs the user once when requests begin to fail, and once when they succeed again
 
 	mu     sync.Mutex
-	silent time.Time // since when no request has succeeded; zero: the latest did
+	silent time.Time // when requests began to fail; zero: the latest succeeded
 }
 
 // pauseOfPush waits a second, then twice as long, up to 15 seconds.
@@ -23,12 +24,12 @@ func pauseOfPush(attempt int) <-chan time.Time {
 	return time.After(min(time.Second<<min(attempt, 10), 15*time.Second))
 }
 
-// mayPass reports whether a request that was answered with the status may succeed later, as it is.
+// mayPass reports whether a request that was answered with the status may succeed later without changes.
 func mayPass(status int) bool {
 	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }
 
-// persist calls do until it succeeds, fails for good, or the limit is over.
+// persist calls do until it succeeds, fails permanently, or the limit is reached.
 func (p *patience) persist(ctx context.Context, do func() (again bool, err error)) error {
 	for attempt := 0; ; attempt++ {
 		again, err := do()
@@ -58,7 +59,7 @@ func (p *patience) succeeded() {
 	p.silent = time.Time{}
 }
 
-// failed reports whether the limit is over.
+// failed reports whether the limit is reached.
 func (p *patience) failed(err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ type peopleCommand struct {
 	EndSession    peopleEndSession    `cmd:"" name:"end-session" help:"End a sign-in session, or all of a person."`
 }
 
-// peopleRead is a command that lists people: it needs an admin key, because names and addresses are personal data.
+// peopleRead has the flags of commands that list people. They need an admin key, because names and addresses are personal data.
 type peopleRead struct {
 	serviceFlags
 	JSON bool `name:"json" help:"Print JSON."`
@@ -129,7 +129,7 @@ func (c *peopleAdd) Run(ctx context.Context, stdout io.Writer, env environment) 
 	return err
 }
 
-// checkValid refuses what the service would take as no time at all, and replace by its default.
+// checkValid refuses durations that the service would round to zero and replace with its default.
 func checkValid(d time.Duration) error {
 	if d < time.Second || d%time.Second != 0 {
 		return fmt.Errorf("--valid %s: want 1s or more, in whole seconds", d)
@@ -137,7 +137,7 @@ func checkValid(d time.Duration) error {
 	return nil
 }
 
-// warn keeps what scripts read on the standard output free of warnings.
+// warn prints warnings to standard error, so that scripts can read standard output.
 func warn(warnings []string) {
 	for _, w := range warnings {
 		fmt.Fprintln(os.Stderr, "muster:", printable(w))
@@ -169,7 +169,7 @@ type peopleGroups struct {
 	None   bool     `help:"Take all groups away. Without a role, the person is signed out."`
 }
 
-// Validate refuses to guess: a forgotten --group must not sign a person out.
+// Validate requires an explicit choice: a forgotten --group must not sign a person out.
 func (c *peopleGroups) Validate() error {
 	if c.None == (len(c.Group) > 0) {
 		return errors.New("want --group for each group that the person has from now on, or --none to take all groups away")

@@ -8,10 +8,10 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// pipe as the name of a file means the standard output.
+// pipe as a file name means standard output.
 const pipe = "-"
 
-// refuseTerminal fails if stdout is a terminal, which binary data would put out of order.
+// refuseTerminal fails if stdout is a terminal, which binary data would garble.
 func refuseTerminal(stdout io.Writer) error {
 	if f, ok := stdout.(*os.File); ok && term.IsTerminal(f.Fd()) {
 		return errors.New("the standard output is a terminal: lead it to a file or a program")

@@ -42,7 +42,7 @@ type policyDoor interface {
 	ExplainAccess(ctx context.Context, q keyring.AccessQuestion) (keyring.AccessAnswer, error)
 }
 
-// policiesAt selects the service whose policies the command reads or changes. It must run: without it there are no requests that policies could restrict.
+// policiesAt selects the service whose policies the command reads or changes. The service must run: without it there are no requests for policies to restrict.
 type policiesAt struct{ runningService }
 
 func (a *policiesAt) door(env environment, reason string) (policyDoor, error) {
@@ -102,7 +102,7 @@ func pathOfPolicy(name, rest string) string {
 	return operator.PoliciesPath + "/" + url.PathEscape(name) + rest
 }
 
-// policyFile is the document in a file, or in the standard input.
+// policyFile is a document in a file or on standard input.
 type policyFile struct {
 	File string `arg:"" placeholder:"FILE" help:"File with the document, JSON; - is standard input."`
 }
@@ -118,7 +118,7 @@ func (f *policyFile) read() (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	if _, err := policy.Parse(string(text)); err != nil { // the service says the same, without the name of the file
+	if _, err := policy.Parse(string(text)); err != nil { // the service would report the same without the file name
 		return nil, fmt.Errorf("%s: %w", f.File, err)
 	}
 	return text, nil
@@ -184,7 +184,7 @@ type policiesShow struct {
 	Name string `arg:"" help:"Name of the policy."`
 }
 
-// Run prints the document alone to a pipe, so that it can be edited and given to update.
+// Run prints only the document to a pipe, so that it can be edited and passed to update.
 func (c *policiesShow) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	door, err := c.door(env, "")
 	if err != nil {
@@ -244,7 +244,7 @@ func (c *policiesDelete) Run(ctx context.Context, stdout io.Writer, env environm
 	return err
 }
 
-// policyTarget names a policy, and what it is put into force for or taken from.
+// policyTarget names a policy, and the target to attach it to or detach it from.
 type policyTarget struct {
 	policiesAt
 	reasonFlag
@@ -319,7 +319,7 @@ func (c *accessExplain) Run(ctx context.Context, stdout io.Writer, env environme
 
 type accessActions struct{}
 
-// Run needs no service.
+// Run prints the actions. It needs no service.
 func (accessActions) Run(stdout io.Writer) error {
 	_, err := fmt.Fprintln(stdout, strings.Join(policy.Actions(), "\n"))
 	return err

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// profilerHeadWait bounds the time from a connection's start to the end of its request head.
+// profilerHeadWait limits the time from the start of a connection to the end of its request header.
 const profilerHeadWait = 10 * time.Second
 
 // startProfiler serves Go's profiler on an address of its own; with "" it does nothing.

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// progressEvery is how often a person who waits hears how far a long computation is.
+// progressEvery is the interval between progress messages of a long computation.
 const progressEvery = 5 * time.Second
 
-// progress tells how many of the parts of a computation are done.
+// progress reports how many parts of a computation are done.
 type progress struct {
 	to        io.Writer
 	what      string
@@ -22,7 +22,7 @@ func newProgress(to io.Writer, what string, all int) *progress {
 	return &progress{to: to, what: what, all: all, every: progressEvery, told: time.Now()}
 }
 
-// step counts one part.
+// step counts one finished part.
 func (p *progress) step() {
 	p.done++
 	if now := time.Now(); now.Sub(p.told) >= p.every {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// serviceFlags give the address of a running service and the access key to use.
+// serviceFlags select a running service and the access key to use.
 type serviceFlags struct {
 	dataFlag
 	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service. Default: --public-url, or the endpoint of the profile in use."`
@@ -17,7 +17,7 @@ type serviceFlags struct {
 	Profile   string `placeholder:"NAME" help:"AWS profile whose access key or sign-in to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, the sign-in of muster login, a key of the data directory, or none."`
 }
 
-// reach returns the service with an access key of one of the roles. The key is empty when there is none; a service with --dev needs none.
+// reach returns the service with an access key of one of the roles. The key is empty if there is none; a service with --dev needs none.
 func (f *serviceFlags) reach(ctx context.Context, env environment, may identity.Roles) (s remoteService, err error) {
 	if s.endpoint, err = apiEndpoint(f.Listen, f.PublicURL); err != nil {
 		return s, err
@@ -43,7 +43,7 @@ func (f *serviceFlags) reach(ctx context.Context, env environment, may identity.
 	return s, err
 }
 
-// adminChange is a command that changes something at the operators' door: it needs an admin key.
+// adminChange has the flags of commands that change something at the operators' door, with an admin key.
 type adminChange struct {
 	serviceFlags
 	reasonFlag

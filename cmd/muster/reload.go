@@ -25,7 +25,7 @@ type reloadCommand struct {
 	JSON    bool   `name:"json" help:"Print the answer as JSON."`
 }
 
-// Run has one service reload: the file and the environment are those of its process, not of this command.
+// Run makes a service reload its settings. The service reads its own settings file and environment, not those of this command.
 func (c *reloadCommand) Run(ctx context.Context, env environment, stdout io.Writer) error {
 	if err := audit.CheckReason(c.Reason); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (c *reloadCommand) reload(ctx context.Context, env environment) (done setti
 	return done, err
 }
 
-// reloadText is the answer for people.
+// reloadText returns the answer as text.
 func reloadText(done *settings.Reloaded) string {
 	b := &strings.Builder{}
 	change := func(c *settings.Changed) {

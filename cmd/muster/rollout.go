@@ -77,10 +77,10 @@ func (c *rolloutStart) Run(ctx context.Context, stdout io.Writer, env environmen
 	return nil
 }
 
-// awaitPatience is how long all answers may be errors until --wait gives up. A service that restarts is waited for.
+// awaitPatience is how long every answer may be an error before --wait gives up. It outlasts a restart of the service.
 const awaitPatience = 5 * time.Minute
 
-// await asks every second until a rollout neither moves nor returns.
+// await polls every second until a rollout is neither MOVING nor RETURNING.
 func (c *rolloutStart) await(ctx context.Context, service remoteService, x operator.Rollout) (operator.Rollout, error) {
 	for answered := time.Now(); x.Phase == "MOVING" || x.Phase == "RETURNING"; {
 		select {

@@ -31,7 +31,7 @@ type secretDoor interface {
 
 var _ secretDoor = (*localdoor.Client)(nil)
 
-// secretAt selects the service whose secret the command changes. It must run: all its nodes get a new generation before it signs.
+// secretAt selects the service whose secret the command changes. The service must run: all its nodes receive a new generation before that generation signs.
 type secretAt struct{ runningService }
 
 func (a *secretAt) door(env environment, reason string) (secretDoor, error) {
@@ -142,7 +142,7 @@ func secretState(g *secretrotation.Document) string {
 	return g.State
 }
 
-// secretUse says when something was accepted last that a generation has signed, and what.
+// secretUse describes when the service last accepted something that a generation signed, and what that was.
 func secretUse(g *secretrotation.Document) string {
 	if g.LastUse == nil {
 		return "-"
@@ -159,7 +159,7 @@ type secretRetire struct {
 	DryRun     bool   `help:"Only say what would be refused."`
 }
 
-// refusedThen is what a retirement refuses, for people. docs/guide/security.md#rotating-the-secret.
+// refusedThen describes what the service refuses after a retirement. See docs/guide/security.md#rotating-the-secret.
 const refusedThen = "temporary credentials, tokens of sign-in clients, browsers' sign-ins and links, access tokens of players, auth tokens of computes, tokens of game servers, and tickets for uploads and downloads that generation %d has signed"
 
 func (c *secretRetire) Run(ctx context.Context, stdout io.Writer, env environment) error {

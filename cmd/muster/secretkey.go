@@ -77,7 +77,7 @@ func (f *dataFlag) changeTo(to *secretkey.Key) (changed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := becomeOwner(f.Data); err != nil { // files of root would keep the service from starting
+	if err := becomeOwner(f.Data); err != nil { // the service could not start with files that belong to root
 		return 0, err
 	}
 	return datadir.ChangeKey(datadir.Options{Dir: f.Data, Program: "muster secret-key", Key: from}, to)

@@ -53,7 +53,7 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	defer sink.Close()
 	log := newLoggerAt(io.MultiWriter(recent, sink), c.Settings, level, format)
 	tellOfLostLines(sink, log)
-	hangups := make(chan os.Signal, 1) // one that comes while the service starts waits for it
+	hangups := make(chan os.Signal, 1) // keeps a signal that arrives while the service starts
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	if c.Dev {
@@ -79,7 +79,7 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 	again, err := x.runOnce(ctx, began, accept, heap.Fill)
 	for again {
 		again, err = x.runOnce(ctx, time.Now(), nil, nil)
-		if err != nil && embeddb.IsShortage(err) { // the free space is used up again
+		if err != nil && embeddb.IsShortage(err) { // there is too little free space again
 			log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
 			supervised.between("waits for room to open its data")
 			again = true
@@ -96,9 +96,9 @@ func (c *serveCommand) Run(ctx context.Context, sources *sources, env environmen
 // reopenWait is the time between two attempts to begin a run after a shortage.
 const reopenWait = time.Second
 
-// serving is the service through all its runs.
+// serving is the service over all its runs.
 type serving struct {
-	settings.Loaded // in force, those of the last reload included
+	settings.Loaded // the current settings, including those of the last reload
 	unkept          bool
 	level           *slog.LevelVar
 	json            *atomic.Bool  // the format of the log
@@ -110,8 +110,8 @@ type serving struct {
 	supervised      *supervision
 }
 
-// runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
-// is over. In the last case another run continues from the journal. fill runs the load of the state in the first run, when the process has
+// runOnce runs the service until ctx ends, the port is lost, the node of a cluster fails, or a shortage of space or descriptors that made the store fail
+// is over. It returns again if another run can continue from the journal. In the first run, fill wraps the loading of the state, because the process has
 // none yet.
 func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir.Part, fill func(func() error) error) (again bool, err error) {
 	log := x.log
@@ -145,7 +145,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 		beside.Wait()
 		x.Loaded = s.Settings()
 		if strings.HasSuffix(x.Listen, ":0") {
-			x.Listen = s.Addr().String() // the next run has the same port
+			x.Listen = s.Addr().String() // the next run uses the same port
 		}
 	}()
 	select {
@@ -153,7 +153,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 		log.Info("stopping")
 		x.supervised.stops()
 	case again = <-recovered:
-		recovered <- again // wakes the goroutine that waits for the end of this run
+		recovered <- again // for the deferred receive
 		if again {
 			log.Warn("the shortage is over: the service restarts from its journal", "failure", s.Err())
 			x.supervised.between("begins again after a shortage")
@@ -184,7 +184,7 @@ func (x *serving) runOnce(ctx context.Context, began time.Time, accept []datadir
 	return false, nil
 }
 
-// reloadOnHangup has the service read its settings again at each SIGHUP until ctx ends. The log has the outcome.
+// reloadOnHangup makes the service read its settings again on each SIGHUP until ctx ends. The service logs the outcome.
 func (x *serving) reloadOnHangup(ctx context.Context, s *service.Service) {
 	for {
 		select {
@@ -205,7 +205,7 @@ func (x *serving) reloadOnHangup(ctx context.Context, s *service.Service) {
 	}
 }
 
-// liveHeap is the heap in use.
+// liveHeap returns the bytes of allocated heap objects.
 func liveHeap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

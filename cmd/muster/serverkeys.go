@@ -14,7 +14,7 @@ import (
 // serverKeys reads and changes the keys of a service over the network, with an admin key.
 type serverKeys struct{ remoteService }
 
-// newServerKeys refuses plain connections to other machines: the answer to create has a secret in it.
+// newServerKeys refuses plain connections to other machines: the answer to create contains a secret.
 func newServerKeys(server, profile string, env environment) (*serverKeys, error) {
 	endpoint, err := apiEndpoint("", server)
 	if err != nil {

@@ -16,8 +16,8 @@ type fileValue struct {
 	line int
 }
 
-// readSettingsFile reads one JSON object of settings: the names are those of the flags, the values strings, numbers or
-// booleans. Every error names file and line.
+// readSettingsFile reads one JSON object of settings. The names are those of the flags; the values are strings, numbers or
+// booleans. Every error names the file and line.
 func readSettingsFile(name string, known []string) (map[string]fileValue, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {

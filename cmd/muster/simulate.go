@@ -110,7 +110,7 @@ func (c *simulateCommand) check() error {
 	return nil
 }
 
-// readRules reads a rule set and reports all of its problems.
+// readRules reads a rule set and reports all problems in it.
 func readRules(file string) (*ruleset.RuleSet, error) {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -127,7 +127,7 @@ func readRules(file string) (*ruleset.RuleSet, error) {
 	return rules, nil
 }
 
-// warnOf writes the parts of a valid rule set that have no effect.
+// warnOf writes a warning for each part of a valid rule set that has no effect.
 func warnOf(w io.Writer, file string) error {
 	body, err := os.ReadFile(file)
 	if err != nil {

@@ -22,27 +22,27 @@ const variablePrefix = "MUSTER_"
 // configFlag names the settings file, so the file cannot contain it.
 const configFlag = "config"
 
-// secretKeyFlag may name a variable, env:NAME, that has the key itself and is no setting.
+// secretKeyFlag may name a variable (env:NAME) that contains the key itself and is no setting.
 const secretKeyFlag = "secret-key-file"
 
 // sources finds the value of each setting without a flag: in the environment, then in the settings file. The
-// parser uses it for every command, so all commands have the same values.
+// parser uses it for every command, so all commands see the same values.
 type sources struct {
 	env   environment
-	args  []string // of the command line
+	args  []string // from the command line
 	known []string
 
 	fileName string
 	file     map[string]fileValue
 	given    map[string]string // setting -> which flag, variable or line it came from
-	wrong    settings.Mistakes // values that cannot be read
+	wrong    settings.Mistakes // values that cannot be parsed
 }
 
 func newSources(env environment) *sources {
 	return &sources{env: env, known: settingNames(), fileName: env[variableName(configFlag)], given: map[string]string{}}
 }
 
-// settingNames returns the names of all settings in their order.
+// settingNames returns the names of all settings in the order of the struct.
 func settingNames() []string {
 	var names []string
 	for field := range reflect.TypeFor[settings.Settings]().Fields() {
@@ -52,7 +52,7 @@ func settingNames() []string {
 }
 
 // showDefaults takes the defaults from the command line's struct before parsing, so that they have one source, and adds them to
-// the help.
+// the help texts.
 func showDefaults(parser *kong.Kong) error {
 	return kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
@@ -67,7 +67,7 @@ func showDefaults(parser *kong.Kong) error {
 	})
 }
 
-// prepare reads all settings for every command: an operator must not learn of a mistake only at the next restart.
+// prepare reads all settings for every command, so that an operator does not discover a mistake only at the next restart.
 func (s *sources) prepare(command *kong.Context) (err error) {
 	given := ""
 	for _, flag := range command.Flags() {
@@ -96,7 +96,7 @@ func (s *sources) prepare(command *kong.Context) (err error) {
 // Validate is part of the parser's interface; prepare has checked everything.
 func (s *sources) Validate(*kong.Application) error { return nil }
 
-// Resolve returns the value of a setting without a flag, as text, or nil to leave the default.
+// Resolve returns the value of a setting without a flag as text, or nil to keep the default.
 func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !slices.Contains(s.known, flag.Name) {
 		return nil, nil
@@ -117,7 +117,7 @@ func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	return text, nil
 }
 
-// fits tries the text with the parser that will read it, so that an error can name the place of a bad value.
+// fits tries to parse the text as the parser will, so that an error can name the source of a bad value.
 func fits(flag *kong.Flag, text string) error {
 	target := reflect.New(flag.Target.Type())
 	if unmarshaler, ok := target.Interface().(encoding.TextUnmarshaler); ok {
@@ -127,7 +127,7 @@ func fits(flag *kong.Flag, text string) error {
 	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, target.Elem())
 }
 
-// noteFlags remembers which settings were given as flags.
+// noteFlags records which settings were given as flags.
 func (s *sources) noteFlags(command *kong.Context) {
 	for _, path := range command.Path {
 		if path.Flag != nil && !path.Resolved {
@@ -136,7 +136,7 @@ func (s *sources) noteFlags(command *kong.Context) {
 	}
 }
 
-// result reports the values that cannot be read, after everything else was.
+// result returns the values that could not be parsed, after everything else was read.
 func (s *sources) result() error {
 	if len(s.wrong) > 0 {
 		return s.wrong
@@ -144,7 +144,7 @@ func (s *sources) result() error {
 	return nil
 }
 
-// again reads all settings of serve again: the file and the variables, under the same flags.
+// again rereads all settings of serve, from the file and the variables, with the same flags.
 func (s *sources) again() (settings.Loaded, error) {
 	next := newSources(s.env)
 	next.args = s.args
@@ -182,7 +182,7 @@ func variableName(setting string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
 
-// settingOfVariable takes the variable's name without its prefix.
+// settingOfVariable returns the setting of a variable, whose name is given without its prefix.
 func settingOfVariable(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/musterhq/muster/internal/sdnotify"
 )
 
-// openMax is how long the service may take between two runs to open its data again, before systemd is to replace the process. It is several times what the largest installation
-// takes.
+// openMax is how long the service may take between two runs to open its data again. Afterwards it stops feeding systemd's watchdog, which replaces the process.
+// It is several times what the largest installation takes.
 const openMax = 15 * time.Minute
 
-// supervised is a part of the program that can tell whether it works.
+// supervised is a part of the program that reports whether it works.
 type supervised interface {
 	Alive(ctx context.Context) (status string, err error)
 }
 
-// supervision tells systemd, if that started the program, how it is.
+// supervision reports the state of the program to systemd, if systemd started it.
 type supervision struct {
 	manager  *sdnotify.Manager // nil: none
 	stop     context.CancelFunc
@@ -30,7 +30,7 @@ type supervision struct {
 	running supervised // nil between two runs
 	status  string     // between two runs
 	since   time.Time
-	ready   bool // once
+	ready   bool // set by the first run
 }
 
 func supervise(env environment, log *slog.Logger) (*supervision, error) {
@@ -38,7 +38,7 @@ func supervise(env environment, log *slog.Logger) (*supervision, error) {
 	return &supervision{manager: manager}, err
 }
 
-// runs says that the program is ready, and has the watchdog fed from now on.
+// runs reports that the program is ready, and starts feeding the watchdog.
 func (v *supervision) runs(what supervised) {
 	v.mu.Lock()
 	first := !v.ready
@@ -52,7 +52,7 @@ func (v *supervision) runs(what supervised) {
 	}
 }
 
-// between says that the program opens its data again.
+// between reports that the program is opening its data again.
 func (v *supervision) between(status string) {
 	v.mu.Lock()
 	if v.running != nil {
@@ -63,14 +63,14 @@ func (v *supervision) between(status string) {
 	v.manager.Reloading(status)
 }
 
-// reloading says that the program reads its settings again, and reloaded that it has.
+// reloading reports that the program is reading its settings again; reloaded reports that it has.
 func (v *supervision) reloading()             { v.manager.Reloading("reads its settings again") }
 func (v *supervision) reloaded(status string) { v.manager.Ready(status) }
 
-// stops says that the program ends.
+// stops reports that the program is stopping.
 func (v *supervision) stops() { v.manager.Stopping() }
 
-// end waits for the end of the watch.
+// end stops feeding the watchdog and waits for that.
 func (v *supervision) end() {
 	if v.stop != nil {
 		v.stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/support"
 )
 
-// supportCommand takes the same flags as serve: it examines the settings that serve would have.
+// supportCommand takes the same flags as serve, to examine the settings that serve would use.
 type supportCommand struct {
 	settings.Settings
 	reasonFlag
@@ -29,10 +29,10 @@ type supportCommand struct {
 	Profile   string        `placeholder:"NAME" with:"server" help:"AWS profile whose access key or sign-in is used for --server."`
 }
 
-// doctorPatience bounds all checks of the doctor together.
+// doctorPatience limits the total time of the doctor's checks.
 const doctorPatience = time.Minute
 
-// Run writes the bundle. It also works while the service is down, with what this machine and the data directory tell.
+// Run writes the bundle. If the service is down, the bundle has only the parts from this machine and the data directory.
 func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Writer) (err error) {
 	if c.Processor < 0 || c.Processor > support.CPUMax || c.Processor%time.Second != 0 { // the service counts in seconds
 		return fmt.Errorf("--processor %s: want 0s to %s, in whole seconds", c.Processor, support.CPUMax)
@@ -66,7 +66,7 @@ func (c *supportCommand) Run(ctx context.Context, env environment, stdout io.Wri
 	return err
 }
 
-// write writes the bundle to file, whose name is for people, and tells what it holds.
+// write writes the bundle to file and lists its parts on tell, under the given name.
 func (c *supportCommand) write(ctx context.Context, env environment, file io.Writer, name string, made time.Time, tell io.Writer) error {
 	parts, err := c.gather(ctx, env)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *supportCommand) write(ctx context.Context, env environment, file io.Wri
 	return err
 }
 
-// gather makes all parts: those of the service, and those of this machine.
+// gather collects all parts: those from the service, and those from this machine.
 func (c *supportCommand) gather(ctx context.Context, env environment) (*support.Parts, error) {
 	parts := &support.Parts{}
 	if c.Server != "" {
@@ -126,7 +126,7 @@ func (c *supportCommand) ofService(ctx context.Context) (p support.Parts, err er
 	client, err := data.client()
 	if err != nil {
 		if _, missing := os.Stat(c.Data + "/cell.secret"); os.IsNotExist(missing) {
-			err = fmt.Errorf("%w: %w", localdoor.ErrNoService, err) // a directory that was never begun, or has lost its secret
+			err = fmt.Errorf("%w: %w", localdoor.ErrNoService, err) // a directory that was never initialized, or has lost its secret
 		}
 		return p, err
 	}
@@ -134,7 +134,7 @@ func (c *supportCommand) ofService(ctx context.Context) (p support.Parts, err er
 	return client.SupportBundle(ctx, c.Processor)
 }
 
-// examine has the doctor look, and tries no server process.
+// examine runs the doctor's checks except the trial of a server process.
 func (c *supportCommand) examine(ctx context.Context, hangs error) []byte {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
@@ -150,7 +150,7 @@ func (c *supportCommand) examine(ctx context.Context, hangs error) []byte {
 	return []byte(text.String())
 }
 
-// supportText says what the bundle holds.
+// supportText describes the bundle's parts.
 func supportText(name string, parts *support.Parts) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s holds\n", name)

@@ -25,7 +25,7 @@ type topCommand struct {
 	Once  bool          `instead:"every" help:"Print the overview as plain text and exit. Needs no terminal."`
 }
 
-// topEveryLeast keeps terminals that were left open from burdening the service.
+// topEveryLeast limits the load from terminals that were left open.
 const topEveryLeast = 500 * time.Millisecond
 
 func (c *topCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -44,7 +44,7 @@ func (c *topCommand) Run(ctx context.Context, stdout io.Writer, env environment)
 	if c.Once {
 		return top.Once(ctx, service, stdout)
 	}
-	if _, err := service.Overview(ctx); err != nil { // a wrong address or key is told before the screen is taken
+	if _, err := service.Overview(ctx); err != nil { // report a wrong address or key before taking over the screen
 		return err
 	}
 	return top.Run(ctx, service, c.Every, os.Stdin, terminal, os.Environ())
@@ -53,7 +53,7 @@ func (c *topCommand) Run(ctx context.Context, stdout io.Writer, env environment)
 // topService asks the operators' door for the pages of muster top.
 type topService struct{ remoteService }
 
-// look reads what a path of the operators' door answers. Parts of ids are separated by slashes.
+// look requests a path of the operators' door and decodes the answer. Slashes separate the parts of an id.
 func look[T any](ctx context.Context, s *topService, path, id string) (*T, error) {
 	var x T
 	if id != "" {
@@ -96,7 +96,7 @@ func (s *topService) Explain(ctx context.Context, kind, id string) (string, erro
 	return text.String(), err
 }
 
-// pathOf escapes an id for a path; the slashes in it stay.
+// pathOf escapes an id for a path but keeps its slashes.
 func pathOf(id string) string {
 	parts := strings.Split(id, "/")
 	for i := range parts {

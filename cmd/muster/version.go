@@ -17,7 +17,7 @@ func (versionCommand) Run(stdout io.Writer) error {
 	return err
 }
 
-// versionText is the release, or else the commit that the binary was built from.
+// versionText returns the release, or else the commit that the binary was built from.
 func versionText() string {
 	if version != "" {
 		return version
