@@ -9,9 +9,9 @@ import (
 // certificateURI is the prefix of an access key's id in a certificate.
 const certificateURI = "urn:muster:access-key:"
 
-// Certified reads which access key the certificate of a client stands for: the one whose id is its common name, or part of a
-// URI in it after urn:muster:access-key:. The port has verified the certificate in the handshake. A certificate that
-// was not verified does not count, nor does one that names several keys.
+// Certified returns the id of the access key that a client's certificate names, in its common name or in a URI after
+// urn:muster:access-key:. The port verified the certificate in the handshake. Certified ignores certificates that were not
+// verified, and those that name several keys.
 func Certified(r *http.Request) (id string, ok bool) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return "", false

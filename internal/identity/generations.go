@@ -17,53 +17,53 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// generationsMax bounds how many generations of the secret a data directory has: those that are in use, and those from which access keys are derived.
+// generationsMax bounds the number of generations of the secret in a data directory: those in use, and those from which access keys are derived.
 const generationsMax = 64
 
-// firstGeneration is the number of the secret that an installation begins with.
+// firstGeneration is the number of the generation that an installation begins with.
 const firstGeneration = 1
 
-// ConnectionKeyAhead is how long the generation before signs connection tokens after a rotation: game servers keep the published keys for ten minutes, and no such token is
-// valid for longer. So a token that is made again is the same one.
+// ConnectionKeyAhead is how long the previous generation still signs connection tokens after a rotation: game servers cache the published keys for ten minutes, and no
+// connection token is valid for longer. A token that is made again is therefore identical.
 const ConnectionKeyAhead = 15 * time.Minute
 
-// lackPatience is how long a check waits for a generation that the state has and this node does not, and lackWaiters how many checks do so at a time.
+// lackPatience is how long a check waits for a generation that the state has and this node lacks. lackWaiters is how many checks may wait at a time.
 const (
 	lackPatience = 3 * time.Second
 	lackWaiters  = 64
 )
 
-// Generations are those of the secret of a running service. They change while it runs: package secretrotation keeps them equal to the state.
+// Generations are the generations of the secret of a running service. They change while it runs: package secretrotation keeps them equal to the state.
 type Generations struct {
-	dir string         // data directory; empty: they are kept in memory alone, for tests
+	dir string         // data directory; empty: they are kept only in memory, for tests
 	key *secretkey.Key // that encrypts the file
 	now atomic.Pointer[func() time.Time]
 	is  atomic.Pointer[generations]
 
 	mu      sync.Mutex // for one change at a time
-	stale   bool       // the file is to be written
+	stale   bool       // the file must be written
 	changed chan struct{}
 	waiting atomic.Int32
 }
 
-// generations never change.
+// generations is a snapshot that never changes.
 type generations struct {
 	code    [2]byte       // of the cell
 	all     []*generation // by number, the latest first
 	signing *generation
-	tried   []*generation // whose signatures are accepted: the one that signs, and then the others, the latest first
-	lacks   bool          // one of them is missing here
+	tried   []*generation // whose signatures are accepted: first the one that signs, then the others, the latest first
+	lacks   bool          // one of those that the state needs is missing here
 }
 
 type generation struct {
 	number   uint32
 	secret   CellSecret
 	recorded bool      // the state has it
-	signs    time.Time // since when; zero: since ever, or not yet
+	signs    time.Time // since when; zero: from the beginning, or not yet
 	pending  bool
 	until    time.Time // date of last use; zero: none yet
 	ended    bool
-	used     *atomic.Pointer[access.SecretUse] // after a later one began to sign
+	used     *atomic.Pointer[access.SecretUse] // since a later one began to sign
 }
 
 func newGeneration(number uint32, key [secretSize]byte) *generation {
@@ -74,7 +74,7 @@ func (g *generation) accepted(now time.Time) bool {
 	return !g.ended && (g.until.IsZero() || now.Before(g.until))
 }
 
-// plain are the generations of a secret that has one.
+// plain returns the generations of a secret that has only one.
 func (s CellSecret) plain() *generations {
 	g := newGeneration(s.Generation(), s.key)
 	return &generations{code: codeOf(s), all: []*generation{g}, signing: g, tried: []*generation{g}}
@@ -87,20 +87,20 @@ func (s CellSecret) generations() *generations {
 	return s.ring.is.Load()
 }
 
-// codeOf is the code of a cell that began with a secret.
+// codeOf returns the code of a cell that began with a secret.
 func codeOf(s CellSecret) [2]byte { return [2]byte(hmacOf(s.key, []byte("cell-code"))) }
 
-// Kept returns the secret with its generations, which can change from now on, and are stored in a data directory.
+// Kept returns the secret with generations that can change from now on and are stored in a data directory.
 func (s CellSecret) Kept(dir string, key *secretkey.Key) CellSecret {
 	r := &Generations{dir: dir, key: key, changed: make(chan struct{})}
 	r.is.Store(s.generations())
 	return CellSecret{key: s.key, number: s.number, ring: r}
 }
 
-// Generations are those that can change; nil for a secret that is not Kept.
+// Generations returns the generations that can change; nil for a secret that is not Kept.
 func (s CellSecret) Generations() *Generations { return s.ring }
 
-// Generation is the number of the generation that signs.
+// Generation returns the number of the generation that signs.
 func (s CellSecret) Generation() uint32 {
 	if s.ring != nil {
 		return s.ring.is.Load().signing.number
@@ -108,7 +108,7 @@ func (s CellSecret) Generation() uint32 {
 	return max(s.number, firstGeneration)
 }
 
-// current is the generation that signs, alone: for several values that belong together.
+// current returns only the generation that signs, for deriving several values that belong together.
 func (s CellSecret) current() CellSecret {
 	if s.ring == nil {
 		return s
@@ -136,8 +136,8 @@ func (x *generations) at(number uint32) *generation {
 	return nil
 }
 
-// Accepts reports whether a generation whose signatures are accepted proves something. All of them are tried in any case, so the time that it takes says nothing.
-// purpose says what is proven, in a few words, for the last use of an earlier generation.
+// Accepts reports whether proves succeeds for a generation whose signatures are accepted. It always tries all of them, so that its duration reveals nothing.
+// purpose describes in a few words what is proven, for the record of the last use of an earlier generation.
 func (s CellSecret) Accepts(purpose string, proves func(CellSecret) bool) bool {
 	if s.ring == nil {
 		return proves(s)
@@ -167,7 +167,7 @@ func (r *Generations) try(x *generations, purpose string, proves func(CellSecret
 	return true
 }
 
-// awaitChange waits until this node has a generation that it lacks, for a moment.
+// awaitChange waits up to lackPatience until this node gets a generation that it lacks.
 func (r *Generations) awaitChange(x *generations) bool {
 	if r.waiting.Add(1) > lackWaiters {
 		r.waiting.Add(-1)
@@ -195,7 +195,7 @@ func (r *Generations) clock() time.Time {
 	return time.Now()
 }
 
-// note remembers the use of a generation before the one that signs, exact to half a minute.
+// note records the use of a generation that no longer signs, to within half a minute.
 func (x *generations) note(g *generation, now time.Time, purpose string) {
 	if g == x.signing || g.pending {
 		return
@@ -206,13 +206,13 @@ func (x *generations) note(g *generation, now time.Time, purpose string) {
 	}
 }
 
-// Accepted reports whether what a generation has signed is accepted, and notes its use.
+// Accepted reports whether the signatures of a generation are accepted, and records its use.
 func (s CellSecret) Accepted(number uint32, purpose string) bool {
 	if s.ring == nil {
 		return number == s.Generation()
 	}
 	x := s.ring.is.Load()
-	if x.signing.number == number { // as nearly always
+	if x.signing.number == number { // the usual case
 		return true
 	}
 	g, now := x.at(number), s.ring.clock()
@@ -223,7 +223,7 @@ func (s CellSecret) Accepted(number uint32, purpose string) bool {
 	return true
 }
 
-// stands is Accepted without a use.
+// stands is Accepted without recording a use.
 func (s CellSecret) stands(number uint32) bool {
 	if s.ring == nil {
 		return number == s.Generation()
@@ -232,7 +232,7 @@ func (s CellSecret) stands(number uint32) bool {
 	return g != nil && g.accepted(s.ring.clock())
 }
 
-// AcceptedGenerations are those whose signatures are accepted: the one that signs, and then the others, the latest first.
+// AcceptedGenerations returns the generations whose signatures are accepted: first the one that signs, then the others, the latest first.
 func (s CellSecret) AcceptedGenerations() (all []CellSecret) {
 	if s.ring == nil {
 		return []CellSecret{s}
@@ -246,7 +246,7 @@ func (s CellSecret) AcceptedGenerations() (all []CellSecret) {
 	return all
 }
 
-// signers are the generations that sign, or have signed, and are accepted: the one that signs, and then the others, the latest first.
+// signers returns the accepted generations that sign or have signed: first the one that signs, then the others, the latest first.
 func (s CellSecret) signers() (all []CellSecret) {
 	if s.ring == nil {
 		return []CellSecret{s}
@@ -260,8 +260,8 @@ func (s CellSecret) signers() (all []CellSecret) {
 	return all
 }
 
-// ForTokenUntil is the generation that signs a connection token with an end: the latest one whose ConnectionKeyAhead is over by then. It is the same one whenever such a
-// token is made again.
+// ForTokenUntil returns the generation that signs a connection token with a given end: the latest one whose ConnectionKeyAhead is over by that end. The same
+// token always gets the same generation.
 func (s CellSecret) ForTokenUntil(end time.Time) CellSecret {
 	if s.ring == nil {
 		return s
@@ -279,13 +279,13 @@ func (s CellSecret) ForTokenUntil(end time.Time) CellSecret {
 	return by.secret // the oldest one, if the token ends before
 }
 
-// Lacks reports whether a generation is missing here that the state has, and that signs or whose signatures are accepted.
+// Lacks reports whether this node lacks a generation of the state that signs or whose signatures are accepted.
 func (r *Generations) Lacks() bool { return r.is.Load().lacks }
 
 // UseClock sets the time of the cell, by which generations reach their date of last use.
 func (r *Generations) UseClock(now func() time.Time) { r.now.Store(&now) }
 
-// Uses returns the last use here of each generation before the one that signs, exact to half a minute.
+// Uses returns the last use on this node of each generation that no longer signs, to within half a minute.
 func (r *Generations) Uses() (all []access.SecretUse) {
 	for _, g := range r.is.Load().all {
 		if use := g.used.Load(); use != nil {
@@ -295,8 +295,8 @@ func (r *Generations) Uses() (all []access.SecretUse) {
 	return all
 }
 
-// Add stores a generation in the data directory. When it returns without an error, the file is durable, and what the generation signs is accepted. A generation with the
-// same number that the state does not have is replaced.
+// Add stores a generation in the data directory. When it returns without an error, the file is durable and the generation's signatures are accepted. It replaces a
+// generation with the same number that the state does not have.
 func (r *Generations) Add(number uint32, secret CellSecret) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -332,8 +332,9 @@ func (r *Generations) Remove(number uint32) error {
 	return r.writeStale()
 }
 
-// Follow makes the generations those of the state, and returns the numbers of those that are needed and not here. Generations that are not needed any more are destroyed. An
-// error means that the file could not be written: what is accepted is as the state says, and the next Follow, or Flush, tries again.
+// Follow makes the generations equal to those of the state, and returns the needed ones that are missing here. It destroys generations that are no longer needed. An error
+// means that no generation in force is here, or that the file could not be written. In the second case the new generations are in force, and the next Follow or Flush writes
+// the file again.
 func (r *Generations) Follow(all []access.SecretStanding) (missing []access.SecretStanding, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -344,7 +345,7 @@ func (r *Generations) Follow(all []access.SecretStanding) (missing []access.Secr
 		last = max(last, w.Number)
 		g := was.at(w.Number)
 		if g != nil && g.secret.Check() != w.Check {
-			g = nil // another node was first with this number
+			g = nil // another node used this number first
 		}
 		switch {
 		case !w.Needed:
@@ -369,11 +370,11 @@ func (r *Generations) Follow(all []access.SecretStanding) (missing []access.Secr
 		next.all = append(next.all, &now)
 	}
 	for _, g := range was.all {
-		if !known[g.number] && g.number > last { // it was added a moment ago, or the state is older than the file
+		if !known[g.number] && g.number > last { // Add was just called, or the state is older than the file
 			next.all = append(next.all, g)
 		}
 	}
-	if next.signing == nil { // it is missing: what an earlier one signs is accepted
+	if next.signing == nil { // it is missing: until it arrives, an earlier one signs
 		for _, g := range next.all {
 			if !g.pending && !g.ended && (next.signing == nil || g.number > next.signing.number) {
 				next.signing = g
@@ -389,7 +390,7 @@ func (r *Generations) Follow(all []access.SecretStanding) (missing []access.Secr
 	return missing, r.writeStale()
 }
 
-// Prune removes generations that the state does not have: at the start of a single machine, when the state is complete, and a rotation that has begun is in it.
+// Prune removes generations that the state does not have. It is for the start of a single machine, whose state is complete: a rotation that has begun is in it.
 func (r *Generations) Prune() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -403,7 +404,7 @@ func (r *Generations) Prune() error {
 	return r.writeStale()
 }
 
-// Reset keeps the generation that signs alone, as the one that an installation begins with: the operator has accepted the loss of the others, which ends all access keys.
+// Reset keeps only the generation that signs, and makes it the first one. The operator has accepted the loss of the others, which ends all access keys.
 func (r *Generations) Reset() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -413,7 +414,7 @@ func (r *Generations) Reset() error {
 	return r.writeStale()
 }
 
-// Flush writes the file again if that has failed.
+// Flush writes the file if an earlier write failed.
 func (r *Generations) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -431,7 +432,7 @@ func (r *Generations) writeStale() error {
 	return err
 }
 
-// publish puts generations into force. It is called with r.mu held.
+// publish puts generations into force. The caller holds r.mu.
 func (r *Generations) publish(x *generations) {
 	slices.SortFunc(x.all, func(a, b *generation) int { return cmp.Compare(b.number, a.number) })
 	x.tried = []*generation{x.signing}
@@ -456,8 +457,8 @@ func (r *Generations) write(x *generations) error {
 	return x.write(r.dir, installation, r.key)
 }
 
-// The generations as the file of a data directory and the text for nodes and backups have them: the code of the cell, the number of the generation that signs, and each
-// generation with its number. docs/formats/identity.md.
+// The encoding of generations in the file of a data directory and in the text for nodes and backups: the code of the cell, the number of the generation that signs, and each
+// generation with its number. See docs/formats/identity.md.
 const (
 	generationsHead = 2 + 4 + 1
 	generationSize  = 4 + secretSize
@@ -495,12 +496,12 @@ func readGenerations(content []byte) (*generations, error) {
 	return x, nil
 }
 
-// single reports whether the generations are what an installation begins with.
+// single reports whether there is only the generation that the installation began with.
 func (x *generations) single() bool {
 	return len(x.all) == 1 && x.signing.number == firstGeneration && x.code == codeOf(x.signing.secret)
 }
 
-// secret is a CellSecret with the generations.
+// secret returns a CellSecret with these generations.
 func (x *generations) secret() CellSecret {
 	if x.single() {
 		return CellSecret{key: x.signing.secret.key}
@@ -513,7 +514,7 @@ func (x *generations) secret() CellSecret {
 // generationsText begins the text of a secret with generations.
 const generationsText = "2."
 
-// Text is the secret, with all generations, for a node that was admitted to the cluster, and for a backup. Nothing else may show it.
+// Text returns the secret with all generations, for a node that was admitted to the cluster and for backups. Nothing else may reveal it.
 func (s CellSecret) Text() string {
 	x := s.generations()
 	if x.single() {
@@ -522,7 +523,7 @@ func (s CellSecret) Text() string {
 	return generationsText + base64.RawURLEncoding.EncodeToString(x.append(nil))
 }
 
-// ParseCellSecret reads what Text has written. Its error repeats nothing of it.
+// ParseCellSecret parses the result of Text. Its error reveals no part of the text.
 func ParseCellSecret(text string) (s CellSecret, err error) {
 	if rest, ok := strings.CutPrefix(text, generationsText); ok {
 		content, err := base64.RawURLEncoding.Strict().DecodeString(rest)
@@ -542,7 +543,7 @@ func ParseCellSecret(text string) (s CellSecret, err error) {
 	return CellSecret{key: [secretSize]byte(key)}, nil
 }
 
-// With returns the secret as it is now, with the generations of an earlier moment that it does not have any more: what a backup needs whose state is from in between.
+// With returns the current secret together with generations of an earlier moment that it no longer has. A backup whose state is from between the two moments needs both.
 func (s CellSecret) With(earlier CellSecret) CellSecret {
 	now, was := *s.generations(), earlier.generations()
 	for _, g := range was.all {
@@ -553,11 +554,11 @@ func (s CellSecret) With(earlier CellSecret) CellSecret {
 	return now.secret()
 }
 
-// Frozen is the secret with the generations that it has now.
+// Frozen returns the secret with its current generations, which no longer change.
 func (s CellSecret) Frozen() CellSecret { return s.generations().secret() }
 
-// Fits reports whether the generations are those of a state: what is here under the number of one of its generations is that one, and at least one is. The numbers
-// that are needed and missing are returned.
+// Fits reports whether these are the generations of a state: whether at least one that the state needs is here, or the state has none. missing has the numbers of
+// the activated generations that the state needs and that are not here.
 func (s CellSecret) Fits(all []access.SecretStanding) (missing []uint32, fits bool) {
 	x, fits := s.generations(), len(all) == 0
 	for _, w := range all {

@@ -1,6 +1,5 @@
-// Package identity authenticates callers: it has the valid access keys, with their secrets and roles, the secret of the
-// cell, and the tokens of game servers. It stores no secret but the cell's; all others are derived from that
-// one.
+// Package identity authenticates callers. It has the valid access keys with their secrets and roles, the cell's secret, and
+// the tokens of game servers. It stores only the cell's secret; all other secrets are derived from it.
 package identity
 
 import (
@@ -44,14 +43,14 @@ type AccessKey struct {
 	Revoked time.Time // zero while the key works
 	Expires time.Time // zero: the key stays until it is revoked
 
-	session  *Credentials // of temporary credentials; nil: it is an access key
-	life     *life        // nil: it is never revoked
-	derived  uint32       // generation of the cell's secret that the secret is derived from; 0: it is not here, and no secret fits
-	policies *policy.Set  // nil: none hold
-	standing *standing    // nil: it has no limits, and its uses are not recorded
+	session  *Credentials // of temporary credentials; nil for an access key
+	life     *life        // nil: never revoked
+	derived  uint32       // generation of the cell's secret that Secret is derived from; 0: it is missing here, and no signature is valid
+	policies *policy.Set  // nil: none apply
+	standing *standing    // nil: no limits, and uses are not recorded
 }
 
-// Session returns what the session token of temporary credentials says; nil for an access key.
+// Session returns the content of the session token of temporary credentials; nil for an access key.
 func (k AccessKey) Session() *Session {
 	if k.session == nil {
 		return nil
@@ -59,7 +58,7 @@ func (k AccessKey) Session() *Session {
 	return &k.session.Session
 }
 
-// Handle is by which FindHandle finds the key again: its id, and with temporary credentials their session token. It is no secret.
+// Handle returns the text by which FindHandle finds the key again: its id, for temporary credentials followed by their session token. It is no secret.
 func (k AccessKey) Handle() string {
 	if k.session == nil {
 		return k.ID
@@ -67,7 +66,7 @@ func (k AccessKey) Handle() string {
 	return k.ID + "." + k.session.Token
 }
 
-// principalID is the name of the key's holder.
+// principalID returns the name of the key's holder.
 func (k *AccessKey) principalID() string {
 	if k.session != nil {
 		return k.session.Principal()
@@ -75,19 +74,19 @@ func (k *AccessKey) principalID() string {
 	return k.ID
 }
 
-// ErrRevoked is the cause of the end of an AccessKey's Life.
+// ErrRevoked is the cause with which the Life of a revoked key ends.
 var ErrRevoked = errors.New("the access key was revoked")
 
-// Life is done as soon as the key is revoked or has expired, with ErrRevoked or ErrExpired as its cause. Everything that a request opens and that outlives the
-// request (a stream, a call that waits, a game server's link) has to end with the life of the key that opened it:
-// context.AfterFunc(key.Life(), end) ends it also when the key was revoked a moment before.
+// Life is done as soon as the key is revoked or expires, with ErrRevoked or ErrExpired as its cause. Everything that a request opens and that outlives the
+// request (a stream, a waiting call, a game server's link) must end with the life of the key that opened it.
+// context.AfterFunc(key.Life(), end) also works if the key was revoked a moment before.
 func (k AccessKey) Life() context.Context { return k.life.context() }
 
-// life ends once.
+// life is the lifetime of a key. It ends once.
 type life struct {
 	ctx  context.Context
 	end  context.CancelCauseFunc
-	held atomic.Bool // a request was given ctx, so its end must be announced
+	held atomic.Bool // a request has ctx, which must therefore be canceled at the end
 }
 
 func (l *life) context() context.Context {
@@ -103,10 +102,10 @@ func (k AccessKey) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", k.ID), slog.String("name", k.Name), slog.String("role", k.Role.String()))
 }
 
-// Keys finds valid access keys, and temporary credentials that were issued to their holders. Package keyring keeps it equal to the cell's state.
+// Keys finds valid access keys and the temporary credentials of their holders. Package keyring keeps it equal to the cell's state.
 type Keys struct {
 	secret CellSecret
-	now    func() time.Time // of the cell, by which keys and temporary credentials expire
+	now    func() time.Time // the cell's time, which decides when keys and temporary credentials expire
 	known  atomic.Pointer[published]
 
 	publishing sync.Mutex // for one publication at a time
@@ -114,10 +113,10 @@ type Keys struct {
 	policies   policies
 }
 
-// published are the keys that are in force. They never change.
+// published is a snapshot of the keys in force. It never changes.
 type published struct {
 	keys    map[string]AccessKey
-	expired map[string]struct{} // keys that have ended by themselves, and are still listed
+	expired map[string]struct{} // keys that have expired and are still listed
 	soonest time.Time           // when the next of the keys expires; zero: none does
 }
 
@@ -128,7 +127,7 @@ func NewKeys(secret CellSecret, now func() time.Time) *Keys {
 	return k
 }
 
-// Find returns a valid key, wherever it may be used from. It takes no lock.
+// Find returns a valid key and ignores the networks that it is limited to. It takes no lock.
 func (k *Keys) Find(id string) (AccessKey, bool) {
 	key, ok := k.known.Load().keys[id]
 	if ok && key.standing.expired(k.now) {
@@ -137,17 +136,17 @@ func (k *Keys) Find(id string) (AccessKey, bool) {
 	return key, ok
 }
 
-// FindHandle returns a valid key by its Handle, for a request from an address.
+// FindHandle returns the valid key with a Handle, for a request from an address.
 func FindHandle(keys Finder, handle, from string) (AccessKey, error) {
 	key, err := keys.With(handle, "", from)
-	if id, token, ok := strings.Cut(handle, "."); ok && err != nil { // ids of early releases may have a dot in them
+	if id, token, ok := strings.Cut(handle, "."); ok && err != nil { // ids from early releases may contain a dot
 		return keys.With(id, token, from)
 	}
 	return key, err
 }
 
-// Publish replaces the keys. When it returns, Find no longer finds a key that is
-// not among them or is revoked, and its Life has ended, as has that of temporary credentials which it issued.
+// Publish replaces the keys. When it returns, Find no longer finds a key that is revoked or not among them. The Life
+// of such a key and of its temporary credentials has ended.
 func (k *Keys) Publish(all []access.Key) {
 	k.publishing.Lock()
 	defer k.publishing.Unlock()
@@ -165,7 +164,7 @@ func (k *Keys) Publish(all []access.Key) {
 		if !known || key.derived != record.SecretGeneration() || key.Role != record.Role || key.Name != record.Name || key.Account != record.Account || !slices.Equal(key.standing.texts, record.Sources) {
 			is := k.secret.AccessKey(record)
 			if is.derived == 0 {
-				is.Secret = rand.Text() // a generation that this node gets in a moment: until then no signature fits
+				is.Secret = rand.Text() // this node will soon get the generation; until then no signature is valid
 			}
 			if known && key.derived == 0 && is.derived == 0 {
 				is.Secret = key.Secret
@@ -190,7 +189,7 @@ func (k *Keys) Publish(all []access.Key) {
 			cause := ErrRevoked
 			if _, expired := now.expired[id]; expired {
 				cause = ErrExpired
-			} else if ok && is.Role == key.Role { // its networks have changed, and what is still in them may go on
+			} else if ok && is.Role == key.Role { // its networks have changed; requests from within them may continue
 				cause = ErrPolicies
 			}
 			key.life.end(cause)
@@ -203,7 +202,7 @@ func (k *Keys) Publish(all []access.Key) {
 // CellSecret returns the secret that the keys are derived from.
 func (k *Keys) CellSecret() CellSecret { return k.secret }
 
-// AccessKey returns a key with its secret, which is empty if the generation that it is derived from is not here.
+// AccessKey returns a key with its secret, which is empty if the generation that it is derived from is missing here.
 func (s CellSecret) AccessKey(r *access.Key) AccessKey {
 	k := AccessKey{ID: r.ID, Name: r.Name, Account: r.Account, Role: r.Role, Created: r.Created.Std()}
 	if from, ok := s.At(r.SecretGeneration()); ok {
@@ -216,12 +215,12 @@ func (s CellSecret) AccessKey(r *access.Key) AccessKey {
 		k.Expires = r.Expires.Std()
 	}
 	if len(r.Sources) > 0 {
-		k.standing = &standing{texts: r.Sources} // for those who show it; a key of Keys gets one with its uses
+		k.standing = &standing{texts: r.Sources} // only to show the networks; Keys gives a key one that also records uses
 	}
 	return k
 }
 
-// Generation is that of the cell's secret that the key's secret is derived from; 0: the first.
+// Generation returns the generation of the cell's secret that the key's secret is derived from; 0: the first.
 func (k AccessKey) Generation() uint32 {
 	if k.derived == firstGeneration {
 		return 0
@@ -229,7 +228,7 @@ func (k AccessKey) Generation() uint32 {
 	return k.derived
 }
 
-// NewKeyID makes an id in the form of AWS's own, 20 capitals and digits, of which the first four name the issuer.
+// NewKeyID returns a new id in AWS's format: 20 capitals and digits, of which the first four name the issuer.
 func NewKeyID() string {
 	random := make([]byte, 10)
 	rand.Read(random) // never fails: since Go 1.24 it ends the program instead

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// LogUse is what a ticket for the log of a game session is for.
+// LogUse is the purpose of a ticket for the log of a game session.
 type LogUse string
 
 // The uses of such tickets.
@@ -17,7 +17,7 @@ const (
 	LogUpload LogUse = "upload"
 )
 
-// LogTicket lets a client fetch or upload the archive with a name until it expires.
+// LogTicket returns a ticket that allows a client to fetch or upload the archive with a name until it expires.
 func (s CellSecret) LogTicket(use LogUse, name string, expires time.Time) string {
 	at := strconv.FormatInt(expires.Unix(), 10)
 	return at + "." + hex.EncodeToString(s.derive([]byte("session-log\x00" + string(use) + "\x00" + at + "\x00" + name))[:16])

@@ -17,8 +17,8 @@ const (
 	sticky                               = fs.ModeSticky // only the owner of a file may replace it
 )
 
-// CheckPermissions checks which users can read and replace the secret and the data. A mode that lets every user of the machine take the
-// installation over is an error: a secret that others can read or write, and a directory in which they can replace it. A mode that may
+// CheckPermissions checks which users can read and replace the secret and the data. A mode that allows every user of the machine to take
+// over the installation is an error: a secret that others can read or write, or a directory in which they can replace it. A mode that may
 // be intended, such as a directory that a group can read, is a warning. Windows has no such bits and is not checked.
 func CheckPermissions(dir string) (warnings []string, err error) {
 	if runtime.GOOS == "windows" {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// AccessToken is the token of a player's client after its login: of a login session, and of one of its refreshes, or of
-// zeros for the login itself. Both names are random. It is derived, so that a client whose answer was lost can get it again,
-// and only its hash is stored. One of a later generation of the secret than the first begins with the number of that, and a dot.
+// AccessToken returns the access token of a login session after one of its refreshes; refresh is zero for the login itself.
+// Both ids are random. The token is derived, so that a client can get it again if the answer was lost, and only its hash is
+// stored. From the second generation of the secret on, the token begins with the number of the generation and a dot.
 func (s CellSecret) AccessToken(session, refresh [16]byte) string {
 	s = s.current()
 	text := append([]byte("access-token\x00"), session[:]...)
@@ -21,7 +21,7 @@ func (s CellSecret) AccessToken(session, refresh [16]byte) string {
 	return token
 }
 
-// AccessTokenGeneration is the number of the generation that an access token says it is derived from; 0: it says none that can be. The hash of the token covers the number.
+// AccessTokenGeneration returns the number of the generation that an access token claims; 0: the claim is invalid. The hash of the token covers the number.
 func AccessTokenGeneration(token string) uint32 {
 	number, _, ok := strings.Cut(token, ".")
 	if !ok {
@@ -34,13 +34,13 @@ func AccessTokenGeneration(token string) uint32 {
 	return uint32(n)
 }
 
-// ConnectionKey signs the tokens that players present to game servers. Its public half is published.
+// ConnectionKey returns the key that signs the tokens that players present to game servers. Its public half is published.
 func (s CellSecret) ConnectionKey() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(s.derive([]byte("connection-token-key")))
 }
 
-// PartnerToken authorizes a game server for one game instance. It is derived, so nothing of it is stored; each call checks whether the game
-// instance still runs.
+// PartnerToken returns the token that authorizes a game server for one game instance. It is derived and not stored; each call checks that the
+// game instance still runs.
 func (s CellSecret) PartnerToken(instance string) string {
 	return hex.EncodeToString(s.derive([]byte("partner-token\x00" + instance)))
 }

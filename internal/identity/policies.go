@@ -12,20 +12,20 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// ErrPolicies is the cause of the end of the Life of a key when the policies change that hold for its holder, or the networks that it works from. The key itself keeps working.
+// ErrPolicies is the cause with which the Life of a key ends when its holder's policies or its networks change. The key itself keeps working.
 var ErrPolicies = errors.New("the policies or the networks of the access key have changed")
 
-// policies are those in force. Keys whose policies are the same share one policy.Set, and its pointer stays the same as long as nothing in it changes.
+// policies are the policies in force. Keys with the same policies share one policy.Set. Its pointer stays the same while nothing in it changes.
 type policies struct {
 	mu       sync.Mutex
 	compiled map[string]compiledPolicy  // by name
-	attached map[access.Target][]string // names of policies, the first attached one first
+	attached map[access.Target][]string // names of policies, in the order of attachment
 	sets     map[string]*heldSet        // by the names of the policies in it
 }
 
 type compiledPolicy struct {
 	text   string
-	policy *policy.Policy // nil: this program cannot read it, so it denies everything
+	policy *policy.Policy // nil: this program cannot parse it, so it denies everything
 }
 
 type heldSet struct {
@@ -34,7 +34,7 @@ type heldSet struct {
 	used  bool // since the last publication
 }
 
-// publish replaces the policies. Its error names those that this program cannot read.
+// publish replaces the policies. Its error names those that this program cannot parse.
 func (p *policies) publish(all []access.Policy, attachments []access.PolicyAttachment) (unread error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +90,7 @@ func (p *policies) of(targets ...access.Target) *policy.Set {
 	return held.set
 }
 
-// names is called with p.mu held.
+// names returns the names of the policies of some targets. The caller holds p.mu.
 func (p *policies) names(targets []access.Target) (names []string) {
 	if len(p.attached) == 0 {
 		return nil
@@ -105,9 +105,9 @@ func (p *policies) names(targets []access.Target) (names []string) {
 	return names
 }
 
-// targetsOf returns whose policies hold for the holder of a key: those of the key, or of the access key behind temporary credentials, of the groups of a
-// person, and of the role. A session with another role than its key has the policies of both roles: what is denied to a key stays denied whatever role it
-// assumes. For temporary credentials its caller holds the lock of the sessions.
+// targetsOf returns the targets whose policies apply to the holder of a key: the key itself or the access key behind temporary credentials, the groups of a
+// person, and the role. A session whose role differs from its key's has the policies of both roles: whatever is denied to a key stays denied in every role that
+// it assumes. For temporary credentials, the caller holds the lock of the sessions.
 func (k *Keys) targetsOf(key *AccessKey) []access.Target {
 	role := access.Target{Kind: access.RoleTarget, Name: key.Role.String()}
 	x := key.session
@@ -133,8 +133,8 @@ func (k *Keys) targetsOf(key *AccessKey) []access.Target {
 
 func (k *Keys) policiesOf(key *AccessKey) *policy.Set { return k.policies.of(k.targetsOf(key)...) }
 
-// PublishPolicies replaces the policies, and where they are attached. When it returns, they are in force for all requests, and the Life of every key has ended
-// whose policies are others now. An error names the policies that this program cannot read, which deny everything.
+// PublishPolicies replaces the policies and their attachments. When it returns, they are in force for all requests, and the Life of every key whose policies
+// have changed has ended. The error names the policies that this program cannot parse, which deny everything.
 func (k *Keys) PublishPolicies(all []access.Policy, attachments []access.PolicyAttachment) error {
 	k.publishing.Lock()
 	defer k.publishing.Unlock()
@@ -161,8 +161,8 @@ func (k *Keys) PublishPolicies(all []access.Policy, attachments []access.PolicyA
 	return unread
 }
 
-// Regroup ends the Life of temporary credentials whose policies are others now: the policies have changed, or the role of the key behind them, or the groups of
-// their person. Their next request finds them with the policies of then.
+// Regroup ends the Life of temporary credentials whose policies have changed: because of the policies, the role of the key behind them, or the groups of
+// their person. The next request finds them with the new policies.
 func (k *Keys) Regroup() {
 	s := &k.sessions
 	s.mu.Lock()
@@ -175,7 +175,7 @@ func (k *Keys) Regroup() {
 	}
 }
 
-// SetOf returns the policies that hold for a key or for temporary credentials; nil: none do.
+// SetOf returns the policies that apply to a key or to temporary credentials; nil: none do.
 func (k AccessKey) SetOf() *policy.Set { return k.policies }
 
 // SetFor returns the policies of some targets together, for explanations; nil: they have none.
@@ -188,10 +188,10 @@ func (k *Keys) PolicyNames(targets ...access.Target) []string {
 	return k.policies.names(targets)
 }
 
-// TargetsOf returns whose policies hold for a key or for temporary credentials.
+// TargetsOf returns the targets whose policies apply to a key or to temporary credentials.
 func (k *Keys) TargetsOf(key AccessKey) []access.Target { return k.targetsOf(&key) }
 
-// SessionsOf returns the temporary credentials with an ARN that were used here lately.
+// SessionsOf returns the temporary credentials with an ARN that were recently used on this node.
 func (k *Keys) SessionsOf(arn string) (all []AccessKey) {
 	k.sessions.mu.RLock()
 	defer k.sessions.mu.RUnlock()
@@ -203,7 +203,7 @@ func (k *Keys) SessionsOf(arn string) (all []AccessKey) {
 	return all
 }
 
-// Host is the agent of a host that has joined, or with an empty id one that has come with the token of a compute, as policies see it: it has no role.
+// Host returns the principal of a host's agent, for policies; it has no role. id is that of a joined host, or empty for an agent with the token of a compute.
 func (k *Keys) Host(id, from string) Principal {
 	targets := []access.Target{{Kind: access.HostTarget, Name: access.EveryHost}}
 	if id != "" {
@@ -212,13 +212,13 @@ func (k *Keys) Host(id, from string) Principal {
 	return Principal{ID: id, Account: DefaultAccount, Address: from, policies: k.policies.of(targets...), agent: true}
 }
 
-// Restricted reports whether policies hold for the principal. If not, MayDo allows everything, and a door need not look for what a request is about.
+// Restricted reports whether policies apply to the principal. If not, MayDo allows everything, and a door need not determine the resources of a request.
 func (p *Principal) Restricted() bool { return p.policies != nil }
 
-// Policies returns the policies that hold for the principal; nil: none do.
+// Policies returns the policies that apply to the principal; nil: none do.
 func (p *Principal) Policies() *policy.Set { return p.policies }
 
-// Denied is the error of a request that the policies of its principal do not allow. Its text is that of AWS, with the statement at the end.
+// Denied is the error of a request that the principal's policies do not allow. Its text is AWS's, with the statement at the end.
 type Denied struct {
 	By       string // ARN of the principal
 	Action   policy.Action
@@ -234,8 +234,8 @@ func (d *Denied) Error() string {
 	return said + fmt.Sprintf("because no identity-based policy allows the %s action", d.Action)
 }
 
-// MayDo asks the policies of the principal about a request, whose source address it fills in. Its error is a *Denied. The role is asked elsewhere, by each door:
-// a policy allows nothing that the role does not.
+// MayDo checks a request, whose source address it fills in, against the principal's policies. Its error is a *Denied. Each door checks the role separately:
+// a policy cannot allow more than the role does.
 func (p *Principal) MayDo(q policy.Request) error {
 	if p.policies == nil {
 		return nil
@@ -247,7 +247,7 @@ func (p *Principal) MayDo(q policy.Request) error {
 	return nil
 }
 
-// MayCall is MayDo for a call by the name of its action, on no resource in particular. A call that is no action is denied.
+// MayCall is MayDo for the name of an action, on no particular resource. It denies names that are no actions.
 func (p *Principal) MayCall(name string) error {
 	if p.policies == nil {
 		return nil
@@ -260,7 +260,7 @@ func (p *Principal) MayCall(name string) error {
 	return p.MayDo(policy.Request{Action: a, Resource: policy.AnyResource})
 }
 
-// MayDoAll is MayDo for an action on several resources, all of which must be allowed; without any it is one on no resource in particular.
+// MayDoAll is MayDo for an action on several resources, all of which must be allowed. Without resources, it checks the action on no particular resource.
 func (p *Principal) MayDoAll(a policy.Action, resources ...string) error {
 	if p.policies == nil {
 		return nil

@@ -15,25 +15,25 @@ import (
 	"github.com/musterhq/muster/internal/quotas"
 )
 
-// Principal is who a request is made by, once that is authenticated: docs/glossary.md#principal. Doors ask it what the request may do,
-// shares of what is bounded are taken in its name, and audit records show it. (A player is playerflow.Caller, as the core knows players.)
+// Principal identifies the authenticated caller of a request: docs/glossary.md#principal. Doors ask it what the request may do,
+// shares of bounded resources count for it, and audit records show it. (Players are identified by playerflow.Caller, in the core.)
 type Principal struct {
-	ID      string // of the access key, or the holder of temporary credentials with the name of the session; else what audit records show
+	ID      string // of the access key, or holder and session name of temporary credentials; for others the name in audit records
 	Account string // 12 digits, for ARNs
 	Role    Role
-	Address string // of the client, as limits by address know it
+	Address string // of the client, in the form that limits by address use
 
 	session  *Session // of temporary credentials; nil: the caller used an access key, or none
-	life     *life    // of the access key; nil: it is never revoked
+	life     *life    // of the access key; nil: never revoked
 	policies *policy.Set
-	standing *standing // of the access key; nil: its uses are not recorded
-	agent    bool      // of a host
+	standing *standing // of the access key; nil: uses are not recorded
+	agent    bool      // the caller is a host's agent
 }
 
 // Session returns the session of a caller with temporary credentials; nil for others.
 func (p *Principal) Session() *Session { return p.session }
 
-// ARN names the principal as AWS would.
+// ARN returns the principal's name in AWS's form.
 func (p *Principal) ARN() string {
 	if p.session != nil {
 		return p.session.ARN()
@@ -44,8 +44,8 @@ func (p *Principal) ARN() string {
 	return UserARN(p.Account, p.Role, cmp.Or(p.ID, "anonymous"))
 }
 
-// Holder is the name under which shares, rates and quotas count: the access key, person or machine that all temporary credentials of a caller were issued to, whatever the
-// names of their sessions are. A caller that names more sessions gets no more of anything.
+// Holder returns the name under which shares, rates and quotas count: the access key, person or machine that temporary credentials were issued to, regardless of
+// the names of their sessions. A caller gains nothing by naming more sessions.
 func (p *Principal) Holder() string {
 	if p.session != nil {
 		return p.session.Holder
@@ -56,19 +56,19 @@ func (p *Principal) Holder() string {
 // Quota implements quotas.Caller.
 func (p *Principal) Quota() string { return p.Holder() }
 
-// Principal is who uses the key, from an address.
+// Principal returns the principal of a request with this key from an address.
 func (k AccessKey) Principal(address string) Principal {
 	return Principal{ID: k.principalID(), Account: k.Account, Role: k.Role, Address: address, session: k.Session(), life: k.life, policies: k.policies, standing: k.standing}
 }
 
-// Used notes what the principal does with its access key, for the last use of the key. Most calls find that there was another use a moment before.
+// Used records an operation as the last use of the access key. Most calls record nothing because another use was recorded recently.
 func (p *Principal) Used(operation string) { p.standing.use(p.Address, operation) }
 
-// Life is done as soon as the access key is revoked, as AccessKey.Life.
+// Life is the AccessKey.Life of the principal's key.
 func (p *Principal) Life() context.Context { return p.life.context() }
 
-// Maker is the number with which the core marks objects made with an access key of the role client: the first eight bytes of the
-// SHA-256 of its id. For other roles it is 0: they may change objects of all keys.
+// Maker returns the number with which the core marks objects that an access key with the role client made: the first eight bytes of the
+// SHA-256 of its id. For other roles it is 0: they may change the objects of all keys.
 func (p *Principal) Maker() domain.Maker {
 	if p.Role != Client {
 		return 0
@@ -77,14 +77,14 @@ func (p *Principal) Maker() domain.Maker {
 	return domain.Maker(max(binary.BigEndian.Uint64(sum[:8]), 1))
 }
 
-// Actor is the principal in the audit record of a request to a door.
+// Actor returns the principal for the audit record of a request to a door.
 func (p *Principal) Actor(r *http.Request, door string) access.Actor {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return access.Actor{Principal: p.ID, Address: host, Door: door}
 }
 
-// Within returns a context that ends with ctx, and with the access key. A context that the key has ended has ErrRevoked, ErrExpired or ErrPolicies as its
-// cause. It also has the principal as the holder of what commands create. The caller must call cancel.
+// Within returns a context that ends with ctx or with the access key. If the key ends it, its cause is ErrRevoked, ErrExpired or ErrPolicies.
+// It also makes the principal the holder of the records that commands create. The caller must call cancel.
 func (p *Principal) Within(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	ctx = quotas.With(ctx, p)
@@ -96,21 +96,21 @@ func (p *Principal) Within(ctx context.Context) (_ context.Context, cancel conte
 	}
 }
 
-// Ended reports whether a context has ended with the access key, or the temporary credentials, of its request.
+// Ended reports whether a context ended because the access key or temporary credentials of its request ended.
 func Ended(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, ErrRevoked) || errors.Is(cause, ErrExpired) || errors.Is(cause, ErrPolicies)
 }
 
-// Roles is a set of roles: who may make a call.
+// Roles is the set of roles that may make a call.
 type Roles uint8
 
-// The sets in use. Looking tells who plays where, which a client in players' hands needs only in part.
+// The sets in use. Reading reveals who plays where, which a client in players' hands needs only in part.
 const (
 	MayAdminister Roles = 1 << Admin
-	MayOperate          = MayAdminister | 1<<Backend // sessions and computes of everyone
+	MayOperate          = MayAdminister | 1<<Backend // sessions and computes of all callers
 	MayLook             = MayOperate | 1<<ReadOnly
-	MayPlay             = MayOperate | 1<<Client // what a game client does
+	MayPlay             = MayOperate | 1<<Client // the operations of a game client
 	MayPlayOrLook       = MayPlay | MayLook
 )
 

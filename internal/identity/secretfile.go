@@ -16,14 +16,14 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// cell.secret: magic, id of the installation, the secret, and the beginning of the SHA-256 of all that. Earlier releases
-// stored the secret alone. docs/formats/identity.md.
+// The file cell.secret has a magic, the id of the installation, the secret, and the beginning of the SHA-256 of all that. Earlier
+// releases stored only the secret. See docs/formats/identity.md.
 const (
 	secretMagic    = "MUSTSEC2"
 	secretSumSize  = 8
 	secretFileSize = len(secretMagic) + len(uuid.UUID{}) + secretSize + secretSumSize
 
-	// generationsMagic begins the file of a secret with generations; they are in the place of the secret.
+	// generationsMagic begins a file that contains generations instead of one secret.
 	generationsMagic = "MUSTSEC3"
 )
 
@@ -36,20 +36,20 @@ func (e *DamagedSecret) Error() string {
 	return fmt.Sprintf("%s %s: restore it from a backup", e.Path, e.Reason)
 }
 
-// NewCellSecret makes a random secret.
+// NewCellSecret returns a random secret.
 func NewCellSecret() (s CellSecret) {
 	rand.Read(s.key[:]) // never fails: since Go 1.24 it ends the program instead
 	return s
 }
 
-// ReadCellSecret reads the secret of a data directory that has one. key is the one that it is encrypted with, if it is.
+// ReadCellSecret reads the secret of a data directory. key decrypts it, if it is encrypted.
 func ReadCellSecret(dir string, key *secretkey.Key) (CellSecret, error) {
 	secret, _, err := ReadSecretFile(dir, key)
 	return secret, err
 }
 
-// ReadSecretFile reads the secret of a data directory, and the id of the installation that it belongs to: zero in a file of an
-// earlier release. A damaged file is a *DamagedSecret, and one that another key opens a *secretkey.Wrong.
+// ReadSecretFile reads the secret of a data directory and the id of its installation, which is zero in a file of an earlier
+// release. For a damaged file the error is a *DamagedSecret, for a file that is encrypted with another key a *secretkey.Wrong.
 func ReadSecretFile(dir string, key *secretkey.Key) (secret CellSecret, installation uuid.UUID, err error) {
 	path := filepath.Join(dir, secretFile)
 	content, err := os.ReadFile(path)
@@ -90,7 +90,7 @@ func secretSum(content []byte) [secretSumSize]byte {
 	return [secretSumSize]byte(sum[:])
 }
 
-// Write stores the secret, with all its generations, in the data directory of an installation, encrypted with the key.
+// Write stores the secret with all its generations in the data directory of an installation, encrypted with the key.
 func (s CellSecret) Write(dir string, installation uuid.UUID, key *secretkey.Key) error {
 	return s.generations().write(dir, installation, key)
 }
@@ -110,8 +110,8 @@ func (x *generations) write(dir string, installation uuid.UUID, key *secretkey.K
 	return nil
 }
 
-// OpenCellSecret reads the secret from a directory, and creates one for a new installation when there is none. It is for callers that
-// need a secret and not the whole data directory, which package datadir opens.
+// OpenCellSecret reads the secret from a directory, and creates one for a new installation if there is none. It is for callers that
+// need only the secret; package datadir opens a whole data directory.
 func OpenCellSecret(dir string) (CellSecret, error) {
 	secret, err := ReadCellSecret(dir, nil)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -133,8 +133,8 @@ func HasKeyFile(dir string) (bool, error) {
 	return err == nil, err
 }
 
-// CheckNoKeyFiles refuses a directory with access keys but without the secret that they belong to: it is a backup that was
-// restored in part, and a new secret would change the secret of every key.
+// CheckNoKeyFiles refuses a directory with access keys but without the secret that they are derived from: it is a partly
+// restored backup, and a new secret would change the secret of every key.
 func CheckNoKeyFiles(dir string) error {
 	for _, file := range []string{KeysFile, ImportedKeysFile} {
 		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {

@@ -11,28 +11,28 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Session is what a session token says: for whom temporary credentials were issued, and what they may do. The token has all of it, and the secret of the
-// credentials is derived from it, so every node of the cell checks them and none stores them. docs/formats/identity.md#session-tokens.
+// Session is the content of a session token: for whom temporary credentials were issued, and what they may do. The token contains all of it, and the secret of
+// the credentials is derived from it, so every node of the cell can check them and none stores them. docs/formats/identity.md#session-tokens.
 type Session struct {
 	ID      string // access key id of the credentials, which begins with SessionPrefix
 	Source  Source
 	Holder  string // id of the access key, or provider and subject of the web identity or person, that they were issued to
-	Name    string // of the session, as the holder chose it; empty: the holder goes on under its own name
+	Name    string // of the session, chosen by the holder; empty: the holder's own name is used
 	Role    Role
 	Account string
 	Issued  time.Time // whole milliseconds
-	Expires time.Time // with the Grace; in Credentials without it
-	SignIn  string    // id of the sign-in session of a person, with whose end the credentials end; empty with other sources
+	Expires time.Time // including the Grace; in Credentials without it
+	SignIn  string    // id of a person's sign-in session, which ends the credentials when it ends; empty for other sources
 
-	Certificate string   // fingerprint of the client certificate that gave the credentials: SHA-256 in lower-case hexadecimal; empty with other sources
+	Certificate string   // fingerprint of the client certificate behind the credentials: SHA-256 in lower-case hexadecimal; empty for other sources
 	Serial      string   // its serial number, in lower-case hexadecimal
-	Groups      []string // that the rules of the machine give it, for policies; never changed in place
+	Groups      []string // of a machine, from its rules, for policies; never changed in place
 }
 
-// Source is how the holder of temporary credentials proved its identity.
+// Source describes how the holder of temporary credentials proved its identity.
 type Source uint8
 
-// The numbers are in tokens.
+// The sources. Tokens contain their numbers.
 const (
 	FromKey         Source = iota + 1 // by an access key, or by temporary credentials of one
 	FromWebIdentity                   // by a token of an identity provider
@@ -59,11 +59,11 @@ const SessionPrefix = "ASIA"
 
 const (
 	tokenVersion  = 1
-	tokenOfPerson = 2    // the version of tokens that have the claim SignIn
-	tokenOfCert   = 3    // the version of tokens that have the claim Certificate
+	tokenOfPerson = 2    // the version of tokens with the claim SignIn
+	tokenOfCert   = 3    // the version of tokens with the claim Certificate
 	tokenMAC      = 16   // bytes
 	sessionRandom = 10   // bytes of an id
-	tokenBytesMax = 1536 // characters: far above what a Session takes
+	tokenBytesMax = 1536 // characters: far more than a Session needs
 )
 
 func (s *Session) fields(c *wire.Codec) {
@@ -86,7 +86,7 @@ func (s *Session) fields(c *wire.Codec) {
 // Fields implements wire.Message.
 func (s *Session) Fields(c *wire.Codec) { s.fields(c) }
 
-// Principal is the name of the session's principal in audit records and limits: the holder, with the name of the session if that has one.
+// Principal returns the name of the session's principal in audit records and limits: the holder, followed by the name of the session if it has one.
 func (s *Session) Principal() string {
 	if s.Name == "" {
 		return s.Holder
@@ -94,7 +94,7 @@ func (s *Session) Principal() string {
 	return s.Holder + ":" + s.Name
 }
 
-// ARN names the session as AWS would.
+// ARN returns the session's name in AWS's form.
 func (s *Session) ARN() string {
 	if s.Name == "" {
 		return UserARN(s.Account, s.Role, s.Holder)
@@ -102,20 +102,20 @@ func (s *Session) ARN() string {
 	return "arn:aws:sts::" + s.Account + ":assumed-role/" + s.Role.String() + "/" + s.Name
 }
 
-// UserARN names an access key as AWS names the user that has it.
+// UserARN returns the name of an access key in the form of AWS's name for a user.
 func UserARN(account string, role Role, key string) string {
 	return "arn:aws:iam::" + account + ":user/" + role.String() + "/" + key
 }
 
-// Credentials are temporary credentials as a client gets them.
+// Credentials are temporary credentials in the form that a client receives.
 type Credentials struct {
 	Session
 	Secret, Token string
 
-	generation uint32 // of the cell's secret that has signed the token
+	generation uint32 // of the cell's secret that signed the token
 }
 
-// NewSession issues temporary credentials. Its caller has checked that the holder may have them.
+// NewSession issues temporary credentials. The caller has checked that the holder may have them.
 func (s CellSecret) NewSession(x Session) Credentials {
 	random := make([]byte, sessionRandom)
 	rand.Read(random) // never fails: since Go 1.24 it ends the program instead
@@ -126,7 +126,7 @@ func (s CellSecret) NewSession(x Session) Credentials {
 	return Credentials{x, s.sessionSecret(claims), base64.RawURLEncoding.EncodeToString(append(claims, s.tokenMAC(claims)...)), s.Generation()}
 }
 
-// version is that of the session's token.
+// version returns the version of the session's token.
 func (s *Session) version() byte {
 	switch {
 	case s.Certificate != "":
@@ -137,16 +137,16 @@ func (s *Session) version() byte {
 	return tokenVersion
 }
 
-// Machine reports whether the credentials are those of a machine that has proved who it is by something else than an access key.
+// Machine reports whether the credentials belong to a machine that proved its identity with something other than an access key.
 func (s *Session) Machine() bool { return s.Source == FromWebIdentity || s.Source == FromCertificate }
 
-// certificates are the names by which the certificate of a session can be revoked.
+// certificates returns the names by which the certificate of a session can be revoked.
 func (s *Session) certificates() [2]string {
 	authority, _, _ := strings.Cut(s.Holder, "/")
 	return [2]string{CertificatePrefix + s.Certificate, authority + "/" + s.Serial}
 }
 
-// CertificatePrefix begins the name of a certificate that is its fingerprint.
+// CertificatePrefix precedes the fingerprint in the name of a certificate.
 const CertificatePrefix = "sha256:"
 
 func (s CellSecret) tokenMAC(claims []byte) []byte {
@@ -157,7 +157,7 @@ func (s CellSecret) sessionSecret(claims []byte) string {
 	return base64.StdEncoding.EncodeToString(s.derive(append([]byte("session-secret\x00"), claims...))[:30])
 }
 
-// readSession reads a token that this cell has issued. Only the secret proves that a client has the credentials.
+// readSession parses a token that this cell issued. Only a signature with the secret proves that a client has the credentials.
 func (s CellSecret) readSession(token string) (c Credentials, ok bool) {
 	if len(token) > tokenBytesMax {
 		return c, false

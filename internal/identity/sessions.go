@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// sessionsMax bounds the sessions that a node remembers; each takes about 1 KiB. With more than that in use at the same time, tokens are checked anew with
-// each request, and streams and other waits of further sessions end at once.
+// sessionsMax bounds the sessions that a node remembers; each takes about 1 KiB. If more are in use at the same time, the node checks the tokens of further
+// sessions on each request, and their streams and other waits end at once.
 const sessionsMax = 64 << 10
 
 // The errors of credentials that do not work.
@@ -22,21 +22,21 @@ var (
 	ErrExpired = errors.New("the access key, or the temporary credentials, have expired")
 )
 
-// sessions are the temporary credentials that were used here lately, and those that were revoked. A token is checked once. After that, its session costs a
-// look-up: whatever ends one removes it.
+// sessions are the temporary credentials that were recently used on this node, and those that were revoked. A token is checked once. After that, its session
+// costs a lookup: whatever ends a session removes it.
 type sessions struct {
-	most   int // that are remembered
+	most   int // sessions that are remembered
 	mu     sync.RWMutex
 	known  map[string]AccessKey // by access key id
 	bySelf map[string]struct{}  // access key ids of revoked credentials
-	until  map[string]time.Time // by holder: what was issued until then is revoked
+	until  map[string]time.Time // by holder: credentials that were issued until then are revoked
 
 	certificates map[string]struct{} // that are revoked
 
-	signIns map[string]SignIn // that go on, by id
+	signIns map[string]SignIn // that continue, by id
 }
 
-// With returns the key that a request from an address names: an access key, or temporary ones if it has a session token. The error is ErrUnknown, ErrExpired or
+// With returns the key that a request from an address names: an access key, or temporary credentials if it has a session token. The error is ErrUnknown, ErrExpired or
 // ErrElsewhere.
 func (k *Keys) With(id, token, from string) (AccessKey, error) {
 	key, err := k.named(id, token)
@@ -85,12 +85,12 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 	case !now.Before(c.Expires):
 		return AccessKey{}, ErrExpired
 	}
-	c.Token = strings.Clone(token) // or it would keep the whole header of its request alive
+	c.Token = strings.Clone(token) // otherwise it would keep the whole header of its request alive
 	key := AccessKey{ID: c.ID, Name: c.Name, Secret: c.Secret, Account: c.Account, Role: c.Role, Created: c.Issued, Expires: c.Expires, session: &c}
 	s := &k.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if key.standing, ok = k.stands(&c); !ok { // under the lock, so that a revocation finds the session or is found by it
+	if key.standing, ok = k.stands(&c); !ok { // under the lock, so that either a revocation finds the session or this finds the revocation
 		return AccessKey{}, ErrUnknown
 	}
 	if known, ok := s.known[id]; ok {
@@ -109,8 +109,8 @@ func (k *Keys) admit(id, token string, now time.Time) (AccessKey, error) {
 	return key, nil
 }
 
-// stands reports whether a session was not revoked, and what it was issued for goes on. It returns the standing of the access key behind the session; nil: there is
-// none. Its caller holds the lock of the sessions.
+// stands reports whether a session is still valid: it was not revoked, and what it was issued for continues. It returns the standing of the access key behind the
+// session; nil: there is none. The caller holds the lock of the sessions.
 func (k *Keys) stands(x *Credentials) (*standing, bool) {
 	if !k.secret.stands(x.generation) {
 		return nil, false
@@ -134,7 +134,7 @@ func (k *Keys) stands(x *Credentials) (*standing, bool) {
 	return nil, true
 }
 
-// certificateRevoked is called with the lock of the sessions.
+// certificateRevoked is CertificateRevoked for callers that hold the lock of the sessions.
 func (k *Keys) certificateRevoked(x *Session) bool {
 	for _, name := range x.certificates() {
 		if _, ok := k.sessions.certificates[name]; ok {
@@ -144,14 +144,14 @@ func (k *Keys) certificateRevoked(x *Session) bool {
 	return false
 }
 
-// CertificateRevoked reports whether the certificate of a session that is to be issued is revoked.
+// CertificateRevoked reports whether the certificate for a new session is revoked.
 func (k *Keys) CertificateRevoked(x *Session) bool {
 	k.sessions.mu.RLock()
 	defer k.sessions.mu.RUnlock()
 	return k.certificateRevoked(x)
 }
 
-// dropUnheld forgets the sessions whose end no stream or other wait follows. Those that are used again come back.
+// dropUnheld forgets the sessions on whose end no stream or other wait depends. The next request of such a session admits it again.
 func (s *sessions) dropUnheld() {
 	for id, key := range s.known {
 		if !key.life.held.Load() {
@@ -160,8 +160,8 @@ func (s *sessions) dropUnheld() {
 	}
 }
 
-// Revoke replaces the revocations of temporary credentials, of which later ones of a holder replace earlier ones. When it returns, With no longer finds
-// those credentials, and their Life has ended. It returns the revocations that are not over.
+// Revoke replaces the revocations of temporary credentials. For the same holder, later ones replace earlier ones. When it returns, With no longer finds
+// those credentials, and their Life has ended. It returns the revocations that have not expired.
 func (k *Keys) Revoke(all []access.Revocation) (left []access.Revocation) {
 	bySelf, certificates, until, now := map[string]struct{}{}, map[string]struct{}{}, map[string]time.Time{}, domain.TimeOf(k.now())
 	for i := range all {
@@ -185,10 +185,10 @@ func (k *Keys) Revoke(all []access.Revocation) (left []access.Revocation) {
 	return left
 }
 
-// EndSessions ends the temporary credentials that stand no more, after a generation of the cell's secret has ended.
+// EndSessions ends the temporary credentials that are no longer valid after a generation of the cell's secret ended.
 func (k *Keys) EndSessions() { k.endSessions() }
 
-// endSessions ends the sessions that were revoked, whose access key was, or that have expired.
+// endSessions ends sessions that have expired, or that were revoked themselves or with their access key.
 func (k *Keys) endSessions() {
 	now := k.now()
 	s := &k.sessions
@@ -198,7 +198,7 @@ func (k *Keys) endSessions() {
 		standing, ok := k.stands(key.session)
 		_, holderExpired := k.known.Load().expired[key.session.Holder]
 		switch {
-		case ok && standing != key.standing: // of a key whose networks have changed; the next request is checked against those
+		case ok && standing != key.standing: // the key's networks have changed; the next request is checked against the new ones
 			key.life.end(ErrPolicies)
 		case !now.Before(key.session.Expires), holderExpired, ok && standing.expired(k.now):
 			key.life.end(ErrExpired)
@@ -211,7 +211,7 @@ func (k *Keys) endSessions() {
 	}
 }
 
-// Expire ends the Life of access keys and temporary credentials that have expired. Requests need no call of it.
+// Expire ends the Life of access keys and temporary credentials that have expired. Requests do not depend on it.
 func (k *Keys) Expire() {
 	if known := k.known.Load(); !known.soonest.IsZero() && !k.now().Before(known.soonest) {
 		for _, key := range known.keys {
@@ -223,19 +223,19 @@ func (k *Keys) Expire() {
 	k.endSessions()
 }
 
-// Sessions returns how many temporary credentials are remembered, and how many there can be.
+// Sessions returns how many temporary credentials are remembered, and how many can be.
 func (k *Keys) Sessions() (n, most int) {
 	k.sessions.mu.RLock()
 	defer k.sessions.mu.RUnlock()
 	return len(k.sessions.known), k.sessions.most
 }
 
-// Grace is how long temporary credentials, and access tokens of people, work beyond the end that their client was told. Clients use them until that very moment: what they have
-// signed just before it arrives later, and their clocks may be behind. docs/decisions/0110-grace-at-the-end-of-credentials.md.
+// Grace is how long temporary credentials and access tokens of people work beyond the expiry that their client knows. Clients use them until that very moment: a request
+// that was signed just before arrives later, and the client's clock may be behind. docs/decisions/0110-grace-at-the-end-of-credentials.md.
 const Grace = 30 * time.Second
 
-// Issue makes temporary credentials that are valid for so long, and not longer than the access key behind them. Expires is the end that the client is told; the token
-// has the Grace in it.
+// Issue issues temporary credentials that are valid for the given time, but not longer than the access key behind them. Expires is the end for the client; the token
+// includes the Grace.
 func (k *Keys) Issue(x Session, valid time.Duration) Credentials {
 	x.Issued = k.now()
 	x.Expires = x.Issued.Add(valid)
@@ -243,7 +243,7 @@ func (k *Keys) Issue(x Session, valid time.Duration) Credentials {
 		x.Expires = key.Expires
 	}
 	told := x.Expires.Truncate(time.Millisecond)
-	if x.Expires = told.Add(Grace); x.Expires.Sub(x.Issued) > access.CredentialsLifeMax { // revocations are forgotten then
+	if x.Expires = told.Add(Grace); x.Expires.Sub(x.Issued) > access.CredentialsLifeMax { // revocations are forgotten after that time
 		x.Expires = x.Issued.Add(access.CredentialsLifeMax)
 	}
 	c := k.secret.NewSession(x)

@@ -11,7 +11,7 @@ type Finder interface {
 }
 
 // Shown reads the access key of a caller that cannot sign its requests and sends id and secret instead: as "Bearer KEYID.SECRET", or
-// with Basic as user and password. With temporary credentials the secret is followed by a dot and the session token. It reports whether there is one.
+// as user and password of Basic authentication. For temporary credentials, a dot and the session token follow the secret. ok reports whether there is a key.
 func Shown(r *http.Request) (id, secret string, ok bool) {
 	if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		return strings.Cut(strings.TrimSpace(token), ".")

@@ -6,14 +6,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// SignIn is a sign-in session that goes on: what temporary credentials of its person may be.
+// SignIn is a continuing sign-in session. It limits the temporary credentials of its person.
 type SignIn struct {
 	Roles  access.RoleSet
 	Groups []string // of the person; never changed in place
 }
 
-// PublishSignIns replaces the sign-in sessions. When it returns, With no longer finds temporary credentials of other ones or with a role that
-// their person does not have any more, and their Life has ended; so has the Life of those whose policies are others now.
+// PublishSignIns replaces the sign-in sessions. When it returns, With no longer finds temporary credentials of other sign-in sessions, or with a role
+// that their person no longer has, and their Life has ended. The Life of those whose policies have changed has ended, too.
 func (k *Keys) PublishSignIns(all map[string]SignIn) {
 	k.sessions.mu.Lock()
 	k.sessions.signIns = maps.Clone(all)
@@ -22,7 +22,7 @@ func (k *Keys) PublishSignIns(all map[string]SignIn) {
 	k.Regroup()
 }
 
-// ChangeSignIns is PublishSignIns of those that are new or changed, without those that have ended.
+// ChangeSignIns is PublishSignIns for a change: it adds new and changed sign-in sessions and removes ended ones.
 func (k *Keys) ChangeSignIns(changed map[string]SignIn, ended []string) {
 	k.sessions.mu.Lock()
 	if k.sessions.signIns == nil {
@@ -37,15 +37,15 @@ func (k *Keys) ChangeSignIns(changed map[string]SignIn, ended []string) {
 	k.Regroup()
 }
 
-// SignInSignature signs a statement of the pages on which people sign in: a sign-in that is in progress, or which session a browser has.
+// SignInSignature signs a statement of the sign-in pages: about a sign-in in progress, or about the session of a browser.
 func (s CellSecret) SignInSignature(text string) []byte {
 	return s.derive([]byte("sign-in\x00" + text))
 }
 
-// RefreshTokenKey encrypts the refresh tokens of identity providers in the state: 32 bytes.
+// RefreshTokenKey returns the key that encrypts identity providers' refresh tokens in the state. It has 32 bytes.
 func (s CellSecret) RefreshTokenKey() []byte { return s.derive([]byte("refresh-token-key")) }
 
-// SignIn returns a sign-in session that goes on.
+// SignIn returns a continuing sign-in session.
 func (k *Keys) SignIn(id string) (SignIn, bool) {
 	k.sessions.mu.RLock()
 	defer k.sessions.mu.RUnlock()

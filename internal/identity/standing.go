@@ -14,11 +14,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// ErrElsewhere is the error of an access key, or of its temporary credentials, that a client uses from an address where the key does not work. Doors answer as if
-// there was no such key, because a thief must not learn that it works elsewhere.
+// ErrElsewhere means that an access key, or temporary credentials of it, do not work from the client's address. Doors answer as if
+// the key did not exist, because a thief must not learn that it works elsewhere.
 var ErrElsewhere = errors.New("the access key does not work from this address")
 
-// standing is what an access key shares with the temporary credentials that were issued to it: where and until when they work, and when they were used.
+// standing is shared by an access key and the temporary credentials issued to it: where and until when they work, and their last use.
 type standing struct {
 	id      string
 	now     func() time.Time
@@ -31,14 +31,14 @@ type standing struct {
 func newStanding(r *access.Key, now func() time.Time) *standing {
 	s := &standing{id: r.ID, now: now, texts: r.Sources}
 	for _, text := range r.Sources {
-		if network, err := netip.ParsePrefix(text); err == nil { // otherwise it contains no address
+		if network, err := netip.ParsePrefix(text); err == nil { // an invalid network contains no address
 			s.sources = append(s.sources, network)
 		}
 	}
 	return s
 }
 
-// Sources are the networks from which alone the key works; none: it works from everywhere.
+// Sources returns the only networks from which the key works; none: it works from everywhere.
 func (k AccessKey) Sources() []string {
 	if k.standing == nil {
 		return nil
@@ -62,7 +62,7 @@ func (s *standing) expired(now func() time.Time) bool {
 	return at != 0 && now().UnixMilli() >= at
 }
 
-// check returns why the key does not work for a client at an address.
+// check returns an error if the key does not work for a client at an address.
 func (s *standing) check(from string) error {
 	switch {
 	case s == nil:
@@ -75,33 +75,33 @@ func (s *standing) check(from string) error {
 	return nil
 }
 
-// contains reports whether a client's address is in one of the networks. For IPv6 it is the client's network of /64 bits.
+// contains reports whether a client's address is in one of the networks. An IPv6 client is identified by its /64 network.
 func (s *standing) contains(from string) bool {
 	text, _, _ := strings.Cut(from, "/")
 	address, err := netip.ParseAddr(text)
 	return err == nil && slices.ContainsFunc(s.sources, func(n netip.Prefix) bool { return n.Contains(address.Unmap()) })
 }
 
-// InNetworks reports whether a client's address is in one of the networks, as a key with these Sources would find it.
+// InNetworks reports whether a key with these Sources would work from a client's address.
 func InNetworks(sources []string, from string) bool {
 	return newStanding(&access.Key{Sources: sources}, nil).contains(from)
 }
 
-// usedEvery is the least time between two uses that are noted here.
+// usedEvery is the minimum interval between two recorded uses.
 const usedEvery = access.UsedEvery / 2
 
 func (s *standing) use(address, operation string) {
-	if s == nil || s.now == nil { // a key that is only shown
+	if s == nil || s.now == nil { // a key that is only for display
 		return
 	}
 	now := domain.TimeOf(s.now())
 	if last := s.used.Load(); last != nil && now.Sub(last.At) < usedEvery {
 		return
 	}
-	s.used.Store(&access.Use{Key: s.id, At: now, Address: strings.Clone(address), Operation: strings.Clone(operation)}) // or they would keep the request alive
+	s.used.Store(&access.Use{Key: s.id, At: now, Address: strings.Clone(address), Operation: strings.Clone(operation)}) // otherwise they would keep the request alive
 }
 
-// Uses returns the last use here of each access key that was used since the start, exact to half a minute.
+// Uses returns the last use on this node of each access key that was used since the start, to within half a minute.
 func (k *Keys) Uses() (all []access.Use) {
 	for _, key := range k.known.Load().keys {
 		if use := key.standing.used.Load(); use != nil {
@@ -112,10 +112,10 @@ func (k *Keys) Uses() (all []access.Use) {
 	return all
 }
 
-// narrowestIPv6 is the longest prefix of a network of IPv6: clients are known by the network of this size that they are in.
+// narrowestIPv6 is the longest prefix of an IPv6 network: clients are identified by their network of this size.
 const narrowestIPv6 = 64
 
-// ParseSources reads networks, or single addresses, from which an access key works. It returns them in one form, without repeats.
+// ParseSources parses networks or single addresses from which an access key works. It returns them in a canonical form without duplicates.
 func ParseSources(texts []string) ([]string, error) {
 	var all []netip.Prefix
 	for _, text := range texts {

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// UploadKey lets a client upload the files of one build until it expires. Its id and secret are derived from build and expiry, which the token
-// carries, so every node of the cell recognises it and nothing is stored. No other door takes it for an access key.
+// UploadKey allows a client to upload the files of one build until it expires. Its id and secret are derived from the build and the expiry in the
+// token, so every node of the cell recognizes it and nothing is stored. No other door accepts it as an access key.
 type UploadKey struct {
-	ID, Secret, Token string // as an AWS client gets them; ids of temporary keys begin with ASIA
+	ID, Secret, Token string // in the form for AWS clients; ids of temporary keys begin with ASIA
 
 	Build   string
 	Expires time.Time // whole seconds
 }
 
-// UploadKey makes the key of a build.
+// UploadKey returns the key of a build.
 func (s CellSecret) UploadKey(build string, expires time.Time) UploadKey {
 	claim := append(binary.BigEndian.AppendUint64(nil, uint64(expires.Unix())), build...)
 	s = s.current() // the same generation for id and secret
@@ -32,10 +32,10 @@ func (s CellSecret) UploadKey(build string, expires time.Time) UploadKey {
 	}
 }
 
-// uploadTokenMax bounds a token, in characters.
+// uploadTokenMax limits the length of a token, in characters.
 const uploadTokenMax = 512
 
-// UploadKeyOf returns the key with an id that a token claims to belong to. Only a signature with its secret proves that the client has it.
+// UploadKeyOf returns the key with an id that a token describes. Only a signature with its secret proves that the client has the key.
 func (s CellSecret) UploadKeyOf(token, id string) (k UploadKey, ok bool) {
 	if len(token) > uploadTokenMax {
 		return k, false
@@ -55,7 +55,7 @@ func (s CellSecret) UploadKeyOf(token, id string) (k UploadKey, ok bool) {
 	return k, ok
 }
 
-// BuildTicket lets hosts fetch the build with a manifest until it expires.
+// BuildTicket returns a ticket that allows hosts to fetch the build with a manifest until it expires.
 func (s CellSecret) BuildTicket(manifest string, expires time.Time) string {
 	at := strconv.FormatInt(expires.Unix(), 10)
 	return at + "." + hex.EncodeToString(s.derive([]byte("build-ticket\x00" + at + "\x00" + manifest))[:16])

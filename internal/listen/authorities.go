@@ -25,7 +25,7 @@ type FileAuthorities struct {
 	checkedAt time.Time
 }
 
-// LoadAuthorities reads the file once, and fails if it cannot be used.
+// LoadAuthorities reads the file once, and fails if the file is unusable.
 func LoadAuthorities(path string, log *slog.Logger) (*FileAuthorities, error) {
 	f := &FileAuthorities{path: path, log: log, checkedAt: time.Now()}
 	version, err := versionOf(path)
@@ -79,7 +79,7 @@ func (f *FileAuthorities) load(version fileVersion) (n int, err error) {
 	return n, nil
 }
 
-// addAuthorities adds all certificates of a file or none: with half of them, some servers would be locked out.
+// addAuthorities adds all certificates of a file or none: with only some of them, some servers would be locked out.
 func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
 	for {
 		block, rest := pem.Decode(content)

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// errorLog receives net/http's messages about connections. Strangers cause most of them, so they are logged at level debug. Exceptions
-// are those on which an operator can act: a client that does not trust our certificate, and one whose certificate we do not trust.
+// errorLog receives net/http's messages about connections. Strangers cause most of them, so they are logged at level debug. The exceptions
+// are messages that an operator can act on: about a client that does not trust our certificate, and one whose certificate we do not trust.
 type errorLog struct {
 	log       *slog.Logger
 	panics    *panics.Guard

@@ -40,7 +40,7 @@ type fileVersion struct {
 	size     int64
 }
 
-// LoadFiles reads the pair once, and fails if it cannot be read or does not belong together.
+// LoadFiles reads the pair once. It fails if a file cannot be read or if certificate and key do not match.
 func LoadFiles(certPath, keyPath string, log *slog.Logger) (*FileCertificate, error) {
 	f := &FileCertificate{certPath: certPath, keyPath: keyPath, log: log, checkedAt: time.Now()}
 	stamp, err := f.look()

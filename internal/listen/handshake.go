@@ -18,7 +18,7 @@ var readBuffers = func() (offsets []uintptr) {
 	return offsets
 }()
 
-// lastRead is the offset of a reader that refers to the first of these buffers even after all of it was read.
+// lastRead is the offset of a reader that refers to the first of these buffers even after reading all of it.
 var lastRead = offsetOf[bytes.Reader]("input")
 
 // offsetOf returns the offsets of a TLS connection's fields with a name and type.

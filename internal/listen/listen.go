@@ -29,7 +29,7 @@ const (
 	// generous; each waiting connection costs one small goroutine.
 	firstByteWait = 10 * time.Second
 
-	// headerWait bounds, separately, a TLS client's hello, the rest of the TLS handshake from its turn on, and the request head.
+	// headerWait bounds, separately, a TLS client's hello, the rest of the TLS handshake from its turn on, and the request header.
 	headerWait = 10 * time.Second
 
 	// requestWait bounds a request from its first byte to the end of its body, and answerWait from there until the client has read the answer.
@@ -92,7 +92,7 @@ type Server struct {
 	releaseBuffers bool
 	panics         *panics.Guard
 
-	ready   chan net.Conn // identified as plain or TLS, waiting for net/http to accept them
+	ready   chan net.Conn // identified as plain or TLS; net/http accepts them from here
 	closing chan struct{}
 	turns   turns // of TLS handshakes
 	stop    sync.Once
@@ -115,7 +115,7 @@ type Stats struct {
 
 type counters struct{ plain, tls, silent, turnedAway atomic.Uint64 }
 
-// Open binds the address. The port accepts from here on; requests are answered once Serve runs.
+// Open binds the address. From then on the port accepts connections; requests are answered once Serve runs.
 func Open(cfg Config) (*Server, error) {
 	l, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {

@@ -5,7 +5,7 @@ package listen
 // readsNow reports whether readNow can read.
 const readsNow = false
 
-// readNow reads nothing; await reads instead, with more room.
+// readNow reads nothing; await reads instead, into a larger buffer.
 func (c *conn) readNow([]byte) (int, error) { return 0, nothingYet{} }
 
 // await waits until data has arrived, and reads it.

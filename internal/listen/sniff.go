@@ -16,7 +16,7 @@ import (
 // method starts with it.
 const tlsHandshake = 0x16
 
-// conn is an accepted connection; its first byte may have been read already.
+// conn is an accepted connection whose first byte may have been read already.
 type conn struct {
 	*net.TCPConn
 	server  *Server
@@ -95,7 +95,7 @@ func (c *conn) agedUnproven() bool {
 	return !c.reading.proven && time.Until(c.reading.latest) < unprovenWait/2
 }
 
-// reset closes at once: it does not wait for the peer, and the system forgets the connection.
+// reset closes the connection at once: the system sends a reset, and does not wait for the peer.
 func (c *conn) reset() {
 	_ = c.SetLinger(0) // fails if the connection is closed, as does Close
 	_ = c.TCPConn.Close()
@@ -215,7 +215,7 @@ func addressOf(tcp *net.TCPConn) netip.Addr {
 	return netip.Addr{} // the connection is already gone
 }
 
-// tellApart waits for the first bytes and passes the connection on as plain HTTP or TLS.
+// tellApart waits for the first bytes and passes the connection to net/http as plain HTTP or TLS.
 func (s *Server) tellApart(c *conn) {
 	secure, err := c.readFirst(s.tls != nil)
 	s.mu.Lock()

@@ -1,7 +1,7 @@
-// Package acmecert gets the certificate of the public host from a certificate authority that speaks ACME (RFC 8555), proves the host by a
-// TLS handshake on the service's own port (TLS-ALPN-01, RFC 8737), and renews the certificate before it ends.
+// Package acmecert gets the certificate of the public host from a certificate authority that speaks ACME (RFC 8555), proves control of the host
+// by a TLS handshake on the service's own port (TLS-ALPN-01, RFC 8737), and renews the certificate before it expires.
 //
-// Only a background goroutine contacts the authority. A handshake gets the present certificate, so that no client can use up the authority's rate limits.
+// Only a background goroutine contacts the authority. A handshake gets the current certificate, so that no client can use up the authority's rate limits.
 package acmecert
 
 import (
@@ -33,11 +33,11 @@ const (
 	// closeWait bounds how long a running attempt may delay the end of the service.
 	closeWait = 5 * time.Second
 
-	// lookEvery is how often the certificate in force is checked: a renewal reports nothing, whether it fails or not.
+	// lookEvery is the interval between checks of the current certificate: autocert reports neither the success nor the failure of a renewal.
 	lookEvery = time.Hour
 )
 
-// Protocol is the ALPN protocol of an authority that checks the host.
+// Protocol is the ALPN protocol with which an authority validates the host.
 const Protocol = acme.ALPNProto
 
 // Config names the host and the authority of a certificate.
@@ -50,10 +50,10 @@ type Config struct {
 	Log   *slog.Logger
 	HTTP  http.RoundTripper // nil: http.DefaultTransport
 	Pause time.Duration     // before the second attempt; 0: 2 minutes
-	Look  time.Duration     // between two looks at the certificate in force; 0: an hour
+	Look  time.Duration     // between two checks of the current certificate; 0: an hour
 }
 
-// Certificates is the certificate of one host.
+// Certificates gets and renews the certificate of one host.
 type Certificates struct {
 	config Config
 	ctx    context.Context
@@ -62,8 +62,8 @@ type Certificates struct {
 
 	manager atomic.Pointer[autocert.Manager]
 	renewed atomic.Bool                     // the manager has a certificate and renews it
-	stored  atomic.Pointer[tls.Certificate] // of an earlier start, until then; nil: none
-	trouble atomic.Pointer[string]          // the last error between the authority and us
+	stored  atomic.Pointer[tls.Certificate] // from an earlier start, used until then; nil: none
+	trouble atomic.Pointer[string]          // the last error from the authority or the connection to it
 }
 
 // errNone fails the handshakes of clients while there is no certificate.
@@ -82,7 +82,7 @@ func Open(c Config) (*Certificates, error) {
 	x.manager.Store(x.newManager())
 	text, err := os.ReadFile(filepath.Join(c.Dir, c.Host))
 	if err != nil {
-		return x, nil // the first start; an unreadable file shows when it is written
+		return x, nil // the first start; if the file is unreadable, writing it will report that
 	}
 	pair, err := tls.X509KeyPair(text, text)
 	if err == nil && pair.Leaf.VerifyHostname(c.Host) == nil && time.Now().Before(pair.Leaf.NotAfter) {
@@ -91,7 +91,7 @@ func Open(c Config) (*Certificates, error) {
 	return x, nil
 }
 
-// newManager makes a manager without a past failure: a manager remembers a failed attempt for a minute.
+// newManager returns a fresh manager, because a manager remembers a failed attempt for a minute.
 func (x *Certificates) newManager() *autocert.Manager {
 	return &autocert.Manager{
 		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(x.config.Dir), HostPolicy: autocert.HostWhitelist(x.config.Host), Email: x.config.Email,
@@ -101,7 +101,7 @@ func (x *Certificates) newManager() *autocert.Manager {
 	}
 }
 
-// retry is the pause before the repetition of a request that the authority could not serve, or whose nonce was too old. By default the client
+// retry returns the pause before repeating a request that the authority could not serve or whose nonce was too old. By default the client
 // repeats requests for five minutes without a log line.
 func (x *Certificates) retry(n int, _ *http.Request, _ *http.Response) time.Duration {
 	if n > 3 || x.ctx.Err() != nil {
@@ -110,10 +110,10 @@ func (x *Certificates) retry(n int, _ *http.Request, _ *http.Response) time.Dura
 	return min(time.Duration(n)*time.Second, x.config.Pause)
 }
 
-// Start begins to get the certificate. The port is served by then: the authority connects to it.
+// Start begins to get the certificate. The port must already be served, because the authority connects to it.
 func (x *Certificates) Start() { x.runs.Go(x.run) }
 
-// Close ends the attempts. It waits for a running one, which ends with its next request or pause, for a short time.
+// Close ends the attempts. It waits a short time for a running one, which ends at its next request or pause.
 func (x *Certificates) Close() {
 	x.stop()
 	ended := make(chan struct{})
@@ -127,8 +127,8 @@ func (x *Certificates) Close() {
 	}
 }
 
-// Certificate is for tls.Config.GetCertificate. Every server name is answered with the certificate of the host: C++ game servers send
-// an IP literal or another name, and check nothing.
+// Certificate is for tls.Config.GetCertificate. It ignores the server name, except in challenges: C++ game servers send
+// an IP literal or another name, and verify nothing.
 func (x *Certificates) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if slices.Equal(hello.SupportedProtos, []string{Protocol}) {
 		if !strings.EqualFold(hello.ServerName, x.config.Host) {
@@ -145,12 +145,12 @@ func (x *Certificates) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate
 	return nil, errNone
 }
 
-// hello is that of a client that accepts an elliptic-curve certificate, the only kind that we request.
+// hello returns the hello of a client that accepts an elliptic-curve certificate, the only kind that we request.
 func (x *Certificates) hello() *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{ServerName: x.config.Host, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}
 }
 
-// run gets the certificate, with longer and longer pauses between attempts, and then watches over its renewal.
+// run gets the certificate, with increasing pauses between attempts, and then monitors its renewal.
 func (x *Certificates) run() {
 	var inForce *x509.Certificate
 	for pause := x.config.Pause; ; pause = min(2*pause, pauseMax) {
@@ -176,7 +176,7 @@ func (x *Certificates) run() {
 	}
 }
 
-// get asks for the certificate, until Close.
+// get requests the certificate. Close interrupts it.
 func (x *Certificates) get() (*tls.Certificate, error) {
 	type answer struct {
 		got *tls.Certificate
@@ -195,7 +195,8 @@ func (x *Certificates) get() (*tls.Certificate, error) {
 	}
 }
 
-// look returns the certificate in force, and says when it is another one than before. It warns of one that should have been renewed: renewal begins when a third of its life is left.
+// look returns the current certificate and logs if it has changed. It warns if the certificate should have been renewed: renewal begins when a third of its
+// life is left.
 func (x *Certificates) look(before *x509.Certificate, now time.Time) *x509.Certificate {
 	got, err := x.manager.Load().GetCertificate(x.hello())
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// answerBytes bounds the answers of the authority. A chain of certificates has some KiB.
+// answerBytes limits the size of the authority's answers. A certificate chain has a few KiB.
 const answerBytes = 1 << 20
 
-// watched ends requests to the authority with Close, and keeps the last error: autocert reports neither failed renewals nor why
-// the authority could not check the host.
+// watched ends requests to the authority on Close and keeps the last error: autocert reports neither failed renewals nor why
+// the authority could not validate the host.
 type watched struct{ x *Certificates }
 
 func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -50,18 +50,18 @@ func (w watched) note(text string) {
 	w.x.trouble.Store(&text)
 }
 
-// badNonce is the type of the problem that an authority no longer knows a nonce. It may say so of any request (RFC 8555, 6.5), also between a failed
+// badNonce is the problem type for a nonce that the authority no longer knows. Any request may get it (RFC 8555, 6.5), also between a failed
 // challenge and the end of the attempt.
 const badNonce = "urn:ietf:params:acme:error:badNonce"
 
-// complaint is the error in an answer: a problem with its type, or a challenge that failed. RFC 8555, 6.7 and 8.
+// complaint returns the error in an answer: a problem with its type, or a failed challenge. RFC 8555, 6.7 and 8.
 func complaint(body []byte) (kind, why string) {
 	var said struct {
 		Type, Detail string
 		Challenges   []struct{ Error struct{ Detail string } }
 	}
 	if json.Unmarshal(body, &said) != nil {
-		return "", "" // certificates
+		return "", "" // a certificate chain, which is not JSON
 	}
 	for _, c := range said.Challenges {
 		if c.Error.Detail != "" {

@@ -1,5 +1,5 @@
-// Package acmetest is a certificate authority for tests that speaks as much of ACME as clients need for one host. It checks signatures, nonces
-// and the host, the latter by TLS-ALPN-01. Sources: RFC 8555, RFC 8737.
+// Package acmetest is a certificate authority for tests. It implements the part of ACME that clients need for one host. It checks signatures and nonces, and
+// validates the host by TLS-ALPN-01. Sources: RFC 8555, RFC 8737.
 package acmetest
 
 import (
@@ -31,9 +31,9 @@ import (
 
 // Authority is a certificate authority on a loopback address.
 type Authority struct {
-	// Life is of the certificates that it issues: from so long before now until so long after. Change it before one is asked for.
+	// Life is the validity of the next certificate: how long before and after now. Set it before requesting that certificate.
 	Life [2]time.Duration
-	// Forgetful makes it refuse every second signed request because it no longer knows the nonce, as authorities may at any time. Set it before the first request.
+	// Forgetful makes it refuse every second signed request with an unknown nonce, as authorities may at any time. Set it before the first request.
 	Forgetful bool
 
 	t      testing.TB
@@ -42,14 +42,14 @@ type Authority struct {
 	root   *x509.Certificate
 
 	mu      sync.Mutex
-	address string // where every host is
+	address string // of every host
 	down    bool
-	signs   int // requests
+	signs   int // signed requests
 	nonces  map[string]bool
 	account *jose.JSONWebKey
 	orders  []*order
 	issued  int
-	asked   []string // hosts
+	asked   []string // the hosts of all orders
 }
 
 type order struct {
@@ -83,38 +83,38 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Directory is its URL.
+// Directory returns its URL.
 func (a *Authority) Directory() string { return a.server.URL + "/directory" }
 
-// Pool is what those trust who trust it.
+// Pool returns a pool that contains only its root certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.root)
 	return pool
 }
 
-// Resolve says where it finds every host: the port 443 of the world outside.
+// Resolve sets the address that it connects to for every host, instead of port 443 on the internet.
 func (a *Authority) Resolve(address string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.address = address
 }
 
-// Down makes it answer 503 to everything, or no longer.
+// Down makes it answer 503 to every request, or stops that.
 func (a *Authority) Down(down bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.down = down
 }
 
-// Issued is how many certificates it has issued, and Asked for which hosts it was.
+// Issued returns how many certificates it has issued.
 func (a *Authority) Issued() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.issued
 }
 
-// Asked are the hosts of all orders.
+// Asked returns the hosts of all orders.
 func (a *Authority) Asked() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,7 +143,7 @@ func (a *Authority) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signed serves a request that the account has signed.
+// signed serves a request that an account signed.
 func (a *Authority) signed(w http.ResponseWriter, r *http.Request) {
 	payload, err := a.verify(r)
 	if err != nil {
@@ -198,7 +198,7 @@ func (a *Authority) signed(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// verify checks the signature, and that the nonce is one that was given out and not used.
+// verify checks the signature, and that the nonce was issued and not used yet.
 func (a *Authority) verify(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -294,11 +294,11 @@ func (a *Authority) check(o *order) {
 	}
 }
 
-// acmeIdentifier is the extension of a certificate that answers a challenge.
+// acmeIdentifier is the extension of certificates that answer a challenge.
 var acmeIdentifier = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 31}
 
 func prove(address, host, token string, account *jose.JSONWebKey) error {
-	conn, err := tls.Dial("tcp", address, &tls.Config{ServerName: host, NextProtos: []string{"acme-tls/1"}, InsecureSkipVerify: true}) // judged below
+	conn, err := tls.Dial("tcp", address, &tls.Config{ServerName: host, NextProtos: []string{"acme-tls/1"}, InsecureSkipVerify: true}) // verified below
 	if err != nil {
 		return err
 	}
@@ -360,7 +360,7 @@ func (a *Authority) issue(o *order, payload []byte) error {
 		return err
 	}
 	a.issued++
-	a.Life = [2]time.Duration{time.Hour, 90 * 24 * time.Hour} // of the next
+	a.Life = [2]time.Duration{time.Hour, 90 * 24 * time.Hour} // for the next
 	for _, der := range [][]byte{leaf, a.root.Raw} {
 		o.chain = append(o.chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
@@ -370,7 +370,7 @@ func (a *Authority) issue(o *order, payload []byte) error {
 func (a *Authority) answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that has gone
+	_ = json.NewEncoder(w).Encode(body) // fails if the client has gone
 }
 
 func (a *Authority) refuse(w http.ResponseWriter, kind string, err error) {

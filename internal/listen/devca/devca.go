@@ -1,8 +1,8 @@
-// Package devca is a certificate authority for development machines: it lets game servers speak TLS to a service that
-// was started a minute ago, with nothing bought or configured.
+// Package devca is a certificate authority for development machines: with it, game servers can use TLS with a service that
+// was started a minute ago, without a purchase or configuration.
 //
-// C++ and Unreal game servers use TLS for every URL and check nothing; the Go SDK checks fully and has to be
-// told to trust the authority (TrustText says how).
+// C++ and Unreal game servers use TLS for every URL and verify nothing. The Go SDK verifies certificates and must be
+// told to trust the authority; TrustText explains how.
 package devca
 
 import (
@@ -37,10 +37,10 @@ const (
 	// leafLife stays under the 825 days beyond which Apple's verifier refuses certificates of private authorities.
 	leafLife = 365 * 24 * time.Hour
 
-	// leafRenew is how long before its end a leaf is replaced, for services that run for a year.
+	// leafRenew is how long before its expiry a leaf is replaced, for services that run for a year.
 	leafRenew = 30 * 24 * time.Hour
 
-	// backdate forgives clients whose clock is behind.
+	// backdate allows for clients whose clock is behind.
 	backdate = time.Hour
 )
 
@@ -56,8 +56,8 @@ type Authority struct {
 	leaf *tls.Certificate
 }
 
-// Open loads the authority from dir, or makes one there when there is none. Leaves are issued for the local machine and
-// for the hosts given, names or IP addresses; empty ones are left out.
+// Open loads the authority from dir, or creates one there if there is none. Leaves are issued for the local machine and
+// for the given hosts, which are names or IP addresses; empty ones are ignored.
 func Open(dir string, hosts ...string) (*Authority, error) {
 	a := &Authority{certPath: filepath.Join(dir, certFile), names: []string{"localhost", "127.0.0.1", "::1"}}
 	for _, h := range hosts {
@@ -78,7 +78,7 @@ func Open(dir string, hosts ...string) (*Authority, error) {
 	return a, nil
 }
 
-// Load opens an authority that must exist already, for showing it.
+// Load opens an existing authority in order to show it.
 func Load(dir string) (*Authority, error) {
 	a := &Authority{certPath: filepath.Join(dir, certFile)}
 	if err := a.load(filepath.Join(dir, keyFile)); err != nil {
@@ -87,21 +87,21 @@ func Load(dir string) (*Authority, error) {
 	return a, nil
 }
 
-// Path is where the authority's certificate lies, for programs that take a file.
+// Path returns the file of the authority's certificate, for programs that take a file.
 func (a *Authority) Path() string { return a.certPath }
 
-// PEM is the authority's certificate, without its key.
+// PEM returns the authority's certificate without its key.
 func (a *Authority) PEM() []byte { return slices.Clone(a.certPEM) }
 
-// Pool trusts this authority alone.
+// Pool returns a pool that trusts only this authority.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// Certificate issues the service's certificate on first use and before the last one ends. The name asked for does not
-// matter: the C++ SDK sends IP literals, others send nothing.
+// Certificate returns the service's certificate. It issues one on first use and before the last one expires. It ignores the
+// requested name: the C++ SDK sends IP literals, others send nothing.
 func (a *Authority) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -176,7 +176,7 @@ func (a *Authority) load(keyPath string) error {
 	return nil
 }
 
-// create writes the key first: without a certificate beside it, it is made anew at the next start.
+// create writes the key first: if the certificate is missing, the next start creates both again.
 func (a *Authority) create(keyPath string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -188,7 +188,7 @@ func (a *Authority) create(keyPath string) error {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "this machine" // only a label, for people with several of these in a trust store
+		host = "this machine" // only a label, for people with several such authorities in a trust store
 	}
 	now := time.Now()
 	template := &x509.Certificate{

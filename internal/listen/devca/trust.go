@@ -2,7 +2,7 @@ package devca
 
 import "fmt"
 
-// TrustText tells a person how to make game servers and tools trust the authority.
+// TrustText explains how to make game servers and tools trust the authority.
 func (a *Authority) TrustText() string {
 	return fmt.Sprintf(`The certificate above belongs to the development authority of this Muster installation.
 It is kept in %[1]s; its key never leaves this machine. It is valid until %[2]s.
