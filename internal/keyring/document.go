@@ -19,10 +19,10 @@ type Document struct {
 	CreatedBy *Actor      `json:"createdBy,omitempty"`
 	Revoked   time.Time   `json:"revoked,omitzero"`
 	RevokedBy *Actor      `json:"revokedBy,omitempty"`
-	Expires   time.Time   `json:"expires,omitzero"`    // absent: it stays until it is revoked
-	Sources   []string    `json:"sources,omitempty"`   // networks from which alone it works
-	Replaces  string      `json:"replaces,omitempty"`  // id of the key whose place it takes
-	Successor string      `json:"successor,omitempty"` // id of the key that takes its place
+	Expires   time.Time   `json:"expires,omitzero"`    // absent: never
+	Sources   []string    `json:"sources,omitempty"`   // the only networks from which it works; none: all
+	Replaces  string      `json:"replaces,omitempty"`  // id of the key that it replaces
+	Successor string      `json:"successor,omitempty"` // id of the key that replaces it
 	LastUse   *Use        `json:"lastUse,omitempty"`
 
 	Generation uint32 `json:"generation,omitempty"` // of the cell's secret that the key's secret is derived from; absent: the first
@@ -30,7 +30,7 @@ type Document struct {
 	Secret string `json:"secret,omitempty"`
 }
 
-// Use is the last use of a key, exact to about a minute. Those by temporary credentials of the key count.
+// Use is the last use of a key or of its temporary credentials, to within about a minute.
 type Use struct {
 	At        time.Time `json:"at"`
 	Address   string    `json:"address"`
@@ -43,14 +43,14 @@ type Rotated struct {
 	Successor Document `json:"successor"`
 }
 
-// Actor is who changed a key.
+// Actor identifies the caller who changed a key.
 type Actor struct {
 	Principal string `json:"principal"`
 	Address   string `json:"address,omitempty"`
 	Door      string `json:"door"`
 }
 
-// ActorOf shows an actor; nil: none.
+// ActorOf returns the JSON form of an actor; nil: none.
 func ActorOf(a access.Actor) *Actor {
 	if a == (access.Actor{}) {
 		return nil
@@ -58,7 +58,7 @@ func ActorOf(a access.Actor) *Actor {
 	return &Actor{a.Principal, a.Address, a.Door}
 }
 
-// DocumentOf shows a key without its secret.
+// DocumentOf returns the JSON form of a key without its secret.
 func DocumentOf(k *access.Key) Document {
 	d := Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created.Std(), CreatedBy: ActorOf(k.CreatedBy)}
 	if !k.Works() {
@@ -74,7 +74,7 @@ func DocumentOf(k *access.Key) Document {
 	return d
 }
 
-// Documents shows keys without their secrets.
+// Documents returns the JSON form of keys without their secrets.
 func Documents(keys []access.Key) []Document {
 	all := make([]Document, 0, len(keys))
 	for i := range keys {
@@ -83,7 +83,7 @@ func Documents(keys []access.Key) []Document {
 	return all
 }
 
-// SecretOf derives the secret of the key, from the cell's secret as a data directory has it.
+// SecretOf derives the secret of the key from the cell's secret in a data directory.
 func (d *Document) SecretOf(secret identity.CellSecret) (string, error) {
 	from, ok := secret.At(max(d.Generation, 1))
 	if !ok {
@@ -95,7 +95,7 @@ func (d *Document) SecretOf(secret identity.CellSecret) (string, error) {
 // Works reports whether the key is valid.
 func (d *Document) Works() bool { return d.Revoked.IsZero() }
 
-// Expired reports whether the key has ended by itself.
+// Expired reports whether the key ended by expiry.
 func (d *Document) Expired() bool {
 	return !d.Works() && !d.Expires.IsZero() && !d.Revoked.Before(d.Expires)
 }
@@ -105,7 +105,7 @@ func (d *Document) UnusedSince(t time.Time) bool {
 	return d.Works() && d.Created.Before(t) && (d.LastUse == nil || d.LastUse.At.Before(t))
 }
 
-// NewDocument shows a key that was just created, with its secret.
+// NewDocument returns the JSON form of a new key with its secret.
 func NewDocument(k identity.AccessKey, by access.Actor) Document {
 	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: ActorOf(by), Expires: k.Expires, Sources: k.Sources(), Secret: k.Secret, Generation: k.Generation()}
 }
@@ -115,11 +115,11 @@ type Credentials struct {
 	Session     string    `json:"session,omitempty"`
 	Holder      string    `json:"holder,omitempty"`
 	IssuedUntil time.Time `json:"issuedUntil,omitzero"`  // zero: now
-	Certificate string    `json:"certificate,omitempty"` // sha256:FINGERPRINT or AUTHORITY/SERIAL of the certificate that gave them, for good
-	Until       time.Time `json:"until,omitzero"`        // when the certificate expires; zero: not known
+	Certificate string    `json:"certificate,omitempty"` // sha256:FINGERPRINT or AUTHORITY/SERIAL of the certificate that they were issued for; it stays revoked
+	Until       time.Time `json:"until,omitzero"`        // when the certificate expires; zero: unknown
 }
 
-// Revocation is the command that revokes them.
+// Revocation returns the command that revokes them.
 func (x *Credentials) Revocation(by access.Actor) *access.RevokeCredentials {
 	cmd := &access.RevokeCredentials{Session: x.Session, Holder: x.Holder, Certificate: x.Certificate, Until: timeOf(x.Until), By: by}
 	if !x.IssuedUntil.IsZero() {
@@ -128,7 +128,7 @@ func (x *Credentials) Revocation(by access.Actor) *access.RevokeCredentials {
 	return cmd
 }
 
-// String names the principal, the address and the door.
+// String returns the principal, the address and the door.
 func (a *Actor) String() string {
 	if a == nil {
 		return "-"

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// AccessQuestion asks whether somebody may do something.
+// AccessQuestion asks whether a principal may take an action.
 type AccessQuestion struct {
 	Who      string   `json:"who"`      // id of an access key, role:NAME, group:NAME, host:ID, or the ARN of a key or session
 	Action   string   `json:"action"`   // such as gamelift:CreateFleet
@@ -23,29 +23,29 @@ type AccessQuestion struct {
 	NewTags  []string `json:"requestTags,omitempty"` // that the request gives to the resource
 }
 
-// AccessAnswer says whether, and why.
+// AccessAnswer answers an AccessQuestion with the reason.
 type AccessAnswer struct {
 	Allowed  bool     `json:"allowed"`
 	Why      string   `json:"why"`
 	Who      string   `json:"who"`
 	Role     string   `json:"role,omitempty"`
-	Policies []string `json:"policies"`            // that hold for the principal
+	Policies []string `json:"policies"`            // that apply to the principal
 	Policy   string   `json:"policy,omitempty"`    // that decided
 	Sid      string   `json:"sid,omitempty"`       // of the statement that decided
 	Number   int      `json:"statement,omitempty"` // that decided, from 1
 }
 
-// RolesOf returns the roles that may take an action at the doors; false: no door has it.
+// RolesOf returns the roles that may take an action at the doors; false: no door has this action.
 type RolesOf func(policy.Action) (identity.Roles, bool)
 
-// subject is whose access is explained.
+// subject is the principal whose access is explained.
 type subject struct {
 	name    string
 	role    identity.Role // NoRole: a group, whose people have roles of their own
 	targets []access.Target
 }
 
-// ExplainAccess answers a question by what is in force at this node.
+// ExplainAccess answers a question with the keys and policies in force at this node.
 func (r *Ring) ExplainAccess(q AccessQuestion, roles RolesOf) (AccessAnswer, error) {
 	var a AccessAnswer
 	action, ok := policy.Of(q.Action)
@@ -73,7 +73,7 @@ func (r *Ring) ExplainAccess(q AccessQuestion, roles RolesOf) (AccessAnswer, err
 	if err != nil {
 		return a, err
 	}
-	a.Who, a.Policies = who.name, append([]string{}, r.PolicyNames(who.targets...)...) // in JSON null is no list
+	a.Who, a.Policies = who.name, append([]string{}, r.PolicyNames(who.targets...)...) // JSON must have an empty list, not null
 	if who.role != access.NoRole {
 		a.Role = who.role.String()
 		if may, known := roles(action); known && !may.Allow(who.role) {
@@ -119,7 +119,7 @@ func names(targets []access.Target) string {
 	return strings.Join(all, " and ")
 }
 
-// subjectOf finds whom a name means.
+// subjectOf finds the subject with a name.
 func (r *Ring) subjectOf(who string) (s subject, err error) {
 	target := access.ParseTarget(who)
 	if arn := strings.Split(who, ":"); len(arn) == 6 && arn[0] == "arn" {
@@ -145,7 +145,7 @@ func (r *Ring) subjectOf(who string) (s subject, err error) {
 	return subject{identity.UserARN(key.Account, key.Role, key.ID), key.Role, r.TargetsOf(key)}, nil
 }
 
-// subjectOfARN takes the ARN of a user, which has the id of the access key at its end, or that of a session that was used at this node lately.
+// subjectOfARN accepts the ARN of a user, which ends with the id of the access key, or the ARN of a session that was recently used at this node.
 func (r *Ring) subjectOfARN(arn, resource string) (s subject, err error) {
 	if parts := strings.Split(resource, "/"); len(parts) == 3 && parts[0] == "user" {
 		return r.subjectOf("key:" + parts[2])

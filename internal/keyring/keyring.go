@@ -1,5 +1,5 @@
 // Package keyring manages the access keys of a cell: it imports the file of earlier releases, changes keys
-// by commands, and follows the state, so that the doors always have the keys and the sign-in sessions of the state.
+// with commands, and follows the state, so that the doors always have the keys and sign-in sessions of the state.
 package keyring
 
 import (
@@ -26,7 +26,7 @@ import (
 // Config is what a Ring needs.
 type Config struct {
 	Engine *engine.Engine
-	Dir    string // data directory; empty: there is no file to import
+	Dir    string // data directory; empty: no file to import
 	Secret identity.CellSecret
 	Log    *slog.Logger
 
@@ -34,7 +34,7 @@ type Config struct {
 	Node bool
 }
 
-// Ring is the access keys of a running cell. Its Find takes no lock.
+// Ring has the access keys of a running cell. Its Find takes no lock.
 type Ring struct {
 	*identity.Keys
 	engine   *engine.Engine
@@ -49,12 +49,12 @@ type Ring struct {
 	known map[string]access.Key
 	// revocations of temporary credentials, the oldest first
 	revocations []access.Revocation
-	published   uint64        // number of the newest journal entry that is in force
+	published   uint64        // number of the newest journal entry in force
 	changed     chan struct{} // closed and replaced when published grows
 }
 
-// Open imports the file if that has not happened yet, and follows the state. An error means that the keys cannot be
-// known: the service must not start.
+// Open imports the file if that has not happened yet, and follows the state. An error means that the keys are
+// unknown: the service must not start.
 func Open(ctx context.Context, c Config) (*Ring, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	if !c.Node {
@@ -66,8 +66,8 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 		Keys: identity.NewKeys(c.Secret, c.Engine.Now), engine: c.Engine, log: c.Log, dir: c.Dir,
 		known: map[string]access.Key{}, changed: make(chan struct{}),
 	}
-	// From here on, follow gets every event. The events are whole records, so those that are in the state already do no
-	// harm; no door is open yet.
+	// From here on, follow receives every event. The events contain whole records, so it does no harm if some are already in
+	// the state. No door is open yet.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unfollow = c.Engine.Follow(kernel.Kinds(append([]kernel.Event{new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten), new(access.CredentialsRevoked),
@@ -84,7 +84,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	return r, nil
 }
 
-// read takes over all keys of the state. It is called with r.mu held.
+// read reads all keys from the state. The caller holds r.mu.
 func (r *Ring) read(ctx context.Context) error {
 	var all []access.Key
 	signIns := map[string]identity.SignIn{}
@@ -108,7 +108,7 @@ func (r *Ring) read(ctx context.Context) error {
 	return r.readPolicies(ctx) // before the keys, so that no key is found without its policies
 }
 
-// TakeOver imports the file of an earlier release if that has not happened yet, at the node of a cluster that decides.
+// TakeOver imports the file of an earlier release if that has not happened yet. In a cluster, only the leader calls it.
 func (r *Ring) TakeOver(ctx context.Context) error {
 	return takeOver(ctx, r.engine, r.dir, r.CellSecret(), r.log, 0)
 }
@@ -120,7 +120,7 @@ func (r *Ring) Close() {
 	r.working.Wait()
 }
 
-// expireEvery is how late, at most, streams and other waits of keys and temporary credentials end that have expired. Requests are exact.
+// expireEvery is the maximum delay between the expiry of a key or of temporary credentials and the end of their streams and other waits. Requests are refused without delay.
 const expireEvery = time.Second
 
 func (r *Ring) expire(ctx context.Context) {
@@ -165,7 +165,7 @@ func (r *Ring) follow(c engine.Committed) {
 			policies = true
 			continue
 		case *access.AccessKeyCreated:
-			if k, ok := r.known[e.Key.ID]; !ok || k.Works() { // else it was read with its revocation, whose event is still to come
+			if k, ok := r.known[e.Key.ID]; !ok || k.Works() { // otherwise it was read already revoked, and the event of the revocation follows
 				r.known[e.Key.ID] = e.Key
 			}
 		case *access.AccessKeyRevoked:
@@ -210,14 +210,14 @@ func (r *Ring) follow(c engine.Committed) {
 	r.changed = make(chan struct{})
 }
 
-// SecretChanged puts into force what has changed of the cell's secret.
+// SecretChanged puts changes of the cell's secret into force.
 func (r *Ring) SecretChanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publish()
 }
 
-// publish is called with r.mu held.
+// publish puts the current keys into force. The caller holds r.mu.
 func (r *Ring) publish() {
 	all := make([]access.Key, 0, len(r.known))
 	for _, k := range r.known {
@@ -262,8 +262,8 @@ func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.Acc
 	return r.CellSecret().AccessKey(&cmd.Key), nil
 }
 
-// Revoke ends a key. When it returns, every door refuses the key, and its connections are being closed. The
-// last admin key ends only by force.
+// Revoke revokes a key. When it returns, every door refuses the key, and its connections are being closed. The
+// last admin key can only be revoked with force.
 func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
 	cmd := &access.RevokeAccessKey{ID: id, By: by, Force: force}
 	if err := r.engine.Do(ctx, cmd); err != nil {
@@ -292,8 +292,8 @@ func (r *Ring) Rotate(ctx context.Context, by access.Actor, x Rotation) (success
 	return r.CellSecret().AccessKey(&cmd.Successor), r.lastUsed(cmd.Key), nil
 }
 
-// Limit changes until when, and from which networks, a key works. When it returns, every door goes by the new limits. Limits that would refuse the request itself are set only by force, as
-// are those of the last admin key that has none.
+// Limit changes until when, and from which networks, a key works. When it returns, every door enforces the new limits. It requires force for limits that would exclude the request itself, and
+// for limits of the last admin key without limits.
 func (r *Ring) Limit(ctx context.Context, by access.Actor, x Limits) (access.Key, error) {
 	cmd, err := x.command(by, 0)
 	if err != nil {
@@ -314,7 +314,7 @@ func (r *Ring) Limit(ctx context.Context, by access.Actor, x Limits) (access.Key
 
 // FinishRotation revokes a key that has a successor. When it returns, every door refuses the key, and its connections are being closed.
 func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (access.Key, error) {
-	uses := r.Uses() // those of the key are gone with it
+	uses := r.Uses() // the key's uses are lost when it ends
 	cmd := &access.FinishRotation{ID: id, By: by}
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return access.Key{}, err
@@ -331,7 +331,7 @@ func (r *Ring) FinishRotation(ctx context.Context, by access.Actor, id string) (
 	return cmd.Key, nil
 }
 
-// RevokeCredentials ends temporary credentials. When it returns, every door of this node refuses them, and their connections are being closed.
+// RevokeCredentials revokes temporary credentials. When it returns, every door of this node refuses them, and their connections are being closed.
 func (r *Ring) RevokeCredentials(ctx context.Context, cmd *access.RevokeCredentials) error {
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return err
@@ -343,7 +343,7 @@ func (r *Ring) RevokeCredentials(ctx context.Context, cmd *access.RevokeCredenti
 	return nil
 }
 
-// List returns all keys in order of creation, revoked ones too.
+// List returns all keys in the order of their creation, including revoked ones.
 func (r *Ring) List(ctx context.Context) (all []access.Key, err error) {
 	err = r.engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil })
 	r.Refresh(all)

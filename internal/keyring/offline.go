@@ -16,17 +16,17 @@ import (
 	"github.com/musterhq/muster/internal/secretkey"
 )
 
-// OfflineProgram names this process to another one that tries to open the data directory meanwhile.
+// OfflineProgram is the name of this process in the error of another process that tries to open the data directory.
 const OfflineProgram = "muster keys"
 
-// Offline has the access keys of a data directory whose service is down. No other process can open the directory until Close.
+// Offline has the access keys of a data directory whose service does not run. No other process can open the directory until Close.
 type Offline struct {
 	dir  *datadir.Dir
 	cell *engine.Offline
 }
 
-// OpenOffline opens a data directory, and makes it when it is new. While another process has it open the error is an
-// *embeddb.InUse. key encrypts its secrets.
+// OpenOffline opens a data directory, or creates it. If another process has it open, the error is an
+// *embeddb.InUse. key encrypts the secrets in the directory.
 func OpenOffline(ctx context.Context, dir string, key *secretkey.Key, config cell.Config) (_ *Offline, err error) {
 	d, err := datadir.Open(datadir.Options{Dir: dir, Program: OfflineProgram, Key: key})
 	if err != nil {
@@ -66,15 +66,15 @@ func (o *Offline) Create(ctx context.Context, by access.Actor, n New) (identity.
 	return o.dir.Secret.AccessKey(&cmd.Key), nil
 }
 
-// Revoke ends a key.
+// Revoke revokes a key.
 func (o *Offline) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
 	cmd := &access.RevokeAccessKey{ID: id, By: by, Force: force, At: now()}
 	err := o.cell.Do(ctx, cmd)
 	return cmd.Key, err
 }
 
-// raise puts the level of this release in force, as the first start of the service does: before that, no key may have limits. The directory is not that of a node, whose
-// cluster decides on its level.
+// raise puts the level of this release into force, as the first start of the service does: before that, no key may have limits. The directory is not that of a cluster's
+// node, because a cluster decides on its own level.
 func (o *Offline) raise(ctx context.Context) error {
 	return o.cell.Do(ctx, &kernel.RaiseLevel{To: kernel.Level})
 }
@@ -114,7 +114,7 @@ func (o *Offline) FinishRotation(ctx context.Context, by access.Actor, id string
 	return cmd.Key, err
 }
 
-// List returns all keys in order of creation, revoked ones too.
+// List returns all keys in the order of their creation, including revoked ones.
 func (o *Offline) List(ctx context.Context) (all []access.Key, err error) {
 	err = o.cell.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil })
 	return all, err

@@ -16,10 +16,10 @@ import (
 	"github.com/musterhq/muster/internal/policy"
 )
 
-// PolicyDocument is the JSON form of a policy. In lists it has no Document.
+// PolicyDocument is the JSON form of a policy. In lists, Document is empty.
 type PolicyDocument struct {
 	Name      string          `json:"name"`
-	Version   uint64          `json:"version"` // 1, and one more with each change of the document
+	Version   uint64          `json:"version"` // starts at 1 and grows by one with each change of the document
 	Document  json.RawMessage `json:"document,omitempty"`
 	Attached  []string        `json:"attached"` // key:ID, role:NAME or group:NAME
 	Created   time.Time       `json:"created"`
@@ -28,11 +28,11 @@ type PolicyDocument struct {
 	UpdatedBy *Actor          `json:"updatedBy,omitempty"`
 }
 
-// PolicyChange is a new policy, or a new text of one.
+// PolicyChange is a new policy, or a new document for an existing one.
 type PolicyChange struct {
 	Name     string          `json:"name,omitempty"`
 	Document json.RawMessage `json:"document"`
-	Version  uint64          `json:"version,omitempty"` // of the document that its author has read; 0: it is a new policy
+	Version  uint64          `json:"version,omitempty"` // of the document that the author edited; 0: a new policy
 }
 
 func documentOf(p *access.Policy, attachments []access.PolicyAttachment) PolicyDocument {
@@ -48,10 +48,10 @@ func documentOf(p *access.Policy, attachments []access.PolicyAttachment) PolicyD
 	return d
 }
 
-// changesPolicies are the events after which the policies are read again.
+// changesPolicies are the events that change policies or attachments.
 var changesPolicies = []kernel.Event{new(access.PolicyPut), new(access.PolicyDeleted), new(access.PolicyAttached), new(access.PolicyDetached)}
 
-// readPolicies puts the policies of the state into force. It is called with r.mu held.
+// readPolicies puts the policies of the state into force. The caller holds r.mu.
 func (r *Ring) readPolicies(ctx context.Context) error {
 	var all []access.Policy
 	var attachments []access.PolicyAttachment
@@ -62,13 +62,13 @@ func (r *Ring) readPolicies(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the policies: %w", err)
 	}
-	if err := r.PublishPolicies(all, attachments); err != nil { // checked before they were stored, perhaps by a later release
+	if err := r.PublishPolicies(all, attachments); err != nil { // they were checked before they were stored, but perhaps by a later release
 		r.log.Error("policies cannot be read by this release: they deny everything to whom they are attached", "error", err)
 	}
 	return nil
 }
 
-// checkPolicy refuses a document that is no policy.
+// checkPolicy refuses a document that is not a valid policy.
 func checkPolicy(document json.RawMessage) error {
 	_, err := policy.Parse(string(document))
 	if mistake, ok := errors.AsType[*policy.Mistake](err); ok {
@@ -77,7 +77,7 @@ func checkPolicy(document json.RawMessage) error {
 	return err
 }
 
-// CreatePolicy makes a policy.
+// CreatePolicy creates a policy.
 func (r *Ring) CreatePolicy(ctx context.Context, by access.Actor, c PolicyChange) (d PolicyDocument, err error) {
 	if err := checkPolicy(c.Document); err != nil {
 		return d, err
@@ -107,19 +107,19 @@ func (r *Ring) DeletePolicy(ctx context.Context, by access.Actor, name string) e
 	return r.change(ctx, cmd, &cmd.Number, "policy deleted", by, "policy", name)
 }
 
-// AttachPolicy puts a policy into force for a target: key:ID, role:NAME, group:NAME, or the id of a key. When it returns, it is in force at this node.
+// AttachPolicy attaches a policy to a target: key:ID, role:NAME, group:NAME, or the id of a key. When it returns, the policy is in force at this node.
 func (r *Ring) AttachPolicy(ctx context.Context, by access.Actor, name, target string) error {
 	cmd := &access.AttachPolicy{Policy: name, Target: access.ParseTarget(target), By: by}
 	return r.change(ctx, cmd, &cmd.Number, "policy attached", by, "policy", name, "target", cmd.Target.String())
 }
 
-// DetachPolicy takes a policy out of force for a target.
+// DetachPolicy detaches a policy from a target.
 func (r *Ring) DetachPolicy(ctx context.Context, by access.Actor, name, target string) error {
 	cmd := &access.DetachPolicy{Policy: name, Target: access.ParseTarget(target), By: by}
 	return r.change(ctx, cmd, &cmd.Number, "policy detached", by, "policy", name, "target", cmd.Target.String())
 }
 
-// change carries out a command, and returns once it is in force here.
+// change executes a command and returns once it is in force at this node.
 func (r *Ring) change(ctx context.Context, cmd kernel.Command, number *uint64, what string, by access.Actor, attributes ...any) error {
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// store is a cell whose keys can be changed: one that runs, or one that only this process has open.
+// store is a cell whose keys can be changed: a running one, or one that this process opened exclusively.
 type store interface {
 	Do(ctx context.Context, cmd kernel.Command) error
 	Read(ctx context.Context, f func(v *cell.View) error) error
@@ -24,10 +24,10 @@ type New struct {
 	Role    access.Role
 	Name    string
 	Expires time.Time // zero: never
-	Sources []string  // networks from which alone it works; none: from everywhere
+	Sources []string  // the only networks from which it works; none: all
 }
 
-// limited reports whether earlier releases would accept the key where it must not work.
+// limited reports whether the key has limits, which earlier releases would ignore.
 func (n New) limited() bool { return !n.Expires.IsZero() || len(n.Sources) > 0 }
 
 func (n New) command(by access.Actor, at domain.Time) (*access.CreateAccessKey, error) {
@@ -58,10 +58,10 @@ func timeOf(t time.Time) domain.Time {
 type Rotation struct {
 	ID        string        `json:"-"`                   // of the key
 	Successor string        `json:"successor,omitempty"` // its id; empty: a random one
-	Expires   time.Time     `json:"expires,omitzero"`    // zero: it is valid for as long as the key was at first
-	Forever   bool          `json:"forever,omitempty"`   // it does not expire, whatever the key did
-	Sources   []string      `json:"sources,omitempty"`   // none: those of the key
-	Overlap   time.Duration `json:"overlap,omitempty"`   // until the key ends, in nanoseconds; 0: when the rotation is finished
+	Expires   time.Time     `json:"expires,omitzero"`    // zero: it gets the original lifetime of the old key
+	Forever   bool          `json:"forever,omitempty"`   // it does not expire, even if the old key did
+	Sources   []string      `json:"sources,omitempty"`   // none: those of the old key
+	Overlap   time.Duration `json:"overlap,omitempty"`   // until the old key ends, in nanoseconds; 0: the old key ends when the rotation is finished
 }
 
 func (x Rotation) command(by access.Actor, at domain.Time) (*access.RotateAccessKey, error) {
@@ -72,14 +72,14 @@ func (x Rotation) command(by access.Actor, at domain.Time) (*access.RotateAccess
 	}, err
 }
 
-// Limits are changes of until when, and from which networks, a key works.
+// Limits describes a change of the time until which, and the networks from which, a key works.
 type Limits struct {
 	ID       string    `json:"-"`                  // of the key
 	Expires  time.Time `json:"expires,omitzero"`   // zero: as before
 	Forever  bool      `json:"forever,omitempty"`  // it does not expire
 	Sources  []string  `json:"sources,omitempty"`  // none: as before
 	Anywhere bool      `json:"anywhere,omitempty"` // it works from all networks
-	Force    bool      `json:"force,omitempty"`    // also where the caller's key, or the last admin key without limits, would not work any more
+	Force    bool      `json:"force,omitempty"`    // even if this excludes the request itself, or limits the last admin key without limits
 }
 
 func (x Limits) command(by access.Actor, at domain.Time) (*access.LimitAccessKey, error) {

@@ -25,11 +25,11 @@ import (
 const (
 	// fileFormat is the only format of this file.
 	fileFormat = 1
-	// fileMax bounds what is read of a file, in bytes: some 200,000 keys.
+	// fileMax limits the bytes that are read from a file: some 200,000 keys.
 	fileMax = 32 << 20
 )
 
-// keyFile has the access keys of earlier releases, which did not keep them in the state. It never contained secrets.
+// keyFile is the file of access keys of earlier releases, which did not keep them in the state. It never contained secrets.
 type keyFile struct {
 	Format int       `json:"format"`
 	Keys   []fileKey `json:"keys"`
@@ -45,7 +45,7 @@ type fileKey struct {
 }
 
 // takeOver makes the cell the owner of its keys, and imports a file of an earlier release. The import is durable before
-// the file is renamed; after a crash in between the same file is recognised and only renamed. Any other file is refused: it
+// the file is renamed; after a crash in between, the same file is recognized and only renamed. Any other file is refused: it
 // could bring back keys that were revoked since. at is 0 while the service runs; see access.CreateAccessKey.
 func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecret, log *slog.Logger, at domain.Time) error {
 	content, err := readKeyFile(dir)
@@ -102,7 +102,7 @@ func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecr
 	return nil
 }
 
-// readKeyFile returns the file's content; nil when there is none.
+// readKeyFile returns the file's content; nil if there is no file.
 func readKeyFile(dir string) ([]byte, error) {
 	if dir == "" {
 		return nil, nil
@@ -134,7 +134,7 @@ func parseKeyFile(path string, content []byte) ([]access.Key, error) {
 	}
 	var file keyFile
 	decoder := json.NewDecoder(bytes.NewReader(content))
-	decoder.DisallowUnknownFields() // a field that is not known may restrict the key
+	decoder.DisallowUnknownFields() // an unknown field may restrict the key
 	if err := decoder.Decode(&file); err != nil {
 		return nil, fmt.Errorf("read access keys: %s: %w", path, err)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// notedEvery is how often a node has the uses of keys recorded that it has seen. Of each key, the state takes one a minute.
+// notedEvery is the interval at which a node records the uses of keys in the state, which accepts one use per minute for each key.
 const notedEvery = 30 * time.Second
 
-// noteUses has the last uses of keys recorded, for lists, until ctx ends. Uses of the last moments before the end are lost.
+// noteUses records the last uses of keys, for lists, until ctx ends. It loses the uses of the last moments.
 func (r *Ring) noteUses(ctx context.Context) {
 	every := time.NewTicker(notedEvery)
 	defer every.Stop()
@@ -21,7 +21,7 @@ func (r *Ring) noteUses(ctx context.Context) {
 			for batch := range slices.Chunk(r.unrecorded(), access.UsesMax) {
 				if err := r.engine.Do(ctx, &access.NoteKeyUses{Uses: batch}); err != nil && ctx.Err() == nil {
 					r.log.Debug("uses of access keys are not recorded yet", "keys", len(batch), "error", err)
-					break // no node decides, or the disk is full: the next time has the same ones
+					break // there is no leader, or the disk is full: the next round has the same uses
 				}
 			}
 		case <-ctx.Done():
@@ -30,7 +30,7 @@ func (r *Ring) noteUses(ctx context.Context) {
 	}
 }
 
-// unrecorded are the uses here that the state would record.
+// unrecorded returns the uses on this node that the state would record.
 func (r *Ring) unrecorded() []access.Use {
 	all := r.Uses()
 	r.mu.Lock()
@@ -38,7 +38,7 @@ func (r *Ring) unrecorded() []access.Use {
 	return slices.DeleteFunc(all, func(x access.Use) bool { return x.At.Sub(r.known[x.Key].LastUse.At) < access.UsedEvery })
 }
 
-// learnUses takes over uses that were recorded. It is called with r.mu held.
+// learnUses adopts recorded uses. The caller holds r.mu.
 func (r *Ring) learnUses(uses []access.Use) {
 	for _, use := range uses {
 		if k, ok := r.known[use.Key]; ok {
@@ -48,7 +48,7 @@ func (r *Ring) learnUses(uses []access.Use) {
 	}
 }
 
-// Refresh puts the last uses that this node has seen into keys of the state.
+// Refresh updates keys from the state with the last uses that this node has seen.
 func (r *Ring) Refresh(keys []access.Key) {
 	here := map[string]access.Use{}
 	for _, use := range r.Uses() {

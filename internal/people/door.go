@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// Path is where people sign in. Every path of this door is this one or below it.
+// Path is the sign-in page. All other paths of this door are below it.
 const Path = "/signin"
 
 // Serves reports whether a path is this door's.
@@ -36,7 +36,7 @@ func Serves(path string) bool { return path == Path || strings.HasPrefix(path, P
 // Bounds of requests.
 const (
 	bodyMax = 64 << 10
-	backMax = 2048 // bytes of the path that a browser goes back to
+	backMax = 2048 // bytes of the path that a browser returns to
 )
 
 // Keys publishes the sign-in sessions, and issues temporary credentials. *keyring.Ring implements it.
@@ -55,25 +55,25 @@ type Config struct {
 	Keys    Keys
 	URL     string                   // public URL of the service, http or https, without a path
 	File    *providers.File          // at the start; see SetFile
-	Private func(*http.Request) bool // reports whether a request could not be read on the way
+	Private func(*http.Request) bool // reports whether others on the network could not read a request
 	Secure  func(*http.Request) bool // reports whether it came over TLS
 	Proxies *clientaddress.Proxies
 	Signins *signin.Door
-	Audit   *audit.Log // for refused attempts; nil: they are not recorded
+	Audit   *audit.Log // for refused attempts; nil: not recorded
 	Log     *slog.Logger
 }
 
-// Door is the pages at which people sign in.
+// Door serves the pages at which people sign in.
 type Door struct {
 	config   Config
 	engine   *engine.Engine
 	file     live.Value[file]
-	passkeys *webauthn.WebAuthn // nil: the cell has no people of its own, or no name that passkeys could be bound to
-	why      string             // there are none
+	passkeys *webauthn.WebAuthn // nil: passkeys do not work with the public URL
+	why      string             // why passkeys is nil
 	routes   http.ServeMux
 	uses     uses
-	logouts  *fair.Rate    // of providers that sign people out
-	looks    chan struct{} // holds an element for each look for a session
+	logouts  *fair.Rate    // of logout requests from providers
+	looks    chan struct{} // holds an element for each lookup of an unknown session
 	log      *slog.Logger
 }
 
@@ -107,7 +107,7 @@ type file struct {
 	byName map[string]*providers.Provider
 }
 
-// SetFile replaces the file of providers. Sessions that people have go on until they are checked the next time, which is by the new file.
+// SetFile replaces the file of providers. Existing sessions continue until their next check, which uses the new file.
 func (d *Door) SetFile(f *providers.File) {
 	x := file{f, map[string]*providers.Provider{}}
 	for _, p := range f.Providers {
@@ -116,7 +116,7 @@ func (d *Door) SetFile(f *providers.File) {
 	d.file.Set(x)
 }
 
-// byName returns a URL without a path. An address of this machine becomes localhost: browsers have passkeys for names alone.
+// byName returns a URL without a path. It replaces a loopback address with localhost, because browsers allow passkeys only for names.
 func byName(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -129,7 +129,7 @@ func byName(address string) (string, error) {
 	return u.Scheme + "://" + host, nil
 }
 
-// Close ends the work of the door in the background.
+// Close ends the door's background work.
 func (d *Door) Close() { d.uses.close() }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +141,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.routes.ServeHTTP(w, r)
 }
 
-// showSignIn is the page from which a person chooses how to sign in.
+// showSignIn serves the page on which a person chooses how to sign in.
 func (d *Door) showSignIn(w http.ResponseWriter, r *http.Request) {
 	if d.atAnotherName(w, r) {
 		return
@@ -154,8 +154,8 @@ func (d *Door) showSignIn(w http.ResponseWriter, r *http.Request) {
 	d.writeSignIn(w, r, http.StatusOK, back, "")
 }
 
-// atAnotherName sends a browser to the public URL that has come by another name of this host: providers lead back there, and passkeys are bound to it. It does so
-// once, because a proxy may hide the name that the browser has used.
+// atAnotherName redirects a browser that used another name of this host to the public URL: providers return there, and passkeys are bound to it. It does so only
+// once, because a proxy may hide the name that the browser used.
 func (d *Door) atAnotherName(w http.ResponseWriter, r *http.Request) bool {
 	const here = "here"
 	query := r.URL.Query()
@@ -171,10 +171,10 @@ func (d *Door) atAnotherName(w http.ResponseWriter, r *http.Request) bool {
 // Way is one of the ways to sign in.
 type Way struct {
 	Title string
-	Path  string // where a browser begins; empty: with a passkey, by a script
+	Path  string // first page of the sign-in; empty: a script signs in with a passkey
 }
 
-// Ways are the providers, in the order of the settings. back is a path of this service to go to afterwards.
+// Ways returns the providers in the order of the settings. back is the path of this service to return to.
 func (d *Door) Ways(back string) (all []Way) {
 	for _, p := range d.file.Get().Providers {
 		all = append(all, Way{p.Title, Path + "/start/" + p.Name + "?back=" + url.QueryEscape(backOf(back))})
@@ -182,7 +182,7 @@ func (d *Door) Ways(back string) (all []Way) {
 	return all
 }
 
-// Passkeys reports whether people of the cell's own can sign in here.
+// Passkeys reports whether the cell's own people can sign in here.
 func (d *Door) Passkeys() bool { return d.passkeys != nil && !d.file.Get().NoOwn }
 
 func (d *Door) writeSignIn(w http.ResponseWriter, r *http.Request, status int, back, problem string) {
@@ -219,12 +219,13 @@ func (d *Door) request(p *providers.Provider, s *signing) providers.Request {
 	return providers.Request{Redirect: d.config.URL + Path + "/callback/" + p.Name, State: s.State, Nonce: s.Nonce, Verifier: s.Verifier}
 }
 
-// callback is where a provider sends a browser back to. Whoever has made the browser come here: only the one that has begun a sign-in with this provider, with this state, goes on.
+// callback serves browsers that return from a provider. Another site may have sent the browser here, so only a browser that began a sign-in with this provider and
+// this state may continue.
 func (d *Door) callback(w http.ResponseWriter, r *http.Request) {
 	p := d.file.Get().byName[r.PathValue("provider")]
 	query := r.URL.Query()
 	s, ok := d.unsealed(r)
-	http.SetCookie(w, d.cookie(r, signingCookie, "", -1)) // it works once
+	http.SetCookie(w, d.cookie(r, signingCookie, "", -1)) // the cookie works once
 	back := backOf(s.Back)
 	refuse := func(status int, reason signin.Reason, cause error, problem string) {
 		if slow := d.config.Signins.Fail(signin.Failure{From: d.config.Proxies.Of(r), Reason: reason, Cause: cause}); slow != nil {
@@ -266,7 +267,7 @@ func (d *Door) callback(w http.ResponseWriter, r *http.Request) {
 	d.begin(w, r, p, person, back)
 }
 
-// begin starts the session of a person whom a provider has confirmed.
+// begin starts the session of a person whom a provider confirmed.
 func (d *Door) begin(w http.ResponseWriter, r *http.Request, p *providers.Provider, person providers.Person, back string) {
 	roles := p.Roles.Of(person.Groups)
 	if roles == 0 {
@@ -281,11 +282,11 @@ func (d *Door) begin(w http.ResponseWriter, r *http.Request, p *providers.Provid
 		d.writeSignIn(w, r, status, back, problem)
 		return
 	}
-	// A redirect would be one of the provider's page, with which browsers send no cookies that are for this site alone.
+	// A redirect would still belong to the navigation from the provider's page, with which browsers send no SameSite=Strict cookies.
 	d.write(w, r, http.StatusOK, "back", &page{Title: "Signed in", Back: back})
 }
 
-// problem says to a person why something failed.
+// problem explains to a person why something failed.
 func (d *Door) problem(err error) (status int, text string) {
 	if refused, ok := errors.AsType[*domain.Refusal](err); ok {
 		status = http.StatusBadRequest
@@ -308,7 +309,7 @@ func (d *Door) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Path+"?back="+url.QueryEscape(backOf(r.URL.Query().Get("back"))), http.StatusSeeOther)
 }
 
-// OwnPage reports whether a form was sent by a page of this service. Every browser of the last years says so in a header that pages cannot set.
+// OwnPage reports whether a page of this service sent a form. Current browsers state that in a header that pages cannot set.
 func (d *Door) OwnPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":
@@ -320,7 +321,7 @@ func (d *Door) OwnPage(r *http.Request) bool {
 	return false
 }
 
-// backOf returns a path of this service to go to: a link must not lead a person elsewhere, and not in a circle.
+// backOf returns the path of this service to return to: a link must not lead a person to another site, nor back to the sign-in page.
 func backOf(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || len(to) > backMax || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") ||
@@ -330,12 +331,12 @@ func backOf(to string) string {
 	return u.RequestURI()
 }
 
-// home is where a person goes who comes from nowhere.
+// home is the page for a person who started at the sign-in page.
 const home = "/console/"
 
 func (d *Door) origin(r *http.Request, principal, operation string) audit.Origin {
 	return audit.Origin{Principal: principal, Door: audit.DoorSignIn, Address: d.config.Proxies.Of(r), Agent: r.UserAgent(), Operation: operation}
 }
 
-// proven says that the connection of a request belongs to somebody who is known.
+// proven marks the connection of a request as belonging to a known person.
 func proven(r *http.Request) { connlimit.Prove(r.Context()) }

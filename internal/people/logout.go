@@ -20,11 +20,11 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// logoutRate is that of logouts from one address, which is the provider's.
+// logoutRate limits logouts from one address, which is the provider's.
 var logoutRate = rate.Every(time.Second/10, 100)
 
-// backchannelLogout is where a provider says that a person has signed out there: OpenID Connect Back-Channel Logout 1.0. When it has answered, this node refuses all that the sessions have given,
-// and the other nodes do so within a second.
+// backchannelLogout receives a provider's message that a person signed out there: OpenID Connect Back-Channel Logout 1.0. After the answer, this node refuses all credentials and tokens of the
+// sessions; the other nodes do so within a second.
 func (d *Door) backchannelLogout(w http.ResponseWriter, r *http.Request) {
 	from := d.config.Proxies.Of(r)
 	if !d.logouts.Allow(from) {
@@ -86,7 +86,7 @@ func (d *Door) logOut(r *http.Request, provider string, said *providers.Logout) 
 	sum := sha256.Sum256([]byte(provider + "\x00" + said.ID))
 	once := &grants.UseCode{Kind: grants.Logout, ID: base64.RawURLEncoding.EncodeToString(sum[:]), SignIn: provider, Expires: domain.TimeOf(said.Until)}
 	cmd := &people.EndSessionsOf{Holder: holder, Provider: provider, Sid: said.Sid, Cause: people.LoggedOut}
-	// The token is spent behind what it is for: a logout that fails between the two can be repeated, and one that is repeated behind both ends nothing that has begun since.
+	// The token is marked as used after the sessions have ended: a logout that fails in between can be repeated, and a later repetition does not end sessions that began since.
 	used := false
 	if err := d.engine.Read(ctx, func(v *cell.View) error { used = v.UsedOnce(grants.Logout, once.ID); return nil }); err != nil {
 		return 0, err
@@ -106,9 +106,9 @@ func (d *Door) logOut(r *http.Request, provider string, said *providers.Logout) 
 	return cmd.Ended, d.config.Keys.Await(ctx, cmd.Number)
 }
 
-// refuseLogout answers as OpenID Connect Back-Channel Logout 1.0 wants it.
+// refuseLogout answers in the form of OpenID Connect Back-Channel Logout 1.0.
 func refuseLogout(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": "invalid_request", "error_description": text}) // the provider has gone if it fails
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": "invalid_request", "error_description": text}) // fails if the provider has gone
 }

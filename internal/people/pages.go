@@ -17,17 +17,17 @@ var pageFiles embed.FS
 //go:embed static
 var staticFiles embed.FS
 
-// page is what a page shows.
+// page is the content of a page.
 type page struct {
 	Title    string
 	Ways     []Way
 	Passkeys bool
-	Why      string // there are no passkeys
+	Why      string // there are no passkeys, if Passkeys is false
 	Back     string
 	Problem  string
 }
 
-// versions are parts of the URLs of static files, so that browsers keep them until they change.
+// versions are parts of the URLs of static files, so that browsers can cache them until they change.
 var versions = func() map[string]string {
 	all := map[string]string{}
 	for _, name := range []string{"people.css", "people.js"} {
@@ -59,7 +59,7 @@ func (d *Door) write(w http.ResponseWriter, r *http.Request, status int, name st
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the client has gone if it fails
+	_, _ = w.Write(b.Bytes()) // fails if the client has gone
 }
 
 func (d *Door) serveStatic(w http.ResponseWriter, r *http.Request) {

@@ -28,11 +28,11 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// passkeyLife is how long a browser has for the answer of a passkey.
+// passkeyLife is how long a browser may take to return the answer of a passkey.
 const passkeyLife = 5 * time.Minute
 
-// openPasskeys prepares for people of the cell's own. A passkey is bound to the host name of the public URL, which must be a name and no address, and browsers
-// have passkeys over TLS only, or on the same machine.
+// openPasskeys prepares sign-ins of the cell's own people. A passkey is bound to the host of the public URL, which must be a name and not an address. Browsers
+// support passkeys only over TLS or on the same machine.
 func (d *Door) openPasskeys() {
 	u, err := url.Parse(d.config.URL)
 	if err != nil {
@@ -60,22 +60,22 @@ func (d *Door) openPasskeys() {
 	}
 }
 
-// user is a person as the library asks for one.
+// user is a person in the form that the library requires.
 type user struct{ people.Person }
 
-// WebAuthnID is the user handle of the person's passkeys.
+// WebAuthnID returns the user handle of the person's passkeys.
 func (u *user) WebAuthnID() []byte {
 	id, _ := domain.ParseID[people.ID](u.ID)
 	return id[:]
 }
 
-// WebAuthnName is what a browser shows.
+// WebAuthnName returns a name that browsers show.
 func (u *user) WebAuthnName() string { return u.Name }
 
-// WebAuthnDisplayName is what a browser shows, too.
+// WebAuthnDisplayName returns another name that browsers show.
 func (u *user) WebAuthnDisplayName() string { return u.Name }
 
-// WebAuthnCredentials are the passkeys.
+// WebAuthnCredentials returns the passkeys.
 func (u *user) WebAuthnCredentials() (all []webauthn.Credential) {
 	for i := range u.Passkeys {
 		p := &u.Passkeys[i]
@@ -86,7 +86,7 @@ func (u *user) WebAuthnCredentials() (all []webauthn.Credential) {
 	return all
 }
 
-// problem is an answer to a script that has failed.
+// problem is an error for the script of a page.
 type problem struct {
 	status int
 	text   string
@@ -94,13 +94,13 @@ type problem struct {
 
 func (p *problem) Error() string { return p.text }
 
-// forScripts answers the script of a page with JSON. Only pages of this service may send such requests, which carry a cookie.
+// forScripts answers the script of a page with JSON. Only pages of this service may send such requests, because they contain a cookie.
 func (d *Door) forScripts(do func(w http.ResponseWriter, r *http.Request, body []byte) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		reply := func(status int, x any) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
-			_ = json.NewEncoder(w).Encode(x) // the client has gone if it fails
+			_ = json.NewEncoder(w).Encode(x) // fails if the client has gone
 		}
 		type refusal struct {
 			Problem string `json:"problem"`
@@ -135,7 +135,7 @@ func (d *Door) forScripts(do func(w http.ResponseWriter, r *http.Request, body [
 	}
 }
 
-// beginPasskey answers with a challenge. It asks for no name, so it reveals nothing about who has passkeys here.
+// beginPasskey answers with a challenge. It takes no name, so it reveals nothing about who has passkeys here.
 func (d *Door) beginPasskey(w http.ResponseWriter, r *http.Request, body []byte) (any, error) {
 	var in struct {
 		Back string `json:"back"`
@@ -160,7 +160,7 @@ func (d *Door) setChallenge(w http.ResponseWriter, r *http.Request, session *web
 	http.SetCookie(w, d.cookie(r, signingCookie, d.sealed(&s), int(passkeyLife/time.Second)))
 }
 
-// challenge returns what a browser was challenged with. It works once in an honest browser; the core takes each only once from anybody.
+// challenge returns the challenge of a browser. It removes the cookie, so that an honest browser uses it once; the core accepts each challenge only once.
 func (d *Door) challenge(w http.ResponseWriter, r *http.Request) (s signing, session webauthn.SessionData, err error) {
 	s, ok := d.unsealed(r)
 	http.SetCookie(w, d.cookie(r, signingCookie, "", -1))
@@ -170,7 +170,7 @@ func (d *Door) challenge(w http.ResponseWriter, r *http.Request) (s signing, ses
 	return s, session, nil
 }
 
-// wrongPasskey is the answer to all that is wrong with the answer of a passkey, so that it does not say which passkeys and people there are.
+// wrongPasskey is the message for every mistake in the answer of a passkey, so that it does not reveal which passkeys and people exist.
 const wrongPasskey = "This passkey is not one of this service, or its answer was not right."
 
 func (d *Door) wrong(w http.ResponseWriter, r *http.Request, cause error, text string) error {
@@ -181,7 +181,7 @@ func (d *Door) wrong(w http.ResponseWriter, r *http.Request, cause error, text s
 	return &problem{http.StatusUnauthorized, text}
 }
 
-// finishPasskey signs a person in whose passkey has signed the challenge.
+// finishPasskey signs in a person whose passkey signed the challenge.
 func (d *Door) finishPasskey(w http.ResponseWriter, r *http.Request, body []byte) (any, error) {
 	s, session, err := d.challenge(w, r)
 	if err != nil {
@@ -239,7 +239,7 @@ func cmpError(err error, otherwise string) error {
 	return errors.New(otherwise)
 }
 
-// plainly is an error of the library with what it says for developers, which has no secrets.
+// plainly adds the library's message for developers, which contains no secrets, to an error of the library.
 func plainly(err error) error {
 	if p, ok := errors.AsType[*protocol.Error](err); ok {
 		return fmt.Errorf("%s: %s", p.Details, people.Short(p.DevInfo, 300))
@@ -251,7 +251,7 @@ func plainly(err error) error {
 
 const enrolmentSecret = 20 // bytes
 
-// NewEnrolment makes the secret of a link, and the hash of it that the state has.
+// NewEnrolment returns the secret of a new link, and its hash for the state.
 func (d *Door) NewEnrolment() (secret, hash string) {
 	b := make([]byte, enrolmentSecret)
 	rand.Read(b) // never fails: since Go 1.24 it ends the program instead
@@ -264,12 +264,13 @@ func enrolmentHash(secret string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// EnrolmentLink is the address at which a person registers a passkey. The secret is in the fragment, which browsers send to no server: neither a log nor the Referer has it.
+// EnrolmentLink returns the address at which a person registers a passkey. The secret is in the fragment, which browsers send to no server, so neither logs nor the
+// Referer header contain it.
 func (d *Door) EnrolmentLink(person, secret string) string {
 	return d.config.URL + Path + "/enrol#" + person + "." + secret
 }
 
-// WhyNoPasskeys says why people of the cell's own cannot sign in; empty: they can.
+// WhyNoPasskeys explains why the cell's own people cannot sign in; empty: they can.
 func (d *Door) WhyNoPasskeys() string {
 	if d.file.Get().NoOwn {
 		return "People of this service's own are turned off in the file of --people."
@@ -277,7 +278,7 @@ func (d *Door) WhyNoPasskeys() string {
 	return d.why
 }
 
-// showEnrol is the page of a link. Looking at it uses up nothing, so programs that fetch links in advance do no harm.
+// showEnrol serves the page of a link. Viewing it does not use up the link, so programs that fetch links in advance do no harm.
 func (d *Door) showEnrol(w http.ResponseWriter, r *http.Request) {
 	d.write(w, r, http.StatusOK, "enrol", &page{Title: "Register a passkey", Passkeys: d.Passkeys(), Why: d.why})
 }
@@ -290,7 +291,7 @@ type enrolRequest struct {
 
 const wrongLink = "This link was used, or has expired, or is not complete. Ask for a new one."
 
-// enrolling returns the person of a link that can be used.
+// enrolling returns the person of a valid link.
 func (d *Door) enrolling(w http.ResponseWriter, r *http.Request, body []byte) (in enrolRequest, person people.Person, hash string, err error) {
 	if json.Unmarshal(body, &in) != nil {
 		return in, person, "", &problem{http.StatusBadRequest, "The body is not JSON."}
@@ -321,7 +322,7 @@ func (d *Door) beginEnrol(w http.ResponseWriter, r *http.Request, body []byte) (
 	if err != nil {
 		return nil, err
 	}
-	session.CredParams = nil // the default ones, which would fill the cookie
+	session.CredParams = nil // the default ones, which would make the cookie too large
 	d.setChallenge(w, r, session, signing{Provider: people.Own, Enrol: person.ID})
 	return map[string]any{"publicKey": options.Response, "name": person.Name}, nil
 }

@@ -21,7 +21,7 @@ const (
 	recheckPause  = 30 * time.Second // after a check of a session that the provider did not answer
 )
 
-// Rechecker has the providers confirm people again, at the node that decides: a refresh token may work once only, so one node at a time may use it.
+// Rechecker asks the providers to confirm people again. It runs only on the leader: a refresh token may work only once, so one node at a time may use it.
 // It implements office.Part.
 type Rechecker struct {
 	d      *Door
@@ -30,7 +30,7 @@ type Rechecker struct {
 	after  map[string]time.Time // sessions whose provider did not answer: the next attempt
 }
 
-// Rechecker returns the part of the door that runs at one node at a time.
+// Rechecker returns the part of the door that runs on one node at a time.
 func (d *Door) Rechecker() *Rechecker { return &Rechecker{d: d} }
 
 // Lead implements office.Part.
@@ -57,7 +57,7 @@ func (x *Rechecker) Rest() {
 	}
 }
 
-// pass checks the sessions of which half of the time until their check must have happened has passed.
+// pass checks the sessions for which half of the time until the latest moment of their check has passed.
 func (x *Rechecker) pass(ctx context.Context) {
 	d, now := x.d, x.d.engine.Now()
 	var due []people.SignIn
@@ -104,18 +104,18 @@ func (x *Rechecker) pass(ctx context.Context) {
 	x.after = later
 }
 
-// check has one person confirmed. An error means that nothing is known: the session goes on until its time.
+// check asks for the confirmation of one person. An error means that the outcome is unknown: the session continues until the latest moment of its check.
 func (d *Door) check(ctx context.Context, s *people.SignIn) error {
 	ctx = audit.With(ctx, audit.Origin{Principal: "muster", Door: audit.DoorSignIn, Operation: "RecheckPerson"})
 	if s.Provider == people.Own {
 		return d.checkOwn(ctx, s)
 	}
 	p := d.file.Get().byName[s.Provider]
-	if p == nil { // it is not in the settings any more
+	if p == nil { // it is no longer in the settings
 		return d.End(ctx, s.ID, people.NoLongerKnown)
 	}
 	if len(s.Refresh) == 0 {
-		return nil // the session ends at its time, and the person signs in again
+		return nil // the session ends at that moment, and the person must sign in again
 	}
 	token, err := d.openRefresh(s)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *Door) check(ctx context.Context, s *people.SignIn) error {
 	return d.renew(ctx, s, &people.RenewSession{ID: s.ID, Name: person.Name, Groups: groups, Roles: p.Roles.Of(groups), Refresh: d.sealRefresh(s.ID, person.Refresh)})
 }
 
-// checkOwn looks a person of the cell's own up, whose roles follow from the groups by the settings of now.
+// checkOwn looks up one of the cell's own people, whose roles follow from the groups by the current settings.
 func (d *Door) checkOwn(ctx context.Context, s *people.SignIn) error {
 	var person people.Person
 	var known bool
@@ -148,7 +148,7 @@ func (d *Door) checkOwn(ctx context.Context, s *people.SignIn) error {
 	return d.renew(ctx, s, &people.RenewSession{ID: s.ID, Name: person.Name, Groups: person.Groups, Roles: d.OwnRoles(person.Groups)})
 }
 
-// renew stores the outcome, which is in force at this node when it returns. The audit log has it if the groups or roles have changed; that a person was confirmed is no news.
+// renew stores the outcome, which is in force at this node when it returns. The audit log records it only if the groups or roles have changed.
 func (d *Door) renew(ctx context.Context, s *people.SignIn, cmd *people.RenewSession) error {
 	cmd.Check = d.file.Get().Recheck
 	if cmd.Roles == s.Roles && sameGroups(cmd.Groups, s.Groups) {
@@ -160,7 +160,7 @@ func (d *Door) renew(ctx context.Context, s *people.SignIn, cmd *people.RenewSes
 	return d.config.Keys.Await(ctx, cmd.SignIn.Changed)
 }
 
-// OwnRoles are the roles that groups of the cell's own people give.
+// OwnRoles returns the roles that groups of the cell's own people grant.
 func (d *Door) OwnRoles(groups []string) access.RoleSet {
 	if d.file.Get().NoOwn {
 		return 0
@@ -168,7 +168,7 @@ func (d *Door) OwnRoles(groups []string) access.RoleSet {
 	return d.file.Get().Own.Of(groups)
 }
 
-// OwnGroups are the groups that give roles to the cell's own people, by name, in their order.
+// OwnGroups returns the groups that grant roles to the cell's own people, sorted by name.
 func (d *Door) OwnGroups() []string {
 	if d.file.Get().NoOwn {
 		return nil

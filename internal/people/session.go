@@ -23,7 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Person is somebody who has signed in.
+// Person is a person who has signed in.
 type Person struct {
 	SignIn            string // id of the sign-in session
 	Provider, Subject string
@@ -33,10 +33,10 @@ type Person struct {
 	Started, Expires  time.Time
 }
 
-// Holder is the person's name in credentials and records: PROVIDER/SUBJECT.
+// Holder returns the person's name in credentials and records: PROVIDER/SUBJECT.
 func (p *Person) Holder() string { return p.Provider + "/" + p.Subject }
 
-// SessionName is the name of the person's temporary credentials, in the form that AWS has for names of sessions: 2 to 64 characters.
+// SessionName returns the session name of the person's temporary credentials, in AWS's form for such names: 2 to 64 characters.
 func (p *Person) SessionName() string {
 	name := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+=,.@_-", r)) {
@@ -50,7 +50,7 @@ func (p *Person) SessionName() string {
 	return name[:min(len(name), 64)]
 }
 
-// Browser returns the person whose browser has sent a request.
+// Browser returns the person whose browser sent a request.
 func (d *Door) Browser(r *http.Request) (Person, bool) {
 	id, ok := d.sessionOf(r)
 	if !ok {
@@ -64,14 +64,14 @@ func (d *Door) Browser(r *http.Request) (Person, bool) {
 	return p, ok
 }
 
-// Bounds of looks for sessions that are not known at this node.
+// Limits on lookups of sessions that this node does not know.
 const (
 	looksMax = 8 // at a time; further ones wait
 	lookWait = 5 * time.Second
 )
 
-// live returns what is published of a session that goes on. The cell has signed what names an unknown one, a cookie or a token. So it has ended, or another node has begun it and this one
-// has not received it yet: a balancer may send the next request of a browser here.
+// live returns the published form of a continuing session. The id comes from a cookie or token that the cell signed. So an unknown session has either ended, or it began on another node
+// and this one has not received it yet: a load balancer may send the browser's next request here.
 func (d *Door) live(ctx context.Context, id string) (identity.SignIn, bool) {
 	if x, ok := d.config.Keys.SignIn(id); ok {
 		return x, true
@@ -96,7 +96,7 @@ func (d *Door) live(ctx context.Context, id string) (identity.SignIn, bool) {
 	return d.config.Keys.SignIn(id)
 }
 
-// Session returns the person of a sign-in session that goes on. The caller has the id from something that the cell has signed.
+// Session returns the person of a continuing sign-in session. The caller has the id from something that the cell signed.
 func (d *Door) Session(ctx context.Context, id string) (Person, bool) {
 	live, ok := d.live(ctx, id)
 	if !ok {
@@ -113,12 +113,12 @@ func (d *Door) Session(ctx context.Context, id string) (Person, bool) {
 	return Person{SignIn: x.ID, Provider: x.Provider, Subject: x.Subject, Name: x.Name, Groups: live.Groups, Roles: live.Roles, Started: x.Started.Std(), Expires: x.Expires.Std()}, true
 }
 
-// SignIn shows a browser the page for signing in, which leads back to a path of this service.
+// SignIn redirects a browser to the sign-in page, which leads back to a path of this service.
 func (d *Door) SignIn(w http.ResponseWriter, r *http.Request, back string) {
 	http.Redirect(w, r, SignInPath(back), http.StatusSeeOther)
 }
 
-// SignInPath is the path of that page.
+// SignInPath returns the path of that page.
 func SignInPath(back string) string { return Path + "?back=" + escapedBack(back) }
 
 // SignOut ends the session of a browser, if it has one. The caller has checked OwnPage.
@@ -132,14 +132,14 @@ func (d *Door) SignOut(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, d.cookie(r, sessionCookie, "", -1))
 }
 
-// End ends a session. When it returns, this node refuses all that the session has given, and other nodes do within a second. The context has the origin for the audit log.
+// End ends a session. When it returns, this node refuses all credentials and tokens of the session; other nodes do so within a second. The context has the origin for the audit log.
 func (d *Door) End(ctx context.Context, id string, cause people.Cause) error {
 	cmd := &people.EndSession{ID: id, Cause: cause}
 	if err := d.engine.Do(ctx, cmd); err != nil {
 		return err
 	}
 	if cmd.Number == 0 {
-		return nil // it had ended
+		return nil // it had already ended
 	}
 	d.log.Info("sign-in session ended", "session", id, "person", cmd.Holder, "cause", cause.String())
 	return d.config.Keys.Await(context.WithoutCancel(ctx), cmd.Number)
@@ -158,8 +158,8 @@ func (d *Door) EndAll(ctx context.Context, holder string, cause people.Cause) (i
 // ErrNoRole is the error of Issue for a role that the person does not have.
 var ErrNoRole = errors.New("the person does not have this role")
 
-// Issue makes temporary credentials of a person, which end with the session, at its expiry at the latest. The audit log has who they were issued to; by says from
-// where they were asked for, and by which operation of which door.
+// Issue issues temporary credentials to a person. They end with the session, at its expiry at the latest. The audit log records the person; by has
+// the address, door and operation of the request.
 func (d *Door) Issue(ctx context.Context, by audit.Origin, p *Person, role identity.Role, valid time.Duration) (identity.Credentials, error) {
 	if !p.Roles.Covers(role) {
 		return identity.Credentials{}, ErrNoRole
@@ -178,16 +178,16 @@ func (d *Door) Issue(ctx context.Context, by audit.Origin, p *Person, role ident
 	return c, nil
 }
 
-// entry is a person who is to get a session.
+// entry describes a person for a new session.
 type entry struct {
 	provider, subject, name string
 	groups                  []string
 	roles                   access.RoleSet
 	refresh                 string
-	sid                     string // of the session at the provider
+	sid                     string // id of the session at the provider
 }
 
-// enter begins a session and gives its cookie to the browser. The id is new in any case: a cookie that was there before means nothing.
+// enter begins a session and sends its cookie to the browser. The id is always new: an earlier cookie has no influence.
 func (d *Door) enter(w http.ResponseWriter, r *http.Request, e entry) error {
 	id := people.SignInID(domain.UUID(uuid.New())).String()
 	cmd := &people.StartSession{
@@ -210,7 +210,7 @@ func (d *Door) enter(w http.ResponseWriter, r *http.Request, e entry) error {
 	return nil
 }
 
-// The refresh token of a session is in the state as a nonce and AES-256-GCM, with the id of the session as additional data.
+// aead encrypts the refresh token of a session for the state: a nonce and AES-256-GCM, with the id of the session as additional data.
 func aead(by identity.CellSecret) cipher.AEAD {
 	block, err := aes.NewCipher(by.RefreshTokenKey())
 	if err != nil {
@@ -218,13 +218,13 @@ func aead(by identity.CellSecret) cipher.AEAD {
 	}
 	a, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // AES has the block size
+		panic(err) // AES has the required block size
 	}
 	return a
 }
 
 func (d *Door) sealRefresh(id, token string) []byte {
-	if token == "" || len(token) > people.RefreshMax-64 { // without one the session ends at its first check
+	if token == "" || len(token) > people.RefreshMax-64 { // without a token, the session ends at its first check
 		return nil
 	}
 	return aead(d.config.Secret).Seal(nil, nil, []byte(token), []byte(id))
@@ -244,7 +244,7 @@ func (d *Door) openRefresh(x *people.SignIn) (string, error) {
 	return string(token), nil
 }
 
-// uses collects when sessions were used, and stores that every minute.
+// uses collects the last uses of sessions, and stores them every minute.
 type uses struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
@@ -288,7 +288,7 @@ func (u *uses) note(x people.Use) {
 	}
 }
 
-// store gives what it could not store up: the next minute has a later use.
+// store drops uses that it could not store: the next minute has later ones.
 func (u *uses) store(ctx context.Context, d *Door) {
 	u.mu.Lock()
 	all := u.since

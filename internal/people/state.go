@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Names of cookies. Over TLS they have the prefix by which browsers refuse them from anything but this host over TLS; without, which is for this machine
-// alone, they have none.
+// Names of cookies. Over TLS they have a prefix with which browsers accept them only from this host over TLS. Connections without TLS, which are only for this
+// machine, use no prefix.
 const (
 	hostPrefix    = "__Host-"
 	sessionCookie = "muster-sign-in"
@@ -27,7 +27,7 @@ const (
 // signingLife is how long a person has for a sign-in.
 const signingLife = 10 * time.Minute
 
-// signing is a sign-in that is in progress, as it is in the cookie of a browser.
+// signing is a sign-in in progress, in the form of the browser's cookie.
 type signing struct {
 	Provider string `json:"p,omitempty"`
 	State    string `json:"s,omitempty"`
@@ -45,7 +45,7 @@ func newSigning(provider, back string, now time.Time) signing {
 	return signing{Provider: provider, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Back: back, Expires: now.Add(signingLife).UnixMilli()}
 }
 
-// sealed is the signed text of a sign-in. Nothing in it is a secret of anybody but the browser's person.
+// sealed returns the signed text of a sign-in. It contains only secrets of the browser's own person.
 func (d *Door) sealed(s *signing) string {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -54,13 +54,13 @@ func (d *Door) sealed(s *signing) string {
 	return d.signed("signing-in", text)
 }
 
-// signed is a text with a signature. What it is for is in the signature, so that one is not taken for the other.
+// signed returns a text with a signature. The signature covers its purpose, so that texts for different purposes cannot be confused.
 func (d *Door) signed(what string, text []byte) string {
 	encoded := base64.RawURLEncoding.EncodeToString(text)
 	return encoded + "." + base64.RawURLEncoding.EncodeToString(d.config.Secret.SignInSignature(what+"\x00"+encoded))
 }
 
-// opened checks the signature of a text.
+// opened returns a signed text if its signature is valid.
 func (d *Door) opened(what, value string) (text []byte, ok bool) {
 	encoded, signature, _ := strings.Cut(value, ".")
 	sent, err := base64.RawURLEncoding.Strict().DecodeString(signature)
@@ -73,7 +73,7 @@ func (d *Door) opened(what, value string) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// unsealed returns the sign-in that a browser has begun.
+// unsealed returns the sign-in that a browser began.
 func (d *Door) unsealed(r *http.Request) (s signing, ok bool) {
 	text, ok := d.opened("signing-in", d.cookieOf(r, signingCookie))
 	if !ok || json.Unmarshal(text, &s) != nil || time.Now().UnixMilli() >= s.Expires {
@@ -82,7 +82,7 @@ func (d *Door) unsealed(r *http.Request) (s signing, ok bool) {
 	return s, true
 }
 
-// cookie makes a cookie for this host. Lax, because a provider's page leads back here, and a link to this service from elsewhere has to work.
+// cookie returns a cookie for this host. It is Lax because a provider's page leads back here, and links from other sites must work.
 func (d *Door) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	c := &http.Cookie{Name: hostPrefix + name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode}
 	if !d.config.Secure(r) {
@@ -93,7 +93,7 @@ func (d *Door) cookie(r *http.Request, name, value string, maxAge int) *http.Coo
 
 func (d *Door) cookieOf(r *http.Request, name string) string {
 	if d.config.Secure(r) {
-		name = hostPrefix + name // a sibling host, or a page without TLS, may have set one without the prefix
+		name = hostPrefix + name // a sibling host or a page without TLS may have set one without the prefix
 	}
 	c, err := r.Cookie(name)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // hostForm is a full host name in the form that certificates and TLS clients use.
 var hostForm = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+$`)
 
-// checkACME finds mistakes that an authority would report later and less clearly.
+// checkACME finds mistakes that an authority would report only later and less clearly.
 func (s Settings) checkACME() error {
 	if s.TLSACMEEmail == "" {
 		if s.TLSACMEDirectory != "" {
@@ -46,7 +46,7 @@ func (s Settings) checkACME() error {
 	return errors.Join(errs...)
 }
 
-// checkDirectory also reports whether the authority is on this machine, as in tests: then it needs no TLS, and may connect to loopback.
+// checkDirectory checks the authority's URL. here reports whether the authority is on this machine, as in tests: then it needs no TLS, and may connect to loopback.
 func (s Settings) checkDirectory() (here bool, err error) {
 	if s.TLSACMEDirectory == "" {
 		return false, nil

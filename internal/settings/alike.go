@@ -7,11 +7,11 @@ import (
 	"reflect"
 )
 
-// Alike reports whether a setting should have the same value at all nodes of a cluster. The others are about one machine, or one node.
+// Alike reports whether a setting should have the same value at all nodes of a cluster. Other settings concern one machine or one node.
 func Alike(field reflect.StructField) bool { return field.Tag.Get("nodes") != "own" }
 
-// Marks tell apart what nodes of a cluster should have alike, without showing it: a digest of each such value that is not the default, by setting. Of settings that name files only the
-// contents count, whose digests are contents: paths may differ.
+// Marks returns a digest of each value that all nodes of a cluster should share and that is not the default, by setting. Nodes can compare digests without revealing values. For settings
+// that name files, contents has digests of the files' contents, because paths may differ.
 func (s Settings) Marks(contents map[string]string) map[string]uint64 {
 	all := map[string]uint64{}
 	values, defaults := reflect.ValueOf(s), reflect.ValueOf(Defaults())

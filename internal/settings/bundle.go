@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A support bundle has the values of numbers, times, sizes and switches, and of the texts that say bundle:"yes": their form leaves no room for a secret. Of any other text it
-// says only that it is set, so a new setting is not shown before its declaration says that it may be.
+// A support bundle contains the values of numbers, times, sizes and switches, and of texts with bundle:"yes": these cannot contain a secret. For any other text it
+// reports only that it is set, so a new setting is not shown until its declaration allows that.
 
 func bundles(field reflect.StructField) bool {
 	switch field.Type {
@@ -30,10 +30,10 @@ func bundled(field reflect.StructField, value reflect.Value) string {
 	return "set"
 }
 
-// secretLeast is the length of the shortest text that Secrets returns: shorter ones are in many words.
+// secretLeast is the minimum length of a text that Secrets returns: shorter texts occur in many words.
 const secretLeast = 6
 
-// Secrets are the texts of settings that a support bundle must not have, the longest first: values, their words, and parts of URLs in them.
+// Secrets returns the texts of settings that a support bundle must not contain, the longest first: values, their words, and parts of URLs in them.
 func (s Settings) Secrets() (all []string) {
 	v := reflect.ValueOf(s)
 	add := func(text string) {

@@ -24,7 +24,7 @@ func (b Bytes) String() string {
 	return "0B"
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler. Zero needs no unit: it switches off what the size is for.
+// UnmarshalText implements encoding.TextUnmarshaler. Zero needs no unit.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	if string(text) == "0" {
 		*b = 0

@@ -87,17 +87,17 @@ func (s Settings) Check() error {
 	)
 }
 
-// checkQuotas checks what one holder may have.
+// checkQuotas checks the quotas of one holder.
 func (s Settings) checkQuotas() error {
 	_, err := quotas.Parse(s.Quotas)
 	return err
 }
 
-// tokenLifetimeMin leaves time to replace a token in its last quarter: RefreshConnection is repeated after a minute when no new
-// connection has come.
+// tokenLifetimeMin leaves time to replace a token in its last quarter: RefreshConnection is repeated after a minute without a new
+// connection.
 const tokenLifetimeMin = 5 * time.Minute
 
-// metricsMin is what the store of metrics needs for its own files, with some room for metrics.
+// metricsMin is the space that the store of metrics needs for its own files, with some room for metrics.
 const metricsMin = 16 << 20
 
 func (s Settings) checkMetrics() error {
@@ -107,7 +107,7 @@ func (s Settings) checkMetrics() error {
 	return nil
 }
 
-// clockSkewMax is the widest time zone and the usual tolerance.
+// clockSkewMax is the largest offset of a time zone plus the usual tolerance.
 const clockSkewMax = 14*time.Hour + 15*time.Minute
 
 // checkClockSkew bounds how long an intercepted signature can be used.
@@ -118,7 +118,7 @@ func (s Settings) checkClockSkew() error {
 	return nil
 }
 
-// checkMatchEvery keeps passes from using a whole processor, and players from waiting longer than necessary.
+// checkMatchEvery keeps matching passes from using a whole processor, and players from waiting too long.
 func (s Settings) checkMatchEvery() error {
 	if s.MatchEvery < 10*time.Millisecond || s.MatchEvery > 10*time.Second {
 		return fmt.Errorf("match-every %s: want 10ms to 10s", s.MatchEvery)
@@ -198,7 +198,7 @@ func (s Settings) checkPublicURL() error {
 	case !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Hostname() == "":
 		return fmt.Errorf("public-url %q: want a URL such as https://muster.example.com, or ws://10.0.0.5:8080", shown)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		// Server SDKs put their own query behind the URL.
+		// Server SDKs append their own query to the URL.
 		return fmt.Errorf("public-url %q: want no user, query or fragment in it", shown)
 	case len(s.PublicURL) > publicURLMax:
 		return fmt.Errorf("public-url has %d characters, want at most %d, which clients accept", len(s.PublicURL), publicURLMax)
@@ -206,7 +206,7 @@ func (s Settings) checkPublicURL() error {
 	return nil
 }
 
-// checkClock allows the virtual clock only with dev, which listens on loopback: with it every client can move the time.
+// checkClock allows the virtual clock only with dev, which listens on loopback: every client can move a virtual clock.
 func (s Settings) checkClock() error {
 	if s.VirtualClock && !s.Dev {
 		return fmt.Errorf("virtual-clock without dev: every client could move the time; want dev as well, or no virtual-clock")

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// checkCluster checks the addresses for other nodes. A node that joins reports what is wrong with its token itself.
+// checkCluster checks the addresses for other nodes. It does not check the join token: the joining node reports what is wrong with it.
 func (s Settings) checkCluster() error {
 	var errs []error
 	if s.ClusterListen == "" {

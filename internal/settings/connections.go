@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 )
 
-// Connections are the configured limits of connections; 0 stands for the value derived from the descriptor limit.
+// Connections returns the configured limits of connections; 0 stands for the value derived from the descriptor limit.
 func (s Settings) Connections() connlimit.Limits {
 	l := connlimit.Limits{Total: s.LimitConnections, Unproven: s.LimitConnectionsUnproven, PerAddress: s.LimitConnectionsPerAddress}
 	l.Doors[connlimit.HTTP] = s.LimitConnectionsHTTP
@@ -18,7 +18,7 @@ func (s Settings) Connections() connlimit.Limits {
 	return l
 }
 
-// SharedAddresses are the addresses that many clients share: trusted proxies, and with dev the one machine.
+// SharedAddresses returns the addresses that many clients share: trusted proxies, and with dev this machine.
 func (s Settings) SharedAddresses() []netip.Prefix {
 	all := s.Proxies()
 	if s.Dev {

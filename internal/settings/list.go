@@ -5,13 +5,13 @@ import (
 	"reflect"
 )
 
-// Setting is one setting as people see it, without secrets.
+// Setting is a setting for display, without secrets.
 type Setting struct {
 	Name, Value, Default string
-	Form                 string // of its value, such as SIZE or TIME; empty: it is on or off
+	Form                 string // of its value, such as SIZE or TIME; empty: a switch
 	Help                 string // what it does, with the unit
-	Bundled              string // its value as a support bundle has it; "set" for one that it does not have
-	Reloads              bool   // a running service takes a new value; else the next start does
+	Bundled              string // its value in a support bundle, or "set" if the bundle omits the value
+	Reloads              bool   // a reload applies a new value; otherwise only the next start does
 	From                 string // which flag, variable or line of a file the value comes from, or "default"
 }
 

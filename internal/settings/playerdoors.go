@@ -14,10 +14,10 @@ func (s Settings) PlayerDev() bool {
 	return s.PlayerDevLogins || s.Dev && s.PlayerOIDCIssuer == ""
 }
 
-// Origins are the sites whose web pages may call as players.
+// Origins returns the sites whose web pages may call the player API.
 func (s Settings) Origins() []string { return strings.Fields(s.PlayerOrigins) }
 
-// Proxies are the trusted proxies. Check has reported entries that cannot be parsed.
+// Proxies returns the trusted proxies. Check has reported entries that cannot be parsed.
 func (s Settings) Proxies() (all []netip.Prefix) {
 	for _, text := range strings.Fields(s.TrustedProxies) {
 		if p, err := proxy(text); err == nil {
@@ -27,7 +27,7 @@ func (s Settings) Proxies() (all []netip.Prefix) {
 	return all
 }
 
-// proxy parses a network, or one address.
+// proxy parses a network or an address.
 func proxy(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()), nil
@@ -66,7 +66,7 @@ func (s Settings) checkPlayerDoors() error {
 	return errors.Join(errs...)
 }
 
-// checkDevLogins restricts logins without authentication to this machine, and to services without an identity provider.
+// checkDevLogins restricts logins without authentication to this machine and to services without an identity provider.
 func (s Settings) checkDevLogins() error {
 	if !s.PlayerDevLogins {
 		return nil

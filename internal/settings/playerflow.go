@@ -18,7 +18,7 @@ var (
 	penaltyModes   = map[string]flow.PenaltyMode{"OFF": flow.PenaltiesOff, "REPORT_ONLY": flow.PenaltiesReported, "ENFORCE": flow.PenaltiesEnforced}
 )
 
-// playerFlow is the part of the settings that the core needs; nil without player flow.
+// playerFlow returns the part of the settings that the core needs; nil without player flow.
 func (s Settings) playerFlow() *flow.Config {
 	if !s.PlayerFlow {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// playerFlowFileMax bounds the memory for a wrong, large file.
+// playerFlowFileMax limits the memory for a file that was named by mistake.
 const playerFlowFileMax = 1 << 20
 
-// flagsOfPlayerFlow are the options that also have a flag, and whether that flag is set.
+// flagsOfPlayerFlow returns the options that also have a flag, and whether that flag is set.
 func (s Settings) flagsOfPlayerFlow() []struct {
 	flag, option string
 	said         bool
@@ -30,7 +30,7 @@ func (s Settings) flagsOfPlayerFlow() []struct {
 	}
 }
 
-// ReadPlayerFlow applies the file of player flow to c, if there is one. An option that a flag sets as well is an error, so that
+// ReadPlayerFlow applies the file of player flow to c, if there is one. An option that a flag also sets is an error, so that
 // operators need no rule of precedence. It reports all mistakes at once.
 func (s Settings) ReadPlayerFlow(c *flow.Config) error {
 	if c == nil || s.PlayerFlowConfig == "" {
@@ -70,10 +70,10 @@ func (s Settings) playerFlowFile() (string, error) {
 	return string(content), nil
 }
 
-// PlayerFlowOption is an option of player flow as it is in force when the service starts.
+// PlayerFlowOption is an option of player flow with the value at the start of the service.
 type PlayerFlowOption struct{ Name, Value, From string }
 
-// PlayerFlowOptions are all options, in the order of docs/spec/player-api.md#options, and the mistakes in the file.
+// PlayerFlowOptions returns all options in the order of docs/spec/player-api.md#options, and the mistakes in the file.
 func (s Settings) PlayerFlowOptions() (all []PlayerFlowOption, err error) {
 	c := s.playerFlow()
 	if c == nil {

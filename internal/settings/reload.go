@@ -11,47 +11,47 @@ import (
 	"github.com/musterhq/muster/internal/domain/excerpt"
 )
 
-// Loaded are settings as they were read, with where each value comes from.
+// Loaded are settings with the source of each value.
 type Loaded struct {
 	Settings
 	File       string                   // the settings file; empty: none
-	From       func(name string) string // which flag, variable or line of the file a value comes from, or "default"; nil: not known
-	Overridden []Overridden             // what the file says in vain
+	From       func(name string) string // the flag, variable or line of the file that a value comes from, or "default"; nil: unknown
+	Overridden []Overridden             // values in the file without effect
 }
 
-// Overridden is a setting in the file whose value a flag or variable hides.
+// Overridden is a setting in the file that a flag or variable overrides.
 type Overridden struct {
 	Setting string `json:"setting"`
 	At      string `json:"at"` // FILE:LINE
 	By      string `json:"by"` // the flag or variable that wins
 }
 
-// Changed is a setting with another value than before, without secrets.
+// Changed is a setting whose value has changed, without secrets.
 type Changed struct {
 	Setting string `json:"setting"`
 	Before  string `json:"before"`
 	After   string `json:"after"`
 	From    string `json:"from,omitempty"` // where the new value comes from
-	Why     string `json:"why,omitempty"`  // it needs a restart, if that is not so in general
+	Why     string `json:"why,omitempty"`  // why it needs a restart, if this setting usually does not
 }
 
-// ReadAgain is a file that a setting names and whose content has changed.
+// ReadAgain is a file that a setting names and that was read again because its content changed.
 type ReadAgain struct {
 	Setting string `json:"setting"`
 	File    string `json:"file"`
 }
 
-// Reloaded is what a reload has done.
+// Reloaded is the result of a reload.
 type Reloaded struct {
-	File         string       `json:"file,omitempty"` // the settings file; absent: there is none
-	Node         string       `json:"node,omitempty"` // of a cluster, whose other nodes have files of their own
+	File         string       `json:"file,omitempty"` // the settings file; absent: none
+	Node         string       `json:"node,omitempty"` // id of this node in a cluster, whose other nodes have their own files
 	Changed      []Changed    `json:"changed"`        // in force
 	ReadAgain    []ReadAgain  `json:"readAgain"`      // in force
-	NeedsRestart []Changed    `json:"needsRestart"`   // read, and not in force
+	NeedsRestart []Changed    `json:"needsRestart"`   // read but not in force
 	Overridden   []Overridden `json:"overridden"`
 }
 
-// Mistake is a reason why settings cannot be taken.
+// Mistake is a reason why settings are invalid.
 type Mistake struct {
 	Setting string `json:"setting,omitempty"` // absent: the file as a whole, or several settings
 	At      string `json:"at,omitempty"`      // where the value comes from: FILE:LINE, a flag or a variable
@@ -65,7 +65,7 @@ func (m Mistake) String() string {
 	return m.At + ": " + m.Message
 }
 
-// Mistakes are all that were found. It is an error.
+// Mistakes are all mistakes that were found. It is an error.
 type Mistakes []Mistake
 
 func (m Mistakes) Error() string {
@@ -76,10 +76,10 @@ func (m Mistakes) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// mistakeMax bounds the text of one mistake, in bytes: a value may be of any length.
+// mistakeMax limits the text of one mistake, in bytes: a value may have any length.
 const mistakeMax = 2000
 
-// MistakesOf takes an error of Check, or of a part that reads settings, apart. from says where values come from; nil: it is not known.
+// MistakesOf splits an error from Check, or from a part that reads settings, into its mistakes. from returns the source of a value; nil: unknown.
 func MistakesOf(err error, from func(name string) string) (all Mistakes) {
 	if err == nil {
 		return nil
@@ -102,7 +102,7 @@ func MistakesOf(err error, from func(name string) string) (all Mistakes) {
 	return all
 }
 
-// parts are the errors that were joined.
+// parts returns the errors that were joined.
 func parts(err error) (all []error) {
 	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // a wrapped list is one mistake
 	if !ok {
@@ -121,10 +121,10 @@ func allNames() (names []string) {
 	return names
 }
 
-// Reloads reports whether a running service takes a new value of a setting.
+// Reloads reports whether a reload applies a new value of a setting.
 func Reloads(field reflect.StructField) bool { return field.Tag.Get("reload") == "yes" }
 
-// Differences are the settings whose values differ, in the order of the fields.
+// Differences returns the settings whose values differ, in the order of the fields.
 func Differences(before, after Settings) (names []string) {
 	b, a := reflect.ValueOf(before), reflect.ValueOf(after)
 	for i := range b.NumField() {
@@ -135,7 +135,7 @@ func Differences(before, after Settings) (names []string) {
 	return names
 }
 
-// With returns the settings with some values of others.
+// With returns the settings with some values from others: those of the fields for which take returns true.
 func (s Settings) With(others Settings, take func(field reflect.StructField) bool) Settings {
 	to, from := reflect.ValueOf(&s).Elem(), reflect.ValueOf(others)
 	for i := range to.NumField() {
@@ -146,7 +146,7 @@ func (s Settings) With(others Settings, take func(field reflect.StructField) boo
 	return s
 }
 
-// Change describes the change of a setting. A value that is not shown in full, because it has a secret, differs although it may look the same.
+// Change describes the change of a setting. If both values look the same because a secret is hidden, it marks the new one.
 func Change(name string, before, after Settings, from func(string) string) Changed {
 	c := Changed{Setting: name, Before: before.shown(name), After: after.shown(name)}
 	if c.Before == c.After {

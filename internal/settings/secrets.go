@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// Shown is the printable value of a setting. The URLs of receivers of notifications are reduced to their hosts, because the path of
-// many is a secret; other URLs lose their password and query.
+// Shown returns the printable value of a setting. It reduces the URLs of receivers of notifications to their hosts, because many
+// of their paths are secret. Other URLs lose their password and query.
 func Shown(name, value string) string {
 	switch name {
 	case "join":
@@ -41,7 +41,7 @@ var (
 	query    = regexp.MustCompile(`\?\S*`)
 )
 
-// shownReceiver shows nothing of a text that is not a URL: it may be a mistyped URL with a secret.
+// shownReceiver hides a text that is not a URL: it may be a mistyped URL with a secret.
 func shownReceiver(text string) string {
 	switch {
 	case text == "":

@@ -1,4 +1,4 @@
-// Package settings has every setting of a Muster service: names, meanings, defaults, and checks of values. The commands
+// Package settings has every setting of a Muster service: its name, meaning, default, and checks. The commands
 // read the values from flags, the environment and the settings file.
 package settings
 
@@ -13,8 +13,8 @@ import (
 )
 
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
-// PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url". A running service takes a new value of those with reload:"yes" by `muster reload`; see
-// internal/service/reload.go. Support bundles have the values of texts with bundle:"yes"; see bundle.go.
+// PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url". `muster reload` applies new values of fields with reload:"yes"; see
+// internal/service/reload.go. Support bundles contain the values of texts with bundle:"yes"; see bundle.go.
 type Settings struct {
 	Data               string `name:"data" nodes:"own" bundle:"yes" placeholder:"DIR" help:"Directory for all of Muster's data. One process at a time uses it."`
 	SecretKeyFile      string `name:"secret-key-file" nodes:"own" placeholder:"FILE" help:"Key of muster secret-key create, kept outside the data directory, that encrypts the secrets in it and in backups: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENT… for a program that prints it. Empty: they are not encrypted."`
@@ -56,7 +56,7 @@ type Settings struct {
 	AuditExport       string        `name:"audit-export" reload:"yes" placeholder:"RECEIVER…" help:"Send the audit log to these receivers, separated by spaces: syslog+tls://HOST:PORT, syslog+tcp://HOST:PORT, syslog+udp://HOST:PORT, or otlp for the OpenTelemetry collector. syslog+tls takes ?ca=FILE, and cert=FILE&key=FILE for a client certificate. Empty: none."`
 	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"Time that ended records stay in memory before only the archive has them."`
 
-	// The documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes) protect nothing on one's own
+	// The documented quotas (10 fleets, 20 locations, 4 per fleet, 100 computes, 50 processes) protect nothing on the operator's own
 	// hardware: see B023.
 	LimitFleets              int `name:"limit-fleets" reload:"yes" placeholder:"N" help:"Maximum number of fleets."`
 	LimitLocations           int `name:"limit-locations" reload:"yes" placeholder:"N" help:"Maximum number of custom locations."`
@@ -146,7 +146,7 @@ type Settings struct {
 	GCPercent     int   `name:"gc-percent" nodes:"own" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves CPU time."`
 }
 
-// Defaults are the settings of an operator who sets none.
+// Defaults returns the default of every setting.
 func Defaults() Settings {
 	core, players := cell.DefaultConfig(), flow.DefaultConfig()
 	return Settings{
@@ -235,7 +235,7 @@ func (s Settings) Cell() cell.Config {
 	return c
 }
 
-// ExpectedBackups is how old the last backup may be; 0: none is expected.
+// ExpectedBackups returns how old the last backup may be; 0: no backups are expected.
 func (s Settings) ExpectedBackups() time.Duration {
 	if s.Dev {
 		return 0

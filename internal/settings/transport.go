@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// HasCertificate reports whether the service itself serves TLS with a certificate that clients trust.
+// HasCertificate reports whether the service itself serves TLS with a certificate that the operator configured.
 func (s Settings) HasCertificate() bool { return s.TLSCert != "" || s.TLSACMEEmail != "" }
 
-// BehindTLS reports whether clients are told to use TLS.
+// BehindTLS reports whether the public URL tells clients to use TLS.
 func (s Settings) BehindTLS() bool {
 	return strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:")
 }
@@ -22,7 +22,7 @@ func (s Settings) TLSRequired() bool {
 	return s.RequireTLS == "on"
 }
 
-// PublicHost is the host name or address of the public URL, in lower case; empty without one.
+// PublicHost returns the host name or address of the public URL in lower case; empty without one.
 func (s Settings) PublicHost() string {
 	u, err := url.Parse(s.PublicURL)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package providers has the identity providers of the settings, and speaks OpenID Connect with them as a relying party.
+// Package providers has the identity providers in the settings. It is their relying party in OpenID Connect.
 package providers
 
 import (
@@ -33,19 +33,19 @@ const (
 	DefaultSession = 12 * time.Hour
 )
 
-// File is the configuration of how people sign in.
+// File configures how people sign in.
 type File struct {
 	Providers []*Provider
-	Own       Roles         // that the groups of the cell's own people give
+	Own       Roles         // by the groups of the cell's own people
 	NoOwn     bool          // the cell has no people of its own
 	Recheck   time.Duration // within which a provider must confirm a person again
 	Session   time.Duration // life of a sign-in session
 }
 
-// Roles are the groups that give each role. The group * stands for all people of the provider.
+// Roles are the groups that grant each role. The group * stands for all people of the provider.
 type Roles map[access.Role][]string
 
-// Of returns the roles that groups give.
+// Of returns the roles that groups grant.
 func (r Roles) Of(groups []string) (set access.RoleSet) {
 	for role, giving := range r {
 		if slices.ContainsFunc(giving, func(g string) bool { return g == "*" || slices.Contains(groups, g) }) {
@@ -55,7 +55,7 @@ func (r Roles) Of(groups []string) (set access.RoleSet) {
 	return set
 }
 
-// Groups returns the groups that give a role, in their order, without the one that stands for all people.
+// Groups returns the groups that grant a role, sorted, without the one that stands for all people.
 func (r Roles) Groups() []string {
 	var all []string
 	for _, giving := range r {
@@ -65,7 +65,7 @@ func (r Roles) Groups() []string {
 	return slices.DeleteFunc(slices.Compact(all), func(g string) bool { return g == "*" })
 }
 
-// ownRoles are those of the cell's own people unless the file says otherwise: each role by the group of its name.
+// ownRoles returns the default roles of the cell's own people: the group with the name of a role grants it.
 func ownRoles() Roles {
 	return Roles{access.Admin: {"admin"}, access.Backend: {"backend"}, access.Client: {"client"}, access.ReadOnly: {"readonly"}}
 }
@@ -96,7 +96,7 @@ type providerText struct {
 	Parameters       map[string]string   `json:"parameters"`
 }
 
-// ReadFile reads the file; an empty path is one without providers.
+// ReadFile reads the file; an empty path means a file without providers.
 func ReadFile(path string) (*File, error) {
 	if path == "" {
 		return parse([]byte("{}"))
@@ -104,7 +104,7 @@ func ReadFile(path string) (*File, error) {
 	return configfile.Read(path, parse)
 }
 
-// parse reports all mistakes, not only the first.
+// parse parses the file and reports all mistakes, not only the first.
 func parse(content []byte) (*File, error) {
 	var t text
 	if err := configfile.Decode(content, &t); err != nil {
@@ -207,7 +207,7 @@ func (x *providerText) provider() (*Provider, error) {
 	return p, nil
 }
 
-// ownParameters are those of the request for a code that the service sets.
+// ownParameters are the parameters of the request for a code that the service sets itself.
 var ownParameters = []string{"client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method"}
 
 func rolesOf(at string, named map[string][]string) (Roles, error) {
@@ -231,7 +231,7 @@ func rolesOf(at string, named map[string][]string) (Roles, error) {
 	return roles, errors.Join(errs...)
 }
 
-// secret reads the client's secret; empty: it has none.
+// secret reads the client's secret; empty: the client has none.
 func (p *Provider) secret() (string, error) {
 	switch {
 	case p.secretFile != "":

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	exactjson "github.com/go-jose/go-jose/v4/json" // takes names as they are written, and each once
+	exactjson "github.com/go-jose/go-jose/v4/json" // matches names exactly and refuses duplicates
 
 	"github.com/musterhq/muster/internal/domain/people"
 )
 
-// LogoutTokenMax bounds a logout token, in characters.
+// LogoutTokenMax limits the length of a logout token, in characters.
 const LogoutTokenMax = 16 << 10
 
 const (
@@ -23,21 +23,21 @@ const (
 	logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 	logoutType  = "logout+jwt"
 
-	// logoutAge is how old a logout token may be, whatever it says of its end. Providers are advised to make them valid for at most two minutes.
+	// logoutAge is the maximum age of a logout token, whatever its expiry. The specification advises providers to make them valid for at most two minutes.
 	logoutAge = 5 * time.Minute
 
-	logoutsAtOnce = 2 // that wait for the keys of one provider
+	logoutsAtOnce = 2 // logout tokens that wait for the keys of one provider
 )
 
-// Logout is what a provider says: the person, or one session of a person, has signed out there.
+// Logout is a provider's statement that a person, or one session of a person, has signed out there.
 type Logout struct {
 	Subject string // empty: the person of the session
 	Sid     string // empty: all sessions of the person
-	ID      string // of the token, which must not come again
+	ID      string // of the token, which works once
 	Until   time.Time
 }
 
-// Logout checks a logout token. An ID token is none: it has no event, and a nonce.
+// Logout checks a logout token. It refuses ID tokens, which have a nonce and no event.
 func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error) {
 	if len(raw) > LogoutTokenMax {
 		return x, fmt.Errorf("logout_token: %d characters, want at most %d", len(raw), LogoutTokenMax)
@@ -57,7 +57,7 @@ func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error)
 	if err != nil {
 		return x, fmt.Errorf("logout_token: %w", cmp.Or(check.err, err))
 	}
-	parts := strings.Split(raw, ".") // whose signature is good
+	parts := strings.Split(raw, ".") // the signature was verified above
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
 		return x, fmt.Errorf("logout_token: %w", err)
@@ -90,7 +90,7 @@ func (p *Provider) Logout(ctx context.Context, raw string) (x Logout, err error)
 	return x, nil
 }
 
-// checkLogoutHead refuses what cannot be a logout token before anything is asked for.
+// checkLogoutHead refuses a text that cannot be a logout token before any request to the provider.
 func checkLogoutHead(raw string) error {
 	head, _, _ := strings.Cut(raw, ".")
 	text, err := base64.RawURLEncoding.DecodeString(head)
@@ -109,7 +109,7 @@ func checkLogoutHead(raw string) error {
 	return nil
 }
 
-// enterLogout takes one of the places of logout tokens that wait for the provider, so that strangers with made-up ones do not keep people from signing in.
+// enterLogout takes one of the slots for logout tokens that wait for the provider, so that strangers with forged tokens cannot keep people from signing in.
 func (p *Provider) enterLogout() (leave func(), err error) {
 	p.mu.Lock()
 	if p.logouts == nil {

@@ -12,23 +12,23 @@ import (
 	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
-// logoutKeysEvery is the least time between two requests for the keys of a provider that logout tokens cause.
+// logoutKeysEvery is the minimum interval between two requests for a provider's keys that logout tokens cause.
 const logoutKeysEvery = 10 * time.Second
 
 var errNoKey = errors.New("none of the provider's keys has made the signature")
 
-// logoutKeys are the keys with which logout tokens of a provider are checked. Anybody may send such a token. So wrong ones cause few requests to the provider, and one
-// that a known key has signed waits for none of them.
+// logoutKeys are the keys that verify a provider's logout tokens. Anyone can send such a token. So forged ones cause few requests to the provider, and a token
+// that a known key signed waits for none of them.
 type logoutKeys struct {
 	p *Provider
 
 	mu       sync.Mutex
 	all      []jose.JSONWebKey // replaced as a whole
 	asked    time.Time
-	fetching chan struct{} // closed when the fetch that is under way has ended; nil: none is
+	fetching chan struct{} // closed when the current fetch ends; nil: none is running
 }
 
-// verifies returns the payload of a token that one of the known keys has signed.
+// verifies returns the payload of a token that one of the known keys signed.
 func (k *logoutKeys) verifies(token *jose.JSONWebSignature) (payload []byte, ok bool) {
 	k.mu.Lock()
 	all := k.all
@@ -45,7 +45,7 @@ func (k *logoutKeys) verifies(token *jose.JSONWebSignature) (payload []byte, ok 
 	return nil, false
 }
 
-// renew fetches the keys, or waits for a fetch that is under way. It fails if they were asked for a moment ago.
+// renew fetches the keys, or waits for a running fetch. It fails if the last fetch was less than logoutKeysEvery ago.
 func (k *logoutKeys) renew(ctx context.Context, address string) error {
 	now := k.p.now()
 	k.mu.Lock()
@@ -65,7 +65,7 @@ func (k *logoutKeys) renew(ctx context.Context, address string) error {
 	}
 	k.asked, k.fetching = now, make(chan struct{})
 	k.mu.Unlock()
-	keys, _, err := tokenkeys.Fetch(context.WithoutCancel(ctx), k.p.client, address) // also for others; the client has a time limit
+	keys, _, err := tokenkeys.Fetch(context.WithoutCancel(ctx), k.p.client, address) // others may wait for this fetch, too; the client has a time limit
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil {
@@ -78,11 +78,11 @@ func (k *logoutKeys) renew(ctx context.Context, address string) error {
 	return err
 }
 
-// logoutCheck is the check of one logout token: an oidc.KeySet.
+// logoutCheck checks one logout token. It implements oidc.KeySet.
 type logoutCheck struct {
 	keys    *logoutKeys
 	address string
-	err     error // why the token is refused: the verifier keeps the text alone
+	err     error // why the token is refused: the verifier keeps only the text of an error
 }
 
 // VerifySignature implements oidc.KeySet.

@@ -22,22 +22,22 @@ import (
 	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
-// Bounds of what a provider sends, and of the time for that.
+// Limits on the size of a provider's answers and on waiting for them.
 const (
 	answerBytesMax  = 1 << 20
 	headerBytesMax  = 64 << 10
 	answerTimeout   = 10 * time.Second
 	discoveryKept   = 24 * time.Hour
-	discoveryPause  = 5 * time.Second // after one that failed
+	discoveryPause  = 5 * time.Second // after a failed one
 	exchangesAtOnce = 16              // with one provider
-	leeway          = time.Minute     // of the provider's clock
+	leeway          = time.Minute     // for the provider's clock
 	futureMax       = 5 * time.Minute // how far ahead of this machine's clock a provider may be
 )
 
-// algorithms are those with a public key: a token that is signed with the client's secret, or not at all, is refused.
+// algorithms are those with a public key: tokens that are unsigned or signed with the client's secret are refused.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// signatures are the algorithms, as a parser takes them.
+// signatures are the same algorithms for the JWS parser.
 var signatures = func() (all []jose.SignatureAlgorithm) {
 	for _, name := range algorithms {
 		all = append(all, jose.SignatureAlgorithm(name))
@@ -58,8 +58,8 @@ type Provider struct {
 	client                              *http.Client
 	now                                 func() time.Time
 
-	busy    chan struct{} // has one for each exchange; made by enter
-	logouts chan struct{} // has one for each logout token that waits for the keys; made by enterLogout
+	busy    chan struct{} // has an element for each exchange; made by enter
+	logouts chan struct{} // has an element for each logout token that waits for the keys; made by enterLogout
 
 	logoutKeys logoutKeys
 
@@ -67,36 +67,36 @@ type Provider struct {
 	found       *discovery
 	failed      error
 	failedAt    time.Time
-	discovering chan struct{} // closed when the discovery that is under way has ended; nil: none is
+	discovering chan struct{} // closed when the current discovery ends; nil: none is running
 }
 
-// discovery is what the provider says of itself.
+// discovery is the provider's metadata.
 type discovery struct {
 	*oidc.Provider
 	at     time.Time
-	scopes []string // that it supports; none: it does not say
+	scopes []string // supported ones; none: not stated
 	iss    bool     // its answers name the issuer
 	keys   string   // URL of its keys
 }
 
-// Person is what a provider says of somebody who has signed in.
+// Person is a provider's statement about a person who signed in.
 type Person struct {
 	Subject, Name string
 	Groups        []string
-	GroupsSaid    bool   // false: the answer was no statement about groups
-	Sid           string // of the session at the provider; empty: it does not say
-	Refresh       string // token; empty: the provider gave none
+	GroupsSaid    bool   // false: the answer did not mention groups
+	Sid           string // id of the session at the provider; empty: not stated
+	Refresh       string // refresh token; empty: the provider issued none
 }
 
 // The errors of a sign-in.
 var (
-	// ErrGone says that the provider does not confirm the person any more.
+	// ErrGone means that the provider no longer confirms the person.
 	ErrGone = errors.New("the provider does not confirm the person any more")
-	// ErrBusy says that too many sign-ins with the provider are under way.
+	// ErrBusy means that too many sign-ins with the provider are in progress.
 	ErrBusy = errors.New("too many people sign in with this provider at the moment")
 )
 
-// newClient returns a client that follows no redirect to another host, and reads only so much.
+// newClient returns a client that follows no redirect to another host, and limits the size of answers.
 func newClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes, t.MaxIdleConnsPerHost, t.MaxConnsPerHost = headerBytesMax, 4, 2*exchangesAtOnce
@@ -109,7 +109,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// bounded cuts answers off with an error.
+// bounded fails the reading of an answer that exceeds answerBytesMax.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -134,7 +134,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// discovered returns what the provider says of itself, which it fetches when it is needed: a provider that is down must not prevent the service from starting.
+// discovered returns the provider's metadata. It fetches them on demand: a provider that is down must not prevent the service from starting.
 func (p *Provider) discovered(ctx context.Context) (*discovery, error) {
 	for {
 		p.mu.Lock()
@@ -147,7 +147,7 @@ func (p *Provider) discovered(ctx context.Context) (*discovery, error) {
 			wait := p.discovering
 			found := p.found
 			p.mu.Unlock()
-			if found != nil { // an old one is good until there is a new one
+			if found != nil { // the old metadata are used until there are new ones
 				return found, nil
 			}
 			select {
@@ -214,7 +214,7 @@ func (p *Provider) discover() (*discovery, error) {
 	return d, nil
 }
 
-// config is the client of the provider.
+// config returns the configuration of this client at the provider.
 func (p *Provider) config(d *discovery, redirect string) (*oauth2.Config, error) {
 	secret, err := p.secret()
 	if err != nil {
@@ -231,10 +231,10 @@ func (p *Provider) config(d *discovery, redirect string) (*oauth2.Config, error)
 	return &oauth2.Config{ClientID: p.clientID, ClientSecret: secret, Endpoint: d.Endpoint(), RedirectURL: redirect, Scopes: slices.Compact(scopes)}, nil
 }
 
-// Request has what binds the answer of a provider to the browser that asked.
+// Request has the values that bind a provider's answer to the browser that sent the request.
 type Request struct{ Redirect, State, Nonce, Verifier string }
 
-// AuthURL is where a browser asks the provider for a code.
+// AuthURL returns the address at which a browser requests a code from the provider.
 func (p *Provider) AuthURL(ctx context.Context, r Request) (string, error) {
 	d, err := p.discovered(ctx)
 	if err != nil {
@@ -251,7 +251,7 @@ func (p *Provider) AuthURL(ctx context.Context, r Request) (string, error) {
 	return c.AuthCodeURL(r.State, options...), nil
 }
 
-// CheckIssuer refuses an answer of another provider than the one that was asked: RFC 9207, against mix-up.
+// CheckIssuer refuses an answer from another provider than the one that was asked, against mix-up attacks: RFC 9207.
 func (p *Provider) CheckIssuer(ctx context.Context, query url.Values) error {
 	d, err := p.discovered(ctx)
 	if err != nil {
@@ -266,7 +266,7 @@ func (p *Provider) CheckIssuer(ctx context.Context, query url.Values) error {
 	return nil
 }
 
-// enter takes one of the places of exchanges with the provider.
+// enter takes one of the slots for exchanges with the provider.
 func (p *Provider) enter() (leave func(), err error) {
 	p.mu.Lock()
 	if p.busy == nil {
@@ -282,7 +282,7 @@ func (p *Provider) enter() (leave func(), err error) {
 	}
 }
 
-// Exchange exchanges a code for what the provider says of the person.
+// Exchange exchanges a code for the provider's statement about the person.
 func (p *Provider) Exchange(ctx context.Context, r Request, code string) (Person, error) {
 	leave, err := p.enter()
 	if err != nil {
@@ -350,7 +350,7 @@ func (p *Provider) Refresh(ctx context.Context, refresh, subject string) (Person
 	return p.person(ctx, d, id, token)
 }
 
-// plainer is an error of oauth2 without the body of the answer, which may have tokens in it.
+// plainer removes the body of the answer, which may contain tokens, from an error of oauth2.
 func plainer(err error) error {
 	failed, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
@@ -393,7 +393,7 @@ func (p *Provider) verify(ctx context.Context, d *discovery, raw, accessToken st
 	return id, nil
 }
 
-// person reads the claims. Groups that are not in the ID token are asked for at the provider's userinfo endpoint.
+// person reads the claims. It requests groups that are not in the ID token from the provider's userinfo endpoint.
 func (p *Provider) person(ctx context.Context, d *discovery, id *oidc.IDToken, token *oauth2.Token) (Person, error) {
 	claims := map[string]any{}
 	if id.Issuer != "" {
@@ -411,7 +411,7 @@ func (p *Provider) person(ctx context.Context, d *discovery, id *oidc.IDToken, t
 		if err != nil {
 			return Person{}, fmt.Errorf("userinfo: %w", err)
 		}
-		if info.Subject != id.Subject { // OpenID Connect Core, 5.3.2: else it may be anybody's
+		if info.Subject != id.Subject { // OpenID Connect Core, 5.3.2: otherwise it may belong to another person
 			return Person{}, fmt.Errorf("userinfo: it is of subject %.100q, want %.100q", info.Subject, id.Subject)
 		}
 		said = true
@@ -430,12 +430,12 @@ func (p *Provider) person(ctx context.Context, d *discovery, id *oidc.IDToken, t
 	}
 	sid, _ := claims["sid"].(string)
 	if len(sid) > people.SidMax {
-		sid = "" // a logout names the subject, then
+		sid = "" // a logout must then name the subject
 	}
 	return Person{Subject: id.Subject, Name: name, Groups: groups, GroupsSaid: said, Refresh: token.RefreshToken, Sid: sid}, nil
 }
 
-// groups reads the claim of groups: a list of texts, or one text.
+// groups reads the groups claim: a list of texts, or one text.
 func (p *Provider) groups(claims map[string]any) (groups []string, found bool, err error) {
 	if elsewhere, ok := claims["_claim_names"].(map[string]any); ok && elsewhere[p.groupsClaim] != nil {
 		return nil, false, fmt.Errorf("the provider left the claim %s out because the person is in too many groups: let it send only the groups that are assigned to this application", p.groupsClaim)
@@ -460,7 +460,7 @@ func (p *Provider) groups(claims map[string]any) (groups []string, found bool, e
 	return groups, true, nil
 }
 
-// claimAt finds a claim by its name, or by a path of names with dots between them.
+// claimAt finds a claim by its name, or by a path of names separated by dots.
 func claimAt(claims map[string]any, name string) (any, bool) {
 	if value, ok := claims[name]; ok {
 		return value, value != nil

@@ -1,4 +1,4 @@
-// Package providertest is an identity provider for tests, which can also do what none should: every answer can be changed before it is sent.
+// Package providertest is an identity provider for tests. It can also misbehave: tests can change every answer before it is sent.
 package providertest
 
 import (
@@ -19,36 +19,36 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Provider is an identity provider on this machine. Everybody who comes is signed in at once, as Subject.
+// Provider is an identity provider on this machine. It signs in every visitor at once, as the person that Person sets.
 type Provider struct {
 	*httptest.Server
 	ClientID, Secret string
 
 	mu       sync.Mutex
 	subject  string
-	claims   map[string]any // of the person, beside sub
+	claims   map[string]any // of the person, besides sub
 	gone     bool           // refreshes are refused
 	down     bool           // every request is answered with 503
-	refresh  bool           // refresh tokens are given
+	refresh  bool           // refresh tokens are issued
 	refreshs map[string]bool
 	codes    map[string]authorization
 	asked    map[string]int // requests by path
 	key      *ecdsa.PrivateKey
 	keyID    string
 
-	// Changes of answers; nil: none. They are set before the first request.
+	// Changes of answers; nil: none. Set them before the first request.
 	Discovery func(document map[string]any)
 	Claims    func(claims map[string]any)
 	Sign      func(p *Provider, claims map[string]any) string
 	Serve     func(w http.ResponseWriter, r *http.Request) (served bool)
-	Back      func(query url.Values) // of the redirect to the client
+	Back      func(query url.Values) // changes the redirect to the client
 }
 
 type authorization struct {
 	query url.Values
 }
 
-// New starts a provider, at which the person ann is in the group dev.
+// New starts a provider with the person ann, who is in the group dev.
 func New(t testing.TB) *Provider {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -81,20 +81,20 @@ func New(t testing.TB) *Provider {
 	return p
 }
 
-// Person changes who comes, and what the provider says of them.
+// Person sets the person who signs in, and the person's claims.
 func (p *Provider) Person(subject string, claims map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.subject, p.claims = subject, maps.Clone(claims)
 }
 
-// Gone refuses all refreshes from now on: the person was removed.
+// Gone refuses all refreshes from now on, as if the person had been removed.
 func (p *Provider) Gone() { p.set(func() { p.gone = true }) }
 
 // Down answers every request with an error, or ends that.
 func (p *Provider) Down(down bool) { p.set(func() { p.down = down }) }
 
-// NoRefresh gives no refresh tokens.
+// NoRefresh stops issuing refresh tokens.
 func (p *Provider) NoRefresh() { p.set(func() { p.refresh = false }) }
 
 func (p *Provider) set(change func()) {
@@ -103,14 +103,14 @@ func (p *Provider) set(change func()) {
 	change()
 }
 
-// Asked is how many requests there were for a path.
+// Asked returns the number of requests for a path.
 func (p *Provider) Asked(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked[path]
 }
 
-// Settings are those of the service for this provider, by a name and with the groups that give roles.
+// Settings returns the service's settings for this provider, with a name and the groups that grant roles.
 func (p *Provider) Settings(t testing.TB, name string, roles map[string][]string) map[string]any {
 	t.Setenv("MUSTER_TEST_SECRET_"+name, p.Secret)
 	return map[string]any{"name": name, "issuer": p.URL, "clientId": p.ClientID, "clientSecretEnv": "MUSTER_TEST_SECRET_" + name, "roles": roles, "groupPrefix": map[bool]string{true: "", false: name + ":"}[name == "studio"]}
@@ -158,7 +158,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, back.String(), http.StatusFound)
 }
 
-// Code makes a code for a request of a client.
+// Code returns a new code for a client's request.
 func (p *Provider) Code(query url.Values) string {
 	code := rand.Text()
 	p.set(func() { p.codes[code] = authorization{query} })
@@ -217,7 +217,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, answer)
 }
 
-// Signed is a token with claims.
+// Signed returns a token with claims.
 func (p *Provider) Signed(claims map[string]any) string {
 	if p.Sign != nil {
 		return p.Sign(p, claims)
@@ -226,7 +226,7 @@ func (p *Provider) Signed(claims map[string]any) string {
 	return p.SignedAs(jose.ES256, key, id, claims)
 }
 
-// NewKey replaces the key of the provider by one with another id than the first one has, which is k1.
+// NewKey replaces the provider's key with one that has the given id. The id of the first key is k1.
 func (p *Provider) NewKey(id string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	p.set(func() { p.key, p.keyID = key, id })
@@ -239,7 +239,7 @@ func (p *Provider) signing() (key *ecdsa.PrivateKey, id string) {
 	return p.key, p.keyID
 }
 
-// SignedAs is one that is signed in another way.
+// SignedAs returns a token that is signed with another algorithm, key or id.
 func (p *Provider) SignedAs(alg jose.SignatureAlgorithm, key any, id string, claims map[string]any) string {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: id}}, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
@@ -260,7 +260,7 @@ func (p *Provider) SignedAs(alg jose.SignatureAlgorithm, key any, id string, cla
 	return token
 }
 
-// PublicKey is the key with which its tokens are verified.
+// PublicKey returns the key that verifies its tokens.
 func (p *Provider) PublicKey() *ecdsa.PublicKey { return &p.key.PublicKey }
 
 func (p *Provider) userinfo(w http.ResponseWriter, r *http.Request) {
