@@ -1,5 +1,5 @@
-// Package s3 is a client for the few operations of S3 that the service needs of an operator's object store: put, get, head, copy, delete, list. The AWS SDK signs the
-// requests and finds the credentials. Its own package for S3 would make the binary larger by a tenth, most of it operations that nothing calls.
+// Package s3 is a client for the few S3 operations that the service needs from an operator's object store: put, get, head, copy, delete, list. The AWS SDK signs the
+// requests and finds the credentials. The SDK's package for S3 would make the binary a tenth larger, mostly with operations that nothing calls.
 package s3
 
 import (
@@ -29,32 +29,32 @@ import (
 // Bounds.
 const (
 	attemptsMax = 4
-	headWait    = 30 * time.Second // for the head of an answer, once the store has all of the request
+	headWait    = 30 * time.Second // for the header of an answer, once the store has received the whole request
 	bodyWait    = 3 * time.Minute  // for the next bytes of an answer
-	slowest     = 8 << 10          // bytes a second of an upload
-	heldMax     = 4 << 20          // bytes of an upload that the system and a proxy hold, which the store does not have yet
-	errorMax    = 16 << 10         // bytes of an error that are read
+	slowest     = 8 << 10          // bytes per second of an upload
+	heldMax     = 4 << 20          // bytes of an upload that the system and a proxy buffer before they reach the store
+	errorMax    = 16 << 10         // bytes that are read of an error
 	listMax     = 4 << 20          // bytes of a page of a list
 )
 
-// Place says where objects are kept.
+// Place is a bucket and a prefix in an object store.
 type Place struct {
 	Bucket, Prefix string
 	Endpoint       string // without a slash at the end; empty: AWS
 	Region         string // empty: that of the AWS configuration, or us-east-1
-	HostStyle      bool   // the bucket is a part of the host name, as AWS wants it
+	HostStyle      bool   // the bucket is part of the host name, as AWS requires
 
-	Encryption    string // by the store: AES256, aws:kms or aws:kms:dsse; empty: as the bucket says
+	Encryption    string // by the store: AES256, aws:kms or aws:kms:dsse; empty: the bucket's default
 	EncryptionKey string // the id of the key for aws:kms; empty: the store's own
 }
 
-// plain are the characters of a prefix, which look the same in every form of a URL that is signed.
+// plain has the characters that a prefix may contain: they look the same in every form of a signed URL.
 const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./"
 
 // Parse reads s3://BUCKET/PREFIX, with the parameters endpoint, region, style (path or host), sse and sse-key in the query.
 func Parse(text string) (p Place, err error) { return ParseAt(text, "") }
 
-// ParseAt is Parse with another default than AWS for the endpoint.
+// ParseAt is Parse with a default endpoint instead of AWS.
 func ParseAt(text, endpoint string) (p Place, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.Fragment != "" {
@@ -89,7 +89,7 @@ func ParseAt(text, endpoint string) (p Place, err error) {
 		p.HostStyle = true
 	case "path":
 	case "":
-		p.HostStyle = p.Endpoint == "" // many other stores have one name only
+		p.HostStyle = p.Endpoint == "" // many other stores have only one host name
 	default:
 		return p, fmt.Errorf("%q: style %q; want path or host", text, style)
 	}
@@ -116,14 +116,14 @@ func (p *Place) checkEndpoint() error {
 	return nil
 }
 
-// Client sends requests to one store. All methods may be called at the same time.
+// Client sends requests to one store. Its methods may be called concurrently.
 type Client struct {
 	place       Place
 	base        string // URL of the bucket
 	credentials aws.CredentialsProvider
 	signer      *v4.Signer
 	http        *http.Client
-	uploads     *http.Client // its requests end with their context alone
+	uploads     *http.Client // without a time limit: only the context ends a request
 	pause       func(ctx context.Context, attempt int) error
 }
 
@@ -139,16 +139,16 @@ func Open(ctx context.Context, p Place) (*Client, error) {
 	return New(p, found.Credentials), nil
 }
 
-// How long credentials may take. A machine's role comes from an address of the machine's own network, where an answer takes milliseconds; elsewhere nothing is there.
+// How long credentials may take. A machine's role comes from an address in the machine's own network, which answers within milliseconds or does not exist.
 const (
 	credentialsWait = 30 * time.Second
 	machineWait     = 5 * time.Second
 )
 
-// FindCredentials fails soon if there are no credentials. Requests try again for minutes, as if the store were gone.
+// FindCredentials fails soon if there are no credentials. Without it, requests would be retried for minutes, as if the store were down.
 func (c *Client) FindCredentials(ctx context.Context) error {
 	wait, looked := credentialsWait, ""
-	if aws.IsCredentialsProvider(c.credentials, (*ec2rolecreds.Provider)(nil)) { // the last one, when all others are not set
+	if aws.IsCredentialsProvider(c.credentials, (*ec2rolecreds.Provider)(nil)) { // the last provider, used if no other is configured
 		wait = machineWait
 		looked = "; the command looked for AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_WEB_IDENTITY_TOKEN_FILE, the profile (AWS_PROFILE, otherwise default) in the AWS configuration and credentials files, a container's role, and the role of this machine"
 	}
@@ -160,7 +160,7 @@ func (c *Client) FindCredentials(ctx context.Context) error {
 	return nil
 }
 
-// New makes a client with credentials of its own.
+// New makes a client with the given credentials.
 func New(p Place, c aws.CredentialsProvider) *Client {
 	if p.Region == "" {
 		p.Region = "us-east-1"
@@ -188,13 +188,13 @@ func newHTTP(t *http.Transport) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// String names the place, for people.
+// String returns the place as a URL without parameters.
 func (p Place) String() string { return strings.TrimRight("s3://"+p.Bucket+"/"+p.Prefix, "/") }
 
-// Place is where the client's objects are.
+// Place returns the place of the client's objects.
 func (c *Client) Place() Place { return c.place }
 
-// pause waits longer after each attempt: 0.2, 0.8, 3.2 seconds.
+// pause waits between attempts, longer each time: 0.2, 0.8, 3.2 seconds.
 func pause(ctx context.Context, attempt int) error {
 	select {
 	case <-time.After(200 * time.Millisecond << (2 * attempt)):
@@ -206,9 +206,9 @@ func pause(ctx context.Context, attempt int) error {
 
 // Error is a refusal of the store. It wraps fs.ErrNotExist if the object does not exist.
 type Error struct {
-	What          string // was asked for
+	What          string // the operation
 	Status        int
-	Code, Message string // as the store says; empty: it says nothing
+	Code, Message string // from the store; empty: none given
 }
 
 func (e *Error) Error() string {
@@ -230,9 +230,9 @@ func (e *Error) Unwrap() error {
 	return nil
 }
 
-// Failure means that a request got no answer, or a broken one. Whether the store has carried it out is unknown, which does no harm with any of the operations.
+// Failure means that a request got no answer or a broken one. It is unknown whether the store executed it, which does no harm with any of these operations.
 type Failure struct {
-	What  string // was asked for
+	What  string // the operation
 	Cause error
 }
 
@@ -241,7 +241,7 @@ func (f *Failure) Error() string { return f.What + ": " + f.Cause.Error() }
 // Unwrap implements errors.Is.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// IsFault reports whether an error is the store's, or that of the way to it.
+// IsFault reports whether an error comes from the store or from the network to it.
 func IsFault(err error) bool {
 	_, refused := errors.AsType[*Error](err)
 	_, failed := errors.AsType[*Failure](err)
@@ -251,7 +251,7 @@ func IsFault(err error) bool {
 // Again reports whether another attempt may succeed.
 func Again(err error) bool { return IsFault(err) && again(err) }
 
-// again is Again of an error of an attempt.
+// again is Again for an error of an attempt.
 func again(err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
@@ -259,20 +259,20 @@ func again(err error) bool {
 	return true // the connection broke, or the store is silent
 }
 
-// Info is what the store says of an object.
+// Info describes an object.
 type Info struct {
 	Key      string // without the prefix
 	Size     int64
 	Modified time.Time
 }
 
-// Put stores an object. It is complete and durable once Put returns; before, the object is what it was. size bytes of content are read, from the beginning at each attempt;
+// Put stores an object. The object is complete and durable once Put returns; until then it is unchanged. Each attempt reads size bytes of content from the beginning;
 // sum is their SHA-256.
 func (c *Client) Put(ctx context.Context, key string, content io.ReaderAt, size int64, sum [sha256.Size]byte) error {
 	wait := headWait + time.Duration(min(size, heldMax)/slowest)*time.Second
 	return c.try(ctx, "put "+key, func(ctx context.Context, timer *time.Timer) error {
 		timer.Reset(wait)
-		body := io.NopCloser(&watched{io.NewSectionReader(content, 0, size), timer, wait}) // a reader for each attempt: HTTP may still read that of one that was answered early
+		body := io.NopCloser(&watched{io.NewSectionReader(content, 0, size), timer, wait}) // a new reader for each attempt: HTTP may still read that of an earlier attempt that was answered early
 		header := http.Header{"Content-Type": {"application/octet-stream"}}
 		c.encrypt(header)
 		answer, err := c.ask(ctx, http.MethodPut, key, nil, header, body, size, hex.EncodeToString(sum[:]))
@@ -298,7 +298,7 @@ func (c *Client) PutBytes(ctx context.Context, key string, content []byte) error
 	return c.Put(ctx, key, bytes.NewReader(content), int64(len(content)), sha256.Sum256(content))
 }
 
-// Get returns an object of at most so many bytes.
+// Get returns an object of at most the given number of bytes.
 func (c *Client) Get(ctx context.Context, key string, most int64) (content []byte, err error) {
 	err = c.try(ctx, "get "+key, func(ctx context.Context, timer *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodGet, key, nil, nil, nil, 0, emptySum)
@@ -315,7 +315,7 @@ func (c *Client) Get(ctx context.Context, key string, most int64) (content []byt
 	return content, err
 }
 
-// Open returns the answer to a GET, whose body the caller reads and closes; asked has the value of its Range header, or nothing. It makes one attempt, and ends with ctx.
+// Open returns the answer to a GET, whose body the caller reads and closes. asked is the value of the Range header; empty: none. It makes one attempt, and ends with ctx.
 func (c *Client) Open(ctx context.Context, key, asked string) (*http.Response, error) {
 	header := http.Header{}
 	if asked != "" {
@@ -328,7 +328,7 @@ func (c *Client) Open(ctx context.Context, key, asked string) (*http.Response, e
 	return answer, err
 }
 
-// Head tells about an object.
+// Head describes an object.
 func (c *Client) Head(ctx context.Context, key string) (info Info, err error) {
 	err = c.try(ctx, "head "+key, func(ctx context.Context, _ *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodHead, key, nil, nil, nil, 0, emptySum)
@@ -343,7 +343,7 @@ func (c *Client) Head(ctx context.Context, key string) (info Info, err error) {
 	return info, err
 }
 
-// Touch makes the store take an object for a new one.
+// Touch makes an object appear new to the store: it copies the object to itself.
 func (c *Client) Touch(ctx context.Context, key string) error {
 	return c.try(ctx, "touch "+key, func(ctx context.Context, _ *time.Timer) error {
 		header := http.Header{
@@ -356,14 +356,14 @@ func (c *Client) Touch(ctx context.Context, key string) error {
 		}
 		defer answer.Body.Close()
 		text, err := io.ReadAll(io.LimitReader(answer.Body, errorMax))
-		if err == nil && bytes.Contains(text, []byte("<Error>")) { // S3 may begin the answer before it has copied
+		if err == nil && bytes.Contains(text, []byte("<Error>")) { // S3 may begin the answer before the copy is complete
 			err = errorOf("touch "+key, http.StatusInternalServerError, text)
 		}
 		return err
 	})
 }
 
-// Delete removes an object. One that does not exist is no error.
+// Delete removes an object. It succeeds if the object does not exist.
 func (c *Client) Delete(ctx context.Context, key string) error {
 	err := c.try(ctx, "delete "+key, func(ctx context.Context, _ *time.Timer) error {
 		answer, err := c.ask(ctx, http.MethodDelete, key, nil, nil, nil, 0, emptySum)
@@ -432,7 +432,7 @@ func (c *Client) page(ctx context.Context, query url.Values) (page listed, now t
 	return page, now, err
 }
 
-// Check asks for a page of a list, to find what is wrong with bucket, credentials or endpoint.
+// Check requests one page of a list, to find mistakes in bucket, credentials or endpoint.
 func (c *Client) Check(ctx context.Context) error {
 	_, _, err := c.page(ctx, url.Values{"list-type": {"2"}, "prefix": {c.full("")}, "max-keys": {"1"}})
 	return err
@@ -447,11 +447,11 @@ func (c *Client) full(key string) string {
 
 var emptySum = func() string { sum := sha256.Sum256(nil); return hex.EncodeToString(sum[:]) }()
 
-// errStalled is the cause with which an attempt ends that makes no progress.
+// errStalled is the cause with which an attempt without progress ends.
 var errStalled = errors.New("the store made no progress for too long")
 
-// watched is what an attempt sends or receives. Each part that arrives starts the attempt's timer again: over a slow network, a large object takes
-// as long as it takes.
+// watched is the body that an attempt sends or receives. Each part restarts the attempt's timer, so that a large object may take any time
+// over a slow network.
 type watched struct {
 	io.Reader
 	timer *time.Timer
@@ -466,7 +466,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// try makes several attempts at what may succeed later. An attempt starts its timer again when it makes progress, and ends when the timer fires.
+// try makes several attempts if an error may be temporary. An attempt restarts its timer when it makes progress, and ends when the timer fires.
 func (c *Client) try(ctx context.Context, what string, attempt func(context.Context, *time.Timer) error) error {
 	for n := 0; ; n++ {
 		one, cancel := context.WithCancelCause(ctx)
@@ -494,7 +494,7 @@ func (c *Client) try(ctx context.Context, what string, attempt func(context.Cont
 	}
 }
 
-// ask sends one request; an empty key is the bucket. The answer is one of success.
+// ask sends one request; an empty key means the bucket. It returns an answer only if the request succeeded.
 func (c *Client) ask(ctx context.Context, method, key string, query url.Values, header http.Header, body io.ReadCloser, size int64, sum string) (*http.Response, error) {
 	to, err := url.Parse(c.base)
 	if err != nil {
@@ -537,13 +537,13 @@ func (c *Client) ask(ctx context.Context, method, key string, query url.Values, 
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, errorMax)) // what could be read is the best that there is
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, errorMax)) // a part of the text is better than none
 	return nil, errorOf("", answer.StatusCode, text)
 }
 
 func errorOf(what string, status int, text []byte) error {
 	var says struct{ Code, Message string }
-	_ = xml.Unmarshal(text, &says) // another program's answer has neither
+	_ = xml.Unmarshal(text, &says) // both stay empty if another program answered
 	e := &Error{What: what, Status: status, Code: says.Code, Message: says.Message}
 	if e.Code == "" && len(text) > 0 {
 		e.Message = strconv.Quote(string(text[:min(len(text), 200)]))

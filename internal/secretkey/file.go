@@ -17,11 +17,11 @@ import (
 	"github.com/musterhq/muster/internal/fileowner"
 )
 
-// fileMax is more than a file with a key and a line break has, in bytes.
+// fileMax is more than the size of a file with a key and a line break, in bytes.
 const fileMax = 256
 
-// Bits of the mode of a key file that are refused. A group may read it: credentials of systemd and secrets of Kubernetes have mode 0440, with an access control
-// list or a group that contains the service alone.
+// refusedBits are the mode bits that a key file must not have. A group may read it: credentials of systemd and secrets of Kubernetes have mode 0440, with an access
+// control list or a group that contains only the service.
 const refusedBits = 0o027
 
 // Create writes a new random key to a file that does not exist yet, with mode 0600, and returns the key.
@@ -40,9 +40,9 @@ func Create(path string) (*Key, error) {
 	return newKey(path, secret), nil
 }
 
-// Read reads the key that a setting names: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENTS for what a program prints; an empty text is no
-// key. A file or program must be outside of the data directory, since a copy of the directory would have the key, and other users of the machine must not be able to
-// read the file or replace either. No error repeats any of the key.
+// Read reads the key that a setting names: a file, env:NAME for an environment variable, or command:PROGRAM ARGUMENTS for the output of a program. An empty text means no
+// key. The file or program must be outside the data directory, because a copy of the directory would contain the key. Other users of the machine must not be able to
+// read the file or to replace the file or program. No error contains any part of the key.
 func Read(source, dataDir string) (k *Key, err error) {
 	switch kind, rest, _ := strings.Cut(source, ":"); {
 	case source == "":
@@ -100,7 +100,7 @@ func checkOutside(path, dir string) error {
 		return err
 	}
 	around, err := resolved(dir)
-	if errors.Is(err, fs.ErrNotExist) { // the key is in no directory that does not exist
+	if errors.Is(err, fs.ErrNotExist) { // the key cannot be in a directory that does not exist
 		return nil
 	}
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package secretkey encrypts the secrets of a data directory with a key that is kept outside of it. A copy of the directory is then worth
-// nothing to those who do not have the key. docs/formats/secret-key.md describes both files.
+// Package secretkey encrypts the secrets of a data directory with a key that is kept outside of it. Without the key, a copy of the directory
+// is worthless. docs/formats/secret-key.md describes both files.
 package secretkey
 
 import (
@@ -25,11 +25,10 @@ const (
 	overhead  = len(magic) + idSize + nonceSize + tagSize
 )
 
-// Key encrypts small files. The nil Key leaves them as they are: the secrets of a directory without a key file are protected by the permissions of
-// the directory alone.
+// Key encrypts small files. The nil Key leaves them unencrypted: without a key file, only the permissions of a directory protect its secrets.
 type Key struct {
 	id   [idSize]byte
-	path string // of its file, or another origin, for errors
+	path string // its file or other origin, for errors
 	aead cipher.AEAD
 }
 
@@ -50,7 +49,7 @@ func newKey(path string, secret [keySize]byte) *Key {
 	return &Key{[idSize]byte(derive("muster secret key: id")), path, aead}
 }
 
-// ID distinguishes keys and reveals nothing about them. That of the nil Key is empty.
+// ID distinguishes keys and reveals nothing about them. The nil Key's is empty.
 func (k *Key) ID() string {
 	if k == nil {
 		return ""
@@ -58,16 +57,16 @@ func (k *Key) ID() string {
 	return hex.EncodeToString(k.id[:])
 }
 
-// Same reports whether two keys encrypt alike.
+// Same reports whether two keys are the same.
 func (k *Key) Same(other *Key) bool { return k.ID() == other.ID() }
 
-// Format keeps the key out of everything that fmt prints.
+// Format keeps the key out of the output of fmt.
 func (k *Key) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "[secret key %s]", k.ID()) }
 
 // LogValue keeps the key out of the log.
 func (k *Key) LogValue() slog.Value { return slog.StringValue(k.ID()) }
 
-// Seal encrypts a content. Only Open with the same key and the same name decrypts it, so that one secret cannot take the place of another one.
+// Seal encrypts a content. Only Open with the same key and the same name decrypts it, so that one secret cannot replace another.
 func (k *Key) Seal(name string, content []byte) []byte {
 	if k == nil {
 		return content
@@ -80,7 +79,7 @@ func (k *Key) Seal(name string, content []byte) []byte {
 	return k.aead.Seal(out, nonce, content, additional(out, name))
 }
 
-// additional is what is authenticated beside the content.
+// additional returns the data that are authenticated together with the content.
 func additional(head []byte, name string) []byte {
 	return append(bytes.Clone(head[:len(magic)+idSize]), name...)
 }
@@ -88,15 +87,15 @@ func additional(head []byte, name string) []byte {
 // Sealed reports whether a content was written by Seal, with any key but nil.
 func Sealed(content []byte) bool { return bytes.HasPrefix(content, []byte(magic)) }
 
-// ErrDamaged is in the error of Open for a content that its own key cannot decrypt.
+// ErrDamaged means that a content cannot be decrypted with its own key.
 var ErrDamaged = errors.New("is damaged: it cannot be decrypted, although its key is the right one")
 
-// Wrong is the error for a content that is encrypted with another key, or with one where none was given.
+// Wrong means that a content is encrypted with another key than the given one, or that no key was given.
 type Wrong struct {
-	Name   string // of what was to be opened
+	Name   string // of the content
 	Sealed string // id of the key that it needs
 	Given  string // id of the key that was given; empty: none
-	File   string // of the given key, or its other origin
+	File   string // file or other origin of the given key
 }
 
 func (e *Wrong) Error() string {
@@ -106,7 +105,7 @@ func (e *Wrong) Error() string {
 	return fmt.Sprintf("%s is encrypted with the secret key %s, and %s has the key %s: set --secret-key-file to the file with the key %[2]s", e.Name, e.Sealed, e.File, e.Given)
 }
 
-// Check reports with a *Wrong that Open would need another key. Every key may open what is not encrypted.
+// Check returns a *Wrong if Open would need another key. An unencrypted content needs none.
 func (k *Key) Check(shown string, content []byte) error {
 	if !Sealed(content) || len(content) < overhead {
 		return nil
@@ -121,7 +120,7 @@ func (k *Key) Check(shown string, content []byte) error {
 	return nil
 }
 
-// Open decrypts what Seal has written under a name, and returns a content that is not encrypted as it is. shown names it in errors, which are a *Wrong or have
+// Open decrypts a content that Seal encrypted under a name, and returns an unencrypted one unchanged. shown names it in errors, which are a *Wrong or wrap
 // ErrDamaged.
 func (k *Key) Open(shown, name string, content []byte) ([]byte, error) {
 	if !Sealed(content) {

@@ -20,11 +20,11 @@ import (
 // Bounds of a command that prints a key.
 const (
 	commandPatience = 30 * time.Second
-	commandGrace    = time.Second // after its end, for programs that it has started and that still hold its output
+	commandGrace    = time.Second // after its end, for its child processes that still hold its output open
 	complaintMax    = 2048        // bytes of its error output
 )
 
-// fromEnvironment reads the key that is the value of an environment variable.
+// fromEnvironment reads the key from an environment variable.
 func fromEnvironment(name string) (*Key, error) {
 	if name == "" || strings.ContainsAny(name, "= ") {
 		return nil, fmt.Errorf("env:%s: want the name of an environment variable, such as env:MUSTER_SECRET_KEY", excerpt.Short(name))
@@ -36,7 +36,7 @@ func fromEnvironment(name string) (*Key, error) {
 	return parse("the environment variable "+name, []byte(value))
 }
 
-// fromCommand reads the key that a program prints, such as one that asks a key management service. It runs without a shell, so none of its words has a special meaning.
+// fromCommand reads the key that a program prints, for example a client of a key management service. The program runs without a shell, so no word has a special meaning.
 func fromCommand(line, dataDir string) (*Key, error) {
 	words := strings.Fields(line)
 	if len(words) == 0 || !filepath.IsAbs(words[0]) {
@@ -65,7 +65,7 @@ func checkProgram(path, dataDir string) error {
 	return checkOutside(path, dataDir)
 }
 
-// run returns the key that a program prints. No error repeats anything of its output; its error output is for people, and the error has the last line of it.
+// run returns the key that a program prints. No error contains any of its standard output. The last line of its standard error, which is for people, is part of the error.
 func run(program string, arguments []string, patience time.Duration) (*Key, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -82,7 +82,7 @@ func run(program string, arguments []string, patience time.Duration) (*Key, erro
 	return parse("the output of "+program, out.Bytes())
 }
 
-// bounded keeps the beginning of what is written to it, and takes the rest without an error, so that the program ends by itself.
+// bounded keeps the beginning of the output, and accepts and drops the rest, so that the program can end normally.
 type bounded struct {
 	bytes.Buffer
 	most int
@@ -98,7 +98,7 @@ func lastLine(text []byte) string {
 	return excerpt.Short(string(text[bytes.LastIndexByte(text, '\n')+1:]))
 }
 
-// parse reads the text of a key. where names its origin in errors, which repeat nothing of it.
+// parse parses the text of a key. where names its origin in errors, which contain no part of the text.
 func parse(where string, content []byte) (*Key, error) {
 	text := bytes.TrimSpace(content)
 	var secret [keySize]byte

@@ -25,7 +25,7 @@ func createAccessKey(w *Wishes, v *cell.View) kernel.Command {
 	return cmd
 }
 
-// rotateAccessKey begins or finishes the replacement of a key, or has its use recorded.
+// rotateAccessKey begins or finishes the replacement of a key, or records its use.
 func rotateAccessKey(w *Wishes, v *cell.View) kernel.Command {
 	all := v.AccessKeys()
 	if len(all) == 0 {
@@ -38,7 +38,7 @@ func rotateAccessKey(w *Wishes, v *cell.View) kernel.Command {
 		if !cmd.Forever {
 			cmd.Expires = w.now.Add(time.Duration(w.chance.IntN(600)) * time.Second)
 		}
-		if id == "key-file" { // of 1970: what replaces it would live for as long, and the end of a run waits for that
+		if id == "key-file" { // from 1970: its successor would live for as long, and the end of a run waits for that
 			cmd.Forever, cmd.Expires = true, 0
 		}
 		if !cmd.Anywhere {
@@ -90,7 +90,7 @@ func revokeAccessKey(w *Wishes, v *cell.View) kernel.Command {
 type knownAccessKey struct {
 	created bool // its creation was acknowledged
 	doubted bool // a command to revoke it was sent
-	revoked bool // and was told that it is
+	revoked bool // and its revocation was acknowledged
 }
 
 func (k *known) accessKey(id string) *knownAccessKey {
@@ -103,7 +103,7 @@ func (k *known) accessKey(id string) *knownAccessKey {
 	return x
 }
 
-// checkAccessKeys: a revoked key never works again; a created key exists, and is valid unless a command revoked it, or it has expired; what replaces a key names it.
+// checkAccessKeys: a revoked key never works again; a created key exists, and is valid unless a command revoked it or it has expired; a successor names the key that it replaces.
 func (w *World) checkAccessKeys(v *cell.View) {
 	w.checkSecrets(v)
 	now := map[string]access.Key{}

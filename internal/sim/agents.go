@@ -10,14 +10,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// agentReport is the report of an agent that a server process has ended. It compares what it found with what it left.
+// agentReport is an agent's report that a server process ended. It compares the state before and after.
 type agentReport struct {
 	hosting.ReportExit
 	world *World
 	pool  *pool
 }
 
-// agentReports has the agent of a host tell the end of one of its processes, or of one that the service does not know.
+// agentReports makes the agent of a host report the end of one of its processes, or of one that the service does not know.
 func agentReports(w *World, p *pool) maker {
 	return maker{8, func(x *Wishes, v *cell.View) kernel.Command {
 		all := everyProcess(v)
@@ -38,7 +38,7 @@ func agentReports(w *World, p *pool) maker {
 	}}
 }
 
-// onCompute is what the service has of a compute and the processes on it.
+// onCompute returns the service's records of a compute and the processes on it.
 func onCompute(v *cell.View, key fleet.Key) (x fleet.Compute, others map[fleet.Key]fleet.Process) {
 	x, _ = v.Compute(key.Fleet, key.Compute)
 	others = map[fleet.Key]fleet.Process{}
@@ -50,8 +50,8 @@ func onCompute(v *cell.View, key fleet.Key) (x fleet.Compute, others map[fleet.K
 	return x, others
 }
 
-// Decide reports. A report ends the process that it names with its game session, and counts it once however often it comes; it ends no other process, and makes none
-// of one that the service does not know.
+// Decide reports. A report ends the named process with its game session, and counts once however often it is repeated. It ends no other process, and creates no record
+// of an unknown one.
 func (r *agentReport) Decide(k *kernel.Tx) error {
 	c, key := r.world.node.seq.Cell(), r.Process
 	v := c.View()

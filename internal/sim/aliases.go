@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// aliasesMax is the most aliases at a time.
+// aliasesMax is the maximum number of aliases at a time.
 const aliasesMax = 3
 
 func (w *Wishes) alias(v *cell.View) (fleet.Alias, bool) {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// recorded makes changes of an administrator whom the audit log names. Some change nothing, and some are refused. The world knows nothing else of them.
+// recorded makes an administrator's changes, which the audit log records. Some change nothing, and some are refused. The world does not track them otherwise.
 func recorded(w *Wishes, v *cell.View) kernel.Command {
 	maker := []func(*Wishes, *cell.View) kernel.Command{createBuild, updateFleet, updateRuntime, setCapacity, putScalingPolicy, deleteScalingPolicy}[w.chance.IntN(6)]
 	cmd := maker(w, v)

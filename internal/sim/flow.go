@@ -420,7 +420,7 @@ func operate(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.SetPenalty{Player: w.playerName(), Penalty: flow.Penalty{Kind: flow.ByOperator, Level: int32(w.chance.IntN(2)), Until: w.now.Add(5 * time.Second)}}
 }
 
-// wideMakers are commands of wide worlds alone.
+// wideMakers are commands that only wide worlds have.
 var wideMakers = []maker{{2, rotateInviteCode}, {3, issueLoginTicket}, {3, logInByTicket}, {4, setPenalty}, {1, interruptCompute}}
 
 // AddWide adds them, and further options to those that change.
@@ -434,7 +434,7 @@ func rotateInviteCode(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.RotateInviteCode{Caller: by}
 }
 
-// loginTicket is the hash of one of few login tickets.
+// loginTicket returns the hash of one of a few login tickets.
 func (w *Wishes) loginTicket() (hash domain.UUID) {
 	hash[0] = byte(1 + w.chance.IntN(6))
 	return hash
@@ -479,7 +479,7 @@ var wideOptions = []string{
 	`{"queues":[]}`, `{"queues":null}`, `{"PenaltyServiceConfig":{"mode":"REPORT_ONLY","dodgeSteps":["1s"],"requeueLock":"0s"}}`, `{"GameInstanceServiceConfig":null,"MatchmakingServiceConfig":null,"queues":null}`,
 }
 
-// configure makes operators' commands about the whole service: they change and revert options, drain clients, and announce it to players.
+// configure makes operators' commands for the whole service: they change and revert options, drain clients, and notify players.
 func configure(w *Wishes, _ *cell.View) kernel.Command {
 	options := []string{
 		`"PartyServiceConfig":{"maxMembers":%d,"leaderMode":"MULTIPLE"}`, `"PartyServiceConfig":{"requireReady":false,"offlineRemoval":"%ds"}`,

@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Random commands alone hardly ever bring a game instance to a host that takes players, because too many conditions must hold at the same
-// time. In a lively world most commands are those that a host, a game server or a player would send next, and sometimes faults of theirs,
+// Random commands alone hardly ever bring a game instance to a host that accepts players, because too many conditions must hold at the same
+// time. In a lively world, most commands are those that a host, a game server or a player would send next, or sometimes their faults,
 // so that games are really played.
 
 // makeLively makes the world of some seeds lively: time passes in seconds, and a restart may come between any two steps.

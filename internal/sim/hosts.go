@@ -86,7 +86,7 @@ func setCapacityAt(w *Wishes, v *cell.View) kernel.Command {
 	return &hosting.SetCapacity{Fleet: f.ID, Location: location, Desired: &desired, Min: &least, Max: &most}
 }
 
-// deleteManagedFleet deletes a fleet of a build, or first wants no hosts for it.
+// deleteManagedFleet deletes a fleet of a build, or first sets its desired number of hosts to 0.
 func deleteManagedFleet(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.managed(v)
 	for _, l := range f.Locations {
@@ -113,7 +113,7 @@ func scaleFleet(w *Wishes, v *cell.View) kernel.Command {
 	return nil
 }
 
-// plan is capacity.Plan, and compares what it found with what it left.
+// plan is capacity.Plan, and compares the state before and after.
 type plan struct {
 	capacity.Plan
 	world *World
@@ -132,12 +132,12 @@ func (p *plan) host(id string) (found capacity.Host, ok bool) {
 }
 
 // Decide plans. A plan ends no game session and asks no process with one to end, protected or not, unless the host itself is gone. It gives no fleet more hosts than
-// it wants, and no host two fleets; and a second plan has nothing to do.
+// desired, and no host to two fleets. A second plan has nothing to do.
 func (p *plan) Decide(k *kernel.Tx) error {
 	w, c := p.world, p.world.node.seq.Cell()
 	v := c.View()
 	playing := map[session.ID]fleet.Key{}
-	gone := map[[2]string]bool{} // computes whose hosts have left the pool, or are elsewhere
+	gone := map[[2]string]bool{} // computes whose hosts have left the pool or moved
 	for _, f := range v.Fleets(0, "", 1000) {
 		games, _, _ := v.GameSessions(f.ID, hosting.GameFilter{}, 0, "", 1<<20)
 		for _, g := range games {

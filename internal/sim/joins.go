@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// ofHosts are the commands of hosts that join, connect and leave, and of their operators. The plans of a world of hosts are about hosts of its own, so that no host
-// leaves them without the world's knowledge.
+// ofHosts are the commands of hosts that join, connect and leave, and of their operators. The plans of a world of hosts concern its own hosts, so that no host
+// leaves without the world's knowledge.
 var ofHosts = []maker{
 	{2, issueHostToken}, {1, revokeHostToken}, {6, joinHost}, {8, attachHost}, {2, describeHost}, {8, keepHosts}, {1, leaveHost}, {1, drainJoinedHost}, {1, revokeHost},
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// newCell is a cell of a made-up next release, in data that begin with this one.
+// newCell returns a cell of a fictitious next release, in data that this release began.
 func (w *World) newCell() *cell.Cell {
 	c := cell.New(w.cell)
 	c.Register(nextRoom, &next{k: c.Kernel})
@@ -68,7 +68,7 @@ func (*doNext) Decide(t *kernel.Tx) error {
 	return nil
 }
 
-// ofNextRelease makes its commands, and raises the level at some time.
+// ofNextRelease makes commands of the next release, and raises the level at some point.
 var ofNextRelease = []maker{
 	{2, func(*Wishes, *cell.View) kernel.Command { return &doNext{} }},
 	{1, func(*Wishes, *cell.View) kernel.Command { return &kernel.RaiseLevel{To: nextLevel} }},

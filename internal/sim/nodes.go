@@ -15,12 +15,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// cluster is what the world knows of the nodes that take connections. The service of some seeds is a cluster between two restarts and a single machine
-// between others, as after `--cluster-listen` and `muster cluster leave`. It draws from a source of its own, so that the runs of other seeds stay
+// cluster is the world's knowledge of the nodes that accept connections. In some seeds the service is a cluster between some restarts and a single machine
+// between others, as after `--cluster-listen` and `muster cluster leave`. It draws from its own random source, so that the runs of other seeds stay
 // the same.
 type cluster struct {
 	chance  *rand.Rand
-	at      bool // of this seed
+	at      bool // this seed has a cluster
 	running bool // the service is a cluster at present
 	ever    []domain.UUID
 }
@@ -33,8 +33,8 @@ func newCluster(seed uint64) cluster {
 
 func (c *cluster) oneIn(n int) bool { return c.chance.IntN(n) == 0 }
 
-// atNode has a node of the cluster give a command that attaches a connection: one that is present, or now and then one that was given up. Some
-// commands give way to the beginning or the loss of a node.
+// atNode makes a node of the cluster send a command that attaches a connection: a present node, or sometimes one that was given up. It replaces
+// some commands with the start or the loss of a node.
 func (c *cluster) atNode(v *cell.View, cmd kernel.Command) kernel.Command {
 	if !c.running {
 		return cmd
@@ -73,7 +73,7 @@ func (c *cluster) atNode(v *cell.View, cmd kernel.Command) kernel.Command {
 	return cmd
 }
 
-// held are the connections that count as open: the links of processes, and the streams of players; 0 for one who polls.
+// held are the connections that count as open: the links of processes, and the streams of players, which are 0 for players who poll.
 type held struct {
 	links   map[fleet.Key]uint64
 	streams map[string]uint64
@@ -108,7 +108,7 @@ func (w *World) held(v *cell.View) held {
 	return h
 }
 
-// checkTakeover checks what the first command of a run has made of the connections before: in a cluster those at nodes stay, else none does.
+// checkTakeover checks the effect of a run's first command on existing connections: in a cluster, those at nodes stay; otherwise none does.
 func (w *World) checkTakeover(was bool, before held) {
 	v := w.node.seq.Cell().View()
 	after := w.held(&v)

@@ -35,7 +35,7 @@ func (w *Wishes) groups() (groups []string) {
 	return groups
 }
 
-// roles are the roles of some groups; none now and then.
+// roles returns random roles; sometimes none.
 func (w *Wishes) roles() access.RoleSet {
 	if w.oneIn(5) {
 		return 0

@@ -24,7 +24,7 @@ func changePolicy(w *Wishes, v *cell.View) kernel.Command {
 	return &access.UpdatePolicy{Name: name, Text: text, Version: p.Version, By: by}
 }
 
-// attachPolicy attaches or detaches one, also one that does not exist.
+// attachPolicy attaches or detaches a policy, which may not exist.
 func attachPolicy(w *Wishes, v *cell.View) kernel.Command {
 	by := access.Actor{Principal: "ops", Door: "operator"}
 	target := access.Target{Kind: access.RoleTarget, Name: access.Role(1 + w.chance.IntN(4)).String()}
@@ -40,7 +40,7 @@ func attachPolicy(w *Wishes, v *cell.View) kernel.Command {
 	return &access.AttachPolicy{Policy: name, Target: target, By: by}
 }
 
-// checkPolicies: what is attached exists, and only keys that work have policies of their own.
+// checkPolicies: attached policies exist, and only valid keys have attachments of their own.
 func (w *World) checkPolicies(v *cell.View) {
 	works := map[string]bool{}
 	for _, k := range v.AccessKeys() {

@@ -19,7 +19,7 @@ func NewRollouts(seed uint64) *World {
 // AddRollouts adds the commands of rollouts, which need the level of this release.
 func (w *Wishes) AddRollouts() { w.add([]maker{{8, startRollout}, {2, undoRollout}}) }
 
-// startRollout moves an alias in steps of seconds, with bounds that crashes reach.
+// startRollout moves an alias in steps of seconds, with failure limits that crashes reach.
 func startRollout(w *Wishes, v *cell.View) kernel.Command {
 	a, ok := w.alias(v)
 	if !ok {
@@ -50,7 +50,7 @@ func undoRollout(w *Wishes, v *cell.View) kernel.Command {
 	return &hosting.UndoRollout{Alias: a.ID, By: "ops"}
 }
 
-// rollouts is what the chronicle knows of rollouts: the current record of each alias, and to which placements it gave the turns of new fleets.
+// rollouts is the chronicle's knowledge of rollouts: the current record of each alias, and the placements that got turns of new fleets.
 type rollouts struct {
 	now   map[string]fleet.Rollout
 	turns map[turnKey]bool
@@ -62,7 +62,7 @@ type turnKey struct {
 	no               uint32
 }
 
-// changed checks that a step begins only after the one before, that no rollout which is over goes on, and that one moves to a place that serves.
+// changed checks that a step begins only after the previous one, that no ended rollout continues, and that a rollout moves only to a fleet that serves.
 func (b *rollouts) changed(w *World, r fleet.Rollout) {
 	old, ok := b.now[r.Alias]
 	same := ok && old.No == r.No
@@ -103,7 +103,7 @@ func (b *rollouts) turn(w *World, e *hosting.RolloutTurnTaken) {
 	b.now[e.Alias] = r
 }
 
-// allows reports whether a placement may go by an alias to the new fleet of its rollout.
+// allows reports whether a placement may use the new fleet of an alias's rollout.
 func (b *rollouts) allows(placement, alias, to string) bool {
 	r, ok := b.now[alias]
 	return ok && r.Shares() && r.To == to && b.turns[turnKey{placement, alias, r.No}]

@@ -61,7 +61,7 @@ func (w *Wishes) add(more []maker) {
 func (w *Wishes) Next(v *cell.View, now domain.Time) kernel.Command {
 	cmd := w.wish(v, now)
 	if cmd != nil {
-		if x, ok := kernel.Unwrapped(cmd).(quota.Taker); ok { // no holder, the players, and three keys, in turn
+		if x, ok := kernel.Unwrapped(cmd).(quota.Taker); ok { // in turn: no holder, the players, and three keys
 			w.holders++
 			x.Hold(quota.Holder(w.holders % 5))
 		}
@@ -420,12 +420,12 @@ func releasePlayer(w *Wishes, v *cell.View) kernel.Command {
 	return &hosting.ReleasePlayer{Player: p}
 }
 
-// endProcess has a process end in good order, or an agent report its end.
+// endProcess makes a process end normally, or an agent report its end.
 func endProcess(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
 	request := w.request()
 	reasons := []string{"SERVER_PROCESS_CRASHED", "NORMAL_TERMINATION", "SERVER_PROCESS_PROCESS_READY_TIMEOUT"}
-	at := w.made % 6 // not from chance, so that the other wishes of a seed stay as they are
+	at := w.made % 6 // not random, so that the other wishes of a seed stay the same
 	if int(at) >= len(reasons) {
 		return &hosting.EndProcess{Process: key, Request: request}
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Arrival is a ticket and the time at which it comes.
+// Arrival is a ticket and the time of its arrival.
 type Arrival struct {
 	At      time.Duration // since the beginning
 	Ticket  string
 	Players []Player
-	Leaves  time.Duration // since the beginning: its players give up then, unless it was matched; 0: they stay until it times out
+	Leaves  time.Duration // since the beginning: when its players give up unless the ticket was matched; 0: they wait until it times out
 }
 
 // Player is one of a ticket's players.

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// chart plots several series over the same places: as lines over time, or as bars in groups.
+// chart plots several series over the same places: as lines over time, or as groups of bars.
 type chart struct {
 	title  string
 	unit   string // of the values, as "s"
@@ -20,7 +20,7 @@ type chart struct {
 
 type series struct {
 	name   string
-	report int // which report it is about: its colour
+	report int // index of its report, which determines its color
 	dashed bool
 	values []float64 // NaN: no value
 }
@@ -38,7 +38,7 @@ const (
 	barShare                float64 = 0.7 // of the width of a group
 )
 
-// svg draws the chart. It contains numbers, and names, which are escaped here.
+// svg draws the chart. It escapes the names in it.
 func (c *chart) svg() template.HTML {
 	var b strings.Builder
 	top := c.highest()

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Difference is a ticket that ends differently with another rule set.
+// Difference is a ticket whose outcome differs between two rule sets.
 type Difference struct {
 	Arrival  *Arrival
 	One, Two Outcome
 }
 
-// Differences counts how the outcomes of the same arrivals differ, and lists them.
+// Differences counts and lists the differences between the outcomes of the same arrivals.
 type Differences struct {
 	Gained, Lost  int          // matched by the second only, by the first only
 	Sooner, Later int          // matched by both, a second or more apart
-	All           []Difference // first those that only one matches, then by how far the waits are apart
+	All           []Difference // first those that only one matches, then by the difference of the waits
 }
 
-// apart is the least difference of two waits that counts.
+// apart is the smallest difference of two waits that counts.
 const apart = time.Second
 
 // Compare compares the outcomes of arrivals with two rule sets.
@@ -58,12 +58,12 @@ func (x *Difference) rank() int {
 
 func (x *Difference) gap() time.Duration { return (x.One.Wait - x.Two.Wait).Abs() }
 
-// String writes an outcome for people.
+// String describes the outcome.
 func (o Outcome) String() string {
 	return string(o.Ending) + " after " + short(o.Wait.Seconds()) + " s"
 }
 
-// Summary says in a sentence what differs.
+// Summary describes the differences in two sentences.
 func (d *Differences) Summary() string {
 	return fmt.Sprintf("Only the second matches %s of the tickets, only the first %s. Of those that both match, %s wait a second or more less with the second, and %s more.",
 		whole(d.Gained), whole(d.Lost), whole(d.Sooner), whole(d.Later))

@@ -16,7 +16,7 @@ import (
 // ArrivalsMost bounds the arrivals in memory.
 const ArrivalsMost = 20_000_000
 
-// Draw invents the arrivals of a period that begins at midnight. The same seed gives the same arrivals.
+// Draw generates the arrivals of a period that begins at midnight. The same seed gives the same arrivals.
 func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) {
 	if err := p.within(length, ArrivalsMost); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) 
 	if most == 0 {
 		return nil, nil
 	}
-	// A process with the highest rate throughout, from which arrivals are left out in proportion to the lower rate of the hour.
+	// A Poisson process with the highest rate, from which arrivals are dropped in proportion to the lower rate of the hour (thinning).
 	for at := d.ExpFloat64() / most; at < length.Seconds(); at += d.ExpFloat64() / most {
 		when := time.Duration(at*1000) * time.Millisecond
 		if d.Float64()*most < p.rate(when) {
@@ -37,7 +37,7 @@ func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) 
 	return arrivals, nil
 }
 
-// within refuses a period in which more parties than that may come.
+// within refuses a period in which more parties than that may arrive.
 func (p *Population) within(length time.Duration, arrivals int) error {
 	if most := p.highestRate(); most*length.Seconds() > float64(arrivals) {
 		return fmt.Errorf("%g parties a second for %s are too many: more than %d", most, length, arrivals)
@@ -45,7 +45,7 @@ func (p *Population) within(length time.Duration, arrivals int) error {
 	return nil
 }
 
-// Within refuses a period for which Draw would take too much memory: with more arrivals, or more values of attributes and latencies in all.
+// Within refuses a period for which Draw would use too much memory: more arrivals, or more values of attributes and latencies in total.
 func (p *Population) Within(length time.Duration, arrivals, values int) error {
 	if err := p.within(length, arrivals); err != nil {
 		return err
@@ -191,7 +191,7 @@ type chance struct {
 
 func (d *drawer) chance() chance { return chance{d.NormFloat64(), d.Uint64()} }
 
-// value draws a value for one player. The part `together` of the spread is common to all players of a party.
+// value draws a value for one player. The share `together` of the spread is common to all players of a party.
 func (d *drawer) value(x *distributed, party chance, together float64) ruleset.Value {
 	own := d.chance()
 	own.bell = math.Sqrt(together)*party.bell + math.Sqrt(1-together)*own.bell

@@ -2,7 +2,7 @@ package simulate
 
 import "html/template"
 
-// Figure is a line of the table of figures: a label, which is indented if it is about the one above it, and the figure of each report.
+// Figure is a line of the table of figures: a label, which is indented if it details the one above, and the figure of each report.
 type Figure struct {
 	Label string
 	Cells []string
@@ -11,14 +11,14 @@ type Figure struct {
 // Figures returns the figures of reports about the same arrivals, without their names.
 func Figures(reports ...*Report) []Figure { return lines(reports)[1:] }
 
-// Plot is a chart as a page shows it. The picture and the keys have a class for each report, r0 and r1, and dashed; the page has their colors.
+// Plot is a chart for a page. The picture and the keys use the classes r0 and r1 for the reports, and dashed; the page defines their colors.
 type Plot struct {
 	Title, Unit string
 	Picture     template.HTML
 	Keys        []Key
 }
 
-// Key says what a color stands for.
+// Key explains a color.
 type Key struct{ Name, Class string }
 
 // Plots returns the charts of reports about the same arrivals.
@@ -37,7 +37,7 @@ func (c *chart) plot() Plot {
 	return p
 }
 
-// Bars returns a chart of one value for each of some places.
+// Bars returns a bar chart with one value for each place.
 func Bars(title, unit, name string, places []string, values []float64) Plot {
 	c := chart{title: title, unit: unit, places: places, bars: true, series: []series{{name: name, values: values}}}
 	return c.plot()

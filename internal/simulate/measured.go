@@ -93,7 +93,7 @@ func (m *measured) left(a *Arrival) {
 	m.spanOf(a).left++
 }
 
-// unmatchable reports whether a ticket could never be matched, with any partner after any wait, and the attribute that is missing, if that is the reason.
+// unmatchable reports whether a ticket could never be matched, with any partner and after any wait. attribute is the missing attribute, if that is the reason.
 func (m *measured) unmatchable(a *Arrival) (attribute string, yes bool) {
 	for i := range a.Players {
 		if name, missing := m.rules.Missing(m.valuesOf(&a.Players[i])); missing {

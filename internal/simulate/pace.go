@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pace keeps a simulation from using a processor for itself: it rests in proportion to how long it worked.
+// pace keeps a simulation from using a whole processor: it rests in proportion to the time that it worked.
 type pace struct {
 	share float64 // of the time for work; 0: no rest
 	began time.Time
@@ -14,14 +14,14 @@ type pace struct {
 	rest func(context.Context, time.Duration) error
 }
 
-// workSlice is how long a simulation works before it rests. Short slices let what the service has to do come in between.
+// workSlice is how long a simulation works before it rests. Short slices allow the service to do its work in between.
 const workSlice = 5 * time.Millisecond
 
 func newPace(share float64) *pace {
 	return &pace{share: share, began: time.Now(), now: time.Now, rest: rest}
 }
 
-// keep rests if it is time to. It fails when the context is over.
+// keep rests if a rest is due. It fails when the context ends.
 func (p *pace) keep(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -14,7 +14,7 @@ var pageText string
 
 var page = template.Must(template.New("page").Parse(pageText))
 
-// WritePage writes reports beside each other as one HTML page with plots, which needs no other files.
+// WritePage writes reports side by side as a self-contained HTML page with plots.
 func WritePage(w io.Writer, reports ...*Report) error {
 	x := struct {
 		Names   []string

@@ -14,16 +14,16 @@ import (
 	"github.com/musterhq/muster/internal/configfile"
 )
 
-// Population describes an invented population: when parties come, how large they are, where they play, and which attributes they have.
+// Population describes an invented population: when parties arrive, how large they are, where they play, and which attributes they have.
 type Population struct {
-	// ArrivalsPerSecond is how many parties come in a second, by the hour of the day. Between these hours, also over midnight, the rate
+	// ArrivalsPerSecond is how many parties arrive per second, by the hour of the day. Between these hours, also across midnight, the rate
 	// changes linearly. With one entry it is the same all day.
 	ArrivalsPerSecond []RateAt `json:"arrivalsPerSecond"`
 
-	// PartySizes has the weights of the sizes "1" to "10". Without any, every player is alone.
+	// PartySizes has the weights of the sizes "1" to "10". If it is empty, every player is alone.
 	PartySizes map[string]float64 `json:"partySizes,omitempty"`
 
-	// Homes are the places where parties play. Without any, no player reports latencies.
+	// Homes are the places where parties play. If it is empty, no player reports latencies.
 	Homes map[string]Home `json:"homes,omitempty"`
 
 	// Attributes has a distribution for each attribute, by its name in the rule set.
@@ -40,7 +40,7 @@ type RateAt struct {
 type Home struct {
 	Share     float64            `json:"share"`     // a weight
 	LatencyMs map[string]float64 `json:"latencyMs"` // median, for each region
-	Jitter    float64            `json:"jitter"`    // how far players differ: standard deviation of the logarithm, as 0.3
+	Jitter    float64            `json:"jitter"`    // how much players differ: standard deviation of the logarithm, such as 0.3
 }
 
 // Distribution is the distribution of an attribute, in one of these forms: normal, uniform, words with weights, words with a probability
@@ -51,10 +51,10 @@ type Distribution struct {
 	OneOf    map[string]float64      `json:"oneOf,omitempty"`
 	AnyOf    map[string]float64      `json:"anyOf,omitempty"`
 	EachOf   map[string]Distribution `json:"eachOf,omitempty"`
-	Together float64                 `json:"together,omitempty"` // 0 to 1: how much the players of a party are alike
+	Together float64                 `json:"together,omitempty"` // 0 to 1: how similar the players of a party are
 }
 
-// Normal is the bell curve, cut off at Min and Max unless both are 0.
+// Normal is a bell curve, cut off at Min and Max unless both are 0.
 type Normal struct {
 	Mean      float64 `json:"mean"`
 	Deviation float64 `json:"deviation"`
@@ -190,7 +190,7 @@ func checkWeights(bad func(string, ...any), path string, weights map[string]floa
 	}
 }
 
-// rate returns how many parties come in a second, at a time since midnight.
+// rate returns how many parties arrive per second at a time since midnight.
 func (p *Population) rate(at time.Duration) float64 {
 	rates := p.ArrivalsPerSecond
 	hour := math.Mod(at.Hours(), 24)

@@ -39,8 +39,8 @@ type recordedPlayer struct {
 	Latencies  map[string]int32           `json:"latencyInMs,omitempty"`
 }
 
-// ReadLines reads arrivals, a JSON object on each line: {"at": seconds, "ticket": …, "players": [{"id", "attributes",
-// "latencyInMs"}], "leaves": seconds}, the last of which is optional. Attributes are plain JSON: a number, a string, a list of strings, a map of numbers.
+// ReadLines reads arrivals, one JSON object per line: {"at": seconds, "ticket": …, "players": [{"id", "attributes",
+// "latencyInMs"}], "leaves": seconds}, where leaves is optional. Attributes are plain JSON: a number, a string, a list of strings, or a map of numbers.
 func ReadLines(r io.Reader) ([]Arrival, error) {
 	var arrivals []Arrival
 	lines := bufio.NewScanner(r)
@@ -126,7 +126,7 @@ func seconds(s float64) (time.Duration, error) {
 	return time.Duration(math.Round(s*1000)) * time.Millisecond, nil
 }
 
-// plainValue reads an attribute written as plain JSON.
+// plainValue parses an attribute in plain JSON.
 func plainValue(text json.RawMessage) (ruleset.Value, error) {
 	var number float64
 	var word string
@@ -146,7 +146,7 @@ func plainValue(text json.RawMessage) (ruleset.Value, error) {
 	return ruleset.Value{}, fmt.Errorf("%s, want a number, a string, a list of strings, or a map of numbers", text)
 }
 
-// WriteLines writes arrivals as ReadLines reads them.
+// WriteLines writes arrivals in the format of ReadLines.
 func WriteLines(w io.Writer, arrivals []Arrival) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(out)
@@ -196,9 +196,9 @@ func plain(v *ruleset.Value) any {
 	return nil
 }
 
-// ReadTable reads arrivals as CSV, with a line for each player. The columns at (seconds) and ticket are required; the players of one
-// party have the same ticket. The columns player, attribute names and latency:REGION are optional. The type that the rule set declares
-// determines how a cell is read: a list is written a|b|c, a map a=1|b=2, and an empty cell is no value.
+// ReadTable reads arrivals as CSV, with one line per player. The columns at (seconds) and ticket are required; the players of one
+// party have the same ticket. The columns player, attribute names and latency:REGION are optional. The type in the rule set
+// determines the form of a cell: a list is written a|b|c, a map a=1|b=2, and an empty cell is no value.
 func ReadTable(r io.Reader, kinds map[string]ruleset.Kind) ([]Arrival, error) {
 	table := csv.NewReader(r)
 	table.ReuseRecord = true
@@ -285,7 +285,7 @@ func readRow(columns, row []string, kinds map[string]ruleset.Kind) (a Arrival, p
 	return a, p, nil
 }
 
-// cellValue reads a cell of a declared column. Other columns are ignored, as the service ignores such attributes.
+// cellValue parses a cell of a declared attribute. Other columns are ignored, as the service ignores other attributes.
 func cellValue(cell string, kind ruleset.Kind) (ruleset.Value, error) {
 	v := ruleset.Value{Kind: kind}
 	switch kind {

@@ -9,7 +9,7 @@ import (
 // Report is the result of a simulation. Waits and times are in seconds.
 type Report struct {
 	RuleSet  string  `json:"ruleSet"`
-	Length   float64 `json:"length"` // from the first moment to the last arrival
+	Length   float64 `json:"length"` // from the start to the last arrival
 	Timeout  float64 `json:"requestTimeout"`
 	Seed     uint64  `json:"seed"`
 	Tickets  Count   `json:"tickets"`
@@ -33,24 +33,24 @@ type Count struct {
 	Arrived     int `json:"arrived"`
 	Matched     int `json:"matched"`
 	TimedOut    int `json:"timedOut"`
-	Left        int `json:"left,omitempty"` // their players gave up before
+	Left        int `json:"left,omitempty"` // their players gave up before a match
 	Unmatchable int `json:"unmatchable"`    // of those that timed out: a value that the rule set needs is missing, or the party is larger than any team
 }
 
-// Lack is why tickets could never be matched.
+// Lack is a reason why tickets could never be matched.
 type Lack struct {
-	Attribute string `json:"attribute,omitempty"` // it has no default, and a player had no value; empty: the party was larger than any team
+	Attribute string `json:"attribute,omitempty"` // attribute without a default for which a player had no value; empty: the party was larger than any team
 	Tickets   int    `json:"tickets"`
 }
 
-// Matches counts the matches, and says how full they are.
+// Matches counts the matches and describes how full they are.
 type Matches struct {
 	Count   int     `json:"count"`
 	Full    int     `json:"full"` // with no slot left at the time
 	Players float64 `json:"meanPlayers"`
 }
 
-// Spread describes many numbers by few.
+// Spread summarizes the distribution of many numbers.
 type Spread struct {
 	Count int     `json:"count"`
 	Mean  float64 `json:"mean"`
@@ -62,7 +62,7 @@ type Spread struct {
 	Max   float64 `json:"max"`
 }
 
-// Span is a part of the time, with the tickets that came in it.
+// Span is a part of the time, with the tickets that arrived in it.
 type Span struct {
 	From     float64 `json:"from"`
 	To       float64 `json:"to"`
@@ -73,20 +73,20 @@ type Span struct {
 	Wait     Spread  `json:"wait"`
 }
 
-// NumberQuality says how similar the players of a match are in a number.
+// NumberQuality describes how similar the players of a match are in a number.
 type NumberQuality struct {
 	Name   string `json:"name"`
 	Within Spread `json:"within"` // the largest minus the smallest value in a match
 	Teams  Spread `json:"teams"`  // the largest minus the smallest average of its teams
 }
 
-// WordQuality says in how many matches all have the same value.
+// WordQuality is the number of matches in which all players have the same value.
 type WordQuality struct {
 	Name string `json:"name"`
 	Same int    `json:"same"`
 }
 
-// LatencyQuality has the latencies to the region that suits a match best, in milliseconds.
+// LatencyQuality has the latencies to the best region of each match, in milliseconds.
 type LatencyQuality struct {
 	Worst         Spread `json:"worst"` // of the player who is farthest from it
 	Mean          Spread `json:"mean"`  // of the players of a match
@@ -116,7 +116,7 @@ type MatcherWork struct {
 	CutShort    uint64 `json:"passesCutShort"`
 }
 
-// SpreadOf describes values, which it sorts.
+// SpreadOf summarizes values, which it sorts in place.
 func SpreadOf(values []float64) Spread {
 	s := Spread{Count: len(values)}
 	if len(values) == 0 {

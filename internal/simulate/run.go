@@ -12,17 +12,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Settings are those of the matchmaking configuration, and of the service that runs it.
+// Settings are settings of the matchmaking configuration and of the service that runs it.
 type Settings struct {
 	Name           string        // of the rule set, for the report
 	RequestTimeout time.Duration // how long a ticket may wait; 0: DefaultRequestTimeout
 	Additional     int32         // slots that new matches keep free
-	PassEvery      time.Duration // at least so long between two passes; 0: DefaultPassEvery
-	Seed           uint64        // of what the matcher leaves to chance
+	PassEvery      time.Duration // minimum interval between two passes; 0: DefaultPassEvery
+	Seed           uint64        // for the matcher's random choices
 
 	// ProcessorShare is the part of one processor that the simulation may use, above 0 and below 1; 0: all of it.
 	ProcessorShare float64
-	// OnEnd is called with the place of each arrival and how it ended; nil: it is not wanted.
+	// OnEnd is called with the index and the outcome of each arrival; may be nil.
 	OnEnd func(arrival int, o Outcome)
 }
 
@@ -35,7 +35,7 @@ const (
 	Left     Ending = "left"
 )
 
-// Outcome is how a ticket ended, and after which wait.
+// Outcome is how a ticket ended, and how long it waited.
 type Outcome struct {
 	Ending Ending
 	Wait   time.Duration
@@ -45,7 +45,7 @@ const (
 	DefaultRequestTimeout = 5 * time.Minute
 	DefaultPassEvery      = 100 * time.Millisecond // as the service's
 
-	// continueEvery is the time between two turns of searches that used up their budget. In the service they come about as often
+	// continueEvery is the time between two turns of searches that used up their budget. In the service they occur about as often
 	// as passes; once a second keeps the simulation of a day short.
 	continueEvery = time.Second
 )
@@ -63,8 +63,8 @@ type run struct {
 	made     *measured
 }
 
-// Run simulates the arrivals, which must be in the order of time, until each is matched or has timed out. It fails for attributes of
-// another kind than the rule set declares.
+// Run simulates the arrivals, which must be sorted by time, until each is matched, has timed out or has left. It fails for attributes
+// of another type than the rule set declares.
 func Run(ctx context.Context, rules *ruleset.RuleSet, s Settings, arrivals []Arrival) (*Report, error) {
 	s.RequestTimeout = cmp.Or(s.RequestTimeout, DefaultRequestTimeout)
 	s.PassEvery = cmp.Or(s.PassEvery, DefaultPassEvery)
@@ -139,7 +139,7 @@ func (r *run) nextPass(now, last time.Duration) time.Duration {
 	return next
 }
 
-// deadline returns when a ticket ends that is not matched before: it times out, or its players leave.
+// deadline returns when a ticket ends without a match: when it times out or its players leave.
 func (r *run) deadline(i int) time.Duration {
 	if r.leaves(i) {
 		return r.arrivals[i].Leaves

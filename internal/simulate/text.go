@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// WriteTable writes reports beside each other, for a terminal: labels to the left, figures to the right. All are about the
-// same arrivals.
+// WriteTable writes reports about the same arrivals side by side, for a terminal: labels on the left, figures on the right.
 func WriteTable(w io.Writer, reports ...*Report) error {
 	all := lines(reports)
 	label, cells := 0, make([]int, len(reports))

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// union lists the items of all reports, each once, in the order in which they first occur, or sorted.
+// union returns the distinct items of all reports, in the order of their first occurrence or sorted.
 func union[T any, K cmp.Ordered](reports []*Report, of func(*Report) []T, key func(T) K, sorted bool) (all []K) {
 	for _, r := range reports {
 		for _, x := range of(r) {

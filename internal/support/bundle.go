@@ -1,9 +1,8 @@
-// Package support makes support bundles: one archive with what helps to find out why a service does not do what it should, without secrets and without the data of
-// players.
+// Package support makes support bundles: archives with information for diagnosing a service, without secrets and without players' data.
 //
-// The running service gathers its half (service.go) and the command adds what only it can know: the findings of the doctor, and the sizes of the files in the data
-// directory. A bundle has what is listed here and nothing else: settings are shown by a list of those that may be (settings.Bundled), files of the data directory by name
-// and size, and the state by its numbers.
+// The running service gathers its half (service.go). The command adds what only it can know: the findings of the doctor, and the sizes of the files in the data
+// directory. A bundle contains only what is listed here: the values of settings that are marked as safe (see settings/bundle.go), names and sizes of files in the data
+// directory, and numbers about the state.
 package support
 
 import (
@@ -18,17 +17,17 @@ import (
 	"time"
 )
 
-// Bounds of a bundle. They hold before compression.
+// Limits of a bundle, before compression.
 const (
 	PartMax  = 8 << 20  // bytes of one part; a longer one is cut
-	TotalMax = 24 << 20 // bytes of all; parts beyond are left out
+	TotalMax = 24 << 20 // bytes of all parts; further parts are omitted
 	partsMax = 64
 )
 
 // Part is one file of a bundle.
 type Part struct {
 	Name    string `json:"name"`
-	About   string `json:"about"` // what it holds, for the README
+	About   string `json:"about"` // description for the README
 	Content []byte `json:"content"`
 	Cut     bool   `json:"cut,omitempty"`
 }
@@ -39,7 +38,7 @@ type Parts struct {
 	size int
 }
 
-// Add adds a part, within the bounds.
+// Add adds a part, within the limits.
 func (p *Parts) Add(name, about string, content []byte) {
 	x := Part{Name: name, About: about, Content: content}
 	if len(x.Content) > PartMax {
@@ -52,7 +51,7 @@ func (p *Parts) Add(name, about string, content []byte) {
 	p.All = append(p.All, x)
 }
 
-// Fail notes that a part could not be made.
+// Fail records that a part could not be made.
 func (p *Parts) Fail(name string, err error) {
 	p.Add(name+".error.txt", "why there is no "+name, []byte(err.Error()+"\n"))
 }
@@ -67,7 +66,7 @@ func (p *Parts) Join(others []Part) {
 	}
 }
 
-// Without is what a bundle does not hold, for the README and for the person who sends it.
+// Without lists what a bundle does not contain, for the README and for the person who sends it.
 const Without = `access keys, tokens, the secret of the installation, private keys and passwords
 the values of settings that may contain a secret (they are shown as "set")
 the content of the journal, of snapshots and of the archive, and of files of builds and logs of game sessions
@@ -97,7 +96,7 @@ through log.txt and overview.json before you send the bundle to a person who may
 	return []byte(b.String())
 }
 
-// Write writes the bundle as a tar archive, compressed with gzip, whose files are in one directory.
+// Write writes the bundle as a gzip-compressed tar archive whose files are in one directory.
 func (p *Parts) Write(w io.Writer, made time.Time, by string) error {
 	compressed := gzip.NewWriter(w)
 	archive := tar.NewWriter(compressed)
@@ -105,7 +104,7 @@ func (p *Parts) Write(w io.Writer, made time.Time, by string) error {
 	all := slices.Concat([]Part{{Name: "README.txt", Content: p.readme(made, by)}}, p.All)
 	for _, x := range all {
 		if x.Content == nil && x.Cut {
-			continue // the README says so
+			continue // the README lists it as omitted
 		}
 		head := &tar.Header{Name: path.Join(dir, path.Base(cmp.Or(x.Name, "part"))), Mode: 0o600, Size: int64(len(x.Content)), ModTime: made, Format: tar.FormatPAX}
 		if err := archive.WriteHeader(head); err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// fileMax is how much of a file of the operating system is taken, in bytes.
+// fileMax limits the bytes from one file of the operating system.
 const fileMax = 64 << 10
 
-// machineFiles are what Linux says about this process and its machine. None has a secret: environment and arguments of processes are not among them.
+// machineFiles are Linux's files about this process and its machine. None contains a secret: environment and arguments of processes are not among them.
 var machineFiles = []string{
 	"/proc/self/limits", "/proc/self/status", "/proc/meminfo", "/proc/loadavg", "/proc/version", "/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory",
 	"/proc/sys/net/core/somaxconn", "/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/fs/file-nr", "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
@@ -56,7 +56,7 @@ func (p *Parts) JSON(name, about string, value any) {
 	p.Add(name, about, append(content, '\n'))
 }
 
-// directoryEntriesMax bounds the files that Directory looks at.
+// directoryEntriesMax limits the number of files that Directory visits.
 const directoryEntriesMax = 200_000
 
 // part is a file or directory at the top of the data directory.
@@ -67,12 +67,12 @@ type part struct {
 	Mode   string `json:"mode"`
 }
 
-// Directory adds how many files each part of the data directory has, and how large they are. It reads no content, and works while the service is down.
+// Directory adds the number and size of the files in each part of the data directory. It reads no content, and works while the service is down.
 func (p *Parts) Directory(dir string) {
 	parts, seen, cut := map[string]*part{}, 0, false
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // a file that has gone meanwhile, or that this user may not see
+			return nil //nolint:nilerr // a file that was removed meanwhile, or that this user may not see
 		}
 		if seen++; seen > directoryEntriesMax {
 			cut = true

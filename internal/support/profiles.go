@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// CPUMax is the longest processor profile.
+// CPUMax is the maximum length of a CPU profile.
 const CPUMax = 15 * time.Second
 
-// Profile adds the profiles of this process. One of the processor takes its time; 0: there is none.
+// Profile adds the profiles of this process. processor is the length of the CPU profile; 0: none.
 func (p *Parts) Profile(ctx context.Context, processor time.Duration) {
 	for _, x := range []struct {
 		name, about string
@@ -40,7 +40,7 @@ func (p *Parts) Profile(ctx context.Context, processor time.Duration) {
 	}
 	processor = min(processor, CPUMax)
 	var b bytes.Buffer
-	if err := pprof.StartCPUProfile(&b); err != nil { // another one is being made
+	if err := pprof.StartCPUProfile(&b); err != nil { // another one is running
 		p.Fail("cpu.pprof", err)
 		return
 	}
@@ -52,7 +52,7 @@ func (p *Parts) Profile(ctx context.Context, processor time.Duration) {
 	p.Add("cpu.pprof", fmt.Sprintf("what the processor did for %s, for go tool pprof", processor), b.Bytes())
 }
 
-// runtimeFacts are those of this process.
+// runtimeFacts returns facts about this process.
 func runtimeFacts() map[string]any {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

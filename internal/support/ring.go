@@ -2,10 +2,10 @@ package support
 
 import "sync"
 
-// RingBytes is how much of the log a service keeps in memory for support bundles: some thousand lines.
+// RingBytes is how much of its log a service keeps in memory for support bundles: a few thousand lines.
 const RingBytes = 1 << 20
 
-// Ring keeps the end of what is written to it, such as the lines of a log. It may be used by any number of goroutines.
+// Ring keeps the end of its input, such as the lines of a log. It may be used concurrently.
 type Ring struct {
 	mu   sync.Mutex
 	most int
@@ -13,7 +13,7 @@ type Ring struct {
 	next int    // where the next byte goes in the full circle
 }
 
-// NewRing keeps so many bytes, for which it takes memory as they are written.
+// NewRing returns a Ring for the given number of bytes. It allocates memory only as bytes are written.
 func NewRing(most int) *Ring { return &Ring{most: most} }
 
 // Write implements io.Writer. It never fails.
@@ -34,7 +34,7 @@ func (r *Ring) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Lines returns what is kept, from the beginning of a line on.
+// Lines returns the content from the first complete line on.
 func (r *Ring) Lines() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()

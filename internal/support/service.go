@@ -20,23 +20,23 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Source is a running service, as Gather needs it.
+// Source is Gather's view of a running service.
 type Source struct {
-	Version  string // of the release
+	Version  string // release of the service
 	Settings settings.Loaded
 	Dir      string                                 // the data directory
-	Log      *Ring                                  // nil: the service keeps none of its log
-	Metrics  prometheus.Gatherer                    // what /metrics has
+	Log      *Ring                                  // nil: none is kept
+	Metrics  prometheus.Gatherer                    // the metrics of /metrics
 	Series   *series.Store                          // nil: no metrics are kept
-	Overview func(ctx context.Context) (any, error) // with what needs attention, and the cluster
-	Facts    func() map[string]any                  // of the state and its stores: numbers alone
-	Now      func() time.Time                       // of the state
+	Overview func(ctx context.Context) (any, error) // including attention items and the cluster
+	Facts    func() map[string]any                  // about the state and its stores: only numbers
+	Now      func() time.Time                       // the time of the state
 }
 
-// gatherMax bounds what Gather waits for besides the profile of the processor.
+// gatherMax limits the duration of Gather, in addition to the CPU profile.
 const gatherMax = 20 * time.Second
 
-// Gather makes the half of a bundle that the service knows.
+// Gather makes the service's half of a bundle.
 func Gather(ctx context.Context, s *Source, processor time.Duration) *Parts {
 	ctx, cancel := context.WithTimeout(ctx, gatherMax+min(processor, CPUMax))
 	defer cancel()
@@ -85,7 +85,7 @@ func versionFacts(version string) map[string]any {
 	return facts
 }
 
-// SettingsText are all settings, with the values that a bundle may have.
+// SettingsText lists all settings, with the values that a bundle may contain.
 func SettingsText(s settings.Loaded) []byte {
 	var b bytes.Buffer
 	for _, x := range s.All(s.From) {
@@ -98,8 +98,8 @@ func SettingsText(s settings.Loaded) []byte {
 	return b.Bytes()
 }
 
-// Scrub takes words of settings that may be secrets out of a text, also as JSON writes them. None should be there; a library that puts a URL into an error would be the
-// exception.
+// Scrub removes words of settings that may be secrets from a text, also in JSON's escaped form. It is a safeguard, for example against a library that puts a URL into an
+// error.
 func Scrub(text []byte, secrets []string) []byte {
 	for _, word := range secrets {
 		text = bytes.ReplaceAll(text, []byte(word), []byte("…"))
@@ -110,7 +110,7 @@ func Scrub(text []byte, secrets []string) []byte {
 	return text
 }
 
-// scrub is Scrub for all parts that are texts.
+// scrub applies Scrub to all parts that are texts.
 func (p *Parts) scrub(secrets []string) {
 	for i := range p.All {
 		if x := &p.All[i]; !strings.HasSuffix(x.Name, ".pprof") {
@@ -137,14 +137,14 @@ func metricsText(from prometheus.Gatherer) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Bounds of what a bundle has of the kept metrics.
+// Limits on the stored metrics in a bundle.
 const (
 	seriesMax     = 2_000
 	seriesMinutes = 180
 	seriesSlot    = 15 // minutes
 )
 
-// seriesText is a table of the last hours. Of more series than fit it has the first by name.
+// seriesText returns a table of the last hours. If there are too many series, it contains the first ones by name.
 func seriesText(from *series.Store, now time.Time) ([]byte, error) {
 	until := now.Unix()/60 + 1
 	since := until - seriesMinutes
@@ -167,7 +167,7 @@ func seriesText(from *series.Store, now time.Time) ([]byte, error) {
 	slices.SortFunc(keys, func(a, b named) int { return strings.Compare(a.name, b.name) })
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.Write([]string{"series", "from", "count", "sum", "min", "max"}) // a buffer takes everything
+	_ = w.Write([]string{"series", "from", "count", "sum", "min", "max"}) // writing to a buffer never fails
 	for _, k := range keys[:min(len(keys), seriesMax)] {
 		slots, err := from.Minutes(k.key, since, until)
 		if err != nil {
