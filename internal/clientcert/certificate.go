@@ -18,27 +18,27 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// Bounds of what a client sends, before anything of it is proved.
+// Limits on the certificates of a client, before they are verified.
 const (
 	certificateBytesMax = 8 << 10 // of each, in DER
 	chainMax            = 5       // intermediate certificates
 	rsaBitsLeast        = 2048
-	rsaBitsMost         = 8192 // a check of a larger key takes longer than a request is worth
+	rsaBitsMost         = 8192 // verifying with a larger key would take too long
 )
 
-// Problem is what is wrong with a request.
+// Problem is the kind of mistake in a request.
 type Problem uint8
 
-// The problems, as clients of Roles Anywhere tell them apart.
+// The problems that clients of Roles Anywhere distinguish.
 const (
-	Malformed    Problem = iota // the request has not the form of one
+	Malformed    Problem = iota // the request is malformed
 	Clock                       // its time is too far from now
-	Untrusted                   // no authority has signed the certificate for this purpose, or the key of the certificate has not signed the request
+	Untrusted                   // no authority signed the certificate for this purpose, or the certificate's key did not sign the request
 	Expired                     // the certificate has expired, or is not valid yet
-	Unauthorized                // the certificate is good, and its names give no role
+	Unauthorized                // the certificate is valid, but its names grant no role
 )
 
-// Refused is the error of a request. Its text is for the client.
+// Refused is the error of a refused request. Its text is for the client.
 type Refused struct {
 	Problem Problem
 	text    string
@@ -47,29 +47,29 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.text }
 
-// Unwrap returns what the log may say beside the text; nil: nothing.
+// Unwrap returns the cause, which may be logged together with the text; nil: none.
 func (r *Refused) Unwrap() error { return r.cause }
 
 func refuse(problem Problem, format string, args ...any) error {
 	return &Refused{problem, fmt.Sprintf(format, args...), nil}
 }
 
-// Machine is a backend that has proved its identity with a certificate.
+// Machine is a backend that proved its identity with a certificate.
 type Machine struct {
 	Authority   string // name in the settings
-	Subject     string // the name in the certificate that the settings go by
+	Subject     string // the name in the certificate, of the kind that the settings select
 	Fingerprint string // SHA-256 of the certificate, in lower-case hexadecimal
 	Serial      string // in lower-case hexadecimal
 	Expires     time.Time
-	Region      string // that the client has signed for
+	Region      string // in the client's signature
 
 	rules []*rule // that match
 }
 
-// Holder names the machine as the holder of temporary credentials.
+// Holder returns the machine's name as the holder of temporary credentials.
 func (m *Machine) Holder() string { return m.Authority + "/" + m.Subject }
 
-// May returns how long credentials of a role may be valid, and the groups of the machine in it; 0: no rule gives this role. The first rule that gives the role decides.
+// May returns how long credentials with a role may be valid, and the machine's groups in it; 0: no rule grants this role. The first rule that grants the role decides.
 func (m *Machine) May(role access.Role) (most time.Duration, groups []string) {
 	for _, r := range m.rules {
 		if r.Roles&access.Roles(role) != 0 {
@@ -79,7 +79,7 @@ func (m *Machine) May(role access.Role) (most time.Duration, groups []string) {
 	return 0, nil
 }
 
-// machine verifies a certificate, and finds the rules that its names match.
+// machine verifies a certificate and finds the rules that match it.
 func (a *authority) machine(leaf *x509.Certificate, chain []*x509.Certificate, now time.Time) (*Machine, error) {
 	switch {
 	case leaf.IsCA:
@@ -119,10 +119,10 @@ func (a *authority) machine(leaf *x509.Certificate, chain []*x509.Certificate, n
 	return m, nil
 }
 
-// oidCommonName is that of a common name. Source: X.520.
+// oidCommonName is the object identifier of a common name. Source: X.520.
 const oidCommonName = "2.5.4.3"
 
-// names are all names of the kind in a certificate.
+// names returns all names of the kind in a certificate.
 func (k nameKind) names(c *x509.Certificate) (all []string) {
 	switch k {
 	case dnsName:
@@ -135,7 +135,7 @@ func (k nameKind) names(c *x509.Certificate) (all []string) {
 		}
 		return all
 	}
-	for _, x := range c.Subject.Names { // Subject.CommonName is the last of them
+	for _, x := range c.Subject.Names { // Subject.CommonName has only the last of them
 		if name, ok := x.Value.(string); ok && x.Type.String() == oidCommonName {
 			all = append(all, name)
 		}
@@ -143,13 +143,13 @@ func (k nameKind) names(c *x509.Certificate) (all []string) {
 	return all
 }
 
-// attributeOf are the attributes of a certificate's subject that rules can ask for.
+// attributeOf has the attributes of a certificate's subject that rules can require.
 var attributeOf = map[string]func(*x509.Certificate) []string{
 	"O":  func(c *x509.Certificate) []string { return c.Subject.Organization },
 	"OU": func(c *x509.Certificate) []string { return c.Subject.OrganizationalUnit },
 }
 
-// matches reports whether a rule is one for a certificate. Of an attribute that the certificate has several times, each value must be good.
+// matches reports whether a rule applies to a certificate. If the certificate has an attribute several times, the rule must allow each value.
 func (r *rule) matches(subject string, c *x509.Certificate) bool {
 	for name, values := range r.attributes {
 		has := attributeOf[name](c)
@@ -160,7 +160,7 @@ func (r *rule) matches(subject string, c *x509.Certificate) bool {
 	return r.Names(subject)
 }
 
-// parseCertificate reads a certificate of a client, whose key may not cost more to check than others.
+// parseCertificate parses a client's certificate. It refuses keys that would be expensive to verify with.
 func parseCertificate(der []byte) (*x509.Certificate, error) {
 	if len(der) > certificateBytesMax {
 		return nil, refuse(Malformed, "A certificate has %d bytes, want at most %d.", len(der), certificateBytesMax)

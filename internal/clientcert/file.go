@@ -1,5 +1,5 @@
-// Package clientcert checks requests that backends sign with the key of a client certificate, as clients of AWS IAM Roles Anywhere do, and knows which roles the settings
-// give to the names in certificates. It signs such requests, too.
+// Package clientcert checks requests that backends sign with the key of a client certificate, as clients of AWS IAM Roles Anywhere do, and determines the roles that the
+// settings grant to the names in certificates. It can also sign such requests.
 package clientcert
 
 import (
@@ -20,13 +20,13 @@ import (
 const (
 	authoritiesMax = 16
 	groupsMax      = 8
-	groupBytesMax  = 256 // of all groups of a rule, which are in each session token
+	groupBytesMax  = 256 // of all groups of a rule together, because each session token contains them
 )
 
-// Authorities are those whose certificates give credentials.
+// Authorities are the certificate authorities whose certificates can be exchanged for credentials.
 type Authorities struct {
 	byName map[string]*authority
-	hosts  []string // names of this service in lower case, one of which a request is signed for
+	hosts  []string // names of this service in lower case; a request must be signed for one of them
 	now    func() time.Time
 }
 
@@ -63,7 +63,7 @@ type ruleText struct {
 	Groups     []string            `json:"groups"`
 }
 
-// nameKind is the kind of name that says who the holder of a certificate is.
+// nameKind is the kind of name that identifies the holder of a certificate.
 type nameKind string
 
 const (
@@ -73,7 +73,7 @@ const (
 	emailName  nameKind = "email"
 )
 
-// Check reads the file, and reports all of its mistakes. It returns the names of the authorities.
+// Check reads the file and reports all mistakes in it. It returns the names of the authorities.
 func Check(path string) (names []string, err error) {
 	x, err := configfile.Read(path, parse)
 	if err != nil {
@@ -85,7 +85,7 @@ func Check(path string) (names []string, err error) {
 	return names, nil
 }
 
-// Open reads the file, and the certificates of the authorities, which are read again after changes.
+// Open reads the file and the certificates of the authorities, which it reads again after changes.
 func Open(path string, log *slog.Logger) (*Authorities, error) {
 	x, err := configfile.Read(path, parse)
 	if err != nil {

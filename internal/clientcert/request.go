@@ -77,7 +77,7 @@ func parseAuthorization(header string) (a authorization, err error) {
 	return a, nil
 }
 
-// Verify returns the machine that has signed a request, with an authority of the settings that the request names. Its error is a *Refused.
+// Verify returns the machine that signed a request. authority is the name of its authority in the settings. The error is a *Refused.
 func (x *Authorities) Verify(r *http.Request, body []byte, authority string) (*Machine, error) {
 	a, err := parseAuthorization(r.Header.Get("Authorization"))
 	if err != nil {
@@ -108,7 +108,7 @@ func (x *Authorities) Verify(r *http.Request, body []byte, authority string) (*M
 	return m, nil
 }
 
-// checkHead checks what a signature must cover. A request that was signed for another service is not taken: who receives it there could send it here.
+// checkHead checks the values that a signature must cover. It refuses a request that was signed for another service, because its receiver there could forward it here.
 func (x *Authorities) checkHead(r *http.Request, a *authorization) error {
 	date := r.Header.Get("X-Amz-Date")
 	signed, ok := sigv4.ParseTime(date)
@@ -137,7 +137,7 @@ func (x *Authorities) checkHead(r *http.Request, a *authorization) error {
 	return nil
 }
 
-// certificates reads the certificate of a request and those between it and an authority.
+// certificates reads the certificate of a request and its intermediate certificates.
 func certificates(r *http.Request) (leaf *x509.Certificate, chain []*x509.Certificate, err error) {
 	for _, name := range []string{headerOfCert, headerChain} {
 		if len(r.Header.Values(name)) > 1 {
@@ -172,7 +172,7 @@ func readHeader(text string) (*x509.Certificate, error) {
 	return parseCertificate(der)
 }
 
-// signedBy compares the algorithm with the key, so that no signature of one kind is checked as one of another.
+// signedBy verifies the signature. The algorithm must fit the key, so that a signature of one kind is never checked as another.
 func (a *authorization) signedBy(key crypto.PublicKey, text []byte) bool {
 	digest := sha256.Sum256(text)
 	switch key := key.(type) {
@@ -211,7 +211,7 @@ func canonicalQuery(query string) string {
 	return strings.Join(parameters, "&")
 }
 
-// Sign signs a request as a client does, with a certificate, those between it and its authority, and its key.
+// Sign signs a request as a client does. chain is the certificate followed by its intermediate certificates; key is its key.
 func Sign(r *http.Request, body []byte, key crypto.Signer, chain []*x509.Certificate, region string, at time.Time) error {
 	a := authorization{algorithm: withRSA}
 	switch key.Public().(type) {
@@ -246,7 +246,7 @@ func Sign(r *http.Request, body []byte, key crypto.Signer, chain []*x509.Certifi
 	return nil
 }
 
-// Named returns the name of a certificate for its revocation: of a file in PEM that has it, of its fingerprint, or of its authority and serial number. Of a file it also returns when
+// Named returns the name of a certificate for its revocation. text is a PEM file, a fingerprint, or authority and serial number. For a file it also returns when
 // the certificate expires.
 func Named(text string) (name string, expires time.Time, err error) {
 	digits, fingerprint := strings.CutPrefix(text, "sha256:")

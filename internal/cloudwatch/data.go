@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// Namespace of all metrics, that of the cloud service.
+// Namespace is the namespace of all metrics, the same as that of the cloud service.
 const Namespace = "AWS/GameLift"
 
 // Documented bounds.
@@ -21,10 +21,10 @@ const (
 	dataMax       = 100_800
 	statisticsMax = 1440
 	listMax       = 500
-	seriesMax     = 500 // of all queries of a request, those that searches find included
+	seriesMax     = 500 // of all queries of a request, including those that searches find
 )
 
-// statistics are those that can be computed from what is kept.
+// statistics are those that can be computed from the stored series.
 var statistics = map[string]func(series.Stat) float64{
 	"SampleCount": func(s series.Stat) float64 { return s.Count }, "Sum": func(s series.Stat) float64 { return s.Sum },
 	"Average": func(s series.Stat) float64 { return s.Sum / s.Count },
@@ -57,7 +57,7 @@ func readSpan(r reader) (s span) {
 	return span{from.Unix() / 60, (to.Unix() + 59) / 60}
 }
 
-// dimensionsOf reads dimensions. A missing value is "" where it may be.
+// dimensionsOf reads dimensions. A missing value becomes "" unless needValue is set.
 func dimensionsOf(r reader, needValue bool) (all []series.Dimension) {
 	for _, x := range r.structures("Dimensions", dimensionsMax) {
 		d := series.Dimension{Name: x.required("Name")}
@@ -101,8 +101,8 @@ type value struct {
 	series.Stat
 }
 
-// values returns the data points of a series. Minutes are read where they are still kept; for a time that begins before, hours are, and a period is rounded up to
-// whole hours. Periods begin at multiples of their length, or at the start of the span.
+// values returns the data points of a series. It reads minutes if they are still stored for the whole span. Otherwise it reads hours, and rounds the period up to
+// whole hours. Periods begin at multiples of their length, or with fromStart at the start of the span.
 func (d *Door) values(k series.Key, s span, period int64, fromStart bool) (all []value, err error) {
 	read, step := d.config.Store.Minutes, int64(1)
 	if s.from < d.config.now().Unix()/60-series.MinutesKept {
@@ -252,7 +252,7 @@ func asFields(dimensions []series.Dimension) []any {
 	return all
 }
 
-// place is where the next page of GetMetricData begins. Later samples do not move it.
+// place is the start of the next page of GetMetricData. Later samples do not move it.
 type place struct {
 	until         int64 // the newest minute of the first page
 	result, point int
@@ -322,7 +322,7 @@ func (d *Door) getMetricData(r reader) (fields, error) {
 	return d.results(queries, s, begin, int(most), ascending == "TimestampAscending")
 }
 
-// results answers the queries from a place on, with at most so many data points.
+// results answers the queries from a place on, with at most that many data points.
 func (d *Door) results(queries []query, s span, begin place, most int, ascending bool) (fields, error) {
 	results, number, left := []any{}, 0, most
 	for i := range queries {
@@ -367,7 +367,7 @@ func resultOf(q *query, label string, all []value, status string) fields {
 	return fields{{"Id", q.id}, {"Label", label}, {"Timestamps", times}, {"Values", values}, {"StatusCode", status}}
 }
 
-// readQuery reads a MetricDataQuery. show reports whether its result is wanted.
+// readQuery reads a MetricDataQuery. show reports whether the caller requested its result.
 func (d *Door) readQuery(r reader, all func() []named) (q query, show bool, err error) {
 	id, label, text, period := r.required("Id"), r.text("Label"), r.text("Expression"), r.number("Period", 0)
 	show = r.yes("ReturnData", true)

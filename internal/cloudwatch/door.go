@@ -18,7 +18,7 @@ import (
 // Config is what a Door needs.
 type Config struct {
 	Store *series.Store // nil: no metrics are kept
-	// Signed reads the body of a request, and returns the principal that has signed it for a service. Otherwise it returns the refusal.
+	// Signed reads the body of a request and returns the principal that signed it for a service. Otherwise it returns the refusal.
 	Signed func(w http.ResponseWriter, r *http.Request, service string, most int64) (by identity.Principal, body []byte, refused *gamelift.Refused)
 	Now    func() time.Time // nil: time.Now
 	Calls  *callstats.Calls // nil: calls are not counted
@@ -34,7 +34,7 @@ type Door struct {
 	places chan struct{} // of requests that are being answered
 }
 
-// placesMax bounds how many requests read from the store at a time. Further ones wait, up to waitMax.
+// placesMax bounds how many requests read from the store concurrently. Further ones wait, up to waitMax.
 const (
 	placesMax = 4
 	waitMax   = 10 * time.Second
@@ -78,7 +78,7 @@ const (
 	formType     = "application/x-www-form-urlencoded"
 )
 
-// Serves reports whether a request is one for this door.
+// Serves reports whether a request is for this door.
 func Serves(r *http.Request) bool {
 	return r.Method == http.MethodPost && (strings.Contains(r.URL.Path, rpcPath) || strings.HasPrefix(r.Header.Get("X-Amz-Target"), targetPrefix) ||
 		strings.HasPrefix(r.Header.Get("Content-Type"), formType) && strings.Contains(r.Header.Get("Authorization"), scope))
@@ -125,7 +125,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.write(w, p, http.StatusOK, p.answer(name, out, id), id)
 }
 
-// answer carries out an operation, whose name may be in the body.
+// answer executes an operation, whose name may be in the body.
 func (d *Door) answer(p protocol, name string, body []byte, by identity.Principal) (fields, string, error) {
 	o, err := p.read(body)
 	if err != nil {

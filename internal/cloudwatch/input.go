@@ -87,7 +87,7 @@ func readCBOR(body []byte) (object, error) {
 	return m, nil
 }
 
-// readForm reads a form of the query protocol: Names.member.1.Name is a member of the first structure of the list Names.
+// readForm parses a form of the query protocol: Names.member.1.Name is a member of the first structure in the list Names.
 func readForm(body []byte) (object, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
@@ -119,7 +119,7 @@ func readForm(body []byte) (object, error) {
 	return lists(root).(object), nil
 }
 
-// lists replaces structures whose only member is "member" by lists.
+// lists replaces structures whose only member is "member" with lists.
 func lists(of any) any {
 	o, ok := of.(object)
 	if !ok {
@@ -139,7 +139,7 @@ func lists(of any) any {
 	return all
 }
 
-// reader reads the members of a structure, and remembers the first mistake.
+// reader reads the members of a structure and keeps the first mistake.
 type reader struct {
 	o    object
 	path string // of the structure, for messages
@@ -170,7 +170,7 @@ func (r reader) text(name string) string {
 	return ""
 }
 
-// textMax is the documented maximum of an expression, the longest text.
+// textMax is the documented maximum length of an expression, which is the longest text.
 const textMax = 2048
 
 func (r reader) required(name string) string {
@@ -263,7 +263,7 @@ func cmpErr(first, second error) error {
 	return second
 }
 
-// structures returns a list of structures with at most so many members.
+// structures returns a list of structures, at most as many as given.
 func (r reader) structures(name string, most int) (all []reader) {
 	for i, x := range r.list(name, most) {
 		var o object
@@ -305,7 +305,7 @@ func (r reader) list(name string, most int) []any {
 		r.fail(name, fmt.Sprintf("a list of at most %d", most))
 		return nil
 	case string:
-		if v == "" { // how a form writes an empty list
+		if v == "" { // the form of an empty list in a query
 			return nil
 		}
 	}

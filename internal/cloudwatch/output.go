@@ -20,7 +20,7 @@ type field struct {
 
 type fields []field
 
-// protocol is one of the three.
+// protocol is one of the three protocols.
 type protocol interface {
 	read(body []byte) (object, error)
 	contentType() string
@@ -33,7 +33,7 @@ const (
 	namespace = "http://monitoring.amazonaws.com/doc/2010-08-01/"
 )
 
-// shapes are the names of errors in the protocols that name the shape of an error; the others have the code as their name.
+// shapes has the names of errors in the protocols that use an error's shape as its name, where they differ from the code.
 var shapes = map[string]string{
 	codeInvalidValue: "InvalidParameterValueException", codeInvalidCombination: "InvalidParameterCombinationException", codeMissing: "MissingRequiredParameterException",
 	codeInternal: "InternalServiceFault",
@@ -103,7 +103,7 @@ func (cborProtocol) contentType() string              { return "application/cbor
 func (cborProtocol) answer(_ string, of fields, _ string) []byte {
 	b, err := cborEncoding.Marshal(plain(of))
 	if err != nil {
-		panic("cloudwatch: CBOR: " + err.Error()) // maps, lists, texts and numbers always have a form
+		panic("cloudwatch: CBOR: " + err.Error()) // maps, lists, texts and numbers can always be encoded
 	}
 	return b
 }
@@ -112,7 +112,7 @@ func (p cborProtocol) refuse(r *refusal, _ bool, _ string) []byte {
 	return p.answer("", fields{{"__type", "com.amazonaws.cloudwatch#" + shapeOf(r.code)}, {"message", r.message}}, "")
 }
 
-// cborEncoding writes time stamps as the protocol wants them: tag 1 and seconds.
+// cborEncoding writes timestamps as the protocol requires: tag 1 and seconds.
 var cborEncoding = func() cbor.EncMode {
 	mode, err := cbor.EncOptions{Time: cbor.TimeUnix, TimeTag: cbor.EncTagRequired, Sort: cbor.SortLengthFirst}.EncMode()
 	if err != nil {
@@ -181,7 +181,7 @@ func writeXML(b *bytes.Buffer, value any) {
 			b.WriteString("</member>")
 		}
 	case string:
-		_ = xml.EscapeText(b, []byte(v)) // a Buffer takes everything
+		_ = xml.EscapeText(b, []byte(v)) // writing to a Buffer never fails
 	case float64:
 		b.WriteString(strconv.FormatFloat(v, 'g', -1, 64))
 	case time.Time:

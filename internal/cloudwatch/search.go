@@ -10,29 +10,29 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// query is what selects the values of one or several series.
+// query selects the values of one or more series.
 type query struct {
 	id, label string
 	stat      string
 	unit      string
 	period    int64 // minutes
 	series    []named
-	many      bool // it is a search: its results need names of their own
+	many      bool // a search: each result needs its own name
 }
 
-// named is a series, taken apart.
+// named is a series with its metric and dimensions.
 type named struct {
 	key        series.Key
 	metric     string
 	dimensions []series.Dimension
 }
 
-// expression reads SEARCH, by itself or in REMOVE_EMPTY, as data sources for CloudWatch write it. All other expressions are metric math.
+// expression matches SEARCH, alone or in REMOVE_EMPTY, in the form that data sources for CloudWatch use. All other expressions are metric math.
 //
 //	SEARCH('{AWS/GameLift,FleetId,Location} MetricName="ActiveInstances" FleetId=("a" OR "b")', 'Average', 60)
 var expression = regexp.MustCompile(`^\s*(REMOVE_EMPTY\()?\s*SEARCH\(\s*'([^']*)'\s*,\s*'([^']*)'\s*(?:,\s*([0-9]+)\s*)?\)\s*(\))?\s*$`)
 
-// condition is one term of a search: a name has one of some values.
+// condition is one term of a search: a name must have one of some values.
 type condition struct {
 	name   string
 	values []string
@@ -82,7 +82,7 @@ func parseSearch(text string) (s search, err error) {
 	return s, nil
 }
 
-// matches reports whether a series is among those that are searched for.
+// matches reports whether the search selects a series.
 func (s *search) matches(n *named) bool {
 	if s.schema != nil {
 		if len(s.schema) != len(n.dimensions) {
@@ -128,7 +128,7 @@ func searchFor(text string, all func() []named) (q query, err error) {
 	q.stat, q.many = m[3], true
 	if m[4] != "" {
 		var seconds int64
-		fmt.Sscan(m[4], &seconds) //nolint:errcheck // digits only; one that is too large is refused as a period
+		fmt.Sscan(m[4], &seconds) //nolint:errcheck // only digits; a number that is too large is refused as a period
 		if q.period, err = periodOf(seconds, "the period of SEARCH"); err != nil {
 			return q, err
 		}
@@ -154,7 +154,7 @@ func (d *Door) all() []named {
 	return all
 }
 
-// ofTheNamespace reports whether a kept series has a metric of the service, and not one of Muster itself.
+// ofTheNamespace reports whether a stored series has a metric of the GameLift service, and not one of Muster itself.
 func ofTheNamespace(metric string) bool {
 	return slices.ContainsFunc(gamemetrics.Table, func(d *gamemetrics.Definition) bool { return d.Is(metric) })
 }
@@ -164,7 +164,7 @@ const recent = 14 * 24 * 60
 
 var property = regexp.MustCompile(`\$\{(LABEL|PROP\('([^']*)'\))\}`)
 
-// labelOf returns the label of a series: what the caller asked for with its dynamic parts, or the name of the metric, in a search with the dimensions.
+// labelOf returns the label of a series: the caller's label with its dynamic parts filled in, or the name of the metric, which a search extends by the dimensions.
 func (q *query) labelOf(n *named) string {
 	plain := n.metric
 	if q.many {

@@ -30,7 +30,7 @@ func (r *Recorder) Collect(to chan<- prometheus.Metric) {
 	s.gauges(func(d *Definition, value float64, names ...string) {
 		to <- prometheus.MustNewConstMetric(descriptions[d], prometheus.GaugeValue, value, s.labels(d, names)...)
 	})
-	rules := r.config.Rules() // before r.mu: matchers hold their locks while they read the state, and so does follow
+	rules := r.config.Rules() // before locking r.mu: matchers hold their locks while they read the state, and follow holds r.mu while it does
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.countRules(rules)

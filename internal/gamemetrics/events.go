@@ -16,10 +16,10 @@ var followedEvents = []kernel.Event{
 	new(matchmaking.MatchProposed), new(matchmaking.MatchAccepted), new(matchmaking.MatchDropped), new(matchmaking.MatchCompleted),
 }
 
-// count counts events. What they do not say themselves comes from the state, which has ended records for a while; a placement that has left it is counted from the archive.
+// count counts events. It looks up what they do not contain in the state, which keeps ended records for a while. A placement that has left the state is counted from the archive.
 func (r *Recorder) count(events []kernel.Emitted) {
 	var archived []*hosting.PlacementEnded
-	_ = r.config.Engine.ReadHere(background, func(v *cell.View) error { // a stopped engine counts nothing more
+	_ = r.config.Engine.ReadHere(background, func(v *cell.View) error { // if the engine has stopped, nothing is counted
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i := range events {
@@ -79,14 +79,14 @@ func (r *Recorder) locationOf(v *cell.View, p fleet.Key) string {
 	return location
 }
 
-// computesMax bounds the computes whose locations are remembered for the time after their end.
+// computesMax bounds the computes whose locations are remembered after they are gone.
 const computesMax = 100_000
 
 var placementEnds = map[placement.Status]*Definition{
 	placement.Fulfilled: placementsSucceeded, placement.Cancelled: placementsCanceled, placement.TimedOut: placementsTimedOut, placement.Failed: placementsFailed,
 }
 
-// placementEnded counts the end of a placement. v is nil if the state does not have it any more.
+// placementEnded counts the end of a placement. v is nil if the state no longer has it.
 func (r *Recorder) placementEnded(v *cell.View, p *placement.Placement) {
 	d := placementEnds[p.Status]
 	if d == nil {
@@ -119,7 +119,7 @@ func (r *Recorder) placementEnded(v *cell.View, p *placement.Placement) {
 	}
 }
 
-// openMatches has what later events about tickets and matches do not say.
+// openMatches has facts about tickets and matches that their later events do not contain.
 type openMatches struct {
 	tickets map[uint64]openTicket // by number
 	matches map[string]openMatch  // by id
@@ -128,7 +128,7 @@ type openMatches struct {
 type openTicket struct {
 	configuration string
 	start         domain.Time
-	searching     domain.Time // since when it is SEARCHING; 0: it is not, or that is not known
+	searching     domain.Time // since when it is SEARCHING; 0: it is not, or unknown
 }
 
 type openMatch struct {
@@ -144,7 +144,7 @@ func (o *openMatches) reset() {
 // openStep is how many records are read at once.
 const openStep = 2048
 
-// findOpen reads the tickets and matches that began before the events that are counted.
+// findOpen reads the tickets and matches that began before the first counted event.
 func (r *Recorder) findOpen() {
 	r.mu.Lock()
 	r.open.reset()
@@ -267,7 +267,7 @@ func (r *Recorder) searching(at domain.Time, tickets []matchmaking.TicketNo) {
 	}
 }
 
-// searched counts how long a ticket that leaves the pool was in it.
+// searched counts how long a ticket was in the pool that it leaves.
 func (r *Recorder) searched(at domain.Time, t openTicket) {
 	if t.searching != 0 {
 		r.took(searchTime, t.configuration, t.searching, at)

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// HostUse is what an agent has measured on its host, which serves a fleet as a compute.
+// HostUse is an agent's measurement of its host, which serves a fleet as a compute.
 type HostUse struct {
 	Fleet, Compute            string
 	CPUPercent, MemoryPercent float64
@@ -15,10 +15,10 @@ type HostUse struct {
 	DiskReads, DiskWrites     int64 // operations since then
 }
 
-// hostKept is how long the counters of a host are remembered that no agent reports any more: a connection that comes back within it loses no bytes.
+// hostKept is how long the counters of a host are remembered without a report: an agent that reconnects within this time loses no bytes.
 const hostKept = 10 * time.Minute
 
-// use is the mean of the hosts of a place, or of several places.
+// use is the average use of the hosts of one or more places.
 type use struct {
 	hosts       int
 	cpu, memory float64 // sums of percentages
@@ -32,7 +32,7 @@ type placed struct {
 	location string
 }
 
-// counted is what the counters of a host were.
+// counted has the last counters of a host.
 type counted struct {
 	HostUse
 	seen time.Time
@@ -50,7 +50,7 @@ func (s *sample) readHosts(v *cell.View, all []HostUse) {
 			continue
 		}
 		at := [2]string{h.Fleet, c.Location}
-		if !places[at] { // beyond the places that have series of their own
+		if !places[at] { // not among the places with series of their own
 			at = [2]string{Other, Other}
 		}
 		s.uses[at] = s.uses[at].plus(use{1, h.CPUPercent, h.MemoryPercent})
@@ -58,8 +58,8 @@ func (s *sample) readHosts(v *cell.View, all []HostUse) {
 	}
 }
 
-// countHosts adds what hosts have read, written, received and sent since their last reports. A host that is new, or has started anew, begins at its present
-// counters. r.mu is held.
+// countHosts adds what hosts have read, written, received and sent since their last reports. A new or restarted host begins at its current
+// counters. The caller holds r.mu.
 func (r *Recorder) countHosts(s *sample) {
 	now := r.config.Engine.Now()
 	for _, h := range s.hosts {

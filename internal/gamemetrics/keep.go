@@ -9,10 +9,10 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// keepEvery is how often the end of a minute is looked for. It is short because the clock of a test may jump.
+// keepEvery is the interval between checks for the end of a minute. It is short because the clock of a test may jump.
 const keepEvery = time.Second
 
-// keep writes each minute from the present one on when it is over, until ctx ends, and then the one that is not.
+// keep writes each minute when it is over, beginning with the present one. When ctx ends, it also writes the unfinished minute.
 func (r *Recorder) keep(ctx context.Context, present int64) {
 	again := time.NewTicker(keepEvery)
 	defer again.Stop()
@@ -30,7 +30,7 @@ func (r *Recorder) keep(ctx context.Context, present int64) {
 	}
 }
 
-// minute returns the present minute, or the one after the last that was written: the clock may have been set back, and a restart within a minute begins the next.
+// minute returns the current minute, but at least the one after the last written minute: the clock may have been set back, and a restart within a minute begins the next.
 func (r *Recorder) minute() int64 {
 	now := r.config.Engine.Now().Unix() / 60
 	if r.config.Store != nil {
@@ -39,7 +39,7 @@ func (r *Recorder) minute() int64 {
 	return now
 }
 
-// write writes a minute. Without success its counts are written with the next one.
+// write writes a minute. If that fails, its counts are written with the next one.
 func (r *Recorder) write(minute int64) {
 	s, err := r.read()
 	if err != nil {
@@ -63,13 +63,13 @@ func (r *Recorder) write(minute int64) {
 		return
 	}
 	undo()
-	if !r.failing { // else the log has said so
+	if !r.failing { // otherwise it was logged already
 		r.failing = true
 		r.config.Log.Warn("metrics cannot be kept: graphs have a gap until they can again; counters lose nothing before a restart", "error", err)
 	}
 }
 
-// points returns what the series have to add for this minute. undo takes back that the counters count it as written.
+// points returns the points of this minute for the series, and marks the counters as written. undo reverts that.
 func (r *Recorder) points(s *sample) (points []series.Point, undo func()) {
 	s.gauges(func(d *Definition, value float64, names ...string) {
 		points = append(points, series.Point{Key: d.key(names...), Stat: series.Of(value)})
@@ -79,7 +79,7 @@ func (r *Recorder) points(s *sample) (points []series.Point, undo func()) {
 	})
 	var undone []func()
 	sums := map[series.Key]float64{}
-	rules := r.config.Rules() // before r.mu, as in Collect
+	rules := r.config.Rules() // before locking r.mu, as in Collect
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.countRules(rules)
@@ -139,7 +139,7 @@ func (d *Definition) key(names ...string) series.Key {
 	return series.MakeKey(metric, dims...)
 }
 
-// placementPrefix begins the names of the metrics whose last part is a location.
+// placementPrefix begins the names of the metrics that end with a location.
 const placementPrefix = "Placement "
 
 func (k key) series() series.Key { return k.metric.key(k.a, k.b) }
@@ -171,7 +171,7 @@ func keyFrom(from series.Key) (k key, ok bool) {
 	return k, false
 }
 
-// restore continues the counters where the kept series ended.
+// restore continues the counters where the stored series ended.
 func (r *Recorder) restore() {
 	r.config.Store.Totals(func(from series.Key, total series.Total) bool {
 		k, ok := keyFrom(from)

@@ -18,9 +18,9 @@ import (
 const (
 	// subjectsMax bounds the queues, configurations, groups and locations of fleets that have series of their own. The events of all others count for a subject named Other.
 	subjectsMax = 200
-	// rulesMax bounds the rules that have series of their own: those with the most evaluations. The documents of the API have the same number.
+	// rulesMax bounds the rules that have series of their own: those with the most evaluations. The API's documentation has the same limit.
 	rulesMax = 50
-	// Other is the name of what is beyond these bounds. No fleet id and no custom location has this name.
+	// Other is the name of the subject for everything beyond these bounds. No fleet id and no custom location has this name.
 	Other = "other"
 )
 
@@ -28,17 +28,17 @@ const (
 type Config struct {
 	Engine *engine.Engine
 	Rules  func() []matchmaker.RuleEvaluations
-	Hosts  func() []HostUse                            // what agents have measured last, at most one for each compute; nil: there are none
-	Store  *series.Store                               // nil: no series are kept
-	Beside func() (points []series.Point, undo func()) // further points of the minute that is over; nil: none. undo says that they were not kept
-	Short  func() error                                // why nothing should be written now, such as a full disk
+	Hosts  func() []HostUse                            // the agents' latest measurements, at most one for each compute; nil: none
+	Store  *series.Store                               // nil: no series are stored
+	Beside func() (points []series.Point, undo func()) // returns further points of the finished minute; nil: none. undo reports that they were not stored
+	Short  func() error                                // returns why nothing should be written now, such as a full disk
 	Log    *slog.Logger
 }
 
-// Recorder counts what happens, and reads the state when it is asked for its metrics. It is a prometheus.Collector.
+// Recorder counts events, and reads the state when its metrics are requested. It is a prometheus.Collector.
 //
-// In a cluster each node has the state and receives each committed event, so each has the same figures. Figures of several nodes must not be added up. Rules are
-// evaluated by the node that decides, and only it counts them.
+// In a cluster, each node has the state and receives each committed event, so all have the same figures, which must not be added up. Only the leader evaluates
+// rules and counts them.
 type Recorder struct {
 	config   Config
 	unfollow func()
@@ -49,7 +49,7 @@ type Recorder struct {
 	mu       sync.Mutex
 	counts   map[key]*count
 	times    map[key]*times
-	subjects [Group + 1]map[[2]string]bool // that have series of their own, by kind of subject
+	subjects [Group + 1]map[[2]string]bool // subjects with series of their own, by kind
 	open     openMatches
 	computes map[[2]string]string // locations of computes, by fleet and name
 	rules    map[[2]string]matchmaker.RuleEvaluations
@@ -64,8 +64,8 @@ type key struct {
 
 // count is a counter.
 type count struct {
-	total   float64 // since the installation began to keep it
-	written float64 // of this, what finished minutes have
+	total   float64 // since the installation began to count it
+	written float64 // the part of it that finished minutes contain
 }
 
 // times is a duration. Its buckets are not cumulative.
@@ -73,13 +73,13 @@ type times struct {
 	total   series.Total
 	buckets [len(bounds) + 1]uint64
 	minute  series.Stat
-	written [len(bounds) + 1]uint64 // of the buckets, what finished minutes have
+	written [len(bounds) + 1]uint64 // the part of the buckets that finished minutes contain
 }
 
 // bounds are the upper bounds of the buckets of durations, in seconds.
 var bounds = [...]float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600}
 
-// Start begins to count. Close it before the engine.
+// Start begins to count. Close the Recorder before the engine.
 func Start(c Config) *Recorder {
 	r := &Recorder{config: c, counts: map[key]*count{}, times: map[key]*times{}, computes: map[[2]string]string{}, rules: map[[2]string]matchmaker.RuleEvaluations{}, hosts: map[[2]string]counted{}}
 	for of := range r.subjects {
@@ -93,19 +93,19 @@ func Start(c Config) *Recorder {
 	r.findOpen()
 	ctx, stop := context.WithCancel(background)
 	r.stop = stop
-	first := r.minute() // here, and not when the goroutine comes to run: a minute may be over by then
+	first := r.minute() // here, because a minute may have passed by the time the goroutine runs
 	r.keeping.Go(func() { r.keep(ctx, first) })
 	return r
 }
 
-// Close counts all events that were committed before, and writes the minute that is not over.
+// Close counts all events that were committed before, and writes the unfinished minute.
 func (r *Recorder) Close() {
 	r.unfollow()
 	r.stop()
 	r.keeping.Wait()
 }
 
-// add adds to a counter. r.mu is held.
+// add adds to a counter. The caller holds r.mu.
 func (r *Recorder) add(d *Definition, a, b string, n float64) {
 	k := r.keyOf(d, a, b)
 	c := r.counts[k]
@@ -116,7 +116,7 @@ func (r *Recorder) add(d *Definition, a, b string, n float64) {
 	c.total += n
 }
 
-// took adds a sample to a duration. r.mu is held.
+// took adds a sample to a duration. The caller holds r.mu.
 func (r *Recorder) took(d *Definition, a string, from, to domain.Time) {
 	k := r.keyOf(d, a, "")
 	t := r.times[k]
@@ -152,14 +152,14 @@ func (r *Recorder) keyOf(d *Definition, a, b string) key {
 	return key{d, a, b}
 }
 
-// countRules counts what the matchers have evaluated since the last call. r.mu is held.
+// countRules counts the matchers' evaluations since the last call. The caller holds r.mu.
 func (r *Recorder) countRules(all []matchmaker.RuleEvaluations) {
 	next := make(map[[2]string]matchmaker.RuleEvaluations, len(all))
 	for _, x := range all {
 		names := [2]string{x.Configuration, x.Rule}
 		next[names] = x
 		was := r.rules[names]
-		if x.Passed < was.Passed || x.Failed < was.Failed { // the matchers began anew
+		if x.Passed < was.Passed || x.Failed < was.Failed { // the matchers were restarted
 			was = matchmaker.RuleEvaluations{}
 		}
 		if n := x.Passed - was.Passed; n > 0 {
@@ -198,7 +198,7 @@ func (r *Recorder) follow(committed engine.Committed) {
 	}
 }
 
-// eventsAtOnce bounds how long the state is locked for a large journal entry.
+// eventsAtOnce bounds the events that are counted under one lock of the state, which a large journal entry would otherwise hold for long.
 const eventsAtOnce = 256
 
 var background = context.Background()

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// sample is what the gauges are computed from, read at one moment.
+// sample has the values for the gauges, read at one moment.
 type sample struct {
 	now            domain.Time
 	places         []hosting.PlaceCounts // the sum of all others last, as Other
@@ -46,7 +46,7 @@ type (
 	}
 )
 
-// defaultGroup is the metric group of a fleet that names none.
+// defaultGroup is the metric group of a fleet without one.
 const defaultGroup = "default"
 
 // read reads the state. It costs the same for a million game sessions as for one.
@@ -112,7 +112,7 @@ func (s *sample) readPlaces(v *cell.View) {
 	}
 }
 
-// note stores which subjects have series of their own. r.mu is held.
+// note stores which subjects have series of their own. The caller holds r.mu.
 func (r *Recorder) note(s *sample) {
 	for of := range r.subjects {
 		clear(r.subjects[of])
@@ -131,7 +131,7 @@ func (r *Recorder) note(s *sample) {
 	for _, c := range s.configurations {
 		r.subjects[Configuration][[2]string{c.configuration}] = true
 	}
-	for k := range r.counts { // a queue's locations are those that it has placed to
+	for k := range r.counts { // a queue's locations are those where it has placed game sessions
 		if k.metric == placementsTo && k.a != Other && r.subjects[Queue][[2]string{k.a}] {
 			r.subjects[QueueLocation][[2]string{k.a, k.b}] = true
 		}
@@ -139,7 +139,7 @@ func (r *Recorder) note(s *sample) {
 	r.forgetGone()
 }
 
-// forgetGone removes the counters of subjects that are gone, once all that they counted is written. r.mu is held.
+// forgetGone removes the counters of subjects that are gone, once all their counts are written. The caller holds r.mu.
 func (r *Recorder) forgetGone() {
 	gone := func(k key) bool {
 		names := [2]string{k.a, k.b}
@@ -231,7 +231,7 @@ func (s *sample) sums(yield func(d *Definition, dimension, name string, value fl
 	}
 }
 
-// topRules returns the rules with series of their own. r.mu is held.
+// topRules returns the rules with series of their own. The caller holds r.mu.
 func (r *Recorder) topRules() map[[2]string]bool {
 	sums := map[[2]string]float64{}
 	for k, c := range r.counts {

@@ -1,6 +1,6 @@
-// Package gamemetrics measures what the metrics of the service say: fleets, queues, matchmaking and game server groups. Table has each metric once, with
-// its name, its definition and how it is measured. Prometheus' metrics, the series that are kept, those for CloudWatch clients and docs/metrics.md all
-// come from it.
+// Package gamemetrics measures the GameLift service's metrics of fleets, queues, matchmaking and game server groups. Table has each metric once, with
+// its name, its definition and how it is measured. Prometheus' metrics, the stored series, the metrics for CloudWatch clients and docs/metrics.md are all
+// generated from it.
 package gamemetrics
 
 import (
@@ -11,19 +11,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
-// Kind says how a metric is measured.
+// Kind is the way in which a metric is measured.
 type Kind uint8
 
 // The kinds.
 const (
 	Gauge    Kind = iota + 1 // the state at the end of the minute
 	Counter                  // how often something happened within the minute
-	Duration                 // how long each took of what ended within the minute
+	Duration                 // the durations of everything that ended within the minute
 )
 
 func (k Kind) String() string { return [...]string{"", "gauge", "counter", "duration"}[k] }
 
-// Subject is what a metric is about.
+// Subject is the kind of thing that a metric describes.
 type Subject uint8
 
 // The subjects.
@@ -32,7 +32,7 @@ const (
 	Hosts                            // a fleet in one location, only
 	Queue                            // a queue
 	Location                         // a location, for all queues
-	QueueLocation                    // a queue and a location, which is a part of the metric's name
+	QueueLocation                    // a queue and a location, which is part of the metric's name
 	Configuration                    // a matchmaking configuration
 	Rule                             // a rule of a matchmaking configuration
 	Group                            // a game server group
@@ -44,13 +44,13 @@ var labels = [...][]string{
 	Configuration: {"matchmaking_configuration"}, Rule: {"matchmaking_configuration", "rule"}, Group: {"game_server_group"},
 }
 
-// dimensions are the dimensions in the service's words, by subject. A Place has further series with fewer dimensions.
+// dimensions are the service's dimensions, by subject. A Place has further series with fewer dimensions.
 var dimensions = [...][]string{
 	Place: {"FleetId", "Location"}, Hosts: {"FleetId", "Location"}, Queue: {"QueueName"}, Location: {"Location"}, QueueLocation: {"QueueName"},
 	Configuration: {"ConfigurationName"}, Rule: {"ConfigurationName", "RuleName"}, Group: {"GameServerGroup"},
 }
 
-// Dimension of the sums over the fleets of a metric group.
+// metricGroups is the dimension of the sums over the fleets of a metric group.
 const metricGroups = "MetricGroups"
 
 // Definition is one metric of the service.
@@ -61,16 +61,16 @@ type Definition struct {
 	Of      Subject
 	Meaning string
 
-	place func(*hosting.PlaceCounts) (value float64, ok bool) // of a gauge of a Place; not ok: a share of nothing
-	hosts func(fleet.Capacity) int32                          // of a gauge of Hosts
-	use   func(use) float64                                   // of a gauge of a Place that agents measure: the sum over its hosts
+	place func(*hosting.PlaceCounts) (value float64, ok bool) // for a gauge of a Place; not ok: a share of nothing
+	hosts func(fleet.Capacity) int32                          // for a gauge of Hosts
+	use   func(use) float64                                   // for a gauge of a Place that agents measure: the sum over its hosts
 }
 
 // Prometheus returns the name in Prometheus' form.
 func (d *Definition) Prometheus() string {
 	var b strings.Builder
 	b.WriteString("gamelift_")
-	if d.Of == Location { // the same metric by queue has another name, so that sums count nothing twice
+	if d.Of == Location { // the same metric by queue has another name, so that sums do not count twice
 		b.WriteString("location_")
 	}
 	name := []rune(d.Name)
@@ -79,7 +79,7 @@ func (d *Definition) Prometheus() string {
 		if r == ' ' || r == '<' || r == '>' {
 			continue
 		}
-		if upper(i) && i > 0 && (!upper(i-1) || i+1 < len(name) && !upper(i+1)) { // a word begins; an abbreviation is one
+		if upper(i) && i > 0 && (!upper(i-1) || i+1 < len(name) && !upper(i+1)) { // a word begins; an abbreviation is one word
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(r))
@@ -104,7 +104,7 @@ func (d *Definition) withUnit(name string) string {
 // Labels returns the names of the labels in Prometheus' form.
 func (d *Definition) Labels() []string { return labels[d.Of] }
 
-// DimensionSets returns the sets of dimensions with which the metric is kept.
+// DimensionSets returns the sets of dimensions of the metric's stored series.
 func (d *Definition) DimensionSets() [][]string {
 	if d.Of == Place {
 		return [][]string{{"FleetId", "Location"}, {"FleetId"}, {metricGroups}}
@@ -118,7 +118,7 @@ func ofPlace(name, meaning string, value func(*hosting.PlaceCounts) int32) *Defi
 	}}
 }
 
-// shareOf is the metric of a share in percent. Without anything to have a share of there is no value.
+// shareOf defines a metric of a share in percent. It has no value if the whole is 0.
 func shareOf(name, meaning string, value func(*hosting.PlaceCounts) (part, all int32)) *Definition {
 	return &Definition{Name: name, Unit: "Percent", Kind: Gauge, Of: Place, Meaning: meaning, place: func(n *hosting.PlaceCounts) (float64, bool) {
 		part, all := value(n)
@@ -133,7 +133,7 @@ func ofHosts(name, meaning string, value func(fleet.Capacity) int32) *Definition
 	return &Definition{Name: name, Unit: "Count", Kind: Gauge, Of: Hosts, Meaning: meaning, hosts: value}
 }
 
-// ofUse is a mean over the hosts of a place.
+// ofUse defines a metric of the mean over the hosts of a place.
 func ofUse(name, meaning string, sum func(use) float64) *Definition {
 	return &Definition{Name: name, Unit: "Percent", Kind: Gauge, Of: Place, Meaning: meaning, use: sum}
 }
@@ -246,7 +246,7 @@ var Table = []*Definition{
 	availableServers, utilizedServers, utilizedShare,
 }
 
-// Is reports whether the definition is that of a metric of the service.
+// Is reports whether the definition is that of the named metric.
 func (d *Definition) Is(metric string) bool {
 	return d.Name == metric || d == placementsTo && strings.HasPrefix(metric, placementPrefix)
 }

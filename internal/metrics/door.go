@@ -1,6 +1,6 @@
 // Package metrics is the door of monitoring: GET /metrics in Prometheus' text form.
 //
-// It has the metrics of matchers (the cost of a rule set, and passes that reached their limit) and those that other packages register.
+// It serves the metrics of matchers (the cost of a rule set, and passes that reached their limit) and those that other packages register.
 package metrics
 
 import (
@@ -21,7 +21,7 @@ import (
 // Path is the path of the door.
 const Path = "/metrics"
 
-// ActionName is what policies call reading it.
+// ActionName is the policy action for reading it.
 const ActionName = "muster:Metrics.Read"
 
 // Config is what a Door needs.
@@ -29,7 +29,7 @@ type Config struct {
 	Keys        identity.Finder
 	Dev         bool // every client may read
 	Matchmakers func() []matchmaker.Status
-	Private     func(*http.Request) bool // reports whether a request could not be read on the way
+	Private     func(*http.Request) bool // reports whether others on the network could not read a request
 	Proxies     *clientaddress.Proxies
 	Signins     *signin.Door
 	Log         *slog.Logger
@@ -53,7 +53,7 @@ func NewDoor(c Config) *Door {
 // Register adds collectors, whose names must be new.
 func (d *Door) Register(all ...prometheus.Collector) { d.registry.MustRegister(all...) }
 
-// Gatherer reads all metrics that the door has.
+// Gatherer returns a gatherer of all metrics of the door.
 func (d *Door) Gatherer() prometheus.Gatherer { return d.registry }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // retryAfter is when another attempt makes sense, in seconds: Prometheus scrapes less often.
 const retryAfter = "6"
 
-// Allows reports whether the caller may read metrics. A caller without a key, such as a load balancer that asks for the health, has tried nothing: it counts as no failed sign-in.
+// Allows reports whether the caller may read metrics. A request without a key, such as a load balancer's health check, does not count as a failed sign-in.
 func (d *Door) Allows(r *http.Request) bool {
 	if _, _, named := r.BasicAuth(); !named && !d.config.Dev {
 		return false
@@ -83,7 +83,7 @@ func (d *Door) Allows(r *http.Request) bool {
 	return refused == ""
 }
 
-// authorize returns the HTTP status and text of the refusal; an empty text means that the caller is allowed.
+// authorize returns the HTTP status and text of a refusal; an empty text means that the caller may read.
 func (d *Door) authorize(r *http.Request) (status int, refused string) {
 	if !d.config.Dev {
 		id, secret, _ := r.BasicAuth()

@@ -7,16 +7,16 @@ import (
 	"github.com/musterhq/muster/internal/series"
 )
 
-// Kept is a metric of the service itself that is kept beside the metrics of games. Its series have the name of the family, and the labels in By as dimensions; values that differ in
-// other labels are summed.
+// Kept is a metric of Muster itself that is stored together with the metrics of games. Its series have the name of the family, and the labels in By as dimensions. Values that differ
+// in other labels are added up.
 type Kept struct {
 	Family string
 	By     []string
-	Gauge  bool   // else a counter; of a histogram, the samples of the minute: their number, their sum, and the average as lowest and highest value
-	Only   string // outcome that counts; empty: all
+	Gauge  bool   // otherwise a counter or histogram; a histogram stores the samples of the minute: their number, their sum, and their average as minimum and maximum
+	Only   string // the only outcome that counts; empty: all
 }
 
-// KeptTable has all such metrics.
+// KeptTable lists all such metrics.
 var KeptTable = []Kept{
 	{Family: "muster_healthy", Gauge: true},
 	{Family: "muster_calls_total", By: []string{"outcome"}},
@@ -48,23 +48,23 @@ var KeptTable = []Kept{
 	{Family: "process_open_fds", Gauge: true},
 }
 
-// keptSeriesMax bounds these series: doors and operations are few, and named by the program. Beyond it values are not kept.
+// keptSeriesMax bounds these series. It is not reached, because doors and operations are few and named by the program. Values beyond it are dropped.
 const keptSeriesMax = 2000
 
 // Keeper reads the table's metrics once a minute. One goroutine uses it.
 type Keeper struct {
 	door *Door
-	was  map[series.Key]series.Stat // of counters and histograms: what finished minutes have
+	was  map[series.Key]series.Stat // of counters and histograms: the part that finished minutes contain
 }
 
-// Keeper makes a Keeper. Counters begin at 0 with the program, and so does what it has read.
+// Keeper makes a Keeper. It begins at 0, as the counters do when the program starts.
 func (d *Door) Keeper() *Keeper { return &Keeper{d, map[series.Key]series.Stat{}} }
 
-// Points returns what the series have to add for this minute. undo takes back that it has been kept.
+// Points returns the points of this minute for the series, and marks them as stored. undo reverts that.
 func (k *Keeper) Points() (points []series.Point, undo func()) {
 	sums := map[series.Key]series.Stat{}
 	gauges := map[series.Key]bool{}
-	families, _ := k.door.registry.Gather() // a family that cannot be read is missing, and /metrics logs the error
+	families, _ := k.door.registry.Gather() // a family that cannot be read is omitted; /metrics logs the error
 	for _, f := range families {
 		for _, kept := range KeptTable {
 			if kept.Family != f.GetName() {

@@ -10,7 +10,7 @@ import (
 
 var fqName = regexp.MustCompile(`fqName: "([^"]+)"`)
 
-// Names lists the names of all metrics that the door can show, also of those without a value yet.
+// Names returns the names of all metrics of the door, including those without a value yet.
 func (d *Door) Names() []string {
 	described := make(chan *prometheus.Desc)
 	go func() {
@@ -19,7 +19,7 @@ func (d *Door) Names() []string {
 	}()
 	names := map[string]bool{}
 	for desc := range described {
-		if m := fqName.FindStringSubmatch(desc.String()); m != nil { // a Desc has no other way to its name
+		if m := fqName.FindStringSubmatch(desc.String()); m != nil { // a Desc offers no other access to its name
 			names[m[1]] = true
 		}
 	}

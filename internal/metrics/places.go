@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// placesMax bounds the locations of fleets that have series of their own: those of the oldest fleets. All others are summed under
-// otherPlace, so that an installation of ten thousand fleets does not make a hundred thousand series.
+// placesMax bounds the locations of fleets that have series of their own: those of the oldest fleets. All others are added up under
+// otherPlace, so that an installation with ten thousand fleets does not have a hundred thousand series.
 const placesMax = 200
 
 // otherPlace is both labels of the places without series of their own. No fleet id and no custom location has this name.
@@ -38,7 +38,7 @@ var (
 	}
 )
 
-// Places has the metrics of fleets by location. It reads counters in the state, and never counts records.
+// Places collects the metrics of fleets by location. It reads counters in the state, and never counts records.
 func Places(e *engine.Engine) prometheus.Collector { return places{e} }
 
 type places struct{ engine *engine.Engine }

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Program has the metrics of the process itself: the build, the Go runtime, the system's figures, and whether the service is healthy.
+// Program collects the metrics of the process itself: the build, the Go runtime, the operating system's figures, and whether the service is healthy.
 func Program(release string, health func() error) []prometheus.Collector {
 	return []prometheus.Collector{
 		collectors.NewGoCollector(),

@@ -15,10 +15,10 @@ var (
 	quotaLimit = prometheus.NewDesc("muster_quota_limit", "How many they may have.", []string{"quota", "holder"}, nil)
 )
 
-// holdersShown are the holders of each quota that have series: those with most. A hundred keys that create without end do not fill a store of metrics.
+// holdersShown is the number of holders of each quota that have series: those with the most records. Many keys that create records thus cannot fill a store of metrics.
 const holdersShown = 3
 
-// Quotas has what the holders with most records have.
+// Quotas collects the record counts of the holders with the most records.
 func Quotas(e *engine.Engine, names *quotas.Desk) prometheus.Collector { return holders{e, names} }
 
 type holders struct {

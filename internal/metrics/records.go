@@ -19,7 +19,7 @@ var (
 	followerLags = prometheus.NewDesc("muster_follower_backlog", "Journal entries that the slowest internal reader has not taken yet.", nil, nil)
 )
 
-// Records has the numbers of records by kind, and their limits.
+// Records collects the numbers of records by kind, and their limits.
 func Records(e *engine.Engine) prometheus.Collector { return records{e} }
 
 type records struct{ engine *engine.Engine }

@@ -15,10 +15,10 @@ import (
 
 // The states of a generation.
 const (
-	Distributed = "distributed" // it is on its way to the nodes, and signs nothing yet
+	Distributed = "distributed" // it is being distributed to the nodes, and signs nothing yet
 	Signs       = "signs"
-	Accepted    = "accepted" // what it has signed is accepted until its date of last use
-	Ended       = "ended"    // what it has signed is refused
+	Accepted    = "accepted" // its signatures are accepted until its date of last use
+	Ended       = "ended"    // its signatures are refused
 )
 
 // Document is the JSON form of a generation of the secret.
@@ -30,14 +30,14 @@ type Document struct {
 	Activated  time.Time      `json:"activated,omitzero"` // when it began to sign
 	Until      time.Time      `json:"until,omitzero"`     // date of last use
 	Ended      time.Time      `json:"ended,omitzero"`
-	EndedBy    *keyring.Actor `json:"endedBy,omitempty"`   // absent: its date of last use has come
-	LastUse    *Use           `json:"lastUse,omitempty"`   // of something that it has signed, after a later one began to sign
-	AccessKeys int            `json:"accessKeys"`          // that work and are derived from it
-	Destroyed  bool           `json:"destroyed,omitempty"` // no node needs it any more, so they have removed it
+	EndedBy    *keyring.Actor `json:"endedBy,omitempty"`   // absent: its date of last use was reached
+	LastUse    *Use           `json:"lastUse,omitempty"`   // of one of its signatures, since a later one began to sign
+	AccessKeys int            `json:"accessKeys"`          // valid keys that are derived from it
+	Destroyed  bool           `json:"destroyed,omitempty"` // no node needs it any longer, so all have removed it
 	WaitsFor   []string       `json:"waitsFor,omitempty"`  // nodes that do not have it yet
 }
 
-// Use is the last use of a generation, exact to about a minute.
+// Use is the last use of a generation, to within about a minute.
 type Use struct {
 	At      time.Time `json:"at"`
 	Purpose string    `json:"purpose"`
@@ -54,7 +54,7 @@ func (r *Rotator) List(ctx context.Context) ([]Document, error) {
 		}
 		return nil
 	})
-	for _, use := range r.secrets.Uses() { // what this node has seen since
+	for _, use := range r.secrets.Uses() { // uses that this node has seen since
 		at := slices.IndexFunc(list, func(d Document) bool { return d.Number == use.Number })
 		if at >= 0 && (list[at].LastUse == nil || list[at].LastUse.At.Before(use.At.Std())) {
 			list[at].LastUse = &Use{use.At.Std(), use.Purpose}

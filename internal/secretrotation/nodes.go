@@ -13,13 +13,14 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// QuestionPath is where a node asks another one for a generation of the secret. The connections of nodes carry it, on which both have proved that they belong to the cluster.
+// QuestionPath is the path at which a node requests a generation of the secret from another. It is only served on connections between nodes, which both have proved
+// that they belong to the cluster.
 const QuestionPath = "/secret/generation"
 
-// answerMax bounds an answer, in bytes.
+// answerMax limits the size of an answer, in bytes.
 const answerMax = 4 << 10
 
-// Answer answers the question of another node.
+// Answer answers the request of another node.
 func Answer(secret identity.CellSecret) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		number, err := strconv.ParseUint(r.URL.Query().Get("number"), 10, 32)
@@ -33,7 +34,7 @@ func Answer(secret identity.CellSecret) http.Handler {
 	})
 }
 
-// FetchFrom returns how a node gets a generation from the others.
+// FetchFrom returns a function that gets a generation from other nodes.
 func FetchFrom(nodes *requests.Net) func(ctx context.Context, number uint32, check string) (identity.CellSecret, error) {
 	return func(ctx context.Context, number uint32, check string) (identity.CellSecret, error) {
 		err := errors.New("there is no other node")
@@ -48,7 +49,7 @@ func FetchFrom(nodes *requests.Net) func(ctx context.Context, number uint32, che
 }
 
 func ask(ctx context.Context, nodes *requests.Net, node string, number uint32, check string) (g identity.CellSecret, err error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchWait/2) // a node that is down leaves time for another one
+	ctx, cancel := context.WithTimeout(ctx, fetchWait/2) // if this node is down, there is time for another one
 	defer cancel()
 	query := url.Values{"number": {strconv.FormatUint(uint64(number), 10)}, "check": {check}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, requests.URL(node, QuestionPath)+"?"+query.Encode(), nil)

@@ -1,11 +1,11 @@
-// Package secretrotation rotates the secret of a cell while the service runs, without a moment in which a node refuses what another one has signed.
+// Package secretrotation rotates the secret of a cell while the service runs. No node ever refuses what another has signed.
 //
-// A rotation has two steps. A node makes the new generation, stores it in its data directory, and says in the journal that there is one. Each node gets it from the others, over
-// their own connections, stores it, accepts what it signs, and says so. Once all nodes have it that are there, the node that decides lets it sign: from then on the generation
-// before has a date of last use. Every step is in the state, so a new leader, or a node that comes back, goes on where the others are.
+// A rotation has two steps. First, a node makes the new generation, stores it in its data directory, and records its existence in the journal. Each node gets it from the others over
+// their own connections, stores it, accepts its signatures, and records that. Second, once all present nodes have it, the leader activates it: from then on it signs, and the previous
+// generation has a date of last use. The state has every step, so a new leader or a returning node continues where the others are.
 //
-// The state has no secrets: package identity has them, in the file of each data directory. Access keys are derived from the generation that signed when they were
-// made, for as long as they work. docs/decisions/0109-generations-of-the-secret.md.
+// The state contains no secrets: package identity keeps them in a file of each data directory. An access key is derived from the generation that signed when the key was
+// made, for as long as the key works. docs/decisions/0109-generations-of-the-secret.md.
 package secretrotation
 
 import (
@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// lookEvery is how often the state is read, in case that something could not be done: a node could not be reached, or the disk was full.
+	// lookEvery is the interval for reading the state again, in case a step failed: a node was unreachable, or the disk was full.
 	lookEvery = time.Second
-	// notedEvery is how often a node has the uses of earlier generations recorded that it has seen.
+	// notedEvery is the interval at which a node records the uses of earlier generations that it has seen.
 	notedEvery = 30 * time.Second
-	// activateWait is how long Rotate waits until the new generation signs. It goes on without it.
+	// activateWait is how long Rotate waits until the new generation signs. The rotation continues after that.
 	activateWait = 15 * time.Second
 	fetchWait    = 3 * time.Second
 	catchEvery   = 50 * time.Millisecond
 
-	// single is how the state names the only node of a single machine.
+	// single is the name of a single machine's node in the state.
 	single = "service"
 )
 
@@ -44,35 +44,35 @@ const (
 type Config struct {
 	Engine  *engine.Engine
 	Secret  identity.CellSecret // Kept
-	Changed func()              // puts into force, at once, what has changed of the secret
+	Changed func()              // puts changes of the secret into force at once
 	Log     *slog.Logger
 
 	// At a node of a cluster:
 
 	Node    string      // its id; empty: a single machine
-	Current func() bool // whether the node has, since its start, once applied everything that was acknowledged before
+	Current func() bool // whether the node has applied, at some moment since its start, everything that had been acknowledged by then
 	// Fetch gets a generation from another node.
 	Fetch func(ctx context.Context, number uint32, check string) (identity.CellSecret, error)
 }
 
-// Rotator keeps the secret of a running service equal to the state, and changes it. All methods may be called at the same time.
+// Rotator keeps the secret of a running service equal to the state, and changes it. Its methods may be called concurrently.
 type Rotator struct {
 	config   Config
 	secrets  *identity.Generations
 	unfollow func()
 	stop     context.CancelFunc
 	work     sync.WaitGroup
-	wake     chan struct{} // of the goroutine that follows the state
-	office   chan struct{} // of the goroutine of the node that decides
+	wake     chan struct{} // wakes the goroutine that follows the state
+	office   chan struct{} // wakes the leader's goroutine
 	complete atomic.Bool
 	rotating sync.Mutex // held while a generation is made here
 
-	resting context.CancelFunc // of the office
+	resting context.CancelFunc // ends the leader's goroutine
 	leading sync.WaitGroup
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced after each look at the state that has found a change
-	seen    string        // of the last look
+	changed chan struct{} // closed and replaced when a look at the state finds a change
+	seen    string        // the result of the last look
 	failed  bool          // the file could not be written
 	lacking bool          // a generation could not be fetched
 }
@@ -115,11 +115,11 @@ func (r *Rotator) wakeUp() {
 	}
 }
 
-// Complete reports whether this node has had, since its start, all generations whose signatures are accepted. Until then its doors must stay closed: they would refuse what
-// other nodes have signed.
+// Complete reports whether this node has had all accepted generations at some moment since its start. Until then its doors must stay closed: they would refuse
+// signatures of other nodes.
 func (r *Rotator) Complete() bool { return r.complete.Load() }
 
-// node is how the state names this node.
+// node returns the name of this node in the state.
 func (r *Rotator) node() string {
 	if r.config.Node == "" {
 		return single
@@ -146,7 +146,7 @@ func (r *Rotator) follow(ctx context.Context) {
 	}
 }
 
-// look reads the state, and does what this node has to do for it.
+// look reads the state and performs this node's next steps.
 func (r *Rotator) look(ctx context.Context) error {
 	current := r.config.Current == nil || r.config.Current() // before the state is read
 	all, err := r.standings(ctx)
@@ -203,7 +203,7 @@ func (r *Rotator) fetch(ctx context.Context, g *access.SecretStanding) bool {
 	return true
 }
 
-// complain logs what keeps this node from following the state, once until it is over.
+// complain logs a problem that keeps this node from following the state, once per problem.
 func (r *Rotator) complain(err error, missing []access.SecretStanding) {
 	if err != nil && !r.failed {
 		r.config.Log.Error("the file with the secret cannot be written: what is accepted follows the state, and the file is written again every second", "error", err)
@@ -214,7 +214,7 @@ func (r *Rotator) complain(err error, missing []access.SecretStanding) {
 	r.failed, r.lacking = err != nil, len(missing) > 0
 }
 
-// hold says that this node has a generation, if the others wait for that.
+// hold records that this node has a generation, if the rotation waits for that.
 func (r *Rotator) hold(ctx context.Context, g *access.SecretStanding) {
 	if !g.Pending() || slices.Contains(g.Holders, r.node()) {
 		return
@@ -227,7 +227,7 @@ func (r *Rotator) hold(ctx context.Context, g *access.SecretStanding) {
 	}
 }
 
-// noteUses has the last uses of earlier generations recorded until ctx ends.
+// noteUses records the last uses of earlier generations until ctx ends.
 func (r *Rotator) noteUses(ctx context.Context) {
 	every := time.NewTicker(notedEvery)
 	defer every.Stop()
@@ -255,7 +255,7 @@ func (r *Rotator) noteUses(ctx context.Context) {
 	}
 }
 
-// Lead implements office.Part: the node that decides lets a generation sign that all nodes have, and ends those whose date of last use has come.
+// Lead implements office.Part: the leader activates a generation once all nodes have it, and ends generations at their date of last use.
 func (r *Rotator) Lead() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.resting = cancel
@@ -312,13 +312,13 @@ func (r *Rotator) decide(ctx context.Context) {
 	}
 }
 
-// lost reports whether a single machine does not have a generation that never signed: it was restored from a backup of a node that did not have it yet.
+// lost reports whether a single machine lacks a generation that never signed: it was restored from the backup of a node that did not have the generation yet.
 func (r *Rotator) lost(g *access.SecretStanding) bool {
 	secret, ok := r.config.Secret.At(g.Number)
 	return !ok || secret.Check() != g.Check
 }
 
-// nodes are those that must have a generation before it signs: all that the cluster counts as present. One that is not there gets it before its doors open.
+// nodes returns the nodes that must have a generation before it signs: all that the cluster considers present. An absent node gets it before its doors open.
 func (r *Rotator) nodes(v *cell.View) []string {
 	all := []string{r.node()}
 	if r.config.Node == "" {
@@ -341,8 +341,8 @@ func waitsFor(g *access.SecretStanding, nodes []string) (left []string) {
 	return left
 }
 
-// Rotate makes a new generation, which signs as soon as all nodes have it. It returns the generations then, or after a while before that: the rotation goes on. overlap is for how long
-// the present one is accepted; 0: access.SecretOverlap.
+// Rotate makes a new generation, which signs as soon as all nodes have it. It returns the generations then, or after activateWait, while the rotation continues. overlap is how long
+// the current generation is still accepted; 0: access.SecretOverlap.
 func (r *Rotator) Rotate(ctx context.Context, by access.Actor, overlap time.Duration) ([]Document, error) {
 	if !r.rotating.TryLock() {
 		return nil, domain.Refuse(domain.Conflict, "another rotation of the secret has just begun")
@@ -361,7 +361,7 @@ func (r *Rotator) Rotate(ctx context.Context, by access.Actor, overlap time.Dura
 		if _, refused := errors.AsType[*domain.Refusal](err); refused {
 			err = errors.Join(err, r.secrets.Remove(number))
 		}
-		return nil, err // without a refusal it may be in the state: the follower knows
+		return nil, err // any other error leaves open whether it is in the state: the follower finds out
 	}
 	r.config.Log.Info("the secret is being rotated", "generation", number, "principal", by.Principal, "address", by.Address, "door", by.Door)
 	if err := r.await(ctx, number, func(g *access.SecretStanding) bool { return !g.Pending() }); err != nil {
@@ -370,7 +370,7 @@ func (r *Rotator) Rotate(ctx context.Context, by access.Actor, overlap time.Dura
 	return r.List(ctx)
 }
 
-// next is the number of the next generation.
+// next returns the number of the next generation.
 func (r *Rotator) next(ctx context.Context) (number uint32, err error) {
 	err = r.config.Engine.Read(ctx, func(v *cell.View) error {
 		for _, g := range v.SecretGenerations() {
@@ -384,7 +384,7 @@ func (r *Rotator) next(ctx context.Context) (number uint32, err error) {
 	return number + 1, err
 }
 
-// await returns once this node has followed the state to where a generation is as wanted, or after activateWait.
+// await returns once this node has followed the state to a point where is holds for a generation, or after activateWait.
 func (r *Rotator) await(ctx context.Context, number uint32, is func(*access.SecretStanding) bool) error {
 	wait := time.NewTimer(activateWait)
 	defer wait.Stop()
@@ -412,7 +412,7 @@ func (r *Rotator) await(ctx context.Context, number uint32, is func(*access.Secr
 	}
 }
 
-// follows reports whether what this node accepts is as the state has it.
+// follows reports whether this node treats a generation as the state requires.
 func (r *Rotator) follows(g *access.SecretStanding) bool {
 	if g.Signs() {
 		return r.config.Secret.Generation() == g.Number
@@ -420,23 +420,23 @@ func (r *Rotator) follows(g *access.SecretStanding) bool {
 	return g.Ended == 0 || !r.config.Secret.Accepted(g.Number, "")
 }
 
-// Retirement selects what ends.
+// Retirement selects a generation to end.
 type Retirement struct {
 	Number     uint32 `json:"number"`
 	RevokeKeys bool   `json:"revokeKeys,omitempty"` // also the access keys that are derived from the generation
 	Force      bool   `json:"force,omitempty"`      // even if no admin key is left
-	DryRun     bool   `json:"dryRun,omitempty"`     // only say what would be refused
+	DryRun     bool   `json:"dryRun,omitempty"`     // only report what would be refused
 }
 
-// Retired says what has ended, or would.
+// Retired describes what ended, or would end.
 type Retired struct {
 	Generation Document `json:"generation"`
-	Keys       []string `json:"accessKeys"` // derived from it: they work on, or were revoked with it
+	Keys       []string `json:"accessKeys"` // derived from it; they keep working unless they were revoked with it
 	Revoked    bool     `json:"keysRevoked,omitempty"`
-	Ended      bool     `json:"ended"` // now, or before
+	Ended      bool     `json:"ended"` // now or earlier
 }
 
-// Retire ends what an earlier generation has signed, at once: when it returns, this node refuses that, and other nodes do within a second.
+// Retire ends an earlier generation at once: when it returns, this node refuses its signatures; other nodes do so within a second.
 func (r *Rotator) Retire(ctx context.Context, by access.Actor, x Retirement) (done Retired, err error) {
 	if x.DryRun {
 		return r.would(ctx, x)
@@ -454,7 +454,7 @@ func (r *Rotator) Retire(ctx context.Context, by access.Actor, x Retirement) (do
 	return done, err
 }
 
-// would is Retire that changes nothing.
+// would is a dry run of Retire.
 func (r *Rotator) would(ctx context.Context, x Retirement) (done Retired, err error) {
 	done = Retired{Keys: []string{}}
 	if done.Generation, err = r.document(ctx, x.Number); err != nil {

@@ -9,10 +9,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Bounds of what peers send. A traceparent of the present version has 55 bytes, and of a later one as many or more.
+// Limits on headers from peers. A traceparent of the current version has 55 bytes; later versions have at least as many.
 const (
 	parentMax = 128
-	stateMax  = 512 // bytes of tracestate; the standard asks for as many
+	stateMax  = 512 // bytes of tracestate; the standard requires support for this many
 )
 
 var (
@@ -21,7 +21,7 @@ var (
 	stateName  = http.CanonicalHeaderKey("tracestate")
 )
 
-// extract reads the trace of a request. Malformed headers count as none, and so does a tracestate that is too long. Baggage is not read.
+// extract reads the trace of a request. It ignores malformed headers, a tracestate that is too long, and baggage.
 func extract(h http.Header) trace.SpanContext {
 	parents := h[parentName]
 	if len(parents) != 1 || len(parents[0]) > parentMax {
@@ -34,7 +34,7 @@ func extract(h http.Header) trace.SpanContext {
 	return trace.SpanContextFromContext(w3c.Extract(context.Background(), carrier))
 }
 
-// joined is a header of several lines as one; empty if that is too long.
+// joined joins the lines of a header; empty if the result is too long.
 func joined(lines []string) string {
 	bytes := 0
 	for _, line := range lines {
@@ -45,7 +45,7 @@ func joined(lines []string) string {
 	return strings.Join(lines, ",")
 }
 
-// Inject adds the trace that ctx belongs to to the headers of a request to another program. Whatever they had is replaced.
+// Inject sets the trace of ctx in the headers of a request to another program. It replaces an existing trace.
 func Inject(ctx context.Context, h http.Header) {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return
@@ -54,7 +54,7 @@ func Inject(ctx context.Context, h http.Header) {
 	w3c.Inject(ctx, propagation.HeaderCarrier(h))
 }
 
-// Text is the trace that ctx belongs to, in the form of a traceparent; empty if that is none, or is not sampled.
+// Text returns the trace of ctx in the form of a traceparent; empty if there is none or it is not sampled.
 func Text(ctx context.Context) string {
 	s := trace.SpanContextFromContext(ctx)
 	if !s.IsSampled() {
@@ -69,7 +69,7 @@ func textOf(s trace.SpanContext) string {
 	return carrier["traceparent"]
 }
 
-// WithText returns a context that belongs to the trace of a Text from another node.
+// WithText returns a context that belongs to the trace in a Text from another node.
 func WithText(ctx context.Context, text string) context.Context {
 	if s := parse(text); s.IsValid() {
 		return trace.ContextWithRemoteSpanContext(ctx, s)

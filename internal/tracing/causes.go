@@ -11,27 +11,27 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Cause names a thing that a traced command made, and that causes something later: a push, a webhook. Kinds keep ids of different things apart.
+// Cause names a thing that a traced command made and that causes later work: a push, a webhook. Kinds distinguish the ids of different things.
 type Cause struct{ Kind, ID string }
 
 // The kinds of causes.
 const (
 	GameSession   = "game session"
-	Placement     = "placement" // also that of a match, whose id it has
+	Placement     = "placement" // also of a match, which has the same id
 	Ticket        = "ticket"    // by its number
 	PlayerSession = "player session"
 )
 
 const (
-	causesMax = 4096 // the oldest make room
+	causesMax = 4096 // new ones replace the oldest
 	askWait   = 250 * time.Millisecond
-	quiet     = 10 * time.Second // after a question without an answer in time, no other is asked
+	quiet     = 10 * time.Second // pause after a question without a timely answer
 	causeMax  = 1024             // bytes of an id in a question
-	linksMax  = 64               // of a span to those of other traces
+	linksMax  = 64               // from a span to spans of other traces
 )
 
-// causes remembers which span made a thing, for the newest things. It is memory of this process alone: what is lost with it ends a trace early, nothing else.
-// In a cluster the node that decides remembers, and the others ask it.
+// causes remembers which span made a thing, for the newest things. It exists only in this process: losing it ends traces early and has no other effect.
+// In a cluster the leader remembers causes, and the other nodes ask it.
 type causes struct {
 	most int
 
@@ -45,7 +45,7 @@ type causes struct {
 	quietUntil atomic.Pointer[time.Time] // nil: questions are asked
 }
 
-// Remember notes that the work that ctx is for made a thing.
+// Remember records that the work of ctx made a thing.
 func (t *Tracer) Remember(ctx context.Context, c Cause) {
 	s := trace.SpanContextFromContext(ctx)
 	if !t.On() || !s.IsSampled() {
@@ -69,14 +69,14 @@ func (t *Tracer) Remember(ctx context.Context, c Cause) {
 	x.spans[c] = s
 }
 
-// AskWith sets how to ask the node that decides, whose AnswerCause answers. It is called once, before the Tracer is used.
+// AskWith sets the function that asks the leader, whose AnswerCause answers. Call it once, before using the Tracer.
 func (t *Tracer) AskWith(ask func(ctx context.Context, question []byte) ([]byte, error)) {
 	if t != nil {
 		t.causes.ask = ask
 	}
 }
 
-// Continue begins a span that follows from the first of these things that a traced command made, and is nil if none was.
+// Continue begins a span that follows from the first of these things that a traced command made. The span is nil if there is none.
 func (t *Tracer) Continue(ctx context.Context, name string, kind trace.SpanKind, of ...Cause) (context.Context, *Span) {
 	if !t.On() {
 		return ctx, nil
@@ -100,7 +100,7 @@ func (t *Tracer) ContinueHere(ctx context.Context, name string, kind trace.SpanK
 	return t.Start(trace.ContextWithRemoteSpanContext(ctx, s), name, kind)
 }
 
-// Join notes that things which traced commands made have made another one together. It is a span in the trace of the first of them, with links to the others.
+// Join records that several things from traced commands together caused another one. It makes a span in the trace of the first, with links to the others.
 func (t *Tracer) Join(name string, made Cause, of []Cause) {
 	x := t.export()
 	if x == nil {
@@ -137,8 +137,8 @@ func (t *Tracer) causeOf(ctx context.Context, of []Cause) trace.SpanContext {
 	waiting, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
 	answer, err := t.causes.ask(waiting, question(of))
-	if err != nil { // this node decides, or none does: the trace ends here
-		if waiting.Err() != nil && ctx.Err() == nil { // what follows is not to wait for telemetry again
+	if err != nil { // this node is the leader, or there is none: the trace ends here
+		if waiting.Err() != nil && ctx.Err() == nil { // later work must not wait for telemetry again
 			until := time.Now().Add(t.causes.quiet)
 			t.causes.quietUntil.Store(&until)
 		}
@@ -158,7 +158,7 @@ func (t *Tracer) known(of []Cause) trace.SpanContext {
 	return trace.SpanContext{}
 }
 
-// A question has a line for each cause: its kind, a tab, its id.
+// question encodes causes, one per line: the kind, a tab, and the id.
 func question(of []Cause) []byte {
 	var b []byte
 	for _, c := range of {
@@ -169,7 +169,7 @@ func question(of []Cause) []byte {
 	return b
 }
 
-// AnswerCause answers the question of another node: the Text of the span, or nothing. It never fails; its form is that of a question between nodes.
+// AnswerCause answers the question of another node with the Text of the span, or with nothing. It never fails; the error is part of the signature for questions between nodes.
 func (t *Tracer) AnswerCause(_ context.Context, question []byte) (answer []byte, err error) {
 	if t == nil || len(question) > 4*causeMax {
 		return nil, nil

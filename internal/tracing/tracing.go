@@ -1,17 +1,17 @@
-// Package tracing makes spans of what one request causes: the call at its door, the commit of its commands, the push to a server process and the
-// answer of that, the webhooks. Package otlp exports them.
+// Package tracing makes spans for everything that a request causes: the call at its door, the commit of its commands, the push to a server process and its
+// answer, and the webhooks. Package otlp exports them.
 //
-// A Tracer without a provider, and a nil one, trace nothing, and cost a comparison. Of a call that is not chosen, no span exists.
+// A Tracer that is nil or has no provider traces nothing and costs one comparison. A call that is not sampled has no spans.
 //
 // # Whose decision counts
 //
-// A span begins once a request is authenticated: strangers cause none. Callers with an access key of the studio decide by the flag in their traceparent
-// whether the call is traced, as the standard has it. The flag of players and of keys of the role client, which every player's client contains, counts for
-// nothing, and neither does their choice of a trace id: chance decides about their calls. Their trace goes on all the same.
+// A span begins once a request is authenticated: strangers cause none. Callers with one of the studio's access keys decide with the flag in their traceparent
+// whether the call is traced, as the standard specifies. The flag and the trace id of players, and of keys with the role client, which every player's client
+// contains, do not influence that: their calls are sampled at random. A sampled call still continues their trace.
 //
 // # What a span contains
 //
-// Names of operations and commands, identifiers, numbers of journal entries, outcomes. No credential, no text of a player, no body.
+// A span contains names of operations and commands, identifiers, numbers of journal entries, and outcomes. It contains no credentials, texts of players, or bodies.
 package tracing
 
 import (
@@ -31,19 +31,19 @@ import (
 // Scope is the name under which all spans are made.
 const Scope = "github.com/musterhq/muster"
 
-// Sampling says which calls are traced.
+// Sampling determines which calls are traced.
 type Sampling struct {
-	Share   float64 // of the calls about which no caller decides, 0 to 1
-	Parents bool    // trusted callers decide about theirs
+	Share   float64 // of the calls for which no caller decides, 0 to 1
+	Parents bool    // trusted callers decide for their own calls
 }
 
-// Tracer makes spans. All methods may be called at the same time.
+// Tracer makes spans. Its methods may be called concurrently.
 type Tracer struct {
 	to     atomic.Pointer[export] // nil: nothing is traced
 	causes causes
 }
 
-// export is where spans go, and of which calls there are any.
+// export is the destination of spans, and the sampling of calls.
 type export struct {
 	trace.Tracer
 	sampling Sampling
@@ -52,7 +52,7 @@ type export struct {
 // New makes a Tracer that traces nothing before ExportTo.
 func New() *Tracer { return &Tracer{causes: causes{most: causesMax, quiet: quiet}} }
 
-// ExportTo has the spans that begin from now on go to a provider, which must record every span that has no parent or a sampled one. nil: nothing is traced.
+// ExportTo sends spans that begin from now on to a provider, which must record every span that has no parent or a sampled one. nil: nothing is traced.
 func (t *Tracer) ExportTo(provider trace.TracerProvider, s Sampling) {
 	if provider == nil {
 		t.to.Store(nil)
@@ -68,7 +68,7 @@ func (t *Tracer) export() *export {
 	return t.to.Load()
 }
 
-// On reports whether calls are traced at present.
+// On reports whether tracing is on.
 func (t *Tracer) On() bool { return t.export() != nil }
 
 // Call is a call at a door.
@@ -79,7 +79,7 @@ type Call struct {
 	Began           time.Time
 }
 
-// Begin begins the span of an authenticated call. Work for the call uses the returned context. The Span is nil if the call is not traced.
+// Begin begins the span of an authenticated call. Work for the call must use the returned context. The Span is nil if the call is not traced.
 func (t *Tracer) Begin(r *http.Request, c Call) (context.Context, *Span) {
 	ctx := r.Context()
 	x := t.export()
@@ -109,10 +109,10 @@ func (x *export) chooses(parent trace.SpanContext, trusted bool) bool {
 	return x.chance()
 }
 
-// chance does not look at the trace id, which callers choose.
+// chance decides at random. It ignores the trace id, which callers choose.
 func (x *export) chance() bool { return rand.Float64() < x.sampling.Share }
 
-// Serve is Begin for a handler: it returns what replaces the handler's parameters, and a function to defer.
+// Serve is Begin for a handler: it returns replacements for the handler's parameters, and a function to defer.
 func (t *Tracer) Serve(w http.ResponseWriter, r *http.Request, c Call) (http.ResponseWriter, *http.Request, func()) {
 	if !t.On() {
 		return w, r, func() {}
@@ -128,7 +128,7 @@ func (t *Tracer) Serve(w http.ResponseWriter, r *http.Request, c Call) (http.Res
 	return noted, r, func() { span.End(noted.Outcome()) }
 }
 
-// Start begins a span for a part of the work that ctx is for. It is nil if that is not traced.
+// Start begins a span for a part of the work of ctx. The span is nil if that work is not traced.
 func (t *Tracer) Start(ctx context.Context, name string, kind trace.SpanKind) (context.Context, *Span) {
 	x := t.export()
 	if x == nil || !trace.SpanContextFromContext(ctx).IsSampled() {
@@ -138,7 +138,7 @@ func (t *Tracer) Start(ctx context.Context, name string, kind trace.SpanKind) (c
 	return ctx, &Span{span}
 }
 
-// Root begins the span of a request that carries no trace, if chance chooses it.
+// Root begins the span of a request without a trace, if it is sampled.
 func (t *Tracer) Root(ctx context.Context, name string) (context.Context, *Span) {
 	x := t.export()
 	if x == nil || !x.chance() {
@@ -148,7 +148,7 @@ func (t *Tracer) Root(ctx context.Context, name string) (context.Context, *Span)
 	return ctx, &Span{span}
 }
 
-// Child is Start for callers that have no Tracer, but are called within a span.
+// Child is Start for callers that have no Tracer but run within a span.
 func Child(ctx context.Context, name string, kind trace.SpanKind) (context.Context, *Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -158,12 +158,12 @@ func Child(ctx context.Context, name string, kind trace.SpanKind) (context.Conte
 	return ctx, &Span{span}
 }
 
-// Traced reports whether the work that ctx is for is traced.
+// Traced reports whether the work of ctx is traced.
 func (t *Tracer) Traced(ctx context.Context) bool {
 	return t.On() && trace.SpanContextFromContext(ctx).IsSampled()
 }
 
-// Detach returns a context that ends with ctx and belongs to the trace of from: for work that outlives the call that began it.
+// Detach returns a context that ends with ctx and belongs to the trace of from, for work that outlives the call that began it.
 func Detach(ctx, from context.Context) context.Context {
 	if s := trace.SpanContextFromContext(from); s.IsValid() {
 		return trace.ContextWithSpanContext(ctx, s)
@@ -174,17 +174,17 @@ func Detach(ctx, from context.Context) context.Context {
 // Span is a traced part of a call. The methods of a nil Span do nothing.
 type Span struct{ span trace.Span }
 
-// Set adds a text. Exports cut it off after 256 characters.
+// Set adds a text attribute. Exports truncate it to 256 characters.
 func (s *Span) Set(key, value string) {
 	if s != nil {
 		s.span.SetAttributes(attribute.String(key, value))
 	}
 }
 
-// Number is a number that a span has.
+// Number returns a numeric attribute.
 func Number(key string, value uint64) attribute.KeyValue { return attribute.Int64(key, int64(value)) }
 
-// Part adds a part of the span of ctx that is over already.
+// Part adds a span for a finished part of the work of ctx.
 func (t *Tracer) Part(ctx context.Context, name string, from, to time.Time, has ...attribute.KeyValue) {
 	if x := t.export(); x != nil {
 		_, span := x.Start(ctx, name, trace.WithTimestamp(from), trace.WithAttributes(has...))
@@ -204,7 +204,7 @@ func (s *Span) End(o callstats.Outcome) {
 	s.span.End()
 }
 
-// EndWith ends a span of work that failed with err, or did not. The text of the error may be that of a client, so it is not kept.
+// EndWith ends the span of work that failed with err, or succeeded. It does not record the text of the error, which may come from a client.
 func (s *Span) EndWith(err error) {
 	if s == nil {
 		return

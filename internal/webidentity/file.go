@@ -1,5 +1,5 @@
-// Package webidentity checks tokens with which machines prove who they are, such as service accounts of Kubernetes and jobs of CI systems, and knows which roles the
-// settings give them.
+// Package webidentity checks tokens with which machines prove their identity, such as service accounts of Kubernetes and jobs of CI systems, and determines the roles that
+// the settings grant them.
 package webidentity
 
 import (
@@ -24,7 +24,7 @@ const (
 	claimsMax  = 64 // of a rule
 )
 
-// Issuers are those whose tokens are taken.
+// Issuers are the issuers whose tokens are accepted.
 type Issuers struct {
 	byURL map[string]*issuer
 	now   func() time.Time
@@ -63,7 +63,7 @@ type ruleText struct {
 	Claims map[string][]string `json:"claims"`
 }
 
-// Check reads the file, and reports all of its mistakes. It returns the names of the issuers.
+// Check reads the file and reports all mistakes in it. It returns the names of the issuers.
 func Check(path string) (names []string, err error) {
 	x, err := configfile.Read(path, parse)
 	if err != nil {
@@ -75,7 +75,7 @@ func Check(path string) (names []string, err error) {
 	return names, nil
 }
 
-// Open reads the file, and the files of keys that it names.
+// Open reads the file and the key files that it names.
 func Open(path string, log *slog.Logger) (*Issuers, error) {
 	x, err := configfile.Read(path, parse)
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *issuerText) issuer(at string, wrong *configfile.Mistakes) *issuer {
 	return i
 }
 
-// transport trusts the authorities in a file; without one, those of the machine.
+// transport returns a transport that trusts the authorities in a file; nil without a file, for those of the machine.
 func transport(caFile string) (*http.Transport, error) {
 	if caFile == "" {
 		return nil, nil

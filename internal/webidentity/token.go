@@ -12,29 +12,29 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-jose/go-jose/v4"
-	exactjson "github.com/go-jose/go-jose/v4/json" // takes names as they are written, and each once
+	exactjson "github.com/go-jose/go-jose/v4/json" // matches names exactly and refuses duplicates
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/tokenkeys"
 )
 
-// TokenBytesMax is the size of the largest token that is looked at.
+// TokenBytesMax is the maximum size of a token.
 const TokenBytesMax = 16 << 10
 
-const leeway = time.Minute // clocks differ
+const leeway = time.Minute // for differences between clocks
 
-// Problem is what is wrong with a token.
+// Problem is the kind of mistake in a token.
 type Problem uint8
 
-// The problems, as clients of STS tell them apart.
+// The problems that clients of STS distinguish.
 const (
-	Invalid     Problem = iota // it is no token of an issuer for this service
-	Expired                    // it was valid once
-	Claims                     // its issuer has signed claims that do not count now
+	Invalid     Problem = iota // no token from a known issuer for this service
+	Expired                    // it is no longer valid
+	Claims                     // the claims that its issuer signed are not acceptable now
 	Unreachable                // its issuer's keys cannot be fetched
 )
 
-// Refused is the error of a token. Its text is for the client.
+// Refused is the error of a refused token. Its text is for the client.
 type Refused struct {
 	Problem Problem
 	text    string
@@ -43,27 +43,27 @@ type Refused struct {
 
 func (r *Refused) Error() string { return r.text }
 
-// Unwrap returns what the log may say beside the text; nil: nothing.
+// Unwrap returns the cause, which may be logged together with the text; nil: none.
 func (r *Refused) Unwrap() error { return r.cause }
 
 func refuse(problem Problem, format string, args ...any) error {
 	return &Refused{problem, fmt.Sprintf(format, args...), nil}
 }
 
-// Machine is who has proved its identity with a token.
+// Machine is a machine that proved its identity with a token.
 type Machine struct {
 	Provider string // name of the issuer in the settings
 	Issuer   string // its URL
 	Subject  string
-	Audience string // of the token, for which it was taken
+	Audience string // the audience of the token that this service accepted
 
 	rules []*rule // that match
 }
 
-// Holder names the machine as the holder of temporary credentials.
+// Holder returns the machine's name as the holder of temporary credentials.
 func (m *Machine) Holder() string { return m.Provider + "/" + m.Subject }
 
-// May returns how long credentials of a role may be valid; 0: no rule gives this role.
+// May returns how long credentials with a role may be valid; 0: no rule grants this role.
 func (m *Machine) May(role access.Role) (most time.Duration) {
 	for _, r := range m.rules {
 		if r.Roles&access.Roles(role) != 0 {
@@ -73,12 +73,12 @@ func (m *Machine) May(role access.Role) (most time.Duration) {
 	return most
 }
 
-// Verify checks a token. Its error is a *Refused, or that of ctx.
+// Verify checks a token. Its error is a *Refused, or ctx's error.
 func (x *Issuers) Verify(ctx context.Context, token string) (*Machine, error) {
 	if len(token) > TokenBytesMax {
 		return nil, refuse(Invalid, "the token has %d bytes, want at most %d", len(token), TokenBytesMax)
 	}
-	signed, err := jose.ParseSignedCompact(token, tokenkeys.Algorithms) // jku, x5u and jwk are never looked at
+	signed, err := jose.ParseSignedCompact(token, tokenkeys.Algorithms) // jku, x5u and jwk are ignored
 	if err != nil {
 		return nil, &Refused{Invalid, "The ID Token provided is not a valid JWT that is signed with RS256, ES256 or EdDSA.", err}
 	}
@@ -138,7 +138,7 @@ func (i *issuer) key(ctx context.Context, id string) (tokenkeys.Key, error) {
 	return tokenkeys.Key{JSONWebKey: *found, Signs: algorithm}, nil
 }
 
-// machine checks the claims of a token that the issuer has signed.
+// machine checks the claims of a token that the issuer signed.
 func (i *issuer) machine(claims map[string]any, now time.Time) (*Machine, error) {
 	if issuer, _ := claims["iss"].(string); issuer != i.url {
 		return nil, refuse(Invalid, "The claim iss is %.200q, want %q.", issuer, i.url)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// The libraries go on without a variable that they cannot read, and write its text, which may be a credential, to the standard error. Some numbers stop
-// them or make them busy for ever. So each variable that they read is checked before.
+// The libraries ignore a variable that they cannot parse, and write its text, which may be a credential, to standard error. Some numbers stop
+// them or make them loop forever. So every variable that they read is checked first.
 
 // Bounds of numbers.
 const (
@@ -84,7 +84,7 @@ func checkCompression(name string, getenv func(string) string) error {
 	}
 }
 
-// checkHeaders does not repeat a header, which may be a credential.
+// checkHeaders checks the headers of an exporter. Its errors repeat no header, which may be a credential.
 func checkHeaders(name string, getenv func(string) string) error {
 	text := strings.TrimSpace(getenv(name))
 	if text == "" {
@@ -100,7 +100,7 @@ func checkHeaders(name string, getenv func(string) string) error {
 	return nil
 }
 
-// checkFiles reads the certificates of an exporter.
+// checkFiles checks the certificate files of an exporter.
 func checkFiles(of string, getenv func(string) string) error {
 	if file := strings.TrimSpace(getenv(of + "CERTIFICATE")); file != "" {
 		pem, err := os.ReadFile(file)

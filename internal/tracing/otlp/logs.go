@@ -30,11 +30,11 @@ import (
 const (
 	logsTimeout = 10 * time.Second // for a request, unless a variable says otherwise
 	answerMax   = 64 << 10         // bytes of an answer that are read
-	retryMax    = 5 * time.Minute  // the longest pause that a collector gets
+	retryMax    = 5 * time.Minute  // the longest pause that a collector can request
 )
 
-// Logs sends records to a collector, and says which of them it has. The exporter of the libraries does not: it returns no error for records that a collector rejects.
-// Its methods are called by one goroutine.
+// Logs sends records to a collector and reports which of them the collector accepted. The libraries' exporter returns no error for rejected records.
+// Its methods must not be called concurrently.
 type Logs struct {
 	url, where string
 	client     *http.Client
@@ -46,21 +46,21 @@ type Logs struct {
 // Record is a record of a log.
 type Record struct {
 	At         time.Time
-	Warning    bool   // else it is information
+	Warning    bool   // otherwise the severity is information
 	Event      string // name of its kind
 	Body       string
 	Attributes []attribute.KeyValue
 }
 
-// Busy is the answer of a collector that asks for a pause.
+// Busy is the error if a collector asks for a pause.
 type Busy struct {
 	Status string
-	After  time.Duration // 0: it does not say how long
+	After  time.Duration // requested pause; 0: not stated
 }
 
 func (b *Busy) Error() string { return "the collector answered " + b.Status }
 
-// OpenLogs reads where to, and how. It is an error if nothing names a collector, or if a variable turns the export of logs off.
+// OpenLogs reads the address and options of the collector. It fails if nothing names a collector, or if a variable disables the export of logs.
 func OpenLogs(ctx context.Context, c Config) (*Logs, error) {
 	if disabled, err := flag("OTEL_SDK_DISABLED", c.Getenv); disabled || err != nil {
 		return nil, cmp.Or(err, errors.New("OTEL_SDK_DISABLED: true, want it unset, so that logs are exported"))
@@ -95,7 +95,7 @@ func OpenLogs(ctx context.Context, c Config) (*Logs, error) {
 		client: &http.Client{
 			Timeout:       timeout,
 			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: security, ForceAttemptHTTP2: true, MaxIdleConns: 1, IdleConnTimeout: time.Minute},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the headers are for the collector alone
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the headers are only for the collector
 		},
 	}
 	r, err := resourceOf(ctx, c)
@@ -117,7 +117,7 @@ func headersOf(text string) http.Header {
 	return h
 }
 
-// securityOf reads the certificates that check has read before.
+// securityOf reads the certificates, which check has verified before.
 func securityOf(of func(string) string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file := of("CERTIFICATE"); file != "" {
@@ -149,10 +149,10 @@ func attributesOf(all []attribute.KeyValue) (some []*common.KeyValue) {
 	return some
 }
 
-// Where is the collector's host, without the path, which may be a secret.
+// Where returns the collector's address without the path, which may be secret.
 func (l *Logs) Where() string { return l.where }
 
-// Send sends records in their order. If the error is nil, the collector has all of them, but those that it rejected for good.
+// Send sends records in their order. If the error is nil, the collector accepted all of them except those that it rejected permanently.
 func (l *Logs) Send(ctx context.Context, records []Record) (rejected int, err error) {
 	scope := &logs.ScopeLogs{Scope: &common.InstrumentationScope{Name: tracing.Scope}}
 	now := uint64(time.Now().UnixNano())
@@ -180,7 +180,7 @@ func (l *Logs) post(ctx context.Context, body []byte) (rejected int, err error) 
 	if l.gzip {
 		var small bytes.Buffer
 		w := gzip.NewWriter(&small)
-		_, _ = w.Write(body) // into memory
+		_, _ = w.Write(body) // writing to memory never fails
 		_ = w.Close()
 		body = small.Bytes()
 		header.Set("Content-Encoding", "gzip")
@@ -208,7 +208,7 @@ func (l *Logs) post(ctx context.Context, body []byte) (rejected int, err error) 
 	}
 	var x collectorlogs.ExportLogsServiceResponse
 	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "application/x-protobuf") || proto.Unmarshal(said, &x) != nil {
-		return 0, nil // it has taken them
+		return 0, nil // it accepted them
 	}
 	return int(x.GetPartialSuccess().GetRejectedLogRecords()), nil
 }

@@ -1,8 +1,8 @@
 // Package otlp exports traces, metrics and the audit log to a collector, by OTLP over HTTP.
 //
-// Nothing waits for the collector. Spans wait in a queue of spansMax; what does not fit is dropped and counted, and so is what the collector does not take
-// within the time limits of the exporter. Metrics are exported as they are at that time, so an export that fails loses nothing but a point. Logs are for callers that keep
-// what the collector does not have yet.
+// Nothing waits for the collector. Spans wait in a queue of spansMax; spans that do not fit, or that the collector does not accept within the exporter's time limits, are
+// dropped and counted. Metrics are exported with their current values, so a failed export loses only a point. Logs are for callers that keep records until the collector
+// has them.
 package otlp
 
 import (
@@ -30,22 +30,22 @@ import (
 )
 
 const (
-	spansMax  = 4096 // that wait for the collector
+	spansMax  = 4096 // in the queue for the collector
 	textMax   = 256  // characters of an attribute
 	closeWait = 2 * time.Second
-	sayEvery  = time.Minute // a line of the log about a collector that does not answer
+	sayEvery  = time.Minute // interval of log lines about a collector that does not answer
 )
 
 // Config is what an Exporter needs.
 type Config struct {
-	Endpoint string              // URL of the collector; empty: the standard variables say
-	Getenv   func(string) string // reads these
+	Endpoint string              // URL of the collector; empty: from the standard variables
+	Getenv   func(string) string // reads the standard variables
 	Version  string              // of the release
-	Instance string              // tells services with one name apart
+	Instance string              // distinguishes services with the same name
 	Log      *slog.Logger
 }
 
-// Exporter sends to a collector. A nil Exporter exports nothing.
+// Exporter sends telemetry to a collector. A nil Exporter exports nothing.
 type Exporter struct {
 	counts
 	to        plan
@@ -61,14 +61,14 @@ type Exporter struct {
 	waiting atomic.Int64 // spans
 }
 
-// counts are what an Exporter counts.
+// counts are the counters of an Exporter.
 type counts struct {
 	sent    prometheus.Counter
 	dropped *prometheus.CounterVec // spans, by reason
 	failed  *prometheus.CounterVec // exports, by signal
 }
 
-// meters is a *metric.MeterProvider. An interface keeps its 1,400 generic functions out of the packages that know an Exporter: each would compile them again.
+// meters is a *metric.MeterProvider. The interface keeps its 1,400 generic functions out of the packages that use an Exporter: each would compile them again.
 type meters interface{ Shutdown(context.Context) error }
 
 // Reasons of dropped spans.
@@ -77,8 +77,8 @@ const (
 	exportFailed = "export_failed"
 )
 
-// Open prepares to export, if the settings or the standard variables name a collector; else the Exporter is nil. Nothing runs and nothing is sent before Begin. A
-// collector that does not answer is no error.
+// Open prepares an export if the settings or the standard variables name a collector; otherwise the Exporter is nil. Nothing runs and nothing is sent before Begin. Open
+// does not fail if the collector does not answer.
 func Open(ctx context.Context, c Config) (*Exporter, error) {
 	p, err := planOf(c.Endpoint, c.Getenv)
 	if err != nil || p.traces == "" && p.metrics == "" {
@@ -120,13 +120,13 @@ func newCounts() (c counts) {
 	return c
 }
 
-// Begin begins to export the spans of a Tracer, and what a registry has. It is called once. A nil Exporter ends the traces.
+// Begin begins to export the spans of a Tracer and the metrics of a registry. Call it once. With a nil Exporter it stops the tracing.
 func (x *Exporter) Begin(tracer *tracing.Tracer, from prometheus.Gatherer) {
 	if x == nil {
 		tracer.ExportTo(nil, tracing.Sampling{})
 		return
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(x.say)) // the libraries write to the standard error otherwise
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(x.say)) // otherwise the libraries write to standard error
 	if x.toMetrics != nil {
 		reader := metric.NewPeriodicReader(&metricExporter{x.toMetrics, x}, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from))))
 		x.metrics = metric.NewMeterProvider(metric.WithResource(x.resource), metric.WithReader(reader))
@@ -147,7 +147,7 @@ func (x *Exporter) Begin(tracer *tracing.Tracer, from prometheus.Gatherer) {
 	tracer.ExportTo(x.spans, x.to.sampling)
 }
 
-// resourceOf says who exports.
+// resourceOf returns attributes that identify this service.
 func resourceOf(ctx context.Context, c Config) (*resource.Resource, error) {
 	attributes := []attribute.KeyValue{attribute.String("service.name", "muster"), attribute.String("service.instance.id", c.Instance)}
 	if c.Version != "" {
@@ -160,7 +160,7 @@ func resourceOf(ctx context.Context, c Config) (*resource.Resource, error) {
 	return r, nil
 }
 
-// Close sends what waits, and gives up after a moment.
+// Close sends the remaining telemetry and gives up after closeWait.
 func (x *Exporter) Close(ctx context.Context) {
 	if x == nil {
 		return
@@ -175,7 +175,7 @@ func (x *Exporter) Close(ctx context.Context) {
 	if x.spans != nil {
 		closing.Go(func() {
 			x.closed(x.spans.Shutdown(ctx))
-			_ = x.toSpans.Shutdown(ctx) // an export that is under way ends now, and with it the goroutine of the processor
+			_ = x.toSpans.Shutdown(ctx) // ends a running export, and with it the goroutine of the processor
 		})
 	}
 }
@@ -186,14 +186,14 @@ func (x *Exporter) closed(err error) {
 	}
 }
 
-// say logs a failure, within a bound.
+// say logs a failure, at a limited rate.
 func (x *Exporter) say(err error) {
 	if write, before := x.told.Note(time.Now()); write {
 		x.log.Warn("telemetry could not be exported; requests are not affected", "error", x.cause(err), "unlogged", before)
 	}
 }
 
-// cause is an error without the URLs, whose path may be a secret, and without most of what the collector answered.
+// cause returns an error without the URLs, whose paths may be secret, and without most of the collector's answer.
 func (x *Exporter) cause(err error) string {
 	const most = 200
 	text := err.Error()
@@ -205,7 +205,7 @@ func (x *Exporter) cause(err error) string {
 	return text[:min(most, len(text))]
 }
 
-// bounded lets spansMax spans wait, so that the processor behind it has room for each and drops none without a count.
+// bounded limits the waiting spans to spansMax, so that the processor behind it always has room and drops none uncounted.
 type bounded struct {
 	trace.SpanProcessor
 	x *Exporter
@@ -252,7 +252,7 @@ func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetri
 	return nil
 }
 
-// Describe implements prometheus.Collector. It describes what any Exporter has, so it may be called of a nil one.
+// Describe implements prometheus.Collector. All Exporters have the same metrics, so it may be called on a nil one.
 func (*Exporter) Describe(to chan<- *prometheus.Desc) {
 	c := newCounts()
 	c.sent.Describe(to)

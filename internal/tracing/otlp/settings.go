@@ -10,14 +10,14 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
-// plan is what the settings and the standard variables ask for.
+// plan is the export that the settings and the standard variables request.
 type plan struct {
 	traces, metrics, logs string // URLs; empty: not exported
 	sampling              tracing.Sampling
 }
 
-// planOf reads the variables that decide whether and where to something is exported, and which calls are traced. The exporters read the others by themselves,
-// once check has found no fault in them.
+// planOf reads the variables that determine what is exported, where to, and which calls are traced. The exporters read the other variables themselves,
+// after check has found no fault in them.
 func planOf(endpoint string, getenv func(string) string) (p plan, err error) {
 	if disabled, err := flag("OTEL_SDK_DISABLED", getenv); disabled || err != nil {
 		return plan{}, err
@@ -36,7 +36,7 @@ func planOf(endpoint string, getenv func(string) string) (p plan, err error) {
 	return p, p.check(getenv)
 }
 
-// urlOf is where a signal goes.
+// urlOf returns the URL for a signal.
 func urlOf(signal, endpoint string, getenv func(string) string) (string, error) {
 	own := "OTEL_EXPORTER_OTLP_" + signal + "_"
 	at, of := endpoint, "otlp-endpoint"
@@ -73,7 +73,7 @@ func urlOf(signal, endpoint string, getenv func(string) string) (string, error) 
 	return at, nil
 }
 
-// samplers are the values of OTEL_TRACES_SAMPLER; a share below zero is that of the argument.
+// samplers are the values of OTEL_TRACES_SAMPLER; a negative share stands for the sampler's argument.
 var samplers = map[string]tracing.Sampling{
 	"always_on":                {Share: 1},
 	"always_off":               {Share: 0},
